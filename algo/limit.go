@@ -1,0 +1,124 @@
+package algo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxCount is the largest number of units, and the longest stretch of time in
+// nanoseconds, that the algorithms compute with: 2^62.
+const MaxCount = 1 << 62
+
+// Limit is a sustained rate: Count units every Period. The zero Limit is not
+// valid; no algorithm takes it.
+type Limit struct {
+	Count  int64         // units, from 1 to MaxCount
+	Period time.Duration // from 1ns
+}
+
+// Per is the limit of count units every period.
+func Per(count int64, period time.Duration) Limit {
+	return Limit{Count: count, Period: period}
+}
+
+// Validate reports what is wrong with the limit, if anything.
+func (l Limit) Validate() error {
+	switch {
+	case l.Count < 1:
+		return fmt.Errorf("algo: Limit.Count must be at least 1, got %d", l.Count)
+	case l.Count > MaxCount:
+		return fmt.Errorf("algo: Limit.Count must be at most 2^62, got %d", l.Count)
+	case l.Period < 1:
+		return fmt.Errorf("algo: Limit.Period must be at least 1ns, got %v", l.Period)
+	}
+	return nil
+}
+
+// limitUnits are the periods that have a name of their own, longest first.
+var limitUnits = [...]struct {
+	name   string
+	period time.Duration
+}{
+	{"d", 24 * time.Hour},
+	{"h", time.Hour},
+	{"m", time.Minute},
+	{"s", time.Second},
+	{"ms", time.Millisecond},
+	{"us", time.Microsecond},
+	{"ns", time.Nanosecond},
+}
+
+// String writes the limit as [ParseLimit] reads it: "100/m", "5/250ms", "10/1m30s".
+func (l Limit) String() string {
+	return strconv.FormatInt(l.Count, 10) + "/" + periodString(l.Period)
+}
+
+func periodString(d time.Duration) string {
+	for _, u := range limitUnits {
+		if d == u.period {
+			return u.name
+		}
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") { // time.Duration writes 36h as 36h0m0s
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// ParseLimit reads COUNT/PERIOD, where PERIOD is a unit alone (ns, us, ms, s, m,
+// h, d) or a number of them as [time.ParseDuration] takes it: "100/m", "10/s",
+// "5/250ms", "1000/24h". It is the inverse of [Limit.String].
+func ParseLimit(s string) (Limit, error) {
+	fail := func(format string, args ...any) (Limit, error) {
+		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))
+	}
+	count, period, ok := strings.Cut(s, "/")
+	if !ok {
+		return fail("want COUNT/PERIOD, for instance 100/m or 5/250ms")
+	}
+	n, err := strconv.ParseInt(count, 10, 64)
+	switch {
+	case err != nil:
+		return fail("the count %q is not a whole number from 1 to 2^62", count)
+	case n < 1:
+		return fail("the count must be at least 1")
+	case n > MaxCount:
+		return fail("the count must be at most 2^62")
+	}
+	p, err := ParsePeriod(period)
+	if err != nil {
+		return fail("%v", err)
+	}
+	return Per(n, p), nil
+}
+
+// ParsePeriod reads the PERIOD of a limit: a unit alone ("m") or a duration
+// ("250ms", "1m30s", "7d"). It must be at least 1ns.
+func ParsePeriod(s string) (time.Duration, error) {
+	for _, u := range limitUnits {
+		if s == u.name {
+			return u.period, nil
+		}
+	}
+	d, err := time.ParseDuration(s)
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		var n int64
+		n, err = strconv.ParseInt(days, 10, 64)
+		if d = time.Duration(n) * 24 * time.Hour; err == nil && int64(d/(24*time.Hour)) != n {
+			err = strconv.ErrRange
+		}
+	}
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h", s)
+	case d < 1:
+		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
+	}
+	return d, nil
+}
