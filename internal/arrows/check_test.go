@@ -1,0 +1,122 @@
+package arrows
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// A source is one Go file: where it is, relative to the module's root, and what
+// it imports.
+type source struct {
+	path    string
+	imports []string
+}
+
+// sources reads the imports of every Go file of the module at the root of fsys,
+// whatever its build constraints. A nested module is another module.
+func sources(fsys fs.FS) ([]source, error) {
+	var found []source
+	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return skipForeign(fsys, name)
+		case path.Ext(name) != ".go":
+			return nil
+		}
+		imports, err := importsOf(fsys, name)
+		found = append(found, source{name, imports})
+		return err
+	})
+	return found, err
+}
+
+func skipForeign(fsys fs.FS, dir string) error {
+	if dir == "." {
+		return nil
+	}
+	if base := path.Base(dir); base == "testdata" || base[0] == '.' || base[0] == '_' {
+		return fs.SkipDir
+	}
+	if _, err := fs.Stat(fsys, path.Join(dir, "go.mod")); err == nil {
+		return fs.SkipDir
+	}
+	return nil
+}
+
+func importsOf(fsys fs.FS, name string) ([]string, error) {
+	text, err := fs.ReadFile(fsys, name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly)
+	if err != nil {
+		return nil, err
+	}
+	var imports []string
+	for _, spec := range file.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			return nil, err
+		}
+		imports = append(imports, imported)
+	}
+	return imports, nil
+}
+
+// wrong lists the imports that no arrow allows, and the packages that no arrow
+// names.
+func wrong(module string, files []source) []string {
+	var faults []string
+	for _, file := range files {
+		pkg := path.Dir(file.path)
+		allowed, known := allowedFrom(arrows, pkg)
+		if !known {
+			faults = append(faults, fmt.Sprintf("%s: package %s has no arrow; add it to internal/arrows/table_test.go", file.path, pkg))
+			continue
+		}
+		if strings.HasSuffix(file.path, "_test.go") {
+			forTests, _ := allowedFrom(testArrows, pkg)
+			allowed += " " + pkg + " " + forTests
+		}
+		for _, imported := range file.imports {
+			target := strings.TrimPrefix(imported, module+"/")
+			if !standard(module, imported) && !matches(allowed, target) {
+				faults = append(faults, fmt.Sprintf("%s: must not import %s", file.path, target))
+			}
+		}
+	}
+	return faults
+}
+
+func allowedFrom(table []arrow, pkg string) (to string, known bool) {
+	for _, a := range table {
+		if matches(a.from, pkg) {
+			return a.to, true
+		}
+	}
+	return "", false
+}
+
+// standard tells whether the go command would look for the import in the
+// standard library: its first element has no dot. Cgo's "C" is not of it.
+func standard(module, imported string) bool {
+	first, _, _ := strings.Cut(imported, "/")
+	return !strings.Contains(first, ".") && imported != "C" && imported != module
+}
+
+func matches(patterns, pkg string) bool {
+	for _, pattern := range strings.Fields(patterns) {
+		prefix, below := strings.CutSuffix(pattern, "...")
+		if pattern == pkg || below && strings.HasPrefix(pkg+"/", prefix) {
+			return true
+		}
+	}
+	return false
+}

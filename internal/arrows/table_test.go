@@ -1,0 +1,55 @@
+package arrows
+
+// An arrow lets the packages from import the packages to. Both are lists of
+// import paths parted by spaces, those of this module without its prefix. A
+// path that ends in /... stands for a package and all below it. The standard
+// library is open to everyone.
+type arrow struct{ from, to string }
+
+const (
+	algorithms = "fixedwindow movingwindow tokenbucket gcra"
+	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
+	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/trace"
+
+	pgx    = "github.com/jackc/pgx/v5/..."
+	redis  = "github.com/redis/go-redis/v9/..."
+	sqlite = "github.com/mattn/go-sqlite3"
+)
+
+// arrows is for code that users build. The first arrow that names a package is
+// all that the package may import.
+var arrows = []arrow{
+	{"algo", ""},
+	{algorithms, "algo internal/u128"},
+	{"algo/algotest", "algo internal/u128"},
+	{"internal/u128", ""},
+
+	{"storage", ""},
+	{"storage/storagetest", "storage"},
+	{"storage/memory", "storage"},
+	{"storage/sqlite", "storage " + sqlite},
+	{"storage/postgres", "storage " + pgx},
+	{"storage/redis", "storage " + redis},
+
+	{"compose", "algo storage storage/memory " + algorithms},
+	{"httplimit", "algo compose storage"},
+	{"cmd/...", "algo compose httplimit internal/trace internal/accesslog internal/replay cmd/... " + algorithms + " " + stores +
+		" github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
+
+	{"internal/trace", "algo compose"},
+	{"internal/accesslog", ""},
+	{"internal/replay", "algo compose internal/accesslog internal/trace"},
+
+	{"internal/servers internal/faultproxy internal/arrows", ""},
+}
+
+// testArrows is for files that end in _test.go, which may import these beside
+// what their package may. Here too the first arrow that names a package counts.
+var testArrows = []arrow{
+	// The algorithms stay pure in their tests: nothing to start, nothing to wait for.
+	{"algo/... internal/u128 " + algorithms, "algo/... compose internal/trace internal/u128 " + algorithms + " " + assertions},
+	{"...", "algo/... compose/... storage/... httplimit " + algorithms + " " + testKits + " " +
+		assertions + " github.com/anishathalye/porcupine " + pgx + " " + redis + " " + sqlite},
+}
+
+const assertions = "github.com/stretchr/testify/require github.com/stretchr/testify/assert"
