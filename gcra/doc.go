@@ -1,0 +1,57 @@
+// Package gcra is the generic cell rate algorithm: a burst at once, then a
+// steady flow, from one instant of state. It is the one to choose when nothing
+// speaks for another.
+//
+// # Promise
+//
+// Over any x consecutive nanoseconds it admits at most
+//
+//	Burst + floor(Count * (x-1) / Period)
+//
+// units ([Bound]), so a limit of 100/m with a burst of 20 admits at most 119
+// units in any minute, and a steady caller gets exactly 100. Units come back one by one,
+// evenly spaced; there is no edge at which a whole window comes back at once.
+//
+// A denial stays true: whatever is admitted to others in the meantime, by
+// whichever clock, the same request at the same instant is denied still. So a
+// remembered denial can be answered without looking, and clocks that disagree
+// cannot make it wrong.
+//
+// # When not to use it
+//
+// Quotas that people count by the calendar ("1000 per day, from midnight") are a
+// fixedwindow. A promise that no interval of one Period ever sees more than Count
+// units needs movingwindow with whole trailing slots, or a gcra with Burst=1.
+//
+// # Time-line
+//
+// 10/s with a burst of 3: the emission interval T is 100ms. TAT is the theoretical
+// arrival time, the instant at which the key would be as if never used.
+//
+//	        0ms           100ms          200ms          300ms
+//	        |--------------|--------------|--------------|
+//	cost 1  ok, TAT=100ms
+//	cost 2  ok, TAT=300ms                                 full again
+//	cost 1  denied: 300+100-0 > 3*100, retry in 100ms
+//	cost 1                 ok, TAT=400ms
+//
+// # Source
+//
+// ITU-T Recommendation I.371, annex A, the virtual scheduling algorithm. A cost c
+// is c cells at once. TAT is kept to a fraction of a nanosecond, so 3/s exhausted
+// at 0 has exactly 3 units again at 1s, and 2000000000/s works.
+//
+// A limit changed on a live key keeps the units used: the backlog is rescaled
+// from the emission interval it was computed under to the present one, as of the
+// last paid step, rounding up by less than a nanosecond.
+//
+// # State encoding
+//
+// Version 1, typically 23 or 24 bytes for limits per second or minute:
+//
+//	'g' 1
+//	8 bytes, big endian: At, the last paid step, ns since the Unix epoch
+//	uvarint: TAT - At, ns
+//	uvarint: numerator of the fraction of a nanosecond of TAT, below Count
+//	uvarint: Count, then Period in ns, of the limit it was computed under
+package gcra
