@@ -1,0 +1,267 @@
+package compose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// maxSpec is the longest spec, in bytes, that ParsePolicy reads. A stack of 64
+// parts that say all that can be said is shorter.
+const maxSpec = 16 << 10
+
+// ParsePolicy reads a policy from its spec, one line in any of these forms:
+//
+//	ALGORITHM LIMIT [option=value ...]
+//	all(SPEC; SPEC ...)
+//
+// where LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, and the algorithms
+// and their options are
+//
+//	gcra          burst=N  cost=N
+//	tokenbucket   burst=N  refill=continuous|interval  cost=N
+//	fixedwindow   align=first|clock  offset=DURATION  cost=N
+//	movingwindow  slots=N  trailing=weighted|whole  cost=N
+//
+// with N from 1. The first value named is the default; the default burst is the
+// limit's count, of slots and cost it is 1, of offset 0. Words are separated by
+// white space. The String method of a policy is the inverse: it writes a spec of
+// the same meaning, without what is default.
+//
+// Every error is a [*SpecError], which knows the word that is at fault.
+func ParsePolicy(spec string) (algo.Policy, error) {
+	p := parser{spec: spec}
+	if len(spec) > maxSpec {
+		return nil, p.fail(word{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
+	}
+	policy, err := p.policy()
+	if err != nil {
+		return nil, err
+	}
+	if w := p.next(); w.text != "" {
+		return nil, p.fail(w, "unexpected %s after the end of the policy", quote(w.text))
+	}
+	return policy, nil
+}
+
+// SpecError says what is wrong with a spec, where, and what would be accepted.
+type SpecError struct {
+	Spec    string
+	Offset  int    // of Word in Spec, in bytes
+	Word    string // the word at fault; empty where one is missing
+	Problem string
+	Err     error // what the algorithm said, if that was it; else nil
+}
+
+// Error is one line: the column, counted in characters from 1, and the problem.
+func (e *SpecError) Error() string {
+	column := utf8.RuneCountInString(e.Spec[:e.Offset]) + 1
+	return fmt.Sprintf("compose: policy %s, column %d: %s", quote(e.Spec), column, e.Problem)
+}
+
+// Unwrap returns Err.
+func (e *SpecError) Unwrap() error { return e.Err }
+
+// Pointer is two lines for a terminal: the spec, and a caret below the word.
+func (e *SpecError) Pointer() string {
+	blank := func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return r
+		}
+		return ' '
+	}
+	carets := max(1, utf8.RuneCountInString(e.Word))
+	return e.Spec + "\n" + strings.Map(blank, e.Spec[:e.Offset]) + strings.Repeat("^", carets)
+}
+
+// quote keeps hostile words out of messages: escaped, and cut when long.
+func quote(s string) string {
+	const most = 100
+	if len(s) > most {
+		return fmt.Sprintf("%.*q...", most, s)
+	}
+	return fmt.Sprintf("%q", s)
+}
+
+type word struct {
+	text   string
+	offset int
+}
+
+type parser struct {
+	spec string
+	pos  int
+}
+
+func (p *parser) fail(w word, format string, args ...any) *SpecError {
+	return &SpecError{Spec: p.spec, Offset: w.offset, Word: w.text, Problem: fmt.Sprintf(format, args...)}
+}
+
+// peek is the next word: one of ( ) ; or a run of anything else up to white
+// space or one of these. At the end it is empty.
+func (p *parser) peek() word {
+	rest := strings.TrimLeftFunc(p.spec[p.pos:], unicode.IsSpace)
+	w := word{offset: len(p.spec) - len(rest)}
+	end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || isPunct(r) })
+	switch {
+	case end < 0:
+		end = len(rest)
+	case end == 0:
+		end = 1
+	}
+	w.text = rest[:end]
+	return w
+}
+
+func isPunct(r rune) bool { return r == '(' || r == ')' || r == ';' }
+
+func (p *parser) next() word {
+	w := p.peek()
+	p.pos = w.offset + len(w.text)
+	return w
+}
+
+// ends reports whether no more words belong to the present policy.
+func (w word) ends() bool { return w.text == "" || isPunct(rune(w.text[0])) }
+
+func (p *parser) policy() (algo.Policy, error) {
+	name := p.next()
+	if name.text == "all" {
+		return p.all(name)
+	}
+	if name.ends() {
+		return nil, p.missing(name, "a policy: "+forms())
+	}
+	i := slices.IndexFunc(algorithms[:], func(a algorithm) bool { return a.name == name.text })
+	if i < 0 {
+		return nil, p.fail(name, "unknown algorithm %s; known are %s%s",
+			quote(name.text), forms(), didYouMean(name.text, algorithmNames(), ""))
+	}
+	return p.algorithm(&algorithms[i])
+}
+
+func (p *parser) missing(w word, what string) error {
+	if w.text == "" {
+		return p.fail(w, "the spec ends where there should be %s", what)
+	}
+	return p.fail(w, "found %s where there should be %s", quote(w.text), what)
+}
+
+func forms() string {
+	return strings.Join(algorithmNames(), ", ") + " and all(SPEC; SPEC ...)"
+}
+
+func (p *parser) all(name word) (algo.Policy, error) {
+	if w := p.next(); w.text != "(" {
+		return nil, p.missing(w, `"(" and the policies of all(SPEC; SPEC ...)`)
+	}
+	var parts []algo.Policy
+	for {
+		part, err := p.policy()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+		switch w := p.next(); w.text {
+		case ";":
+		case ")":
+			stack, err := All(parts...)
+			if err != nil {
+				return nil, p.refused(name, err)
+			}
+			return stack, nil
+		default:
+			return nil, p.missing(w, `";" and another policy, or ")"`)
+		}
+	}
+}
+
+// refused is what an algorithm has to say of options that are well-formed.
+func (p *parser) refused(w word, err error) error {
+	_, problem, _ := strings.Cut(err.Error(), ": ")
+	e := p.fail(w, "%s", problem)
+	e.Err = err
+	return e
+}
+
+func (p *parser) algorithm(a *algorithm) (algo.Policy, error) {
+	limit := p.peek()
+	if limit.ends() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
+		return nil, p.missing(limit, "the limit of "+a.name+", COUNT/PERIOD, for instance 100/m")
+	}
+	p.next()
+	var s settings
+	var err error
+	if s.limit, err = algo.ParseLimit(limit.text); err != nil {
+		return nil, p.badLimit(limit, err)
+	}
+	given, err := p.options(a, &s)
+	if err != nil {
+		return nil, err
+	}
+	s.normalize()
+	policy, err := a.build(s)
+	if err != nil {
+		return nil, p.refused(blame(err, given, limit), err)
+	}
+	return policy, nil
+}
+
+func (p *parser) badLimit(limit word, err error) error {
+	problem := strings.TrimPrefix(err.Error(), fmt.Sprintf("algo: limit %q: ", limit.text))
+	e := p.fail(limit, "limit %s: %s", quote(limit.text), problem)
+	e.Err = err
+	return e
+}
+
+// options reads the option=value words into s, and returns them by option.
+func (p *parser) options(a *algorithm, s *settings) (given map[string]word, err error) {
+	given = make(map[string]word)
+	for !p.peek().ends() {
+		w := p.next()
+		name, value, ok := strings.Cut(w.text, "=")
+		if !ok {
+			return nil, p.fail(w, "%s is not an option=value; %s", quote(w.text), a.takes())
+		}
+		o, err := p.option(a, w, name)
+		if err != nil {
+			return nil, err
+		}
+		if first, ok := given[name]; ok {
+			return nil, p.fail(w, "%s= is given twice, first as %s", name, quote(first.text))
+		}
+		given[name] = w
+		if !o.set(s, value) {
+			return nil, p.fail(w, "%s= takes %s, not %s", name, o.values, quote(value))
+		}
+	}
+	return given, nil
+}
+
+// option finds the option of that name, if the algorithm takes it.
+func (p *parser) option(a *algorithm, w word, name string) (*option, error) {
+	i := slices.IndexFunc(options[:], func(o option) bool { return o.name == name })
+	switch {
+	case i < 0:
+		return nil, p.fail(w, "unknown option %s; %s%s", quote(name), a.takes(), didYouMean(name, a.options, "="))
+	case !slices.Contains(a.options, name):
+		return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(takers(name), " and "), a.takes())
+	}
+	return &options[i], nil
+}
+
+// blame finds the word that an algorithm's error is about: the option that the
+// error mentions, else the limit.
+func blame(err error, given map[string]word, limit word) word {
+	said := strings.ToLower(err.Error())
+	for _, o := range options {
+		if w, ok := given[o.name]; ok && strings.Contains(said, o.name) {
+			return w
+		}
+	}
+	return limit
+}

@@ -1,0 +1,124 @@
+package compose
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
+)
+
+// settings are all that a spec can say of one policy; zero is the default.
+type settings struct {
+	limit       algo.Limit
+	burst, cost int64
+}
+
+// normalize makes settings of the same meaning equal.
+func (s *settings) normalize() {
+	if s.burst == s.limit.Count {
+		s.burst = 0
+	}
+	if s.cost == 1 {
+		s.cost = 0
+	}
+}
+
+// An algorithm is a word that begins a spec.
+type algorithm struct {
+	name    string
+	options []string
+	build   func(settings) (algo.Policy, error)
+}
+
+var algorithms = [...]algorithm{
+	{"gcra", []string{"burst", "cost"}, func(s settings) (algo.Policy, error) {
+		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst, Cost: s.cost})
+	}},
+}
+
+func algorithmNames() []string {
+	names := make([]string, len(algorithms))
+	for i, a := range algorithms {
+		names[i] = a.name
+	}
+	return names
+}
+
+func (a *algorithm) takes() string {
+	return a.name + " takes " + strings.Join(a.options, "=, ") + "="
+}
+
+// takers are the algorithms that take the option.
+func takers(option string) (names []string) {
+	for _, a := range algorithms {
+		for _, o := range a.options {
+			if o == option {
+				names = append(names, a.name)
+			}
+		}
+	}
+	return names
+}
+
+// An option sets one thing; set reports whether the value was one of its values.
+type option struct {
+	name   string
+	values string
+	set    func(s *settings, value string) bool
+}
+
+var options = [...]option{
+	{"burst", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.burst, v) }},
+	{"cost", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v) }},
+}
+
+func count(n *int64, value string) bool {
+	var err error
+	*n, err = strconv.ParseInt(value, 10, 64)
+	return err == nil && *n >= 1
+}
+
+// didYouMean is the known word that is nearest to a mistyped one, as the end of
+// a sentence; nothing where none is near.
+func didYouMean(typed string, known []string, suffix string) string {
+	nearest, least := "", 3
+	for _, k := range known {
+		if d := distance(typed, k); d < least && d < len(k)-1 {
+			nearest, least = k, d
+		}
+	}
+	if nearest == "" {
+		return ""
+	}
+	return "; did you mean " + nearest + suffix + "?"
+}
+
+// distance is how many letters must be inserted, deleted, changed or swapped with
+// their neighbour to make b of a. Words much longer than b are just far.
+func distance(a, b string) int {
+	if len(a) > len(b)+3 {
+		return len(a)
+	}
+	a = strings.ToLower(a)
+	var before, last []int
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, last, row = last, row, make([]int, len(b)+1)
+		row[0] = i + 1
+		for j := range len(b) {
+			change := 1
+			if a[i] == b[j] {
+				change = 0
+			}
+			row[j+1] = min(last[j]+change, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
+}
