@@ -30,7 +30,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("gcra: Burst must be at least 1, or 0 for the limit's count, got %d", o.Burst)
 	case o.Burst > algo.MaxCount:
 		return fmt.Errorf("gcra: Burst must be at most 2^62, got %d", o.Burst)
-	case !o.spans():
+	case !o.spans(u128.Mul(o.burst(), int64(o.Limit.Period))):
 		return fmt.Errorf("gcra: a burst of %d at %v takes longer than 2^62 ns to regain", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("gcra: Cost is %d: %w", o.Cost, algo.ErrCost)
@@ -38,35 +38,35 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// spans reports whether Burst*Period/Count <= 2^62.
-func (o Options) spans() bool {
-	return !u128.Mul(algo.MaxCount, o.Limit.Count).Less(u128.Mul(o.burst(), int64(o.Limit.Period)))
+// inRange is Validate without the words, but for the time to regain the burst.
+func (o *Options) inRange() bool {
+	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 &&
+		uint64(o.Burst) <= algo.MaxCount && o.Cost >= 0
 }
 
-func (o Options) burst() int64 {
+// spans reports whether Burst*Period/Count <= 2^62, given Burst*Period.
+func (o *Options) spans(capacity u128.Uint) bool {
+	return !u128.Mul(algo.MaxCount, o.Limit.Count).Less(capacity)
+}
+
+func (o *Options) burst() int64 {
 	if o.Burst == 0 {
 		return o.Limit.Count
 	}
 	return o.Burst
 }
 
-func (o Options) cost() int64 {
+func (o *Options) cost() int64 {
 	if o.Cost == 0 {
 		return 1
 	}
 	return o.Cost
 }
 
-// valid is Validate without the words.
-func (o Options) valid() bool {
-	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 &&
-		o.Burst >= 0 && o.Burst <= algo.MaxCount && o.Cost >= 0 && o.spans()
-}
-
 // Bound is the most units that can be admitted in any interval of that length:
 // Burst + floor(Count*(interval-1)/Period), or 0 for an empty interval.
 func Bound(o Options, interval time.Duration) int64 {
-	if interval < 1 || !o.valid() {
+	if interval < 1 || o.Validate() != nil {
 		return 0
 	}
 	flow, _ := u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))

@@ -26,53 +26,63 @@ func New(o Options) (Policy, error) {
 func (p Policy) Options() Options { return p.options }
 
 // Step implements [algo.Policy].
-func (p Policy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return p.apply(Step, dst, state, now, cost)
-}
-
-// Refund implements [algo.Policy].
-func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return p.apply(Refund, dst, state, now, cost)
-}
-
-// Charge implements [algo.Policy].
-func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return p.apply(Charge, dst, state, now, cost)
+func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	s, o, err := p.open(state, cost)
+	if err != nil {
+		return dst, r, err
+	}
+	var to State
+	if !step(&to, &s, algo.Instant(now), &o, &r) {
+		return append(dst, state...), r, nil
+	}
+	return to.append(dst), r, nil
 }
 
 // Peek implements [algo.Policy].
-func (p Policy) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	s, o, err := p.open(state, cost)
 	if err != nil {
-		return algo.Result{}, err
+		return r, err
 	}
-	return Peek(s, now, o), nil
+	peek(&s, algo.Instant(now), &o, &r)
+	return r, nil
 }
 
-type move func(State, time.Time, Options) (State, algo.Result)
-
-// apply makes a move on encoded state. A move that changes nothing returns the very bytes.
-func (p Policy) apply(move move, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+// Refund implements [algo.Policy].
+func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	s, o, err := p.open(state, cost)
 	if err != nil {
-		return dst, algo.Result{}, err
+		return dst, r, err
 	}
-	next, r := move(s, now, o)
-	if next == s {
+	var to State
+	if !refund(&to, &s, algo.Instant(now), &o, &r) {
 		return append(dst, state...), r, nil
 	}
-	return AppendState(dst, next), r, nil
+	return to.append(dst), r, nil
 }
 
-func (p Policy) open(state []byte, cost int64) (State, Options, error) {
-	o := p.options
+// Charge implements [algo.Policy].
+func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	s, o, err := p.open(state, cost)
+	if err != nil {
+		return dst, r, err
+	}
+	var to State
+	if !charge(&to, &s, algo.Instant(now), &o, &r) {
+		return append(dst, state...), r, nil
+	}
+	return to.append(dst), r, nil
+}
+
+func (p *Policy) open(state []byte, cost int64) (s State, o Options, err error) {
+	o = p.options
 	switch {
 	case cost < 0:
-		return State{}, o, algo.ErrCost
+		return s, o, algo.ErrCost
 	case cost > 0:
 		o.Cost = cost
 	}
-	s, err := ParseState(state)
+	s, err = ParseState(state)
 	return s, o, err
 }
 

@@ -2,7 +2,7 @@ package gcra
 
 import (
 	"encoding/binary"
-	"math"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -24,6 +24,10 @@ const (
 // encoded as the nearest one that could be.
 func AppendState(dst []byte, s State) []byte {
 	s = s.normal()
+	return s.append(dst)
+}
+
+func (s *State) append(dst []byte) []byte {
 	dst = append(dst, tag, version)
 	dst = binary.BigEndian.AppendUint64(dst, uint64(s.At))
 	dst = binary.AppendUvarint(dst, uint64(s.TAT-s.At))
@@ -47,23 +51,32 @@ func ParseState(b []byte) (State, error) {
 	if b[1] != version || len(b) < 10 {
 		return State{}, algo.ErrState
 	}
-	s := State{At: int64(binary.BigEndian.Uint64(b[2:]))}
-	b = b[10:]
-	for _, field := range [...]*int64{&s.TAT, &s.Frac, &s.Limit.Count, (*int64)(&s.Limit.Period)} {
+	s, b := State{At: int64(binary.BigEndian.Uint64(b[2:]))}, b[10:]
+	var backlog uint64
+	ok := true
+	uvarint := func() uint64 {
 		v, n := binary.Uvarint(b)
-		if n <= 0 || v > math.MaxInt64 || n > 1 && b[n-1] == 0 {
-			return State{}, algo.ErrState
+		if n <= 0 || n > 1 && b[n-1] == 0 { // only the shortest form is ours
+			ok = false
+			return 0
 		}
-		*field, b = int64(v), b[n:]
+		b = b[n:]
+		return v
 	}
-	if len(b) != 0 || s.At < 0 || s.TAT > math.MaxInt64-s.At {
-		return State{}, algo.ErrState
-	}
-	s.TAT += s.At
-	if s != s.normal() {
+	backlog = uvarint()
+	s.Frac = int64(uvarint())
+	s.Limit.Count = int64(uvarint())
+	s.Limit.Period = time.Duration(uvarint())
+	s.TAT = s.At + int64(backlog)
+	if !ok || len(b) != 0 || s.Limit.Count < 1 || s.Limit.Count > algo.MaxCount || s.Limit.Period < 1 || !s.isNormal() {
 		return State{}, algo.ErrState
 	}
 	return s, nil
+}
+
+// isNormal reports whether s, whose limit is valid, is one that a step returns.
+func (s *State) isNormal() bool {
+	return uint64(s.Frac) < uint64(s.Limit.Count) && uint64(s.At) <= algo.MaxInstant && s.At <= s.TAT
 }
 
 // normal is s itself where s is one that a step returns, else the nearest that
