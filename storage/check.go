@@ -1,0 +1,110 @@
+package storage
+
+import "fmt"
+
+// Check reports what no store can do in swaps: [ErrKey], [ErrDuplicateKey] or
+// [ErrSwap]. Every store calls it first.
+func Check(swaps []Swap) error {
+	for i := range swaps {
+		if err := checkSwap(&swaps[i]); err != nil {
+			return err
+		}
+	}
+	return checkDuplicates(len(swaps), func(i int) string { return swaps[i].Key })
+}
+
+// CheckKeys reports what no store can do with keys that must differ: [ErrKey] or
+// [ErrDuplicateKey].
+func CheckKeys(keys []string) error {
+	if err := CheckLoad(keys); err != nil {
+		return err
+	}
+	return checkDuplicates(len(keys), func(i int) string { return keys[i] })
+}
+
+// CheckLoad reports what no store can load: [ErrKey].
+func CheckLoad(keys []string) error {
+	for _, key := range keys {
+		if err := checkKey(key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckBatch reports, for every group that no store can try, why: one error for
+// each group, nil for those that are well. It is nil when all are.
+func CheckBatch(groups [][]Swap) []error {
+	if err := checkDuplicateGroups(groups); err != nil {
+		errs := make([]error, len(groups))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	var errs []error
+	for i, group := range groups {
+		if err := Check(group); err != nil {
+			if errs == nil {
+				errs = make([]error, len(groups))
+			}
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+func checkSwap(s *Swap) error {
+	switch {
+	case s.New.Version == 0 && len(s.New.State) > 0:
+		return fmt.Errorf("%w: key %.40q has a state of %d bytes and no version", ErrSwap, s.Key, len(s.New.State))
+	case s.TTL < 0:
+		return fmt.Errorf("%w: key %.40q has a TTL of %v", ErrSwap, s.Key, s.TTL)
+	}
+	return checkKey(s.Key)
+}
+
+func checkKey(key string) error {
+	if len(key) > MaxKey {
+		return fmt.Errorf("%w: %d bytes, at most %d (AppendKey shortens)", ErrKey, len(key), MaxKey)
+	}
+	return nil
+}
+
+// pairwise is up to how many keys comparing each with each beats a map.
+const pairwise = 16
+
+func checkDuplicates(n int, key func(int) string) error {
+	if n <= pairwise {
+		for i := 1; i < n; i++ {
+			for j := range i {
+				if key(i) == key(j) {
+					return duplicate(key(i))
+				}
+			}
+		}
+		return nil
+	}
+	seen := make(map[string]struct{}, n)
+	for i := range n {
+		if _, ok := seen[key(i)]; ok {
+			return duplicate(key(i))
+		}
+		seen[key(i)] = struct{}{}
+	}
+	return nil
+}
+
+func checkDuplicateGroups(groups [][]Swap) error {
+	var all []string
+	for _, group := range groups {
+		for i := range group {
+			all = append(all, group[i].Key)
+		}
+	}
+	return checkDuplicates(len(all), func(i int) string { return all[i] })
+}
+
+func duplicate(key string) error {
+	return fmt.Errorf("%w: %.40q", ErrDuplicateKey, key)
+}

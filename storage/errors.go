@@ -1,0 +1,65 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors of stores and of the engine. They mean that something could not be
+// decided or stored, never a denial, and come wrapped: test with errors.Is.
+//
+// A store marks what its client said by wrapping both:
+//
+//	fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
+var (
+	// ErrNotApplied holds for every error that proves that nothing was stored and nothing
+	// will be: what was asked wrongly, a context that ended before anything was sent, a
+	// connection that could not be made, an answer of the server that says so.
+	// Every other error of a write leaves open whether it was applied.
+	// [NotApplied] marks an error with it; [ErrContended], [ErrKey],
+	// [ErrDuplicateKey] and [ErrSwap] imply it.
+	ErrNotApplied = errors.New("storage: nothing was applied")
+
+	// ErrUnavailable is returned by stores when the database cannot be reached or
+	// cannot serve now (starting, read-only, failing over, overloaded), and by the engine
+	// when that lasted longer than the caller's time. Alone it does not prove that
+	// a write was not applied.
+	ErrUnavailable = errors.New("storage: the store is unavailable")
+
+	// ErrContended is returned by stores when the database gave up this attempt in favour of others
+	// (a serialization failure, a deadlock resolved, a lock not had in time), and by the
+	// engine when swaps kept losing until the caller's time was over. Nothing was
+	// applied; an ordinary conflict is no error.
+	ErrContended error = refusal("storage: too much contention")
+
+	// ErrOutcomeUnknown is returned by the engine alone: the reply to a swap was lost, and
+	// what is stored now does not tell whether it was applied. At most the cost of that
+	// one decision was taken without being reported. It does not wrap
+	// ErrNotApplied.
+	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
+
+	// ErrKey is returned by stores for a key of more than MaxKey bytes.
+	ErrKey error = refusal("storage: key is too long")
+
+	// ErrDuplicateKey is returned by stores for a key that occurs twice in one
+	// CompareAndSwap, batch or update.
+	ErrDuplicateKey error = refusal("storage: key occurs twice")
+
+	// ErrSwap is returned by stores for a swap that means nothing: a state without a
+	// version, or a negative TTL.
+	ErrSwap error = refusal("storage: not a swap")
+)
+
+// refusal is an error that implies ErrNotApplied.
+type refusal string
+
+func (e refusal) Error() string        { return string(e) }
+func (e refusal) Is(target error) bool { return target == ErrNotApplied }
+
+// NotApplied marks err, which must not be nil, as proof that nothing was applied.
+func NotApplied(err error) error {
+	if errors.Is(err, ErrNotApplied) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrNotApplied, err)
+}

@@ -1,0 +1,76 @@
+package storage
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// MaxKey is the length, in bytes, of the longest key that every store must take.
+const MaxKey = 512
+
+// maxGroup is the longest group that stands in a key as it is.
+const maxGroup = 128
+
+// The first byte of a key says how the rest is to be read.
+const (
+	keyPlain  = 'k' // uvarint length and bytes of the group, then of each part
+	keyHashed = 'h' // uvarint length and bytes of the group (or its SHA-256), then the SHA-256 of the plain key
+)
+
+// AppendKey appends the key of a record to dst: its group, and then its parts, for
+// instance a namespace, the name of a rule and the user's key. Any bytes are legal
+// in them, none at all included. Each is preceded by its length, so that no
+// separator can be forged: different groups or parts never make the same key.
+// A key that would be longer than [MaxKey] is replaced by its SHA-256, behind another first byte.
+//
+// The group is for stores that place records by it (Redis Cluster: keys that
+// are swapped together must share a group); elsewhere, and when it is empty, it is
+// one more part. See [KeyGroup].
+func AppendKey(dst []byte, group string, parts ...string) []byte {
+	start := len(dst)
+	dst = appendPart(append(dst, keyPlain), group)
+	for _, part := range parts {
+		dst = appendPart(dst, part)
+	}
+	if len(dst)-start <= MaxKey && len(group) <= maxGroup {
+		return dst
+	}
+	sum := sha256.Sum256(dst[start:])
+	dst = append(dst[:start], keyHashed)
+	if len(group) > maxGroup {
+		g := sha256.Sum256([]byte(group))
+		dst = appendPart(dst, string(g[:]))
+	} else {
+		dst = appendPart(dst, group)
+	}
+	return append(dst, sum[:]...)
+}
+
+// Key is AppendKey as a string.
+func Key(group string, parts ...string) string {
+	return string(AppendKey(make([]byte, 0, 64), group, parts...))
+}
+
+func appendPart(dst []byte, part string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
+}
+
+// KeyGroup is the group that [AppendKey] was given for key: the group itself up to
+// 128 bytes, its SHA-256 beyond. It is empty for a key without a group, and for bytes
+// that AppendKey did not make.
+func KeyGroup(key string) string {
+	if key == "" || key[0] != keyPlain && key[0] != keyHashed {
+		return ""
+	}
+	n, size := uvarint(key[1:])
+	if size <= 0 || n > maxGroup || int(n) > len(key)-1-size {
+		return ""
+	}
+	return key[1+size:][:n]
+}
+
+// uvarint is binary.Uvarint for a string; lengths of a group take two bytes at most.
+func uvarint(s string) (uint64, int) {
+	var head [2]byte
+	return binary.Uvarint(head[:copy(head[:], s)])
+}
