@@ -1,0 +1,79 @@
+package accesslog
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"io"
+	"os"
+	"sync/atomic"
+)
+
+// Input is one log to read, plain or gzip.
+type Input struct {
+	Name string // as told in entries and errors
+	Open func() (io.ReadCloser, error)
+	Once bool // Open can be called only once, because what is read is gone
+}
+
+// FromFile reads the file of that name.
+func FromFile(path string) Input {
+	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+}
+
+// FromReader reads r, which it does not close: standard input, for instance. A
+// Read of r that is under way when the [Reader] is closed is not interrupted.
+func FromReader(name string, r io.Reader) Input {
+	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }, Once: true}
+}
+
+// Peek returns the first bytes of r, at most n and fewer only at its end, and a
+// reader of everything, those bytes included. Both are unzipped if r is gzip.
+// Gzip that cannot be read, or r failing, shows in whole; first is what there is
+// before that.
+func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
+	raw := bufio.NewReader(r)
+	b := raw
+	if isGzip(raw) {
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			return nil, failing{err}
+		}
+		b = bufio.NewReaderSize(z, n)
+	} else {
+		b = bufio.NewReaderSize(raw, n)
+	}
+	first, _ = b.Peek(n)
+	return bytes.Clone(first), b
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func isGzip(r *bufio.Reader) bool {
+	magic, _ := r.Peek(2)
+	return bytes.Equal(magic, []byte{0x1f, 0x8b})
+}
+
+// stoppable counts what is read, remembers why reading failed, and ends with ctx.
+type stoppable struct {
+	ctx   context.Context
+	r     io.Reader
+	count *atomic.Int64
+	err   error // of r; nil at its end
+}
+
+func (s *stoppable) Read(b []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		s.err = err
+		return 0, err
+	}
+	n, err := s.r.Read(b)
+	s.count.Add(int64(n))
+	if err != io.EOF {
+		s.err = err
+	}
+	return n, err
+}

@@ -1,0 +1,147 @@
+package accesslog
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// keyNames are the words of a key's spec, in the order in which they are told.
+var keyNames = [...]struct {
+	name  string
+	field Fields
+}{
+	{"ip", IP},
+	{"user", User},
+	{"method", Method},
+	{"path", Path},
+	{"host", Host},
+	{"status", Status},
+	{"key", Key},
+}
+
+// Keyer makes the key under which an entry is limited out of some of its fields.
+// It is immutable.
+type Keyer struct {
+	fields []Fields
+}
+
+// ParseKeyer reads the names of one or more fields joined by +, such as "ip" or
+// "ip+path": ip, user, method, path, host, status, and key for what
+// Options.KeyField names. The error tells the word that is not one of them.
+func ParseKeyer(spec string) (*Keyer, error) {
+	k := new(Keyer)
+	for _, word := range strings.Split(spec, "+") {
+		field, err := parseField(strings.TrimSpace(word))
+		if err != nil {
+			return nil, err
+		}
+		if k.Fields()&field != 0 && len(k.fields) > 0 {
+			return nil, fmt.Errorf("accesslog: key %q names %s twice", spec, strings.TrimSpace(word))
+		}
+		k.fields = append(k.fields, field)
+	}
+	return k, nil
+}
+
+func parseField(word string) (Fields, error) {
+	for _, n := range keyNames {
+		if n.name == word {
+			return n.field, nil
+		}
+	}
+	return 0, fmt.Errorf("accesslog: no field %q to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path", word)
+}
+
+// String is the spec that ParseKeyer reads.
+func (k *Keyer) String() string {
+	var words []string
+	for _, f := range k.fields {
+		for _, n := range keyNames {
+			if n.field == f {
+				words = append(words, n.name)
+			}
+		}
+	}
+	return strings.Join(words, "+")
+}
+
+// Fields are the fields that the key is made of, for [Options.Fields].
+func (k *Keyer) Fields() Fields {
+	var set Fields
+	for _, f := range k.fields {
+		set |= f
+	}
+	return set
+}
+
+// AppendKey appends the key of e to dst: its fields with a space between them, -
+// for one that is empty. Different fields never give the same key, and a key
+// can be printed as it is: whatever is not printable, a backslash, and in a key
+// of several fields a space, is written as \xNN.
+func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
+	for i, f := range k.fields {
+		if i > 0 {
+			dst = append(dst, ' ')
+		}
+		dst = appendField(dst, e, f, len(k.fields) > 1)
+	}
+	return dst
+}
+
+func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
+	switch f {
+	case IP:
+		return appendText(dst, e.IP, joined)
+	case User:
+		return appendText(dst, e.User, joined)
+	case Method:
+		return appendText(dst, e.Method, joined)
+	case Path:
+		return appendText(dst, e.Path, joined)
+	case Host:
+		return appendText(dst, e.Host, joined)
+	case Key:
+		return appendText(dst, e.Key, joined)
+	case Status:
+		if e.Status > 0 {
+			return strconv.AppendInt(dst, int64(e.Status), 10)
+		}
+	}
+	return append(dst, '-')
+}
+
+func appendText(dst, text []byte, joined bool) []byte {
+	if len(text) == 0 {
+		return append(dst, '-')
+	}
+	for i, c := range text {
+		if c <= ' ' || c >= 0x7f || c == '\\' {
+			return appendEscaped(append(dst, text[:i]...), text[i:], joined)
+		}
+	}
+	return append(dst, text...)
+}
+
+func appendEscaped(dst, text []byte, joined bool) []byte {
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		plain := strconv.IsPrint(r) && r != '\\' && (r != utf8.RuneError || n > 1) && (r != ' ' || !joined)
+		if plain {
+			dst = append(dst, text[:n]...)
+		} else {
+			dst = appendHex(dst, text[:n])
+		}
+		text = text[n:]
+	}
+	return dst
+}
+
+func appendHex(dst, text []byte) []byte {
+	const digits = "0123456789abcdef"
+	for _, c := range text {
+		dst = append(dst, '\\', 'x', digits[c>>4], digits[c&15])
+	}
+	return dst
+}
