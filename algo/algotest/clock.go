@@ -1,0 +1,77 @@
+package algotest
+
+import (
+	"testing"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// TimeMayStepBack is law 9.
+func TimeMayStepBack(t testing.TB, s Subject) {
+	t.Helper()
+	law{
+		number: 9, name: "TimeMayStepBack",
+		sentence: "time may step back: no panic, state time never regresses, and never more admitted than if time " +
+			"had stood still at the latest reading",
+		judge:  timeMayStepBack,
+		verbs:  []op{refund, charge},
+		skewed: true,
+	}.hold(t, s)
+}
+
+// timeMayStepBack compares an event before the latest one that changed the state
+// with the same event at the time of that one. Readings that changed nothing are
+// not known to the state.
+func timeMayStepBack(p *point) {
+	latest := p.past.latest
+	if p.now >= latest {
+		return
+	}
+	for _, cost := range p.costs() {
+		p.forget()
+		early := p.peek(p.state, p.now, cost)
+		for _, at := range []int64{latest, min(latest+1, algo.MaxInstant)} {
+			late := p.peek(p.state, at, cost)
+			p.require(late.Allowed || !early.Allowed, "cost %d is allowed at %s, back from %s, and denied at %s", cost, offset(p.now), offset(latest), offset(at))
+			p.require(early.Remaining <= late.Remaining, "%d units are there at %s, back from %s, and only %d at %s",
+				early.Remaining, offset(p.now), offset(latest), late.Remaining, offset(at))
+		}
+		p.forget()
+		for _, op := range []op{step, refund, charge} {
+			next, r := p.call(op, p.state, p.now, cost)
+			if op == step && !r.Allowed || !exact(r) {
+				continue
+			}
+			still, _ := p.call(op, p.state, latest, cost)
+			p.noMoreGenerous(next, still, latest)
+			p.timeStands(next, r)
+		}
+	}
+}
+
+// noMoreGenerous requires that from t on the state a never has more units than b.
+func (p *point) noMoreGenerous(a, b []byte, t int64) {
+	reset := p.peek(b, t, 1).ResetAfter
+	for _, at := range []int64{t, t + 1, t + 2, t + 3, after(t, reset/2), after(t, reset) - 1} {
+		if at < t || at > algo.MaxInstant {
+			continue
+		}
+		x, y := p.peek(a, at, 1), p.peek(b, at, 1)
+		p.require(x.Remaining <= y.Remaining, "after the same event at %s and, back in time, at %s, there are at %s %d units and %d",
+			offset(t), offset(p.now), offset(at), y.Remaining, x.Remaining)
+	}
+}
+
+// timeStands requires that the next state is as far ahead of any clock as the one before.
+func (p *point) timeStands(next []byte, r algo.Result) {
+	if r.Remaining >= r.Limit {
+		return // full: there is no state to have a time
+	}
+	for _, at := range []int64{p.now, p.now - 1, p.past.latest - 1} {
+		if at < 0 {
+			continue
+		}
+		before, now := p.peek(p.state, at, 1).Skew, p.peek(next, at, 1).Skew
+		p.require(now >= before, "at %s the state is %v ahead, and after an event at %s only %v", offset(at), before, offset(p.now), now)
+	}
+}

@@ -1,0 +1,56 @@
+package algotest
+
+import (
+	"bytes"
+	"testing"
+	"time"
+)
+
+// Deterministic is law 1.
+func Deterministic(t testing.TB, s Subject) {
+	t.Helper()
+	law{
+		number: 1, name: "Deterministic",
+		sentence: "same arguments, same answer, arguments not modified",
+		judge:    deterministic,
+		verbs:    []op{refund, charge}, skewed: true,
+	}.hold(t, s)
+}
+
+// elsewhere is where the same instant has other numbers.
+var elsewhere = time.FixedZone("UTC+5:45", 5*3600+45*60)
+
+func deterministic(p *point) {
+	twin, err := p.subject.New(p.limit)
+	p.require(err == nil, "New takes the limit %v once and refuses it the second time: %v", p.limit, err)
+	for _, cost := range p.costs() {
+		for _, op := range []op{step, peek, refund, charge} {
+			p.forget()
+			first, r := p.call(op, p.state, p.now, cost)
+			again, r2 := p.call(op, p.state, p.now, cost)
+			p.require(r == r2 && bytes.Equal(first, again), "the same %v answers\n    %+v %x, then\n    %+v %x", op, r, first, r2, again)
+
+			next, r2, err := apply(twin, op, nil, p.state, p.now, cost)
+			p.require(err == nil && r == r2 && bytes.Equal(first, next), "two policies of the same options answer one %v\n    %+v %x, and\n    %+v %x", op, r, first, r2, next)
+
+			there := zoned{p.policy, elsewhere}
+			next, r2, err = apply(there, op, nil, p.state, p.now, cost)
+			p.require(err == nil && r == r2 && bytes.Equal(first, next), "a %v answers\n    %+v %x in UTC, and in another zone\n    %+v %x", op, r, first, r2, next)
+
+			arguments(p, op, cost, first)
+		}
+	}
+}
+
+// arguments requires that state is left alone, that dst is appended to, and that
+// the answer does not share memory with the question.
+func arguments(p *point, op op, cost int64, want []byte) {
+	state := append(make([]byte, 0, len(p.state)+8), p.state...)
+	dst := append(make([]byte, 0, len(want)+64), "dst"...)
+	next, _, err := apply(p.policy, op, dst, state, p.now, cost)
+	p.require(err == nil, "%v refuses with room in dst what it takes without: %v", op, err)
+	p.require(bytes.Equal(state, p.state), "%v modifies its argument: the state was %x and is %x", op, p.state, state)
+	p.require(bytes.Equal(next, append([]byte("dst"), want...)), "%v is to append %x to dst=%x, and returns %x", op, want, "dst", next)
+	clear(state)
+	p.require(bytes.Equal(next[3:], want), "the answer of %v changes when the state that it was given is overwritten", op)
+}

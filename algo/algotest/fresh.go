@@ -1,0 +1,37 @@
+package algotest
+
+import "testing"
+
+// FreshIsZero is law 2.
+func FreshIsZero(t testing.TB, s Subject) {
+	t.Helper()
+	law{
+		number: 2, name: "FreshIsZero",
+		sentence: "fresh is zero: nil bytes, State{} and a lapsed state decide alike",
+		judge:    freshIsZero,
+		verbs:    []op{refund, charge},
+	}.hold(t, s)
+}
+
+func freshIsZero(p *point) {
+	zeros := map[string][]byte{"no bytes in an empty slice": {}}
+	if p.subject.Recode != nil {
+		zero, err := p.subject.Recode(nil)
+		p.require(err == nil, "no bytes cannot be decoded: %v", err)
+		zeros["the encoding of State{}"] = zero
+	}
+	if p.peek(p.state, p.now, 1).Fresh {
+		zeros["a state that is Fresh"] = p.state
+	}
+	for what, zero := range zeros {
+		for _, cost := range p.costs() {
+			for _, op := range []op{step, refund, charge} {
+				p.forget()
+				a, x := p.call(op, nil, p.now, cost)
+				b, y := p.call(op, zero, p.now, cost)
+				p.require(x == y, "nil and %s answer one %v\n    %+v, and\n    %+v", what, op, x, y)
+				p.alike(a, b, p.now, identical, "after the same event on nil and on "+what)
+			}
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package algotest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Frugal holds the subject to one thing more: a step on a key in use, with room
+// in dst, does not allocate. The race detector allocates on its own, so there it
+// is passed over.
+func Frugal(t testing.TB, s Subject) {
+	t.Helper()
+	if s.Allocates || raceEnabled {
+		return
+	}
+	policy, err := s.New(algo.Per(100, time.Minute))
+	if err != nil {
+		t.Errorf("algotest: %s refuses 100/m: %v", s.Name, err)
+		return
+	}
+	now := epoch
+	state, _, _ := policy.Step(nil, nil, now, 1)
+	state, _, _ = policy.Step(nil, state, now.Add(7*time.Second), 1)
+	full, _, _ := policy.Charge(nil, state, now.Add(8*time.Second), 1000)
+	dst := make([]byte, 0, 4096)
+	for _, c := range []struct {
+		what  string
+		state []byte
+	}{{"the first step on a key", nil}, {"a step that is allowed", state}, {"a step that is denied", full}} {
+		allocs := testing.AllocsPerRun(100, func() {
+			_, _, err = policy.Step(dst, c.state, now.Add(9*time.Second), 1)
+		})
+		if allocs > 0 || err != nil {
+			t.Errorf("algotest: %s: %s is not to allocate, and allocates %v times (error %v)", s.Name, c.what, allocs, err)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build race
+
+package algotest
+
+const raceEnabled = true
