@@ -1,0 +1,85 @@
+// Command sluice tries rate limits on access logs.
+//
+//	sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" --by ip access.log
+//
+// See "sluice replay --help".
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
+}
+
+// streams are what a command reads and writes.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitFailed = 1 // the run failed, or a check found differences
+	exitUsage  = 2 // the command line is wrong; nothing was read or written
+)
+
+// run is main with everything handed in.
+func run(ctx context.Context, args []string, s streams) int {
+	root := &cobra.Command{
+		Use:           "sluice",
+		Short:         "Try rate limits on the requests you really had",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetArgs(args)
+	root.SetIn(s.in)
+	root.SetOut(s.out)
+	root.SetErr(s.err)
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%v; see %s --help", err, c.CommandPath())
+	})
+	root.Args = func(c *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return usagef("no command %q: want replay; see sluice --help", args[0])
+		}
+		return nil
+	}
+	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
+	root.AddCommand(replayCommand(s))
+
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errDiffers): // told already
+		return exitFailed
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.err, "sluice: interrupted")
+		return exitFailed
+	}
+	fmt.Fprintln(s.err, "sluice:", err)
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}

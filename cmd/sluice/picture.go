@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// Colours that people who see few colours can still tell apart (Okabe and Ito).
+var (
+	allowedColor = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
+	deniedColor  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
+	gridColor    = color.NRGBA{0xe0, 0xe0, 0xe0, 0xff}
+)
+
+const (
+	pictureWidth = 9 * vg.Inch
+	panelHeight  = 1.55 * vg.Inch
+	headHeight   = 0.8 * vg.Inch
+	margin       = 0.15 * vg.Inch
+)
+
+// drawPicture draws a panel for each policy, on equal axes, into the file.
+func drawPicture(path string, r *result) error {
+	panels := r.panels()
+	height := headHeight + vg.Length(len(panels))*panelHeight + margin
+	canvas, writer := newCanvas(filepath.Ext(path), pictureWidth, height)
+	dc := draw.New(canvas)
+	dc.SetColor(color.White)
+	dc.Fill(dc.Rectangle.Path())
+
+	r.title(draw.Crop(dc, margin, -margin, height-headHeight, 0))
+	body := draw.Crop(dc, margin, -margin, margin, -headHeight)
+	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: vg.Points(8)}
+	var rows [][]*plot.Plot
+	for _, p := range panels {
+		rows = append(rows, []*plot.Plot{p})
+	}
+	for i, c := range plot.Align(rows, tiles, body) {
+		panels[i].Draw(c[0])
+	}
+	return writeFile(path, writer)
+}
+
+func newCanvas(ext string, w, h vg.Length) (vg.CanvasSizer, io.WriterTo) {
+	if ext == ".png" {
+		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(150))}
+		return c, c
+	}
+	c := vgsvg.New(w, h)
+	return c, c
+}
+
+func writeFile(path string, content io.WriterTo) (err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	defer func() {
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
+	}()
+	_, err = content.WriteTo(f)
+	return err
+}
+
+// title says what the picture shows, and which colour is which.
+func (r *result) title(c draw.Canvas) {
+	head := textStyle(15, draw.XLeft)
+	sub := textStyle(10, draw.XLeft)
+	top := c.Max.Y - margin
+	c.FillText(head, vg.Point{X: c.Min.X, Y: top}, "Allowed and denied requests under each policy")
+	c.FillText(sub, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, fmt.Sprintf("%s, %s to %s UTC, limited by %s",
+		filepath.Base(r.name), r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), r.by))
+
+	x := c.Max.X - vg.Points(125)
+	for _, entry := range [...]struct {
+		name  string
+		color color.Color
+	}{{"allowed", allowedColor}, {"denied", deniedColor}} {
+		c.SetColor(entry.color)
+		box := vg.Rectangle{Min: vg.Point{X: x, Y: top - vg.Points(12)}, Max: vg.Point{X: x + vg.Points(10), Y: top - vg.Points(2)}}
+		c.Fill(box.Path())
+		c.FillText(sub, vg.Point{X: x + vg.Points(14), Y: top - vg.Points(1)}, entry.name)
+		x += vg.Points(66)
+	}
+}
+
+func textStyle(size vg.Length, align draw.XAlignment) draw.TextStyle {
+	font := plot.DefaultFont
+	font.Variant = "Sans"
+	font.Size = size
+	return draw.TextStyle{
+		Color:   color.Black,
+		Font:    font,
+		XAlign:  align,
+		YAlign:  draw.YTop,
+		Handler: text.Plain{Fonts: plot.DefaultTextHandler.Cache()},
+	}
+}
+
+func (r *result) panels() []*plot.Plot {
+	var panels []*plot.Plot
+	highest := r.highest()
+	for i, outcome := range r.Policies {
+		p := plot.New()
+		p.Title.Text = fmt.Sprintf("%v: %d allowed, %d denied (%s)",
+			outcome.Policy, outcome.Allowed, outcome.Denied, share(outcome.Denied, r.Requests))
+		p.Title.TextStyle = textStyle(10, draw.XCenter)
+		p.Title.Padding = vg.Points(3)
+		p.Y.Label.Text = "requests / " + shortDuration(r.Timeline.Width)
+		p.Y.Label.TextStyle = textStyle(8, draw.XCenter)
+		p.Y.Label.TextStyle.Rotation = p.Y.Label.TextStyle.Rotation + 1.5707963267948966
+		p.Y.Label.TextStyle.YAlign = draw.YBottom
+		p.Y.Tick.Label.Font = textStyle(8, draw.XRight).Font
+		p.X.Tick.Label.Font = textStyle(8, draw.XCenter).Font
+		p.X.Tick.Marker = clockTicks{}
+		if i == len(r.Policies)-1 {
+			p.X.Label.Text = "time (UTC)"
+			p.X.Label.TextStyle = textStyle(9, draw.XCenter)
+		}
+		grid := plotter.NewGrid()
+		grid.Horizontal.Color, grid.Vertical.Color = gridColor, gridColor
+		p.Add(grid, bars{r, i})
+		p.X.Min, p.X.Max = r.span()
+		p.Y.Min, p.Y.Max = 0, 1.05*highest
+		panels = append(panels, p)
+	}
+	return panels
+}
+
+func (r *result) highest() float64 {
+	highest := int64(1)
+	for i, allowed := range r.Timeline.Allowed[0] { // every policy saw every request
+		highest = max(highest, allowed+r.Timeline.Denied[0][i])
+	}
+	return float64(highest)
+}
+
+// span is the time across, in seconds since the Unix epoch.
+func (r *result) span() (from, to float64) {
+	t := &r.Timeline
+	from = float64(t.Start.Unix())
+	return from, from + float64(len(t.Allowed[0]))*t.Width.Seconds()
+}
+
+// bars draws the stretches of one policy: what was denied on top of what was allowed.
+type bars struct {
+	r      *result
+	policy int
+}
+
+// Plot implements plot.Plotter.
+func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
+	x, y := p.Transforms(&c)
+	from, _ := b.r.span()
+	width := b.r.Timeline.Width.Seconds()
+	denied := b.r.Timeline.Denied[b.policy]
+	for i, allowed := range b.r.Timeline.Allowed[b.policy] {
+		left, right := x(from+float64(i)*width), x(from+float64(i+1)*width)
+		middle, top := y(float64(allowed)), y(float64(allowed+denied[i]))
+		fill(c, allowedColor, left, right, y(0), middle)
+		fill(c, deniedColor, left, right, middle, top)
+	}
+}
+
+func fill(c draw.Canvas, with color.Color, left, right, bottom, top vg.Length) {
+	if top <= bottom {
+		return
+	}
+	c.SetColor(with)
+	c.Fill(vg.Rectangle{Min: vg.Point{X: left, Y: bottom}, Max: vg.Point{X: right, Y: top}}.Path())
+}
+
+// clockTicks puts labels at times that people count by.
+type clockTicks struct{}
+
+// clockSteps are the distances of labels, and how a label is written then.
+var clockSteps = []struct {
+	step   time.Duration
+	layout string
+}{
+	{time.Second, "15:04:05"}, {5 * time.Second, "15:04:05"}, {15 * time.Second, "15:04:05"}, {30 * time.Second, "15:04:05"},
+	{time.Minute, "15:04"}, {2 * time.Minute, "15:04"}, {5 * time.Minute, "15:04"}, {10 * time.Minute, "15:04"},
+	{15 * time.Minute, "15:04"}, {30 * time.Minute, "15:04"}, {time.Hour, "15:04"}, {2 * time.Hour, "15:04"},
+	{3 * time.Hour, "Jan 2 15:04"}, {6 * time.Hour, "Jan 2 15:04"}, {12 * time.Hour, "Jan 2 15:04"},
+	{24 * time.Hour, "Jan 2"}, {2 * 24 * time.Hour, "Jan 2"}, {7 * 24 * time.Hour, "Jan 2"}, {14 * 24 * time.Hour, "Jan 2"},
+	{28 * 24 * time.Hour, "Jan 2"}, {91 * 24 * time.Hour, "2006-01-02"}, {365 * 24 * time.Hour, "2006-01-02"},
+}
+
+// Ticks implements plot.Ticker.
+func (clockTicks) Ticks(from, to float64) []plot.Tick {
+	const most = 9
+	s := clockSteps[0]
+	for _, s = range clockSteps {
+		if (to-from)/s.step.Seconds() <= most {
+			break
+		}
+	}
+	step := s.step.Seconds()
+	for (to-from)/step > most {
+		step *= 2
+	}
+	var ticks []plot.Tick
+	for at := step * float64(int64(from/step)); at <= to; at += step {
+		if at >= from {
+			ticks = append(ticks, plot.Tick{Value: at, Label: time.Unix(int64(at), 0).UTC().Format(s.layout)})
+		}
+	}
+	return ticks
+}
+
+// shortDuration writes 1h4m16s, not 64m16s, and 2m, not 2m0s.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	for _, zero := range [...]string{"m0s", "h0m"} {
+		if n := len(s) - len(zero); n > 0 && s[n:] == zero {
+			s = s[:n+1]
+		}
+	}
+	return s
+}

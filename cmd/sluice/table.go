@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode/utf8"
+)
+
+func printTables(w io.Writer, r *result) error {
+	out := &strings.Builder{}
+	printHead(out, r)
+	printPolicies(out, r)
+	printTopDenied(out, r)
+	printDisagreements(out, r)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+const stamp = "2006-01-02 15:04:05"
+
+func printHead(w io.Writer, r *result) {
+	fmt.Fprintf(w, "%s: %d requests, %s to %s UTC, %d keys by %s\n",
+		r.name, r.Requests, r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), r.Keys, r.by)
+	if r.Reordered > 0 {
+		fmt.Fprintf(w, "%d lines were out of order and put right\n", r.Reordered)
+	}
+	if r.Late > 0 {
+		fmt.Fprintf(w, "%d lines were older than --reorder and are replayed at the latest time seen\n", r.Late)
+	}
+	if r.Skipped > 0 {
+		fmt.Fprintf(w, "%d of %d lines are no log lines and were skipped, the first one %v\n", r.Skipped, r.Lines, r.FirstSkipped)
+	}
+	for _, f := range r.Files {
+		if f.Damage != nil {
+			fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Damage)
+		}
+	}
+}
+
+func printPolicies(w io.Writer, r *result) {
+	t := newTable(w, "policy", "requests", "allowed", "denied", "share denied", "keys", "keys denied",
+		"most in a period", "limit", "bound", "longest wait")
+	for _, p := range r.Policies {
+		limit := p.Policy.Limit()
+		t.row(p.Policy.String(), r.Requests, p.Allowed, p.Denied, share(p.Denied, r.Requests), r.Keys, p.KeysDenied,
+			p.Admitted, limit, p.Bound, waits(p.LongestWait, p.Never))
+	}
+	t.print()
+}
+
+func printTopDenied(w io.Writer, r *result) {
+	if len(r.TopDenied) == 0 {
+		return
+	}
+	heads := []any{"denied most, by " + r.by}
+	for _, p := range r.Policies {
+		heads = append(heads, p.Policy)
+	}
+	t := newTable(w, heads...)
+	for _, k := range r.TopDenied {
+		cells := []any{shorten(k.Key)}
+		for _, n := range k.Denied {
+			cells = append(cells, n)
+		}
+		t.row(cells...)
+	}
+	t.print()
+}
+
+func printDisagreements(w io.Writer, r *result) {
+	if len(r.Policies) < 2 {
+		return
+	}
+	fmt.Fprintf(w, "\nthe policies disagree on %d of %d requests", r.Disagreements, r.Requests)
+	if r.Disagreements == 0 {
+		fmt.Fprintln(w)
+		return
+	}
+	fmt.Fprint(w, ", the first of them:\n")
+	heads := []any{"time", r.by}
+	for _, p := range r.Policies {
+		heads = append(heads, p.Policy)
+	}
+	t := newTable(w, heads...)
+	for _, e := range r.Examples {
+		cells := []any{e.Time.Format(stamp), shorten(e.Key)}
+		for _, ok := range e.Allowed {
+			cells = append(cells, verdict(ok))
+		}
+		t.row(cells...)
+	}
+	t.print()
+}
+
+func verdict(allowed bool) string {
+	if allowed {
+		return "ok"
+	}
+	return "deny"
+}
+
+func share(part, whole int64) string {
+	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
+}
+
+// waits tells the longest wait, to a precision that a person reads.
+func waits(longest time.Duration, never int64) string {
+	s := longest.String()
+	if longest > time.Second {
+		s = longest.Round(time.Millisecond).String()
+	}
+	if never > 0 {
+		s += fmt.Sprintf(", %d never", never)
+	}
+	return s
+}
+
+// shorten keeps a key on its line.
+func shorten(key string) string {
+	const most = 60
+	if utf8.RuneCountInString(key) <= most {
+		return key
+	}
+	runes := []rune(key)
+	return string(runes[:most-1]) + "…"
+}
+
+// table is rows whose first column is aligned left, the others right.
+type table struct {
+	w    io.Writer
+	rows [][]string
+}
+
+func newTable(w io.Writer, heads ...any) *table {
+	t := &table{w: w}
+	t.row(heads...)
+	return t
+}
+
+func (t *table) row(cells ...any) {
+	var row []string
+	for _, c := range cells {
+		row = append(row, fmt.Sprint(c))
+	}
+	t.rows = append(t.rows, row)
+}
+
+func (t *table) print() {
+	first := 0
+	for _, row := range t.rows {
+		first = max(first, utf8.RuneCountInString(row[0]))
+	}
+	fmt.Fprintln(t.w)
+	tabs := tabwriter.NewWriter(t.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, row := range t.rows {
+		fmt.Fprintf(tabs, "%s%s", row[0], strings.Repeat(" ", first-utf8.RuneCountInString(row[0])))
+		fmt.Fprintf(tabs, "\t%s\t\n", strings.Join(row[1:], "\t"))
+	}
+	tabs.Flush()
+}

@@ -1,0 +1,158 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Replay is a replay under way. It is for one goroutine.
+type Replay struct {
+	columns  []column
+	ids      map[string]int32
+	keys     []string
+	timeline Timeline
+	last     int64
+
+	requests      int64
+	disagreements int64
+	examples      []Example
+	verdicts      []bool
+}
+
+// column is one policy and what it did.
+type column struct {
+	policy algo.Policy
+	period int64
+	cells  table
+
+	allowed, denied int64
+	never           int64
+	worst           int64
+	longest         time.Duration
+	spare           []byte
+}
+
+// New begins a replay through the policies. Each step costs what its policy's own
+// options say, by default one unit.
+func New(policies ...algo.Policy) *Replay {
+	r := &Replay{
+		ids:      make(map[string]int32),
+		timeline: newTimeline(len(policies)),
+		verdicts: make([]bool, len(policies)),
+	}
+	for _, p := range policies {
+		r.columns = append(r.columns, column{policy: p, period: int64(p.Limit().Period)})
+	}
+	return r
+}
+
+// Add replays one request. Its time is not before the time of the one before.
+func (r *Replay) Add(at time.Time, key []byte) error {
+	now := algo.Instant(at)
+	if now < r.last {
+		return fmt.Errorf("replay: request at %v comes after one at %v", at.UTC(), time.Unix(0, r.last).UTC())
+	}
+	r.last = now
+	r.timeline.at(now)
+	id := r.id(key)
+	for i := range r.columns {
+		allowed, err := r.columns[i].step(id, at, now)
+		if err != nil {
+			return fmt.Errorf("replay: key %q under %v: %w", key, r.columns[i].policy, err)
+		}
+		r.verdicts[i] = allowed
+		if allowed {
+			r.timeline.Allowed[i][r.timeline.bin]++
+		} else {
+			r.timeline.Denied[i][r.timeline.bin]++
+		}
+	}
+	r.requests++
+	r.compare(at, key)
+	return nil
+}
+
+func (r *Replay) id(key []byte) int32 {
+	id, seen := r.ids[string(key)]
+	if !seen {
+		id = int32(len(r.keys))
+		r.keys = append(r.keys, string(key))
+		r.ids[r.keys[id]] = id
+		for i := range r.columns {
+			r.columns[i].cells.grow()
+		}
+	}
+	return id
+}
+
+// compare notes a request on which the policies do not agree.
+func (r *Replay) compare(at time.Time, key []byte) {
+	for _, v := range r.verdicts {
+		if v == r.verdicts[0] {
+			continue
+		}
+		r.disagreements++
+		if len(r.examples) < maxExamples {
+			verdicts := append([]bool(nil), r.verdicts...)
+			r.examples = append(r.examples, Example{at.UTC(), string(key), verdicts})
+		}
+		return
+	}
+}
+
+func (c *column) step(id int32, at time.Time, now int64) (allowed bool, err error) {
+	cell := c.cells.at(id)
+	next, result, err := c.policy.Step(c.spare[:0], cell.state, at, 0)
+	if err != nil {
+		return false, err
+	}
+	c.spare = next
+	if result.Allowed {
+		c.allowed++
+		cell.keep(next)
+		c.worst = max(c.worst, cell.window.add(now, result.Paid, c.period))
+		return true, nil
+	}
+	c.denied++
+	cell.denied++
+	if result.RetryAfter == algo.Never {
+		c.never++
+	} else {
+		c.longest = max(c.longest, result.RetryAfter)
+	}
+	return false, nil
+}
+
+// cell is what one key has come to under one policy.
+type cell struct {
+	state  []byte
+	denied int64
+	window window
+}
+
+func (c *cell) keep(state []byte) {
+	if cap(c.state) < len(state) {
+		c.state = make([]byte, 0, len(state))
+	}
+	c.state = append(c.state[:0], state...)
+}
+
+// table holds the cells of a policy by key, in blocks that never move.
+type table struct {
+	blocks [][]cell
+}
+
+const blockSize = 256
+
+func (t *table) at(id int32) *cell { return &t.blocks[id/blockSize][id%blockSize] }
+
+func (t *table) grow() {
+	last := len(t.blocks) - 1
+	if last < 0 || len(t.blocks[last]) == blockSize {
+		t.blocks = append(t.blocks, make([]cell, 0, blockSize))
+		last++
+	}
+	t.blocks[last] = append(t.blocks[last], cell{})
+}

@@ -1,0 +1,140 @@
+package replay
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+const maxExamples = 3
+
+// Report is what came of a replay.
+type Report struct {
+	Requests      int64
+	Keys          int64
+	Disagreements int64     // requests that some policies allow and others deny
+	Examples      []Example // the first few of them
+	Policies      []Outcome
+	TopDenied     []KeyDenials // the keys that were denied most, by the sum over the policies
+	Timeline      Timeline     // no stretch if there were no requests
+}
+
+// Example is one request on which the policies disagree.
+type Example struct {
+	Time    time.Time
+	Key     string
+	Allowed []bool // by policy
+}
+
+// KeyDenials is how often a key was denied under each policy.
+type KeyDenials struct {
+	Key    string
+	Denied []int64
+}
+
+// Outcome is what one policy did.
+type Outcome struct {
+	Policy      algo.Policy
+	Allowed     int64
+	Denied      int64
+	KeysDenied  int64         // keys that were denied at least once
+	Admitted    int64         // the most units that one key was admitted in any one period of Policy.Limit
+	Bound       int64         // the most it ever could be
+	LongestWait time.Duration // the longest RetryAfter that was told
+	Never       int64         // denials that no wait would have helped
+	TopDenied   []Denials     // the keys denied most
+}
+
+// Denials is how often a key was denied.
+type Denials struct {
+	Key    string
+	Denied int64
+}
+
+// Report tells what came of the requests so far, with at most top keys in each
+// list of keys. Of keys denied equally often, the first in the order of bytes goes first.
+func (r *Replay) Report(top int) Report {
+	report := Report{
+		Requests:      r.requests,
+		Keys:          int64(len(r.keys)),
+		Disagreements: r.disagreements,
+		Examples:      r.examples,
+		TopDenied:     r.topDenied(top),
+		Timeline:      r.timeline.done(),
+	}
+	for i := range r.columns {
+		report.Policies = append(report.Policies, r.outcome(&r.columns[i], top))
+	}
+	return report
+}
+
+func (r *Replay) outcome(c *column, top int) Outcome {
+	o := Outcome{
+		Policy:      c.policy,
+		Allowed:     c.allowed,
+		Denied:      c.denied,
+		Admitted:    c.worst,
+		Bound:       c.policy.Bound(c.policy.Limit().Period),
+		LongestWait: c.longest,
+		Never:       c.never,
+	}
+	leaders := ranking{most: top}
+	for id, key := range r.keys {
+		if n := c.cells.at(int32(id)).denied; n > 0 {
+			o.KeysDenied++
+			leaders.add(Denials{key, n})
+		}
+	}
+	o.TopDenied = leaders.done()
+	return o
+}
+
+func (r *Replay) topDenied(top int) []KeyDenials {
+	leaders := ranking{most: top}
+	for id, key := range r.keys {
+		var sum int64
+		for i := range r.columns {
+			sum += r.columns[i].cells.at(int32(id)).denied
+		}
+		if sum > 0 {
+			leaders.add(Denials{key, sum})
+		}
+	}
+	var rows []KeyDenials
+	for _, d := range leaders.done() {
+		row := KeyDenials{Key: d.Key}
+		for i := range r.columns {
+			row.Denied = append(row.Denied, r.columns[i].cells.at(r.ids[d.Key]).denied)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// ranking keeps the most denied of the keys added.
+type ranking struct {
+	most int
+	keys []Denials
+}
+
+func (r *ranking) add(d Denials) {
+	r.keys = append(r.keys, d)
+	if len(r.keys) >= 2*r.most+1000 {
+		r.cut()
+	}
+}
+
+func (r *ranking) cut() {
+	slices.SortFunc(r.keys, func(a, b Denials) int {
+		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
+	})
+	r.keys = r.keys[:min(len(r.keys), r.most)]
+}
+
+func (r *ranking) done() []Denials {
+	r.cut()
+	return r.keys
+}
