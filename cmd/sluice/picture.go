@@ -121,15 +121,14 @@ func (r *result) panels() []*plot.Plot {
 		p.Title.TextStyle = textStyle(10, draw.XCenter)
 		p.Title.Padding = vg.Points(3)
 		p.Y.Label.Text = "requests / " + shortDuration(r.Timeline.Width)
-		p.Y.Label.TextStyle = textStyle(8, draw.XCenter)
-		p.Y.Label.TextStyle.Rotation = p.Y.Label.TextStyle.Rotation + 1.5707963267948966
-		p.Y.Label.TextStyle.YAlign = draw.YBottom
+		p.Y.Label.TextStyle.Font = textStyle(8, draw.XCenter).Font
+		p.Y.Label.Padding = vg.Points(4)
 		p.Y.Tick.Label.Font = textStyle(8, draw.XRight).Font
 		p.X.Tick.Label.Font = textStyle(8, draw.XCenter).Font
 		p.X.Tick.Marker = clockTicks{}
 		if i == len(r.Policies)-1 {
 			p.X.Label.Text = "time (UTC)"
-			p.X.Label.TextStyle = textStyle(9, draw.XCenter)
+			p.X.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
 		}
 		grid := plotter.NewGrid()
 		grid.Horizontal.Color, grid.Vertical.Color = gridColor, gridColor
