@@ -1,0 +1,92 @@
+package accesslog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// combinedLog is a log of n lines, ten a second, from a few hundred clients.
+func combinedLog(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		at := time.Unix(1_431_857_103+int64(i/10), 0).UTC().Format("02/Jan/2006:15:04:05 -0700")
+		fmt.Fprintf(&b, "198.51.100.%d - - [%s] \"GET /articles/%d?page=2 HTTP/1.1\" 200 %d "+
+			"\"https://www.example.com/articles/\" \"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0\"\n",
+			i*i%251, at, i%97, 512+i%4096)
+	}
+	return b.Bytes()
+}
+
+func jsonLog(n int) []byte {
+	var b bytes.Buffer
+	for i := range n {
+		at := time.Unix(1_431_857_103+int64(i/10), 0).UTC().Format(time.RFC3339)
+		fmt.Fprintf(&b, `{"time":"%s","remote_addr":"198.51.100.%d","request_method":"GET","uri":"/articles/%d?page=2","status":200,`+
+			`"http_user_agent":"Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0","request_time":0.012}`+"\n",
+			at, i*i%251, i%97)
+	}
+	return b.Bytes()
+}
+
+func zipped(tb testing.TB, log []byte) []byte {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	_, err := z.Write(log)
+	require.NoError(tb, err)
+	require.NoError(tb, z.Close())
+	return b.Bytes()
+}
+
+// BenchmarkReader measures the whole way of a line, from bytes to Next: ns/op is
+// per line.
+func BenchmarkReader(b *testing.B) {
+	const n = 50_000
+	logs := map[string][]byte{"combined": combinedLog(n), "json": jsonLog(n)}
+	logs["gzip"] = zipped(b, logs["combined"])
+	for _, name := range []string{"combined", "json", "gzip"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for read := 0; read < b.N; {
+				r := NewReader(b.Context(), []Input{FromReader(name, bytes.NewReader(logs[name]))}, Options{Reorder: DefaultReorder, Fields: IP})
+				for read < b.N && r.Next() {
+					read++
+				}
+				r.Close()
+			}
+		})
+	}
+}
+
+// BenchmarkParse measures one line, without reading and ordering.
+func BenchmarkParse(b *testing.B) {
+	for name, log := range map[string][]byte{"combined": combinedLog(1000), "json": jsonLog(1000)} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			all := bytes.Split(bytes.TrimSpace(log), newline)
+			var e Entry
+			p := parser{json: newJSONParser("", "")}
+			for i := range b.N {
+				if reason := p.parse(all[i%len(all)], &e); reason != "" {
+					b.Fatal(reason)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkAppendKey(b *testing.B) {
+	e := &Entry{IP: []byte("198.51.100.17"), Path: []byte("/articles/17")}
+	k, err := ParseKeyer("ip+path")
+	require.NoError(b, err)
+	var key []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		key = k.AppendKey(key[:0], e)
+	}
+}
+
