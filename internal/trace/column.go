@@ -1,0 +1,91 @@
+package trace
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// A column is one word of an answer.
+type column struct {
+	name   string
+	values string // what may stand in it
+	// canonical is the word as text writes it, if it is a value of the column.
+	canonical func(word string) (string, bool)
+	text      func(r *algo.Result) string
+}
+
+var columns = [...]column{
+	{"verdict", "ok or deny", oneOf("ok", "deny"), func(r *algo.Result) string { return choose(r.Allowed, "ok", "deny") }},
+	units("left", func(r *algo.Result) int64 { return r.Remaining }),
+	wait("retry", func(r *algo.Result) time.Duration { return r.RetryAfter }),
+	wait("reset", func(r *algo.Result) time.Duration { return r.ResetAfter }),
+	units("available", func(r *algo.Result) int64 { return r.Available }),
+	units("refilled", func(r *algo.Result) int64 { return r.Refilled }),
+	units("paid", func(r *algo.Result) int64 { return r.Paid }),
+	wait("next", func(r *algo.Result) time.Duration { return r.NextRefill }),
+	units("limit", func(r *algo.Result) int64 { return r.Limit }),
+	units("cost", func(r *algo.Result) int64 { return r.Cost }),
+	{"fresh", "yes or no", oneOf("yes", "no"), func(r *algo.Result) string { return choose(r.Fresh, "yes", "no") }},
+	wait("skew", func(r *algo.Result) time.Duration { return r.Skew }),
+	units("part", func(r *algo.Result) int64 { return int64(r.Part) }),
+}
+
+// usual is how many of the columns are shown unless a show line says otherwise.
+const usual = 4
+
+func units(name string, of func(*algo.Result) int64) column {
+	canonical := func(word string) (string, bool) {
+		n, err := strconv.ParseInt(word, 10, 64)
+		return strconv.FormatInt(n, 10), err == nil
+	}
+	return column{name, "a whole number", canonical, func(r *algo.Result) string { return strconv.FormatInt(of(r), 10) }}
+}
+
+func wait(name string, of func(*algo.Result) time.Duration) column {
+	canonical := func(word string) (string, bool) {
+		if word == "never" {
+			return word, true
+		}
+		d, err := time.ParseDuration(word)
+		return duration(d), err == nil
+	}
+	return column{name, "a duration such as 100ms, or never", canonical, func(r *algo.Result) string { return duration(of(r)) }}
+}
+
+// duration writes what time.Duration writes, without its trailing zeros: 1m, 36h.
+func duration(d time.Duration) string {
+	if d == algo.Never {
+		return "never"
+	}
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+func oneOf(words ...string) func(string) (string, bool) {
+	return func(word string) (string, bool) { return word, slices.Contains(words, word) }
+}
+
+func choose(yes bool, a, b string) string {
+	if yes {
+		return a
+	}
+	return b
+}
+
+func columnNames(shown []column) string {
+	names := make([]string, len(shown))
+	for i, c := range shown {
+		names[i] = c.name
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,167 @@
+package trace
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+)
+
+func parse(t *testing.T, text string) *Trace {
+	t.Helper()
+	tr, err := Parse(strings.NewReader(text), "x.trace")
+	require.NoError(t, err)
+	return tr
+}
+
+func format(t *testing.T, tr *Trace) string {
+	t.Helper()
+	var s strings.Builder
+	require.NoError(t, tr.Format(&s))
+	return s.String()
+}
+
+func TestTraces(t *testing.T) { Test(t, "testdata/*.trace") }
+
+func TestWhatIsWrongIsNamed(t *testing.T) {
+	const policy = "policy gcra 10/s\n"
+	for text, want := range map[string]string{
+		"":                                             `x.trace: not a trace: there is no event`,
+		policy:                                         `x.trace: not a trace`,
+		"polcy gcra 10/s":                              `x.trace:1: unknown word "polcy"; a line is policy SPEC, show COLUMN ..., @OFFSET KEY COST -> ..., or a # comment`,
+		"\x1f\x8b\x08\x00":                             `x.trace:1: unknown word "\x1f\x8b\b\x00"`,
+		"# one\n\npolicy gcra 10/s brust=3":            `x.trace:3: compose: policy "gcra 10/s brust=3", column 11: unknown option "brust"`,
+		"@0s a 1":                                      `x.trace:1: an event before any policy; a trace begins with policy SPEC`,
+		policy + "@0s a":                               `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
+		policy + "@0s a #1":                            `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
+		policy + "@soon a 1":                           `x.trace:2: offset "@soon": want a duration, such as @0s or @1m30s`,
+		policy + "@0s a x":                             `x.trace:2: cost "x": want a whole number from 0, or one after peek:, refund: or charge:`,
+		policy + "@0s a -1":                            `x.trace:2: cost "-1": want`,
+		policy + "@0s a peak:1":                        `x.trace:2: cost "peak:1": want`,
+		policy + "@0s a 9223372036854775808":           `x.trace:2: cost "9223372036854775808": want`,
+		policy + "@0s a 1 ok":                          `x.trace:2: unexpected word "ok"; after @OFFSET KEY COST comes ->`,
+		policy + "@0s a 1 -> ok":                       `x.trace:2: the answer "ok" has 1 words; want 4: verdict left retry reset`,
+		policy + "@0s a 1 -> yes 9 0s 1s":              `x.trace:2: verdict "yes": want ok or deny`,
+		policy + "@0s a 1 -> ok 9s 0s 1s":              `x.trace:2: left "9s": want a whole number`,
+		policy + "@0s a 1 -> ok 9 0 soon":              `x.trace:2: reset "soon": want a duration such as 100ms, or never`,
+		policy + "@0s a 1 -> ok 9 0s 1s |":             `x.trace:2: the answer "" has 0 words`,
+		policy + "@0s a 1 -> ok 9 0s 1s | ok 9 0s 1s":  `x.trace:2: answers right of ->: 2, policies: 1`,
+		policy + "@0s a 1\n" + policy + policy:         `x.trace:4: the policies before the first event are 1`,
+		policy + "@0s a 1\nshow left":                  `x.trace:3: show comes before the first event`,
+		"show left\nshow left":                         `x.trace:2: show is given twice`,
+		"show":                                         `x.trace:1: show needs a column: verdict left retry`,
+		"show left remaining":                          `x.trace:1: unknown column "remaining"; known are verdict left retry reset available`,
+		"show left left":                               `x.trace:1: column left is shown twice`,
+		policy + "@0s " + strings.Repeat("k", maxLine): `x.trace:2: the line is longer than 65535 bytes`,
+	} {
+		_, err := Parse(strings.NewReader(text), "x.trace")
+		require.ErrorContains(t, err, want)
+		require.Less(t, len(err.Error()), 500)
+	}
+}
+
+func TestEndlessInputIsRefused(t *testing.T) {
+	_, err := Parse(endless("# so it goes\n"), "-")
+	require.ErrorContains(t, err, "the trace is longer than 16777216 bytes")
+}
+
+type endless string
+
+func (e endless) Read(p []byte) (int, error) { return copy(p, e), nil }
+
+func TestReadErrorsAreNotTheEnd(t *testing.T) {
+	_, err := Parse(iotest.TimeoutReader(strings.NewReader("policy gcra 10/s\n@0s a 1\n@0s a")), "-")
+	require.ErrorIs(t, err, iotest.ErrTimeout)
+}
+
+func TestAnEventThatDiffersIsShownBothWays(t *testing.T) {
+	tr := parse(t, "policy gcra 10/s burst=3\n\n"+
+		"@0s a 1 -> ok 2 0s 100ms\n"+
+		"@0s   a  3 -> ok 0 0 300ms # really?\n"+
+		"@0s a 1\n")
+	differences, err := tr.Check()
+	require.NoError(t, err)
+	require.Len(t, differences, 2)
+	require.Equal(t, "x.trace:4: @0s a 3\n"+
+		"\tgot  deny 2 100ms 100ms\n"+
+		"\twant ok   0 0s    300ms", differences[0].String())
+	require.Equal(t, "x.trace:5: @0s a 1\n"+
+		"\tgot  ok 1 0s 200ms\n"+
+		"\twant (nothing right of ->)", differences[1].String())
+}
+
+func TestDurationsCompareByValue(t *testing.T) {
+	tr := parse(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok 0 0m 120m\n@0s a 1 -> deny +0 1h0m0s 7200s")
+	differences, err := tr.Check()
+	require.NoError(t, err)
+	require.Empty(t, differences)
+	require.Equal(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", format(t, tr))
+}
+
+func TestAStateOfAnotherAlgorithmIsAnError(t *testing.T) {
+	_, err := parse(t, "policy gcra 10/s\n@0s a 1\npolicy all(gcra 10/s)\n@0s b 1\n@0s a 1").Run()
+	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy")
+}
+
+func TestOnlyTheAnswersAreRewritten(t *testing.T) {
+	const before = "" +
+		"# why #  \n" +
+		" policy\tgcra   10/s burst=3#\n" +
+		"#at key cost and so on\n" +
+		"@0s   a 1->   x -> deny 0 0 0\n"
+	file := filepath.Join(t.TempDir(), "x.trace")
+	write := func(s string) { require.NoError(t, os.WriteFile(file, []byte(s), 0o644)) }
+
+	write(before)
+	_, err := golden(file, true)
+	require.ErrorContains(t, err, `x.trace:2: compose: policy`)
+	text := strings.NewReplacer("3#", "3 #", "1->   x", "1").Replace(before)
+	write(text)
+	differences, err := golden(file, false)
+	require.NoError(t, err)
+	require.Len(t, differences, 1)
+
+	differences, err = golden(file, true)
+	require.NoError(t, err)
+	require.Empty(t, differences)
+	got, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, ""+
+		"# why #  \n"+
+		" policy\tgcra   10/s burst=3 #\n"+
+		"#at key cost    verdict left retry reset\n"+
+		"@0s   a 1    -> ok      2    0s    100ms\n", string(got))
+
+	differences, err = golden(file, false)
+	require.NoError(t, err)
+	require.Empty(t, differences)
+}
+
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/*.trace")
+	require.NoError(f, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(string(text))
+	}
+	f.Add("policy gcra 1/ns\nshow part\n@-9223372036854775808ns a charge:9223372036854775807")
+	f.Fuzz(func(t *testing.T, text string) {
+		tr, err := Parse(strings.NewReader(text), "x")
+		if err != nil {
+			return
+		}
+		written := format(t, tr)
+		require.Equal(t, written, format(t, parse(t, written)), "what is written is read and written alike")
+		ran, err := tr.Run()
+		if err != nil {
+			return
+		}
+		differences, err := parse(t, format(t, ran)).Check()
+		require.NoError(t, err)
+		require.Empty(t, differences, "what was answered is wanted")
+	})
+}
