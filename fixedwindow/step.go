@@ -1,0 +1,144 @@
+package fixedwindow
+
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Step decides a request of o.Cost units at now. It is total: any state, any
+// time and any options give an answer. Options that [New] would refuse deny
+// everything, for ever.
+func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
+	next = s
+	if !step(&next, algo.Instant(now), &o, &r) {
+		next = s
+	}
+	return next, r
+}
+
+// Peek answers what Step would, but pays nothing.
+func Peek(s State, now time.Time, o Options) (r algo.Result) {
+	peek(&s, algo.Instant(now), &o, &r)
+	return r
+}
+
+// Refund gives o.Cost units back to the window that is open at now, up to full.
+// With nothing used any more there is no window.
+func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
+	next = s
+	if !refund(&next, algo.Instant(now), &o, &r) {
+		next = s
+	}
+	return next, r
+}
+
+// Charge takes o.Cost units unconditionally. What is not there becomes a debt,
+// which ends with the window. Used does not pass 2^62.
+func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
+	next = s
+	if !charge(&next, algo.Instant(now), &o, &r) {
+		next = s
+	}
+	return next, r
+}
+
+// step moves the state and fills in the zero Result r. It reports whether the
+// state changed; where it did not, what it left in s has no meaning. So do its siblings.
+func step(s *State, now int64, o *Options, r *algo.Result) bool {
+	end, ok := open(s, now, o, r)
+	if !ok {
+		return false
+	}
+	if r.Allowed = r.Cost <= r.Limit-s.Used; r.Allowed {
+		s.Used += r.Cost
+		r.Paid = r.Cost
+	} else {
+		r.RetryAfter = wait(now, end, r)
+	}
+	conclude(s, now, end, o, r)
+	return r.Allowed
+}
+
+func peek(s *State, now int64, o *Options, r *algo.Result) {
+	end, ok := open(s, now, o, r)
+	if !ok {
+		return
+	}
+	if r.Allowed = r.Cost <= r.Limit-s.Used; !r.Allowed {
+		r.RetryAfter = wait(now, end, r)
+	}
+	conclude(s, now, end, o, r)
+}
+
+func refund(s *State, now int64, o *Options, r *algo.Result) bool {
+	end, ok := open(s, now, o, r)
+	if !ok {
+		return false
+	}
+	r.Allowed = true
+	r.Paid = -min(r.Cost, s.Used)
+	s.Used += r.Paid
+	conclude(s, now, end, o, r)
+	return r.Paid < 0
+}
+
+func charge(s *State, now int64, o *Options, r *algo.Result) bool {
+	end, ok := open(s, now, o, r)
+	if !ok {
+		return false
+	}
+	r.Allowed = true
+	r.Paid = min(r.Cost, algo.MaxCount-s.Used)
+	s.Used += r.Paid
+	conclude(s, now, end, o, r)
+	return r.Paid > 0
+}
+
+// open makes s the window that is open at now, or an unused one from now on, and
+// tells its end. It reports whether the options are valid; where they are not, r
+// is the denial.
+func open(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool) {
+	r.Cost = o.cost()
+	if !o.valid() {
+		r.RetryAfter = algo.Never
+		return 0, false
+	}
+	if !s.isNormal() {
+		*s = s.normal()
+	}
+	r.Limit = o.Limit.Count
+	if s.Used > 0 {
+		if end = o.end(s.Start); now < end {
+			r.Available = r.Limit - s.Used
+			r.Skew = time.Duration(max(s.Start-now, 0))
+			return end, true
+		}
+	}
+	r.Fresh, r.Refilled = true, r.Limit
+	s.Start, s.Used = now, 0
+	return 0, true
+}
+
+// wait is how long until the cost is there, where it is not there now.
+func wait(now, end int64, r *algo.Result) time.Duration {
+	if r.Cost > r.Limit {
+		return algo.Never
+	}
+	return time.Duration(end - now)
+}
+
+// conclude completes the result with what stands now. A window opened by this
+// very step has no end yet: 0.
+func conclude(s *State, now, end int64, o *Options, r *algo.Result) {
+	r.Remaining = r.Limit - s.Used
+	if s.Used == 0 {
+		*s = State{}
+		return
+	}
+	if end == 0 {
+		end = o.end(now)
+	}
+	r.NextRefill = time.Duration(end - now)
+	r.ResetAfter = r.NextRefill
+}
