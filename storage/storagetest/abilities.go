@@ -1,0 +1,177 @@
+package storagetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+func can[Ability any](store storage.Store) bool {
+	_, ok := store.(Ability)
+	return ok
+}
+
+var abilityLaws = []Law{
+	{
+		Name:     "a batch is many swaps",
+		Sentence: "Each group of a batch gets, in order, the answer it would have got alone.",
+		applies:  can[storage.Batcher],
+		check: func(s *subject) {
+			batcher := s.Store.(storage.Batcher)
+			there := s.put(key("there"), "state", 0)
+			groups := [][]storage.Swap{
+				{writing(key("there"), storage.NewVersion(), "x", 0), writing(key("beside"), 0, "x", 0)},
+				{writing(key("a"), 0, "a", 0)},
+				{},
+				{writing(key("bad"), 0, "x", -1)},
+				{writing(key("c"), 0, "c", 0), writing(key("b"), 0, "b", 0)},
+			}
+			for i := range 100 {
+				groups = append(groups, []storage.Swap{writing(key(fmt.Sprint("many ", i)), storage.Version(i%2), "many", 0)})
+			}
+			outcomes := batcher.CompareAndSwapBatch(s.ctx, groups...)
+			if len(outcomes) != len(groups) {
+				s.fail("%d outcomes for %d groups", len(outcomes), len(groups))
+			}
+			for i, o := range outcomes {
+				refused, stale := i == 3, i == 0 || i >= 5 && (i-5)%2 == 1
+				if refused != errors.Is(o.Err, storage.ErrSwap) || refused != (o.Err != nil) || o.Swapped != (!stale && !refused) {
+					s.fail("group %d of %s: swapped %v, error %v", i, keysOf(groups[i]), o.Swapped, o.Err)
+				}
+				for _, swap := range groups[i] {
+					if o.Swapped {
+						s.holds(swap.Key, swap.New.Version, string(swap.New.State))
+					} else if swap.Key != key("there") {
+						s.lacks(swap.Key)
+					}
+				}
+			}
+			s.holds(key("there"), there, "state")
+			if c := outcomes[0].Current; len(c) != 2 || c[0].Version != there || string(c[0].State) != "state" || !absent(c[1]) {
+				s.fail("the refused group was told %v", c)
+			}
+		},
+	},
+	{
+		Name:     "a batch names no key twice",
+		Sentence: "A batch with a key in two groups is refused whole with ErrDuplicateKey, and writes nothing.",
+		applies:  can[storage.Batcher],
+		check: func(s *subject) {
+			groups := [][]storage.Swap{{writing(key("a"), 0, "x", 0)}, {writing(key("b"), 0, "x", 0)}, {writing(key("a"), 0, "x", 0)}}
+			for i, o := range s.Store.(storage.Batcher).CompareAndSwapBatch(s.ctx, groups...) {
+				if !errors.Is(o.Err, storage.ErrDuplicateKey) || o.Swapped {
+					s.fail("group %d: swapped %v, error %v", i, o.Swapped, o.Err)
+				}
+			}
+			s.lacks(key("a"))
+			s.lacks(key("b"))
+		},
+	},
+	{
+		Name:     "a cancelled batch writes nothing",
+		Sentence: "A context that ended before a batch writes nothing, and every outcome says so, as for a swap.",
+		applies:  can[storage.Batcher],
+		check: func(s *subject) {
+			ended, cancel := context.WithCancel(s.ctx)
+			cancel()
+			outcomes := s.Store.(storage.Batcher).CompareAndSwapBatch(ended, []storage.Swap{writing(key("a"), 0, "x", 0)}, []storage.Swap{writing(key("b"), 0, "x", 0)})
+			if len(outcomes) != 2 {
+				s.fail("%d outcomes for 2 groups", len(outcomes))
+			}
+			for i, o := range outcomes {
+				if o.Swapped || !errors.Is(o.Err, context.Canceled) || !errors.Is(o.Err, storage.ErrNotApplied) {
+					s.fail("group %d: swapped %v, error %v", i, o.Swapped, o.Err)
+				}
+			}
+			s.lacks(key("a"))
+			s.lacks(key("b"))
+		},
+	},
+	{
+		Name:     "the server's clock runs on",
+		Sentence: "The store's clock tells a time that does not step back between readings, and heeds its context.",
+		applies:  can[storage.Clock],
+		check: func(s *subject) {
+			clock := s.Store.(storage.Clock)
+			var last time.Time
+			for range 5 {
+				now, err := clock.Now(s.ctx)
+				if err != nil || now.IsZero() || now.Before(last) {
+					s.fail("Now: %v after %v, error %v", now, last, err)
+				}
+				last = now
+			}
+			ended, cancel := context.WithCancel(s.ctx)
+			cancel()
+			if _, err := clock.Now(ended); !errors.Is(err, context.Canceled) {
+				s.fail("Now with a context that has ended: error %v", err)
+			}
+		},
+	},
+	{
+		Name:     "a purge takes only what has expired",
+		Sentence: "Purge removes every record that has expired, at most max a call, and no other.",
+		applies:  can[storage.Purger],
+		check: func(s *subject) {
+			const ttl, expired, max = time.Hour, 5, 2
+			for i := range expired {
+				s.put(key(fmt.Sprint("expired ", i)), "x", ttl)
+			}
+			s.put(key("written again"), "x", ttl)
+			s.putIn(s.Other, key("of the other"), "x", ttl)
+			live := map[string]storage.Version{"long": s.put(key("long"), "state", 3*ttl), "for ever": s.put(key("for ever"), "state", 0)}
+			s.Advance(ttl + s.Slack)
+			live["written again"] = s.put(key("written again"), "state", ttl)
+			for total := 0; ; {
+				n, err := s.Store.(storage.Purger).Purge(s.ctx, max)
+				if total += n; err != nil || n < 0 || n > max || total > expired {
+					s.fail("Purge(%d) removed %d, %d in all, of %d expired; error %v", max, n, total, expired, err)
+				}
+				if n < max && total < expired {
+					s.fail("Purge(%d) removed %d, as if there were no more, but only %d in all, of %d expired", max, n, total, expired)
+				}
+				if n < max {
+					break
+				}
+			}
+			for name, version := range live {
+				s.holds(key(name), version, "state")
+			}
+		},
+	},
+	{
+		Name:     "records lapse by the decision's time",
+		Sentence: "In a timed store a record lapses by the time that comes with the call, not by any clock.",
+		applies:  can[storage.Timed],
+		check: func(s *subject) {
+			timed := s.Store.(storage.Timed)
+			const ttl = time.Hour
+			for _, year := range []int{1, 1969, 2000, 2100, 2261, 9999} {
+				t := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC)
+				k, create := key(fmt.Sprint("year ", year)), writing(key(fmt.Sprint("year ", year)), 0, "state", ttl)
+				swapAt := func(now time.Time, swap storage.Swap, want bool) {
+					if _, swapped, err := timed.CompareAndSwapAt(s.ctx, now, swap); swapped != want || err != nil {
+						s.fail("CompareAndSwapAt %v, written at %v with a TTL of %v: swapped %v, error %v", now, t, ttl, swapped, err)
+					}
+				}
+				thereAt := func(now time.Time, want bool) {
+					if records, err := timed.LoadAt(s.ctx, now, k); err != nil || len(records) != 1 || absent(records[0]) == want {
+						s.fail("LoadAt %v, written at %v with a TTL of %v: %v, error %v", now, t, ttl, records, err)
+					}
+				}
+				swapAt(t, create, true)
+				thereAt(t, true)
+				thereAt(t.Add(ttl-1), true)
+				swapAt(t.Add(ttl-1), writing(k, 0, "x", ttl), false)
+				if year > 1969 && year < 2262 { // before and after, time may stand still for a store
+					thereAt(t.Add(ttl+s.Slack), false)
+					swapAt(t.Add(ttl+s.Slack), writing(k, create.New.Version, "x", ttl), false)
+					swapAt(t.Add(ttl+s.Slack), writing(k, 0, "x", ttl), true)
+				}
+			}
+		},
+	},
+}

@@ -1,0 +1,109 @@
+package storagetest
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+const year = 365 * 24 * time.Hour
+
+var lapsingLaws = []Law{
+	{
+		Name:     "nothing vanishes before its TTL",
+		Sentence: "A record is there until its TTL has passed, however short or long: a TTL is never rounded down.",
+		check: func(s *subject) {
+			for _, c := range []struct{ ttl, passed time.Duration }{
+				{999 * time.Millisecond, 0},
+				{1999 * time.Millisecond, time.Second},
+				{time.Hour + 999*time.Millisecond, time.Hour},
+				{100 * year, 99 * year},
+				{math.MaxInt64, 10 * year},
+			} {
+				s.outlasts(c.ttl, c.passed)
+			}
+			for _, short := range []time.Duration{1, time.Microsecond, time.Millisecond - 1} {
+				s.put(key(fmt.Sprint("short ", short)), "x", short) // may be gone already, must be legal
+			}
+		},
+	},
+	{
+		Name:     "zero TTL never expires",
+		Sentence: "A record with a TTL of zero is kept for ever.",
+		check: func(s *subject) {
+			version := s.put(key("k"), "state", 0)
+			s.Advance(100 * year)
+			s.holds(key("k"), version, "state")
+		},
+	},
+	{
+		Name:     "an expired key is absent",
+		Sentence: "Once its TTL and the harness's Slack have passed, a record is as if it had never been.",
+		check: func(s *subject) {
+			const ttl = time.Hour
+			loaded, conflicting, created := key("loaded"), key("conflicting"), key("created")
+			for _, k := range []string{loaded, conflicting, created} {
+				s.put(k, "state", ttl)
+			}
+			s.Advance(ttl + s.Slack)
+			s.lacks(loaded)
+			if current, _ := s.try(writing(conflicting, storage.NewVersion(), "x", 0)); len(current) == 1 && !absent(current[0]) {
+				s.fail("an expired record was returned as current: %s", show(current[0]))
+			}
+			again := writing(created, 0, "again", 0)
+			if _, ok := s.try(again); !ok {
+				s.fail("a key whose record had expired could not be created")
+			}
+			s.holds(created, again.New.Version, "again")
+		},
+	},
+	{
+		Name:     "the winner sets the TTL",
+		Sentence: "A swap that applies replaces the TTL: by a longer one, a shorter one, or none.",
+		check: func(s *subject) {
+			const ttl, long = time.Hour, 48 * time.Hour
+			type change struct {
+				name     string
+				from, to time.Duration
+			}
+			for _, c := range []change{{"longer", ttl, long}, {"shorter", long, ttl}, {"none", ttl, 0}, {"one", 0, ttl}} {
+				s.swap(writing(key(c.name), s.put(key(c.name), "before", c.from), "after", c.to))
+			}
+			s.put(key("control"), "x", ttl)
+			s.Advance(ttl + s.Slack)
+			for _, name := range []string{"longer", "none"} {
+				if absent(s.get(key(name))) {
+					s.fail("a record whose TTL was changed (%s) vanished with its old one", name)
+				}
+			}
+			if !absent(s.get(key("control"))) {
+				return // this store expires nothing; another law judges that
+			}
+			for _, name := range []string{"shorter", "one"} {
+				if !absent(s.get(key(name))) {
+					s.fail("a record whose TTL was changed (%s) kept its old one", name)
+				}
+			}
+		},
+	},
+}
+
+// outlasts requires that a record with that TTL is there after passed. The server's
+// time goes on meanwhile: a trial that took longer than is left proves nothing.
+func (s *subject) outlasts(ttl, passed time.Duration) {
+	const trials = 10
+	for i := range trials {
+		start, k := time.Now(), key(fmt.Sprint("lasting ", ttl, i))
+		s.put(k, "state", ttl)
+		s.Advance(passed)
+		if !absent(s.get(k)) {
+			return
+		}
+		if time.Since(start) < ttl-passed {
+			s.fail("a record with a TTL of %v was gone after %v", ttl, passed)
+		}
+	}
+	s.fail("too slow to tell: %d times, a put and a get took more than %v", trials, ttl-passed)
+}

@@ -1,0 +1,120 @@
+package storagetest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"unsafe"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+var opaqueLaws = []Law{
+	{
+		Name:     "states are opaque",
+		Sentence: "A state is any bytes, and comes back as it went in.",
+		check: func(s *subject) {
+			every := make([]byte, 256)
+			for i := range every {
+				every[i] = byte(i)
+			}
+			for i, state := range []string{
+				"\x00", "\x00\x00", "a\x00", "\x00a", "a\x00b", "\xff", "\xff\xfe\x00", "\xc3\x28", "\n", "\r\n", " ", "0", "007",
+				"1e3", "-1", "nil", "NULL", "'", `\`, `\x00`, `\000`, "{}", "%s", string(every), strings.Repeat("\x00", 300),
+				strings.Repeat(string(every), 256),
+			} {
+				k := key(fmt.Sprint("state ", i))
+				s.holds(k, s.put(k, state, 0), state)
+			}
+		},
+	},
+	{
+		Name:     "empty is not absent",
+		Sentence: "A record with an empty state is there: it loads with its version, and cannot be created again.",
+		check: func(s *subject) {
+			for i, state := range [][]byte{nil, {}} {
+				k := key(fmt.Sprint("empty ", i))
+				create := storage.Swap{Key: k, New: storage.Record{Version: storage.NewVersion(), State: state}}
+				s.swap(create)
+				s.holds(k, create.New.Version, "")
+				if _, swapped := s.try(writing(k, 0, "x", 0)); swapped {
+					s.fail("created over a record with an empty state")
+				}
+				full := writing(k, create.New.Version, "full", 0)
+				s.swap(full)
+				empty := storage.Swap{Key: k, Old: full.New.Version, New: storage.Record{Version: storage.NewVersion(), State: state}}
+				s.swap(empty)
+				s.holds(k, empty.New.Version, "")
+			}
+		},
+	},
+	{
+		Name:     "keys are opaque",
+		Sentence: "A key is any bytes, up to MaxKey of them, and meets no other key.",
+		check: func(s *subject) {
+			longest := strings.Repeat("x", storage.MaxKey-1)
+			keys := []string{
+				"", "\x00", "\x00\x00", "a", "A", "a\x00", "\x00a", "a\x00b", "a\x00c", "\xff", "\xff\xff", "\xc3\x28", "\xef\xbf\xbd", "é", "e\u0301",
+				"a ", " a", "a\n", "a\r\n", "{a}", "{b}", "{", "}{", "{}", "a{b}c", "a{b}d", "a:b", "a:b:c", "a/b", "a'b", `a"b`, `a\b`, `a\\b`, `\x61`, `\141`,
+				"%", "_", "*", "?", "[a]", "0", "00", "1", "1.0", "1e0", "NULL", "nil", "k", "h", longest, longest + "x", longest + "y", longest + "\x00",
+			}
+			versions := make([]storage.Version, len(keys))
+			for i, k := range keys {
+				versions[i] = s.put(k, fmt.Sprint("state of key ", i), 0)
+			}
+			for i, k := range keys {
+				s.holds(k, versions[i], fmt.Sprint("state of key ", i))
+			}
+		},
+	},
+	{
+		Name:     "versions are opaque",
+		Sentence: "A version is 64 bits, of which each counts.",
+		check: func(s *subject) {
+			for i, version := range []storage.Version{1, 255, math.MaxInt32, math.MaxUint32 + 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
+				k := key(fmt.Sprint("version ", i))
+				s.swap(storage.Swap{Key: k, New: storage.Record{Version: version, State: []byte("state")}})
+				s.holds(k, version, "state")
+				for _, neighbour := range []storage.Version{version ^ 1, version - 1, version + 1, version ^ 1<<63, version ^ 1<<32} {
+					if _, swapped := s.try(writing(k, neighbour, "x", 0)); swapped {
+						s.fail("version %d was taken for %d", neighbour, version)
+					}
+				}
+				s.swap(writing(k, version, "next", 0))
+			}
+		},
+	},
+	{
+		Name:     "buffers are not shared",
+		Sentence: "A store keeps no buffer that it was handed, and hands out none that it keeps.",
+		check: func(s *subject) {
+			name, state := []byte(key("key")), []byte("state")
+			create := writing(unsafe.String(&name[0], len(name)), 0, "", 0) // callers build keys in buffers
+			create.New.State = state
+			if _, swapped := s.try(create); !swapped {
+				s.fail("creating a key in an empty store was refused as a conflict")
+			}
+			if string(name) != key("key") || string(state) != "state" {
+				s.fail("the store wrote into a buffer it was handed: %q, %q", name, state)
+			}
+			spoil(name)
+			spoil(state)
+			s.holds(key("key"), create.New.Version, "state")
+
+			spoil(s.get(key("key")).State)
+			s.holds(key("key"), create.New.Version, "state")
+
+			current, _ := s.try(writing(key("key"), storage.NewVersion(), "x", 0))
+			for _, r := range current {
+				spoil(r.State)
+			}
+			s.holds(key("key"), create.New.Version, "state")
+		},
+	},
+}
+
+func spoil(b []byte) {
+	for i := range b {
+		b[i] = '#'
+	}
+}

@@ -1,0 +1,183 @@
+package storagetest_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/storagetest"
+)
+
+// reference is the plainest store that keeps every law and has every ability.
+type reference struct {
+	world *world
+	mu    sync.Mutex
+	kept  map[string]kept
+}
+
+type kept struct {
+	storage.Record
+	expires time.Time // zero: never
+}
+
+// world is what the stores of one database share: the time.
+type world struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (w *world) time() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+func newReference(w *world) *reference { return &reference{world: w, kept: map[string]kept{}} }
+
+func newHarness() (storagetest.Harness, *reference) {
+	w := &world{now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	r := newReference(w)
+	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance}, r
+}
+
+// find returns what is stored and has not lapsed.
+func (r *reference) find(now time.Time, key string) storage.Record {
+	k := r.kept[key]
+	if !k.expires.IsZero() && !now.Before(k.expires) {
+		return storage.Record{}
+	}
+	return k.Record
+}
+
+func (r *reference) put(now time.Time, swap storage.Swap) {
+	if swap.New.Version == 0 {
+		delete(r.kept, swap.Key)
+		return
+	}
+	k := kept{Record: copied(swap.New)}
+	if swap.TTL > 0 {
+		k.expires = now.Add(swap.TTL)
+	}
+	r.kept[strings.Clone(swap.Key)] = k
+}
+
+func copied(r storage.Record) storage.Record {
+	if r.Version == 0 {
+		return storage.Record{}
+	}
+	return storage.Record{Version: r.Version, State: append([]byte{}, r.State...)}
+}
+
+func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	return r.LoadAt(ctx, r.world.time(), keys...)
+}
+
+func (r *reference) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]storage.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := storage.CheckLoad(keys); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	records := make([]storage.Record, len(keys))
+	for i, key := range keys {
+		records[i] = copied(r.find(now, key))
+	}
+	return records, nil
+}
+
+func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	return r.CompareAndSwapAt(ctx, r.world.time(), swaps...)
+}
+
+func (r *reference) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, storage.NotApplied(err)
+	}
+	if err := storage.Check(swaps); err != nil {
+		return nil, false, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	current, stale := make([]storage.Record, len(swaps)), false
+	for i, swap := range swaps {
+		current[i] = copied(r.find(now, swap.Key))
+		stale = stale || current[i].Version != swap.Old
+	}
+	if stale {
+		return current, false, nil
+	}
+	for _, swap := range swaps {
+		r.put(now, swap)
+	}
+	return nil, true, nil
+}
+
+func (r *reference) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
+	outcomes, errs := make([]storage.Outcome, len(groups)), storage.CheckBatch(groups)
+	for i, group := range groups {
+		if errs != nil && errs[i] != nil {
+			outcomes[i].Err = errs[i]
+			continue
+		}
+		o := &outcomes[i]
+		o.Current, o.Swapped, o.Err = r.CompareAndSwap(ctx, group...)
+	}
+	return outcomes
+}
+
+func (r *reference) Now(ctx context.Context) (time.Time, error) { return r.world.time(), ctx.Err() }
+
+func (r *reference) Purge(_ context.Context, max int) (removed int, err error) {
+	now := r.world.time()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for key, k := range r.kept {
+		if removed < max && !k.expires.IsZero() && !now.Before(k.expires) {
+			delete(r.kept, key)
+			removed++
+		}
+	}
+	return removed, nil
+}
+
+func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
+	}
+	if err := storage.CheckKeys(keys); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	found, next := make([][]byte, len(keys)), make([]storage.Change, len(keys))
+	for i, key := range keys {
+		found[i] = r.find(now, key).State
+	}
+	if err := d.Decide(found, next); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(next, func(c storage.Change) bool { return c.TTL < 0 }) {
+		return storage.ErrSwap
+	}
+	for i, c := range next {
+		switch c.Verb {
+		case storage.Put:
+			r.put(now, storage.Swap{Key: keys[i], TTL: c.TTL, New: storage.Record{Version: storage.NewVersion(), State: c.State}})
+		case storage.Delete:
+			delete(r.kept, keys[i])
+		}
+	}
+	return nil
+}
