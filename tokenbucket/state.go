@@ -2,6 +2,7 @@ package tokenbucket
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -18,6 +19,7 @@ const (
 	tag     = 't'
 	version = 1
 	header  = 10 // tag, version and At
+	longest = header + 2*binary.MaxVarintLen64
 )
 
 // AppendState appends the encoding of s to dst: nothing for a key never seen. A
@@ -31,10 +33,14 @@ func (s *State) append(dst []byte) []byte {
 	if s.Used == 0 {
 		return dst
 	}
-	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.At))
-	dst = binary.AppendUvarint(dst, uint64(s.Part))
-	return binary.AppendUvarint(dst, uint64(s.Used))
+	n := len(dst)
+	dst = slices.Grow(dst, longest)
+	b := dst[n : n+longest]
+	b[0], b[1] = tag, version
+	binary.BigEndian.PutUint64(b[2:], uint64(s.At))
+	size := header + binary.PutUvarint(b[header:], uint64(s.Part))
+	size += binary.PutUvarint(b[size:], uint64(s.Used))
+	return dst[:n+size]
 }
 
 // ParseState decodes what AppendState wrote; no bytes are the zero State. It

@@ -48,161 +48,158 @@ func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 // step fills in the zero Result r and reports whether the state changes; only
 // then is next written. Its siblings work alike.
 func step(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
-	var a account
-	if !a.open(s, now, t, cost, r) {
+	used, part, ok := open(s, now, t, cost, r)
+	if !ok {
 		return false
 	}
-	if r.Allowed = cost <= t.burst-a.used; r.Allowed {
-		r.Paid = cost
-		a.used += cost
-	} else {
-		r.RetryAfter = a.retry(t, cost)
+	if cost > t.burst-used {
+		t.deny(used, part, r)
+		return false
 	}
-	a.close(t, r)
-	if r.Allowed {
-		a.keep(next)
-	}
-	return r.Allowed
+	r.Allowed, r.Paid = true, cost
+	used += cost
+	t.conclude(used, part, r)
+	keep(next, used, part, now, r)
+	return true
 }
 
 func peek(s *State, now int64, t *terms, cost int64, r *algo.Result) {
-	var a account
-	if !a.open(s, now, t, cost, r) {
+	used, part, ok := open(s, now, t, cost, r)
+	if !ok {
 		return
 	}
-	if r.Allowed = cost <= t.burst-a.used; !r.Allowed {
-		r.RetryAfter = a.retry(t, cost)
+	if cost > t.burst-used {
+		t.deny(used, part, r)
+		return
 	}
-	a.close(t, r)
+	r.Allowed = true
+	t.conclude(used, part, r)
 }
 
 func refund(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
-	var a account
-	if !a.open(s, now, t, cost, r) {
+	used, part, ok := open(s, now, t, cost, r)
+	if !ok {
 		return false
 	}
-	r.Allowed = true
-	r.Paid = -min(cost, a.used)
-	a.used += r.Paid
-	a.close(t, r)
-	if r.Paid < 0 {
-		a.keep(next)
-	}
+	r.Allowed, r.Paid = true, -min(cost, used)
+	used += r.Paid
+	t.conclude(used, part, r)
+	keep(next, used, part, now, r)
 	return r.Paid < 0
 }
 
 func charge(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
-	var a account
-	if !a.open(s, now, t, cost, r) {
+	used, part, ok := open(s, now, t, cost, r)
+	if !ok {
 		return false
 	}
-	r.Allowed = true
-	r.Paid = min(cost, a.room(t))
-	a.used += r.Paid
-	a.close(t, r)
-	if r.Paid > 0 {
-		a.keep(next)
-	}
+	r.Allowed, r.Paid = true, min(cost, t.room(used, now+int64(r.Skew)))
+	used += r.Paid
+	t.conclude(used, part, r)
+	keep(next, used, part, now, r)
 	return r.Paid > 0
 }
 
-// An account is a key's use, settled at an instant.
-type account struct {
-	used  int64 // tokens missing
-	part  int64 // of the period's weight, what has accrued of the next refill
-	at    int64 // the instant: now, or the state's own time where that is later
-	ahead int64 // of now
-}
-
-// open settles the state at now. It reports whether the options are valid; where
-// they are not, r is the denial.
-func (a *account) open(s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
+// open settles the state at now, or at its own time where that is later: how
+// many tokens are missing, and what has accrued of the next refill. Where the
+// options or the cost are not valid it is not ok, and r is the denial.
+func open(s *State, now int64, t *terms, cost int64, r *algo.Result) (used, part int64, ok bool) {
 	r.Cost = cost
 	if t.batch == 0 || cost < 1 {
 		r.RetryAfter = algo.Never
-		return false
+		return 0, 0, false
 	}
+	r.Limit = t.burst
 	if !s.isNormal() {
 		normal := s.normal()
 		s = &normal
 	}
-	r.Limit = t.burst
-	a.at, a.used, a.part = now, s.Used, min(s.Part, t.period-1)
-	if s.At > now {
-		a.at, a.ahead = s.At, s.At-now
-		r.Skew = time.Duration(a.ahead)
+	used, part = s.Used, min(s.Part, t.period-1)
+	var back int64
+	if now < s.At {
+		r.Skew = time.Duration(s.At - now)
+	} else if weight := u128.Mul(now-s.At, t.speed).Add(u128.From(part)); weight.Hi == 0 && weight.Lo < uint64(t.period) {
+		part = int64(weight.Lo) // the common case needs no division
+	} else {
+		back, part = t.accrue(weight)
 	}
-	back := a.refill(a.at-s.At, t)
-	if a.used == 0 {
-		a.part = 0
+	if back >= used {
 		r.Fresh, r.Refilled = true, t.burst
-		return true
+		return 0, 0, true
 	}
-	r.Available, r.Refilled = t.burst-s.Used, back
-	return true
+	r.Available, r.Refilled = t.burst-used, back
+	return used - back, part, true
 }
 
-// refill gives back what came in that many ns, and tells how much it was.
-func (a *account) refill(ns int64, t *terms) int64 {
-	weight := u128.Mul(ns, t.speed).Add(u128.From(a.part))
-	if weight.Hi == 0 && weight.Lo < uint64(t.period) { // the common case needs no division
-		a.part = int64(weight.Lo)
-		return 0
+// keep writes down what stands at now: nothing used is a key never seen.
+func keep(next *State, used, part, now int64, r *algo.Result) {
+	if used > 0 {
+		next.Used, next.At, next.Part = used, now+int64(r.Skew), part
 	}
-	var refills int64
-	refills, a.part = weight.DivMod(t.period)
-	tokens := u128.Mul(refills, t.batch)
-	back := a.used
-	if tokens.Less(u128.From(back)) {
-		back = int64(tokens.Lo)
-	}
-	a.used -= back
-	return back
 }
 
-// retry is how long until the cost is there, where it is not there now.
-func (a *account) retry(t *terms, cost int64) time.Duration {
-	if cost > t.burst {
-		return algo.Never
+// accrue is how many tokens come back with that weight, and what is left of it
+// for the next refill.
+func (t *terms) accrue(weight u128.Uint) (tokens, part int64) {
+	if rest := weight.Lo - uint64(t.period); weight.Hi == 0 && rest < uint64(t.period) {
+		return t.batch, int64(rest)
 	}
-	return a.regain(t, cost-(t.burst-a.used))
+	refills, part := weight.DivMod(t.period)
+	if t.batch > 1 {
+		refills, _ = u128.Mul(refills, t.batch).DivMod(1)
+	}
+	return refills, part
 }
 
-// regain is how long until that many tokens have come back.
-func (a *account) regain(t *terms, tokens int64) time.Duration {
-	weight := u128.Mul(t.refills(tokens), t.period).Sub(u128.From(a.part))
+// deny says how long until the cost is there, where it is not there now.
+func (t *terms) deny(used, part int64, r *algo.Result) {
+	t.conclude(used, part, r)
+	if r.Cost > t.burst {
+		r.RetryAfter = algo.Never
+		return
+	}
+	r.RetryAfter = t.regain(r.Cost-r.Remaining, t.period-part, r)
+}
+
+// conclude says what stands now.
+func (t *terms) conclude(used, part int64, r *algo.Result) {
+	r.Remaining = t.burst - used
+	if used > 0 {
+		due := t.period - part
+		r.NextRefill = r.Skew + time.Duration(t.ceil(uint64(due)))
+		r.ResetAfter = t.regain(used, due, r)
+	}
+}
+
+// regain is how long until that many tokens have come back, where the next
+// refill is one and short of that weight.
+func (t *terms) regain(tokens, due int64, r *algo.Result) time.Duration {
+	refills := t.refills(tokens)
+	if refills == 1 {
+		return r.NextRefill
+	}
+	weight := u128.Mul(refills-1, t.period).Add(u128.From(due))
+	if weight.Hi == 0 && weight.Lo < algo.MaxCount {
+		return r.Skew + time.Duration(t.ceil(weight.Lo))
+	}
 	ns := weight.CeilDiv(t.speed)
-	if ns > math.MaxInt64-a.ahead {
+	if ns > math.MaxInt64-int64(r.Skew) {
 		return math.MaxInt64
 	}
-	return time.Duration(a.ahead + ns)
+	return r.Skew + time.Duration(ns)
+}
+
+// ceil is the ns in which that weight accrues, of which there is some.
+func (t *terms) ceil(weight uint64) int64 {
+	return int64((weight-1)/uint64(t.speed)) + 1
 }
 
 // room is the most that can be charged before the state would leave its range.
-func (a *account) room(t *terms) int64 {
-	refills, _ := u128.Mul(math.MaxInt64-a.at, t.speed).DivMod(t.period)
+func (t *terms) room(used, at int64) int64 {
+	refills, _ := u128.Mul(math.MaxInt64-at, t.speed).DivMod(t.period)
 	most := u128.Mul(refills, t.batch)
 	if u128.From(algo.MaxCount).Less(most) {
-		return algo.MaxCount - a.used
+		return algo.MaxCount - used
 	}
-	return max(0, int64(most.Lo)-a.used)
-}
-
-// close completes the result with what stands now.
-func (a *account) close(t *terms, r *algo.Result) {
-	r.Remaining = t.burst - a.used
-	if a.used == 0 {
-		return
-	}
-	r.NextRefill = a.regain(t, 1)
-	r.ResetAfter = a.regain(t, a.used)
-}
-
-// keep writes the account down: nothing used is a key never seen.
-func (a *account) keep(next *State) {
-	if a.used == 0 {
-		*next = State{}
-		return
-	}
-	next.Used, next.At, next.Part = a.used, a.at, a.part
+	return max(0, int64(most.Lo)-used)
 }
