@@ -1,0 +1,52 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// failure says of what the client said whether anything was applied, and whether
+// trying again can help.
+func failure(err error) error {
+	switch {
+	case errors.Is(err, redis.ErrClosed), isReply(err) && !isPassing(err):
+		return storage.NotApplied(fmt.Errorf("redis: %w", err))
+	case isReply(err), notSent(err):
+		return storage.NotApplied(fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err))
+	}
+	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+}
+
+// isReply reports whether the server itself answered with an error. The script
+// makes all its checks before the first write, so nothing was applied then.
+func isReply(err error) bool {
+	var reply redis.Error
+	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
+}
+
+// passing are the errors of a server that may do better soon, or of one beside the
+// right one.
+var passing = [...]string{
+	"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
+	"BUSY", "OOM", "MISCONF", "NOREPLICAS", "ERR max number of clients",
+}
+
+func isPassing(err error) bool {
+	for _, prefix := range passing {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// notSent reports whether there was no connection to send anything on.
+func notSent(err error) bool {
+	var op *net.OpError
+	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
+}

@@ -1,0 +1,92 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+	"github.com/sluice-go/sluice/storage/storagetest"
+)
+
+var prefixes atomic.Int64
+
+// harness is a pair of stores that nothing else uses, on a client.
+func harness(client goredis.UniversalClient) func(t *testing.T) storagetest.Harness {
+	return func(t *testing.T) storagetest.Harness {
+		prefix := fmt.Sprintf("laws%d:", prefixes.Add(1))
+		return storagetest.Harness{
+			Store:   open(t, client, prefix),
+			Other:   open(t, client, prefix+"x"),
+			Advance: func(d time.Duration) { advance(t, client, prefix, d) },
+			Slack:   time.Millisecond,
+		}
+	}
+}
+
+func open(t *testing.T, client goredis.UniversalClient, prefix string) *redis.Store {
+	s, err := redis.New(client, redis.Options{Prefix: prefix})
+	require.NoError(t, err)
+	return s
+}
+
+// advance brings every expiry of keys with the prefix nearer by d.
+func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time.Duration) {
+	ctx := context.Background()
+	each := func(ctx context.Context, c *goredis.Client) error {
+		keys, err := c.Keys(ctx, prefix+"*").Result()
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			left, err := c.PTTL(ctx, key).Result()
+			if err != nil {
+				return err
+			}
+			if left < 0 {
+				continue
+			}
+			if left -= d; left <= 0 {
+				err = c.Del(ctx, key).Err()
+			} else {
+				err = c.PExpire(ctx, key, left).Err()
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var err error
+	switch c := client.(type) {
+	case *goredis.Client:
+		err = each(ctx, c)
+	case *goredis.ClusterClient:
+		err = c.ForEachMaster(ctx, each)
+	}
+	require.NoError(t, err)
+}
+
+func TestLaws(t *testing.T) {
+	server := servers.Redis(t)
+	for name, o := range map[string]*goredis.Options{
+		"as it comes":             {Addr: server.Addr()},
+		"ContextTimeoutEnabled":   {Addr: server.Addr(), ContextTimeoutEnabled: true},
+		"unix socket, protocol 2": {Network: "unix", Addr: server.Socket(), Protocol: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			client := goredis.NewClient(o)
+			t.Cleanup(func() { client.Close() })
+			storagetest.Run(t, harness(client))
+		})
+	}
+}
+
+var _ storage.Store = (*redis.Store)(nil)

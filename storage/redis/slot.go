@@ -1,0 +1,80 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// ErrCrossSlot is returned for a decision whose keys lie in different slots of a
+// Redis Cluster, or on different shards of a Ring. Give them a common group, see
+// compose.Options.Group. It implies storage.ErrNotApplied.
+var ErrCrossSlot error = crossSlot{}
+
+type crossSlot struct{}
+
+func (crossSlot) Error() string        { return "redis: keys of one decision lie in different slots" }
+func (crossSlot) Is(target error) bool { return target == storage.ErrNotApplied }
+
+// key is the name of a record. The hash tag comes first: empty, it leaves the
+// placing to the whole key; else it is the group, which must not end it early.
+func (s *Store) key(key string) string {
+	return s.prefix + "{" + tag(key) + "}" + key
+}
+
+func tag(key string) string {
+	return strings.ReplaceAll(storage.KeyGroup(key), "}", ")")
+}
+
+// placing is how a client finds the server of a key.
+type placing int
+
+const (
+	anywhere placing = iota // there is one server
+	bySlot                  // Redis Cluster
+	byTag                   // redis.Ring
+)
+
+// together reports, naming two keys, that a group does not lie in one place.
+func (s *Store) together(swaps []storage.Swap) error {
+	if s.place == anywhere {
+		return nil
+	}
+	for i := 1; i < len(swaps); i++ {
+		a, b := s.key(swaps[0].Key), s.key(swaps[i].Key)
+		switch {
+		case s.place == bySlot && slot(a) != slot(b):
+			return fmt.Errorf("%w: %q in %d and %q in %d; give them a common group", ErrCrossSlot, a, slot(a), b, slot(b))
+		case s.place == byTag && hashed(a) != hashed(b):
+			return fmt.Errorf("%w: %q and %q; give them a common group", ErrCrossSlot, a, b)
+		}
+	}
+	return nil
+}
+
+// hashed is the part of a key that places it: what stands between the first { and
+// the next }, or all of it where that is nothing.
+func hashed(key string) string {
+	_, rest, open := strings.Cut(key, "{")
+	if inner, _, closed := strings.Cut(rest, "}"); open && closed && inner != "" {
+		return inner
+	}
+	return key
+}
+
+// slot is the slot of a key in Redis Cluster: CRC-16/XMODEM modulo 16384.
+func slot(key string) int {
+	var crc uint16
+	for _, c := range []byte(hashed(key)) {
+		crc ^= uint16(c) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc & 0x3fff)
+}

@@ -1,0 +1,177 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// DefaultPrefix is what keys begin with when the options do not say.
+const DefaultPrefix = "sluice:"
+
+// Options configure a [Store]. The zero value is ready.
+type Options struct {
+	// Prefix is what all keys begin with; empty means DefaultPrefix. Stores with
+	// different prefixes do not meet. It must not contain braces.
+	Prefix string
+}
+
+// Store keeps records in Redis. It is safe for concurrent use.
+type Store struct {
+	client redis.UniversalClient
+	prefix string
+	place  placing
+	wait   bool // the client does not end calls with their context
+}
+
+var (
+	_ storage.Batcher = (*Store)(nil)
+	_ storage.Clock   = (*Store)(nil)
+)
+
+// New makes a store on client, which it neither pings nor closes.
+func New(client redis.UniversalClient, o Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redis: the client must not be nil")
+	}
+	if strings.ContainsAny(o.Prefix, "{}") {
+		return nil, fmt.Errorf("redis: Prefix must not contain braces, got %q", o.Prefix)
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	s := &Store{client: client, prefix: o.Prefix}
+	s.place, s.wait = survey(client)
+	return s, nil
+}
+
+// survey finds out what matters of a client.
+func survey(client redis.UniversalClient) (placing, bool) {
+	switch c := client.(type) {
+	case *redis.ClusterClient:
+		return bySlot, !c.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		return byTag, !c.Options().ContextTimeoutEnabled
+	case *redis.Client:
+		return anywhere, !c.Options().ContextTimeoutEnabled
+	}
+	return anywhere, true
+}
+
+// Load implements [storage.Store].
+func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if err := storage.CheckLoad(keys); err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, ctx.Err()
+	}
+	gets := make([]*redis.StringCmd, len(keys))
+	pipe := s.client.Pipeline()
+	for i, key := range keys {
+		gets[i] = pipe.Get(ctx, s.key(key))
+	}
+	if err := s.within(ctx, func() error { _, err := pipe.Exec(ctx); return err }); err != nil && !errors.Is(err, redis.Nil) {
+		return nil, failure(err)
+	}
+	records := make([]storage.Record, len(keys))
+	for i, get := range gets {
+		value, err := get.Bytes()
+		if errors.Is(err, redis.Nil) {
+			continue
+		}
+		if err != nil {
+			return nil, failure(err)
+		}
+		if records[i], err = decode(value); err != nil {
+			return nil, fmt.Errorf("%w: key %q", err, s.key(keys[i]))
+		}
+	}
+	return records, nil
+}
+
+// CompareAndSwap implements [storage.Store].
+func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	o := s.CompareAndSwapBatch(ctx, swaps)[0]
+	return o.Current, o.Swapped, o.Err
+}
+
+// CompareAndSwapBatch implements [storage.Batcher]: the groups share one pipeline.
+func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
+	outcomes := make([]storage.Outcome, len(groups))
+	wrong := storage.CheckBatch(groups)
+	var calls []*call
+	for i, group := range groups {
+		o := &outcomes[i]
+		if wrong != nil && wrong[i] != nil {
+			o.Err = wrong[i]
+		} else if o.Err = s.together(group); o.Err == nil {
+			if o.Swapped = len(group) == 0; !o.Swapped {
+				calls = append(calls, &call{store: s, swaps: group, outcome: o})
+			}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return fail(outcomes, storage.NotApplied(err))
+	}
+	if len(calls) > 0 {
+		s.send(ctx, calls)
+	}
+	return outcomes
+}
+
+func fail(outcomes []storage.Outcome, err error) []storage.Outcome {
+	for i := range outcomes {
+		if outcomes[i].Err == nil {
+			outcomes[i] = storage.Outcome{Err: err}
+		}
+	}
+	return outcomes
+}
+
+// Now implements [storage.Clock] with the server's TIME; of a cluster, that of one
+// of its servers.
+func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
+	var cmd *redis.TimeCmd
+	err = s.within(ctx, func() error { cmd = s.client.Time(ctx); return cmd.Err() })
+	if err != nil {
+		return time.Time{}, failure(err)
+	}
+	return cmd.Val(), nil
+}
+
+// within runs do, which the client may let outlive ctx, and returns when ctx ends.
+func (s *Store) within(ctx context.Context, do func() error) error {
+	if !s.wait || ctx.Done() == nil {
+		return do()
+	}
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// encode is a record as it is stored: its version, then its state.
+func encode(r storage.Record) []byte {
+	value := make([]byte, 8, 8+len(r.State))
+	binary.BigEndian.PutUint64(value, uint64(r.Version))
+	return append(value, r.State...)
+}
+
+func decode(value []byte) (storage.Record, error) {
+	if len(value) < 8 {
+		return storage.Record{}, errors.New("redis: what is stored is no record of ours")
+	}
+	return storage.Record{Version: storage.Version(binary.BigEndian.Uint64(value)), State: value[8:]}, nil
+}
