@@ -10,6 +10,7 @@ const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
 	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/trace"
+	programs   = "internal/accesslog internal/replay internal/sample"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
 	redis  = "github.com/redis/go-redis/v9/..."
@@ -24,7 +25,7 @@ var arrows = []arrow{
 	{"algo/algotest", "algo internal/u128"},
 	{"internal/u128", ""},
 
-	{"storage", ""},
+	{"storage", "github.com/hashicorp/golang-lru/v2"},
 	{"storage/storagetest", "storage"},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
@@ -33,14 +34,16 @@ var arrows = []arrow{
 
 	{"compose", "algo storage storage/memory " + algorithms},
 	{"httplimit", "algo compose storage"},
-	{"cmd/...", "algo compose httplimit internal/trace internal/accesslog internal/replay cmd/... " + algorithms + " " + stores +
+	{"cmd/...", "algo compose httplimit internal/trace internal/accesslog internal/replay internal/sample cmd/... " + algorithms + " " + stores +
 		" github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	{"internal/trace", "algo compose"},
 	{"internal/accesslog", ""},
 	{"internal/replay", "algo compose internal/accesslog internal/trace"},
 
-	{"internal/servers internal/faultproxy internal/arrows", ""},
+	{"internal/sample/...", ""},
+
+	{"internal/servers internal/faultproxy internal/arrows internal/readme", ""},
 }
 
 // testArrows is for files that end in _test.go, which may import these beside
@@ -48,7 +51,7 @@ var arrows = []arrow{
 var testArrows = []arrow{
 	// The algorithms stay pure in their tests: nothing to start, nothing to wait for.
 	{"algo/... internal/u128 " + algorithms, "algo/... compose internal/trace internal/u128 " + algorithms + " " + assertions},
-	{"...", "algo/... compose/... storage/... httplimit " + algorithms + " " + testKits + " " +
+	{"...", "algo/... compose/... storage/... httplimit " + algorithms + " " + testKits + " " + programs + " " +
 		assertions + " github.com/anishathalye/porcupine " + pgx + " " + redis + " " + sqlite},
 }
 
