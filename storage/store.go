@@ -147,11 +147,10 @@ type Decider interface {
 	// Decide runs once, under the store's lock: it must be quick and must not call the
 	// store. found[i] is the state of keys[i], nil when the key is absent and only then; it may be
 	// read during the call and not modified. next has the same length, every element the zero
-	// Change; Decide sets those that it wants. The states it puts there are copied
-	// when it returns.
+	// Change; Decide sets those that it wants. The states it puts there are copied when it
+	// returns; they must not be memory of found.
 	//
-	// The store may run it a second time, on what is there then, when it had to let go of the lock to
-	// make room; only the last run counts.
+	// A panic passes through Update, changes nothing, and leaves the store usable.
 	Decide(found [][]byte, next []Change) error
 }
 

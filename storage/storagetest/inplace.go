@@ -133,6 +133,29 @@ var inPlaceLaws = []Law{
 		},
 	},
 	{
+		Name:     "a panic wedges nobody",
+		Sentence: "A decision in place that panics changes nothing, and the next caller is served.",
+		applies:  can[storage.InPlace],
+		check: func(s *subject) {
+			keys := []string{key("a"), key("b")}
+			version := s.put(keys[0], "before", 0)
+			panicked := s.panics(func() {
+				s.update(0, keys, func(_ [][]byte, next []storage.Change) error {
+					next[0], next[1] = putting("after", 0), putting("after", 0)
+					panic("a fault of the caller's own")
+				})
+			})
+			if !panicked {
+				s.fail("the panic did not reach the caller")
+			}
+			s.together(1, func(int) { // which notices when this hangs
+				s.holds(keys[0], version, "before")
+				s.lacks(keys[1])
+				s.update(0, keys, func([][]byte, []storage.Change) error { return nil })
+			})
+		},
+	},
+	{
 		Name:     "an update refuses what a swap refuses",
 		Sentence: "An update refuses a key twice, a key too long, a negative TTL and a context that has ended, and changes nothing.",
 		applies:  can[storage.InPlace],
@@ -218,4 +241,10 @@ func (s *subject) incrementInPlace(keys ...string) {
 		}
 		return nil
 	})
+}
+
+func (s *subject) panics(f func()) (panicked bool) {
+	defer func() { panicked = recover() != nil }()
+	f()
+	return false
 }

@@ -503,6 +503,19 @@ var saboteurs = []saboteur{
 		}
 		return nil
 	})},
+	{"stays locked after a panic", "a panic wedges nobody", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+			returned := false
+			defer func() {
+				if !returned && len(keys) > 1 {
+					r.mu.Lock()
+				}
+			}()
+			err := r.Update(ctx, now, keys, d)
+			returned = true
+			return err
+		}}
+	}},
 	{"updates a key twice", "an update refuses what a swap refuses", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
 			if errors.Is(storage.CheckKeys(keys), storage.ErrDuplicateKey) {

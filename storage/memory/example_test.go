@@ -1,0 +1,107 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+func Example() {
+	ctx, store := context.Background(), new(memory.Store)
+	create := storage.Swap{Key: "alice", New: storage.Record{Version: 7, State: []byte("3 left")}}
+
+	_, swapped, err := store.CompareAndSwap(ctx, create)
+	fmt.Println("created:", swapped, err)
+
+	current, swapped, err := store.CompareAndSwap(ctx, create) // again: she is there already
+	fmt.Printf("created: %v %v, there is version %d, %q\n", swapped, err, current[0].Version, current[0].State)
+	// Output:
+	// created: true <nil>
+	// created: false <nil>, there is version 7, "3 left"
+}
+
+func ExampleStore_Load() {
+	records, err := new(memory.Store).Load(context.Background(), "bob", "carol")
+	fmt.Println(records, err)
+	// Output:
+	// [{0 []} {0 []}] <nil>
+}
+
+// Time comes with the calls: this hour takes no time.
+func ExampleStore_CompareAndSwapAt() {
+	ctx, store := context.Background(), new(memory.Store)
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	_, _, _ = store.CompareAndSwapAt(ctx, noon, storage.Swap{
+		Key: "alice", New: storage.Record{Version: 7, State: []byte("0 left")}, TTL: time.Hour})
+
+	for _, at := range []time.Time{noon.Add(time.Hour - 1), noon.Add(time.Hour)} {
+		records, _ := store.LoadAt(ctx, at, "alice")
+		fmt.Printf("%v %q\n", at.Format(time.TimeOnly), records[0].State)
+	}
+	// Output:
+	// 12:59:59 "0 left"
+	// 13:00:00 ""
+}
+
+// hits counts in one byte.
+type hits struct{}
+
+func (hits) Decide(found [][]byte, next []storage.Change) error {
+	n := byte(0)
+	if found[0] != nil {
+		n = found[0][0]
+	}
+	next[0] = storage.Change{Verb: storage.Put, State: []byte{n + 1}, TTL: time.Minute}
+	return nil
+}
+
+func ExampleStore_Update() {
+	ctx, store, noon := context.Background(), new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for range 3 {
+		_ = store.Update(ctx, noon, []string{"alice"}, hits{})
+	}
+	records, _ := store.LoadAt(ctx, noon, "alice")
+	fmt.Println(records[0].State)
+	// Output:
+	// [3]
+}
+
+func ExampleStore_Stats() {
+	ctx, store, noon := context.Background(), &memory.Store{MaxKeys: 2}, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, swap := range []storage.Swap{
+		{Key: "long", New: storage.Record{Version: 1}, TTL: time.Hour},
+		{Key: "short", New: storage.Record{Version: 1}, TTL: time.Minute},
+		{Key: "new", New: storage.Record{Version: 1}, TTL: time.Second},
+	} {
+		_, _, _ = store.CompareAndSwapAt(ctx, noon, swap)
+	}
+	records, _ := store.LoadAt(ctx, noon, "long", "short", "new")
+	fmt.Println(records[0].Version, records[1].Version, records[2].Version)
+	fmt.Printf("%+v\n", store.Stats())
+	// Output:
+	// 1 0 1
+	// {Keys:2 Evicted:1 Lapsed:0}
+}
+
+func ExampleStore_Sweep() {
+	ctx, store, noon := context.Background(), new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	_, _, _ = store.CompareAndSwapAt(ctx, noon, storage.Swap{Key: "alice", New: storage.Record{Version: 7}, TTL: time.Minute})
+	fmt.Println(store.Sweep(noon, math.MaxInt), store.Sweep(noon.Add(time.Minute), math.MaxInt))
+	// Output:
+	// 0 1
+}
+
+func ExampleStore_Purge() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ctx, store := context.Background(), &memory.Store{Clock: func() time.Time { return now }}
+	_, _, _ = store.CompareAndSwap(ctx, storage.Swap{Key: "alice", New: storage.Record{Version: 7}, TTL: time.Minute})
+
+	now = now.Add(time.Minute)
+	fmt.Println(store.Purge(ctx, 100))
+	// Output:
+	// 1 <nil>
+}

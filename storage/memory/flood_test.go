@@ -1,0 +1,127 @@
+package memory_test
+
+import (
+	"container/list"
+	"fmt"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// lru is the plain cache that the store is compared with: the most recently written keys.
+type lru struct {
+	max   int
+	order *list.List // of keys, the most recent first
+	keys  map[string]*list.Element
+}
+
+func (l *lru) put(key string) {
+	if e, ok := l.keys[key]; ok {
+		l.order.MoveToFront(e)
+		return
+	}
+	if len(l.keys) == l.max {
+		delete(l.keys, l.order.Remove(l.order.Back()).(string))
+	}
+	l.keys[key] = l.order.PushFront(key)
+}
+
+func (l *lru) has(key string) bool { return l.keys[key] != nil }
+
+// A key has used up its 5/m and must wait: its state lapses in a minute. Then a million
+// random keys come, each once, 50,000 a second: each has used 1 of 5, which lapses in
+// 12s.
+//
+// The store has to hold the throttled key for as long as it means something. An
+// LRU of the same size gives its burst back after two seconds.
+func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
+	const maxKeys, flood, spacing = 100_000, 1_000_000, 20 * time.Microsecond
+	const throttled, wait, once = "throttled", time.Minute, 12 * time.Second
+
+	store := &memory.Store{MaxKeys: maxKeys}
+	other := &lru{maxKeys, list.New(), map[string]*list.Element{}}
+	heap := heapInUse()
+	put(t, store, epoch, throttled, wait)
+	other.put(throttled)
+	keptByStore, keptByLRU := time.Duration(-1), time.Duration(-1)
+	for i := range flood {
+		passed := time.Duration(i) * spacing
+		key := fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15)
+		put(t, store, epoch.Add(passed), key, once)
+		other.put(key)
+		if keptByLRU < 0 && !other.has(throttled) {
+			keptByLRU = passed
+		}
+		if i%1000 == 0 {
+			require.LessOrEqual(t, store.Stats().Keys, maxKeys)
+			if keptByStore < 0 && len(has(t, store, epoch.Add(passed), throttled)) == 0 {
+				keptByStore = passed
+			}
+		}
+	}
+	if keptByStore < 0 {
+		keptByStore = flood * spacing
+	}
+	other = nil
+	perKey := float64(heapInUse()-heap) / maxKeys
+	stats := store.Stats()
+	t.Logf("%d keys flood a store of %d in %v: a throttled key is kept for %v, by an LRU for %v; %+v; %.0f bytes a key",
+		flood, maxKeys, flood*spacing, keptByStore, keptByLRU, stats, perKey)
+
+	require.Equal(t, maxKeys, stats.Keys)
+	require.EqualValues(t, flood+1-maxKeys, stats.Evicted+stats.Lapsed)
+	require.Equal(t, maxKeys*spacing, keptByLRU+spacing)
+	require.Equal(t, flood*spacing, keptByStore, "the store forgot a throttled key")
+	require.Greater(t, keptByStore, 5*keptByLRU)
+	require.Less(t, perKey, 150.0)
+	runtime.KeepAlive(store)
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+// Keys that were given one hit each are no reason to evict a live one, once
+// they have lapsed.
+func TestAFloodOfLapsedKeysEvictsNobody(t *testing.T) {
+	const maxKeys = 1000
+	store := &memory.Store{MaxKeys: maxKeys}
+	for i := range 100 {
+		put(t, store, epoch, fmt.Sprint("live ", i), time.Hour)
+	}
+	for i := range 50_000 {
+		put(t, store, epoch.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("once ", i), 100*time.Millisecond)
+	}
+	require.Equal(t, memory.Stats{Keys: maxKeys, Lapsed: 50_100 - maxKeys}, store.Stats())
+}
+
+func BenchmarkUpdate(b *testing.B) {
+	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
+		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
+			store, d := &memory.Store{MaxKeys: 1 << 21}, &putter{[]byte("a state of some 20 b.")}
+			names := make([][]string, keys)
+			for i := range names {
+				names[i] = []string{storage.Key("", "bench", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))}
+			}
+			for i := range names {
+				_ = store.Update(ctx, epoch, names[i], d)
+			}
+			b.ReportAllocs()
+			at := epoch
+			i := uint64(0)
+			for b.Loop() {
+				i += 0x9e3779b97f4a7c15
+				at = at.Add(1000)
+				_ = store.Update(ctx, at, names[i%uint64(keys)], d)
+			}
+		})
+	}
+}
