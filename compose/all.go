@@ -101,7 +101,7 @@ func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 	for i, part := range s.parts {
 		r, err := part.Peek(f.next(), now, cost)
 		if err != nil {
-			return algo.Result{}, s.wrap(i, err)
+			return algo.Result{}, wrap(i, err)
 		}
 		t.add(i, &r)
 	}
@@ -127,7 +127,7 @@ func (s *Stack) move(
 		length := len(next)
 		next, r, err = move(part, append(next, 0), f.next(), now, cost)
 		if err != nil {
-			return dst, algo.Result{}, s.wrap(i, err)
+			return dst, algo.Result{}, wrap(i, err)
 		}
 		if t.add(i, &r); !r.Allowed {
 			break
@@ -157,8 +157,8 @@ func (s *Stack) stay(dst, state []byte, now time.Time, cost int64) ([]byte, algo
 	return append(dst, state...), r, nil
 }
 
-func (s *Stack) wrap(part int, err error) error {
-	return fmt.Errorf("compose: part %d, %v: %w", part, s.parts[part], err)
+func wrap(part int, err error) error {
+	return fmt.Errorf("compose: part %d: %w", part, err)
 }
 
 // Bound implements [algo.Policy]. It is the least of the parts' bounds, in units

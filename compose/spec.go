@@ -212,6 +212,10 @@ func (p *parser) algorithm(a *algorithm) (algo.Policy, error) {
 }
 
 func (p *parser) badLimit(limit word, err error) error {
+	const longest = 100 // of what could be a limit
+	if len(limit.text) > longest {
+		return p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
+	}
 	problem := strings.TrimPrefix(err.Error(), fmt.Sprintf("algo: limit %q: ", limit.text))
 	e := p.fail(limit, "limit %s: %s", quote(limit.text), problem)
 	e.Err = err
@@ -255,13 +259,14 @@ func (p *parser) option(a *algorithm, w word, name string) (*option, error) {
 }
 
 // blame finds the word that an algorithm's error is about: the option that the
-// error mentions, else the limit.
+// error names first, else the limit.
 func blame(err error, given map[string]word, limit word) word {
 	said := strings.ToLower(err.Error())
-	for _, o := range options {
-		if w, ok := given[o.name]; ok && strings.Contains(said, o.name) {
-			return w
+	blamed, first := limit, len(said)
+	for name, w := range given {
+		if at := strings.Index(said, name); at >= 0 && at < first {
+			blamed, first = w, at
 		}
 	}
-	return limit
+	return blamed
 }

@@ -14,8 +14,15 @@ func TestSpecsAreWrittenAsTheyAreRead(t *testing.T) {
 		"gcra 100/m",
 		"gcra 100/m burst=20",
 		"gcra 5/250ms burst=20 cost=3",
+		"tokenbucket 10/s burst=50 refill=interval",
+		"tokenbucket 10/s burst=50 refill=interval cost=2",
+		"fixedwindow 5/h align=clock",
+		"fixedwindow 1000/d align=clock offset=-1h30m cost=5",
+		"movingwindow 100/m slots=12",
+		"movingwindow 100/m slots=12 trailing=whole cost=2",
 		"all(gcra 10/s)",
-		"all(gcra 10/s; gcra 100/m burst=20)",
+		"all(gcra 10/s; tokenbucket 100/m burst=20; fixedwindow 5000/d align=clock)",
+		"fixedwindow 4611686018427387904/2562047h47m16.854775807s",
 	} {
 		p, err := compose.ParsePolicy(spec)
 		require.NoError(t, err)
@@ -23,8 +30,89 @@ func TestSpecsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
+func TestWhatIsDefaultIsNotWritten(t *testing.T) {
+	for _, spec := range [][2]string{
+		{" gcra\t60/1m   burst=60 cost=1 ", "gcra 60/m"},
+		{"tokenbucket 10/1s refill=continuous burst=10", "tokenbucket 10/s"},
+		{"fixedwindow 10/s offset=0s align=first", "fixedwindow 10/s"},
+		{"movingwindow 10/s trailing=weighted slots=1", "movingwindow 10/s"},
+		{"all ( gcra 1/s;all(gcra 2/s ;gcra 3/s) ; gcra 4/s )", "all(gcra 1/s; gcra 2/s; gcra 3/s; gcra 4/s)"},
+	} {
+		p, err := compose.ParsePolicy(spec[0])
+		require.NoError(t, err)
+		require.Equal(t, spec[1], p.String())
+		same, err := compose.ParsePolicy(spec[1])
+		require.NoError(t, err)
+		require.Equal(t, same, p)
+	}
+}
+
+// An error points at the word between the guillemets.
+func TestWhatIsWrongIsPointedAt(t *testing.T) {
+	for marked, want := range map[string]string{
+		"«»":                                            "the spec ends where there should be a policy: gcra, tokenbucket, fixedwindow, movingwindow and all(SPEC; SPEC ...)",
+		"«gcar» 10/s":                                   `unknown algorithm "gcar"; known are gcra, tokenbucket, fixedwindow, movingwindow and all(SPEC; SPEC ...); did you mean gcra?`,
+		"«Gcra» 10/s":                                   `did you mean gcra?`,
+		"«slidingwindow» 10/s":                          `unknown algorithm "slidingwindow"; known are`,
+		"gcra«»":                                        "the spec ends where there should be the limit of gcra, COUNT/PERIOD, for instance 100/m",
+		"gcra «burst=20» 100/m":                         `found "burst=20" where there should be the limit of gcra`,
+		"gcra «100»":                                    `limit "100": want COUNT/PERIOD, for instance 100/m or 5/250ms`,
+		"gcra «0/s»":                                    `limit "0/s": the count must be at least 1`,
+		"gcra «-1/s»":                                   `limit "-1/s": the count must be at least 1`,
+		"gcra «10/0s»":                                  `limit "10/0s": the period "0s" must be at least 1ns`,
+		"gcra «10/fortnight»":                           `the period "fortnight" is neither one of ns, us, ms, s, m, h, d nor a duration`,
+		"gcra 100/m «20»":                               `"20" is not an option=value; gcra takes burst=, cost=`,
+		"gcra 100/m «brust=20»":                         `unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?`,
+		"gcra 100/m «slots=12»":                         `slots= is an option of movingwindow; gcra takes burst=, cost=`,
+		"fixedwindow 5/h «burst=2»":                     `burst= is an option of gcra and tokenbucket; fixedwindow takes align=, offset=, cost=`,
+		"gcra 100/m burst=20 «burst=20»":                `burst= is given twice, first as "burst=20"`,
+		"gcra 100/m «burst=»":                           `burst= takes a whole number of units from 1, not ""`,
+		"gcra 100/m «burst=0»":                          `burst= takes a whole number of units from 1, not "0"`,
+		"gcra 100/m «cost=-1»":                          `cost= takes a whole number of units from 1, not "-1"`,
+		"gcra 100/m «burst=9223372036854775808»":        `burst= takes a whole number of units from 1`,
+		"gcra 1/100000h «burst=4611686018427387904»":    `a burst of 4611686018427387904 at 1/100000h takes longer than 2^62 ns to regain`,
+		"tokenbucket 10/s «refill=sometimes»":           `refill= takes continuous or interval, not "sometimes"`,
+		"fixedwindow 5/h align=first «offset=15m»":      `Offset is for AlignClock; with AlignFirst it must be 0, got 15m0s`,
+		"fixedwindow 5/h align=clock «offset=15»":       `offset= takes a duration such as 15m or -1h30m, not "15"`,
+		"movingwindow 10/s «slots=9223372036854775807»": `Slots must be from 1 to 1024`,
+		"all«»":                      `the spec ends where there should be "(" and the policies of all(SPEC; SPEC ...)`,
+		"all(«)»":                    `found ")" where there should be a policy`,
+		"all(gcra 10/s; «)»":         `found ")" where there should be a policy`,
+		"all(gcra 10/s«»":            `the spec ends where there should be ";" and another policy, or ")"`,
+		"gcra 10/s«;» gcra 100/m":    `unexpected ";" after the end of the policy`,
+		"all(gcra 10/s; gcra «5/x»)": `the period "x" is neither`,
+		"gcra 10/s«)»":               `unexpected ")" after the end of the policy`,
+		"gcra 10/s «\x00»":           `"\x00" is not an option=value`,
+	} {
+		before, rest, _ := strings.Cut(marked, "«")
+		word, after, _ := strings.Cut(rest, "»")
+		_, err := compose.ParsePolicy(before + word + after)
+		var e *compose.SpecError
+		require.ErrorAs(t, err, &e)
+		require.Contains(t, err.Error(), want)
+		require.Equal(t, marked, e.Spec[:e.Offset]+"«"+e.Word+"»"+e.Spec[e.Offset+len(e.Word):])
+	}
+}
+
+func TestAHostileSpecIsRefusedInFewWords(t *testing.T) {
+	long := strings.Repeat("x", 5000)
+	for _, spec := range []string{
+		strings.Repeat("all(", 1<<20),
+		strings.Repeat("all(", 1<<12),
+		"all(" + strings.Repeat("gcra 1/s;", 64) + "gcra 1/s)",
+		long, "gcra " + long, "gcra 1/" + long, "gcra " + strings.Repeat("9", 5000) + "/s", "gcra 1/s " + long, "gcra 1/s burst=" + long, "gcra 1/s " + long + "=1", "gcra 1/s)" + long,
+	} {
+		_, err := compose.ParsePolicy(spec)
+		require.Error(t, err)
+		require.Less(t, len(err.Error()), 600)
+	}
+}
+
 func FuzzParsePolicy(f *testing.F) {
-	for _, spec := range []string{"gcra 100/m burst=20", "all(gcra 10/s; gcra 100/m)", "all(", "gcra", "", "gcra 10/s brust=\xff"} {
+	for _, spec := range []string{
+		"gcra 100/m burst=20", "tokenbucket 10/s burst=50 refill=interval", "fixedwindow 5/h align=clock offset=15m cost=2",
+		"movingwindow 100/m slots=12 trailing=whole", "all(gcra 10/s; all(gcra 100/m; gcra 1/d))", "all(", "gcra", "", "gcra 10/s brust=\xff",
+	} {
 		f.Add(spec)
 	}
 	f.Fuzz(func(t *testing.T, spec string) {

@@ -1,17 +1,28 @@
 package compose
 
 import (
+	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/movingwindow"
+	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // settings are all that a spec can say of one policy; zero is the default.
 type settings struct {
 	limit       algo.Limit
 	burst, cost int64
+	refill      tokenbucket.Refill
+	align       fixedwindow.Align
+	offset      time.Duration
+	slots       int64
+	trailing    movingwindow.Trailing
 }
 
 // normalize makes settings of the same meaning equal.
@@ -21,6 +32,9 @@ func (s *settings) normalize() {
 	}
 	if s.cost == 1 {
 		s.cost = 0
+	}
+	if s.slots == 1 {
+		s.slots = 0
 	}
 }
 
@@ -34,6 +48,16 @@ type algorithm struct {
 var algorithms = [...]algorithm{
 	{"gcra", []string{"burst", "cost"}, func(s settings) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst, Cost: s.cost})
+	}},
+	{"tokenbucket", []string{"burst", "refill", "cost"}, func(s settings) (algo.Policy, error) {
+		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill, Cost: s.cost})
+	}},
+	{"fixedwindow", []string{"align", "offset", "cost"}, func(s settings) (algo.Policy, error) {
+		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset, Cost: s.cost})
+	}},
+	{"movingwindow", []string{"slots", "trailing", "cost"}, func(s settings) (algo.Policy, error) {
+		slots := int(min(s.slots, math.MaxInt32)) // far above what it takes, on any machine
+		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: slots, Trailing: s.trailing, Cost: s.cost})
 	}},
 }
 
@@ -70,6 +94,21 @@ type option struct {
 
 var options = [...]option{
 	{"burst", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.burst, v) }},
+	{"refill", "continuous or interval", func(s *settings, v string) bool {
+		return oneOf(&s.refill, v, tokenbucket.Continuous, tokenbucket.Interval)
+	}},
+	{"align", "first or clock", func(s *settings, v string) bool {
+		return oneOf(&s.align, v, fixedwindow.AlignFirst, fixedwindow.AlignClock)
+	}},
+	{"offset", "a duration such as 15m or -1h30m", func(s *settings, v string) bool {
+		var err error
+		s.offset, err = time.ParseDuration(v)
+		return err == nil
+	}},
+	{"slots", "a whole number of slots from 1", func(s *settings, v string) bool { return count(&s.slots, v) }},
+	{"trailing", "weighted or whole", func(s *settings, v string) bool {
+		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
+	}},
 	{"cost", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v) }},
 }
 
@@ -77,6 +116,17 @@ func count(n *int64, value string) bool {
 	var err error
 	*n, err = strconv.ParseInt(value, 10, 64)
 	return err == nil && *n >= 1
+}
+
+// oneOf sets to the value that is written that way.
+func oneOf[T fmt.Stringer](to *T, written string, values ...T) bool {
+	for _, v := range values {
+		if v.String() == written {
+			*to = v
+			return true
+		}
+	}
+	return false
 }
 
 // didYouMean is the known word that is nearest to a mistyped one, as the end of
