@@ -33,12 +33,11 @@ func jsonLog(n int) []byte {
 	return b.Bytes()
 }
 
-func zipped(tb testing.TB, log []byte) []byte {
+func zipped(log []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, err := z.Write(log)
-	require.NoError(tb, err)
-	require.NoError(tb, z.Close())
+	z.Write(log) // a bytes.Buffer takes everything
+	z.Close()
 	return b.Bytes()
 }
 
@@ -47,7 +46,7 @@ func zipped(tb testing.TB, log []byte) []byte {
 func BenchmarkReader(b *testing.B) {
 	const n = 50_000
 	logs := map[string][]byte{"combined": combinedLog(n), "json": jsonLog(n)}
-	logs["gzip"] = zipped(b, logs["combined"])
+	logs["gzip"] = zipped(logs["combined"])
 	for _, name := range []string{"combined", "json", "gzip"} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
@@ -89,4 +88,3 @@ func BenchmarkAppendKey(b *testing.B) {
 		key = k.AppendKey(key[:0], e)
 	}
 }
-

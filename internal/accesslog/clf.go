@@ -151,23 +151,26 @@ func address(b []byte) []byte {
 
 // splitPort cuts HOST:PORT and [HOST]:PORT. A bare IPv6 address has no port.
 func splitPort(b []byte) (host, port []byte) {
-	i := bytes.IndexByte(b, ':')
-	switch {
-	case i < 0:
-		return b, nil
-	case b[0] == '[':
-		end := bytes.IndexByte(b, ']')
-		if end == len(b)-1 {
-			return b[1:end], nil
-		}
-		if end < 0 || b[end+1] != ':' || !allDigits(b[end+2:]) {
-			return b, nil
-		}
-		return b[1:end], b[end+2:]
-	case !allDigits(b[i+1:]):
-		return b, nil
+	if len(b) > 0 && b[0] == '[' {
+		return splitBracketed(b)
 	}
-	return b[:i], b[i+1:]
+	if i := bytes.IndexByte(b, ':'); i >= 0 && allDigits(b[i+1:]) {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+func splitBracketed(b []byte) (host, port []byte) {
+	end := bytes.IndexByte(b, ']')
+	switch {
+	case end < 0:
+		return b, nil
+	case end == len(b)-1:
+		return b[1:end], nil
+	case b[end+1] == ':' && allDigits(b[end+2:]):
+		return b[1:end], b[end+2:]
+	}
+	return b, nil
 }
 
 func allDigits(b []byte) bool {

@@ -9,6 +9,11 @@ import (
 // drops each entry into the bucket of its second, and empties a bucket, oldest
 // first, once nothing can fall into it any more. So an entry costs the same
 // however much the log is shuffled, unless it has stamps finer than a second.
+//
+// A log may hold any number of entries within the window, above all when one line
+// with a stamp from the future has made all that follow it late. Above most bytes
+// the window grows shorter: the oldest bucket goes before its time, and what comes
+// for it afterwards is late.
 type window struct {
 	sec    int64 // length, in seconds
 	nsec   int32 // and nanoseconds
@@ -19,7 +24,9 @@ type window struct {
 
 	started bool
 	latest  stamp // of all entries so far
-	oldest  stamp // latest less the window: what lies before is late
+	oldest  stamp // what lies before is late: latest less the window, or more
+	held    int   // bytes in all buckets
+	most    int   // that may be held
 	ring    []bucket
 	low     int64 // number of the oldest bucket; bucket n is ring[n mod len(ring)]
 	refs    []ref // scratch
@@ -37,12 +44,14 @@ type ref struct {
 	start int // of the record in its bucket
 }
 
-// maxBuckets bounds the ring of a very long window.
-const maxBuckets = 1024
+const (
+	maxBuckets = 1024     // bounds the ring of a very long window
+	maxHeld    = 64 << 20 // some 800,000 entries with all their fields
+)
 
 func newWindow(length time.Duration, fields Fields, stats *Stats, emit func([]byte) error) *window {
 	length = max(length, 0)
-	w := &window{fields: fields, stats: stats, emit: emit}
+	w := &window{fields: fields, stats: stats, emit: emit, most: maxHeld}
 	w.sec, w.nsec = int64(length/time.Second), int32(length%time.Second)
 	w.grain = 1 + w.sec/maxBuckets
 	w.ring = make([]bucket, (w.sec+1)/w.grain+2)
@@ -66,14 +75,22 @@ func (w *window) add(e *Entry, input int) error {
 	}
 	b := w.bucket(w.number(at))
 	b.unsorted = b.unsorted || len(b.records) > 0 && at.before(b.last)
+	before := len(b.records)
 	b.records, b.last = appendRecord(b.records, e, input, w.fields), at
+	if w.held += len(b.records) - before; w.held > w.most {
+		return w.shorten()
+	}
 	return nil
 }
 
 // advance moves the window so that it ends with at.
 func (w *window) advance(at stamp) error {
-	w.latest, w.oldest = at, at.back(w.sec, w.nsec)
-	low := w.number(w.oldest)
+	w.latest = at
+	oldest := at.back(w.sec, w.nsec)
+	if !w.started || w.oldest.before(oldest) {
+		w.oldest = oldest
+	}
+	low := w.number(oldest)
 	if w.started {
 		if err := w.empty(low); err != nil {
 			return err
@@ -81,6 +98,19 @@ func (w *window) advance(at stamp) error {
 	}
 	w.low, w.started = low, true
 	return nil
+}
+
+// shorten empties the oldest bucket that holds anything.
+func (w *window) shorten() error {
+	number := w.low
+	for len(w.bucket(number).records) == 0 {
+		number++
+	}
+	w.oldest = stamp{sec: (number + 1) * w.grain}
+	if w.latest.before(w.oldest) {
+		w.oldest = w.latest
+	}
+	return w.emitBucket(w.bucket(number))
 }
 
 // flush emits all that is left.
@@ -100,6 +130,7 @@ func (w *window) empty(low int64) error {
 }
 
 func (w *window) emitBucket(b *bucket) error {
+	w.held -= len(b.records)
 	if b.unsorted {
 		return w.emitSorted(b)
 	}

@@ -176,6 +176,8 @@ func number(b []byte) (stamp, bool) {
 		return stamp{}, false
 	}
 	switch {
+	case d.n == 0:
+		return stamp{}, true
 	case d.exp > 17:
 		d.exp -= 9
 	case d.exp > 14:
@@ -243,7 +245,7 @@ func (d *decimal) add(c byte, behind bool) {
 	}
 }
 
-// exponent reads e+09. Beyond a thousand any number is out of range.
+// exponent reads e+09. What is beyond 2^30 no line has the digits to make up for.
 func exponent(b []byte) (e int, ok bool) {
 	if b[0]|0x20 != 'e' {
 		return 0, false
@@ -257,7 +259,7 @@ func exponent(b []byte) (e int, ok bool) {
 		if !isDigit(c) {
 			return 0, false
 		}
-		e = min(e*10+int(c-'0'), 1000)
+		e = min(e*10+int(c-'0'), 1<<30)
 	}
 	if negative {
 		e = -e

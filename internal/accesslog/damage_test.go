@@ -1,0 +1,189 @@
+package accesslog
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const goodLine = `192.0.2.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 512`
+
+func TestDamageIsSkippedAndCounted(t *testing.T) {
+	noise := make([]byte, 300_000)
+	for i := range noise {
+		noise[i] = byte(rand.New(rand.NewPCG(uint64(i), 1)).Uint32())
+	}
+	good := strings.Repeat(goodLine+"\n", 3)
+	tests := []struct {
+		name, log      string
+		entries, lines int64
+		first          string // the first skipped line
+	}{
+		{"nothing", "", 0, 0, ""},
+		{"no line end", goodLine, 1, 1, ""},
+		{"CRLF", strings.ReplaceAll(good, "\n", "\r\n"), 3, 3, ""},
+		{"byte order mark", "\uFEFF" + good, 3, 3, ""},
+		{"an empty line", good + "\n", 3, 4, `log:4: empty line: ""`},
+		{"cut in the status", good + goodLine[:len(goodLine)-5], 3, 4, `log:4: no "request" and status after the time: "192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 20"`},
+		{"cut in the size", good + goodLine[:len(goodLine)-1], 4, 4, ""},
+		{"cut JSON", good + `{"time":1,"ip":"192.0`, 3, 4, `log:4: not valid JSON: "{\"time\":1,\"ip\":\"192.0"`},
+		{"no such day", good + strings.Replace(goodLine, "17/May", "32/Foo", 1), 3, 4,
+			`log:4: no such time: "192.0.2.7 - ann [32/Foo/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
+		{"NUL bytes", good + "\x00\x00" + goodLine + "\n", 3, 4,
+			`log:4: no address before the time: "\x00\x00192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
+		{"a long path", good + strings.Replace(goodLine, "/a", "/"+strings.Repeat("a", 200_000), 1), 4, 4, ""},
+		{"10 MB in one line", good + strings.Replace(goodLine, "/a", "/"+strings.Repeat("a", 10<<20), 1) + "\n" + good, 6, 7,
+			`log:4: longer than 1 MiB: "192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /` + strings.Repeat("a", 49) + `"...`},
+		{"10 MB without an end", good + strings.Repeat("\xff", 10<<20), 3, 4, "log:4: longer than 1 MiB: \"" + strings.Repeat(`\xff`, 100) + `"...`},
+		{"deep JSON", good + `{"time":1,"a":` + strings.Repeat("[", 500_000), 3, 4, `log:4: not valid JSON: "{\"time\":1,\"a\":` + strings.Repeat("[", 86) + `"...`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			entries, stats, err := read(t, []slowLog{{"log", []byte(test.log)}}, Options{})
+			require.NoError(t, err)
+			require.Len(t, entries, int(test.entries))
+			require.Equal(t, test.lines, stats.Lines)
+			require.Equal(t, test.lines-test.entries, stats.Skipped)
+			first := ""
+			if stats.FirstSkipped != nil {
+				first = stats.FirstSkipped.String()
+			}
+			require.Equal(t, test.first, first)
+		})
+	}
+	t.Run("binary", func(t *testing.T) {
+		entries, _, err := read(t, []slowLog{{"log", noise}}, Options{})
+		require.Empty(t, entries)
+		require.ErrorAs(t, err, new(*UnreadableError))
+	})
+}
+
+func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
+	_, _, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad\n")}}, Options{})
+	require.NoError(t, err, "half is not more than half")
+
+	entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
+	require.Len(t, entries, 1)
+	require.EqualValues(t, 2, stats.Skipped)
+	require.EqualError(t, err, "accesslog: 2 of 3 lines are no log lines (tried the common and combined formats, also behind a virtual host, "+
+		`and JSON lines); the first is log:2: no [time] in it: "bad \x1b[31m"`)
+}
+
+func TestLinesAroundTheLimits(t *testing.T) {
+	for _, n := range []int{bufferSize - 2, bufferSize - 1, bufferSize, bufferSize + 1, 2 * bufferSize, MaxLine - 1, MaxLine, MaxLine + 1, MaxLine + 2} {
+		for _, end := range []string{"\n", "\r\n", ""} {
+			line := goodLine + " " + strings.Repeat("x", n-len(goodLine)-1)
+			entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\n" + line + end)}}, Options{})
+			require.NoError(t, err)
+			require.EqualValues(t, 2, stats.Lines)
+			require.Equal(t, n > MaxLine, len(entries) == 1, "%d bytes ending in %q", n, end)
+		}
+	}
+}
+
+func TestGzip(t *testing.T) {
+	half := strings.Repeat(goodLine+"\n", 500)
+	whole := append(zipped([]byte(half)), zipped([]byte(half))...)
+	flipped := bytes.Clone(whole)
+	flipped[len(flipped)-6] ^= 1 // in the checksum
+	tests := []struct {
+		name    string
+		log     []byte
+		entries int // at least
+		damaged bool
+	}{
+		{"two members", whole, 1000, false},
+		{"cut off", whole[:len(whole)-12], 500, true},
+		{"cut off between the members", zipped([]byte(half)), 500, false},
+		{"wrong checksum", flipped, 1000, true},
+		{"followed by something else", append(bytes.Clone(whole), "something else"...), 1000, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			entries, stats, err := read(t, []slowLog{{"log", test.log}}, Options{})
+			require.NoError(t, err)
+			require.GreaterOrEqual(t, len(entries), test.entries)
+			require.True(t, stats.Files[0].Gzip)
+			require.Equal(t, test.damaged, stats.Files[0].Damage != nil, "%v", stats.Files[0].Damage)
+		})
+	}
+	t.Run("nothing but the magic", func(t *testing.T) {
+		_, _, err := read(t, []slowLog{{"log", whole[:2]}}, Options{})
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		require.ErrorContains(t, err, "log")
+	})
+}
+
+// endless gives line after line, %d being a number that grows.
+type endless struct {
+	line string
+	n    int
+	rest []byte
+}
+
+func (e *endless) Read(b []byte) (int, error) {
+	if len(e.rest) == 0 {
+		e.n++
+		e.rest = []byte(strings.ReplaceAll(e.line, "%d", strconv.Itoa(e.n)))
+	}
+	n := copy(b, e.rest)
+	e.rest = e.rest[n:]
+	return n, nil
+}
+
+func TestCloseAndContextStopAnEndlessInput(t *testing.T) {
+	for name, line := range map[string]string{"entries": `{"time":%d}` + "\n", "bad lines": "bad\n", "one line": "x"} {
+		t.Run(name, func(t *testing.T) {
+			before := runtime.NumGoroutine()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+			defer cancel()
+			r := NewReader(ctx, []Input{FromReader("log", &endless{line: line})}, Options{})
+			for r.Next() {
+			}
+			require.ErrorIs(t, r.Err(), context.DeadlineExceeded)
+
+			r = NewReader(t.Context(), []Input{FromReader("log", &endless{line: line})}, Options{})
+			if name == "entries" {
+				require.True(t, r.Next())
+			}
+			r.Close()
+			require.False(t, r.Next())
+			require.ErrorIs(t, r.Err(), context.Canceled)
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, 5*time.Second, time.Millisecond, "the goroutines end")
+		})
+	}
+}
+
+func TestCloseAfterTheEndChangesNothing(t *testing.T) {
+	r := NewReader(t.Context(), []Input{FromReader("log", strings.NewReader(goodLine))}, Options{})
+	require.True(t, r.Next())
+	require.False(t, r.Next())
+	r.Close()
+	require.NoError(t, r.Err())
+	require.EqualValues(t, 1, r.Stats().Entries)
+	require.EqualValues(t, len(goodLine), r.BytesRead())
+}
+
+func TestMemoryIsFlatInTheNumberOfLines(t *testing.T) {
+	log := combinedLog(100_000)
+	var start, end runtime.MemStats
+	r := NewReader(t.Context(), []Input{FromReader("log", bytes.NewReader(log))}, Options{Reorder: DefaultReorder})
+	defer r.Close()
+	for range 10_000 { // past the first minute
+		require.True(t, r.Next())
+	}
+	runtime.ReadMemStats(&start)
+	for r.Next() {
+	}
+	runtime.ReadMemStats(&end)
+	require.NoError(t, r.Err())
+	require.Less(t, end.TotalAlloc-start.TotalAlloc, uint64(1<<20), "bytes allocated for 90,000 lines")
+}

@@ -1,0 +1,105 @@
+package accesslog
+
+import (
+	"fmt"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKeys(t *testing.T) {
+	e := &Entry{IP: []byte("192.0.2.7"), User: []byte("ann lee"), Method: []byte("GET"), Path: []byte("/a"), Host: []byte("www.example.com"), Key: []byte(`k\1`), Status: 404}
+	tests := []struct{ by, want string }{
+		{"ip", "192.0.2.7"},
+		{"user", "ann lee"},
+		{"method", "GET"},
+		{"path", "/a"},
+		{"host", "www.example.com"},
+		{"status", "404"},
+		{"key", `k\x5c1`},
+		{"ip+path", "192.0.2.7 /a"},
+		{" ip + path ", "192.0.2.7 /a"},
+		{"path+ip", "/a 192.0.2.7"},
+		{"user+status+method", `ann\x20lee 404 GET`},
+	}
+	for _, test := range tests {
+		k, err := ParseKeyer(test.by)
+		require.NoError(t, err)
+		require.Equal(t, test.want, string(k.AppendKey(nil, e)), test.by)
+		again, err := ParseKeyer(k.String())
+		require.NoError(t, err)
+		require.Equal(t, k, again)
+		require.Equal(t, "before "+test.want, string(k.AppendKey([]byte("before "), e)))
+	}
+}
+
+func TestUnknownFieldsAreTold(t *testing.T) {
+	tests := []struct{ by, want string }{
+		{"", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
+		{"ip+adress", `accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
+		{"IP", `accesslog: no field "IP" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
+		{"ip+", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
+		{"ip+path+ip", `accesslog: key "ip+path+ip" names ip twice`},
+	}
+	for _, test := range tests {
+		_, err := ParseKeyer(test.by)
+		require.EqualError(t, err, test.want)
+	}
+}
+
+func TestKeysArePrintableAndDifferAsTheirFieldsDo(t *testing.T) {
+	texts := []string{"", "a", " ", "a ", " a", `\`, `\x20`, "\x1b[2J", "\x00", "\xff", "\xfe", "é", "\u0085", "\u202e", "\uFFFD", `\xff`, "\t", "日本"}
+	for _, by := range []string{"user", "user+path"} {
+		k, err := ParseKeyer(by)
+		require.NoError(t, err)
+		seen := map[string]string{}
+		for _, user := range texts {
+			for _, path := range texts {
+				fields := fmt.Sprintf("%q", user)
+				if by != "user" {
+					fields = fmt.Sprintf("%q %q", user, path)
+				}
+				key := string(k.AppendKey(nil, &Entry{User: []byte(user), Path: []byte(path)}))
+				require.True(t, utf8.ValidString(key))
+				for _, r := range key {
+					require.True(t, r >= ' ' && r != 0x7f && r != '\u0085' && r != '\u202e', "%q", key)
+				}
+				if other, ok := seen[key]; ok {
+					require.Equal(t, other, fields, "both are %s", key)
+				}
+				seen[key] = fields
+			}
+		}
+	}
+}
+
+func TestFieldsThatAreNotAskedForAreEmpty(t *testing.T) {
+	line := `{"time":1,"ip":"192.0.2.7","user":"ann","method":"GET","path":"/a","host":"h","status":200,"k":"v"}`
+	full := slowEntry{IP: "192.0.2.7", User: "ann", Method: "GET", Path: "/a", Host: "h", Status: 200, Key: "v"}
+	tests := map[Fields]slowEntry{
+		0:               full,
+		allFields:       full,
+		IP:              {IP: "192.0.2.7"},
+		User | Path:     {User: "ann", Path: "/a"},
+		Method | Status: {Method: "GET", Status: 200},
+		Host | Key | IP: {Host: "h", Key: "v", IP: "192.0.2.7"},
+	}
+	for fields, want := range tests {
+		entries, _, err := read(t, []slowLog{{"log", []byte(line)}}, Options{KeyField: "K", Fields: fields})
+		require.NoError(t, err)
+		want.Time, want.File, want.Line = entries[0].Time, "log", 1
+		require.Equal(t, []slowEntry{want}, entries)
+	}
+}
+
+func TestNoMemberNameStandsForTwoParts(t *testing.T) {
+	seen := map[string]bool{}
+	for _, names := range memberNames {
+		for _, name := range names {
+			require.False(t, seen[name], name)
+			require.Equal(t, slowLower(name), name)
+			seen[name] = true
+		}
+	}
+}

@@ -1,0 +1,206 @@
+package accesslog
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// logOf writes a log with a line for each word SECOND:NAME, the name being the
+// address; the word - is no log line.
+func logOf(words string) []byte {
+	var b strings.Builder
+	for word := range strings.FieldsSeq(words) {
+		second, name, ok := strings.Cut(word, ":")
+		if !ok {
+			b.WriteString("nonsense\n")
+			continue
+		}
+		at, _ := time.ParseDuration(second + "s")
+		fmt.Fprintf(&b, "{\"time\":\"%s\",\"ip\":%q}\n", time.Unix(1e9, 0).Add(at).UTC().Format(time.RFC3339Nano), name)
+	}
+	return []byte(b.String())
+}
+
+// words is the inverse; ! marks a late entry.
+func words(entries []slowEntry) string {
+	var all []string
+	for _, e := range entries {
+		seconds := strconv.FormatFloat(e.Time.Sub(time.Unix(1e9, 0)).Seconds(), 'f', -1, 64)
+		word := seconds + ":" + e.IP
+		if e.Late {
+			word += "!"
+		}
+		all = append(all, word)
+	}
+	return strings.Join(all, " ")
+}
+
+func TestOrder(t *testing.T) {
+	tests := []struct {
+		name              string
+		window            time.Duration
+		log, want         string
+		reordered, tooOld int64
+	}{
+		{"in order", time.Minute, "0:a 1:b 1:c 90:d", "0:a 1:b 1:c 90:d", 0, 0},
+		{"equal stamps keep the order of the file", time.Minute, "5:a 3:b 5:c 3:d 5:e", "3:b 3:d 5:a 5:c 5:e", 2, 0},
+		{"exactly the window is put right", time.Minute, "60:a 0:b", "0:b 60:a", 1, 0},
+		{"1ns more is late", time.Minute, "60.000000001:a 0:b", "60.000000001:a 60.000000001:b!", 0, 1},
+		{"late goes to the latest stamp seen, not the last", time.Minute, "100:a 90:b 0:c 100:d", "90:b 100:a 100:c! 100:d", 1, 1},
+		{"without a window", 0, "2:a 1:b 3:c 3:d", "2:a 2:b! 3:c 3:d", 0, 1},
+		{"a negative window is none", -time.Hour, "2:a 1:b", "2:a 2:b!", 0, 1},
+		{"finer than a second", time.Second, "1.5:a 1.25:b 0.5:c 0.4:d 1.75:e", "0.5:c 1.25:b 1.5:a 1.5:d! 1.75:e", 2, 1},
+		{"before 1970", time.Minute, "-1000000030:a -1000000040:b -999999990:c", "-1000000040:b -1000000030:a -999999990:c", 1, 0},
+		{"a leap over many windows", time.Second, "0:a 1000000:b 999999:c 5000000:d", "0:a 999999:c 1000000:b 5000000:d", 1, 0},
+		{"a window of a year", 365 * 24 * time.Hour, "31536000:a 0:b 31536001:c 0:d 17:e", "0:b 17:e 31536000:a 31536001:c 31536001:d!", 2, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			entries, stats, err := read(t, []slowLog{{"log", logOf(test.log)}}, Options{Reorder: test.window})
+			require.NoError(t, err)
+			require.Equal(t, test.want, words(entries))
+			require.Equal(t, []int64{test.reordered, test.tooOld}, []int64{stats.Reordered, stats.Late})
+		})
+	}
+}
+
+func TestInputsAreMergedByTime(t *testing.T) {
+	garbage := strings.Repeat("- ", 300)
+	tests := []struct {
+		name string
+		logs []string
+		want string
+		late int64
+	}{
+		{"rotated files, the newest first", []string{"7:a 8:b", "5:c 6:d", "", "1:e 5:f"}, "1:e 5:c 5:f 6:d 7:a 8:b", 0},
+		{"two servers", []string{"1:a 3:b 5:c", "1:d 2:e 4:f 5:g"}, "1:a 1:d 2:e 3:b 4:f 5:c 5:g", 0},
+		{"an input out of order in itself", []string{"1:a 9:b 2:c", "3:d 4:e"}, "1:a 3:d 4:e 9:b 9:c!", 1},
+		{"garbage before the first entry", []string{"5:a 6:b 7:c 8:d", garbage + "1:e " + "6:f 6:g 6:h"}, "1:e 5:a 6:b 6:f 6:g 6:h 7:c 8:d", 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var streams []slowLog
+			var files []Input
+			for i, log := range test.logs {
+				data := logOf(log)
+				streams = append(streams, slowLog{fmt.Sprint(i), data})
+				path := filepath.Join(t.TempDir(), fmt.Sprint(i))
+				require.NoError(t, os.WriteFile(path, data, 0o600))
+				files = append(files, FromFile(path))
+			}
+			entries, stats, _ := read(t, streams, Options{})
+			require.Equal(t, test.want, words(entries))
+			require.Equal(t, test.late, stats.Late)
+
+			opened, counts, _ := readInputs(t, files, Options{})
+			require.Equal(t, test.want, words(opened), "files, which are opened when their turn comes")
+			require.Equal(t, stats.Lines, counts.Lines, "a line is counted once, although the beginning is looked at before")
+			require.Equal(t, stats.Skipped, counts.Skipped)
+			for i, f := range counts.Files {
+				require.Equal(t, files[i].Name, f.Name)
+				require.Equal(t, stats.Files[i].Lines, f.Lines)
+			}
+		})
+	}
+}
+
+// A thousand rotated files must not be open all at once.
+func TestFilesAreOpenOnlyDuringTheirTurn(t *testing.T) {
+	open, most := 0, 0
+	var inputs []Input
+	for i := range 50 {
+		data := string(logOf(fmt.Sprintf("%d:a %d:b", 100-i, 100-i)))
+		inputs = append(inputs, Input{Name: fmt.Sprint(i), Open: func() (io.ReadCloser, error) {
+			open++
+			most = max(most, open)
+			return closing{strings.NewReader(data), &open}, nil
+		}})
+	}
+	entries, _, err := readInputs(t, inputs, Options{})
+	require.NoError(t, err)
+	require.Len(t, entries, 100)
+	require.Zero(t, open)
+	require.LessOrEqual(t, most, 2)
+}
+
+type closing struct {
+	io.Reader
+	open *int
+}
+
+func (c closing) Close() error {
+	*c.open--
+	return nil
+}
+
+func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.log")
+	_, _, err := readInputs(t, []Input{FromReader("good", strings.NewReader(string(logOf("1:a")))), FromFile(missing)}, Options{})
+	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorContains(t, err, "missing.log")
+
+	_, _, err = readInputs(t, []Input{FromFile(t.TempDir())}, Options{})
+	require.ErrorContains(t, err, "is a directory")
+
+	broken := errors.New("broken disk")
+	entries, _, err := readInputs(t, []Input{FromReader("disk", io.MultiReader(strings.NewReader(string(logOf("1:a 2:b"))), failing{broken}))}, Options{})
+	require.ErrorIs(t, err, broken)
+	require.ErrorContains(t, err, "disk")
+	require.LessOrEqual(t, len(entries), 2)
+}
+
+// One stamp from the future makes everything after it late; it must not be held
+// back for that until the end.
+func TestTheWindowGrowsShorterWhenTooMuchIsHeld(t *testing.T) {
+	var stats Stats
+	var got []slowEntry
+	most := 0
+	var w *window
+	w = newWindow(time.Minute, IP, &stats, func(record []byte) error {
+		var e Entry
+		readRecord(record, &e, IP)
+		got = append(got, slowEntry{Time: e.Time, IP: string(e.IP), Line: e.Line, Late: e.Late})
+		most = max(most, w.held)
+		return nil
+	})
+	w.most = 10_000
+	for line := range int64(5_000) {
+		at := line / 40 // 40 a second, of which a second is 1,000 bytes
+		switch {
+		case line == 2_500:
+			at = 1e9
+		case line%10 == 9:
+			at -= 3 // within what can be held
+		case line%100 == 98:
+			at -= 50 // within the minute
+		}
+		require.NoError(t, w.add(&Entry{sec: at, Line: line, IP: []byte("192.0.2.7")}, 0))
+	}
+	require.NoError(t, w.flush())
+	require.Len(t, got, 5_000)
+	require.True(t, slices.IsSortedFunc(got, func(x, y slowEntry) int { return x.Time.Compare(y.Time) }))
+	require.Zero(t, w.held)
+	require.LessOrEqual(t, most, 10_100)
+	var late, after int64
+	for _, e := range got {
+		if e.Late {
+			late++
+			if e.Line > 2_500 {
+				after++
+			}
+		}
+	}
+	require.EqualValues(t, 2_499, after)
+	require.Equal(t, late, stats.Late)
+	require.InDelta(t, 2_499+25, late, 10, "and of the first half those that were 50 seconds late")
+}

@@ -1,0 +1,392 @@
+package accesslog
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"math/big"
+	"regexp"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A second reader, written for the eye: everything in memory, regular
+// expressions, time.Parse, encoding/json and a sort. The real one must give the
+// very same entries.
+
+// slowEntry is an Entry that keeps its text.
+type slowEntry struct {
+	Time                              time.Time
+	IP, User, Method, Path, Host, Key string
+	Status                            int
+	File                              string
+	Line                              int64
+	Late                              bool
+}
+
+type slowLog struct {
+	name string
+	data []byte
+}
+
+func slowRead(logs []slowLog, o Options) ([]slowEntry, Stats) {
+	var stats Stats
+	files := make([][]slowEntry, len(logs))
+	for i, log := range logs {
+		for n, line := range slowLines(log.data) {
+			stats.Lines++
+			e, ok := slowParse(line, o)
+			if !ok || len(line) > MaxLine {
+				stats.Skipped++
+				continue
+			}
+			e.File, e.Line = log.name, int64(n+1)
+			files[i] = append(files[i], e)
+			stats.Entries++
+		}
+	}
+	all := slowMerge(files)
+	var latest time.Time
+	for i := range all {
+		e := &all[i]
+		switch {
+		case i == 0 || !e.Time.Before(latest):
+			latest = e.Time
+		case e.Time.Before(latest.Add(-o.Reorder)):
+			e.Time, e.Late = latest, true
+			stats.Late++
+		default:
+			stats.Reordered++
+		}
+	}
+	sort.SliceStable(all, func(i, j int) bool { return all[i].Time.Before(all[j].Time) })
+	return all, stats
+}
+
+// slowMerge takes again and again the earliest of the files' next entries.
+func slowMerge(files [][]slowEntry) (all []slowEntry) {
+	for {
+		first := -1
+		for i, file := range files {
+			if len(file) > 0 && (first < 0 || file[0].Time.Before(files[first][0].Time)) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return all
+		}
+		all = append(all, files[first][0])
+		files[first] = files[first][1:]
+	}
+}
+
+func slowLines(data []byte) []string {
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		if z, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
+			data, _ = io.ReadAll(z) // what could be unzipped
+		} else {
+			data = nil
+		}
+	}
+	text := strings.TrimPrefix(string(data), "\uFEFF")
+	if text == "" {
+		return nil
+	}
+	all := strings.Split(text, "\n")
+	for i := range len(all) - 1 {
+		all[i] = strings.TrimSuffix(all[i], "\r")
+	}
+	if all[len(all)-1] == "" {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+func slowParse(line string, o Options) (slowEntry, bool) {
+	if strings.HasPrefix(line, "{") {
+		return slowJSON(line, o)
+	}
+	return slowCLF(line)
+}
+
+var (
+	slowRest      = regexp.MustCompile(`(?s)^([^\]]*)\] "((?:[^\\]|\\.)*?)" ([0-9]{3})(?: .*)?$`)
+	slowWho       = regexp.MustCompile(`^([^ ]+)(?: [^ ]*(?: +(.*?) *)?)?$`)
+	slowBehindV   = regexp.MustCompile(`^((?:[^:\[ ][^: ]*|\[[^ ]+\])):[0-9]+ ([^ ]* [^ ]* .*)$`)
+	slowControl   = regexp.MustCompile(`[\x00-\x1f\x7f]`)
+	slowProtocol  = regexp.MustCompile(`(?s)^(.*?)(?:(?:^| +)HTTP/[^ ]*)?$`)
+	slowBracketed = regexp.MustCompile(`(?s)^\[([^\]]*)\](?::[0-9]+)?$`)
+	slowPort      = regexp.MustCompile(`(?s)^([^:\[][^:]*|):[0-9]+$`)
+	slowCLFTime   = regexp.MustCompile(`^[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]{1,9})? [+-]([01][0-9]|2[0-3])[0-5][0-9]$`)
+	slowISOTime   = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})([.,][0-9]{1,9})?([Zz]|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?$`)
+	slowNumber    = regexp.MustCompile(`^(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$`)
+)
+
+func slowCLF(line string) (e slowEntry, ok bool) {
+	who, rest, ok := strings.Cut(line, " [")
+	if !ok || slowControl.MatchString(who) {
+		return e, false
+	}
+	m := slowRest.FindStringSubmatch(rest)
+	if m == nil {
+		return e, false
+	}
+	if e.Time, ok = slowCLFStamp(m[1]); !ok {
+		return e, false
+	}
+	if v := slowBehindV.FindStringSubmatch(who); v != nil {
+		e.Host, who = strings.Trim(v[1], "[]"), v[2]
+	}
+	w := slowWho.FindStringSubmatch(who)
+	if w == nil {
+		return e, false
+	}
+	e.IP, e.User = slowAddress(w[1]), slowDash(w[2])
+	e.Method, e.Path = slowRequest(m[2])
+	e.Status, _ = strconv.Atoi(m[3])
+	return e, true
+}
+
+func slowRequest(request string) (method, path string) {
+	request = slowDash(strings.Trim(request, " "))
+	method, target, _ := strings.Cut(request, " ")
+	m := slowProtocol.FindStringSubmatch(strings.Trim(target, " "))
+	path, _, _ = strings.Cut(m[1], "?")
+	return method, path
+}
+
+func slowAddress(text string) string {
+	for _, pattern := range []*regexp.Regexp{slowBracketed, slowPort} {
+		if m := pattern.FindStringSubmatch(text); m != nil {
+			return slowDash(m[1])
+		}
+	}
+	return slowDash(text)
+}
+
+func slowDash(text string) string {
+	if text == "-" {
+		return ""
+	}
+	return text
+}
+
+func slowCLFStamp(text string) (time.Time, bool) {
+	if !slowCLFTime.MatchString(text) {
+		return time.Time{}, false
+	}
+	t, err := time.Parse("02/Jan/2006:15:04:05 -0700", text)
+	return t.UTC(), err == nil
+}
+
+func slowISOStamp(text string) (time.Time, bool) {
+	m := slowISOTime.FindStringSubmatch(text)
+	if m == nil {
+		return time.Time{}, false
+	}
+	zone := strings.Replace(strings.ToUpper(m[4]), ":", "", 1)
+	if zone == "" || zone == "Z" {
+		zone = "+0000"
+	}
+	t, err := time.Parse("2006-01-02 15:04:05 -0700", m[1]+" "+m[2]+m[3]+" "+zone)
+	return t.UTC(), err == nil
+}
+
+func slowNumberStamp(text string) (time.Time, bool) {
+	m := slowNumber.FindStringSubmatch(text)
+	if m == nil || m[2] == "" && m[3] == "" {
+		return time.Time{}, false
+	}
+	digits, _ := new(big.Int).SetString("0"+m[2]+m[3], 10)
+	exp, err := strconv.Atoi(strings.TrimPrefix(m[4]+"", "+"))
+	if m[4] == "" {
+		exp, err = 0, nil
+	}
+	switch {
+	case digits.Sign() == 0:
+		return time.Unix(0, 0).UTC(), true
+	case err != nil || exp > 5000 || exp < -5000:
+		return time.Unix(0, 0).UTC(), m[4][0] == '-'
+	}
+	v := new(big.Rat).SetInt(digits)
+	v.Mul(v, slowPower(exp-len(m[3])))
+	unit := 0
+	for _, limit := range []int{11, 14, 17} {
+		if v.Cmp(slowPower(limit)) >= 0 {
+			unit += 3
+		}
+	}
+	if v.Cmp(slowPower(19)) >= 0 {
+		return time.Time{}, false
+	}
+	v.Mul(v, slowPower(9-unit))
+	nanos := new(big.Int).Quo(v.Num(), v.Denom())
+	if m[1] == "-" {
+		nanos.Neg(nanos)
+	}
+	sec, nsec := new(big.Int).DivMod(nanos, big.NewInt(1e9), new(big.Int))
+	return time.Unix(sec.Int64(), nsec.Int64()).UTC(), true
+}
+
+func slowPower(exp int) *big.Rat {
+	p := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(max(exp, -exp))), nil)
+	if exp < 0 {
+		return new(big.Rat).SetFrac(big.NewInt(1), p)
+	}
+	return new(big.Rat).SetInt(p)
+}
+
+func slowText(text string) (time.Time, bool) {
+	for _, read := range []func(string) (time.Time, bool){slowISOStamp, slowCLFStamp, slowNumberStamp} {
+		if t, ok := read(text); ok {
+			return t, true
+		}
+	}
+	if inner, ok := strings.CutPrefix(text, "["); ok && strings.HasSuffix(inner, "]") {
+		return slowCLFStamp(strings.TrimSuffix(inner, "]"))
+	}
+	return time.Time{}, false
+}
+
+// slowMember is a member of a JSON object that lies in objects only.
+type slowMember struct {
+	name  string
+	value any // string, json.Number or bool
+}
+
+func slowJSON(line string, o Options) (e slowEntry, ok bool) {
+	if !json.Valid([]byte(line)) || slowDepth(line) > maxDepth {
+		return e, false
+	}
+	d := json.NewDecoder(strings.NewReader(line))
+	d.UseNumber()
+	_, _ = d.Token()
+	members := slowMembers(d, "")
+	names := memberNames
+	if o.TimeField != "" {
+		names[partTime] = []string{slowLower(o.TimeField)}
+		for i := range names[1:] {
+			names[1+i] = slowWithout(names[1+i], slowLower(o.TimeField))
+		}
+	}
+	switch at := slowFind(members, names[partTime]...).(type) {
+	case string:
+		e.Time, ok = slowText(at)
+	case json.Number:
+		e.Time, ok = slowNumberStamp(string(at))
+	default:
+		return e, false
+	}
+	text := func(names ...string) string { return slowDash(slowString(slowFind(members, names...))) }
+	if request, ok := slowFind(members, names[partRequest]...).(string); ok {
+		e.Method, e.Path = slowRequest(request)
+	}
+	if slowFind(members, names[partMethod]...) != nil {
+		e.Method = text(names[partMethod]...)
+	}
+	if slowFind(members, names[partPath]...) != nil {
+		e.Path, _, _ = strings.Cut(text(names[partPath]...), "?")
+	}
+	e.IP, e.User, e.Host = slowAddress(text(names[partIP]...)), text(names[partUser]...), slowAddress(text(names[partHost]...))
+	if o.KeyField != "" {
+		e.Key = text(slowLower(o.KeyField))
+	}
+	if status := text(names[partStatus]...); regexp.MustCompile(`^[0-9]{1,3}$`).MatchString(status) {
+		e.Status, _ = strconv.Atoi(status)
+	}
+	return e, ok
+}
+
+func slowMembers(d *json.Decoder, prefix string) (members []slowMember) {
+	for d.More() {
+		token, _ := d.Token()
+		name := prefix + slowLower(token.(string))
+		switch value, _ := d.Token(); value := value.(type) {
+		case json.Delim:
+			if value == '{' {
+				members = append(members, slowMembers(d, name+".")...)
+			} else {
+				slowArray(d)
+			}
+		case nil:
+		default:
+			members = append(members, slowMember{name, value})
+		}
+	}
+	_, _ = d.Token()
+	return members
+}
+
+func slowArray(d *json.Decoder) {
+	for depth := 1; depth > 0; {
+		switch token, _ := d.Token(); token {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+	}
+}
+
+func slowDepth(line string) (most int) {
+	d := json.NewDecoder(strings.NewReader(line))
+	for depth := 0; ; {
+		switch token, err := d.Token(); {
+		case err != nil:
+			return most
+		case token == json.Delim('[') || token == json.Delim('{'):
+			depth++
+			most = max(most, depth)
+		case token == json.Delim(']') || token == json.Delim('}'):
+			depth--
+		}
+	}
+}
+
+// slowFind is the last member of the first name that there is, or nil.
+func slowFind(members []slowMember, names ...string) (value any) {
+	for _, name := range names {
+		for _, m := range members {
+			if m.name == name {
+				value = m.value
+			}
+		}
+		if value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+func slowString(value any) string {
+	switch value := value.(type) {
+	case string:
+		return value
+	case json.Number:
+		return string(value)
+	case bool:
+		return strconv.FormatBool(value)
+	}
+	return ""
+}
+
+func slowWithout(names []string, name string) (rest []string) {
+	for _, n := range names {
+		if n != name {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+func slowLower(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, name)
+}
