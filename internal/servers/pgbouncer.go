@@ -1,0 +1,76 @@
+package servers
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// A PgBouncerServer is one PgBouncer in front of a Postgres. It lends a
+// server's connection to a client for the length of a transaction.
+type PgBouncerServer struct {
+	*Process
+	port int
+}
+
+// PgBouncer starts a PgBouncer in transaction mode for one test, in front of a
+// Postgres. Settings are lines of the section [pgbouncer], such as
+// "default_pool_size = 2".
+func PgBouncer(t T, behind *PostgresServer, settings ...string) *PgBouncerServer {
+	t.Helper()
+	return start(t, PgBouncerPrograms, func() (*PgBouncerServer, error) { return newPgBouncer(behind, settings) })
+}
+
+// Addr is the host and port that the server listens on.
+func (s *PgBouncerServer) Addr() string { return address(s.port) }
+
+// DSN leads to the Postgres behind.
+func (s *PgBouncerServer) DSN() string { return PostgresDSN(s.Addr()) }
+
+func newPgBouncer(behind *PostgresServer, settings []string) (*PgBouncerServer, error) {
+	path, err := find("pgbouncer")
+	if err != nil {
+		return nil, err
+	}
+	owner, err := unprivileged()
+	if err != nil {
+		return nil, err
+	}
+	return onFreePort(func(port int) (*PgBouncerServer, error) {
+		dir, err := newDir(owner)
+		if err != nil {
+			return nil, err
+		}
+		s := &PgBouncerServer{port: port, Process: &Process{
+			dir: dir, argv: []string{path, "pgbouncer.ini"}, owner: owner, goodbye: syscall.SIGTERM,
+		}}
+		s.ready = func(pid int) bool { return strings.Contains(s.Log(), fmt.Sprintf("[%d] LOG process up:", pid)) }
+		if err = s.configure(behind, settings); err == nil {
+			err = s.begin()
+		}
+		if err != nil {
+			s.close()
+		}
+		return s, err
+	})
+}
+
+func (s *PgBouncerServer) configure(behind *PostgresServer, settings []string) error {
+	ini := fmt.Sprintf(`[databases]
+* = host=%s port=%d
+[pgbouncer]
+listen_addr = %s
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = users
+pool_mode = transaction
+max_client_conn = 500
+%s
+`, loopback, behind.port, loopback, s.port, strings.Join(settings, "\n"))
+	if _, err := writeFile(s.dir, "users", `"sluice" ""`+"\n", s.owner); err != nil {
+		return err
+	}
+	_, err := writeFile(s.dir, "pgbouncer.ini", ini, s.owner)
+	return err
+}

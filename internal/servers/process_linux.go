@@ -1,0 +1,51 @@
+package servers
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+)
+
+// attributes gives a server its own process group, so that an interrupt at the
+// terminal ends the test first, and a death with the test binary.
+func attributes(owner *syscall.Credential) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Credential: owner, Pdeathsig: syscall.SIGKILL}
+}
+
+// descendants lists the children of a process, and theirs. Those of Postgres
+// have sessions of their own, so a signal to the process group misses them.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, stat := range stats {
+		if child, parent, ok := parse(stat); ok {
+			children[parent] = append(children[parent], child)
+		}
+	}
+	found := children[pid]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
+	}
+	return found
+}
+
+// parse reads "pid (name) state parent ...". The name may hold anything.
+func parse(stat string) (pid, parent int, ok bool) {
+	text, err := os.ReadFile(stat)
+	if err != nil {
+		return 0, 0, false // it has just ended
+	}
+	end := bytes.LastIndexByte(text, ')')
+	fields := bytes.Fields(text[end+1:])
+	if end < 0 || len(fields) < 2 {
+		return 0, 0, false
+	}
+	pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+	if err != nil {
+		return 0, 0, false
+	}
+	parent, err = strconv.Atoi(string(fields[1]))
+	return pid, parent, err == nil
+}

@@ -1,0 +1,181 @@
+package servers
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestKilledServerStartsAgainOnItsPort(t *testing.T) {
+	s := Redis(t)
+	addr := s.Addr()
+	s.Kill()
+	require.ErrorIs(t, dial(addr), syscall.ECONNREFUSED)
+	s.Kill()
+	s.Pause()
+	s.Resume()
+	s.Stop()
+
+	require.NoError(t, s.Start())
+	require.NoError(t, dial(addr))
+	require.NoError(t, s.Start(), "starting what runs does nothing")
+	require.Equal(t, addr, s.Addr())
+}
+
+func TestPausedServerAcceptsAndDoesNotAnswer(t *testing.T) {
+	s := Redis(t)
+	s.Pause()
+	conn, err := net.Dial("tcp", s.Addr())
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "PING\r\n")
+
+	reply := make([]byte, len("+PONG\r\n"))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
+	_, err = conn.Read(reply)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+
+	s.Resume()
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	_, err = conn.Read(reply)
+	require.NoError(t, err)
+	require.Equal(t, "+PONG\r\n", string(reply))
+}
+
+func TestPausedServerCanBeStoppedAndKilled(t *testing.T) {
+	s := Redis(t)
+	for _, end := range []func(){s.Stop, s.Kill} {
+		s.Pause()
+		end()
+		require.ErrorIs(t, dial(s.Addr()), syscall.ECONNREFUSED)
+		require.NoError(t, s.Start())
+	}
+}
+
+func TestFailedStartShowsTheLog(t *testing.T) {
+	need(t, RedisPrograms)
+	_, err := newRedis("no-such-setting 1")
+	require.ErrorContains(t, err, "redis-server ended while it started")
+	require.ErrorContains(t, err, "no-such-setting")
+}
+
+func TestTakenPortIsToldApart(t *testing.T) {
+	postgres, redis := shared.Postgres(t), shared.Redis(t)
+
+	_, err := newRedisOn(redis.port, "redis-server")
+	require.True(t, portTaken(err), err)
+
+	bouncer := PgBouncer(t, postgres)
+	bouncer.Stop()
+	listener, err := net.Listen("tcp", bouncer.Addr())
+	require.NoError(t, err)
+	err = bouncer.begin()
+	require.True(t, portTaken(err), err)
+	require.NoError(t, listener.Close())
+	require.NoError(t, bouncer.Start())
+
+	own := Postgres(t)
+	own.Stop()
+	listener, err = net.Listen("tcp", own.Addr())
+	require.NoError(t, err)
+	err = own.begin()
+	require.True(t, portTaken(err), err)
+
+	time.AfterFunc(100*time.Millisecond, func() { listener.Close() })
+	require.NoError(t, own.Start(), "Start waits for the port")
+}
+
+func TestAnotherPortIsTried(t *testing.T) {
+	var ports []int
+	s, err := onFreePort(func(port int) (*RedisServer, error) {
+		ports = append(ports, port)
+		if len(ports) < 3 {
+			return nil, errors.New("bind: Address already in use")
+		}
+		return &RedisServer{port: port}, nil
+	})
+	require.NoError(t, err)
+	require.Equal(t, ports[2], s.port)
+
+	_, err = onFreePort(func(int) (*RedisServer, error) { return nil, errors.New("out of memory") })
+	require.EqualError(t, err, "out of memory")
+}
+
+func TestNothingIsLeft(t *testing.T) {
+	var dir, addr string
+	t.Run("a test with a server", func(t *testing.T) {
+		s := Redis(t)
+		dir, addr = s.dir, s.Addr()
+		require.NoError(t, dial(addr))
+	})
+	require.ErrorIs(t, dial(addr), syscall.ECONNREFUSED)
+	require.NoDirExists(t, dir)
+}
+
+func TestFailedStartLeavesNothing(t *testing.T) {
+	need(t, PostgresPrograms)
+	before := dirs(t)
+	_, err := newRedis("no-such-setting 1")
+	require.Error(t, err)
+	_, err = newPostgres([]string{"no_such_setting = 1"})
+	require.ErrorContains(t, err, "no_such_setting")
+	require.Subset(t, before, dirs(t))
+}
+
+const startAndDie = "SLUICE_START_AND_DIE"
+
+// startAndDieNow is what a test binary does that panics outside of its tests.
+func startAndDieNow() {
+	s, err := newRedis()
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.Addr(), s.dir)
+	go panic("as a test might")
+	select {}
+}
+
+func TestServersDieWithTheTestBinary(t *testing.T) {
+	need(t, RedisPrograms)
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux ends children with their parent")
+	}
+	cmd := exec.CommandContext(context.Background(), os.Args[0])
+	cmd.Env = append(os.Environ(), startAndDie+"=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	require.Error(t, cmd.Run())
+	require.Contains(t, stderr.String(), "panic: as a test might")
+
+	addr, dir, _ := strings.Cut(strings.TrimSpace(stdout.String()), " ")
+	defer os.RemoveAll(dir)
+	require.NotEmpty(t, addr)
+	require.NoError(t, until("the server is gone", func() bool { return errors.Is(dial(addr), syscall.ECONNREFUSED) }))
+}
+
+func dial(addr string) error {
+	conn, err := net.Dial("tcp", addr)
+	if err == nil {
+		conn.Close()
+	}
+	return err
+}
+
+func dirs(t *testing.T) []string {
+	t.Helper()
+	found, err := filepath.Glob(fmt.Sprintf("/tmp/sluice-%d-*", os.Getpid()))
+	require.NoError(t, err)
+	return found
+}

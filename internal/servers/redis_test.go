@@ -1,0 +1,121 @@
+package servers
+
+import (
+	"bufio"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRedisForgetsUnlessTold(t *testing.T) {
+	tests := []struct {
+		settings []string
+		kept     string
+	}{
+		{nil, ""},
+		{[]string{"appendonly yes", "appendfsync always"}, "value"},
+	}
+	for _, test := range tests {
+		t.Run(strings.Join(test.settings, " "), func(t *testing.T) {
+			s := Redis(t, test.settings...)
+			reply, err := s.Do("SET", "key", "value")
+			require.NoError(t, err)
+			require.Equal(t, "OK", reply)
+			s.Kill()
+			require.NoError(t, s.Start())
+			reply, err = s.Do("GET", "key")
+			require.NoError(t, err)
+			require.Equal(t, test.kept, reply)
+		})
+	}
+}
+
+func TestRedisListensOnBothItsAddresses(t *testing.T) {
+	s := shared.Redis(t)
+	for network, addr := range map[string]string{"tcp": s.Addr(), "unix": s.Socket()} {
+		conn, err := net.Dial(network, addr)
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = conn.Write([]byte("PING\r\n"))
+		require.NoError(t, err)
+		line, err := bufio.NewReader(conn).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, "+PONG\r\n", line)
+	}
+}
+
+func TestReplies(t *testing.T) {
+	tests := []struct{ wire, text, fault string }{
+		{"+OK\r\n", "OK", ""},
+		{":-12\r\n", "-12", ""},
+		{"$4\r\na\r\nb\r\n", "a\r\nb", ""},
+		{"$-1\r\n", "", ""},
+		{"*-1\r\n", "", ""},
+		{"*3\r\n$1\r\na\r\n:2\r\n*1\r\n+c\r\n", "a\n2\nc", ""},
+		{"-ERR no\r\n", "", "ERR no"},
+		{"*1\r\n-ERR no\r\n", "", "ERR no"},
+		{"!\r\n", "", `servers: not a reply: "!\r\n"`},
+		{"%1\r\n", "", `servers: not a reply: "%1\r\n"`},
+		{"$4\r\na", "", "unexpected EOF"},
+		{"", "", "EOF"},
+	}
+	for _, test := range tests {
+		t.Run(test.wire, func(t *testing.T) {
+			text, err := reply(bufio.NewReader(strings.NewReader(test.wire)))
+			if test.fault != "" {
+				require.EqualError(t, err, test.fault)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, test.text, text)
+		})
+	}
+}
+
+func TestSentinelPromotesTheReplica(t *testing.T) {
+	s := Sentinel(t)
+	defer func() {
+		if t.Failed() {
+			t.Log(s.Sentinel.Log())
+		}
+	}()
+	addr, err := s.PrimaryAddr()
+	require.NoError(t, err)
+	require.Equal(t, s.Primary.Addr(), addr)
+
+	s.Primary.Kill()
+	require.NoError(t, until("the replica is promoted", func() bool {
+		addr, err := s.PrimaryAddr()
+		return err == nil && addr == s.Replica.Addr()
+	}))
+	reply, err := s.Replica.Do("SET", "key", "value")
+	require.NoError(t, err)
+	require.Equal(t, "OK", reply)
+
+	require.NoError(t, s.Primary.Start())
+	require.NoError(t, until("the old primary follows the new", func() bool {
+		return s.Primary.info("replication", "role:slave", "master_link_status:up")
+	}))
+}
+
+func TestClusterSharesTheSlots(t *testing.T) {
+	const key, slot = "123456789", 0x31c3 // the specification's example
+	c := shared.Cluster(t)
+	require.Same(t, c.Nodes[0], c.Owner(5460))
+	require.Same(t, c.Nodes[1], c.Owner(5461))
+	require.Same(t, c.Nodes[2], c.Owner(slots-1))
+	require.Nil(t, c.Owner(slots))
+	require.Len(t, c.Addrs(), 3)
+
+	for _, node := range c.Nodes {
+		reply, err := node.Do("SET", key, "value")
+		if node == c.Owner(slot) {
+			require.NoError(t, err)
+			require.Equal(t, "OK", reply)
+		} else {
+			require.EqualError(t, err, "MOVED 12739 "+c.Owner(slot).Addr())
+		}
+	}
+}
