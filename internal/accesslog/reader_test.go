@@ -65,19 +65,17 @@ func compare(tb testing.TB, want, got []slowEntry, counts, stats Stats) {
 var windows = []time.Duration{0, time.Second, 1500 * time.Millisecond, time.Minute, 3 * time.Hour, 1000 * time.Hour}
 
 func TestAgreesWithTheSlowReaderOnGeneratedLogs(t *testing.T) {
-	for seed := range uint64(40) {
+	for seed := range uint64(30) {
 		g := &generator{rand.New(rand.NewPCG(seed, 1)), 1_431_857_103_000}
 		var logs []slowLog
 		for i := range 1 + g.IntN(4) {
 			logs = append(logs, slowLog{fmt.Sprint("log", i), g.log(g.IntN(400))})
 		}
-		for _, window := range windows {
-			o := Options{Reorder: window}
-			if seed%3 == 0 {
-				o.TimeField, o.KeyField = "Odd.Time", "request.ID"
-			}
-			requireSame(t, logs, o)
+		o := Options{Reorder: windows[seed%6]}
+		if seed%5 == 0 {
+			o.TimeField, o.KeyField = "Odd.Time", "request.ID"
 		}
+		requireSame(t, logs, o)
 	}
 }
 
