@@ -1,0 +1,105 @@
+package compose
+
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Decision is the answer of a [Limiter]. The zero Decision allows nothing.
+type Decision struct {
+	Allowed bool
+	// Rule is the name of the rule that bound: of those that denied the one with the longest
+	// wait, else of those enforced the one with the least remaining. It is empty if no rule applied.
+	Rule string
+	// RetryAfter is how long until the same call can be allowed by all rules
+	// enforced, if nobody else spends; 0 when allowed, algo.Never if waiting does not
+	// help. Decisions made from memory may tell less than it really takes, never more.
+	RetryAfter time.Duration
+	// Remaining is the least that is left under a rule enforced; 0 if none applied.
+	Remaining int64
+	// Results are those of the rules that applied, in the order of the rules. Where the
+	// decision is a denial, or a look, no rule has paid.
+	Results []RuleResult
+	// Skew is how far the states were ahead of the clock that decided, at most.
+	Skew time.Duration
+
+	// Memory tells that a denial rests on remembered states; nothing was asked of the store.
+	Memory bool
+	// Degraded tells that the store failed and the failure policy decided; Err is the failure.
+	Degraded bool
+	Err      error
+	Attempts int // how often the rules were stepped; more than once after conflicts
+}
+
+// RuleResult is the result of one rule.
+type RuleResult struct {
+	Rule   string
+	Key    string // as Rule.Key found it
+	Shadow bool   // the rule is not enforced
+	algo.Result
+}
+
+// Event is what an observer is told of one decision.
+type Event struct {
+	Op       Op
+	Outcome  Outcome
+	Decision Decision // as the caller gets it
+	Err      error    // as the caller gets it, or the failure that degraded the decision
+	Duration time.Duration
+}
+
+// Op is what was asked of a limiter.
+type Op string
+
+// The operations that are observed. Wait, Reserve and Settle show as those that they are made of.
+const (
+	OpAllow  Op = "allow"
+	OpPeek   Op = "peek"
+	OpRefund Op = "refund"
+	OpCharge Op = "charge"
+	OpReset  Op = "reset"
+)
+
+// Outcome is what came of it, in the words of a metric's label.
+type Outcome string
+
+// The outcomes.
+const (
+	Allowed  Outcome = "allowed"
+	Denied   Outcome = "denied"
+	Degraded Outcome = "degraded" // the store failed and the failure policy decided
+	Failed   Outcome = "failed"   // there is no decision
+)
+
+func outcomeOf(d *Decision, err error) Outcome {
+	switch {
+	case err != nil:
+		return Failed
+	case d.Degraded:
+		return Degraded
+	case d.Allowed:
+		return Allowed
+	}
+	return Denied
+}
+
+// summarize fills in what the decision says over all rules.
+func (d *Decision) summarize() {
+	first := true
+	for i := range d.Results {
+		r := &d.Results[i]
+		d.Skew = max(d.Skew, r.Skew)
+		if r.Shadow {
+			continue
+		}
+		if binds := r.RetryAfter > d.RetryAfter || d.Allowed && r.Remaining < d.Remaining; first || binds {
+			d.Rule = r.Rule
+		}
+		d.RetryAfter = max(d.RetryAfter, r.RetryAfter)
+		if first || r.Remaining < d.Remaining {
+			d.Remaining = r.Remaining
+		}
+		first = false
+	}
+}

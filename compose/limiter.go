@@ -1,0 +1,175 @@
+package compose
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// Limiter decides by rules, all of them or none, on a store that it may share with other
+// limiters and processes. It is safe for concurrent use. It has nothing to close.
+//
+// A call is allowed if every rule that applies and is enforced allows it, and then
+// pays under each in one atomic write; a call that one rule denies costs nothing
+// under any. Rules may share keys, repeat limits and come in any order.
+//
+// An error means that nothing could be decided, never a denial; see Options.OnFailure for
+// what else may become of it:
+//   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was; nothing was paid
+//   - [storage.ErrOutcomeUnknown]: the reply to the write was lost; it may have been paid
+//   - [algo.ErrCost]: a cost below 0; [algo.ErrState], [algo.ErrStateVersion]: the
+//     stored state is of another algorithm, or version of one
+//   - the context's error
+type Limiter[T any] struct {
+	options Options[T]
+	rules   []Rule[T]
+	engine  *storage.Engine
+	local   *storage.Engine // decides while the store fails, if that is the policy
+}
+
+// New makes a limiter on store. A nil store is one in memory, of this limiter alone.
+func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
+	return Options[T]{}.New(store, rules...)
+}
+
+func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Limiter[T], error) {
+	names := make(map[string]bool)
+	for i := range rules {
+		if err := rules[i].validate(); err != nil {
+			return nil, err
+		}
+		if names[rules[i].Name] {
+			return nil, fmt.Errorf("compose: two rules have the name %q", rules[i].Name)
+		}
+		names[rules[i].Name] = true
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if store == nil {
+		store = new(memory.Store)
+	}
+	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...)}
+	engine := storage.EngineOptions{Clock: o.Clock, Budget: o.Budget, Remember: o.Remember, MaxAge: o.MaxAge}
+	l.engine = storage.NewEngine(store, engine)
+	if o.OnFailure == FailLocal {
+		l.local = storage.NewEngine(new(memory.Store), engine)
+	}
+	return l, nil
+}
+
+// Allow asks for one call: it is shorthand for AllowN(ctx, in, 1).
+func (l *Limiter[T]) Allow(ctx context.Context, in T) (Decision, error) {
+	return l.AllowN(ctx, in, 1)
+}
+
+// AllowN asks for n calls at once, all or none: n times what each rule's Cost says. n
+// is at least 1.
+func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (Decision, error) {
+	return l.do(ctx, OpAllow, in, n)
+}
+
+// Peek answers what Allow would, and pays nothing.
+func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
+	return l.do(ctx, OpPeek, in, 1)
+}
+
+// Refund gives back what n calls cost, up to full, under every rule that applies.
+func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
+	return l.do(ctx, OpRefund, in, n)
+}
+
+// Charge takes what n calls cost, unconditionally, under every rule that applies. What is
+// not there becomes a debt, which is refilled first.
+func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
+	return l.do(ctx, OpCharge, in, n)
+}
+
+// Reset forgets what was used under every rule that applies to in. Denials that other
+// processes remember end by themselves; see Options.MaxAge.
+func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
+	_, err := l.do(ctx, OpReset, in, 1)
+	return err
+}
+
+func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
+	if l.options.Observer == nil {
+		return l.decide(ctx, op, in, n)
+	}
+	began := time.Now()
+	d, err := l.decide(ctx, op, in, n)
+	e := Event{Op: op, Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
+	if err == nil {
+		e.Err = d.Err
+	}
+	l.options.Observer(e)
+	return d, err
+}
+
+func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision, error) {
+	t, err := l.ask(op, in, n)
+	if err != nil {
+		return Decision{}, err
+	}
+	how, err := l.engine.Do(ctx, t.keys, t.decide)
+	if err != nil {
+		return l.failed(ctx, t, how, err)
+	}
+	return t.decision(how), nil
+}
+
+// ask calls the functions of the rules.
+func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
+	t := &turn{op: op}
+	group := ""
+	if l.options.Group != nil {
+		group = l.options.Group(in)
+	}
+	for i := range l.rules {
+		rule := &l.rules[i]
+		d, err := rule.demand(in, n)
+		if err != nil {
+			return nil, err
+		}
+		if d.policy == nil {
+			continue
+		}
+		t.demands = append(t.demands, d)
+		t.keys = append(t.keys, storage.Key(group, l.options.Namespace, rule.Name, d.key))
+		t.results = append(t.results, RuleResult{Rule: rule.Name, Key: d.key, Shadow: rule.Shadow})
+	}
+	return t, nil
+}
+
+// failed applies the failure policy.
+func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause error) (Decision, error) {
+	if l.options.OnFailure == FailClosed || ctx.Err() != nil || !isFailure(cause) {
+		return Decision{Attempts: how.Attempts}, cause
+	}
+	d := Decision{Allowed: true, Attempts: how.Attempts}
+	if l.options.OnFailure == FailLocal {
+		local, err := l.local.Do(ctx, t.keys, t.decide)
+		if err != nil {
+			return Decision{Attempts: how.Attempts}, errors.Join(cause, err)
+		}
+		local.Attempts += how.Attempts
+		d = t.decision(local)
+	}
+	d.Degraded, d.Err = true, cause
+	return d, nil
+}
+
+// isFailure reports whether the store is to blame, not what was asked of it.
+func isFailure(err error) bool {
+	for _, own := range [...]error{algo.ErrCost, algo.ErrState, algo.ErrStateVersion, storage.ErrKey, storage.ErrDuplicateKey} {
+		if errors.Is(err, own) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,92 @@
+package compose
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Rule applies a policy to whatever Key finds in the input. Its functions are called
+// once for every decision, before anything is locked or sent; they must be
+// safe for concurrent use.
+type Rule[T any] struct {
+	// Name is part of the stored key, and of every report. It is required, and
+	// no other rule of the limiter has it. A rule that changes its algorithm needs a
+	// new name, because its policy could not read the states it finds.
+	Name string
+	// Key finds what is limited: an address, a customer, a route. Any bytes are legal,
+	// of any length. Nil means one limit for everything.
+	Key func(T) string
+	// Policy is the same for everyone. Either it or Choose is required.
+	Policy algo.Policy
+	// Choose finds the policy for an input, by plan, method or route; nil means that
+	// the rule does not apply. Where policies of different algorithms may meet under one key, Key
+	// must tell them apart.
+	Choose func(T) algo.Policy
+	// Cost is the units that one call takes of this rule; nil means 1. A cost of 0
+	// makes the call free under this rule, and a negative one is refused with
+	// algo.ErrCost. The cost in the options of a policy plays no part here.
+	Cost func(T) int64
+	// Shadow rules are decided, stored and reported, but deny nothing.
+	Shadow bool
+}
+
+func (r *Rule[T]) validate() error {
+	switch {
+	case r.Name == "":
+		return errors.New("compose: Rule.Name must not be empty")
+	case r.Policy == nil && r.Choose == nil:
+		return fmt.Errorf("compose: rule %q has neither Policy nor Choose", r.Name)
+	case r.Policy != nil && r.Choose != nil:
+		return fmt.Errorf("compose: rule %q has both Policy and Choose", r.Name)
+	}
+	return nil
+}
+
+// demand is what one rule asks for in one decision.
+type demand struct {
+	rule   int
+	policy algo.Policy
+	cost   int64 // at least 1
+	key    string
+}
+
+// demand finds what the rule asks of n calls; a nil policy asks for nothing.
+func (r *Rule[T]) demand(in T, n int64) (d demand, err error) {
+	d.policy = r.Policy
+	if r.Choose != nil {
+		d.policy = r.Choose(in)
+	}
+	if d.policy == nil {
+		return demand{}, nil
+	}
+	if d.cost, err = r.cost(in, n); err != nil {
+		return demand{}, err
+	}
+	if d.cost == 0 {
+		return demand{}, nil
+	}
+	if r.Key != nil {
+		d.key = r.Key(in)
+	}
+	return d, nil
+}
+
+func (r *Rule[T]) cost(in T, n int64) (int64, error) {
+	if n < 1 {
+		return 0, fmt.Errorf("compose: n must be at least 1, got %d: %w", n, algo.ErrCost)
+	}
+	if r.Cost == nil {
+		return n, nil
+	}
+	cost := r.Cost(in)
+	if cost < 0 {
+		return 0, fmt.Errorf("compose: rule %q: cost is %d: %w", r.Name, cost, algo.ErrCost)
+	}
+	if cost > math.MaxInt64/n {
+		return math.MaxInt64, nil // more than any capacity
+	}
+	return cost * n, nil
+}

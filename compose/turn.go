@@ -1,0 +1,125 @@
+package compose
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// turn is one decision of a limiter under way.
+type turn struct {
+	op      Op
+	demands []demand
+	keys    []string // of the store
+	results []RuleResult
+	allowed bool
+	buffer  []byte
+}
+
+// decide is a storage.Decide.
+func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (lasting bool, err error) {
+	t.buffer = t.buffer[:0]
+	for i := range t.demands {
+		if err := t.move(i, now, found[i], &next[i]); err != nil {
+			return false, fmt.Errorf("compose: rule %q, key %.64q: %w", t.results[i].Rule, t.results[i].Key, err)
+		}
+	}
+	if t.op != OpAllow {
+		t.allowed = t.op != OpPeek || t.enforced()
+		return t.op == OpPeek && !t.allowed, nil
+	}
+	if t.allowed = t.enforced(); t.allowed {
+		return t.denied(), nil
+	}
+	clear(next)
+	return true, t.look(now, found)
+}
+
+// move does what is asked of one rule.
+func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (err error) {
+	d, r, start := &t.demands[i], &t.results[i].Result, len(t.buffer)
+	switch t.op {
+	case OpAllow:
+		t.buffer, *r, err = d.policy.Step(t.buffer, state, now, d.cost)
+	case OpRefund:
+		t.buffer, *r, err = d.policy.Refund(t.buffer, state, now, d.cost)
+	case OpCharge:
+		t.buffer, *r, err = d.policy.Charge(t.buffer, state, now, d.cost)
+	case OpPeek:
+		*r, err = d.policy.Peek(state, now, d.cost)
+		return err
+	case OpReset:
+		if *r = (algo.Result{Allowed: true}); state != nil {
+			next.Verb = storage.Delete
+		}
+		return nil
+	}
+	changed := t.buffer[start:len(t.buffer):len(t.buffer)]
+	if err != nil || bytes.Equal(changed, state) {
+		return err
+	}
+	*next = storage.Change{Verb: storage.Put, State: changed, TTL: ttl(r.ResetAfter)}
+	if r.ResetAfter == 0 { // a full refund: a key never seen
+		*next = storage.Change{Verb: storage.Delete}
+		if state == nil {
+			next.Verb = storage.Keep
+		}
+	}
+	return nil
+}
+
+// enforced reports whether all rules that are enforced allow.
+func (t *turn) enforced() bool {
+	for i := range t.results {
+		if r := &t.results[i]; !r.Allowed && !r.Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// denied reports whether all rules deny, which only shadows can in a call that is
+// allowed: an answer that holds on older states too.
+func (t *turn) denied() bool {
+	for i := range t.results {
+		if t.results[i].Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// look replaces the results of rules that would have paid, had no other denied.
+func (t *turn) look(now time.Time, found [][]byte) (err error) {
+	for i := range t.results {
+		if r := &t.results[i].Result; r.Allowed {
+			if *r, err = t.demands[i].policy.Peek(found[i], now, t.demands[i].cost); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (t *turn) decision(how storage.How) Decision {
+	d := Decision{Allowed: t.allowed, Results: t.results, Memory: how.Memory && !t.allowed, Attempts: how.Attempts}
+	d.summarize()
+	return d
+}
+
+// skewMargin is how much longer than its meaning a record is kept, so that a
+// server whose clock runs ahead of the deciding one does not drop it early.
+const skewMargin = 10 * time.Second
+
+// ttl is how long to keep a state that lapses after that time; 0 is for ever.
+func ttl(reset time.Duration) time.Duration {
+	const longest = 100 * 365 * 24 * time.Hour
+	if reset > min(longest, math.MaxInt64-skewMargin) {
+		return 0
+	}
+	return reset + skewMargin
+}
