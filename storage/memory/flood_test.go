@@ -40,7 +40,7 @@ func (l *lru) has(key string) bool { return l.keys[key] != nil }
 // The store has to hold the throttled key for as long as it means something. An
 // LRU of the same size gives its burst back after two seconds.
 func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
-	const maxKeys, flood, spacing = 100_000, 1_000_000, 20 * time.Microsecond
+	const maxKeys, flood, spacing = 100_000 / scale, 1_000_000 / scale, 20 * scale * time.Microsecond
 	const throttled, wait, once = "throttled", time.Minute, 12 * time.Second
 
 	store := &memory.Store{MaxKeys: maxKeys}
@@ -52,7 +52,9 @@ func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
 	for i := range flood {
 		passed := time.Duration(i) * spacing
 		key := fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15)
-		put(t, store, epoch.Add(passed), key, once)
+		if _, swapped, err := store.CompareAndSwapAt(ctx, epoch.Add(passed), swapOf(key, 0, key, once)); !swapped || err != nil {
+			t.Fatal(swapped, err)
+		}
 		other.put(key)
 		if keptByLRU < 0 && !other.has(throttled) {
 			keptByLRU = passed
@@ -92,15 +94,15 @@ func heapInUse() uint64 {
 // Keys that were given one hit each are no reason to evict a live one, once
 // they have lapsed.
 func TestAFloodOfLapsedKeysEvictsNobody(t *testing.T) {
-	const maxKeys = 1000
+	const maxKeys, lapsing = 1000, 50_000 / scale
 	store := &memory.Store{MaxKeys: maxKeys}
 	for i := range 100 {
 		put(t, store, epoch, fmt.Sprint("live ", i), time.Hour)
 	}
-	for i := range 50_000 {
+	for i := range lapsing {
 		put(t, store, epoch.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("once ", i), 100*time.Millisecond)
 	}
-	require.Equal(t, memory.Stats{Keys: maxKeys, Lapsed: 50_100 - maxKeys}, store.Stats())
+	require.Equal(t, memory.Stats{Keys: maxKeys, Lapsed: 100 + lapsing - maxKeys}, store.Stats())
 }
 
 func BenchmarkUpdate(b *testing.B) {

@@ -1,0 +1,7 @@
+//go:build race
+
+package memory_test
+
+// scale divides the numbers of the long tests: what they measure, the race
+// detector only slows down.
+const scale = 8
