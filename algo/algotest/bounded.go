@@ -44,6 +44,9 @@ func bounded(p *point) {
 func (h *hunt) greediest() *finding {
 	for i := 0; i < 72; i += h.effort.limits {
 		limit := algo.Per(int64(i%6)+1, time.Duration(i/6)+1)
+		if h.effort.limits > 1 && limit.Count*int64(limit.Period) > 20 {
+			continue
+		}
 		policy := h.policy(limit)
 		if policy == nil {
 			continue

@@ -23,7 +23,7 @@ func TimeMayStepBack(t testing.TB, s Subject) {
 // with the same event at the time of that one. Readings that changed nothing are
 // not known to the state.
 func timeMayStepBack(p *point) {
-	latest := p.past.latest
+	latest := p.past.time
 	if p.now >= latest {
 		return
 	}
@@ -52,7 +52,7 @@ func timeMayStepBack(p *point) {
 // noMoreGenerous requires that from t on the state a never has more units than b.
 func (p *point) noMoreGenerous(a, b []byte, t int64) {
 	reset := p.peek(b, t, 1).ResetAfter
-	for _, at := range []int64{t, t + 1, t + 2, t + 3, after(t, reset/2), after(t, reset) - 1} {
+	for _, at := range []int64{t, t + 1, after(t, reset/2), after(t, reset) - 1} {
 		if at < t || at > algo.MaxInstant {
 			continue
 		}
@@ -67,7 +67,7 @@ func (p *point) timeStands(next []byte, r algo.Result) {
 	if r.Remaining >= r.Limit {
 		return // full: there is no state to have a time
 	}
-	for _, at := range []int64{p.now, p.now - 1, p.past.latest - 1} {
+	for _, at := range []int64{p.now, p.now - 1, p.past.time - 1} {
 		if at < 0 {
 			continue
 		}

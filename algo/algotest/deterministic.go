@@ -28,29 +28,42 @@ func deterministic(p *point) {
 			p.forget()
 			first, r := p.call(op, p.state, p.now, cost)
 			again, r2 := p.call(op, p.state, p.now, cost)
-			p.require(r == r2 && bytes.Equal(first, again), "the same %v answers\n    %+v %x, then\n    %+v %x", op, r, first, r2, again)
+			if !(r == r2 && bytes.Equal(first, again)) {
+				p.fail("the same %v answers\n    %+v %x, then\n    %+v %x", op, r, first, r2, again)
+			}
 
-			next, r2, err := apply(twin, op, nil, p.state, p.now, cost)
-			p.require(err == nil && r == r2 && bytes.Equal(first, next), "two policies of the same options answer one %v\n    %+v %x, and\n    %+v %x", op, r, first, r2, next)
+			next, r2, err := p.hunt.counted(twin, op, nil, p.state, p.now, cost)
+			if !(err == nil && r == r2 && bytes.Equal(first, next)) {
+				p.fail("two policies of the same options answer one %v\n    %+v %x, and\n    %+v %x", op, r, first, r2, next)
+			}
 
 			there := zoned{p.policy, elsewhere}
-			next, r2, err = apply(there, op, nil, p.state, p.now, cost)
-			p.require(err == nil && r == r2 && bytes.Equal(first, next), "a %v answers\n    %+v %x in UTC, and in another zone\n    %+v %x", op, r, first, r2, next)
+			next, r2, err = p.hunt.counted(there, op, nil, p.state, p.now, cost)
+			if !(err == nil && r == r2 && bytes.Equal(first, next)) {
+				p.fail("a %v answers\n    %+v %x in UTC, and in another zone\n    %+v %x", op, r, first, r2, next)
+			}
 
 			arguments(p, op, cost, first)
 		}
 	}
 }
 
-// arguments requires that state is left alone, that dst is appended to, and that
-// the answer does not share memory with the question.
+// arguments requires that state is left alone, its spare capacity included, that
+// dst is appended to, and that the answer does not share memory with the question.
 func arguments(p *point, op op, cost int64, want []byte) {
-	state := append(make([]byte, 0, len(p.state)+8), p.state...)
+	state, spare := p.state, []byte(nil)
+	if len(state) > 0 {
+		spare = make([]byte, len(state)+8)
+		copy(spare, state)
+		state = spare[:len(state)]
+	}
 	dst := append(make([]byte, 0, len(want)+64), "dst"...)
-	next, _, err := apply(p.policy, op, dst, state, p.now, cost)
+	next, _, err := p.hunt.counted(p.policy, op, dst, state, p.now, cost)
 	p.require(err == nil, "%v refuses with room in dst what it takes without: %v", op, err)
-	p.require(bytes.Equal(state, p.state), "%v modifies its argument: the state was %x and is %x", op, p.state, state)
 	p.require(bytes.Equal(next, append([]byte("dst"), want...)), "%v is to append %x to dst=%x, and returns %x", op, want, "dst", next)
+	alone, _, _ := p.hunt.counted(p.policy, op, nil, state, p.now, cost)
+	p.require(bytes.Equal(state, p.state), "%v modifies its argument: the state was %x and is %x", op, p.state, state)
+	p.require(bytes.Count(spare[len(state):], []byte{0}) == len(spare)-len(state), "%v writes into the memory after the state: %x", op, spare)
 	clear(state)
-	p.require(bytes.Equal(next[3:], want), "the answer of %v changes when the state that it was given is overwritten", op)
+	p.require(bytes.Equal(alone, want) && bytes.Equal(next[3:], want), "the answer of %v changes when the state that it was given is overwritten", op)
 }

@@ -36,7 +36,10 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func instant(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
-func offset(ns int64) string { return "@" + time.Duration(ns-epoch.UnixNano()).String() }
+// An offset is an instant as a trace writes it.
+type offset int64
+
+func (o offset) String() string { return "@" + time.Duration(int64(o)-epoch.UnixNano()).String() }
 
 // wait writes a duration as a trace does.
 func wait(d time.Duration) string {
@@ -60,7 +63,7 @@ func (e event) verdict() string {
 
 func (e event) columns() []string {
 	return []string{
-		offset(e.at), "a", fmt.Sprint(e.cost), "->", e.verdict(),
+		offset(e.at).String(), "a", fmt.Sprint(e.cost), "->", e.verdict(),
 		fmt.Sprint(e.r.Remaining), wait(e.r.RetryAfter), wait(e.r.ResetAfter),
 	}
 }

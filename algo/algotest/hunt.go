@@ -2,7 +2,9 @@ package algotest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -27,29 +29,29 @@ type law struct {
 	also     func(*hunt) *finding
 }
 
-// effort is how long the searches are.
+// effort is how long the searches are. It is counted in calls of the policy, so
+// that every run does the same.
 type effort struct {
-	limits    int // every so many-th of the small limits is taken
-	layer     int // states kept at each depth
-	tries     int // events tried from each state
-	readings  int // readings of the clock at which each state is judged
-	depth     int // events in a row
-	histories int // random histories
-	length    int // events in each
+	limits int // every so many-th of the small limits is taken
+	layer  int // states kept at each depth
+	tries  int // events tried from each state
+	depth  int // events in a row
+	small  int // calls for all the small limits
+	random int // calls for random histories
 }
 
 var (
-	thorough = effort{limits: 1, layer: 40, tries: 40, readings: 8, depth: 3, histories: 400, length: 12}
-	brief    = effort{limits: 5, layer: 20, tries: 24, readings: 6, depth: 3, histories: 100, length: 12}
+	thorough = effort{limits: 1, layer: 32, tries: 32, depth: 4, small: 250_000, random: 80_000}
+	brief    = effort{limits: 5, layer: 16, tries: 24, depth: 4, small: 40_000, random: 15_000}
 )
 
-// complete is the product of count and period up to which every event from every
-// state is tried and judged.
-const complete = 8
+// complete is the product of count and period up to which a thorough search
+// tries every event and judges every state that comes of it.
+const complete = 3
 
 func (e effort) within(l algo.Limit) effort {
 	if e.limits == 1 && l.Count*int64(l.Period) <= complete {
-		e.layer, e.tries, e.readings = 4000, 4000, 4000
+		e.layer, e.tries, e.small = math.MaxInt, math.MaxInt, math.MaxInt
 	}
 	return e
 }
@@ -63,6 +65,19 @@ type hunt struct {
 	tried   int
 	refused int
 	refusal error
+	calls   int             // of the policy, so far
+	known   map[string]bool // what once has seen
+}
+
+// once reports whether it is the first time that it is asked this of a state at
+// an instant, under the limit that is being searched.
+func (h *hunt) once(state []byte, t int64) bool {
+	key := string(binary.BigEndian.AppendUint64(nil, uint64(t))) + string(state)
+	if h.known[key] {
+		return false
+	}
+	h.known[key] = true
+	return true
 }
 
 // A finding is such a point.
@@ -76,7 +91,7 @@ type finding struct {
 // hold reports where the subject breaks the law, if anywhere.
 func (l law) hold(t testing.TB, s Subject) {
 	t.Helper()
-	h := &hunt{law: l, subject: s, effort: s.effort, random: rand.New(rand.NewPCG(seed, uint64(l.number)))}
+	h := &hunt{law: l, subject: s, known: map[string]bool{}, effort: s.effort, random: rand.New(rand.NewPCG(seed, uint64(l.number)))}
 	if h.effort == (effort{}) {
 		h.effort = thorough
 		if raceEnabled || testing.Short() {
@@ -114,7 +129,7 @@ func (h *hunt) policy(l algo.Limit) algo.Policy {
 
 // examine judges one point.
 func (h *hunt) examine(past *node, limit algo.Limit, policy algo.Policy, now int64) (f *finding) {
-	p := point{subject: h.subject, limit: limit, policy: policy, state: past.state, now: now, past: past}
+	p := point{hunt: h, subject: h.subject, limit: limit, policy: policy, state: past.state, now: now, past: past}
 	defer func() {
 		switch v := recover().(type) {
 		case nil:
@@ -128,16 +143,23 @@ func (h *hunt) examine(past *node, limit algo.Limit, policy algo.Policy, now int
 	return nil
 }
 
+// counted is apply, counted.
+func (h *hunt) counted(policy algo.Policy, op op, dst, state []byte, now, cost int64) ([]byte, algo.Result, error) {
+	h.calls++
+	return apply(policy, op, dst, state, now, cost)
+}
+
 // try applies an event to a node: the node that it leads to, or the same where
-// it changed nothing. A policy that panics stays where it is, for the judge to see.
+// it changed nothing, as a denial does by law. A policy that panics stays where it
+// is, for the judge to see.
 func (h *hunt) try(n *node, policy algo.Policy, e event) (to *node) {
 	defer func() {
 		if recover() != nil {
 			to = n
 		}
 	}()
-	next, r, err := apply(policy, e.op, nil, n.state, e.at, e.cost)
-	if err != nil || bytes.Equal(next, n.state) || !exact(r) {
+	next, r, err := h.counted(policy, e.op, nil, n.state, e.at, e.cost)
+	if err != nil || bytes.Equal(next, n.state) || !exact(r) || e.op == step && !r.Allowed {
 		return n
 	}
 	e.r = r
@@ -232,6 +254,7 @@ func (h *hunt) replay(history []event, limit algo.Limit, now int64) *finding {
 	if now < 0 || now > algo.MaxInstant {
 		return nil
 	}
+	h.known = map[string]bool{}
 	n := root()
 	for _, e := range history {
 		policy, err := h.subject.New(e.limit)
@@ -285,24 +308,20 @@ func (h *hunt) smallLimits() *finding {
 }
 
 // walk judges the states that at most effort.depth events lead to, nearest first.
-// Layers too large to keep are sampled.
+// Layers too large to keep or to judge are sampled.
 func (h *hunt) walk(limit algo.Limit, policy algo.Policy, base int64) *finding {
 	effort := h.effort.within(limit)
+	share := effort.small / (72 / effort.limits) / effort.depth
+	h.known = map[string]bool{}
+
 	layer, seen := []*node{root()}, map[string]bool{}
 	for depth := 0; ; depth++ {
-		for _, n := range layer {
-			for _, now := range sample(h.random, h.readings(n, limit, base), effort.readings) {
-				if f := h.examine(n, limit, policy, now); f != nil {
-					return f
-				}
-			}
-		}
-		if depth == effort.depth {
-			return nil
+		if f := h.judge(layer, limit, policy, base, share); f != nil || depth == effort.depth {
+			return f
 		}
 		var next []*node
 		for _, n := range layer {
-			for _, e := range sample(h.random, h.events(n, limit, policy, base), effort.tries) {
+			for _, e := range h.events(n, limit, policy, base, effort.tries) {
 				to := h.try(n, policy, e)
 				id := fmt.Sprint(to.latest) + string(to.state)
 				if to != n && !seen[id] {
@@ -313,6 +332,28 @@ func (h *hunt) walk(limit algo.Limit, policy algo.Policy, base int64) *finding {
 		}
 		layer = sample(h.random, next, effort.layer)
 	}
+}
+
+// judge examines the states at every reading that is worth it, in any order,
+// until its share of calls is used up.
+func (h *hunt) judge(layer []*node, limit algo.Limit, policy algo.Policy, base int64, share int) *finding {
+	type place struct {
+		n   *node
+		now int64
+	}
+	var places []place
+	for _, n := range layer {
+		for _, now := range h.readings(n, limit, base) {
+			places = append(places, place{n, now})
+		}
+	}
+	h.random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
+	for start := h.calls; len(places) > 0 && h.calls-start < share; places = places[1:] {
+		if f := h.examine(places[0].n, limit, policy, places[0].now); f != nil {
+			return f
+		}
+	}
+	return nil
 }
 
 // readings are the instants at which a state is worth judging.
@@ -326,9 +367,9 @@ func (h *hunt) readings(n *node, limit algo.Limit, base int64) []int64 {
 	return span(from, to)
 }
 
-// events are those that can come next, in every phase of the period for the
-// first and within two periods from then on.
-func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64) []event {
+// events are some of those that can come next: in every phase of the period for
+// the first, within two periods from then on.
+func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64, some int) []event {
 	from, to := base, base+int64(limit.Period)-1
 	if n.before != nil {
 		to = base + 2*int64(limit.Period) + 2
@@ -340,12 +381,29 @@ func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64)
 	var events []event
 	for _, at := range span(from, to) {
 		for _, cost := range costs(r.Limit, r.Limit) {
-			for _, op := range append([]op{step}, h.law.verbs...) {
-				events = append(events, event{limit: limit, op: op, at: at, cost: cost})
-			}
+			events = append(events, event{limit: limit, at: at, cost: cost})
 		}
 	}
+	verbs := append([]op{step}, h.law.verbs...)
+	if some >= len(events)*len(verbs) {
+		return crossed(events, verbs)
+	}
+	events = sample(h.random, events, some)
+	for i := range events {
+		events[i].op = pick(h, verbs...)
+	}
 	return events
+}
+
+// crossed is every event by every verb.
+func crossed(events []event, verbs []op) []event {
+	var all []event
+	for _, e := range events {
+		for _, e.op = range verbs {
+			all = append(all, e)
+		}
+	}
+	return all
 }
 
 func span(from, to int64) []int64 {

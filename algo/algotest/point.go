@@ -11,6 +11,7 @@ import (
 // A point is where a law is judged: a state that a history has led to, and a
 // reading of the clock.
 type point struct {
+	hunt    *hunt
 	subject Subject
 	limit   algo.Limit
 	policy  algo.Policy
@@ -28,14 +29,19 @@ type node struct {
 	before *node
 	event  event
 	latest int64 // the latest reading of any event that changed the state; -1: none
+	time   int64 // the same since the key was last full, for to be full is to have no state; -1: none
 	depth  int
 }
 
-func root() *node { return &node{latest: -1} }
+func root() *node { return &node{latest: -1, time: -1} }
 
 // then is the node that e leads to.
 func (n *node) then(e event, state []byte) *node {
-	return &node{state, n, e, max(n.latest, e.at), n.depth + 1}
+	to := &node{state: state, before: n, event: e, latest: max(n.latest, e.at), time: max(n.time, e.at), depth: n.depth + 1}
+	if e.r.Remaining >= e.r.Limit {
+		to.time = -1
+	}
+	return to
 }
 
 // history is the events from the root to n.
@@ -66,8 +72,13 @@ type fault struct {
 
 func (p *point) require(ok bool, format string, args ...any) {
 	if !ok {
-		panic(&fault{fmt.Sprintf(format, args...), p.probes})
+		p.fail(format, args...)
 	}
+}
+
+// fail is require where the arguments cost more than the question.
+func (p *point) fail(format string, args ...any) {
+	panic(&fault{fmt.Sprintf(format, args...), slices.Clone(p.probes)})
 }
 
 // forget starts a new line of questions.
@@ -76,9 +87,12 @@ func (p *point) forget() { p.probes = p.probes[:0] }
 // The four verbs under the point's own policy. A valid state must be taken.
 
 func (p *point) peek(state []byte, now, cost int64) algo.Result {
+	p.hunt.calls++
 	r, err := p.policy.Peek(state, instant(now), cost)
 	p.probes = append(p.probes, event{p.limit, peek, now, cost, r, err})
-	p.require(err == nil, "Peek refuses the policy's own state %x: %v", state, err)
+	if err != nil {
+		p.fail("Peek refuses the policy's own state %x: %v", state, err)
+	}
 	return r
 }
 
@@ -95,9 +109,11 @@ func (p *point) charge(state []byte, now, cost int64) ([]byte, algo.Result) {
 }
 
 func (p *point) call(op op, state []byte, now, cost int64) ([]byte, algo.Result) {
-	next, r, err := apply(p.policy, op, nil, state, now, cost)
+	next, r, err := p.hunt.counted(p.policy, op, nil, state, now, cost)
 	p.probes = append(p.probes, event{p.limit, op, now, cost, r, err})
-	p.require(err == nil, "%v refuses the policy's own state %x: %v", op, state, err)
+	if err != nil {
+		p.fail("%v refuses the policy's own state %x: %v", op, state, err)
+	}
 	return next, r
 }
 
@@ -165,7 +181,9 @@ func (p *point) alikeTo(depth int, a, b []byte, t int64, same func(x, y algo.Res
 			mark := len(p.probes)
 			nextA, x := p.step(a, at, cost)
 			nextB, y := p.step(b, at, cost)
-			p.require(same(x, y), "%s: at %s cost %d is answered\n    %+v, or else\n    %+v", what, offset(at), cost, x, y)
+			if !same(x, y) {
+				p.fail("%s: at %s cost %d is answered\n    %+v, or else\n    %+v", what, offset(at), cost, x, y)
+			}
 			if x.Allowed && depth > 0 {
 				p.alikeTo(depth-1, nextA, nextB, at, same, what)
 			}

@@ -29,9 +29,12 @@ func (h *hunt) anyLimit() algo.Limit {
 	return algo.Per(h.upTo(algo.MaxCount), time.Duration(h.upTo(math.MaxInt64)))
 }
 
+// length is the events of a random history.
+const length = 12
+
 // randomLimits follows random histories under random limits.
 func (h *hunt) randomLimits() *finding {
-	for range h.effort.histories {
+	for start := h.calls; h.calls-start < h.effort.random; h.calls++ {
 		limit := h.anyLimit()
 		policy := h.policy(limit)
 		if policy == nil {
@@ -47,7 +50,8 @@ func (h *hunt) randomLimits() *finding {
 // follow judges every state of one random history at a few readings of the clock.
 func (h *hunt) follow(limit algo.Limit, policy algo.Policy) *finding {
 	n, now := root(), h.upTo(algo.MaxInstant+1)-1
-	for range h.effort.length {
+	h.known = map[string]bool{}
+	for range length {
 		if h.law.switches && h.chance(15) {
 			if l := h.nearby(limit); h.policy(l) != nil {
 				limit, policy = l, h.policy(l)

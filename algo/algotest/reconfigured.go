@@ -30,7 +30,7 @@ func reconfigured(p *point) {
 			continue
 		}
 		p.forget()
-		q := &point{subject: p.subject, limit: l, policy: other, state: p.state, now: p.now, past: p.past}
+		q := &point{hunt: p.hunt, subject: p.subject, limit: l, policy: other, state: p.state, now: p.now, past: p.past}
 		before, after := p.peek(p.state, p.now, 1), q.peek(p.state, p.now, 1)
 		p.probes = append(p.probes, q.probes...)
 		switch {

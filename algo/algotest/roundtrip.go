@@ -22,7 +22,7 @@ func RoundTrip(t testing.TB, s Subject) {
 }
 
 func roundTrip(p *point) {
-	if len(p.state) == 0 {
+	if len(p.state) == 0 || !p.hunt.once(p.state, 0) {
 		return
 	}
 	if p.subject.Recode != nil {
@@ -53,7 +53,7 @@ func roundTrip(p *point) {
 func (p *point) refuses(state []byte, want error, what string) {
 	for _, op := range []op{step, peek, refund, charge} {
 		dst := []byte("dst")
-		next, _, err := apply(p.policy, op, dst, state, p.now, 1)
+		next, _, err := p.hunt.counted(p.policy, op, dst, state, p.now, 1)
 		p.require(errors.Is(err, want), "%s, %x: %v is to refuse it with %q, and says %v", what, state, op, want, err)
 		p.require(string(next) == "dst", "%s: %v appends to dst along with its error", what, op)
 	}
@@ -61,7 +61,7 @@ func (p *point) refuses(state []byte, want error, what string) {
 
 // garbage offers states with bytes changed, and bytes at random.
 func (h *hunt) garbage() *finding {
-	for range h.effort.histories {
+	for start := h.calls; h.calls-start < h.effort.random/4; h.calls++ {
 		limit := h.anyLimit()
 		policy := h.policy(limit)
 		if policy == nil {
@@ -115,14 +115,15 @@ func (h *hunt) unshaken(n *node, limit algo.Limit, policy algo.Policy, now int64
 	inner.law.judge = func(p *point) {
 		_, err := p.policy.Peek(p.state, instant(p.now), 1)
 		for _, op := range []op{step, refund, charge} {
-			next, r, err2 := apply(p.policy, op, []byte("dst"), p.state, p.now, 1)
+			next, r, err2 := p.hunt.counted(p.policy, op, []byte("dst"), p.state, p.now, 1)
 			p.require((err == nil) == (err2 == nil), "bytes %x: Peek says %v, %v says %v", p.state, err, op, err2)
 			if err2 != nil {
 				p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", p.state, err2)
 				p.require(string(next) == "dst", "bytes %x: %v appends to dst along with its error", p.state, op)
 				continue
 			}
-			next, r2 := p.step(next[3:], p.now, 1)
+			next, r = p.call(op, p.state, p.now, 1)
+			next, r2 := p.step(next, p.now, 1)
 			p.require(r.Available+r.Refilled-r.Paid == r.Remaining && r2.Available+r2.Refilled-r2.Paid == r2.Remaining,
 				"bytes %x: the accounts do not add up: %+v, then %+v", p.state, r, r2)
 			p.step(next, algo.MaxInstant, 1)

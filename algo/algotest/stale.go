@@ -20,13 +20,16 @@ func staleDenialIsTrue(p *point) {
 			denied = append(denied, cost)
 		}
 	}
+	if len(denied) > 3 {
+		denied = []int64{denied[0], denied[1], denied[len(denied)-2]}
+	}
 	p.staysDenied(2, p.state, denied)
 }
 
 // staysDenied tries steps up to now. Whoever wins with more of them wins with one
 // of them from some state on the way.
 func (p *point) staysDenied(depth int, state []byte, denied []int64) {
-	for _, at := range []int64{p.now, p.now - 1, p.now - 3, p.past.latest, p.past.latest - 1} {
+	for _, at := range []int64{p.now, p.now - 1, p.past.latest, p.past.latest - 1} {
 		if at < 0 || at > p.now {
 			continue
 		}

@@ -68,7 +68,8 @@ var laws = []struct {
 	{"Frugal", Frugal},
 }
 
-// Run holds the subject to every law, each in a subtest of its own.
+// Run holds the subject to every law, each in a subtest of its own. It is not for
+// parallel tests, see Frugal.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	for _, law := range laws {

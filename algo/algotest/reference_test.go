@@ -1,0 +1,351 @@
+package algotest
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// A reference is the simplest algorithm that obeys every law: a bucket of twice
+// the limit's count, into which count units fall at the end of each period. Its
+// flaw, if it has one, is named by a saboteur.
+type reference struct {
+	limit algo.Limit
+	flaw  flaw
+}
+
+type flaw string
+
+const honest flaw = ""
+
+type referenceState struct {
+	used   int64 // units
+	anchor int64 // the last refill before at
+	at     int64 // the last event
+	spare  int64 // unused but by saboteurs
+}
+
+func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
+	return func(l algo.Limit) (algo.Policy, error) {
+		if l.Validate() != nil || l.Count > 1<<59 || l.Period > 1<<61 {
+			return nil, errors.New("reference: too large")
+		}
+		return reference{l, f}, nil
+	}
+}
+
+func (p reference) capacity() int64   { return p.factor() * p.limit.Count }
+func (p reference) Limit() algo.Limit { return p.limit }
+func (p reference) String() string    { return "reference " + p.limit.String() }
+
+func (p reference) factor() int64 {
+	if p.flaw == payingHastens {
+		return 4
+	}
+	return 2
+}
+
+func (p reference) Bound(x time.Duration) int64 {
+	n, period := p.limit.Count, int64(p.limit.Period)
+	if x < 1 {
+		return 0
+	}
+	refills := (int64(x) - 1 + period - 1) / period
+	switch p.flaw {
+	case boundOneShort:
+		return p.capacity() + n*refills - 1
+	case boundOfEvenFlow:
+		if x < 1<<30 && n < 1<<30 {
+			return p.capacity() + n*(int64(x)-1)/period
+		}
+		return math.MaxInt64
+	case payingHastens, refillsTwice:
+		return math.MaxInt64
+	}
+	if refills > (math.MaxInt64-p.capacity())/n {
+		return math.MaxInt64
+	}
+	return p.capacity() + n*refills
+}
+
+// speed is the units that come back in one interval.
+func (p reference) speed(used int64) int64 {
+	switch {
+	case p.flaw == refillsTwice:
+		return 2 * p.limit.Count
+	case p.flaw == payingHastens && used > 2*p.limit.Count:
+		return 3 * p.limit.Count
+	}
+	return p.limit.Count
+}
+
+// slow is the use down to which the speed stays what it is.
+func (p reference) slow(used int64) int64 {
+	if p.flaw == payingHastens && used > 2*p.limit.Count {
+		return 2 * p.limit.Count
+	}
+	return 0
+}
+
+// intervals is how many it takes to bring what is used down to target.
+func (p reference) intervals(used, target int64) int64 {
+	if used <= target {
+		return 0
+	}
+	speed, slow := p.speed(used), p.slow(used)
+	k := (used - max(slow, target) + speed - 1) / speed
+	return k + p.intervals(used-k*speed, target)
+}
+
+// drained is what is used after k intervals.
+func (p reference) drained(used, k int64) int64 {
+	if k <= 0 || used <= 0 {
+		return max(used, 0)
+	}
+	speed, slow := p.speed(used), p.slow(used)
+	j := min(k, (used-slow+speed-1)/speed)
+	return p.drained(used-j*speed, k-j)
+}
+
+const size = 34
+
+func (p reference) encode(dst []byte, s referenceState) []byte {
+	if s.used == 0 {
+		return dst
+	}
+	dst = append(dst, 'r', 1)
+	for _, v := range []int64{s.used, s.anchor, s.at, s.spare} {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(v))
+	}
+	return dst
+}
+
+func (p reference) decode(b []byte) (s referenceState, err error) {
+	switch {
+	case p.flaw == emptyIsNoState && b != nil && len(b) == 0:
+		return s, algo.ErrState
+	case len(b) == 0:
+		return s, nil
+	case len(b) == 1 || b[0] != 'r':
+		if p.flaw == resetsSilently {
+			return s, nil
+		}
+		return s, algo.ErrState
+	case b[1] > 1 && p.flaw == knowsNoVersions:
+		return s, algo.ErrState
+	case b[1] > 1:
+		return s, algo.ErrStateVersion
+	case b[1] < 1 || len(b) < size || len(b) > size && p.flaw != takesTrailingBytes:
+		return s, algo.ErrState
+	}
+	for i, field := range []*int64{&s.used, &s.anchor, &s.at, &s.spare} {
+		*field = int64(binary.BigEndian.Uint64(b[2+8*i:]))
+	}
+	if s.used < 1 && p.flaw == panicsOnGarbage {
+		panic("used out of range")
+	}
+	if s.used < 1 || s.used > algo.MaxCount || s.anchor < 0 || s.at < 0 || s.at > algo.MaxInstant {
+		return s, algo.ErrState
+	}
+	if s.anchor > s.at && p.flaw != timeRegresses || s.spare < 0 && p.flaw == largeCostsDelay {
+		return s, algo.ErrState
+	}
+	return s, nil
+}
+
+// open brings the state forward to now and says what is there.
+func (p reference) open(b []byte, now int64, cost int64) (referenceState, algo.Result, error) {
+	s, err := p.decode(b)
+	if err != nil {
+		return s, algo.Result{}, err
+	}
+	if p.flaw == keepsWhatIsLeft && s.used > 0 {
+		s.used = min(max(0, p.capacity()-s.spare), algo.MaxCount)
+	}
+	if p.flaw == forgetsWhenChanged && s.spare != p.capacity() {
+		s = referenceState{}
+	}
+	r := algo.Result{Limit: p.capacity(), Cost: cost}
+	at := max(now, s.at)
+	if p.flaw == largeCostsDelay && at > s.at {
+		s.anchor, s.spare = s.delayed(), 0
+	}
+	used := p.drained(s.used, max(0, at-s.anchor)/int64(p.limit.Period))
+	if used == 0 {
+		r.Fresh, r.Refilled = true, p.capacity()
+		return referenceState{anchor: at, at: at}, r, nil
+	}
+	r.Available, r.Refilled, r.Skew = p.capacity()-s.used, s.used-used, time.Duration(max(0, s.at-now))
+	if p.flaw == nothingWasAvailable {
+		r.Available, r.Refilled = 0, r.Available+r.Refilled
+	}
+	intervals := max(0, at-s.anchor) / int64(p.limit.Period)
+	s.used, s.anchor, s.at = used, s.anchor+intervals*int64(p.limit.Period), at
+	if p.flaw == timeRegresses {
+		s.at = now
+	}
+	return s, r, nil
+}
+
+// close takes what is paid and says when it will be back.
+func (p reference) close(s *referenceState, r *algo.Result, now int64) {
+	s.used += r.Paid
+	r.Remaining = r.Available + r.Refilled - r.Paid
+	if s.used <= 0 {
+		return
+	}
+	anchor := s.anchor
+	if p.flaw == largeCostsDelay {
+		anchor = s.delayed()
+	}
+	r.NextRefill = p.until(anchor, 1, now)
+	r.ResetAfter = p.until(anchor, p.intervals(s.used, 0), now)
+	switch p.flaw {
+	case nextRefillIsFull:
+		r.NextRefill = r.ResetAfter
+	case lapsesLate:
+		r.ResetAfter = time.Duration(after(1, r.ResetAfter))
+	case lapsesEarly:
+		r.ResetAfter--
+	}
+}
+
+func (p reference) until(anchor, intervals, now int64) time.Duration {
+	if intervals > (math.MaxInt64-anchor)/int64(p.limit.Period) {
+		return algo.Never
+	}
+	return time.Duration(anchor + intervals*int64(p.limit.Period) - now)
+}
+
+// delay puts off the refills by 1ns while large costs of the last instant stand.
+func (p reference) delay(s *referenceState, cost, sign int64) {
+	if p.flaw == largeCostsDelay && cost >= 3 {
+		s.spare = max(0, s.spare+sign)
+	}
+}
+
+func (s referenceState) delayed() int64 { return s.anchor + min(s.spare, 1) }
+
+func (p reference) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	s, r, err := p.decide(state, now, &cost)
+	if err != nil {
+		return dst, algo.Result{}, err
+	}
+	if !r.Allowed {
+		return p.deny(dst, state), r, nil
+	}
+	if p.flaw == writesBehindState && len(state) > 0 {
+		_ = append(state, 1)
+	}
+	r.Paid = cost
+	p.delay(&s, cost, 1)
+	p.close(&s, &r, algo.Instant(now))
+	return p.write(dst, s), r, nil
+}
+
+func (p reference) write(dst []byte, s referenceState) []byte {
+	switch p.flaw {
+	case keepsWhatIsLeft:
+		s.spare = p.capacity() - s.used
+	case forgetsWhenChanged:
+		s.spare = p.capacity()
+	case forgetsDst:
+		return p.encode(dst[:0], s)
+	}
+	return p.encode(dst, s)
+}
+
+func (p reference) deny(dst, state []byte) []byte {
+	switch {
+	case p.flaw == sharesState && dst == nil:
+		return state
+	case p.flaw == countsDenials && len(state) == size:
+		dst = append(dst, state...)
+		dst[len(dst)-1]++
+		return dst
+	}
+	return append(dst, state...)
+}
+
+func (p reference) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	_, r, err := p.decide(state, now, &cost)
+	return r, err
+}
+
+// decide is everything but the payment.
+func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceState, algo.Result, error) {
+	if *cost < 0 {
+		return referenceState{}, algo.Result{}, algo.ErrCost
+	}
+	if *cost == 0 {
+		*cost = 1
+	}
+	t := algo.Instant(now)
+	s, r, err := p.open(state, t, *cost)
+	if err != nil {
+		return s, r, err
+	}
+	r.Allowed = r.Available+r.Refilled >= *cost
+	switch {
+	case p.flaw == hugeCostsWrap && *cost > algo.MaxCount:
+		r.Allowed = true
+	case p.flaw == zoneMatters && now.Location() != time.UTC:
+		r.Allowed = false
+	}
+	free := s
+	p.close(&free, &r, t)
+	if r.Allowed {
+		return s, r, nil
+	}
+	r.RetryAfter = algo.Never
+	if *cost <= p.capacity() {
+		anchor := s.anchor
+		if p.flaw == largeCostsDelay {
+			anchor = s.delayed()
+		}
+		r.RetryAfter = p.until(anchor, p.intervals(s.used, p.capacity()-*cost), t)
+		switch {
+		case p.flaw == retryIsRounded && r.RetryAfter < algo.Never:
+			r.RetryAfter += r.RetryAfter % 2
+		case p.flaw == retryIsEarly && r.RetryAfter > 1:
+			r.RetryAfter--
+		}
+	}
+	return s, r, nil
+}
+
+func (p reference) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return p.take(dst, state, now, cost, -1)
+}
+
+func (p reference) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return p.take(dst, state, now, cost, 1)
+}
+
+func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]byte, algo.Result, error) {
+	if cost < 0 {
+		return dst, algo.Result{}, algo.ErrCost
+	}
+	s, r, err := p.open(state, algo.Instant(now), max(1, cost))
+	if err != nil {
+		return dst, algo.Result{}, err
+	}
+	r.Allowed = true
+	r.Paid = min(r.Cost, algo.MaxCount-s.used)
+	if sign < 0 {
+		r.Paid = -min(r.Cost, s.used)
+	}
+	p.delay(&s, r.Cost, sign)
+	p.close(&s, &r, algo.Instant(now))
+	if r.Paid == 0 {
+		return append(dst, state...), r, nil
+	}
+	if p.flaw == refundOverflows && sign < 0 {
+		r.Paid = -r.Cost
+		r.Remaining = r.Available + r.Refilled - r.Paid
+	}
+	return p.write(dst, s), r, nil
+}

@@ -1,0 +1,170 @@
+package algotest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// The flaws of the saboteurs.
+const (
+	forgetsDst          flaw = "the next state does not come after what dst holds"
+	zoneMatters         flaw = "the same instant in another time zone is denied"
+	writesBehindState   flaw = "a step uses the spare capacity of the state that it is given"
+	sharesState         flaw = "a denial returns the slice that it was given"
+	emptyIsNoState      flaw = "an empty slice is not a nil one"
+	takesTrailingBytes  flaw = "what follows the state is not looked at"
+	knowsNoVersions     flaw = "a newer format is any damaged state"
+	resetsSilently      flaw = "another algorithm's state is a key never seen"
+	panicsOnGarbage     flaw = "ranges are not checked"
+	countsDenials       flaw = "a denial is counted in the state"
+	retryIsRounded      flaw = "RetryAfter is rounded up to 2ns"
+	retryIsEarly        flaw = "RetryAfter is 1ns early"
+	nextRefillIsFull    flaw = "NextRefill is when everything is back"
+	lapsesLate          flaw = "ResetAfter is 1ns late"
+	lapsesEarly         flaw = "ResetAfter is 1ns early"
+	boundOneShort       flaw = "one unit more is admitted than Bound says"
+	boundOfEvenFlow     flaw = "Bound forgets that units come back all at once"
+	timeRegresses       flaw = "an event in the past moves the state's time back"
+	payingHastens       flaw = "the more is used the faster it comes back"
+	largeCostsDelay     flaw = "a cost of 3 or more delays the next refill by 1ns"
+	hugeCostsWrap       flaw = "a cost above 2^62 wraps and is allowed"
+	nothingWasAvailable flaw = "all that is there counts as Refilled"
+	refundOverflows     flaw = "a refund lifts the units above full"
+	refillsTwice        flaw = "units come back at twice the rate"
+	keepsWhatIsLeft     flaw = "the state keeps what is left, not what was used"
+	forgetsWhenChanged  flaw = "a changed limit makes the key fresh"
+)
+
+func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		flaw flaw
+		law  string
+	}{
+		{forgetsDst, "Deterministic"},
+		{zoneMatters, "Deterministic"},
+		{writesBehindState, "Deterministic"},
+		{sharesState, "Deterministic"},
+		{emptyIsNoState, "FreshIsZero"},
+		{takesTrailingBytes, "RoundTrip"},
+		{knowsNoVersions, "RoundTrip"},
+		{resetsSilently, "RoundTrip"},
+		{panicsOnGarbage, "RoundTrip"},
+		{countsDenials, "DenialIsInert"},
+		{retryIsRounded, "RetryIsExact"},
+		{retryIsEarly, "RetryIsExact"},
+		{nextRefillIsFull, "NextRefillIsExact"},
+		{lapsesLate, "LapseIsExact"},
+		{lapsesEarly, "LapseIsExact"},
+		{boundOneShort, "Bounded"},
+		{boundOfEvenFlow, "Bounded"},
+		{timeRegresses, "TimeMayStepBack"},
+		{payingHastens, "StaleDenialIsTrue"},
+		{largeCostsDelay, "Indivisible"},
+		{hugeCostsWrap, "Monotone"},
+		{nothingWasAvailable, "Accounts"},
+		{refundOverflows, "Accounts"},
+		{refillsTwice, "Accounts"},
+		{keepsWhatIsLeft, "Reconfigured"},
+		{forgetsWhenChanged, "Reconfigured"},
+	} {
+		t.Run(string(c.flaw), func(t *testing.T) {
+			t.Parallel()
+			failed := failures(subject(c.flaw))
+			for law, text := range failed {
+				if law != c.law {
+					t.Errorf("fails %s too:\n%s", law, text)
+				}
+			}
+			require.Contains(t, failed, c.law)
+			t.Log(failed[c.law])
+		})
+	}
+}
+
+func TestTheReferenceObeysEveryLaw(t *testing.T) {
+	s := subject(honest)
+	s.effort = effort{}
+	Run(t, s)
+}
+
+func subject(f flaw) Subject {
+	s := Subject{
+		Name:      "reference",
+		New:       newReference(f),
+		Windowed:  true,
+		Allocates: false,
+		Recode: func(state []byte) ([]byte, error) {
+			s, err := reference{flaw: f}.decode(state)
+			return reference{flaw: f}.encode(nil, s), err
+		},
+		Oracle: func(l algo.Limit) Oracle { return IntervalBucket(l, 2*l.Count) },
+		effort: effort{limits: 7, layer: 12, tries: 16, depth: 4, small: 30_000, random: 10_000},
+	}
+	if f == payingHastens || f == largeCostsDelay { // no bucket of that kind
+		s.Oracle = nil
+	}
+	return s
+}
+
+// failures are the laws that the subject fails, with what they say of it.
+func failures(s Subject) map[string]string {
+	failed := map[string]string{}
+	for _, law := range laws[:14] { // without Frugal, which wants to be alone
+		r := &recorder{}
+		law.hold(r, s)
+		if len(r.said) > 0 {
+			failed[law.name] = fmt.Sprint(slices.Collect(slices.Values(r.said)))
+		}
+	}
+	return failed
+}
+
+// A recorder is a testing.TB that keeps what it is told.
+type recorder struct {
+	testing.TB
+	said []string
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Errorf(format string, args ...any) {
+	r.said = append(r.said, fmt.Sprintf(format, args...))
+}
+
+func TestASubjectThatRefusesEverythingFails(t *testing.T) {
+	t.Parallel()
+	s := subject(honest)
+	s.New = func(algo.Limit) (algo.Policy, error) { return nil, errors.New("not today") }
+	require.Len(t, failures(s), 14)
+}
+
+func TestAnAllocatingStepIsFound(t *testing.T) {
+	if raceEnabled {
+		t.Skip("the race detector allocates")
+	}
+	s := subject(honest)
+	s.New = func(l algo.Limit) (algo.Policy, error) {
+		p, err := newReference(honest)(l)
+		return wasteful{p}, err
+	}
+	r := &recorder{}
+	Frugal(r, s)
+	require.NotEmpty(t, r.said)
+	s.Allocates = true
+	r = &recorder{}
+	Frugal(r, s)
+	require.Empty(t, r.said)
+}
+
+type wasteful struct{ algo.Policy }
+
+func (w wasteful) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	return w.Policy.Step(dst, append(make([]byte, 0, len(state)+1<<20), state...), now, cost)
+}
