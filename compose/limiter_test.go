@@ -24,7 +24,7 @@ type call struct {
 	write          bool
 }
 
-func parsed(t testing.TB, spec string) algo.Policy {
+func limitOf(t testing.TB, spec string) algo.Policy {
 	t.Helper()
 	p, err := compose.ParsePolicy(spec)
 	require.NoError(t, err)
@@ -52,8 +52,8 @@ func must(t *testing.T, d compose.Decision, err error) compose.Decision {
 func TestAllRulesOrNone(t *testing.T) {
 	clock := newVirtual()
 	l, err := compose.Options[call]{Clock: clock.Now}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 2/m")},
-		compose.Rule[call]{Name: "resource", Key: byResource, Policy: parsed(t, "gcra 3/m")})
+		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 2/m")},
+		compose.Rule[call]{Name: "resource", Key: byResource, Policy: limitOf(t, "gcra 3/m")})
 	require.NoError(t, err)
 	allow := func(user, resource string) compose.Decision {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestAllRulesOrNone(t *testing.T) {
 }
 
 func TestRulesInAnyOrderShareKeysAndLimits(t *testing.T) {
-	same := parsed(t, "gcra 2/m")
+	same := limitOf(t, "gcra 2/m")
 	l, err := compose.New(nil,
 		compose.Rule[call]{Name: "a", Key: byUser, Policy: same},
 		compose.Rule[call]{Name: "b", Key: byUser, Policy: same},
@@ -105,9 +105,9 @@ func TestChooseAndCost(t *testing.T) {
 					return nil // not limited
 				}
 				if c.write {
-					return parsed(t, "gcra 2/m")
+					return limitOf(t, "gcra 2/m")
 				}
-				return parsed(t, "gcra 10/m")
+				return limitOf(t, "gcra 10/m")
 			},
 			Cost: func(c call) int64 { return c.cost },
 		})
@@ -138,8 +138,8 @@ func TestChooseAndCost(t *testing.T) {
 
 func TestShadowRulesDenyNothing(t *testing.T) {
 	l, err := compose.New(nil,
-		compose.Rule[call]{Name: "on", Key: byUser, Policy: parsed(t, "gcra 3/m")},
-		compose.Rule[call]{Name: "trial", Key: byUser, Policy: parsed(t, "gcra 1/m"), Shadow: true})
+		compose.Rule[call]{Name: "on", Key: byUser, Policy: limitOf(t, "gcra 3/m")},
+		compose.Rule[call]{Name: "trial", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Shadow: true})
 	require.NoError(t, err)
 	ask := func() compose.Decision {
 		d, err := l.Allow(background, call{user: "ann"})
@@ -159,7 +159,7 @@ func TestShadowRulesDenyNothing(t *testing.T) {
 func TestPeekRefundChargeReset(t *testing.T) {
 	clock := newVirtual()
 	l, err := compose.Options[call]{Clock: clock.Now}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 5/m")})
+		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 5/m")})
 	require.NoError(t, err)
 	ann := call{user: "ann"}
 	left := func() int64 {
@@ -187,7 +187,7 @@ func TestPeekRefundChargeReset(t *testing.T) {
 func TestReserveAndSettle(t *testing.T) {
 	clock := newVirtual()
 	l, err := compose.Options[call]{Clock: clock.Now}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 10/m")})
+		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 10/m")})
 	require.NoError(t, err)
 	ann := call{user: "ann"}
 	for _, c := range []struct{ estimate, actual, left int64 }{{4, 1, 9}, {4, 4, 5}, {2, 9, -4}} {
@@ -209,7 +209,7 @@ func TestReserveAndSettle(t *testing.T) {
 
 func TestWaitSleepsUntilItIsAllowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l, err := compose.New(nil, compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 1/m")})
+		l, err := compose.New(nil, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")})
 		require.NoError(t, err)
 		began := time.Now()
 		for range 3 {
@@ -234,7 +234,7 @@ func TestWaitSleepsUntilItIsAllowed(t *testing.T) {
 }
 
 func TestWaitForWhatNeverComesFailsAtOnce(t *testing.T) {
-	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: parsed(t, "gcra 1/m"), Cost: func(call) int64 { return 2 }})
+	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m"), Cost: func(call) int64 { return 2 }})
 	require.NoError(t, err)
 	d, err := l.Wait(background, call{})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -251,7 +251,7 @@ func (s down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record
 
 func TestFailurePolicies(t *testing.T) {
 	outage := storage.NotApplied(fmt.Errorf("%w: no route", storage.ErrUnavailable))
-	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }}
+	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }}
 	synctest.Test(t, func(t *testing.T) {
 		ask := func(p compose.FailurePolicy, calls int, cost int64) (d compose.Decision, err error) {
 			l, err := compose.Options[call]{OnFailure: p, Budget: time.Second}.New(down{outage}, rule)
@@ -289,7 +289,7 @@ func TestFailurePolicies(t *testing.T) {
 func TestCanceledCallsFailClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
-	l, err := compose.Options[call]{OnFailure: compose.FailOpen}.New(nil, compose.Rule[call]{Name: "user", Policy: parsed(t, "gcra 1/m")})
+	l, err := compose.Options[call]{OnFailure: compose.FailOpen}.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
 	require.NoError(t, err)
 	d, err := l.Allow(ctx, call{})
 	require.ErrorIs(t, err, context.Canceled)
@@ -299,7 +299,7 @@ func TestCanceledCallsFailClosed(t *testing.T) {
 func TestStateOfAnotherAlgorithmIsAnErrorThatNamesTheRule(t *testing.T) {
 	store := new(memory.Store)
 	for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m"} {
-		l, err := compose.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, spec)})
+		l, err := compose.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, spec)})
 		require.NoError(t, err)
 		_, err = l.Allow(background, call{user: "ann"})
 		if i == 0 {
@@ -316,7 +316,7 @@ func TestStateOfAnotherAlgorithmIsAnErrorThatNamesTheRule(t *testing.T) {
 
 func TestNamespacesDoNotMeet(t *testing.T) {
 	store := new(memory.Store)
-	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 1/m")}
+	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")}
 	ask := func(namespace string) bool {
 		l, err := compose.Options[call]{Namespace: namespace}.New(store, rule)
 		require.NoError(t, err)
@@ -329,7 +329,7 @@ func TestNamespacesDoNotMeet(t *testing.T) {
 }
 
 func TestHostileKeysNeitherCollideNorFailOpen(t *testing.T) {
-	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 1/m")})
+	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")})
 	require.NoError(t, err)
 	long := strings.Repeat("x", 100<<10)
 	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
@@ -343,7 +343,7 @@ func TestHostileKeysNeitherCollideNorFailOpen(t *testing.T) {
 func TestObserverIsToldOfEveryDecision(t *testing.T) {
 	var events []compose.Event
 	l, err := compose.Options[call]{Observer: func(e compose.Event) { events = append(events, e) }}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: parsed(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }})
+		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }})
 	require.NoError(t, err)
 	for _, cost := range []int64{1, 1, -1} {
 		_, _ = l.Allow(background, call{user: "ann", cost: cost})
@@ -358,7 +358,7 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 }
 
 func TestMistakesInRulesAreTold(t *testing.T) {
-	p := parsed(t, "gcra 1/m")
+	p := limitOf(t, "gcra 1/m")
 	choose := func(call) algo.Policy { return p }
 	for says, rules := range map[string][]compose.Rule[call]{
 		"Name":    {{Policy: p}},
@@ -380,7 +380,7 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 func TestUserFunctionsRunOncePerDecision(t *testing.T) {
 	calls := 0
 	key := func(call) string { calls++; return "k" }
-	l, err := compose.New(contended{new(memory.Store)}, compose.Rule[call]{Name: "a", Key: key, Policy: parsed(t, "gcra 1/m")})
+	l, err := compose.New(contended{new(memory.Store)}, compose.Rule[call]{Name: "a", Key: key, Policy: limitOf(t, "gcra 1/m")})
 	require.NoError(t, err)
 	_, err = l.Allow(background, call{})
 	require.NoError(t, err)
@@ -392,7 +392,7 @@ type contended struct{ storage.Store }
 
 func TestPanicInAKeyerLeavesTheLimiterUsable(t *testing.T) {
 	fail := true
-	l, err := compose.New(nil, compose.Rule[call]{Name: "a", Policy: parsed(t, "gcra 1/m"), Key: func(call) string {
+	l, err := compose.New(nil, compose.Rule[call]{Name: "a", Policy: limitOf(t, "gcra 1/m"), Key: func(call) string {
 		if fail {
 			panic(errors.New("boom"))
 		}

@@ -60,7 +60,7 @@ const replayExamples = `  sluice replay
   sluice replay --check burst_at_edge.trace`
 
 // defaultPolicies are four ways to promise the same rate.
-var defaultPolicies = []string{"gcra 30/m burst=10", "tokenbucket 30/m refill=interval", "fixedwindow 30/m", "movingwindow 30/m"}
+var defaultPolicies = []string{"gcra 30/m burst=10", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m"}
 
 // replayFlags are the flags as given.
 type replayFlags struct {
@@ -107,7 +107,8 @@ func replayCommand(s streams) *cobra.Command {
 type plan struct {
 	replayFlags
 	keyer    *accesslog.Keyer
-	policies []algo.Policy
+	policies []algo.Policy // as given
+	defaults []algo.Policy // for logs, when none are given
 	sources  []source
 }
 
@@ -135,6 +136,9 @@ func (f replayFlags) plan(args []string, stdin io.Reader) (*plan, error) {
 		return nil, usagef("--by: %v", err)
 	}
 	if p.policies, err = parsePolicies(f.policies); err != nil {
+		return nil, err
+	}
+	if p.defaults, err = parsePolicies(defaultPolicies); err != nil {
 		return nil, err
 	}
 	p.sources, err = openSources(args, stdin)
@@ -178,7 +182,7 @@ func policyError(err error) error {
 
 func (p *plan) runLogs(ctx context.Context, s streams) error {
 	if len(p.policies) == 0 {
-		p.policies, _ = parsePolicies(defaultPolicies)
+		p.policies = p.defaults
 	}
 	log := accesslog.NewReader(ctx, inputs(p.sources), accesslog.Options{
 		Reorder:   p.reorder,

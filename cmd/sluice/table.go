@@ -79,7 +79,7 @@ func printDisagreements(w io.Writer, r *result) {
 		fmt.Fprintln(w)
 		return
 	}
-	fmt.Fprint(w, ", the first of them:\n")
+	fmt.Fprint(w, ", for instance:\n")
 	heads := []any{"time", r.by}
 	for _, p := range r.Policies {
 		heads = append(heads, p.Policy)

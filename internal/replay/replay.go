@@ -94,12 +94,21 @@ func (r *Replay) compare(at time.Time, key []byte) {
 			continue
 		}
 		r.disagreements++
-		if len(r.examples) < maxExamples {
+		if len(r.examples) < maxExamples && !r.isExample(key) {
 			verdicts := append([]bool(nil), r.verdicts...)
 			r.examples = append(r.examples, Example{at.UTC(), string(key), verdicts})
 		}
 		return
 	}
+}
+
+func (r *Replay) isExample(key []byte) bool {
+	for _, e := range r.examples {
+		if e.Key == string(key) {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *column) step(id int32, at time.Time, now int64) (allowed bool, err error) {

@@ -16,7 +16,7 @@ type Report struct {
 	Requests      int64
 	Keys          int64
 	Disagreements int64     // requests that some policies allow and others deny
-	Examples      []Example // the first few of them
+	Examples      []Example // the first of them, of a few keys
 	Policies      []Outcome
 	TopDenied     []KeyDenials // the keys that were denied most, by the sum over the policies
 	Timeline      Timeline     // no stretch if there were no requests

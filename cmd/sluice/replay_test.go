@@ -1,0 +1,255 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/trace"
+)
+
+// sluice runs the command and returns its exit code and what it printed.
+func sluice(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	code = run(context.Background(), args, streams{strings.NewReader(stdin), &out, &err})
+	return code, out.String(), err.String()
+}
+
+func write(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
+	return path
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if trace.Updating() {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func TestSampleIsReplayedWithoutArguments(t *testing.T) {
+	code, out, errs := sluice(t, "", "replay")
+	require.Zero(t, code, errs)
+	require.Empty(t, errs)
+	golden(t, "sample.txt", out)
+}
+
+func TestJSON(t *testing.T) {
+	code, out, errs := sluice(t, "", "replay", "--json", "--top", "2")
+	require.Zero(t, code, errs)
+	require.True(t, json.Valid([]byte(out)))
+	golden(t, "sample.json", out)
+}
+
+const fourLines = `192.0.2.1 - ann [01/Jan/2000:00:00:00 +0000] "GET /a?x=1 HTTP/1.1" 200 1
+192.0.2.1 - ann [01/Jan/2000:00:00:01 +0000] "GET /b HTTP/1.1" 200 1
+192.0.2.2 - - [01/Jan/2000:00:00:01 +0000] "GET /a HTTP/1.1" 200 1
+192.0.2.1 - ann [01/Jan/2000:00:00:02 +0000] "GET /a HTTP/1.1" 200 1
+`
+
+func counts(t *testing.T, out string) (requests, denied, keys int64) {
+	t.Helper()
+	var r jsonReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r), out)
+	return r.Policies[0].Requests, r.Policies[0].Denied, r.Policies[0].Keys
+}
+
+func TestKeysAreMadeOfFields(t *testing.T) {
+	path := write(t, "access.log", fourLines)
+	for by, want := range map[string][2]int64{"ip": {2, 2}, "path": {2, 2}, "user": {2, 2}, "method": {1, 3}, "ip+path": {3, 1}} {
+		code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", "--by", by, path)
+		require.Zero(t, code, errs)
+		requests, denied, keys := counts(t, out)
+		require.EqualValues(t, 4, requests)
+		require.Equal(t, want[0], keys, by)
+		require.Equal(t, want[1], denied, by)
+	}
+}
+
+func TestStdinAndGzipAndSeveralFiles(t *testing.T) {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	fmt.Fprint(z, fourLines)
+	require.NoError(t, z.Close())
+	path := write(t, "access.log.1", zipped.String())
+	code, out, errs := sluice(t, fourLines, "replay", "--json", "-p", "gcra 1/m", path, "-")
+	require.Zero(t, code, errs)
+	requests, denied, keys := counts(t, out)
+	require.EqualValues(t, 8, requests)
+	require.EqualValues(t, 6, denied)
+	require.EqualValues(t, 2, keys)
+}
+
+func TestJSONLinesWithOddNames(t *testing.T) {
+	log := `{"when": 946684800, "tenant": "x"}
+{"when": 946684801, "tenant": "x"}
+{"when": 946684802, "tenant": "y"}
+`
+	code, out, errs := sluice(t, log, "replay", "--json", "-p", "gcra 1/m", "--time-field", "when", "--key-field", "tenant", "-")
+	require.Zero(t, code, errs)
+	requests, denied, keys := counts(t, out)
+	require.EqualValues(t, 3, requests)
+	require.EqualValues(t, 1, denied)
+	require.EqualValues(t, 2, keys)
+}
+
+// TestMistakes gives every entrance what it cannot use. Whoever made the mistake is told
+// what was wrong and what to do.
+func TestMistakes(t *testing.T) {
+	dir := t.TempDir()
+	log := write(t, "access.log", fourLines)
+	trace := write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says []string
+	}{
+		"unknown command":     {[]string{"reply"}, 2, []string{`"reply"`, "replay"}},
+		"unknown flag":        {[]string{"replay", "--polcy"}, 2, []string{"--polcy", "--help"}},
+		"unknown algorithm":   {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "gcra", "^^^^"}},
+		"count of 0":          {[]string{"replay", "-p", "gcra 0/s"}, 2, []string{"0/s", "at least 1"}},
+		"negative count":      {[]string{"replay", "-p", "gcra -1/s"}, 2, []string{"-1/s", "at least 1"}},
+		"period of 0":         {[]string{"replay", "-p", "gcra 10/0s"}, 2, []string{"10/0s", "at least 1ns"}},
+		"count beyond 2^62":   {[]string{"replay", "-p", "gcra 9000000000000000000/s"}, 2, []string{"2^62"}},
+		"empty policy":        {[]string{"replay", "-p", ""}, 2, []string{"policy"}},
+		"unknown field":       {[]string{"replay", "--by", "colour"}, 2, []string{`"colour"`, "ip, user"}},
+		"key without a field": {[]string{"replay", "--by", "key", log}, 2, []string{"--key-field"}},
+		"unknown picture":     {[]string{"replay", "--out", "a.gif"}, 2, []string{"a.gif", ".svg or .png"}},
+		"nowhere to draw":     {[]string{"replay", "--out", filepath.Join(dir, "no", "a.svg"), log}, 1, []string{"--out", "no such"}},
+		"negative top":        {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1"}},
+		"negative reorder":    {[]string{"replay", "--reorder", "-1s"}, 2, []string{"--reorder"}},
+		"missing file":        {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
+		"directory":           {[]string{"replay", dir}, 2, []string{dir, "directory"}},
+		"stdin twice":         {[]string{"replay", "-", "-"}, 2, []string{"once"}},
+		"trace and log":       {[]string{"replay", trace, log}, 2, []string{"together"}},
+		"JSON of a trace":     {[]string{"replay", "--json", trace}, 2, []string{"--json"}},
+		"check of a log":      {[]string{"replay", "--check", log}, 2, []string{"--check", "access.log"}},
+		"trace with an error": {[]string{"replay", write(t, "b.trace", "policy gcra 1/s\n@zero a 1\n")}, 1, []string{"b.trace:2", "zero"}},
+		"empty log":           {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests"}},
+		"binary log":          {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"no log lines", "common", "JSON"}},
+		"one endless line":    {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"no log lines", "long.log:1"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := sluice(t, "", c.args...)
+			require.Equal(t, c.code, code, errs)
+			require.Empty(t, out)
+			require.Less(t, len(errs), 2000)
+			for _, s := range c.says {
+				require.Contains(t, errs, s)
+			}
+		})
+	}
+}
+
+func TestBadLinesAreCountedAndTheFirstIsShown(t *testing.T) {
+	code, out, errs := sluice(t, fourLines+"what is this\n"+strings.Repeat("y", 10<<20)+"\n"+fourLines, "replay", "-p", "gcra 1/m", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "8 requests")
+	require.Contains(t, out, "2 of 10 lines are no log lines")
+	require.Contains(t, out, `standard input:5`)
+	require.Contains(t, out, `"what is this"`)
+}
+
+func TestOddTimesAndLimitsReplay(t *testing.T) {
+	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.1 - - [31/Dec/9999:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+`
+	for _, policy := range []string{"gcra 1/s", "gcra 1000000000000000000/s", "tokenbucket 1/d", "tokenbucket 1000000000000000000/ns",
+		"fixedwindow 1/ns", "fixedwindow 1000000000000000000/d align=clock", "movingwindow 1/s", "movingwindow 1000000000000000000/d slots=12"} {
+		code, out, errs := sluice(t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
+		require.Zero(t, code, "%s: %s", policy, errs)
+		requests, _, _ := counts(t, out)
+		require.EqualValues(t, 4, requests)
+	}
+}
+
+func TestReadErrorEndsTheReplay(t *testing.T) {
+	var out, errs bytes.Buffer
+	in := iotest.TimeoutReader(strings.NewReader(strings.Repeat(fourLines, 1000)))
+	require.Equal(t, exitFailed, run(context.Background(), []string{"replay", "-"}, streams{in, &out, &errs}))
+	require.Contains(t, errs.String(), "standard input")
+	require.Empty(t, out.String())
+}
+
+func TestInterruptEndsTheReplay(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	var out, errs bytes.Buffer
+	require.Equal(t, exitFailed, run(ctx, []string{"replay"}, streams{strings.NewReader(""), &out, &errs}))
+	require.Contains(t, errs.String(), "interrupted")
+}
+
+func TestPictures(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"report.svg", "report.png"} {
+		code, _, errs := sluice(t, "", "replay", "--out", filepath.Join(dir, name))
+		require.Zero(t, code, errs)
+	}
+	svg, err := os.ReadFile(filepath.Join(dir, "report.svg"))
+	require.NoError(t, err)
+	for _, word := range append([]string{"allowed", "denied", "time (UTC)", "limited by ip"}, defaultPolicies...) {
+		require.Contains(t, string(svg), word)
+	}
+	f, err := os.Open(filepath.Join(dir, "report.png"))
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = png.Decode(f)
+	require.NoError(t, err)
+}
+
+const okTrace = `# Two at once, then one a second.
+policy gcra 1/s burst=2
+#at key cost -> verdict left retry reset
+@0s  a  2    -> ok      0    0s    2s
+@0s  a  1    -> deny    0    1s    2s
+`
+
+func TestTraceIsPrintedWithItsAnswers(t *testing.T) {
+	path := write(t, "burst.trace", "policy gcra 1/s burst=2\npolicy gcra 1/s\n@0s a 1\n@0s a 1\n")
+	code, out, errs := sluice(t, "", "replay", path)
+	require.Zero(t, code, errs)
+	require.Equal(t, `policy gcra 1/s burst=2
+policy gcra 1/s
+@0s a 1 -> ok 1 0s 1s | ok   0 0s 1s
+@0s a 1 -> ok 0 0s 2s | deny 0 1s 1s
+`, out)
+}
+
+func TestTraceUnderOtherPolicies(t *testing.T) {
+	code, out, errs := sluice(t, okTrace, "replay", "-p", "gcra 2/s", "-p", "fixedwindow 1/s", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "policy gcra 2/s\npolicy fixedwindow 1/s\n")
+	require.NotContains(t, out, "burst=2")
+	require.Contains(t, out, "|")
+}
+
+func TestCheckTellsDifferences(t *testing.T) {
+	code, out, errs := sluice(t, "", "replay", "--check", write(t, "ok.trace", okTrace))
+	require.Zero(t, code, errs)
+	require.Empty(t, out)
+
+	wrong := strings.Replace(okTrace, "deny    0    1s", "deny    0    2s", 1)
+	code, out, errs = sluice(t, "", "replay", "--check", write(t, "wrong.trace", wrong))
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, errs)
+	require.Contains(t, out, "wrong.trace:5")
+}
