@@ -10,31 +10,41 @@ import (
 )
 
 func TestLaws(t *testing.T) {
-	oracles := map[tokenbucket.Refill]func(algo.Limit, int64) algotest.Oracle{
-		tokenbucket.Continuous: algotest.Bucket,
-		tokenbucket.Interval:   algotest.IntervalBucket,
+	for _, o := range []tokenbucket.Options{
+		{Refill: tokenbucket.Continuous},
+		{Refill: tokenbucket.Continuous, Burst: 3, Cost: 2},
+		{Refill: tokenbucket.Interval},
+		{Refill: tokenbucket.Interval, Burst: 3, Cost: 2},
+	} {
+		name := fmt.Sprintf("tokenbucket burst=%d refill=%v", o.Burst, o.Refill)
+		t.Run(name, func(t *testing.T) {
+			algotest.Run(t, subject(name, o))
+		})
 	}
-	for refill, oracle := range oracles {
-		for _, burst := range []int64{0, 1, 3, 8} {
-			name := fmt.Sprintf("tokenbucket burst=%d refill=%v", burst, refill)
-			t.Run(name, func(t *testing.T) {
-				algotest.Run(t, algotest.Subject{
-					Name: name,
-					New: func(l algo.Limit) (algo.Policy, error) {
-						return tokenbucket.New(tokenbucket.Options{Limit: l, Burst: burst, Refill: refill})
-					},
-					Oracle: func(l algo.Limit) algotest.Oracle {
-						if burst == 0 {
-							return oracle(l, l.Count)
-						}
-						return oracle(l, burst)
-					},
-					Recode: func(state []byte) ([]byte, error) {
-						s, err := tokenbucket.ParseState(state)
-						return tokenbucket.AppendState(nil, s), err
-					},
-				})
-			})
-		}
+}
+
+// subject is the options over every limit.
+func subject(name string, o tokenbucket.Options) algotest.Subject {
+	oracle := algotest.Bucket
+	if o.Refill == tokenbucket.Interval {
+		oracle = algotest.IntervalBucket
+	}
+	return algotest.Subject{
+		Name: name,
+		New: func(l algo.Limit) (algo.Policy, error) {
+			o := o
+			o.Limit = l
+			return tokenbucket.New(o)
+		},
+		Oracle: func(l algo.Limit) algotest.Oracle {
+			if o.Burst == 0 {
+				return oracle(l, l.Count)
+			}
+			return oracle(l, o.Burst)
+		},
+		Recode: func(state []byte) ([]byte, error) {
+			s, err := tokenbucket.ParseState(state)
+			return tokenbucket.AppendState(nil, s), err
+		},
 	}
 }

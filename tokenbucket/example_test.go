@@ -1,0 +1,118 @@
+package tokenbucket_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/tokenbucket"
+)
+
+// Three tokens every 50ms, at once; the bucket holds five.
+var perishable = tokenbucket.Options{Limit: algo.Per(3, 50*time.Millisecond), Burst: 5, Refill: tokenbucket.Interval}
+
+var noon = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func ExampleStep() {
+	o := perishable
+	o.Cost = 2
+	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, o)
+	s, r := tokenbucket.Step(s, noon.Add(2*time.Millisecond), o)
+	fmt.Println(r.Allowed, "refilled", r.Refilled, "paid", r.Paid, "left", r.Remaining, "next refill in", r.NextRefill)
+	_, r = tokenbucket.Step(s, noon.Add(2*time.Millisecond), o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// true refilled 0 paid 2 left 1 next refill in 48ms
+	// false retry after 48ms
+}
+
+func ExamplePeek() {
+	r := tokenbucket.Peek(tokenbucket.State{}, noon, perishable)
+	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
+	// Output:
+	// true 5 of 5
+}
+
+func ExampleRefund() {
+	o := perishable
+	o.Cost = 4
+	s, r := tokenbucket.Step(tokenbucket.State{}, noon, o)
+	fmt.Println("reserved", r.Paid, "left", r.Remaining)
+	o.Cost = 3 // only one was needed
+	_, r = tokenbucket.Refund(s, noon, o)
+	fmt.Println("left", r.Remaining)
+	// Output:
+	// reserved 4 left 1
+	// left 4
+}
+
+func ExampleCharge() {
+	o := perishable
+	o.Cost = 7
+	s, r := tokenbucket.Charge(tokenbucket.State{}, noon, o)
+	fmt.Println("left", r.Remaining)
+	o.Cost = 1
+	_, r = tokenbucket.Step(s, noon, o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// left -2
+	// false retry after 50ms
+}
+
+func ExampleBound() {
+	o := tokenbucket.Options{Limit: algo.Per(100, time.Minute)}
+	fmt.Println("one by one:", tokenbucket.Bound(o, time.Minute))
+	o.Refill = tokenbucket.Interval
+	fmt.Println("at once:", tokenbucket.Bound(o, time.Minute))
+	// Output:
+	// one by one: 199
+	// at once: 200
+}
+
+func ExampleNew() {
+	p, err := tokenbucket.New(tokenbucket.Options{Limit: algo.Per(10, time.Second), Burst: 50})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, r, _ := p.Step(nil, nil, noon, 8)
+	fmt.Println(p)
+	fmt.Println(r.Remaining, "left,", len(state), "bytes of state")
+
+	_, err = tokenbucket.New(tokenbucket.Options{Limit: algo.Per(10, time.Second), Burst: -1})
+	fmt.Println(err)
+	// Output:
+	// tokenbucket 10/s burst=50
+	// 42 left, 12 bytes of state
+	// tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -1
+}
+
+func ExamplePolicy_Step() {
+	p, _ := tokenbucket.New(perishable)
+	var state []byte
+	for _, ms := range []time.Duration{0, 2, 50} {
+		next, r, err := p.Step(nil, state, noon.Add(ms*time.Millisecond), 4)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
+		state = next
+	}
+	// Output:
+	// true 1 0s
+	// false 1 48ms
+	// true 0 0s
+}
+
+func ExampleParseState() {
+	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, perishable)
+	b := tokenbucket.AppendState(nil, s)
+	again, err := tokenbucket.ParseState(b)
+	fmt.Println(again == s, err)
+	_, err = tokenbucket.ParseState(b[1:])
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// algo: not a state of this policy
+}
