@@ -1,0 +1,60 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage/postgres"
+	"github.com/sluice-go/sluice/storage/storagetest"
+)
+
+var (
+	shared servers.Shared
+	tables atomic.Int64
+)
+
+func TestMain(m *testing.M) { os.Exit(shared.Main(m, "postgres")) }
+
+func pool(t *testing.T, dsn string) *pgxpool.Pool {
+	p, err := pgxpool.New(context.Background(), dsn)
+	require.NoError(t, err)
+	t.Cleanup(p.Close)
+	return p
+}
+
+func open(t *testing.T, db postgres.DB, o postgres.Options) *postgres.Store {
+	s, err := postgres.New(db, o)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(context.Background()))
+	return s
+}
+
+// harness is a pair of stores on tables that nothing else uses.
+func harness(p *pgxpool.Pool) func(t *testing.T) storagetest.Harness {
+	return func(t *testing.T) storagetest.Harness {
+		table := fmt.Sprintf("laws %d", tables.Add(1))
+		return storagetest.Harness{
+			Store: open(t, p, postgres.Options{Table: table}),
+			Other: open(t, p, postgres.Options{Table: table + `"`, Schema: "public"}),
+			Advance: func(d time.Duration) {
+				for _, t2 := range []string{`"` + table + `"`, `"` + table + `"""`} {
+					_, err := p.Exec(context.Background(), "UPDATE "+t2+" SET expires_at = expires_at - $1::interval WHERE isfinite(expires_at)", d)
+					require.NoError(t, err)
+				}
+			},
+			Slack: time.Microsecond,
+		}
+	}
+}
+
+func TestLaws(t *testing.T) {
+	storagetest.Run(t, harness(pool(t, shared.Postgres(t).DSN())))
+}

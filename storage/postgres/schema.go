@@ -1,0 +1,103 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+func (o Options) name() string {
+	if o.Schema == "" {
+		return pgx.Identifier{o.Table}.Sanitize()
+	}
+	return pgx.Identifier{o.Schema, o.Table}.Sanitize()
+}
+
+// Schema is the DDL of the store's table. It does nothing where the table is there. The schema named in
+// Options must exist.
+func (s *Store) Schema() string {
+	kind := "TABLE"
+	if s.options.Unlogged {
+		kind = "UNLOGGED TABLE"
+	}
+	return fmt.Sprintf(`CREATE %s IF NOT EXISTS %s (
+	key        bytea       NOT NULL PRIMARY KEY,
+	version    bigint      NOT NULL, -- drawn at random for every write
+	state      bytea       NOT NULL,
+	expires_at timestamptz NOT NULL  -- infinity: never
+) WITH (fillfactor = 70); -- room for updates in place
+`, kind, s.options.name())
+}
+
+// Migrate applies [Store.Schema]. Several processes may do so at once.
+func (s *Store) Migrate(ctx context.Context) error {
+	_, err := s.db.Exec(ctx, s.Schema())
+	var e *pgconn.PgError
+	if errors.As(err, &e) && (e.Code == "23505" || e.Code == "42P07") { // another one was first
+		_, err = s.db.Exec(ctx, s.Schema())
+	}
+	if err != nil {
+		return fmt.Errorf("postgres: creating table %s: %w", s.options.name(), err)
+	}
+	return nil
+}
+
+// Purge removes up to max expired records; see [storage.Purger]. It waits for no
+// lock: records that are being written are passed over.
+func (s *Store) Purge(ctx context.Context, max int) (int, error) {
+	tag, err := s.db.Exec(ctx, s.sql.purge, max)
+	if err != nil {
+		return 0, failure(err)
+	}
+	return int(tag.RowsAffected()), nil
+}
+
+type statements struct {
+	load, swap, purge string
+}
+
+func newStatements(o Options) statements {
+	in := strings.NewReplacer("TABLE", o.name())
+	return statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
+}
+
+const loadSQL = `SELECT key, version, state FROM TABLE WHERE key = ANY($1::bytea[]) AND expires_at > clock_timestamp()`
+
+const purgeSQL = `DELETE FROM TABLE WHERE key IN (
+	SELECT key FROM TABLE WHERE expires_at <= clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED
+) AND expires_at <= clock_timestamp()`
+
+// swapSQL locks what is there in the order of the keys, compares each group, and writes
+// those that match. A key that was not there when the statement began may have been
+// created meanwhile: the insertion then finds a row that is neither expired nor the one
+// wanted, and leaves it. Because the rest of its group is written already, that is
+// made an error (a division by zero), which undoes the statement.
+const swapSQL = `
+WITH want AS (
+	SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])
+		WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
+), there AS MATERIALIZED (
+	SELECT key, version, state, expires_at FROM TABLE WHERE key = ANY($2::bytea[]) ORDER BY key FOR UPDATE
+), live AS MATERIALIZED (
+	SELECT key, version, state FROM there WHERE expires_at > clock_timestamp()
+), verdict AS MATERIALIZED (
+	SELECT grp, bool_and(coalesce(live.version, 0) = old) AS same FROM want LEFT JOIN live USING (key) GROUP BY grp
+), written AS (
+	INSERT INTO TABLE AS t (key, version, state, expires_at)
+	SELECT key, new, state, CASE
+		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
+		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END
+	FROM want JOIN verdict USING (grp) WHERE same ORDER BY place
+	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
+		WHERE t.expires_at <= clock_timestamp() OR t.version = (SELECT old FROM want WHERE want.key = t.key)
+	RETURNING key
+), complete AS (
+	SELECT 1 / CASE WHEN (SELECT count(*) FROM written) = (SELECT count(*) FROM want JOIN verdict USING (grp) WHERE same)
+		THEN 1 ELSE 0 END AS one
+)
+SELECT same AND one = 1, live.version, live.state
+FROM want JOIN verdict USING (grp) CROSS JOIN complete LEFT JOIN live USING (key) ORDER BY place`
