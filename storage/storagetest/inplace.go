@@ -195,14 +195,16 @@ var inPlaceLaws = []Law{
 		Sentence: "An update keeps copies of the states that a decision puts.",
 		applies:  can[storage.InPlace],
 		check: func(s *subject) {
-			state := []byte("state")
-			s.update(0, []string{key("k")}, func(_ [][]byte, next []storage.Change) error {
-				next[0] = storage.Change{Verb: storage.Put, State: state}
-				return nil
-			})
-			spoil(state)
-			if got := s.get(key("k")); string(got.State) != "state" {
-				s.fail("stored is %s", show(got))
+			for _, text := range []string{"state", strings.Repeat("s", 300)} {
+				state := []byte(text)
+				s.update(0, []string{key("k")}, func(_ [][]byte, next []storage.Change) error {
+					next[0] = storage.Change{Verb: storage.Put, State: state}
+					return nil
+				})
+				spoil(state)
+				if got := s.get(key("k")); string(got.State) != text {
+					s.fail("stored is %s", show(got))
+				}
 			}
 		},
 	},

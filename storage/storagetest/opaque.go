@@ -88,29 +88,35 @@ var opaqueLaws = []Law{
 		Name:     "buffers are not shared",
 		Sentence: "A store keeps no buffer that it was handed, and hands out none that it keeps.",
 		check: func(s *subject) {
-			name, state := []byte(key("key")), []byte("state")
-			create := writing(unsafe.String(&name[0], len(name)), 0, "", 0) // callers build keys in buffers
-			create.New.State = state
-			if _, swapped := s.try(create); !swapped {
-				s.fail("creating a key in an empty store was refused as a conflict")
+			for _, long := range []int{5, 300, 70_000} {
+				s.sharesNoBuffer(key(fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}
-			if string(name) != key("key") || string(state) != "state" {
-				s.fail("the store wrote into a buffer it was handed: %q, %q", name, state)
-			}
-			spoil(name)
-			spoil(state)
-			s.holds(key("key"), create.New.Version, "state")
-
-			spoil(s.get(key("key")).State)
-			s.holds(key("key"), create.New.Version, "state")
-
-			current, _ := s.try(writing(key("key"), storage.NewVersion(), "x", 0))
-			for _, r := range current {
-				spoil(r.State)
-			}
-			s.holds(key("key"), create.New.Version, "state")
 		},
 	},
+}
+
+func (s *subject) sharesNoBuffer(k, text string) {
+	name, state := []byte(k), []byte(text)
+	create := writing(unsafe.String(&name[0], len(name)), 0, "", 0) // callers build keys in buffers
+	create.New.State = state
+	if _, swapped := s.try(create); !swapped {
+		s.fail("creating a key in an empty store was refused as a conflict")
+	}
+	if string(name) != k || string(state) != text {
+		s.fail("the store wrote into a buffer it was handed: %.40q, %.40q", name, state)
+	}
+	spoil(name)
+	spoil(state)
+	s.holds(k, create.New.Version, text)
+
+	spoil(s.get(k).State)
+	s.holds(k, create.New.Version, text)
+
+	current, _ := s.try(writing(k, storage.NewVersion(), "x", 0))
+	for _, r := range current {
+		spoil(r.State)
+	}
+	s.holds(k, create.New.Version, text)
 }
 
 func spoil(b []byte) {
