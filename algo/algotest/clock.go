@@ -44,7 +44,9 @@ func timeMayStepBack(p *point) {
 			}
 			still, _ := p.call(op, p.state, latest, cost)
 			p.noMoreGenerous(next, still, latest)
-			p.timeStands(next, r)
+			if op != refund { // which may leave a full key: no state, and so no time
+				p.timeStands(next)
+			}
 		}
 	}
 }
@@ -62,11 +64,9 @@ func (p *point) noMoreGenerous(a, b []byte, t int64) {
 	}
 }
 
-// timeStands requires that the next state is as far ahead of any clock as the one before.
-func (p *point) timeStands(next []byte, r algo.Result) {
-	if r.Remaining >= r.Limit {
-		return // full: there is no state to have a time
-	}
+// timeStands requires that the next state is as far ahead of any clock as the one
+// before.
+func (p *point) timeStands(next []byte) {
 	for _, at := range []int64{p.now, p.now - 1, p.past.time - 1} {
 		if at < 0 {
 			continue

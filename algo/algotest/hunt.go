@@ -163,7 +163,11 @@ func (h *hunt) try(n *node, policy algo.Policy, e event) (to *node) {
 		return n
 	}
 	e.r = r
-	return n.then(e, next)
+	to = n.then(e, next)
+	if r, err := policy.Peek(next, instant(to.time), 1); e.op == refund && err == nil && r.Remaining >= r.Limit {
+		to.time = -1
+	}
+	return to
 }
 
 // exact reports whether what was used is well within the range in which nothing

@@ -37,11 +37,7 @@ func root() *node { return &node{latest: -1, time: -1} }
 
 // then is the node that e leads to.
 func (n *node) then(e event, state []byte) *node {
-	to := &node{state: state, before: n, event: e, latest: max(n.latest, e.at), time: max(n.time, e.at), depth: n.depth + 1}
-	if e.r.Remaining >= e.r.Limit {
-		to.time = -1
-	}
-	return to
+	return &node{state: state, before: n, event: e, latest: max(n.latest, e.at), time: max(n.time, e.at), depth: n.depth + 1}
 }
 
 // history is the events from the root to n.

@@ -34,6 +34,7 @@ func reconfigured(p *point) {
 		before, after := p.peek(p.state, p.now, 1), q.peek(p.state, p.now, 1)
 		p.probes = append(p.probes, q.probes...)
 		switch {
+		case !exact(after): // the use is beyond what the new limit can express
 		case p.subject.Composed:
 			grew := after.Remaining >= before.Remaining
 			shrank := after.Remaining <= before.Remaining

@@ -68,8 +68,7 @@ var laws = []struct {
 	{"Frugal", Frugal},
 }
 
-// Run holds the subject to every law, each in a subtest of its own. It is not for
-// parallel tests, see Frugal.
+// Run holds the subject to every law, each in a subtest of its own.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	for _, law := range laws {
