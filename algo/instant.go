@@ -10,16 +10,7 @@ const MaxInstant = 1<<62 - 1
 // [0, MaxInstant]: time before 1970 stands still at 0, time after 2116 at
 // MaxInstant.
 func Instant(t time.Time) int64 {
-	const maxSec, maxNsec = MaxInstant / 1_000_000_000, MaxInstant % 1_000_000_000
-	sec, nsec := t.Unix(), int64(t.Nanosecond())
-	if uint64(sec) < maxSec {
-		return sec*1e9 + nsec
-	}
-	if sec < 0 {
-		return 0
-	}
-	if sec > maxSec || nsec > maxNsec {
-		return MaxInstant
-	}
-	return sec*1e9 + nsec
+	const maxSec = MaxInstant / 1_000_000_000
+	sec := min(max(t.Unix(), -1), maxSec+1)
+	return min(max(sec*1e9+int64(t.Nanosecond()), 0), MaxInstant)
 }
