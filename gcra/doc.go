@@ -15,7 +15,7 @@
 // A denial stays true: whatever is admitted to others in the meantime, by
 // whichever clock, the same request at the same instant is denied still. So a
 // remembered denial can be answered without looking, and clocks that disagree
-// cannot make it wrong.
+// cannot make it wrong. (A refund can, and a raised limit: that is what they are for.)
 //
 // # When not to use it
 //
@@ -37,21 +37,26 @@
 //
 // # Source
 //
-// ITU-T Recommendation I.371, annex A, the virtual scheduling algorithm. A cost c
-// is c cells at once. TAT is kept to a fraction of a nanosecond, so 3/s exhausted
-// at 0 has exactly 3 units again at 1s, and 2000000000/s works.
+// ITU-T Recommendation I.371, annex A, which defines the algorithm twice and
+// alike: as virtual scheduling, the words of which are used here, and as a
+// continuous-state leaky bucket, which is the form of [State]. A cost c is c cells
+// at once. Fractions are kept exactly, so 3/s exhausted at 0 has exactly 3 units
+// again at 1s, and 2000000000/s works.
 //
-// A limit changed on a live key keeps the units used: the backlog is rescaled
-// from the emission interval it was computed under to the present one, as of the
-// last paid step, rounding up by less than a nanosecond.
+// A limit changed on a live key keeps the units used as of the last paid step;
+// from there on they drain at the new rate. A part of a unit is rounded up by less
+// than 1/Period, and only where the period changes.
 //
 // # State encoding
 //
-// Version 1, typically 23 or 24 bytes for limits per second or minute:
+// Version 1, 21 to 24 bytes for limits per second, minute or hour:
 //
 //	'g' 1
-//	8 bytes, big endian: At, the last paid step, ns since the Unix epoch
-//	uvarint: TAT - At, ns
-//	uvarint: numerator of the fraction of a nanosecond of TAT, below Count
-//	uvarint: Count, then Period in ns, of the limit it was computed under
+//	1 byte: u<<4 | p, the widths of Used and of Period, as few bytes as they need
+//	8 bytes: At, the last paid step, ns since the Unix epoch, at most 2^62-1
+//	u bytes: Used, the whole units in use right after it, at most 2^62
+//	p bytes: Part, the numerator of Part/Period of one more, below Period
+//	p bytes: Period, in ns, of the limit that it paid under, at least 1
+//
+// All numbers are big endian. A key never seen is no bytes at all.
 package gcra

@@ -30,7 +30,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("gcra: Burst must be at least 1, or 0 for the limit's count, got %d", o.Burst)
 	case o.Burst > algo.MaxCount:
 		return fmt.Errorf("gcra: Burst must be at most 2^62, got %d", o.Burst)
-	case !o.spans(u128.Mul(o.burst(), int64(o.Limit.Period))):
+	case !o.spans(o.capacity()):
 		return fmt.Errorf("gcra: a burst of %d at %v takes longer than 2^62 ns to regain", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("gcra: Cost is %d: %w", o.Cost, algo.ErrCost)
@@ -40,13 +40,18 @@ func (o Options) Validate() error {
 
 // inRange is Validate without the words, but for the time to regain the burst.
 func (o *Options) inRange() bool {
-	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 &&
+	return uint64(o.Limit.Count-1) < algo.MaxCount && o.Limit.Period >= 1 &&
 		uint64(o.Burst) <= algo.MaxCount && o.Cost >= 0
 }
 
 // spans reports whether Burst*Period/Count <= 2^62, given Burst*Period.
 func (o *Options) spans(capacity u128.Uint) bool {
 	return !u128.Mul(algo.MaxCount, o.Limit.Count).Less(capacity)
+}
+
+// capacity is Burst*Period, the weight of a full burst; see decide.
+func (o *Options) capacity() u128.Uint {
+	return u128.Mul(o.burst(), int64(o.Limit.Period))
 }
 
 func (o *Options) burst() int64 {

@@ -9,7 +9,7 @@ import (
 
 // Policy is the algorithm with its options bound: Step and its siblings over
 // encoded state. Make one with [New]; the zero Policy denies everything.
-type Policy struct{ options Options }
+type Policy struct{ options *Options } // a pointer, so that an algo.Policy holds it as it is
 
 var _ algo.Policy = Policy{}
 
@@ -19,86 +19,88 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	return Policy{o}, nil
+	return Policy{&o}, nil
 }
 
 // Options returns the options the policy was made with.
-func (p Policy) Options() Options { return p.options }
+func (p Policy) Options() Options { return *p.bound() }
+
+func (p Policy) bound() *Options {
+	if p.options == nil {
+		return &Options{}
+	}
+	return p.options
+}
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return dst, r, err
 	}
-	var to State
-	if !step(&to, &s, algo.Instant(now), &o, &r) {
-		return append(dst, state...), r, nil
-	}
-	return to.append(dst), r, nil
+	r.Cost = cost
+	return encode(dst, state, s, decide(s, now, p.bound(), &r, pay)), r, nil
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return r, err
 	}
-	peek(&s, algo.Instant(now), &o, &r)
+	r.Cost = cost
+	decide(s, now, p.bound(), &r, look)
 	return r, nil
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return dst, r, err
 	}
-	var to State
-	if !refund(&to, &s, algo.Instant(now), &o, &r) {
-		return append(dst, state...), r, nil
-	}
-	return to.append(dst), r, nil
+	r.Cost = cost
+	return encode(dst, state, s, adjust(s, now, p.bound(), &r, back)), r, nil
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return dst, r, err
 	}
-	var to State
-	if !charge(&to, &s, algo.Instant(now), &o, &r) {
-		return append(dst, state...), r, nil
-	}
-	return to.append(dst), r, nil
+	r.Cost = cost
+	return encode(dst, state, s, adjust(s, now, p.bound(), &r, more)), r, nil
 }
 
-func (p *Policy) open(state []byte, cost int64) (s State, o Options, err error) {
-	o = p.options
-	switch {
-	case cost < 0:
-		return s, o, algo.ErrCost
-	case cost > 0:
-		o.Cost = cost
+func open(state []byte, cost int64) (State, error) {
+	if cost < 0 {
+		return State{}, algo.ErrCost
 	}
-	s, err = ParseState(state)
-	return s, o, err
+	return ParseState(state)
+}
+
+// encode appends the next state, or the very same bytes where nothing changed.
+func encode(dst, state []byte, s, next State) []byte {
+	if next == s {
+		return append(dst, state...)
+	}
+	return next.append(dst)
 }
 
 // Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(p.options, interval) }
+func (p Policy) Bound(interval time.Duration) int64 { return Bound(*p.bound(), interval) }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.options.Limit }
+func (p Policy) Limit() algo.Limit { return p.bound().Limit }
 
 // String is the policy's spec, such as "gcra 100/m burst=20".
 func (p Policy) String() string {
-	s := "gcra " + p.options.Limit.String()
-	if b := p.options.burst(); b != p.options.Limit.Count {
+	s := "gcra " + p.bound().Limit.String()
+	if b := p.bound().burst(); b != p.bound().Limit.Count {
 		s += " burst=" + strconv.FormatInt(b, 10)
 	}
-	if c := p.options.cost(); c != 1 {
+	if c := p.bound().cost(); c != 1 {
 		s += " cost=" + strconv.FormatInt(c, 10)
 	}
 	return s

@@ -1,92 +1,80 @@
 package gcra
 
 import (
-	"encoding/binary"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // State is what one key has used. The zero State is a key never seen.
+//
+// Units, rather than the theoretical arrival time that follows from them, so that
+// they stay what they are when the limit changes:
+//
+//	TAT = At + (Used + Part/Period) * Limit.Period/Limit.Count
 type State struct {
-	TAT   int64      // theoretical arrival time, whole ns since the Unix epoch
-	Frac  int64      // and Frac/Limit.Count of a nanosecond
-	At    int64      // the last step that paid, ns since the Unix epoch
-	Limit algo.Limit // the limit that TAT was computed under
+	At     int64         // the last step that paid, ns since the Unix epoch
+	Used   int64         // whole units in use right after it; 2^62 at most
+	Part   int64         // and Part/Period of one more
+	Period time.Duration // of the limit that it paid under
 }
 
-const (
-	tag     = 'g'
-	version = 1
-)
-
-// AppendState appends the encoding of s to dst. A State that no step returns is
-// encoded as the nearest one that could be.
-func AppendState(dst []byte, s State) []byte {
-	s = s.normal()
-	return s.append(dst)
+// isNormal reports whether s is one that a step under that period returns.
+func (s *State) isNormal(period time.Duration) bool {
+	return s.Period == period && uint64(s.Part) < uint64(period) &&
+		uint64(s.Used) <= algo.MaxCount && uint64(s.At) <= algo.MaxInstant
 }
 
-func (s *State) append(dst []byte) []byte {
-	dst = append(dst, tag, version)
-	dst = binary.BigEndian.AppendUint64(dst, uint64(s.At))
-	dst = binary.AppendUvarint(dst, uint64(s.TAT-s.At))
-	dst = binary.AppendUvarint(dst, uint64(s.Frac))
-	dst = binary.AppendUvarint(dst, uint64(s.Limit.Count))
-	return binary.AppendUvarint(dst, uint64(s.Limit.Period))
-}
-
-// ParseState decodes what AppendState wrote; no bytes are the zero State. It
-// returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
-func ParseState(b []byte) (State, error) {
-	if len(b) == 0 {
-		return State{}, nil
-	}
-	if b[0] != tag || len(b) < 2 {
-		return State{}, algo.ErrState
-	}
-	if b[1] > version {
-		return State{}, algo.ErrStateVersion
-	}
-	if b[1] != version || len(b) < 10 {
-		return State{}, algo.ErrState
-	}
-	s, b := State{At: int64(binary.BigEndian.Uint64(b[2:]))}, b[10:]
-	var backlog uint64
-	ok := true
-	uvarint := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 || n > 1 && b[n-1] == 0 { // only the shortest form is ours
-			ok = false
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
-	backlog = uvarint()
-	s.Frac = int64(uvarint())
-	s.Limit.Count = int64(uvarint())
-	s.Limit.Period = time.Duration(uvarint())
-	s.TAT = s.At + int64(backlog)
-	if !ok || len(b) != 0 || s.Limit.Count < 1 || s.Limit.Count > algo.MaxCount || s.Limit.Period < 1 || !s.isNormal() {
-		return State{}, algo.ErrState
-	}
-	return s, nil
-}
-
-// isNormal reports whether s, whose limit is valid, is one that a step returns.
-func (s *State) isNormal() bool {
-	return uint64(s.Frac) < uint64(s.Limit.Count) && uint64(s.At) <= algo.MaxInstant && s.At <= s.TAT
-}
-
-// normal is s itself where s is one that a step returns, else the nearest that
-// is. A State without a usable limit has no meaning and counts as never seen.
+// normal is s itself where s is one that a step returns, else the nearest that is.
 func (s State) normal() State {
-	if s.Limit.Validate() != nil {
-		return State{}
+	if s == (State{}) {
+		return s
 	}
-	s.TAT = max(s.TAT, 0)
-	s.Frac = min(max(s.Frac, 0), s.Limit.Count-1)
-	s.At = min(max(s.At, 0), s.TAT, algo.MaxInstant)
+	s.At = min(max(s.At, 0), algo.MaxInstant)
+	s.Used = min(max(s.Used, 0), algo.MaxCount)
+	s.Period = max(s.Period, 1)
+	s.Part = min(max(s.Part, 0), int64(s.Period)-1)
 	return s
+}
+
+// under is s with its part counted in that period, rounding up.
+func (s State) under(period time.Duration) State {
+	if s = s.normal(); s.Period != period && s.Part > 0 {
+		s.Part = u128.Mul(s.Part, int64(period)).CeilDiv(int64(s.Period))
+	}
+	if s.Period = period; s.Part == int64(period) {
+		s.Used, s.Part = min(s.Used+1, algo.MaxCount), 0
+	}
+	return s
+}
+
+// weight is what is in use, a unit weighing Period; see decide.
+func (s *State) weight() u128.Uint {
+	return u128.Mul(s.Used, int64(s.Period)).Add(u128.From(s.Part))
+}
+
+// ceil is the units in use, the part of one counted in full.
+func (s *State) ceil() int64 {
+	if s.Part > 0 {
+		return s.Used + 1
+	}
+	return s.Used
+}
+
+// drain is what time does to s up to now, if that is later.
+func (s *State) drain(now, count int64) {
+	if now > s.At {
+		owed := s.weight().Sub(u128.Mul(now-s.At, count))
+		s.At = now
+		s.Used, s.Part = owed.DivMod(int64(s.Period))
+	}
+}
+
+// move brings units into use, or out of it where they are negative.
+func (s *State) move(units int64) {
+	s.Used += min(units, max(0, algo.MaxCount-s.ceil()))
+	if s.Used < 0 {
+		s.Used, s.Part = 0, 0
+	}
 }

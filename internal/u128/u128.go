@@ -48,18 +48,15 @@ func (x Uint) IsZero() bool { return x.Hi|x.Lo == 0 }
 // DivMod is floor(x/d) and the remainder, for d of at least 1. A quotient above
 // math.MaxInt64 is answered with math.MaxInt64 and remainder 0.
 func (x Uint) DivMod(d int64) (q, r int64) {
-	u := uint64(d)
-	if x.Hi == 0 {
-		if x.Lo < u {
-			return 0, int64(x.Lo)
-		}
-		if quo := x.Lo / u; quo <= math.MaxInt64 {
-			return int64(quo), int64(x.Lo - quo*u)
-		}
-		return math.MaxInt64, 0
+	if x.Hi|x.Lo>>63 == 0 {
+		return int64(x.Lo / uint64(d)), int64(x.Lo % uint64(d))
 	}
-	if x.Hi < u {
-		if quo, rem := bits.Div64(x.Hi, x.Lo, u); quo <= math.MaxInt64 {
+	return x.divMod(uint64(d))
+}
+
+func (x Uint) divMod(d uint64) (q, r int64) {
+	if x.Hi < d {
+		if quo, rem := bits.Div64(x.Hi, x.Lo, d); quo <= math.MaxInt64 {
 			return int64(quo), int64(rem)
 		}
 	}
@@ -71,27 +68,6 @@ func (x Uint) CeilDiv(d int64) int64 {
 	q, r := x.DivMod(d)
 	if r != 0 && q < math.MaxInt64 {
 		q++
-	}
-	return q
-}
-
-// MulDiv is ceil(x*m/d), for d of at least 1, computed in 192 bits. It is 2^128-1 where
-// the quotient is more.
-func (x Uint) MulDiv(m, d int64) Uint {
-	hi1, lo1 := bits.Mul64(x.Hi, uint64(m))
-	hi0, lo0 := bits.Mul64(x.Lo, uint64(m))
-	mid, carry := bits.Add64(lo1, hi0, 0)
-	top := hi1 + carry
-
-	u := uint64(d)
-	if top >= u {
-		return Uint{math.MaxUint64, math.MaxUint64}
-	}
-	hi, rem := bits.Div64(top, mid, u)
-	lo, rem := bits.Div64(rem, lo0, u)
-	q := Uint{hi, lo}
-	if rem != 0 {
-		q = q.Add(Uint{Lo: 1})
 	}
 	return q
 }

@@ -1,0 +1,38 @@
+package gcra_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/gcra"
+)
+
+// Burst 0 is the limit's own count: the one that a changed count changes too.
+func TestLaws(t *testing.T) {
+	for _, burst := range []int64{0, 1, 2, 5} {
+		name := fmt.Sprintf("gcra burst=%d", burst)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			algotest.Run(t, algotest.Subject{
+				Name:   name,
+				New:    func(l algo.Limit) (algo.Policy, error) { return gcra.New(gcra.Options{Limit: l, Burst: burst}) },
+				Oracle: func(l algo.Limit) algotest.Oracle { return bucket(l, burst) },
+				Recode: recode,
+			})
+		})
+	}
+}
+
+func bucket(l algo.Limit, burst int64) algotest.Oracle {
+	if burst == 0 {
+		burst = l.Count
+	}
+	return algotest.Bucket(l, burst)
+}
+
+func recode(state []byte) ([]byte, error) {
+	s, err := gcra.ParseState(state)
+	return gcra.AppendState(nil, s), err
+}
