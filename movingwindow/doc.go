@@ -70,13 +70,14 @@
 //
 // # State encoding
 //
-// Version 1, typically 16 or 17 bytes and one or two for every further slot in
+// Version 1, about 20 bytes for two counters, and one or two for every further slot in
 // use:
 //
 //	'm' 1
 //	8 bytes, big endian: At, the last paid step, ns since the Unix epoch, at most 2^62-1
 //	uvarint: w, ns, from 1 to 2^62
-//	uvarints, at most 1025: the counts by slot, from the slot of At to older ones
+//	uvarint: the number of counts, from 1 to 1025
+//	uvarints: the counts by slot, from the slot of At to older ones
 //
 // The oldest count written is not 0, and the counts add up to less than 2^63.
 // A key never seen, or with nothing used, is no bytes at all.

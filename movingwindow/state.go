@@ -21,11 +21,11 @@ type State struct {
 }
 
 const (
-	few      = 17
-	tag      = 'm'
-	version  = 1
-	header   = 10 // tag, version and At
-	maxCount = MaxSlots + 1
+	few       = 17
+	tag       = 'm'
+	version   = 1
+	header    = 10 // tag, version and At
+	maxCounts = MaxSlots + 1
 )
 
 // AppendState appends the encoding of s to dst: nothing for a key never seen. A
@@ -43,6 +43,7 @@ func (s *State) append(dst []byte) []byte {
 	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.At))
 	dst = binary.AppendUvarint(dst, uint64(s.Width))
+	dst = binary.AppendUvarint(dst, uint64(len(counts)))
 	for _, c := range counts {
 		dst = binary.AppendUvarint(dst, uint64(c))
 	}
@@ -82,19 +83,16 @@ func (s *State) parse(b []byte) error {
 // parseCounts decodes the width and the counts, and reports whether they are valid.
 func (s *State) parseCounts(b []byte) bool {
 	width, b, ok := uvarint(b)
-	if !ok || width < 1 || width > algo.MaxInstant+1 {
+	if !ok || width-1 > algo.MaxInstant {
 		return false
 	}
 	s.Width = int64(width)
-	counts := s.Few[:]
-	n := varints(b)
-	if n < 1 || n > maxCount {
+	n, b, ok := uvarint(b)
+	if !ok || n-1 >= min(maxCounts, uint64(len(b))) { // a count takes a byte or more
 		return false
 	}
-	if n > few {
-		s.Many = make([]int64, n)
-		counts = s.Many
-	}
+	s.hold(int(n))
+	counts := s.counts()
 	var total, last uint64
 	for i := range n {
 		if last, b, ok = uvarint(b); !ok || last > math.MaxInt64-total {
@@ -104,16 +102,6 @@ func (s *State) parseCounts(b []byte) bool {
 		total += last
 	}
 	return len(b) == 0 && last > 0
-}
-
-// varints is how many bytes of b end a varint.
-func varints(b []byte) (n int) {
-	for _, x := range b {
-		if x < 0x80 {
-			n++
-		}
-	}
-	return n
 }
 
 // uvarint takes a number off b. It reports whether there was one, in its shortest form.
@@ -154,9 +142,9 @@ func (s State) normal() State {
 	if len(counts) == 0 {
 		return State{}
 	}
-	n.hold(min(len(counts), maxCount))
+	n.hold(min(len(counts), maxCounts))
 	room := int64(math.MaxInt64)
-	for i := range n.counts()[:min(len(counts), maxCount)] {
+	for i := range n.counts()[:min(len(counts), maxCounts)] {
 		c := min(max(counts[i], 0), room)
 		n.counts()[i] = c
 		room -= c

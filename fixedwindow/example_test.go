@@ -1,0 +1,135 @@
+package fixedwindow_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
+)
+
+// Five an hour, from the first request.
+var hourly = fixedwindow.Options{Limit: algo.Per(5, time.Hour)}
+
+var noon = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func ExampleStep() {
+	o := hourly
+	o.Cost = 3
+	s, r := fixedwindow.Step(fixedwindow.State{}, noon.Add(20*time.Minute), o)
+	fmt.Println(r.Allowed, r.Remaining, "left")
+	_, r = fixedwindow.Step(s, noon.Add(50*time.Minute), o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// true 2 left
+	// false retry after 30m0s
+}
+
+func ExampleStep_clock() {
+	o := hourly
+	o.Align = fixedwindow.AlignClock
+	o.Cost = 3
+	s, _ := fixedwindow.Step(fixedwindow.State{}, noon.Add(20*time.Minute), o)
+	_, r := fixedwindow.Step(s, noon.Add(50*time.Minute), o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+
+	o.Offset = -5 * time.Minute // windows end at five to
+	_, r = fixedwindow.Step(s, noon.Add(50*time.Minute), o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// false retry after 10m0s
+	// false retry after 5m0s
+}
+
+func ExamplePeek() {
+	r := fixedwindow.Peek(fixedwindow.State{}, noon, hourly)
+	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
+	// Output:
+	// true 5 of 5
+}
+
+func ExampleRefund() {
+	o := hourly
+	o.Cost = 4
+	s, r := fixedwindow.Step(fixedwindow.State{}, noon, o)
+	fmt.Println("reserved", r.Paid, "left", r.Remaining)
+	o.Cost = 3 // only one was needed
+	_, r = fixedwindow.Refund(s, noon, o)
+	fmt.Println("left", r.Remaining)
+	// Output:
+	// reserved 4 left 1
+	// left 4
+}
+
+func ExampleCharge() {
+	o := hourly
+	o.Cost = 7
+	s, r := fixedwindow.Charge(fixedwindow.State{}, noon, o)
+	fmt.Println("left", r.Remaining)
+	o.Cost = 1
+	_, r = fixedwindow.Step(s, noon, o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// left -2
+	// false retry after 1h0m0s
+}
+
+func ExampleBound() {
+	fmt.Println("in one instant:", fixedwindow.Bound(hourly, 1))
+	fmt.Println("in two:", fixedwindow.Bound(hourly, 2))
+	fmt.Println("in an hour:", fixedwindow.Bound(hourly, time.Hour))
+	fmt.Println("in a day:", fixedwindow.Bound(hourly, 24*time.Hour))
+	// Output:
+	// in one instant: 5
+	// in two: 10
+	// in an hour: 10
+	// in a day: 125
+}
+
+func ExampleNew() {
+	p, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(1000, 24*time.Hour), Align: fixedwindow.AlignClock, Offset: -2 * time.Hour})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, r, _ := p.Step(nil, nil, noon, 8)
+	fmt.Println(p)
+	fmt.Println(r.Remaining, "left,", len(state), "bytes of state, reset in", r.ResetAfter)
+
+	_, err = fixedwindow.New(fixedwindow.Options{Limit: algo.Per(1000, time.Hour), Offset: time.Minute})
+	fmt.Println(err)
+	// Output:
+	// fixedwindow 1000/d align=clock offset=-2h
+	// 992 left, 11 bytes of state, reset in 10h0m0s
+	// fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m0s
+}
+
+func ExamplePolicy_Step() {
+	p, _ := fixedwindow.New(hourly)
+	var state []byte
+	for _, minute := range []time.Duration{0, 45, 60} {
+		next, r, err := p.Step(nil, state, noon.Add(minute*time.Minute), 4)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
+		state = next
+	}
+	// Output:
+	// true 1 0s
+	// false 1 15m0s
+	// true 1 0s
+}
+
+func ExampleParseState() {
+	s, _ := fixedwindow.Step(fixedwindow.State{}, noon, hourly)
+	b := fixedwindow.AppendState(nil, s)
+	again, err := fixedwindow.ParseState(b)
+	fmt.Println(again == s, err)
+	_, err = fixedwindow.ParseState(b[1:])
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// algo: not a state of this policy
+}
