@@ -1,0 +1,134 @@
+package faultproxy_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/internal/servers"
+)
+
+func TestFaultsOfPostgres(t *testing.T) {
+	server := shared.Postgres(t)
+	witness := connect(t, server.DSN(), pgx.QueryExecModeExec)
+	modes := []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec}
+	for _, mode := range modes {
+		for _, kind := range faultproxy.Kinds() {
+			t.Run(kind.String()+", "+mode.String(), func(t *testing.T) {
+				table := newTable(t, witness)
+				p := faultproxy.Postgres(t, server.Socket())
+				conn := connect(t, servers.PostgresDSN(p.Addr()), mode)
+				p.Plan(faultproxy.Fault{At: 2, Kind: kind})
+
+				require.NoError(t, insert(conn, table, long))
+				require.Error(t, insert(conn, table, patience(kind)))
+				p.Release()
+				hit(t, p, kind)
+				applied := map[bool]int{true: 2, false: 1}
+				require.Equal(t, applied[kind.Applied()], rows(t, witness, table))
+
+				conn = connect(t, servers.PostgresDSN(p.Addr()), mode)
+				require.NoError(t, insert(conn, table, long))
+				require.Equal(t, 4, p.Seen(), "three statements and the start of a connection")
+			})
+		}
+	}
+}
+
+// The start of a connection is an exchange of its own.
+func TestFaultsOfConnecting(t *testing.T) {
+	server := shared.Postgres(t)
+	for _, kind := range faultproxy.Kinds() {
+		t.Run(kind.String(), func(t *testing.T) {
+			p := faultproxy.Postgres(t, server.Addr())
+			p.Plan(faultproxy.Fault{At: 1, Kind: kind})
+			ctx, cancel := context.WithTimeout(t.Context(), patience(kind))
+			defer cancel()
+			_, err := pgx.Connect(ctx, servers.PostgresDSN(p.Addr()))
+			require.Error(t, err)
+			connect(t, servers.PostgresDSN(p.Addr()), pgx.QueryExecModeExec)
+		})
+	}
+}
+
+// A client that prefers TLS asks for it first, and is told no.
+func TestPostgresWithoutFaults(t *testing.T) {
+	p := faultproxy.Postgres(t, shared.Postgres(t).Addr())
+	dsn := strings.Replace(servers.PostgresDSN(p.Addr()), "disable", "prefer", 1)
+	conn := connect(t, dsn, pgx.QueryExecModeCacheStatement)
+	p.Plan()
+	var text string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT repeat($1, 1000000)", "x").Scan(&text))
+	require.Len(t, text, 1_000_000)
+	require.Equal(t, 2, p.Seen(), "to prepare and to execute")
+
+	var batch pgx.Batch
+	for range 3 {
+		batch.Queue("SELECT 1")
+	}
+	require.NoError(t, conn.SendBatch(t.Context(), &batch).Close())
+	require.Equal(t, 4, p.Seen(), "to prepare and to execute")
+	_, err := conn.Exec(t.Context(), "SELECT nonsense")
+	require.ErrorContains(t, err, "nonsense")
+}
+
+// A client that gives up asks the server, on another connection, to cancel.
+func TestCancellationPasses(t *testing.T) {
+	p := faultproxy.Postgres(t, shared.Postgres(t).Addr())
+	conn := connect(t, servers.PostgresDSN(p.Addr()), pgx.QueryExecModeExec)
+	p.Plan()
+	cancelled := make(chan error)
+	go func() {
+		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(60)")
+		cancelled <- err
+	}()
+	require.Eventually(t, func() bool { return p.Seen() == 1 }, long, time.Millisecond)
+	for {
+		require.NoError(t, conn.PgConn().CancelRequest(t.Context()))
+		select {
+		case err := <-cancelled:
+			require.ErrorContains(t, err, "canceling statement due to user request")
+			require.Equal(t, 1, p.Seen())
+			return
+		case <-time.After(moment): // it came before the statement had begun
+		}
+	}
+}
+
+func connect(t *testing.T, dsn string, mode pgx.QueryExecMode) *pgx.Conn {
+	t.Helper()
+	config, err := pgx.ParseConfig(dsn)
+	require.NoError(t, err)
+	config.DefaultQueryExecMode = mode
+	conn, err := pgx.ConnectConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+func newTable(t *testing.T, conn *pgx.Conn) string {
+	t.Helper()
+	table := pgx.Identifier{t.Name()}.Sanitize()
+	_, err := conn.Exec(t.Context(), "CREATE TABLE "+table+" (n int)")
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = conn.Exec(context.Background(), "DROP TABLE "+table) })
+	return table
+}
+
+func insert(conn *pgx.Conn, table string, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := conn.Exec(ctx, "INSERT INTO "+table+" VALUES ($1)", 1)
+	return err
+}
+
+func rows(t *testing.T, conn *pgx.Conn, table string) (n int) {
+	t.Helper()
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT count(*) FROM "+table).Scan(&n))
+	return n
+}

@@ -1,0 +1,202 @@
+package faultproxy
+
+import (
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestEachFaultHappensOnce(t *testing.T) {
+	tests := []struct {
+		kind  Kind
+		half  string // what the client reads before the error
+		err   error
+		heard []string // by the server, when the client has noticed
+	}{
+		{DropRequest, "", io.EOF, []string{"one"}},
+		{ResetRequest, "", syscall.ECONNRESET, []string{"one"}},
+		{StallRequest, "", os.ErrDeadlineExceeded, []string{"one"}},
+		{LateRequest, "", os.ErrDeadlineExceeded, []string{"one"}},
+		{DropReply, "", io.EOF, []string{"one", "two"}},
+		{ResetReply, "", syscall.ECONNRESET, []string{"one", "two"}},
+		{CutReply, "tw", io.EOF, []string{"one", "two"}},
+		{StallReply, "", os.ErrDeadlineExceeded, []string{"one", "two"}},
+	}
+	require.Len(t, tests, len(Kinds()))
+	for _, test := range tests {
+		t.Run(test.kind.String(), func(t *testing.T) {
+			e, p := setUp(t)
+			p.Plan(Fault{At: 2, Kind: test.kind})
+			c := dial(t, p)
+			c.say(t, "one\n")
+			line, err := c.hear(long)
+			require.NoError(t, err)
+			require.Equal(t, "one\n", line)
+			require.Empty(t, p.Hits())
+
+			c.say(t, "two\n")
+			patience := long
+			if test.kind.Hangs() {
+				patience = moment
+			}
+			line, err = c.hear(patience)
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.half, line)
+			require.Equal(t, test.heard, e.all())
+			require.Equal(t, 2, p.Seen())
+
+			c.Close()
+			hit(t, p, Fault{At: 2, Kind: test.kind})
+			applied := test.heard
+			if test.kind == LateRequest {
+				applied = append(applied, "two")
+			}
+			require.Equal(t, applied, e.all())
+			require.Equal(t, test.kind.Applied(), len(applied) == 2)
+
+			c = dial(t, p)
+			c.say(t, "three\n")
+			line, err = c.hear(long)
+			require.NoError(t, err)
+			require.Equal(t, "three\n", line)
+		})
+	}
+}
+
+func TestFaultInAPipelineHitsOneExchange(t *testing.T) {
+	for _, kind := range Kinds() {
+		if kind == StallReply {
+			continue // the connection goes on
+		}
+		t.Run(kind.String(), func(t *testing.T) {
+			e, p := setUp(t)
+			p.Plan(Fault{At: 3, Kind: kind})
+			c := dial(t, p)
+			c.say(t, "one\ntwo\nthree\nfour\nfive\n")
+			for _, want := range []string{"one\n", "two\n"} {
+				line, err := c.hear(long)
+				require.NoError(t, err)
+				require.Equal(t, want, line)
+			}
+			c.hear(moment)
+			c.Close()
+			hit(t, p, Fault{At: 3, Kind: kind})
+			want := []string{"one", "two"}
+			if kind.Applied() {
+				want = append(want, "three")
+			}
+			require.Equal(t, want, e.all())
+		})
+	}
+}
+
+func TestStalledReplyIsReleased(t *testing.T) {
+	_, p := setUp(t)
+	p.Plan(Fault{At: 1, Kind: StallReply})
+	c := dial(t, p)
+	c.say(t, "one\n")
+	_, err := c.hear(moment)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	c.say(t, "two\n")
+	p.Release()
+	for _, want := range []string{"one\n", "two\n"} {
+		line, err := c.hear(long)
+		require.NoError(t, err)
+		require.Equal(t, want, line)
+	}
+}
+
+func TestPlanNumbersAnew(t *testing.T) {
+	e, p := setUp(t)
+	c := dial(t, p)
+	c.say(t, "one\n")
+	c.hear(long)
+	p.Plan(Fault{At: 1, Kind: DropReply})
+	require.Zero(t, p.Seen())
+	c.say(t, "two\n")
+	_, err := c.hear(long)
+	require.ErrorIs(t, err, io.EOF)
+	require.Len(t, p.Hits(), 1)
+
+	p.Plan()
+	require.Empty(t, p.Hits())
+	require.Equal(t, []string{"one", "two"}, e.all())
+}
+
+func TestExchangesAreNumberedOverAllConnections(t *testing.T) {
+	_, p := setUp(t)
+	p.Plan(Fault{At: 3, Kind: DropReply})
+	first, second := dial(t, p), dial(t, p)
+	for i, c := range []client{first, second, first} {
+		c.say(t, "line\n")
+		_, err := c.hear(long)
+		require.Equal(t, i == 2, err != nil)
+	}
+	require.Equal(t, 3, p.Seen())
+}
+
+func TestOnlyMatchingExchangesAreNumbered(t *testing.T) {
+	_, p := setUp(t)
+	p.Only(func(request []byte) bool { return request[0] == 't' })
+	p.Plan(Fault{At: 2, Kind: DropReply})
+	c := dial(t, p)
+	for _, line := range []string{"one\n", "two\n", "four\n"} {
+		c.say(t, line)
+		got, err := c.hear(long)
+		require.NoError(t, err)
+		require.Equal(t, line, got)
+	}
+	c.say(t, "three\n")
+	_, err := c.hear(long)
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, 2, p.Seen())
+}
+
+func TestOutage(t *testing.T) {
+	_, p := setUp(t)
+	addr := p.Addr()
+	c := dial(t, p)
+	c.say(t, "one\n")
+	c.hear(long)
+
+	p.Refuse()
+	p.Refuse()
+	_, err := c.hear(long)
+	require.ErrorIs(t, err, io.EOF)
+	_, err = net.Dial("tcp", addr)
+	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+
+	require.NoError(t, p.Accept())
+	require.NoError(t, p.Accept())
+	require.Equal(t, addr, p.Addr())
+	c = dial(t, p)
+	c.say(t, "two\n")
+	line, err := c.hear(long)
+	require.NoError(t, err)
+	require.Equal(t, "two\n", line)
+}
+
+func TestServerThatIsDownClosesTheConnection(t *testing.T) {
+	gone := filepath.Join(t.TempDir(), "gone.sock")
+	p := start(t, gone, func() framing { return lines{} })
+	_, err := dial(t, p).hear(long)
+	require.Error(t, err)
+}
+
+func TestUnknownKindHasAName(t *testing.T) {
+	require.Equal(t, "unknown fault", Kind(-1).String())
+	require.Equal(t, "unknown fault", Kind(len(Kinds())+1).String())
+	require.Equal(t, "none", None.String())
+}
+
+// hit waits for the fault to be listed, as nothing else.
+func hit(t *testing.T, p *Proxy, fault Fault) {
+	t.Helper()
+	require.Eventually(t, func() bool { return len(p.Hits()) > 0 }, long, moment/10)
+	require.Equal(t, []Fault{fault}, p.Hits())
+}
