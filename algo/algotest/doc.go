@@ -18,14 +18,17 @@
 // over the whole valid range. A law that does not hold is reported once, as its
 // sentence and the shortest history found, in the form of a trace:
 //
-//	algotest: law 5, RetryIsExact, does not hold for gcra burst=3:
+//	algotest: law 5, RetryIsExact, does not hold for reference (seed 1):
 //	    at RetryAfter-1ns the same cost is still denied, at RetryAfter it is allowed
 //
-//	    cost 3 is denied at @1ns with RetryAfter 5ns, and denied still at @6ns
+//	    cost 2 is denied at @0s with RetryAfter 1ns, and denied still at @1ns
 //
-//	    policy gcra 2/4ns burst=3
-//	    #at   key cost    verdict left retry reset
-//	    @0s   a   3    -> ok      0    0s    6ns
+//	    policy reference 1/ns
+//	    #at key cost    verdict left retry reset
+//	    @0s a   2    -> ok      0    0s    2ns
+//	    # judged at @0s, state 7201...
+//	    # step   @0s cost 2: deny, left 0, retry 1ns, next 1ns, reset 2ns
+//	    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns
 //
 // Searches are the same in every run. Under testing.Short and the race detector
 // they are shorter.

@@ -41,8 +41,8 @@ type effort struct {
 }
 
 var (
-	thorough = effort{limits: 1, layer: 32, tries: 32, depth: 4, small: 250_000, random: 80_000}
-	brief    = effort{limits: 5, layer: 16, tries: 24, depth: 4, small: 40_000, random: 15_000}
+	thorough = effort{limits: 1, layer: 24, tries: 20, depth: 4, small: 250_000, random: 80_000}
+	brief    = effort{limits: 5, layer: 12, tries: 16, depth: 4, small: 40_000, random: 15_000}
 )
 
 // complete is the product of count and period up to which a thorough search
@@ -382,29 +382,24 @@ func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64,
 		}
 	}
 	r, _ := policy.Peek(nil, instant(from), 1)
-	var events []event
-	for _, at := range span(from, to) {
-		for _, cost := range costs(r.Limit, r.Limit) {
-			events = append(events, event{limit: limit, at: at, cost: cost})
-		}
+	ats, costs, verbs := span(from, to), costs(r.Limit, r.Limit), append([]op{step}, h.law.verbs...)
+	if some >= len(ats)*len(costs)*len(verbs) {
+		return every(limit, ats, costs, verbs)
 	}
-	verbs := append([]op{step}, h.law.verbs...)
-	if some >= len(events)*len(verbs) {
-		return crossed(events, verbs)
-	}
-	events = sample(h.random, events, some)
+	events := make([]event, some)
 	for i := range events {
-		events[i].op = pick(h, verbs...)
+		events[i] = event{limit: limit, op: pick(h, verbs...), at: pick(h, ats...), cost: pick(h, costs...)}
 	}
 	return events
 }
 
-// crossed is every event by every verb.
-func crossed(events []event, verbs []op) []event {
+func every(limit algo.Limit, ats, costs []int64, verbs []op) []event {
 	var all []event
-	for _, e := range events {
-		for _, e.op = range verbs {
-			all = append(all, e)
+	for _, at := range ats {
+		for _, cost := range costs {
+			for _, op := range verbs {
+				all = append(all, event{limit: limit, op: op, at: at, cost: cost})
+			}
 		}
 	}
 	return all

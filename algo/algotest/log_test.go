@@ -1,0 +1,89 @@
+package algotest
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// at is ns after the epoch of traces.
+func at(ns int64) time.Time { return epoch.Add(time.Duration(ns)) }
+
+func ExampleLog() {
+	noon := time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+	var log Log
+	log.Add(noon, 3)
+	log.Add(noon.Add(59*time.Second), 5)
+	log.Add(noon.Add(61*time.Second), 5)
+	fmt.Println(log.Admitted(noon, time.Minute), log.Worst(time.Minute))
+	// Output: 8 10
+}
+
+func TestAnIntervalIsHalfOpen(t *testing.T) {
+	var log Log
+	log.Add(at(0), 1)
+	log.Add(at(10), 1)
+	require.EqualValues(t, 1, log.Worst(10), "10ns are the instants 0 to 9")
+	require.EqualValues(t, 2, log.Worst(11))
+	require.EqualValues(t, 0, log.Worst(0))
+	require.EqualValues(t, 1, log.Admitted(at(1), 10))
+	require.EqualValues(t, 0, log.Admitted(at(1), 9))
+}
+
+func TestASumBeyondInt64IsTheGreatest(t *testing.T) {
+	var log Log
+	log.Add(at(0), math.MaxInt64)
+	require.EqualValues(t, math.MaxInt64, log.Worst(1))
+	log.Add(at(0), 1)
+	require.EqualValues(t, math.MaxInt64, log.Worst(1))
+}
+
+func ExampleBucket() {
+	noon := time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+	var log Log
+	log.Add(noon, 3)
+	left := Bucket(algo.Per(10, time.Second), 3)
+	fmt.Println(left(log, noon), left(log, noon.Add(99*time.Millisecond)), left(log, noon.Add(100*time.Millisecond)))
+	// Output: 0 0 1
+}
+
+// An answer is what an oracle is to say at an instant.
+type answer struct{ at, left int64 }
+
+func TestOracles(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		oracle Oracle
+		log    [][2]int64 // instant, units
+		want   []answer
+	}{
+		{"a bucket drains evenly", Bucket(algo.Per(3, 10), 3), [][2]int64{{0, 3}}, []answer{{0, 0}, {3, 0}, {4, 1}, {6, 1}, {7, 2}, {9, 2}, {10, 3}, {99, 3}}},
+		{"a bucket does not save up", Bucket(algo.Per(1, 10), 2), [][2]int64{{0, 1}, {100, 2}}, []answer{{100, 0}, {109, 0}, {110, 1}, {120, 2}}},
+		{"a debt drains first", Bucket(algo.Per(1, 10), 2), [][2]int64{{0, 4}}, []answer{{0, -2}, {19, -1}, {20, 0}, {30, 1}}},
+		{"a refund stops at full", Bucket(algo.Per(1, 10), 2), [][2]int64{{0, 1}, {0, -5}, {0, 1}}, []answer{{0, 1}}},
+		{"an interval comes at once", IntervalBucket(algo.Per(2, 10), 5), [][2]int64{{0, 5}}, []answer{{9, 0}, {10, 2}, {19, 2}, {20, 4}, {30, 5}}},
+		{"an interval counts from when it was full", IntervalBucket(algo.Per(2, 10), 5), [][2]int64{{3, 1}, {17, 1}}, []answer{{26, 4}, {27, 5}}},
+		{"a partial interval is kept", IntervalBucket(algo.Per(2, 10), 5), [][2]int64{{0, 5}, {15, 2}}, []answer{{15, 0}, {19, 0}, {20, 2}}},
+		{"a window opens with the first", WindowFromFirst(algo.Per(3, 10)), [][2]int64{{3, 1}, {12, 2}}, []answer{{12, 0}, {13, 3}, {99, 3}}},
+		{"a window that was given back is not open", WindowFromFirst(algo.Per(3, 10)), [][2]int64{{3, 1}, {5, -1}, {12, 2}}, []answer{{13, 1}, {21, 1}, {22, 3}}},
+		{"a window by the clock", WindowByClock(algo.Per(3, 10), 4), [][2]int64{{3, 1}, {4, 2}}, []answer{{4, 1}, {13, 1}, {14, 3}}},
+		{"a moving window of two counters", MovingWindow(algo.Per(10, 10), 1, false), [][2]int64{{0, 10}}, []answer{{9, 0}, {10, 0}, {11, 1}, {15, 5}, {20, 10}}},
+		{"a moving window of whole slots", MovingWindow(algo.Per(10, 10), 2, true), [][2]int64{{0, 4}, {7, 3}}, []answer{{9, 3}, {14, 3}, {15, 7}, {19, 7}, {20, 10}}},
+		{"slots are rounded up", MovingWindow(algo.Per(6, 10), 3, true), [][2]int64{{0, 6}}, []answer{{15, 0}, {16, 6}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var log Log
+			for _, e := range c.log {
+				log.Add(at(e[0]), e[1])
+			}
+			for _, a := range c.want {
+				require.Equal(t, a.left, c.oracle(log, at(a.at)), "at %dns", a.at)
+			}
+		})
+	}
+}
