@@ -51,6 +51,11 @@ type batch struct {
 	err     error // what ended the reading; in the last batch
 }
 
+// newBatch has room for the record that fills it up, unless that is a long one.
+func newBatch() *batch {
+	return &batch{records: make([]byte, 0, batchSize+4096)}
+}
+
 const (
 	batchSize  = 64 << 10
 	batchAhead = 4
@@ -133,7 +138,7 @@ func (r *Reader) receive() bool {
 // readAhead fills batches until the end.
 func (r *Reader) readAhead() {
 	defer close(r.full)
-	w := writer{r: r, batch: new(batch)}
+	w := writer{r: r, batch: newBatch()}
 	err := w.write()
 	w.batch.last, w.batch.err = true, err
 	w.send()
@@ -172,7 +177,7 @@ func (w *writer) record(record []byte) error {
 	case w.batch = <-w.r.spent:
 		*w.batch = batch{records: w.batch.records[:0]}
 	default:
-		w.batch = new(batch)
+		w.batch = newBatch()
 	}
 	return nil
 }

@@ -169,7 +169,7 @@ func (g *generator) entry(format int, at time.Time) string {
 	stamp := at.In(time.FixedZone("", []int{0, -4 * 3600, 19800}[g.IntN(3)])).Format(g.word("02/Jan/2006:15:04:05 -0700", "02/Jan/2006:15:04:05 -0700", "02/Jan/2006:15:04:05.000 -0700"))
 	stamp = g.rare(stamp, "32/Foo/2015:00:00:00 +0000", "29/Feb/2015:00:00:00 +0000", "29/Feb/2016:23:59:59 -0100", "01/Jan/1969:00:00:00 +0000",
 		"31/Dec/9999:23:59:59 +0000", "01/Jan/0000:00:00:00 +0000", "17/may/2015:10:05:03 +0000", "17/May/2015:10:05:60 +0000", "17/May/2015:10:05:03 +9900", "-")
-	request := g.word("GET", "POST") + " " + g.target() + g.word(" HTTP/1.1", " HTTP/1.0", "", "  HTTP/V1.0")
+	request := g.word("GET", "POST", "PUT ") + " " + g.target() + g.word(" HTTP/1.1", " HTTP/1.0", "", "  HTTP/V1.0")
 	request = g.rare(request, "-", "", `\x16\x03\x01`, "GET", "GET ", " GET /a", "HTTP/1.0", "GET HTTP/1.0", `\\`, `a\`)
 	line := fmt.Sprintf(`%s %s %s [%s] "%s" %s %d`, g.ip(), g.word("-", "-", "ident"), g.word("-", "ann", "ann lee", "", " x "),
 		stamp, request, g.rare("200", "404", "99", "2000", "", "abc"), g.IntN(1000))
@@ -207,7 +207,9 @@ func (g *generator) json(at time.Time) string {
 		`"request":{"id":` + g.word(`"k2"`, "12.50", "false", "[]") + `}`,
 		`"method":"` + g.word("GET", "", "-") + `"`,
 		`"path":"` + strings.ReplaceAll(strings.ReplaceAll(g.target(), `\`, `\\`), `"`, `\"`) + `"`,
-		`"host":"www.example.com:443"`,
+		`"host":"www.example.com:443"`, `"IP":"192.0.2.1"`,
+		`"nest":` + g.rare("1", strings.Repeat("[", 99)+strings.Repeat("]", 99), strings.Repeat("[", 100)+strings.Repeat("]", 100),
+			strings.Repeat(`{"a":`, 99)+"1"+strings.Repeat("}", 99), strings.Repeat(`{"a":`, 100)+"1"+strings.Repeat("}", 100)),
 		`"list":[1,-2.5e+3,[{"ip":"no"}],"x",{}]`,
 		`"bad":` + g.rare("0", "01", "tru", "-", "1.", ".5", `"\x"`, `"\u12g4"`, "[1,]", "\"\t\"", "{,}"),
 	}
