@@ -116,12 +116,12 @@ func open(s *State, now int64, t *terms, cost int64, r *algo.Result) (used, part
 	}
 	used, part = s.Used, min(s.Part, t.period-1)
 	var back int64
-	if now < s.At {
-		r.Skew = time.Duration(s.At - now)
-	} else if weight := u128.Mul(now-s.At, t.speed).Add(u128.From(part)); weight.Hi == 0 && weight.Lo < uint64(t.period) {
-		part = int64(weight.Lo) // the common case needs no division
-	} else {
-		back, part = t.accrue(weight)
+	switch since := now - s.At; {
+	case used == 0:
+	case since < 0:
+		r.Skew = time.Duration(-since)
+	default:
+		back, part = t.accrue(since, part)
 	}
 	if back >= used {
 		r.Fresh, r.Refilled = true, t.burst
@@ -138,17 +138,21 @@ func keep(next *State, used, part, now int64, r *algo.Result) {
 	}
 }
 
-// accrue is how many tokens come back with that weight, and what is left of it
-// for the next refill.
-func (t *terms) accrue(weight u128.Uint) (tokens, part int64) {
-	if rest := weight.Lo - uint64(t.period); weight.Hi == 0 && rest < uint64(t.period) {
-		return t.batch, int64(rest)
+// accrue is how many tokens come back in that many ns, and what has accrued of
+// the next refill then.
+func (t *terms) accrue(ns, part int64) (tokens, rest int64) {
+	weight := u128.Mul(ns, t.speed).Add(u128.From(part))
+	if period := uint64(t.period); weight.Hi == 0 && weight.Lo < 2*period { // the common cases need no division
+		if weight.Lo < period {
+			return 0, int64(weight.Lo)
+		}
+		return t.batch, int64(weight.Lo - period)
 	}
-	refills, part := weight.DivMod(t.period)
+	refills, rest := weight.DivMod(t.period)
 	if t.batch > 1 {
 		refills, _ = u128.Mul(refills, t.batch).DivMod(1)
 	}
-	return refills, part
+	return refills, rest
 }
 
 // deny says how long until the cost is there, where it is not there now.
