@@ -17,9 +17,15 @@ type Input struct {
 	Once bool // Open can be called only once, because what is read is gone
 }
 
-// FromFile reads the file of that name.
+// FromFile reads the file of that name. What is no regular file, such as a named
+// pipe or <(zcat old.gz), is opened once only.
 func FromFile(path string) Input {
-	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+	info, err := os.Stat(path)
+	return Input{
+		Name: path,
+		Open: func() (io.ReadCloser, error) { return os.Open(path) },
+		Once: err == nil && !info.Mode().IsRegular(),
+	}
 }
 
 // FromReader reads r, which it does not close: standard input, for instance. A

@@ -143,6 +143,23 @@ func (c closing) Close() error {
 	return nil
 }
 
+func TestOnlyRegularFilesAreOpenedAgain(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	require.False(t, FromFile(path).Once)
+	require.True(t, FromFile(os.DevNull).Once)
+
+	opened := 0
+	once := Input{Name: "pipe", Once: true, Open: func() (io.ReadCloser, error) {
+		opened++
+		return io.NopCloser(strings.NewReader(string(logOf("3:c")))), nil
+	}}
+	entries, _, err := readInputs(t, []Input{once, FromReader("log", strings.NewReader(string(logOf("1:a 5:b"))))}, Options{})
+	require.NoError(t, err)
+	require.Equal(t, "1:a 3:c 5:b", words(entries))
+	require.Equal(t, 1, opened)
+}
+
 func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.log")
 	_, _, err := readInputs(t, []Input{FromReader("good", strings.NewReader(string(logOf("1:a")))), FromFile(missing)}, Options{})

@@ -13,7 +13,6 @@ import (
 // source is an input being read: the entry that it gives next.
 type source struct {
 	head   Entry
-	index  int // of the input
 	file   io.Closer
 	raw    *stoppable
 	lines  lines
