@@ -1,0 +1,115 @@
+package compose_test
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/gcra"
+)
+
+func ExampleAll() {
+	second, err := gcra.New(gcra.Options{Limit: algo.Per(2, time.Second)})
+	if err != nil {
+		panic(err)
+	}
+	day, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(3, 24*time.Hour), Align: fixedwindow.AlignClock})
+	if err != nil {
+		panic(err)
+	}
+	tiers, err := compose.All(second, day)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(tiers)
+
+	midnight := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
+	var state []byte
+	for _, at := range []time.Duration{0, 0, 0, time.Second, 2 * time.Second} {
+		var r algo.Result
+		state, r, err = tiers.Step(nil, state, midnight.Add(at), 1)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Printf("%v: allowed %v, %d left, retry after %v, bound by %v\n",
+			at, r.Allowed, r.Remaining, r.RetryAfter, tiers.Parts()[r.Part].Limit())
+	}
+	// Output:
+	// all(gcra 2/s; fixedwindow 3/d align=clock)
+	// 0s: allowed true, 1 left, retry after 0s, bound by 2/s
+	// 0s: allowed true, 0 left, retry after 0s, bound by 2/s
+	// 0s: allowed false, 0 left, retry after 500ms, bound by 2/s
+	// 1s: allowed true, 0 left, retry after 0s, bound by 3/d
+	// 2s: allowed false, 0 left, retry after 23h59m58s, bound by 3/d
+}
+
+// An estimate is taken from both tiers, and what was not used is given back.
+func ExampleStack_Refund() {
+	tiers, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
+	if err != nil {
+		panic(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	state, r, _ := tiers.Step(nil, nil, now, 800)
+	fmt.Println("estimate:", r.Remaining, "left")
+	_, r, _ = tiers.Refund(nil, state, now, 350)
+	fmt.Println("settled: ", r.Remaining, "left")
+	// Output:
+	// estimate: 200 left
+	// settled:  550 left
+}
+
+// What turned out to cost more than was asked for is a debt, refilled first.
+func ExampleStack_Charge() {
+	tiers, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
+	if err != nil {
+		panic(err)
+	}
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	state, _, _ := tiers.Step(nil, nil, now, 800)
+	state, r, _ := tiers.Charge(nil, state, now, 500)
+	fmt.Println(r.Remaining, "left")
+	r, _ = tiers.Peek(state, now, 1)
+	fmt.Println("the next unit in", r.RetryAfter)
+	// Output:
+	// -300 left
+	// the next unit in 18.06s
+}
+
+func ExampleParsePolicy() {
+	for _, spec := range []string{
+		"gcra 100/m burst=20",
+		"tokenbucket 10/s burst=50 refill=interval",
+		"fixedwindow 1000/d align=clock offset=-1h",
+		"movingwindow 100/m slots=12 trailing=weighted",
+		"all(gcra 10/s; all(gcra 100/m; gcra 1000/24h))",
+	} {
+		policy, err := compose.ParsePolicy(spec)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(policy)
+	}
+	// Output:
+	// gcra 100/m burst=20
+	// tokenbucket 10/s burst=50 refill=interval
+	// fixedwindow 1000/d align=clock offset=-1h
+	// movingwindow 100/m slots=12
+	// all(gcra 10/s; gcra 100/m; gcra 1000/d)
+}
+
+func ExampleSpecError() {
+	_, err := compose.ParsePolicy("gcra 100/m brust=20")
+	fmt.Println(err)
+	var bad *compose.SpecError
+	if errors.As(err, &bad) {
+		fmt.Println(bad.Pointer())
+	}
+	// Output:
+	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?
+	// gcra 100/m brust=20
+	//            ^^^^^^^^
+}
