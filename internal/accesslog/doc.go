@@ -52,6 +52,7 @@
 // is cut off or corrupt ends its file and is told in [File.Damage].
 //
 // Memory does not depend on the number of lines: it holds one line of every input
-// that is being merged and the fields of what was logged within Options.Reorder,
-// about 20 bytes an entry beside the text of the fields asked for.
+// that is being merged, and the fields asked for of what was logged within
+// Options.Reorder, with about 20 bytes an entry. Of the latter no more than 64 MB:
+// a log that is busier is put right over a shorter time.
 package accesslog
