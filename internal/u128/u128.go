@@ -45,8 +45,9 @@ func (x Uint) Less(y Uint) bool {
 // IsZero reports whether x is 0.
 func (x Uint) IsZero() bool { return x.Hi|x.Lo == 0 }
 
-// DivMod is floor(x/d) and the remainder, for d of at least 1. A quotient above
-// math.MaxInt64 is answered with math.MaxInt64 and remainder 0.
+// DivMod is floor(x/d) and the remainder, for d of at least 1. A quotient of
+// math.MaxInt64 or more is answered with math.MaxInt64 and remainder 0, so that
+// one may always be added where there is a remainder.
 func (x Uint) DivMod(d int64) (q, r int64) {
 	if x.Hi|x.Lo>>63 == 0 {
 		return int64(x.Lo / uint64(d)), int64(x.Lo % uint64(d))
@@ -56,7 +57,7 @@ func (x Uint) DivMod(d int64) (q, r int64) {
 
 func (x Uint) divMod(d uint64) (q, r int64) {
 	if x.Hi < d {
-		if quo, rem := bits.Div64(x.Hi, x.Lo, d); quo <= math.MaxInt64 {
+		if quo, rem := bits.Div64(x.Hi, x.Lo, d); quo < math.MaxInt64 {
 			return int64(quo), int64(rem)
 		}
 	}
@@ -66,7 +67,7 @@ func (x Uint) divMod(d uint64) (q, r int64) {
 // CeilDiv is ceil(x/d), for d of at least 1, or math.MaxInt64 where it is more.
 func (x Uint) CeilDiv(d int64) int64 {
 	q, r := x.DivMod(d)
-	if r != 0 && q < math.MaxInt64 {
+	if r > 0 {
 		q++
 	}
 	return q
