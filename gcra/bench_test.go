@@ -8,28 +8,52 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 )
 
+// The loops are b.N ones, in which the compiler may inline what it would inline
+// for a caller.
+
+var allowed bool
+
 func BenchmarkStep(b *testing.B) {
 	o := gcra.Options{Limit: algo.Per(1000, time.Second)}
-	now := time.Unix(1e9, 0)
-	var s gcra.State
-	b.ReportAllocs()
-	for b.Loop() {
-		s, _ = gcra.Step(s, now, o)
-		now = now.Add(time.Millisecond)
+	for name, pace := range paces {
+		b.Run(name, func(b *testing.B) {
+			var s gcra.State
+			var r algo.Result
+			now := y2k
+			b.ReportAllocs()
+			for i := 0; i < b.N; i++ {
+				s, r = gcra.Step(s, now, o)
+				allowed = r.Allowed
+				now = now.Add(pace)
+			}
+		})
 	}
 }
 
 func BenchmarkPolicyStep(b *testing.B) {
+	var p algo.Policy
 	p, err := gcra.New(gcra.Options{Limit: algo.Per(1000, time.Second)})
 	if err != nil {
 		b.Fatal(err)
 	}
-	now := time.Unix(1e9, 0)
-	var state, spare []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		next, _, _ := p.Step(spare[:0], state, now, 1)
-		state, spare = next, state
-		now = now.Add(time.Millisecond)
+	for name, pace := range paces {
+		b.Run(name, func(b *testing.B) {
+			var state, spare []byte
+			now := y2k
+			b.ReportAllocs()
+			for i := 0; i < b.N; i++ {
+				next, r, _ := p.Step(spare[:0], state, now, 1)
+				allowed = r.Allowed
+				state, spare = next, state
+				now = now.Add(pace)
+			}
+		})
 	}
+}
+
+// paces are how often a request comes, under 1000 per second.
+var paces = map[string]time.Duration{
+	"steady": time.Millisecond,
+	"denied": 100 * time.Microsecond,
+	"fresh":  time.Second,
 }
