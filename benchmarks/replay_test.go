@@ -1,0 +1,84 @@
+package benchmarks
+
+import (
+	"bufio"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/sample"
+)
+
+// lines is how long the log is that the replays read.
+const lines = 1_000_000
+
+// longLog writes the sample log again and again, each time an hour later.
+func longLog(b *testing.B) string {
+	path := filepath.Join(b.TempDir(), "access.log")
+	f, err := os.Create(path)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer f.Close()
+	z, err := gzip.NewReader(sample.Open())
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := io.ReadAll(z)
+	if err != nil {
+		b.Fatal(err)
+	}
+	const layout = "02/Jan/2006:15:04:05 -0700"
+	stamps := regexp.MustCompile(`\[([^\]]+)\]`)
+	rows := strings.SplitAfter(strings.TrimSuffix(string(text), "\n"), "\n")
+	out := bufio.NewWriter(f)
+	for n := 0; n < lines; n++ {
+		row, later := strings.TrimSuffix(rows[n%len(rows)], "\n"), time.Duration(n/len(rows))*time.Hour
+		at := stamps.FindStringSubmatchIndex(row)
+		stamp, err := time.Parse(layout, row[at[2]:at[3]])
+		if err != nil {
+			b.Fatal(err)
+		}
+		fmt.Fprintf(out, "%s%s%s\n", row[:at[2]], stamp.Add(later).Format(layout), row[at[3]:])
+	}
+	if err := out.Flush(); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+func benchmarkCommand(b *testing.B, name string, args ...string) {
+	for b.Loop() {
+		if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+			b.Fatalf("%v: %s", err, out)
+		}
+	}
+	b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
+}
+
+func BenchmarkReplayFourPolicies(b *testing.B) {
+	command := filepath.Join(b.TempDir(), "sluice")
+	build := exec.Command("go", "build", "-o", command, "./cmd/sluice")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		b.Fatalf("%v: %s", err, out)
+	}
+	log := longLog(b)
+	benchmarkCommand(b, command, "replay", log)
+}
+
+func BenchmarkReplayPeerGoaccess(b *testing.B) {
+	command, err := exec.LookPath("goaccess")
+	if err != nil {
+		b.Skip("goaccess is not installed")
+	}
+	log := longLog(b)
+	benchmarkCommand(b, command, log, "--log-format=COMBINED", "--no-progress", "-o", filepath.Join(b.TempDir(), "report.json"))
+}
