@@ -87,44 +87,52 @@ type window struct {
 }
 
 func (o *Options) window() window {
-	w := window{limit: o.Limit.Count, width: int64(o.Limit.Period), cost: o.cost()}
 	if !o.valid() {
-		return w
+		return window{cost: o.cost()}
 	}
-	w.slots, w.whole = o.slots(), o.Trailing == Whole
-	if w.slots > 1 {
-		w.width = int64((uint64(w.width) + uint64(w.slots) - 1) / uint64(w.slots))
+	return window{
+		limit: o.Limit.Count,
+		// A longer slot would hold all of time as well, but slots could not be added up.
+		width: min(o.width(), algo.MaxInstant+1),
+		slots: o.slots(),
+		whole: o.Trailing == Whole,
+		cost:  o.cost(),
 	}
-	// A longer slot would hold all of time as well, but slots could not be added up.
-	w.width = min(w.width, algo.MaxInstant+1)
-	return w
+}
+
+// width is Period/Slots, rounded up.
+func (o *Options) width() int64 {
+	period, slots := uint64(o.Limit.Period), uint64(o.slots())
+	if slots == 1 {
+		return int64(period)
+	}
+	return int64((period + slots - 1) / slots)
 }
 
 // Bound is the most units that can be admitted in any interval of that length,
 // by the formulas of the package doc; 0 for an empty interval.
 func Bound(o Options, interval time.Duration) int64 {
-	w := o.window()
 	switch {
-	case interval < 1 || w.slots == 0:
+	case interval < 1 || !o.valid():
 		return 0
 	case interval == 1:
-		return w.limit
+		return o.Limit.Count
 	}
 	// The worst case begins with the last instant of a slot, and takes there all it can.
-	rest, n := int64(interval)-2, int64(w.slots)
-	between, into := rest/w.width, rest%w.width
-	if w.whole {
-		return product(w.limit, between/(n+1)+(between%(n+1)+2+n)/(n+1))
+	limit, n, width := o.Limit.Count, int64(o.slots()), o.width()
+	between, into := (int64(interval)-2)/width, (int64(interval)-2)%width
+	if o.Trailing == Whole {
+		return product(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1))
 	}
 	between -= n - 1
 	switch {
 	case between < 0:
-		return w.limit
+		return limit
 	case between%n != 0:
-		return product(w.limit, 2+between/n)
+		return product(limit, 2+between/n)
 	}
-	part, _ := u128.Mul(w.limit, into).DivMod(w.width)
-	return sum(product(w.limit, 1+between/n), part)
+	part, _ := u128.Mul(limit, into).DivMod(width)
+	return sum(product(limit, 1+between/n), part)
 }
 
 // product is a*b, or math.MaxInt64 where that is more. Neither is negative.

@@ -138,7 +138,10 @@ func (a *account) open(r *algo.Result) bool {
 		*s = s.normal()
 		a.add()
 	}
-	at := max(a.now, s.At)
+	at := a.now
+	if a.recent|a.trailing != 0 { // with nothing used there is no state to have a time
+		at = max(at, s.At)
+	}
 	a.into = at % a.width
 	a.begin = at - a.into
 

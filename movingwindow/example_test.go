@@ -1,0 +1,134 @@
+package movingwindow_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/movingwindow"
+)
+
+// Ten a minute, the minute in slots of 10s.
+var sixths = movingwindow.Options{Limit: algo.Per(10, time.Minute), Slots: 6}
+
+var noon = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func ExampleStep() {
+	o := sixths
+	o.Cost = 8
+	s, r := movingwindow.Step(movingwindow.State{}, noon.Add(5*time.Second), o)
+	fmt.Println(r.Allowed, r.Remaining, "left")
+	o.Cost = 4
+	_, r = movingwindow.Step(s, noon.Add(30*time.Second), o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	_, r = movingwindow.Step(s, noon.Add(62500*time.Millisecond), o)
+	fmt.Println(r.Allowed, "the rest of the slot counts for", r.Limit-r.Remaining-r.Paid)
+	// Output:
+	// true 2 left
+	// false retry after 32.5s
+	// true the rest of the slot counts for 6
+}
+
+func ExampleStep_whole() {
+	o := sixths
+	o.Trailing = movingwindow.Whole
+	o.Cost = 8
+	s, _ := movingwindow.Step(movingwindow.State{}, noon.Add(5*time.Second), o)
+	o.Cost = 4
+	_, r := movingwindow.Step(s, noon.Add(30*time.Second), o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// false retry after 40s
+}
+
+func ExamplePeek() {
+	r := movingwindow.Peek(movingwindow.State{}, noon, sixths)
+	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
+	// Output:
+	// true 10 of 10
+}
+
+func ExampleRefund() {
+	o := sixths
+	o.Cost = 8
+	s, r := movingwindow.Step(movingwindow.State{}, noon, o)
+	fmt.Println("reserved", r.Paid, "left", r.Remaining)
+	o.Cost = 5 // only three were needed
+	_, r = movingwindow.Refund(s, noon, o)
+	fmt.Println("left", r.Remaining)
+	// Output:
+	// reserved 8 left 2
+	// left 7
+}
+
+func ExampleCharge() {
+	o := sixths
+	o.Cost = 12
+	s, r := movingwindow.Charge(movingwindow.State{}, noon, o)
+	fmt.Println("left", r.Remaining)
+	o.Cost = 1
+	_, r = movingwindow.Step(s, noon, o)
+	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
+	// Output:
+	// left -2
+	// false retry after 1m2.5s
+}
+
+func ExampleBound() {
+	for _, trailing := range []movingwindow.Trailing{movingwindow.Weighted, movingwindow.Whole} {
+		o := sixths
+		o.Trailing = trailing
+		fmt.Println(trailing, "in 50s:", movingwindow.Bound(o, 50*time.Second), "in a minute:", movingwindow.Bound(o, time.Minute))
+	}
+	// Output:
+	// weighted in 50s: 10 in a minute: 19
+	// whole in 50s: 10 in a minute: 10
+}
+
+func ExampleNew() {
+	p, err := movingwindow.New(sixths)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	state, r, _ := p.Step(nil, nil, noon, 8)
+	fmt.Println(p)
+	fmt.Println(r.Remaining, "left,", len(state), "bytes of state")
+
+	_, err = movingwindow.New(movingwindow.Options{Limit: algo.Per(10, time.Minute), Slots: 3600})
+	fmt.Println(err)
+	// Output:
+	// movingwindow 10/m slots=6
+	// 2 left, 17 bytes of state
+	// movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 3600
+}
+
+func ExamplePolicy_Step() {
+	p, _ := movingwindow.New(sixths)
+	var state []byte
+	for _, second := range []time.Duration{0, 30, 65} {
+		next, r, err := p.Step(nil, state, noon.Add(second*time.Second), 6)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(r.Allowed, r.Remaining, r.RetryAfter)
+		state = next
+	}
+	// Output:
+	// true 4 0s
+	// false 4 33.333333334s
+	// true 1 0s
+}
+
+func ExampleParseState() {
+	s, _ := movingwindow.Step(movingwindow.State{}, noon, sixths)
+	b := movingwindow.AppendState(nil, s)
+	again, err := movingwindow.ParseState(b)
+	fmt.Println(again.Few[0], "unit in the newest slot,", err)
+	_, err = movingwindow.ParseState(b[1:])
+	fmt.Println(err)
+	// Output:
+	// 1 unit in the newest slot, <nil>
+	// algo: not a state of this policy
+}

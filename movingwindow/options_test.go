@@ -1,0 +1,213 @@
+package movingwindow_test
+
+import (
+	"math"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/movingwindow"
+)
+
+// refused are options that New does not take, and what it says.
+var refused = []struct {
+	o    movingwindow.Options
+	want string
+}{
+	{movingwindow.Options{}, "Limit.Count must be at least 1, got 0"},
+	{movingwindow.Options{Limit: algo.Per(-1, time.Second)}, "Limit.Count must be at least 1, got -1"},
+	{movingwindow.Options{Limit: algo.Per(math.MaxInt64, time.Second)}, "Limit.Count must be at most 2^62, got 9223372036854775807"},
+	{movingwindow.Options{Limit: algo.Per(1, 0)}, "Limit.Period must be at least 1ns, got 0s"},
+	{movingwindow.Options{Limit: algo.Per(1, -1)}, "Limit.Period must be at least 1ns, got -1ns"},
+	{movingwindow.Options{Limit: algo.Per(1, time.Second), Slots: -1}, "Slots must be from 1 to 1024, or 0 for 1, got -1"},
+	{movingwindow.Options{Limit: algo.Per(1, time.Second), Slots: 1025}, "Slots must be from 1 to 1024, or 0 for 1, got 1025"},
+	{movingwindow.Options{Limit: algo.Per(1, time.Second), Trailing: 2}, "Trailing must be Weighted or Whole, got 2"},
+	{movingwindow.Options{Limit: algo.Per(1, time.Second), Trailing: -1}, "Trailing must be Weighted or Whole, got -1"},
+	{movingwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1}, "Cost is -1"},
+}
+
+// taken are options at the edges of what New takes.
+var taken = []movingwindow.Options{
+	{Limit: algo.Per(1, 1)},
+	{Limit: algo.Per(1, 1), Slots: 1024},
+	{Limit: algo.Per(1, math.MaxInt64)},
+	{Limit: algo.Per(1<<62, 1)},
+	{Limit: algo.Per(1<<62, math.MaxInt64), Slots: 1024, Trailing: movingwindow.Whole},
+	{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
+}
+
+func TestWhatIsWrongWithOptionsIsSaid(t *testing.T) {
+	for _, c := range refused {
+		_, err := movingwindow.New(c.o)
+		require.ErrorContains(t, err, "movingwindow: ")
+		require.ErrorContains(t, err, c.want)
+		require.Equal(t, err, c.o.Validate())
+		require.Zero(t, movingwindow.Bound(c.o, time.Hour), "%+v", c.o)
+	}
+	_, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1})
+	require.ErrorIs(t, err, algo.ErrCost)
+	for _, o := range taken {
+		_, err := movingwindow.New(o)
+		require.NoError(t, err, "%+v", o)
+	}
+}
+
+// Options that are not valid deny, whatever is asked of them.
+func TestRefusedOptionsDenyForEver(t *testing.T) {
+	used := movingwindow.State{At: 5, Width: 7, Few: [17]int64{1}}
+	for _, c := range refused {
+		want := algo.Result{Cost: max(c.o.Cost, 1), RetryAfter: algo.Never}
+		if c.o.Cost < 0 {
+			want.Cost = c.o.Cost
+		}
+		for _, s := range []movingwindow.State{{}, used} {
+			for v := step; v <= charge; v++ {
+				next, r := call(s, v, 10, c.o, c.o.Cost)
+				require.Equal(t, want, r, "%+v", c.o)
+				require.Equal(t, s, next)
+			}
+		}
+	}
+	_, r, err := movingwindow.Policy{}.Step(nil, nil, time.Now(), 1)
+	require.NoError(t, err)
+	require.False(t, r.Allowed)
+	require.Equal(t, algo.Never, r.RetryAfter)
+}
+
+func TestBound(t *testing.T) {
+	const second = time.Second
+	weighted := func(count int64, period time.Duration, slots int) movingwindow.Options {
+		return movingwindow.Options{Limit: algo.Per(count, period), Slots: slots}
+	}
+	whole := func(count int64, period time.Duration, slots int) movingwindow.Options {
+		return movingwindow.Options{Limit: algo.Per(count, period), Slots: slots, Trailing: movingwindow.Whole}
+	}
+	for _, c := range []struct {
+		o        movingwindow.Options
+		interval time.Duration
+		want     int64
+	}{
+		{weighted(10, second, 1), math.MinInt64, 0},
+		{weighted(10, second, 1), 0, 0},
+		{weighted(10, second, 1), 1, 10},
+		{weighted(10, second, 1), 2, 10},
+		{weighted(10, second, 1), second/10 + 2, 11},
+		{weighted(10, second, 1), second, 19},
+		{weighted(10, second, 1), second + 1, 19},
+		{weighted(10, second, 1), second + 2, 20},
+		{weighted(10, second, 1), 5*second + 1, 59},
+		{weighted(10, second, 10), second*9/10 + 1, 10},
+		{weighted(10, second, 10), second*9/10 + second/100 + 2, 11},
+		{weighted(10, second, 10), second + 1, 19},
+		{weighted(10, second, 10), second + 2, 20},
+		{weighted(10, second, 10), second*19/10 + 1, 20},
+		{weighted(10, second, 10), second*19/10 + second/100 + 2, 21},
+		{whole(10, second, 1), 1, 10},
+		{whole(10, second, 1), second + 1, 10},
+		{whole(10, second, 1), second + 2, 20},
+		{whole(10, second, 1), 3*second + 1, 20},
+		{whole(10, second, 1), 3*second + 2, 30},
+		{whole(10, second, 10), second + 1, 10},
+		{whole(10, second, 10), second + 2, 20},
+		{weighted(1<<62, 1, 1), 2, 1 << 62},
+		{weighted(1<<62, 1, 1), 3, math.MaxInt64},
+		{weighted(1<<62, 1, 1), math.MaxInt64, math.MaxInt64},
+		{weighted(1, 1, 1), math.MaxInt64, math.MaxInt64 - 1},
+		{weighted(1, 1, 1024), math.MaxInt64, 2 + (math.MaxInt64-2-1023)/1024},
+		{whole(1, 1, 1), math.MaxInt64, 1 << 62},
+		{weighted(3, math.MaxInt64, 1), math.MaxInt64, 3 + 2},
+	} {
+		require.Equal(t, c.want, movingwindow.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+	}
+}
+
+// The doc of the package writes the bound in these terms.
+func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
+	for _, n := range []int64{1, 2, 3, 5} {
+		for w := int64(1); w <= 6; w++ {
+			for _, l := range []int64{1, 2, 7, 1 << 60} {
+				o := movingwindow.Options{Limit: algo.Per(l, time.Duration(n*w)), Slots: int(n)}
+				strict := o
+				strict.Trailing = movingwindow.Whole
+				require.Equal(t, l, movingwindow.Bound(strict, time.Duration(n*w)+1))
+				require.Equal(t, l, movingwindow.Bound(o, time.Duration((n-1)*w)+1))
+				for x := int64(2); x < 40; x++ {
+					require.Equal(t, saturated(l, (2+(x-2)/w+n)/(n+1), 0), movingwindow.Bound(strict, time.Duration(x)))
+					u, e := (x-2)/w-(n-1), (x-2)%w
+					want := l
+					switch {
+					case u >= 0 && u%n == 0:
+						want = saturated(l, 1+u/n, l*e/w)
+					case u >= 0:
+						want = saturated(l, 2+u/n, 0)
+					}
+					require.Equal(t, want, movingwindow.Bound(o, time.Duration(x)), "%+v over %d", o, x)
+				}
+			}
+		}
+	}
+}
+
+func saturated(a, b, c int64) int64 {
+	p := new(big.Int).Mul(integer(a), integer(b))
+	if p.Add(p, integer(c)); !p.IsInt64() {
+		return math.MaxInt64
+	}
+	return p.Int64()
+}
+
+// What a caller gets of the limit who comes back as soon as there is a unit. The
+// doc of the package says so.
+func TestWhatAGreedyCallerGets(t *testing.T) {
+	for _, c := range []struct {
+		count    int64
+		slots    int
+		trailing movingwindow.Trailing
+		percent  float64
+	}{
+		{1, 1, movingwindow.Weighted, 50},
+		{5, 1, movingwindow.Weighted, 80},
+		{100, 1, movingwindow.Weighted, 99},
+		{1, 8, movingwindow.Weighted, 89},
+		{1, 1, movingwindow.Whole, 50},
+		{5, 1, movingwindow.Whole, 50},
+		{100, 1, movingwindow.Whole, 50},
+		{1, 8, movingwindow.Whole, 89},
+		{100, 12, movingwindow.Whole, 92},
+	} {
+		o := movingwindow.Options{Limit: algo.Per(c.count, time.Minute), Slots: c.slots, Trailing: c.trailing}
+		const periods = 2000
+		var s movingwindow.State
+		var got int64
+		for now := time.Duration(0); now < periods*time.Minute; {
+			next, r := movingwindow.Step(s, y2k.Add(now), o)
+			got, s = got+r.Paid, next
+			now += r.RetryAfter
+		}
+		percent := 100 * float64(got) / float64(periods*c.count)
+		require.InDelta(t, c.percent, percent, 0.6, "%+v", o)
+	}
+}
+
+func TestSpecs(t *testing.T) {
+	for want, o := range map[string]movingwindow.Options{
+		"movingwindow 10/s":                        {Limit: algo.Per(10, time.Second)},
+		"movingwindow 10/m":                        {Limit: algo.Per(10, time.Minute), Slots: 1, Cost: 1},
+		"movingwindow 100/m slots=12":              {Limit: algo.Per(100, time.Minute), Slots: 12},
+		"movingwindow 100/m trailing=whole cost=3": {Limit: algo.Per(100, time.Minute), Trailing: movingwindow.Whole, Cost: 3},
+		"movingwindow 1/250ms slots=1024 trailing=whole": {
+			Limit: algo.Per(1, 250*time.Millisecond), Slots: 1024, Trailing: movingwindow.Whole,
+		},
+	} {
+		p, err := movingwindow.New(o)
+		require.NoError(t, err)
+		require.Equal(t, want, p.String())
+		require.Equal(t, o, p.Options())
+		require.Equal(t, o.Limit, p.Limit())
+		require.Equal(t, movingwindow.Bound(o, time.Hour), p.Bound(time.Hour))
+	}
+	require.Equal(t, "Trailing(7)", movingwindow.Trailing(7).String())
+}

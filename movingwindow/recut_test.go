@@ -1,0 +1,86 @@
+package movingwindow_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/movingwindow"
+)
+
+// used is a state of some payments in order, and those that it still knows of: the
+// newest instant each may have been made at, and the units.
+func used(random *rand.Rand, o movingwindow.Options) (s movingwindow.State, counts map[int64]int64) {
+	o.Cost = 1
+	at := int64(100 + random.IntN(20))
+	counts = map[int64]int64{}
+	width := newModel(o).width().Int64()
+	slots := max(int64(o.Slots), 1)
+	for range 6 {
+		at += random.Int64N(int64(o.Limit.Period))
+		s, _ = movingwindow.Charge(s, time.Unix(0, at), o)
+		next := map[int64]int64{at: 1}
+		for newest, units := range counts {
+			if at/width-newest/width > slots {
+				continue
+			}
+			if end := newest - newest%width + width - 1; end < at {
+				next[end] += units
+			} else {
+				next[at] += units
+			}
+		}
+		counts = next
+	}
+	return s, counts
+}
+
+// After a change of slots or period, every unit counts as if it had been paid at
+// the newest instant that its old slot had of it.
+func TestOtherSlotsKeepWhatWasUsed(t *testing.T) {
+	random := rand.New(rand.NewPCG(2, 5))
+	anySmall := func() movingwindow.Options {
+		return movingwindow.Options{
+			Limit:    algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(30)+1)),
+			Slots:    random.IntN(40),
+			Trailing: movingwindow.Trailing(random.IntN(2)),
+		}
+	}
+	for range rounds(4000) {
+		o, other := anySmall(), anySmall()
+		s, counts := used(random, o)
+		m := newModel(other)
+		m.latest = integer(s.At)
+		for at := int64(0); at <= s.At; at++ {
+			if units := counts[at]; units > 0 {
+				m.log = append(m.log, payment{integer(at), integer(units)})
+			}
+		}
+		for _, after := range []int64{-5, 0, 1, random.Int64N(60)} {
+			_, want := m.do(peek, s.At+after, 1)
+			require.Equal(t, want, movingwindow.Peek(s, time.Unix(0, s.At+after), other), "%+v, then %+v: %v", o, other, counts)
+		}
+	}
+}
+
+// The same slots of a longer or shorter window are the same counts, more or fewer.
+func TestMoreSlotsOfTheSameWidthKeepEveryCount(t *testing.T) {
+	short := movingwindow.Options{Limit: algo.Per(1000, 2*time.Second), Slots: 2}
+	long := movingwindow.Options{Limit: algo.Per(1000, 40*time.Second), Slots: 40}
+	at := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	var s movingwindow.State
+	for i := range 60 {
+		s, _ = movingwindow.Step(s, at.Add(time.Duration(i)*time.Second), long)
+	}
+	at = at.Add(59 * time.Second)
+	require.EqualValues(t, 1000-41, movingwindow.Peek(s, at, long).Remaining)
+	require.EqualValues(t, 1000-3, movingwindow.Peek(s, at, short).Remaining)
+
+	s, r := movingwindow.Step(s, at, short)
+	require.EqualValues(t, 1000-4, r.Remaining)
+	require.Nil(t, s.Many, "three counts need no slice")
+	require.EqualValues(t, 1000-4, movingwindow.Peek(s, at, long).Remaining)
+}
