@@ -163,6 +163,16 @@ func TestDeletedRecordsLeaveTheirRoom(t *testing.T) {
 	}
 }
 
+func TestALapsedRecordIsWrittenOverInItsPlace(t *testing.T) {
+	s := &memory.Store{MaxKeys: 2}
+	put(t, s, epoch, "a", time.Minute)
+	put(t, s, epoch, "b", time.Second)
+	put(t, s, epoch.Add(time.Second), "b", time.Hour)
+	require.NoError(t, s.Update(ctx, epoch.Add(time.Minute), []string{"a"}, &putter{[]byte("a")}))
+	require.Equal(t, []string{"a", "b"}, has(t, s, epoch, "a", "b"))
+	require.Equal(t, memory.Stats{Keys: 2}, s.Stats())
+}
+
 func TestSweep(t *testing.T) {
 	s := new(memory.Store)
 	for i := range 1000 {

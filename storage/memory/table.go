@@ -202,10 +202,7 @@ func (t *table) grow() bool {
 	}
 	t.index = make([]uint32, max(8, 2*len(t.index)))
 	mask := len(t.index) - 1
-	for slot := range t.entries {
-		if t.entries[slot].version == 0 {
-			continue
-		}
+	for slot := range t.entries { // none is free: the index is large enough for as many as ever were in use
 		home := int(t.entries[slot].name.lo) & mask
 		for t.index[home] != 0 {
 			home = (home + 1) & mask

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"math/rand/v2"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,5 +90,18 @@ func TestATableStaysSound(t *testing.T) {
 			require.True(t, table.remove(n))
 		}
 		table.sound(t, nil)
+	}
+}
+
+func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
+	shards, homes := map[int]int{}, map[uint64]int{}
+	for i := range 64_000 {
+		n := nameOf(strconv.Itoa(i))
+		shards[n.shard()]++
+		homes[n.lo&63]++
+	}
+	for i := range 64 { // 1000 each, give or take ten standard deviations
+		require.InDelta(t, 1000, shards[i], 320)
+		require.InDelta(t, 1000, homes[uint64(i)], 320)
 	}
 }
