@@ -18,7 +18,7 @@
 // [Stats] counts the records that were dropped while they still meant something.
 // If that number grows, MaxKeys is too small, or someone is making up keys.
 //
-// A record takes about 90 bytes for a state of up to 24 bytes, however long
+// A record takes about 110 bytes for a state of up to 24 bytes, however long
 // its key: keys are held as 128-bit hashes under seeds drawn anew in each process, so that
 // two of 2^32 keys are confused with a probability of 2^-65, and nobody can
 // prepare keys that are. A longer state takes its length and some 80 bytes more.

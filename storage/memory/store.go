@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultMaxKeys is how many records a Store holds at most when its MaxKeys is 0:
-// about 100 MB of them.
+// about 110 MB of them.
 const DefaultMaxKeys = 1 << 20
 
 // Store keeps records in memory. The zero Store is ready for use. It may be used
