@@ -18,7 +18,7 @@
 //
 // A request costs a whole number of units. Instants are whole nanoseconds since
 // the Unix epoch, from 0 (1970) to [MaxInstant] (2116); time stands still
-// outside of that range (see [Instant]). All arithmetic is exact on integers, in
-// 128 bits where a product needs it: nothing drifts, and [Result.RetryAfter] is
-// the very nanosecond.
+// outside of that range (see [Instant]). All arithmetic is exact on integers,
+// in 128 bits where a product needs it: nothing drifts, and [Result.RetryAfter]
+// is the very nanosecond.
 package algo

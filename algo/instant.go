@@ -6,8 +6,8 @@ import "time"
 // since the Unix epoch: 2^62-1, in February 2116.
 const MaxInstant = 1<<62 - 1
 
-// Instant is t in whole nanoseconds since the Unix epoch, held within
-// [0, MaxInstant]: time before 1970 stands still at 0, time after 2116 at
+// Instant is t in whole nanoseconds since the Unix epoch, held within [0,
+// MaxInstant]: time before 1970 stands still at 0, time after 2116 at
 // MaxInstant.
 func Instant(t time.Time) int64 {
 	const maxSec = MaxInstant / 1_000_000_000

@@ -50,7 +50,8 @@ var limitUnits = [...]struct {
 	{"ns", time.Nanosecond},
 }
 
-// String writes the limit as [ParseLimit] reads it: "100/m", "5/250ms", "10/1m30s".
+// String writes the limit as [ParseLimit] reads it: "100/m", "5/250ms",
+// "10/1m30s".
 func (l Limit) String() string {
 	return strconv.FormatInt(l.Count, 10) + "/" + periodString(l.Period)
 }
@@ -71,9 +72,9 @@ func periodString(d time.Duration) string {
 	return s
 }
 
-// ParseLimit reads COUNT/PERIOD, where PERIOD is a unit alone (ns, us, ms, s, m,
-// h, d) or a number of them as [time.ParseDuration] takes it: "100/m", "10/s",
-// "5/250ms", "1000/24h". It is the inverse of [Limit.String].
+// ParseLimit reads COUNT/PERIOD, where PERIOD is a unit alone (ns, us, ms, s,
+// m, h, d) or a number of them as [time.ParseDuration] takes it: "100/m",
+// "10/s", "5/250ms", "1000/24h". It is the inverse of [Limit.String].
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a cost that can never be allowed: it is larger than
-// the capacity.
+// Never is the RetryAfter of a cost that can never be allowed: it is larger
+// than the capacity.
 const Never time.Duration = math.MaxInt64
 
-// Result says what one step decided, and why. Every field is meaningful on allow
-// and on deny, all of it under the present options, and always
+// Result says what one step decided, and why. Every field is meaningful on
+// allow and on deny, all of it under the present options, and always
 //
 //	Available + Refilled - Paid == Remaining
 //

@@ -1,5 +1,5 @@
-// Package benchmarks measures sluice beside its peers, each in the same run. It is a
-// module of its own, so that no peer enters the dependencies of a user.
+// Package benchmarks measures sluice beside its peers, each in the same run. It
+// is a module of its own, so that no peer enters the dependencies of a user.
 //
 //	go test -bench Step -count 5 .      one decision, beside golang.org/x/time/rate
 //	go test -bench Replay -count 5 .    lines of log a second, beside goaccess

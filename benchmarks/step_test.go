@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// Every benchmark below asks for one unit every millisecond of a limit of 1000/s,
-// all of them allowed, with literal times.
+// Every benchmark below asks for one unit every millisecond of a limit of
+// 1000/s, all of them allowed, with literal times.
 const (
 	count  = 1000
 	period = time.Second
@@ -89,8 +89,9 @@ func BenchmarkStepFixedWindow(b *testing.B) {
 }
 
 func benchmarkMovingWindow(b *testing.B, slots int) {
-	// With a weighted trailing slot the estimate may exceed the true use, so that a caller at
-	// exactly the limit is denied now and then; twice the limit keeps all allowed.
+	// With a weighted trailing slot the estimate may exceed the true use, so
+	// that a caller at exactly the limit is denied now and then; twice the
+	// limit keeps all allowed.
 	o := movingwindow.Options{Limit: algo.Per(2*count, period), Slots: slots}
 	var s movingwindow.State
 	var r algo.Result

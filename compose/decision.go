@@ -9,24 +9,29 @@ import (
 // Decision is the answer of a [Limiter]. The zero Decision allows nothing.
 type Decision struct {
 	Allowed bool
-	// Rule is the name of the rule that bound: of those that denied the one with the longest
-	// wait, else of those enforced the one with the least remaining. It is empty if no rule applied.
+	// Rule is the name of the rule that bound: of those that denied the one
+	// with the longest wait, else of those enforced the one with the least
+	// remaining. It is empty if no rule applied.
 	Rule string
 	// RetryAfter is how long until the same call can be allowed by all rules
-	// enforced, if nobody else spends; 0 when allowed, algo.Never if waiting does not
-	// help. Decisions made from memory may tell less than it really takes, never more.
+	// enforced, if nobody else spends; 0 when allowed, algo.Never if waiting
+	// does not help. Decisions made from memory may tell less than it really
+	// takes, never more.
 	RetryAfter time.Duration
-	// Remaining is the least that is left under a rule enforced; 0 if none applied.
+	// Remaining is the least that is left under a rule enforced; 0 if none
+	// applied.
 	Remaining int64
-	// Results are those of the rules that applied, in the order of the rules. Where the
-	// decision is a denial, or a look, no rule has paid.
+	// Results are those of the rules that applied, in the order of the rules.
+	// Where the decision is a denial, or a look, no rule has paid.
 	Results []RuleResult
 	// Skew is how far the states were ahead of the clock that decided, at most.
 	Skew time.Duration
 
-	// Memory tells that a denial rests on remembered states; nothing was asked of the store.
+	// Memory tells that a denial rests on remembered states; nothing was asked
+	// of the store.
 	Memory bool
-	// Degraded tells that the store failed and the failure policy decided; Err is the failure.
+	// Degraded tells that the store failed and the failure policy decided; Err
+	// is the failure.
 	Degraded bool
 	Err      error
 	Attempts int // how often the rules were stepped; more than once after conflicts
@@ -52,7 +57,8 @@ type Event struct {
 // Op is what was asked of a limiter.
 type Op string
 
-// The operations that are observed. Wait, Reserve and Settle show as those that they are made of.
+// The operations that are observed. Wait, Reserve and Settle show as those that
+// they are made of.
 const (
 	OpAllow  Op = "allow"
 	OpPeek   Op = "peek"

@@ -11,15 +11,16 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides by rules, all of them or none, on a store that it may share with other
-// limiters and processes. It is safe for concurrent use. It has nothing to close.
+// Limiter decides by rules, all of them or none, on a store that it may share
+// with other limiters and processes. It is safe for concurrent use. It has
+// nothing to close.
 //
-// A call is allowed if every rule that applies and is enforced allows it, and then
-// pays under each in one atomic write; a call that one rule denies costs nothing
-// under any. Rules may share keys, repeat limits and come in any order.
+// A call is allowed if every rule that applies and is enforced allows it, and
+// then pays under each in one atomic write; a call that one rule denies costs
+// nothing under any. Rules may share keys, repeat limits and come in any order.
 //
-// An error means that nothing could be decided, never a denial; see Options.OnFailure for
-// what else may become of it:
+// An error means that nothing could be decided, never a denial; see
+// Options.OnFailure for what else may become of it:
 //   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was; nothing was paid
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost; it may have been paid
 //   - [algo.ErrCost]: a cost below 0; [algo.ErrState], [algo.ErrStateVersion]: the
@@ -32,7 +33,8 @@ type Limiter[T any] struct {
 	local   *storage.Engine // decides while the store fails, if that is the policy
 }
 
-// New makes a limiter on store. A nil store is one in memory, of this limiter alone.
+// New makes a limiter on store. A nil store is one in memory, of this limiter
+// alone.
 func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
@@ -68,8 +70,8 @@ func (l *Limiter[T]) Allow(ctx context.Context, in T) (Decision, error) {
 	return l.AllowN(ctx, in, 1)
 }
 
-// AllowN asks for n calls at once, all or none: n times what each rule's Cost says. n
-// is at least 1.
+// AllowN asks for n calls at once, all or none: n times what each rule's Cost
+// says. n is at least 1.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpAllow, in, n)
 }
@@ -79,19 +81,20 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.do(ctx, OpPeek, in, 1)
 }
 
-// Refund gives back what n calls cost, up to full, under every rule that applies.
+// Refund gives back what n calls cost, up to full, under every rule that
+// applies.
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpRefund, in, n)
 }
 
-// Charge takes what n calls cost, unconditionally, under every rule that applies. What is
-// not there becomes a debt, which is refilled first.
+// Charge takes what n calls cost, unconditionally, under every rule that
+// applies. What is not there becomes a debt, which is refilled first.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpCharge, in, n)
 }
 
-// Reset forgets what was used under every rule that applies to in. Denials that other
-// processes remember end by themselves; see Options.MaxAge.
+// Reset forgets what was used under every rule that applies to in. Denials that
+// other processes remember end by themselves; see Options.MaxAge.
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	_, err := l.do(ctx, OpReset, in, 1)
 	return err

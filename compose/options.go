@@ -7,32 +7,36 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Options configure a [Limiter] beyond its store and rules. The zero value is ready.
+// Options configure a [Limiter] beyond its store and rules. The zero value is
+// ready.
 type Options[T any] struct {
 	// Namespace is part of every stored key. Limiters with different namespaces
 	// share a store without meeting; those with the same one share the use of
 	// rules that have the same name, as the processes of a fleet do.
 	Namespace string
-	// Group places the keys of one decision together in stores that are spread over
-	// servers (in Redis Cluster by its hash tag): a tenant, for instance. Every key of a decision has
-	// the group of its input. Nil means one group for all.
+	// Group places the keys of one decision together in stores that are spread
+	// over servers (in Redis Cluster by its hash tag): a tenant, for instance.
+	// Every key of a decision has the group of its input. Nil means one group
+	// for all.
 	Group func(T) string
-	// Clock tells the time of decisions; nil is time.Now. It is read once for every
-	// attempt at a decision, and may step back.
+	// Clock tells the time of decisions; nil is time.Now. It is read once for
+	// every attempt at a decision, and may step back.
 	Clock func() time.Time
-	// Budget is the longest that one decision may take if the caller's context does not end
-	// sooner; 0 means storage.DefaultBudget.
+	// Budget is the longest that one decision may take if the caller's context
+	// does not end sooner; 0 means storage.DefaultBudget.
 	Budget time.Duration
-	// MaxAge is for how long a remembered state may deny without a look at the store; 0
-	// means until the denial's own RetryAfter. Another process that resets or refunds
-	// a key, or raises its limit, is seen no later than that.
+	// MaxAge is for how long a remembered state may deny without a look at the
+	// store; 0 means until the denial's own RetryAfter. Another process that
+	// resets or refunds a key, or raises its limit, is seen no later than that.
 	MaxAge time.Duration
-	// Remember is how many keys to remember states of; see storage.EngineOptions.
+	// Remember is how many keys to remember states of; see
+	// storage.EngineOptions.
 	Remember int
-	// OnFailure is what becomes of a decision when the store fails; the zero value is FailClosed.
+	// OnFailure is what becomes of a decision when the store fails; the zero
+	// value is FailClosed.
 	OnFailure FailurePolicy
-	// Observer is told of every decision, after it was made and by the goroutine that asked for it; nil
-	// means nobody.
+	// Observer is told of every decision, after it was made and by the
+	// goroutine that asked for it; nil means nobody.
 	Observer func(Event)
 }
 
@@ -49,8 +53,9 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	return newLimiter(o, store, rules)
 }
 
-// FailurePolicy is what becomes of a decision that the store could not make. What the
-// caller asked wrongly (a cost, a context that has ended) always fails closed.
+// FailurePolicy is what becomes of a decision that the store could not make.
+// What the caller asked wrongly (a cost, a context that has ended) always fails
+// closed.
 type FailurePolicy uint8
 
 // The failure policies.

@@ -8,8 +8,8 @@ import (
 // ErrSettled is returned by [Reservation.Settle] when it was called before.
 var ErrSettled = errors.New("compose: reservation is settled already")
 
-// Reservation is an estimate that was paid, to be settled when the actual is known. It is
-// for one goroutine.
+// Reservation is an estimate that was paid, to be settled when the actual is
+// known. It is for one goroutine.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
@@ -19,8 +19,8 @@ type Reservation[T any] struct {
 	settled bool
 }
 
-// Reserve pays for n calls, as AllowN does. Where the decision is a denial, there
-// is no reservation.
+// Reserve pays for n calls, as AllowN does. Where the decision is a denial,
+// there is no reservation.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	d, err := l.AllowN(ctx, in, n)
 	if err != nil || !d.Allowed {
@@ -29,9 +29,10 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	return &Reservation[T]{Decision: d, limiter: l, in: in, n: n}, d, nil
 }
 
-// Settle corrects the estimate to the actual number of calls, from 0: it refunds what was not
-// used, or charges what was used beyond, which may leave a debt. When it fails it may be called again, unless the
-// error is storage.ErrOutcomeUnknown and that risk is too much.
+// Settle corrects the estimate to the actual number of calls, from 0: it
+// refunds what was not used, or charges what was used beyond, which may leave a
+// debt. When it fails it may be called again, unless the error is
+// storage.ErrOutcomeUnknown and that risk is too much.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, err error) {
 	switch {
 	case r.settled:

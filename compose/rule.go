@@ -8,26 +8,27 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Rule applies a policy to whatever Key finds in the input. Its functions are called
-// once for every decision, before anything is locked or sent; they must be
-// safe for concurrent use.
+// Rule applies a policy to whatever Key finds in the input. Its functions are
+// called once for every decision, before anything is locked or sent; they must
+// be safe for concurrent use.
 type Rule[T any] struct {
 	// Name is part of the stored key, and of every report. It is required, and
-	// no other rule of the limiter has it. A rule that changes its algorithm needs a
-	// new name, because its policy could not read the states it finds.
+	// no other rule of the limiter has it. A rule that changes its algorithm
+	// needs a new name, because its policy could not read the states it finds.
 	Name string
-	// Key finds what is limited: an address, a customer, a route. Any bytes are legal,
-	// of any length. Nil means one limit for everything.
+	// Key finds what is limited: an address, a customer, a route. Any bytes are
+	// legal, of any length. Nil means one limit for everything.
 	Key func(T) string
 	// Policy is the same for everyone. Either it or Choose is required.
 	Policy algo.Policy
-	// Choose finds the policy for an input, by plan, method or route; nil means that
-	// the rule does not apply. Where policies of different algorithms may meet under one key, Key
-	// must tell them apart.
+	// Choose finds the policy for an input, by plan, method or route; nil means
+	// that the rule does not apply. Where policies of different algorithms may
+	// meet under one key, Key must tell them apart.
 	Choose func(T) algo.Policy
-	// Cost is the units that one call takes of this rule; nil means 1. A cost of 0
-	// makes the call free under this rule, and a negative one is refused with
-	// algo.ErrCost. The cost in the options of a policy plays no part here.
+	// Cost is the units that one call takes of this rule; nil means 1. A cost
+	// of 0 makes the call free under this rule, and a negative one is refused
+	// with algo.ErrCost. The cost in the options of a policy plays no part
+	// here.
 	Cost func(T) int64
 	// Shadow rules are decided, stored and reported, but deny nothing.
 	Shadow bool

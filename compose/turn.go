@@ -82,8 +82,8 @@ func (t *turn) enforced() bool {
 	return true
 }
 
-// denied reports whether all rules deny, which only shadows can in a call that is
-// allowed: an answer that holds on older states too.
+// denied reports whether all rules deny, which only shadows can in a call that
+// is allowed: an answer that holds on older states too.
 func (t *turn) denied() bool {
 	for i := range t.results {
 		if t.results[i].Allowed {

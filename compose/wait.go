@@ -8,10 +8,11 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Wait asks again and again until in is allowed, sleeping for RetryAfter each time. It
-// fails at once, without having paid, if the wait would outlive the
-// context's deadline or no wait helps; the error is then [context.DeadlineExceeded], and the decision the denial.
-// It sleeps by the machine's clock, whatever Options.Clock tells.
+// Wait asks again and again until in is allowed, sleeping for RetryAfter each
+// time. It fails at once, without having paid, if the wait would outlive the
+// context's deadline or no wait helps; the error is then
+// [context.DeadlineExceeded], and the decision the denial. It sleeps by the
+// machine's clock, whatever Options.Clock tells.
 func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 	for {
 		d, err := l.Allow(ctx, in)

@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// backoff is a pause of full jitter: anything from nothing to a bound that doubles
-// with every pause. Writers that collided are thus spread over a stretch of time that
-// soon is as long as all their swaps take, whatever their number.
+// backoff is a pause of full jitter: anything from nothing to a bound that
+// doubles with every pause. Writers that collided are thus spread over a
+// stretch of time that soon is as long as all their swaps take, whatever their
+// number.
 type backoff struct {
 	pauses  int
 	skipped bool

@@ -11,34 +11,39 @@ import (
 // its options nor the caller's context say.
 const DefaultBudget = time.Second
 
-// DefaultRemember is how many keys an [Engine] remembers the last seen state of.
+// DefaultRemember is how many keys an [Engine] remembers the last seen state
+// of.
 const DefaultRemember = 1 << 16
 
 // EngineOptions configure an [Engine]. The zero value is ready.
 type EngineOptions struct {
 	// Clock tells the time of each attempt; nil is time.Now. It may step back.
 	Clock func() time.Time
-	// Budget is the longest that one decision may take, retries and pauses included, if
-	// the caller's context does not end sooner; 0 means DefaultBudget.
+	// Budget is the longest that one decision may take, retries and pauses
+	// included, if the caller's context does not end sooner; 0 means
+	// DefaultBudget.
 	Budget time.Duration
 	// Remember is how many keys to remember the last seen state of; 0 means
 	// DefaultRemember, and a negative number none.
 	Remember int
-	// MaxAge is for how long a remembered state may answer without a look at the
-	// store; 0 means for as long as the answer itself holds.
+	// MaxAge is for how long a remembered state may answer without a look at
+	// the store; 0 means for as long as the answer itself holds.
 	MaxAge time.Duration
 }
 
-// Decide decides on the states of some keys. It is pure but for what it captures, and may
-// run again, on other states and at a later time: only its last run counts.
+// Decide decides on the states of some keys. It is pure but for what it
+// captures, and may run again, on other states and at a later time: only its
+// last run counts.
 //
-// found[i] is the state of the i-th key, nil when it is absent and only then; it must be neither
-// modified nor retained. next has the same length, every element the zero [Change];
-// Decide sets those that it wants, and the engine owns their states afterwards.
+// found[i] is the state of the i-th key, nil when it is absent and only then;
+// it must be neither modified nor retained. next has the same length, every
+// element the zero [Change]; Decide sets those that it wants, and the engine
+// owns their states afterwards.
 //
-// An answer that changes nothing is lasting if it holds whatever was stored since found
-// was current: a denial is (what others did in the meantime cannot have made
-// room at that instant), a look is not. Only lasting answers are given from memory.
+// An answer that changes nothing is lasting if it holds whatever was stored
+// since found was current: a denial is (what others did in the meantime cannot
+// have made room at that instant), a look is not. Only lasting answers are
+// given from memory.
 type Decide func(now time.Time, found [][]byte, next []Change) (lasting bool, err error)
 
 // How tells how an engine came to an answer.
@@ -47,13 +52,15 @@ type How struct {
 	Memory   bool // answered from remembered states, without I/O
 }
 
-// An Engine turns pure decisions into committed swaps on one store. It may be used from any number of goroutines.
+// An Engine turns pure decisions into committed swaps on one store. It may be
+// used from any number of goroutines.
 //
-// A decision starts from the last state seen of each key, else as if the key were
-// absent: nothing is read before the first attempt, because a conflict tells what
-// is stored. So a decision takes one round trip, or none if it is lasting and rests
-// on states that were seen in the store; each time another writer gets in
-// between it takes one more. On an [InPlace] store it takes a lock.
+// A decision starts from the last state seen of each key, else as if the key
+// were absent: nothing is read before the first attempt, because a conflict
+// tells what is stored. So a decision takes one round trip, or none if it is
+// lasting and rests on states that were seen in the store; each time another
+// writer gets in between it takes one more. On an [InPlace] store it takes a
+// lock.
 type Engine struct {
 	store   Store
 	options EngineOptions
@@ -74,7 +81,8 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	return &Engine{store: store, options: o, memory: newMemory(o.Remember)}
 }
 
-// Do commits what decide makes of the states of keys, all of it or nothing. Keys must differ.
+// Do commits what decide makes of the states of keys, all of it or nothing.
+// Keys must differ.
 //
 // It returns an error of decide as it is, nothing being stored. Else it returns
 //   - [ErrContended] when swaps kept losing until the time was over: nothing was stored,
@@ -204,8 +212,8 @@ func (f *flight) swaps() []Swap {
 	return swaps
 }
 
-// attempt is one round trip: the swaps, or a look if there are none. It is not done,
-// without an error, when the decision must be made again.
+// attempt is one round trip: the swaps, or a look if there are none. It is not
+// done, without an error, when the decision must be made again.
 func (f *flight) attempt(ctx context.Context, swaps []Swap) (done bool, err error) {
 	if len(swaps) == 0 {
 		return false, f.tolerate(f.load(ctx))
@@ -253,7 +261,8 @@ func (f *flight) load(ctx context.Context) error {
 	return nil
 }
 
-// tolerate remembers an error that trying again may help, and returns any other.
+// tolerate remembers an error that trying again may help, and returns any
+// other.
 func (f *flight) tolerate(err error) error {
 	if err != nil && !errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) {
 		return err
@@ -262,10 +271,10 @@ func (f *flight) tolerate(err error) error {
 	return nil
 }
 
-// resolve finds out what became of swaps whose reply was lost. The same swaps are
-// sent again until the store answers them, or a look shows their version: as long as
-// what they replace is still there they have not been applied, and sending
-// them twice cannot apply them twice.
+// resolve finds out what became of swaps whose reply was lost. The same swaps
+// are sent again until the store answers them, or a look shows their version:
+// as long as what they replace is still there they have not been applied, and
+// sending them twice cannot apply them twice.
 func (f *flight) resolve(ctx context.Context, swaps []Swap, lost error) (done bool, err error) {
 	f.engine.memory.forget(f.keys)
 	for f.pause.wait(ctx) == nil {

@@ -13,14 +13,15 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// scripted is a store of its own time whose every round trip can be made to fail.
+// scripted is a store of its own time whose every round trip can be made to
+// fail.
 type scripted struct {
 	mu      sync.Mutex
 	records map[string]storage.Record
 	trips   []string // "load" or "swap", in their order
 
-	// before runs ahead of each round trip, after behind it; an error they return is
-	// the reply. n counts the trips from 1.
+	// before runs ahead of each round trip, after behind it; an error they
+	// return is the reply. n counts the trips from 1.
 	before, after func(n int) error
 }
 
@@ -78,8 +79,8 @@ func (s *scripted) put(key, state string) {
 	s.records[key] = storage.Record{Version: storage.NewVersion(), State: []byte(state)}
 }
 
-// count is a decision that counts up to a limit in the length of the state, and denies
-// beyond it. It notes what it last decided.
+// count is a decision that counts up to a limit in the length of the state, and
+// denies beyond it. It notes what it last decided.
 type count struct {
 	limit   int
 	allowed bool

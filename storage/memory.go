@@ -27,8 +27,8 @@ func newMemory(keys int) *memory {
 	return &memory{cache}
 }
 
-// recall fills in what is remembered, and reports whether that is every key, none
-// of it older than maxAge, if that is not 0.
+// recall fills in what is remembered, and reports whether that is every key,
+// none of it older than maxAge, if that is not 0.
 func (m *memory) recall(keys []string, found []Record, maxAge time.Duration, clock func() time.Time) (all bool) {
 	if m == nil {
 		return false

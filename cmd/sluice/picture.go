@@ -155,7 +155,8 @@ func (r *result) span() (from, to float64) {
 	return from, from + float64(len(t.Allowed[0]))*t.Width.Seconds()
 }
 
-// bars draws the stretches of one policy: what was denied on top of what was allowed.
+// bars draws the stretches of one policy: what was denied on top of what was
+// allowed.
 type bars struct {
 	r      *result
 	policy int

@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/internal/accesslog"
 )
 
-// longInput is the size from which a terminal is shown how far a replay has come.
+// longInput is the size from which a terminal is shown how far a replay has
+// come.
 const longInput = 16 << 20
 
 // progress is a bar on a terminal. The nil progress shows nothing.

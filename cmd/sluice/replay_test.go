@@ -110,8 +110,8 @@ func TestJSONLinesWithOddNames(t *testing.T) {
 	require.EqualValues(t, 2, keys)
 }
 
-// TestMistakes gives every entrance what it cannot use. Whoever made the mistake is told
-// what was wrong and what to do.
+// TestMistakes gives every entrance what it cannot use. Whoever made the
+// mistake is told what was wrong and what to do.
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
 	log := write(t, "access.log", fourLines)

@@ -21,8 +21,8 @@ import (
 )
 
 // slow is a replay that shares no code with the one it judges: lines by regular
-// expression, time by time.Parse, order by sorting, and every decision asked of an
-// oracle that looks at all that the key was ever admitted.
+// expression, time by time.Parse, order by sorting, and every decision asked of
+// an oracle that looks at all that the key was ever admitted.
 var slow = []struct {
 	policy string
 	oracle algotest.Oracle

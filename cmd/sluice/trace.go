@@ -13,7 +13,8 @@ var errDiffers = errors.New("answers differ")
 
 const peekSize = 4096
 
-// looksLikeTrace reports whether the first line with a word of its own is one of a trace.
+// looksLikeTrace reports whether the first line with a word of its own is one
+// of a trace.
 func looksLikeTrace(first []byte) bool {
 	for line := range bytes.Lines(first) {
 		word, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))

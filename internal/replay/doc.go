@@ -9,7 +9,8 @@
 // the bytes that a store would hold, so that what is counted here is what would
 // be enforced there.
 //
-// Memory grows with the keys, not with the requests: a key costs its bytes once, and
-// under each policy its state and a compact record of what was admitted within
-// the last period, from which the most in any one period is exact.
+// Memory grows with the keys, not with the requests: a key costs its bytes
+// once, and under each policy its state and a compact record of what was
+// admitted within the last period, from which the most in any one period is
+// exact.
 package replay

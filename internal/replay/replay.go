@@ -34,8 +34,8 @@ type column struct {
 	spare           []byte
 }
 
-// New begins a replay through the policies. Each step costs what its policy's own
-// options say, by default one unit.
+// New begins a replay through the policies. Each step costs what its policy's
+// own options say, by default one unit.
 func New(policies ...algo.Policy) *Replay {
 	r := &Replay{
 		ids:      make(map[string]int32),

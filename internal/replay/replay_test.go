@@ -73,7 +73,8 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	require.Empty(t, r.Report(0).Policies[0].TopDenied)
 }
 
-// TestAdmittedIsWithinTheBound holds the counts against what the policies promise.
+// TestAdmittedIsWithinTheBound holds the counts against what the policies
+// promise.
 func TestAdmittedIsWithinTheBound(t *testing.T) {
 	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
 		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)")
@@ -92,8 +93,8 @@ func TestAdmittedIsWithinTheBound(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory reports the bytes that a key costs under one policy, on the arrivals
-// of a site whose visitors come now and then.
+// BenchmarkMemory reports the bytes that a key costs under one policy, on the
+// arrivals of a site whose visitors come now and then.
 func BenchmarkMemory(b *testing.B) {
 	specs := []string{"gcra 30/m burst=10", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m"}
 	const keys = 100_000

@@ -55,7 +55,8 @@ type Denials struct {
 }
 
 // Report tells what came of the requests so far, with at most top keys in each
-// list of keys. Of keys denied equally often, the first in the order of bytes goes first.
+// list of keys. Of keys denied equally often, the first in the order of bytes
+// goes first.
 func (r *Replay) Report(top int) Report {
 	report := Report{
 		Requests:      r.requests,

@@ -5,8 +5,8 @@ import "time"
 // Bins is the most stretches of time that a Timeline is cut into.
 const Bins = 240
 
-// Timeline counts requests over time in stretches of equal width, which widen as
-// time goes on so that there are never more than [Bins].
+// Timeline counts requests over time in stretches of equal width, which widen
+// as time goes on so that there are never more than [Bins].
 type Timeline struct {
 	Start   time.Time // of the first stretch, a multiple of Width
 	Width   time.Duration
@@ -26,7 +26,8 @@ func newTimeline(policies int) Timeline {
 	return t
 }
 
-// at makes the stretch that now falls in the current one. Time does not step back.
+// at makes the stretch that now falls in the current one. Time does not step
+// back.
 func (t *Timeline) at(now int64) {
 	if t.used == 0 {
 		t.width = int64(time.Second)
@@ -39,7 +40,8 @@ func (t *Timeline) at(now int64) {
 	t.used = t.bin + 1
 }
 
-// widen doubles the width of the stretches, keeping their starts multiples of it.
+// widen doubles the width of the stretches, keeping their starts multiples of
+// it.
 func (t *Timeline) widen() {
 	odd := int(t.start / t.width % 2)
 	t.start -= int64(odd) * t.width

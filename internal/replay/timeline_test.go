@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTimelineCountsWhereTimeIs puts requests that are known one by one beside the
-// stretches they were counted in.
+// TestTimelineCountsWhereTimeIs puts requests that are known one by one beside
+// the stretches they were counted in.
 func TestTimelineCountsWhereTimeIs(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 100 {

@@ -2,8 +2,8 @@ package replay
 
 import "encoding/binary"
 
-// A window adds up what one key was admitted within the last period. It keeps the
-// instants run-length encoded: units admitted at one instant are one run.
+// A window adds up what one key was admitted within the last period. It keeps
+// the instants run-length encoded: units admitted at one instant are one run.
 type window struct {
 	runs  []byte // of all instants but the latest: uvarint units, uvarint ns until the next run
 	first int64  // the instant of the first run, or the latest if there are no runs

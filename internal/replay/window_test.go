@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWindowAddsUpTheLastPeriod compares with a plain list of all that was admitted.
+// TestWindowAddsUpTheLastPeriod compares with a plain list of all that was
+// admitted.
 func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

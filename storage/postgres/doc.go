@@ -1,41 +1,43 @@
-// Package postgres keeps states in a table of a PostgreSQL database that the user
-// has already, version 12 or later. It takes a pgxpool.Pool or the caller's own pgx.Tx of
-// github.com/jackc/pgx/v5, and never closes it.
+// Package postgres keeps states in a table of a PostgreSQL database that the
+// user has already, version 12 or later. It takes a pgxpool.Pool or the
+// caller's own pgx.Tx of github.com/jackc/pgx/v5, and never closes it.
 //
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
 // # One statement
 //
-// A write is one statement, whatever the number of keys: it locks the rows in the order of
-// their keys, compares, and writes all or nothing.
+// A write is one statement, whatever the number of keys: it locks the rows in
+// the order of their keys, compares, and writes all or nothing.
 //
 // # In the caller's transaction
 //
-// A store made on a pgx.Tx, with a limiter of its own, commits or rolls back with
-// the work that the limit guards: an order and its quota. The rows it wrote stay locked
-// until then, so that others who spend under the same keys wait; keep such transactions
-// short, at the isolation level READ COMMITTED, and decide in them once.
-// After an error the transaction is to be rolled back.
+// A store made on a pgx.Tx, with a limiter of its own, commits or rolls back
+// with the work that the limit guards: an order and its quota. The rows it
+// wrote stay locked until then, so that others who spend under the same keys
+// wait; keep such transactions short, at the isolation level READ COMMITTED,
+// and decide in them once. After an error the transaction is to be rolled back.
 //
 // # PgBouncer
 //
-// Behind PgBouncer in transaction mode, connect with default_query_exec_mode=exec (or
-// cache_describe with a PgBouncer that tracks prepared statements), because prepared
-// statements do not follow a session there.
+// Behind PgBouncer in transaction mode, connect with
+// default_query_exec_mode=exec (or cache_describe with a PgBouncer that tracks
+// prepared statements), because prepared statements do not follow a session
+// there.
 //
 // # Expiry
 //
-// Expired records count as absent at once, by the server's clock_timestamp(), and
-// deleted ones are written as expired; both stay in the table until [Store.Purge] removes
-// them, which reads the whole table: call it now and then. There is no index on the time, because it
-// would cost every write more than it saves.
+// Expired records count as absent at once, by the server's clock_timestamp(),
+// and deleted ones are written as expired; both stay in the table until
+// [Store.Purge] removes them, which reads the whole table: call it now and
+// then. There is no index on the time, because it would cost every write more
+// than it saves.
 //
 // # Durability and known limits
 //
-// It is that of the database. With synchronous_commit=off, a setting of
-// the connection, a crash of the server forgets the decisions of the last moments; with
-// Options.Unlogged it forgets all. A failover to an asynchronous replica forgets
-// what had not reached it. A statement timeout that ends a wait for a lock
-// returns storage.ErrContended.
+// It is that of the database. With synchronous_commit=off, a setting of the
+// connection, a crash of the server forgets the decisions of the last moments;
+// with Options.Unlogged it forgets all. A failover to an asynchronous replica
+// forgets what had not reached it. A statement timeout that ends a wait for a
+// lock returns storage.ErrContended.
 package postgres

@@ -9,12 +9,13 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// errRaced says that the swap statement undid itself: a key was created by another
-// at the same moment.
+// errRaced says that the swap statement undid itself: a key was created by
+// another at the same moment.
 var errRaced = errors.New("postgres: a key was created meanwhile")
 
-// failure says of what the client said whether anything was applied, and whether
-// trying again can help. An error that the server reports for a statement has undone it.
+// failure says of what the client said whether anything was applied, and
+// whether trying again can help. An error that the server reports for a
+// statement has undone it.
 func failure(err error) error {
 	var e *pgconn.PgError
 	switch {
@@ -30,8 +31,8 @@ func failure(err error) error {
 	return fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
 }
 
-// isContention is true for a serialization failure, a deadlock resolved, and a lock
-// that was not had in time: NOWAIT, lock_timeout or statement_timeout.
+// isContention is true for a serialization failure, a deadlock resolved, and a
+// lock that was not had in time: NOWAIT, lock_timeout or statement_timeout.
 func isContention(code string) bool {
 	return code == "40001" || code == "40P01" || code == "55P03" || code == "57014"
 }

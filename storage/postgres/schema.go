@@ -17,8 +17,8 @@ func (o Options) name() string {
 	return pgx.Identifier{o.Schema, o.Table}.Sanitize()
 }
 
-// Schema is the DDL of the store's table. It does nothing where the table is there. The schema named in
-// Options must exist.
+// Schema is the DDL of the store's table. It does nothing where the table is
+// there. The schema named in Options must exist.
 func (s *Store) Schema() string {
 	kind := "TABLE"
 	if s.options.Unlogged {
@@ -46,8 +46,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// Purge removes up to max expired records; see [storage.Purger]. It waits for no
-// lock: records that are being written are passed over.
+// Purge removes up to max expired records; see [storage.Purger]. It waits for
+// no lock: records that are being written are passed over.
 func (s *Store) Purge(ctx context.Context, max int) (int, error) {
 	tag, err := s.db.Exec(ctx, s.sql.purge, max)
 	if err != nil {
@@ -71,11 +71,12 @@ const purgeSQL = `DELETE FROM TABLE WHERE key IN (
 	SELECT key FROM TABLE WHERE expires_at <= clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED
 ) AND expires_at <= clock_timestamp()`
 
-// swapSQL locks what is there in the order of the keys, compares each group, and writes
-// those that match. A key that was not there when the statement began may have been
-// created meanwhile: the insertion then finds a row that is neither expired nor the one
-// wanted, and leaves it. Because the rest of its group is written already, that is
-// made an error (a division by zero), which undoes the statement.
+// swapSQL locks what is there in the order of the keys, compares each group,
+// and writes those that match. A key that was not there when the statement
+// began may have been created meanwhile: the insertion then finds a row that is
+// neither expired nor the one wanted, and leaves it. Because the rest of its
+// group is written already, that is made an error (a division by zero), which
+// undoes the statement.
 const swapSQL = `
 WITH want AS (
 	SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])

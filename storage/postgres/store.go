@@ -26,20 +26,21 @@ type Options struct {
 	// Table is the name of the table; empty means DefaultTable. Stores with
 	// different tables do not meet.
 	Table string
-	// Unlogged makes Migrate create a table that is not written to the log: faster,
-	// and empty after a crash.
+	// Unlogged makes Migrate create a table that is not written to the log:
+	// faster, and empty after a crash.
 	Unlogged bool
 }
 
-// DB is what a store needs of a database: a *pgxpool.Pool, a *pgx.Conn that is used
-// by one goroutine, or a pgx.Tx.
+// DB is what a store needs of a database: a *pgxpool.Pool, a *pgx.Conn that is
+// used by one goroutine, or a pgx.Tx.
 type DB interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 }
 
-// Store keeps records in a table. It is as safe for concurrent use as its DB is.
+// Store keeps records in a table. It is as safe for concurrent use as its DB
+// is.
 type Store struct {
 	db      DB
 	options Options
@@ -113,7 +114,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return o.Current, o.Swapped, o.Err
 }
 
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one statement.
+// CompareAndSwapBatch implements [storage.Batcher]: the groups share one
+// statement.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes := make([]storage.Outcome, len(groups))
 	for i, err := range storage.CheckBatch(groups) {
@@ -166,8 +168,8 @@ func (s *Store) lost(ctx context.Context, w *write) {
 	w.outcomes[g] = storage.Outcome{Current: current, Err: err}
 }
 
-// connection is what to send statements on. Of a pool a connection is acquired, because if
-// that fails nothing was sent.
+// connection is what to send statements on. Of a pool a connection is acquired,
+// because if that fails nothing was sent.
 func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	pool, ok := s.db.(*pgxpool.Pool)
 	if !ok {
@@ -192,7 +194,8 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	return now, nil
 }
 
-// write is the argument of the swap statement: all keys of all groups, in their order.
+// write is the argument of the swap statement: all keys of all groups, in their
+// order.
 type write struct {
 	all      [][]storage.Swap
 	outcomes []storage.Outcome
@@ -231,8 +234,8 @@ func (w *write) groups() (n int) {
 	return n
 }
 
-// creates reports whether a key may be created by two at the same moment, which makes the
-// statement fail.
+// creates reports whether a key may be created by two at the same moment, which
+// makes the statement fail.
 func (w *write) creates() bool {
 	return len(w.places) > 1 && slices.ContainsFunc(w.places, func(p place) bool { return w.swap(p).Old == 0 })
 }
@@ -257,7 +260,8 @@ func (w *write) args() []any {
 	return []any{groups, keys, olds, news, states, ttls}
 }
 
-// write sends the statement; in a transaction of the caller behind a savepoint, if it may fail.
+// write sends the statement; in a transaction of the caller behind a savepoint,
+// if it may fail.
 func (s *Store) write(ctx context.Context, w *write) error {
 	db, release, err := s.connection(ctx)
 	if err != nil {

@@ -4,36 +4,37 @@
 //
 // # One round trip
 //
-// A write is one Lua script, whatever the number of keys: it compares the version of every
-// key first and writes after, so nothing but all or nothing can happen. The script is
-// sent by its hash, and once more in full when the server does not know it (after a
-// restart or SCRIPT FLUSH). The client never sends a write again by itself, however it
-// is configured: an applied write whose reply was lost would come back as a
-// conflict.
+// A write is one Lua script, whatever the number of keys: it compares the
+// version of every key first and writes after, so nothing but all or nothing
+// can happen. The script is sent by its hash, and once more in full when the
+// server does not know it (after a restart or SCRIPT FLUSH). The client never
+// sends a write again by itself, however it is configured: an applied write
+// whose reply was lost would come back as a conflict.
 //
 // # Keys
 //
-// A record is the Redis string PREFIX{GROUP}KEY. Bytes of users stand behind our own
-// braces, so theirs choose nothing. In Redis Cluster all keys of one decision must
-// lie in one slot, which a common group gives them (compose.Options.Group: a
-// tenant, for instance); otherwise the decision fails with [ErrCrossSlot]. Keys without a group
-// spread over the cluster by themselves, and serve decisions on one key.
+// A record is the Redis string PREFIX{GROUP}KEY. Bytes of users stand behind
+// our own braces, so theirs choose nothing. In Redis Cluster all keys of one
+// decision must lie in one slot, which a common group gives them
+// (compose.Options.Group: a tenant, for instance); otherwise the decision fails
+// with [ErrCrossSlot]. Keys without a group spread over the cluster by
+// themselves, and serve decisions on one key.
 //
 // # Expiry
 //
-// The server drops records by itself, at the millisecond after their TTL. There is
-// nothing to purge.
+// The server drops records by itself, at the millisecond after their TTL. There
+// is nothing to purge.
 //
 // # Durability and known limits
 //
 // What Redis acknowledged it may still lose: what was written after the last
-// snapshot or fsync when it crashes, and what had not reached the replica when a
-// replica takes over. Use that is lost that way is forgotten: at most what
-// was admitted in that time is admitted once more. An eviction policy other than
-// noeviction drops live records, which forgets their use too.
+// snapshot or fsync when it crashes, and what had not reached the replica when
+// a replica takes over. Use that is lost that way is forgotten: at most what
+// was admitted in that time is admitted once more. An eviction policy other
+// than noeviction drops live records, which forgets their use too.
 //
-// A failover shows as storage.ErrUnavailable until the client knows the new primary.
-// go-redis ignores a context's deadline unless the client was made with
-// ContextTimeoutEnabled; this package ends the call in time all the same, but the
-// connection stays in use until the client's own ReadTimeout.
+// A failover shows as storage.ErrUnavailable until the client knows the new
+// primary. go-redis ignores a context's deadline unless the client was made
+// with ContextTimeoutEnabled; this package ends the call in time all the same,
+// but the connection stays in use until the client's own ReadTimeout.
 package redis

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// failure says of what the client said whether anything was applied, and whether
-// trying again can help.
+// failure says of what the client said whether anything was applied, and
+// whether trying again can help.
 func failure(err error) error {
 	switch {
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isPassing(err):
@@ -29,8 +29,8 @@ func isReply(err error) bool {
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
 }
 
-// passing are the errors of a server that may do better soon, or of one beside the
-// right one.
+// passing are the errors of a server that may do better soon, or of one beside
+// the right one.
 var passing = [...]string{
 	"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 	"BUSY", "OOM", "MISCONF", "NOREPLICAS", "ERR max number of clients",

@@ -10,9 +10,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// swap compares the first 8 bytes of every key with the old version (an empty one:
-// the key must be absent), and writes when all of them match. Three arguments for each key: old
-// version, new record (empty: delete), TTL in ms (empty: none).
+// swap compares the first 8 bytes of every key with the old version (an empty
+// one: the key must be absent), and writes when all of them match. Three
+// arguments for each key: old version, new record (empty: delete), TTL in ms
+// (empty: none).
 const source = `
 local found, same = {}, true
 for i, key in ipairs(KEYS) do
@@ -87,8 +88,8 @@ func ttl(d time.Duration) any {
 	return int64((d-1)/time.Millisecond) + 1
 }
 
-// send runs the calls in one round trip, and in a second one those whose script the
-// server does not know, which it therefore has not run.
+// send runs the calls in one round trip, and in a second one those whose script
+// the server does not know, which it therefore has not run.
 func (s *Store) send(ctx context.Context, calls []*call) {
 	unknown := s.exchange(ctx, calls, "evalsha", swap.Hash())
 	if len(unknown) == 0 {
@@ -99,7 +100,8 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 	}
 }
 
-// exchange sends the calls and settles them, but for those whose script is unknown.
+// exchange sends the calls and settles them, but for those whose script is
+// unknown.
 func (s *Store) exchange(ctx context.Context, calls []*call, name, script string) (unknown []*call) {
 	for _, c := range calls {
 		c.cmd = c.command(ctx, name, script)

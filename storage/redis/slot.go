@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// ErrCrossSlot is returned for a decision whose keys lie in different slots of a
-// Redis Cluster, or on different shards of a Ring. Give them a common group, see
-// compose.Options.Group. It implies storage.ErrNotApplied.
+// ErrCrossSlot is returned for a decision whose keys lie in different slots of
+// a Redis Cluster, or on different shards of a Ring. Give them a common group,
+// see compose.Options.Group. It implies storage.ErrNotApplied.
 var ErrCrossSlot error = crossSlot{}
 
 type crossSlot struct{}
@@ -53,8 +53,8 @@ func (s *Store) together(swaps []storage.Swap) error {
 	return nil
 }
 
-// hashed is the part of a key that places it: what stands between the first { and
-// the next }, or all of it where that is nothing.
+// hashed is the part of a key that places it: what stands between the first {
+// and the next }, or all of it where that is nothing.
 func hashed(key string) string {
 	_, rest, open := strings.Cut(key, "{")
 	if inner, _, closed := strings.Cut(rest, "}"); open && closed && inner != "" {

@@ -18,8 +18,8 @@ const DefaultPrefix = "sluice:"
 
 // Options configure a [Store]. The zero value is ready.
 type Options struct {
-	// Prefix is what all keys begin with; empty means DefaultPrefix. Stores with
-	// different prefixes do not meet. It must not contain braces.
+	// Prefix is what all keys begin with; empty means DefaultPrefix. Stores
+	// with different prefixes do not meet. It must not contain braces.
 	Prefix string
 }
 
@@ -103,7 +103,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return o.Current, o.Swapped, o.Err
 }
 
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one pipeline.
+// CompareAndSwapBatch implements [storage.Batcher]: the groups share one
+// pipeline.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes := make([]storage.Outcome, len(groups))
 	wrong := storage.CheckBatch(groups)
@@ -136,8 +137,8 @@ func fail(outcomes []storage.Outcome, err error) []storage.Outcome {
 	return outcomes
 }
 
-// Now implements [storage.Clock] with the server's TIME; of a cluster, that of one
-// of its servers.
+// Now implements [storage.Clock] with the server's TIME; of a cluster, that of
+// one of its servers.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	var cmd *redis.TimeCmd
 	err = s.within(ctx, func() error { cmd = s.client.Time(ctx); return cmd.Err() })
@@ -147,7 +148,8 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	return cmd.Val(), nil
 }
 
-// within runs do, which the client may let outlive ctx, and returns when ctx ends.
+// within runs do, which the client may let outlive ctx, and returns when ctx
+// ends.
 func (s *Store) within(ctx context.Context, do func() error) error {
 	if !s.wait || ctx.Done() == nil {
 		return do()

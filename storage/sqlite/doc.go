@@ -1,31 +1,34 @@
 // Package sqlite keeps states in a table of a SQLite database that the user has
-// already. It takes a *sql.DB of github.com/mattn/go-sqlite3 and never closes it.
+// already. It takes a *sql.DB of github.com/mattn/go-sqlite3 and never closes
+// it.
 //
 //	db, err := sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_busy_timeout=5000")
 //	store, err := sqlite.New(db, sqlite.Options{})
 //	err = store.Migrate(ctx)
 //
-// Several processes may share the file: every write takes SQLite's write lock, for
-// some tens of microseconds, and waits for it as long as busy_timeout and the
-// context allow. A write that did not get it returns storage.ErrContended, which
-// the engine tries again.
+// Several processes may share the file: every write takes SQLite's write lock,
+// for some tens of microseconds, and waits for it as long as busy_timeout and
+// the context allow. A write that did not get it returns storage.ErrContended,
+// which the engine tries again.
 //
 // # Durability
 //
-// It is that of the database. In WAL mode with synchronous=NORMAL a commit survives the
-// death of the process, and the last ones before a loss of power may be forgotten,
-// whole; with synchronous=FULL they are not, at the price of an fsync for each write.
+// It is that of the database. In WAL mode with synchronous=NORMAL a commit
+// survives the death of the process, and the last ones before a loss of power
+// may be forgotten, whole; with synchronous=FULL they are not, at the price of
+// an fsync for each write.
 //
 // # Expiry
 //
 // Expired records count as absent at once, by the clock of this process or
-// Options.Clock, and stay in the table until [Store.Purge] removes them; call it now and then.
+// Options.Clock, and stay in the table until [Store.Purge] removes them; call
+// it now and then.
 //
 // # Known limits
 //
-// There is one writer at a time in the whole database, whatever it writes, so long
-// transactions of other work delay decisions. A database ":memory:" is a new one for
-// every connection of the pool: use "file::memory:?cache=shared", or SetMaxOpenConns(1).
-// While a transaction of the caller holds the only connection of such a pool, decisions
-// wait for it.
+// There is one writer at a time in the whole database, whatever it writes, so
+// long transactions of other work delay decisions. A database ":memory:" is a
+// new one for every connection of the pool: use "file::memory:?cache=shared",
+// or SetMaxOpenConns(1). While a transaction of the caller holds the only
+// connection of such a pool, decisions wait for it.
 package sqlite

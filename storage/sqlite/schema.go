@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Schema is the DDL of the store's table and index, one statement after the other.
-// It does nothing where they are there.
+// Schema is the DDL of the store's table and index, one statement after the
+// other. It does nothing where they are there.
 func (s *Store) Schema() string {
 	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %[1]s (
 	key        BLOB    NOT NULL PRIMARY KEY,

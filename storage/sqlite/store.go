@@ -22,8 +22,8 @@ type Options struct {
 	// Table is the name of the table; empty means DefaultTable. Stores with
 	// different tables do not meet.
 	Table string
-	// Clock tells the time that records expire by; nil is time.Now. A limiter with a clock of
-	// its own wants the same one here.
+	// Clock tells the time that records expire by; nil is time.Now. A limiter
+	// with a clock of its own wants the same one here.
 	Clock func() time.Time
 }
 
@@ -99,7 +99,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return o.Current, o.Swapped, o.Err
 }
 
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one transaction.
+// CompareAndSwapBatch implements [storage.Batcher]: the groups share one
+// transaction.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes := make([]storage.Outcome, len(groups))
 	for i, err := range storage.CheckBatch(groups) {
@@ -164,7 +165,8 @@ func (s *Store) swapAll(ctx context.Context, conn *sql.Conn, groups [][]storage.
 	return nil
 }
 
-// swapGroup applies a group, or undoes what it did of it and reads what is there.
+// swapGroup applies a group, or undoes what it did of it and reads what is
+// there.
 func (s *Store) swapGroup(ctx context.Context, conn *sql.Conn, group []storage.Swap, o *storage.Outcome) error {
 	if len(group) > 1 {
 		if _, err := conn.ExecContext(ctx, "SAVEPOINT sluice"); err != nil {
@@ -231,9 +233,9 @@ func expiry(now int64, ttl time.Duration) any {
 	return now + int64(ttl)
 }
 
-// patience makes the connection wait for the write lock no longer than ctx lasts,
-// because SQLite does not hear of a context while it waits. restore puts the
-// user's setting back.
+// patience makes the connection wait for the write lock no longer than ctx
+// lasts, because SQLite does not hear of a context while it waits. restore puts
+// the user's setting back.
 func patience(ctx context.Context, conn *sql.Conn) (restore func(), err error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
