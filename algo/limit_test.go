@@ -1,0 +1,105 @@
+package algo_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+func TestParseLimitAndStringAreInverses(t *testing.T) {
+	for spec, want := range map[string]algo.Limit{
+		"100/m":                 algo.Per(100, time.Minute),
+		"10/s":                  algo.Per(10, time.Second),
+		"5/250ms":               algo.Per(5, 250*time.Millisecond),
+		"1000/d":                algo.Per(1000, 24*time.Hour),
+		"1/ns":                  algo.Per(1, 1),
+		"7/us":                  algo.Per(7, time.Microsecond),
+		"3/ms":                  algo.Per(3, time.Millisecond),
+		"2/h":                   algo.Per(2, time.Hour),
+		"1/1m30s":               algo.Per(1, 90*time.Second),
+		"1/36h":                 algo.Per(1, 36*time.Hour),
+		"1/1h0m1s":              algo.Per(1, time.Hour+time.Second),
+		"1/20m":                 algo.Per(1, 20*time.Minute),
+		"1/1h10m":               algo.Per(1, 70*time.Minute),
+		"4611686018427387904/s": algo.Per(algo.MaxCount, time.Second),
+	} {
+		got, err := algo.ParseLimit(spec)
+		require.NoError(t, err, spec)
+		require.Equal(t, want, got)
+		require.Equal(t, spec, got.String())
+		require.NoError(t, got.Validate())
+	}
+}
+
+func TestOtherSpellings(t *testing.T) {
+	for spec, want := range map[string]string{"10/60s": "10/m", "1000/24h": "1000/d", "5/7d": "5/168h", "1/0.5s": "1/500ms", "1/1µs": "1/us"} {
+		got, err := algo.ParseLimit(spec)
+		require.NoError(t, err, spec)
+		require.Equal(t, want, got.String())
+	}
+}
+
+func TestParseLimitSaysWhatIsWrong(t *testing.T) {
+	for spec, says := range map[string]string{
+		"":                      "COUNT/PERIOD",
+		"10":                    "COUNT/PERIOD",
+		"0/s":                   "at least 1",
+		"-1/s":                  "at least 1",
+		"1.5/s":                 "whole number",
+		"ten/s":                 "whole number",
+		"/s":                    "whole number",
+		"10/":                   "the period",
+		"10/0s":                 "at least 1ns",
+		"10/-1s":                "at least 1ns",
+		"10/fortnight":          "the period",
+		"10/9999999999d":        "the period",
+		"10/s/m":                "the period",
+		"4611686018427387905/s": "2^62",
+		"9223372036854775808/s": "2^62",
+	} {
+		_, err := algo.ParseLimit(spec)
+		require.ErrorContains(t, err, says, spec)
+		require.ErrorContains(t, err, fmt.Sprintf("%q", spec))
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, l := range []algo.Limit{{}, {Count: 1}, {Period: 1}, {Count: -1, Period: 1}, {Count: 1, Period: -1}, {Count: algo.MaxCount + 1, Period: 1}} {
+		require.Error(t, l.Validate(), l)
+	}
+}
+
+func FuzzParseLimit(f *testing.F) {
+	for _, s := range []string{"100/m", "5/250ms", "1/1h0m1s", "0/s", "1/", "/", "1/7d"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		l, err := algo.ParseLimit(s)
+		if err != nil {
+			return
+		}
+		require.NoError(t, l.Validate())
+		again, err := algo.ParseLimit(l.String())
+		require.NoError(t, err)
+		require.Equal(t, l, again)
+	})
+}
+
+func ExampleParseLimit() {
+	l, err := algo.ParseLimit("100/m")
+	fmt.Println(l.Count, l.Period, err)
+	_, err = algo.ParseLimit("100/moon")
+	fmt.Println(err)
+	// Output:
+	// 100 1m0s <nil>
+	// algo: limit "100/moon": the period "moon" is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h
+}
+
+func ExamplePer() {
+	fmt.Println(algo.Per(5, 250*time.Millisecond))
+	// Output: 5/250ms
+}
