@@ -171,7 +171,7 @@ func TestZeroAsksEachPartForItsOwnCost(t *testing.T) {
 }
 
 func TestARefundFillsEachPart(t *testing.T) {
-	p := fromSpec(t, "all(tokenbucket 10/s; tokenbucket 100/m)")
+	p := fromSpec(t, "all(gcra 10/s; gcra 100/m)")
 	state, _ := step(t, p, nil, 0, 10)
 	state, r, err := p.Refund(nil, state, at(500*time.Millisecond), 8)
 	require.NoError(t, err)
@@ -189,6 +189,25 @@ func TestARefundFillsEachPart(t *testing.T) {
 	r, err = p.Peek(state, at(500*time.Millisecond), 1)
 	require.NoError(t, err)
 	require.True(t, r.Fresh)
+}
+
+// One part is full and another is the least. After the refund it is the other way
+// round, and what Remaining gained is in neither part's own account.
+func TestARefundCountsWhatRemainingGained(t *testing.T) {
+	p := fromSpec(t, "all(gcra 5/s; gcra 10/m)")
+	state, _ := step(t, p, nil, 0, 5)
+	state, _ = step(t, p, state, time.Second, 2)
+	_, r, err := p.Refund(nil, state, at(2*time.Second), 4)
+	require.NoError(t, err)
+	require.Equal(t, [4]int64{3, 0, -2, 5}, [4]int64{r.Available, r.Refilled, r.Paid, r.Remaining})
+}
+
+func TestTheBoundIsTheLeast(t *testing.T) {
+	p := fromSpec(t, "all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
+	require.Equal(t, int64(19), p.Bound(time.Second))
+	require.Equal(t, int64(199), p.Bound(time.Minute))
+	require.Equal(t, int64(25000), p.Bound(24*time.Hour))
+	require.Equal(t, algo.Per(10, time.Second), p.Limit())
 }
 
 func TestAChargeLeavesADebtInEachPart(t *testing.T) {
