@@ -1,6 +1,5 @@
 // Package gcra is the generic cell rate algorithm: a burst at once, then a
-// steady flow, from one instant of state. It is the one to choose when nothing
-// speaks for another.
+// steady flow. It is the one to choose when nothing speaks for another.
 //
 // # Promise
 //
@@ -8,9 +7,10 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Bound]), so a limit of 100/m with a burst of 20 admits at most 119
-// units in any minute, and a steady caller gets exactly 100. Units come back one by one,
-// evenly spaced; there is no edge at which a whole window comes back at once.
+// units ([Bound]), in whichever order the clocks are read: one that is behind sees
+// less. So a limit of 100/m with a burst of 20 admits at most 119 units in any
+// minute, and a steady caller gets exactly 100. Units come back one by one, evenly
+// spaced; there is no edge at which a whole window comes back at once.
 //
 // A denial stays true: whatever is admitted to others in the meantime, by
 // whichever clock, the same request at the same instant is denied still. So a

@@ -46,7 +46,7 @@ func ParseState(b []byte) (s State, err error) {
 		return s, refusal(b)
 	}
 	used, period, n := int(b[2]>>4), int(b[2]&15), len(b)
-	if n != header+used+2*period || used > 8 || period > 8 {
+	if n != header+used+2*period {
 		return s, algo.ErrState
 	}
 	s.At = field(b[:header], 8)
