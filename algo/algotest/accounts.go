@@ -113,7 +113,7 @@ func (p *point) charges(cost int64, stepped []byte, step algo.Result) {
 		return
 	}
 	p.require(r.Paid >= 0 && r.Paid <= cost, "a charge of %d has Paid %d", cost, r.Paid)
-	if exact(r) && cost/2 <= r.Limit {
+	if used := r.Limit - r.Available - r.Refilled; exact(r) && cost <= algo.MaxCount-used {
 		p.require(r.Paid == cost, "a charge of %d takes only %d", cost, r.Paid)
 	}
 	again, _ := p.charge(next, p.now, math.MaxInt64)

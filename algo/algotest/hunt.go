@@ -41,8 +41,8 @@ type effort struct {
 }
 
 var (
-	thorough = effort{limits: 1, layer: 24, tries: 20, depth: 4, small: 250_000, random: 80_000}
-	brief    = effort{limits: 5, layer: 12, tries: 16, depth: 4, small: 40_000, random: 15_000}
+	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, small: 150_000, random: 50_000}
+	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, small: 30_000, random: 12_000}
 )
 
 // complete is the product of count and period up to which a thorough search
