@@ -88,8 +88,8 @@ func decide(s State, clock time.Time, o *Options, r *algo.Result, mode mode) Sta
 	r.Remaining = left
 	if !owed.IsZero() {
 		r.NextRefill = time.Duration((uint64(next)-1)/uint64(count) + 1)
-		wait, more := owed.DivMod(count)
-		if more > 0 {
+		wait, rest := owed.DivMod(count)
+		if rest > 0 {
 			wait++
 		}
 		r.ResetAfter = time.Duration(wait)
