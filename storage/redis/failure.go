@@ -14,6 +14,8 @@ import (
 // whether trying again can help.
 func failure(err error) error {
 	switch {
+	case redis.HasErrorPrefix(err, "CROSSSLOT"):
+		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isPassing(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
 	case isReply(err), notSent(err):
@@ -30,10 +32,10 @@ func isReply(err error) bool {
 }
 
 // passing are the errors of a server that may do better soon, or of one beside
-// the right one.
+// the right one. HasErrorPrefix looks behind an "ERR ".
 var passing = [...]string{
 	"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-	"BUSY", "OOM", "MISCONF", "NOREPLICAS", "ERR max number of clients",
+	"BUSY", "OOM", "MISCONF", "NOREPLICAS", "max number of clients",
 }
 
 func isPassing(err error) bool {

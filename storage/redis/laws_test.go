@@ -10,7 +10,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
 	"github.com/sluice-go/sluice/storage/storagetest"
@@ -75,7 +74,7 @@ func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time
 }
 
 func TestLaws(t *testing.T) {
-	server := servers.Redis(t)
+	server := shared.Redis(t)
 	for name, o := range map[string]*goredis.Options{
 		"as it comes":             {Addr: server.Addr()},
 		"ContextTimeoutEnabled":   {Addr: server.Addr(), ContextTimeoutEnabled: true},

@@ -20,7 +20,7 @@ for i, key in ipairs(KEYS) do
 	found[i] = redis.call('GET', key)
 	local old = ARGV[3*i-2]
 	if found[i] then
-		same = same and string.sub(found[i], 1, 8) == old
+		same = same and old ~= '' and string.sub(found[i], 1, 8) == old
 	else
 		same = same and old == ''
 	end
