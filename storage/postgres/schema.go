@@ -72,11 +72,16 @@ const purgeSQL = `DELETE FROM TABLE WHERE key IN (
 ) AND expires_at <= clock_timestamp()`
 
 // swapSQL locks what is there in the order of the keys, compares each group,
-// and writes those that match. A key that was not there when the statement
-// began may have been created meanwhile: the insertion then finds a row that is
-// neither expired nor the one wanted, and leaves it. Because the rest of its
-// group is written already, that is made an error (a division by zero), which
-// undoes the statement.
+// and writes those that match: first it creates what was not there, also in the
+// order of the keys, and then it replaces.
+//
+// A key that was not there when the statement began may have been created
+// meanwhile: then the insertion does nothing. Because the rest of its group may
+// be written already, that is made an error (a division by zero), which undoes
+// the statement; of one key alone nothing is written, and it is a conflict.
+//
+// So nobody who creates waits for a lock on what is there, but only for those
+// who create a greater key, and no ring of such waits is possible.
 const swapSQL = `
 WITH want AS (
 	SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])
@@ -87,18 +92,23 @@ WITH want AS (
 	SELECT key, version, state FROM there WHERE expires_at > clock_timestamp()
 ), verdict AS MATERIALIZED (
 	SELECT grp, bool_and(coalesce(live.version, 0) = old) AS same FROM want LEFT JOIN live USING (key) GROUP BY grp
-), written AS (
-	INSERT INTO TABLE AS t (key, version, state, expires_at)
-	SELECT key, new, state, CASE
+), record AS MATERIALIZED (
+	SELECT place, key, new, want.state, CASE
 		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
-		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END
-	FROM want JOIN verdict USING (grp) WHERE same ORDER BY place
+		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at, there.key IS NULL AS absent
+	FROM want JOIN verdict USING (grp) LEFT JOIN there USING (key) WHERE same
+), created AS (
+	INSERT INTO TABLE (key, version, state, expires_at)
+	SELECT key, new, state, expires_at FROM record WHERE absent ORDER BY place
+	ON CONFLICT (key) DO NOTHING RETURNING key
+), complete AS MATERIALIZED (
+	SELECT 1 / CASE
+		WHEN (SELECT count(*) FROM created) = (SELECT count(*) FROM record WHERE absent) THEN 1
+		WHEN cardinality($2::bytea[]) = 1 THEN 2 ELSE 0 END AS one
+), replaced AS (
+	INSERT INTO TABLE AS t (key, version, state, expires_at)
+	SELECT key, new, state, expires_at FROM record, complete WHERE NOT absent AND one = 1
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
-		WHERE t.expires_at <= clock_timestamp() OR t.version = (SELECT old FROM want WHERE want.key = t.key)
-	RETURNING key
-), complete AS (
-	SELECT 1 / CASE WHEN (SELECT count(*) FROM written) = (SELECT count(*) FROM want JOIN verdict USING (grp) WHERE same)
-		THEN 1 ELSE 0 END AS one
 )
 SELECT same AND one = 1, live.version, live.state
 FROM want JOIN verdict USING (grp) CROSS JOIN complete LEFT JOIN live USING (key) ORDER BY place`
