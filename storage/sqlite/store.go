@@ -62,22 +62,23 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if err := storage.CheckLoad(keys); err != nil {
 		return nil, err
 	}
-	if err := ctx.Err(); err != nil {
+	conn, release, err := s.connection(ctx)
+	if err != nil {
 		return nil, err
 	}
-	records, err := s.load(ctx, s.db, keys)
+	defer release()
+	var records []storage.Record
+	err = conn.patiently(ctx, func(ctx context.Context) (err error) {
+		records, err = s.load(ctx, conn.Conn, keys)
+		return err
+	})
 	if err != nil {
 		return nil, failure(err)
 	}
 	return records, nil
 }
 
-// queryer is a *sql.DB or a *sql.Conn.
-type queryer interface {
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-func (s *Store) load(ctx context.Context, q queryer, keys []string) ([]storage.Record, error) {
+func (s *Store) load(ctx context.Context, q *sql.Conn, keys []string) ([]storage.Record, error) {
 	records := make([]storage.Record, len(keys))
 	for i, key := range keys {
 		var version int64
@@ -117,40 +118,27 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swa
 }
 
 // write tries the groups that have no error yet in one transaction.
-func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []storage.Outcome) (err error) {
-	if err := ctx.Err(); err != nil {
+func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []storage.Outcome) error {
+	conn, release, err := s.connection(ctx)
+	if err != nil {
 		return storage.NotApplied(err)
 	}
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return storage.NotApplied(failure(err))
-	}
-	defer conn.Close()
-	restore, err := patience(ctx, conn)
-	if err != nil {
-		return storage.NotApplied(failure(err))
-	}
-	defer restore()
-	if _, err := conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
+	defer release()
+	if err := conn.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return storage.NotApplied(failure(err))
 	}
 	// The rest is not cancelled: it waits for nothing, and an interrupted
 	// transaction would leave the connection in doubt.
-	ctx = context.WithoutCancel(ctx)
-	if err := s.swapAll(ctx, conn, groups, outcomes); err != nil {
-		rollback(ctx, conn)
+	if err := s.swapAll(context.WithoutCancel(ctx), conn.Conn, groups, outcomes); err != nil {
+		conn.rollback()
 		return storage.NotApplied(failure(err))
 	}
-	if _, err := conn.ExecContext(ctx, "COMMIT"); err != nil {
-		rollback(ctx, conn)
+	// Without WAL the commit waits for those who read.
+	if err := conn.insist(ctx, "COMMIT"); err != nil {
+		conn.rollback()
 		return failure(err)
 	}
 	return nil
-}
-
-// rollback ends a transaction that failed; some failures have ended it already.
-func rollback(ctx context.Context, conn *sql.Conn) {
-	_, _ = conn.ExecContext(ctx, "ROLLBACK")
 }
 
 func (s *Store) swapAll(ctx context.Context, conn *sql.Conn, groups [][]storage.Swap, outcomes []storage.Outcome) error {
@@ -233,29 +221,6 @@ func expiry(now int64, ttl time.Duration) any {
 	return now + int64(ttl)
 }
 
-// patience makes the connection wait for the write lock no longer than ctx
-// lasts, because SQLite does not hear of a context while it waits. restore puts
-// the user's setting back.
-func patience(ctx context.Context, conn *sql.Conn) (restore func(), err error) {
-	deadline, ok := ctx.Deadline()
-	if !ok {
-		return func() {}, nil
-	}
-	left := max(0, time.Until(deadline).Milliseconds())
-	var user int64
-	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&user); err != nil {
-		return nil, err
-	}
-	if user <= left {
-		return func() {}, nil
-	}
-	set := func(ms int64) error {
-		_, err := conn.ExecContext(context.WithoutCancel(ctx), fmt.Sprintf("PRAGMA busy_timeout = %d", ms))
-		return err
-	}
-	return func() { _ = set(user) }, set(left)
-}
-
 // failure says whether trying again can help. Nothing of a failed statement is
 // applied; only of a failed COMMIT that cannot be said.
 func failure(err error) error {
@@ -263,7 +228,7 @@ func failure(err error) error {
 	switch {
 	case !errors.As(err, &e):
 		return fmt.Errorf("sqlite: %w", err)
-	case e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked:
+	case isBusy(e):
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 	case e.Code == sqlite3.ErrFull || e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrCantOpen || e.Code == sqlite3.ErrReadonly:
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
