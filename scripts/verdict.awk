@@ -1,6 +1,7 @@
 # verdict.awk reads `go test -v ./...` and prints what plain `go test ./...`
 # would: a package's closing line, and before it all that the package said if
-# it failed. Skipped tests are named at the end, and fail the run.
+# it failed. Skipped tests are named at the end, and fail the run, as do fewer
+# tests than least.
 
 /^=== (RUN|PAUSE|CONT|NAME) / { next }
 /^[ \t]*--- PASS: / { tests++; next }
@@ -22,9 +23,9 @@ END {
     for (i = 1; i <= skips; i++) print skipped[i]
   }
   if (skips || failed) exit 1
-  if (!tests) {
-    print "no test ran"
+  if (tests < least) {
+    print "too few tests ran: " tests + 0
     exit 1
   }
-  print tests " passed, 0 failed, 0 skipped"
+  if (tests) print tests " passed, 0 failed, 0 skipped"
 }
