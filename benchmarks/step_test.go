@@ -1,6 +1,7 @@
 package benchmarks
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -26,6 +27,50 @@ var (
 	limit  = algo.Per(count, period)
 	denied int // keeps the results alive
 )
+
+// policies are those of the benchmarks. With a weighted trailing slot the
+// estimate may exceed the true use, so that a caller at exactly the limit is denied
+// now and then; twice the limit keeps all allowed.
+func policies(t testing.TB) map[string]algo.Policy {
+	made := make(map[string]algo.Policy)
+	add := func(name string, p algo.Policy, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		made[name] = p
+	}
+	g, err := gcra.New(gcra.Options{Limit: limit})
+	add("gcra", g, err)
+	tb, err := tokenbucket.New(tokenbucket.Options{Limit: limit})
+	add("tokenbucket", tb, err)
+	fw, err := fixedwindow.New(fixedwindow.Options{Limit: limit})
+	add("fixedwindow", fw, err)
+	for _, slots := range []int{1, 12} {
+		mw, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2*count, period), Slots: slots})
+		add(fmt.Sprintf("movingwindow slots=%d", slots), mw, err)
+	}
+	return made
+}
+
+// TestEveryStepIsAllowed holds the workload of the benchmarks to what they say of it,
+// the peer included.
+func TestEveryStepIsAllowed(t *testing.T) {
+	peer := rate.NewLimiter(count, count)
+	states := make(map[string][]byte)
+	for i := range 10 * count {
+		now := start.Add(time.Duration(i) * tick)
+		if !peer.AllowN(now, 1) {
+			t.Fatalf("x/time/rate denies at %v", now)
+		}
+		for name, p := range policies(t) {
+			next, r, err := p.Step(nil, states[name], now, 1)
+			if err != nil || !r.Allowed {
+				t.Fatalf("%s at %v: %+v, %v", name, now, r, err)
+			}
+			states[name] = next
+		}
+	}
+}
 
 func note(b *testing.B, allowed bool) {
 	if !allowed {
@@ -89,9 +134,6 @@ func BenchmarkStepFixedWindow(b *testing.B) {
 }
 
 func benchmarkMovingWindow(b *testing.B, slots int) {
-	// With a weighted trailing slot the estimate may exceed the true use, so
-	// that a caller at exactly the limit is denied now and then; twice the
-	// limit keeps all allowed.
 	o := movingwindow.Options{Limit: algo.Per(2*count, period), Slots: slots}
 	var s movingwindow.State
 	var r algo.Result
@@ -108,12 +150,16 @@ func benchmarkMovingWindow(b *testing.B, slots int) {
 func BenchmarkStepMovingWindow1(b *testing.B)  { benchmarkMovingWindow(b, 1) }
 func BenchmarkStepMovingWindow12(b *testing.B) { benchmarkMovingWindow(b, 12) }
 
-func benchmarkPolicy(b *testing.B, p algo.Policy, err error) {
-	if err != nil {
-		b.Fatal(err)
+func BenchmarkStepPolicy(b *testing.B) {
+	for name, p := range policies(b) {
+		b.Run(name, func(b *testing.B) { benchmarkPolicy(b, p) })
 	}
+}
+
+func benchmarkPolicy(b *testing.B, p algo.Policy) {
 	var state, spare []byte
 	var r algo.Result
+	var err error
 	now := start
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
@@ -124,29 +170,4 @@ func benchmarkPolicy(b *testing.B, p algo.Policy, err error) {
 		state, spare = spare, state
 		now = now.Add(tick)
 	}
-}
-
-func BenchmarkStepPolicyGCRA(b *testing.B) {
-	p, err := gcra.New(gcra.Options{Limit: limit})
-	benchmarkPolicy(b, p, err)
-}
-
-func BenchmarkStepPolicyTokenBucket(b *testing.B) {
-	p, err := tokenbucket.New(tokenbucket.Options{Limit: limit})
-	benchmarkPolicy(b, p, err)
-}
-
-func BenchmarkStepPolicyFixedWindow(b *testing.B) {
-	p, err := fixedwindow.New(fixedwindow.Options{Limit: limit})
-	benchmarkPolicy(b, p, err)
-}
-
-func BenchmarkStepPolicyMovingWindow1(b *testing.B) {
-	p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2*count, period)})
-	benchmarkPolicy(b, p, err)
-}
-
-func BenchmarkStepPolicyMovingWindow12(b *testing.B) {
-	p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2*count, period), Slots: 12})
-	benchmarkPolicy(b, p, err)
 }

@@ -286,24 +286,24 @@ func openStdin(stdin io.Reader) (source, error) {
 }
 
 func openFile(path string) (source, error) {
-	f, err := os.Open(path)
+	info, err := os.Stat(path)
 	if err != nil {
 		return source{}, usagef("%w; name log files that are there, - for standard input, or none for the sample", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return source{}, err
 	}
 	if info.IsDir() {
 		return source{}, usagef("%s is a directory; name the files in it, for instance %s", path, filepath.Join(path, "*.log"))
 	}
-	s := source{name: path, input: accesslog.FromFile(path), size: -1}
-	if info.Mode().IsRegular() {
-		s.size = info.Size()
-		first, _ := accesslog.Peek(f, peekSize)
-		s.trace = filepath.Ext(path) == ".trace" || looksLikeTrace(first)
+	s := source{name: path, input: accesslog.FromFile(path), size: -1, trace: filepath.Ext(path) == ".trace"}
+	if !info.Mode().IsRegular() { // what is read of a pipe is gone
+		return s, nil
 	}
+	f, err := os.Open(path)
+	if err != nil {
+		return source{}, usagef("%w", err)
+	}
+	defer f.Close()
+	first, _ := accesslog.Peek(f, peekSize)
+	s.size, s.trace = info.Size(), s.trace || looksLikeTrace(first)
 	return s, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -141,6 +142,7 @@ func TestMistakes(t *testing.T) {
 		"trace and log":       {[]string{"replay", trace, log}, 2, []string{"together"}},
 		"JSON of a trace":     {[]string{"replay", "--json", trace}, 2, []string{"--json"}},
 		"check of a log":      {[]string{"replay", "--check", log}, 2, []string{"--check", "access.log"}},
+		"check under others":  {[]string{"replay", "--check", "-p", "gcra 1/s", trace}, 2, []string{"--check", "-p"}},
 		"trace with an error": {[]string{"replay", write(t, "b.trace", "policy gcra 1/s\n@zero a 1\n")}, 1, []string{"b.trace:2", "zero"}},
 		"empty log":           {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests"}},
 		"binary log":          {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"no log lines", "common", "JSON"}},
@@ -240,6 +242,24 @@ func TestTraceUnderOtherPolicies(t *testing.T) {
 	require.Contains(t, out, "policy gcra 2/s\npolicy fixedwindow 1/s\n")
 	require.NotContains(t, out, "burst=2")
 	require.Contains(t, out, "|")
+}
+
+func TestTraceIsRecognisedByItsWords(t *testing.T) {
+	code, out, errs := sluice(t, "# a remark\n\npolicy\tgcra 1/s\n@0s a 1\n", "replay", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "ok")
+}
+
+func TestPipeIsReadOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	wrote := make(chan error, 1)
+	go func() { wrote <- os.WriteFile(path, []byte(fourLines), 0) }()
+	code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", path)
+	require.Zero(t, code, errs)
+	require.NoError(t, <-wrote)
+	requests, _, _ := counts(t, out)
+	require.EqualValues(t, 4, requests)
 }
 
 func TestCheckTellsDifferences(t *testing.T) {

@@ -11,20 +11,18 @@ import (
 // errDiffers ends a check that found, and told, differences.
 var errDiffers = errors.New("answers differ")
 
-const peekSize = 4096
+// peekSize is how much of a file is looked at to tell a trace from a log.
+const peekSize = 64 << 10
 
 // looksLikeTrace reports whether the first line with a word of its own is one
 // of a trace.
 func looksLikeTrace(first []byte) bool {
 	for line := range bytes.Lines(first) {
-		word, _, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
-		switch {
-		case len(word) == 0 || word[0] == '#':
+		words := bytes.Fields(line)
+		if len(words) == 0 || words[0][0] == '#' {
 			continue
-		case string(word) == "policy" || string(word) == "show" || word[0] == '@':
-			return true
 		}
-		return false
+		return string(words[0]) == "policy" || string(words[0]) == "show" || words[0][0] == '@'
 	}
 	return false
 }
@@ -44,6 +42,8 @@ func (p *plan) runTraces(traces int, s streams) error {
 		return usagef("traces and access logs cannot be replayed together")
 	case p.json || p.out != "":
 		return usagef("--json and --out are for access logs; a trace is printed with its answers")
+	case p.check && len(p.policies) > 0:
+		return usagef("--check compares with the answers of the trace's own policies; leave -p out")
 	}
 	differ := false
 	for i, src := range p.sources {

@@ -50,8 +50,12 @@ func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 	} else {
 		b = bufio.NewReaderSize(raw, n)
 	}
-	first, _ = b.Peek(n)
-	return bytes.Clone(first), b
+	first, err := b.Peek(n)
+	first = bytes.Clone(first)
+	if err != nil && err != io.EOF { // b tells an error once, so whole must tell it again
+		return first, io.MultiReader(bytes.NewReader(first), failing{err})
+	}
+	return first, b
 }
 
 type failing struct{ err error }

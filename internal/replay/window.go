@@ -2,10 +2,11 @@ package replay
 
 import "encoding/binary"
 
-// A window adds up what one key was admitted within the last period. It keeps
-// the instants run-length encoded: units admitted at one instant are one run.
+// A window adds up what one key was admitted within the last period. It keeps the
+// instants run-length encoded: units admitted at one instant are one run.
 type window struct {
 	runs  []byte // of all instants but the latest: uvarint units, uvarint ns until the next run
+	gone  int    // the bytes of runs that are forgotten
 	first int64  // the instant of the first run, or the latest if there are no runs
 	last  int64  // the latest instant
 	units int64  // admitted at the latest instant
@@ -29,17 +30,18 @@ func (w *window) add(now, units, period int64) int64 {
 	return w.sum
 }
 
-// forget drops the runs at that instant and before.
+// forget drops the runs at that instant and before, and makes room for new ones
+// when half of the bytes are of no more use.
 func (w *window) forget(until int64) {
-	rest := w.runs
-	for w.first <= until && len(rest) > 0 {
-		units, n := binary.Uvarint(rest)
-		wait, m := binary.Uvarint(rest[n:])
-		rest = rest[n+m:]
+	for w.first <= until && w.gone < len(w.runs) {
+		units, n := binary.Uvarint(w.runs[w.gone:])
+		wait, m := binary.Uvarint(w.runs[w.gone+n:])
+		w.gone += n + m
 		w.sum -= int64(units)
 		w.first += int64(wait)
 	}
-	if len(rest) < len(w.runs) {
-		w.runs = w.runs[:copy(w.runs, rest)]
+	if w.gone > len(w.runs)/2 {
+		w.runs = w.runs[:copy(w.runs, w.runs[w.gone:])]
+		w.gone = 0
 	}
 }
