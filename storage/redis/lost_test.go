@@ -1,0 +1,158 @@
+package redis_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// eager are clients that retry as much as they like, and soon give up a reply.
+var eager = map[string]func(addr string) goredis.UniversalClient{
+	"alone": func(addr string) goredis.UniversalClient {
+		return goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: 5, ReadTimeout: moment})
+	},
+	"cluster": func(addr string) goredis.UniversalClient {
+		return goredis.NewClusterClient(&goredis.ClusterOptions{
+			MaxRedirects: 5, MaxRetries: 5, ReadTimeout: moment,
+			ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
+				return []goredis.ClusterSlot{{Start: 0, End: 16383, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
+			},
+		})
+	},
+	"ring": func(addr string) goredis.UniversalClient {
+		return goredis.NewRing(&goredis.RingOptions{
+			Addrs: map[string]string{"shard": addr}, MaxRetries: 5, ReadTimeout: moment,
+		})
+	},
+}
+
+// moment is enough for an answer, and not long to wait for one that never
+// comes.
+const moment = 200 * time.Millisecond
+
+// faulty is a store behind a proxy that numbers its writes. The server knows
+// the script.
+func faulty(t *testing.T, connect func(addr string) goredis.UniversalClient, prefix string) (*redis.Store, *faultproxy.Proxy) {
+	t.Helper()
+	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+	client := connect(proxy.Addr())
+	t.Cleanup(func() { client.Close() })
+	s := open(t, client, prefix)
+	create(t, s, creating("first", "x"))
+	proxy.Only(isWrite)
+	return s, proxy
+}
+
+func isWrite(request []byte) bool { return bytes.Contains(request, []byte("\r\neval")) }
+
+func TestTheClientNeverSendsAgain(t *testing.T) {
+	for name, connect := range eager {
+		for _, kind := range []faultproxy.Kind{faultproxy.DropReply, faultproxy.ResetReply, faultproxy.CutReply, faultproxy.StallReply} {
+			t.Run(name+", "+kind.String(), func(t *testing.T) {
+				s, proxy := faulty(t, connect, t.Name())
+
+				proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
+				_, swapped, err := s.CompareAndSwap(t.Context(), creating("a", "alone"))
+				require.False(t, swapped)
+				lost(t, err)
+				require.Equal(t, 1, proxy.Seen())
+				require.Equal(t, "alone", stored(t, s, "a"))
+
+				proxy.Plan(faultproxy.Fault{At: 2, Kind: kind})
+				var groups [][]storage.Swap
+				for _, key := range []string{"b", "c", "d"} {
+					groups = append(groups, []storage.Swap{creating(key, "batch")})
+				}
+				outcomes := s.CompareAndSwapBatch(t.Context(), groups...)
+				if !outcomes[0].Swapped {
+					lost(t, outcomes[0].Err)
+				}
+				lost(t, outcomes[1].Err)
+				lost(t, outcomes[2].Err)
+				require.LessOrEqual(t, proxy.Seen(), 3)
+				require.Equal(t, "batch", stored(t, s, "c"))
+			})
+		}
+	}
+}
+
+// lost requires an error that leaves open whether anything was applied.
+func lost(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, storage.ErrUnavailable)
+	require.NotErrorIs(t, err, storage.ErrNotApplied)
+}
+
+// Whatever happens to whichever message, a decision counts once.
+func TestFaultsCostNothing(t *testing.T) {
+	for name, connect := range eager {
+		for _, kind := range faultproxy.Kinds() {
+			t.Run(name+", "+kind.String(), func(t *testing.T) {
+				t.Parallel()
+				s, proxy := faulty(t, connect, t.Name())
+				engine := storage.NewEngine(s, storage.EngineOptions{Budget: long})
+				const times = 3
+				for at := 1; at <= times; at++ {
+					key := strconv.Itoa(at)
+					proxy.Plan(faultproxy.Fault{At: at, Kind: kind})
+					for i := range times {
+						_, err := engine.Do(t.Context(), []string{key}, increment)
+						require.NoError(t, err)
+						require.Equal(t, strconv.Itoa(i+1), stored(t, s, key))
+					}
+					require.Eventually(t, func() bool { return len(proxy.Hits()) == 1 }, long, time.Millisecond)
+					require.Equal(t, strconv.Itoa(times), stored(t, s, key))
+				}
+			})
+		}
+	}
+}
+
+// increment adds one to the number under each key.
+func increment(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
+	for i := range next {
+		n, _ := strconv.Atoi(string(found[i])) // nothing is 0
+		next[i] = storage.Change{Verb: storage.Put, State: []byte(strconv.Itoa(n + 1))}
+	}
+	return false, nil
+}
+
+func TestALimiterLosesNothingToFaults(t *testing.T) {
+	s, proxy := faulty(t, eager["alone"], t.Name())
+	policy, err := gcra.New(gcra.Options{Limit: algo.Per(5, time.Hour)})
+	require.NoError(t, err)
+	still := time.Now()
+	limiter, err := compose.Options[string]{Clock: func() time.Time { return still }, Budget: long}.New(s,
+		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Policy: policy},
+		compose.Rule[string]{Name: "all", Policy: policy},
+	)
+	require.NoError(t, err)
+	var faults []faultproxy.Fault
+	for at := 1; at <= 9; at += 2 {
+		faults = append(faults, faultproxy.Fault{At: at, Kind: faultproxy.DropReply})
+	}
+	proxy.Plan(faults...)
+	allowed := 0
+	for range 10 {
+		d, err := limiter.Allow(t.Context(), "ann")
+		require.NoError(t, err)
+		if d.Allowed {
+			allowed++
+		}
+	}
+	require.Equal(t, 5, allowed)
+	require.Len(t, proxy.Hits(), 5, fmt.Sprint(proxy.Seen()))
+}
