@@ -8,6 +8,8 @@ import (
 	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
 )
 
 func parse(t *testing.T, text string) *Trace {
@@ -48,6 +50,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		policy + "@0s a 1 -> ok 9s 0s 1s":              `x.trace:2: left "9s": want a whole number`,
 		policy + "@0s a 1 -> ok 9 0 soon":              `x.trace:2: reset "soon": want a duration such as 100ms, or never`,
 		policy + "@0s a 1 -> ok 9 0s 1s |":             `x.trace:2: the answer "" has 0 words`,
+		policy + policy + "@0s a 1 -> ok 9 0s 1s":      `x.trace:3: answers right of ->: 1, policies: 2; want an answer for each, with | between`,
 		policy + "@0s a 1 -> ok 9 0s 1s | ok 9 0s 1s":  `x.trace:2: answers right of ->: 2, policies: 1`,
 		policy + "@0s a 1\n" + policy + policy:         `x.trace:4: the policies before the first event are 1`,
 		policy + "@0s a 1\nshow left":                  `x.trace:3: show comes before the first event`,
@@ -99,6 +102,12 @@ func TestDurationsCompareByValue(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, differences)
 	require.Equal(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", format(t, tr))
+}
+
+func TestColumnsAreCountedInCharacters(t *testing.T) {
+	ran, err := parse(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1\n@0s b 1\n").Run()
+	require.NoError(t, err)
+	require.Equal(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1 -> 9\n@0s b 1          -> 9\n", format(t, ran))
 }
 
 func TestAStateOfAnotherAlgorithmIsAnError(t *testing.T) {
@@ -164,4 +173,41 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, err)
 		require.Empty(t, differences, "what was answered is wanted")
 	})
+}
+
+func TestTheExampleOfThePackageCommentIsTrue(t *testing.T) {
+	text, err := os.ReadFile("doc.go")
+	require.NoError(t, err)
+	var example strings.Builder
+	for _, line := range strings.Split(string(text), "\n") {
+		if line, ok := strings.CutPrefix(line, "//\t"); ok {
+			example.WriteString(line + "\n")
+		} else if line != "//" && example.Len() > 0 {
+			break
+		}
+	}
+	tr := parse(t, example.String())
+	differences, err := tr.Check()
+	require.NoError(t, err)
+	require.Empty(t, differences)
+	require.Equal(t, example.String(), format(t, tr))
+}
+
+func TestUnderOtherPoliciesNothingIsExpected(t *testing.T) {
+	tr := parse(t, "# why\nshow left\npolicy gcra 10/s\n@0s a 1 -> 9\npolicy gcra 20/s\n@0s a 1 -> 18\n")
+	one, err := compose.ParsePolicy("gcra 5/s")
+	require.NoError(t, err)
+	two, err := compose.ParsePolicy("fixedwindow 7/s")
+	require.NoError(t, err)
+	ran, err := tr.Under(one, two).Run()
+	require.NoError(t, err)
+	require.Equal(t, "policy gcra 5/s\npolicy fixedwindow 7/s\n# why\nshow left\n@0s a 1 -> 4 | 6\n@0s a 1 -> 3 | 5\n", format(t, ran))
+	differences, err := tr.Check()
+	require.NoError(t, err)
+	require.Empty(t, differences, "the trace itself is as it was")
+	same, err := compose.ParsePolicy("gcra 10/s")
+	require.NoError(t, err)
+	differences, err = tr.Under(same).Check()
+	require.NoError(t, err)
+	require.Len(t, differences, 2)
 }

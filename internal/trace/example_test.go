@@ -1,0 +1,64 @@
+package trace_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/sluice-go/sluice/internal/trace"
+)
+
+const changed = `
+# A limit raised on a live key: what was used stays used.
+policy gcra 10/s
+policy fixedwindow 10/s
+
+#at    key   cost
+@0s    alice 10 -> ok 0 0s 1s | ok 0 0s 1s
+@0s    alice 1
+policy gcra 15/s
+@0s    alice 1 -> ok 5 0s 1s | deny 0 1s 1s
+`
+
+func ExampleTrace_Run() {
+	t, err := trace.Parse(strings.NewReader(changed), "changed.trace")
+	if err != nil {
+		panic(err)
+	}
+	ran, err := t.Run()
+	if err != nil {
+		panic(err)
+	}
+	ran.Format(os.Stdout)
+	// Output:
+	// # A limit raised on a live key: what was used stays used.
+	// policy gcra 10/s
+	// policy fixedwindow 10/s
+	//
+	// #at    key   cost    verdict left retry reset        | verdict left retry reset
+	// @0s    alice 10   -> ok      0    0s    1s           | ok      0    0s    1s
+	// @0s    alice 1    -> deny    0    100ms 1s           | deny    0    1s    1s
+	// policy gcra 15/s
+	// @0s    alice 1    -> ok      4    0s    733.333334ms | deny    0    1s    1s
+}
+
+func ExampleTrace_Check() {
+	t, err := trace.Parse(strings.NewReader(changed), "changed.trace")
+	if err != nil {
+		panic(err)
+	}
+	differences, err := t.Check()
+	if err != nil {
+		panic(err)
+	}
+	for _, d := range differences {
+		fmt.Println(d)
+	}
+	// Output:
+	// changed.trace:8: @0s alice 1
+	// 	got  deny 0 100ms 1s | deny 0 1s 1s
+	// 	want (nothing right of ->)
+	// changed.trace:10: @0s alice 1
+	// 	got  ok 4 0s 733.333334ms | deny 0 1s 1s
+	// 	want ok 5 0s 1s           | deny 0 1s 1s
+}
