@@ -1,0 +1,279 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/sqlite"
+)
+
+// What another process is to do: "hold" takes the write lock until its standard
+// input ends, and "spend" adds to two keys.
+const (
+	task     = "SLUICE_SQLITE_TASK"
+	file     = "SLUICE_SQLITE_FILE"
+	spending = 300
+	wal      = "?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000"
+	journal  = "?_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=20000"
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv(task) {
+	case "":
+		os.Exit(m.Run())
+	case "hold":
+		err = hold(os.Getenv(file))
+	case "spend":
+		err = spend(os.Getenv(file))
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+func hold(dsn string) error {
+	db, err := sql.Open("sqlite3", dsn+"&_txlock=exclusive")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tx, err := db.Begin()
+	if err != nil {
+		return err
+	}
+	fmt.Println("held")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return tx.Rollback()
+}
+
+func spend(dsn string) error {
+	db, err := sql.Open("sqlite3", dsn)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	s, err := sqlite.New(db, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	e := storage.NewEngine(s, storage.EngineOptions{Budget: 20 * time.Second})
+	errs := make(chan error)
+	const goroutines = 4
+	for range goroutines {
+		go func() {
+			for range spending / goroutines {
+				if _, err := e.Do(context.Background(), []string{"a", "b"}, add); err != nil {
+					errs <- err
+					return
+				}
+			}
+			errs <- nil
+		}()
+	}
+	for range goroutines {
+		if err2 := <-errs; err2 != nil {
+			err = err2
+		}
+	}
+	return err
+}
+
+// add is a decision that counts in every key.
+func add(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
+	for i := range found {
+		n := uint64(0)
+		if found[i] != nil {
+			n = binary.BigEndian.Uint64(found[i])
+		}
+		next[i] = storage.Change{Verb: storage.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
+	}
+	return false, nil
+}
+
+// another starts this test binary as another process.
+func another(t *testing.T, what, dsn string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), task+"="+what, file+"="+dsn)
+	return cmd
+}
+
+// held has another process hold the lock until release.
+func held(t *testing.T, dsn string) (release func()) {
+	cmd := another(t, "hold", dsn)
+	stdin, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	stdout, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	line := make([]byte, 5)
+	_, err = io.ReadFull(stdout, line)
+	require.NoError(t, err)
+	require.Equal(t, "held\n", string(line))
+	ended := false
+	release = func() {
+		if !ended {
+			ended = true
+			stdin.Close()
+			require.NoError(t, cmd.Wait())
+		}
+	}
+	t.Cleanup(release)
+	return release
+}
+
+func shared(t *testing.T, options string) (*sqlite.Store, *sql.DB, string) {
+	dsn := "file:" + filepath.Join(t.TempDir(), "shared.db") + options
+	db, err := sql.Open("sqlite3", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	return open(t, db, sqlite.Options{}), db, dsn
+}
+
+func creating(key string) storage.Swap {
+	return storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte("new")}}
+}
+
+// The user would wait for 20 seconds.
+func TestTheLockIsHeldByAnotherProcess(t *testing.T) {
+	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
+		t.Run(name, func(t *testing.T) {
+			s, db, dsn := shared(t, options)
+			release := held(t, dsn)
+			began := time.Now()
+			deadline, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			defer cancel()
+			_, _, err := s.CompareAndSwap(deadline, creating("a"))
+			require.ErrorIs(t, err, storage.ErrContended)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+
+			cancelled, cancel := context.WithCancel(context.Background())
+			defer time.AfterFunc(30*time.Millisecond, cancel).Stop()
+			_, _, err = s.CompareAndSwap(cancelled, creating("a"))
+			require.ErrorIs(t, err, storage.ErrContended)
+			require.ErrorIs(t, err, context.Canceled)
+
+			if name != "WAL" { // where who reads waits too
+				_, err = s.Load(deadline, "a")
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				again, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+				defer cancel()
+				_, err = s.Load(again, "a")
+				require.ErrorIs(t, err, storage.ErrContended)
+			}
+			require.Less(t, time.Since(began), 10*time.Second)
+
+			defer time.AfterFunc(30*time.Millisecond, release).Stop()
+			_, swapped, err := s.CompareAndSwap(context.Background(), creating("a"))
+			require.NoError(t, err)
+			require.True(t, swapped)
+
+			db.SetMaxOpenConns(1)
+			var patience int
+			require.NoError(t, db.QueryRow("PRAGMA busy_timeout").Scan(&patience))
+			require.Equal(t, 20000, patience, "the setting is the user's again")
+		})
+	}
+}
+
+// Without WAL a commit waits for those who read.
+func TestACommitWaitsForReaders(t *testing.T) {
+	s, db, _ := shared(t, journal)
+	_, _, err := s.CompareAndSwap(context.Background(), creating("a"), creating("b"))
+	require.NoError(t, err)
+	rows, err := db.Query("SELECT key FROM " + sqlite.DefaultTable)
+	require.NoError(t, err)
+	require.True(t, rows.Next())
+
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+	defer cancel()
+	_, _, err = s.CompareAndSwap(ctx, creating("c"))
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.NoError(t, rows.Close())
+
+	records, err := s.Load(context.Background(), "c")
+	require.NoError(t, err)
+	require.Zero(t, records[0].Version)
+	_, swapped, err := s.CompareAndSwap(context.Background(), creating("c"))
+	require.NoError(t, err)
+	require.True(t, swapped)
+}
+
+func TestTwoProcessesSpend(t *testing.T) {
+	s, _, dsn := shared(t, wal)
+	outputs := make(chan string, 2)
+	for range cap(outputs) {
+		cmd := another(t, "spend", dsn)
+		go func() {
+			text, err := cmd.CombinedOutput()
+			if err != nil {
+				text = append(text, err.Error()...)
+			}
+			outputs <- string(text)
+		}()
+	}
+	for range cap(outputs) {
+		require.Empty(t, <-outputs)
+	}
+	records, err := s.Load(context.Background(), "a", "b")
+	require.NoError(t, err)
+	for _, r := range records {
+		require.Equal(t, strconv.Itoa(2*spending), strconv.FormatUint(binary.BigEndian.Uint64(r.State), 10))
+	}
+}
+
+func TestPurge(t *testing.T) {
+	ctx, now := context.Background(), time.Unix(1e9, 0)
+	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
+	s := open(t, db, sqlite.Options{Clock: func() time.Time { return now }})
+	for i := range 5 {
+		swap := creating(strconv.Itoa(i))
+		swap.TTL = time.Duration(5-i) * time.Minute
+		_, _, err := s.CompareAndSwap(ctx, swap)
+		require.NoError(t, err)
+	}
+	_, _, err := s.CompareAndSwap(ctx, creating("for ever"))
+	require.NoError(t, err)
+	now = now.Add(4 * time.Minute)
+	for _, want := range []int{3, 1, 0} {
+		n, err := s.Purge(ctx, 3)
+		require.NoError(t, err)
+		require.Equal(t, want, n)
+	}
+	var left int
+	require.NoError(t, db.QueryRow("SELECT count(*) FROM "+sqlite.DefaultTable).Scan(&left))
+	require.Equal(t, 2, left)
+}
+
+func TestBadOptions(t *testing.T) {
+	_, err := sqlite.New(nil, sqlite.Options{})
+	require.ErrorContains(t, err, "must not be nil")
+	_, err = sqlite.New(new(sql.DB), sqlite.Options{Table: "a\x00b"})
+	require.ErrorContains(t, err, "must not contain NUL")
+}
+
+// A fault that stays is neither contention nor an outage.
+func TestMissingTable(t *testing.T) {
+	s, err := sqlite.New(database(t, ""), sqlite.Options{})
+	require.NoError(t, err)
+	_, _, err = s.CompareAndSwap(context.Background(), creating("a"))
+	require.ErrorContains(t, err, "no such table")
+	require.ErrorIs(t, err, storage.ErrNotApplied)
+	require.NotErrorIs(t, err, storage.ErrUnavailable)
+	require.NotErrorIs(t, err, storage.ErrContended)
+}
