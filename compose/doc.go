@@ -1,12 +1,43 @@
-// Package compose makes policies out of policies.
+// Package compose makes policies out of policies, and limiters out of policies
+// and stores.
 //
-// [All] stacks several limits into one policy that allows only what every one of
-// them allows: 10 a second and 100 a minute on the same key. [ParsePolicy] reads
-// a policy from one line of text, the spec that every String method writes:
+// [All] stacks several limits into one policy that allows only what every one
+// of them allows: 10 a second and 100 a minute on the same key. [ParsePolicy]
+// reads a policy from one line of text, the spec that every String method
+// writes:
 //
 //	gcra 100/m burst=20
 //	tokenbucket 10/s burst=50 refill=interval
 //	fixedwindow 5/h align=clock offset=15m
 //	movingwindow 100/m slots=12 trailing=whole
 //	all(gcra 10/s; gcra 100/m)
+//
+// A [Limiter] applies rules to inputs of any type and keeps what was used in
+// any [storage.Store], or in memory: several limits for one call, on several
+// keys, all of them or none.
+//
+//	limiter, err := compose.New(store,
+//		compose.Rule[*http.Request]{Name: "client", Key: clientIP, Policy: perClient},
+//		compose.Rule[*http.Request]{Name: "everyone", Policy: overall})
+//	decision, err := limiter.Allow(ctx, request)
+//
+// # What a limiter promises
+//
+// A decision takes one round trip to the store when nobody else wrote the same
+// keys at the same moment, and none when it is a denial that rests on states
+// seen before: a denial holds whatever others did since. Such a denial ends no
+// later than its own RetryAfter, or Options.MaxAge, even where the key was
+// reset, refunded or given a higher limit by another process.
+//
+// A store failure is never a denial and never a silent allow: it is an error,
+// or a decision that says it is Degraded. When the reply to a write was lost
+// and cannot be made up for, at most the cost of that one decision was taken
+// without an answer.
+//
+// # Known limits
+//
+// Callers of this process that meet on one key each make their own round trip,
+// and try again when they collide; a very hot key on a shared store is
+// therefore slow. A caller that waits for a denial to end does not queue: who
+// asks first is served first.
 package compose

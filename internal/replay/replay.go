@@ -23,9 +23,11 @@ type Replay struct {
 
 // column is one policy and what it did.
 type column struct {
-	policy algo.Policy
-	period int64
-	cells  table
+	policy     algo.Policy
+	period     int64
+	bound      int64
+	inRequests bool // what bound counts
+	cells      table
 
 	allowed, denied int64
 	never           int64
@@ -43,7 +45,9 @@ func New(policies ...algo.Policy) *Replay {
 		verdicts: make([]bool, len(policies)),
 	}
 	for _, p := range policies {
-		r.columns = append(r.columns, column{policy: p, period: int64(p.Limit().Period)})
+		c := column{policy: p, period: int64(p.Limit().Period)}
+		c.bound, c.inRequests = bound(p)
+		r.columns = append(r.columns, c)
 	}
 	return r
 }
@@ -121,7 +125,11 @@ func (c *column) step(id int32, at time.Time, now int64) (allowed bool, err erro
 	if result.Allowed {
 		c.allowed++
 		cell.keep(next)
-		c.worst = max(c.worst, cell.window.add(now, result.Paid, c.period))
+		admitted := result.Paid
+		if c.inRequests {
+			admitted = 1
+		}
+		c.worst = max(c.worst, cell.window.add(now, admitted, c.period))
 		return true, nil
 	}
 	c.denied++

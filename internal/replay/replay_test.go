@@ -77,7 +77,7 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 // promise.
 func TestAdmittedIsWithinTheBound(t *testing.T) {
 	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
-		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)")
+		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10 cost=5)", "gcra 60/m burst=10 cost=5")
 	r := replay.New(ps...)
 	random := rand.New(rand.NewPCG(5, 6))
 	now := time.Unix(1e9, 0)

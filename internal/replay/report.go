@@ -41,8 +41,8 @@ type Outcome struct {
 	Allowed     int64
 	Denied      int64
 	KeysDenied  int64         // keys that were denied at least once
-	Admitted    int64         // the most units that one key was admitted in any one period of Policy.Limit
-	Bound       int64         // the most it ever could be
+	Admitted    int64         // the most units that one key was admitted in any one period of Policy.Limit;
+	Bound       int64         // the most it ever could be; both in requests where the parts of Policy differ in cost
 	LongestWait time.Duration // the longest RetryAfter that was told
 	Never       int64         // denials that no wait would have helped
 	TopDenied   []Denials     // the keys denied most
@@ -78,7 +78,7 @@ func (r *Replay) outcome(c *column, top int) Outcome {
 		Allowed:     c.allowed,
 		Denied:      c.denied,
 		Admitted:    c.worst,
-		Bound:       c.policy.Bound(c.policy.Limit().Period),
+		Bound:       c.bound,
 		LongestWait: c.longest,
 		Never:       c.never,
 	}

@@ -1,0 +1,40 @@
+package replay
+
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// bound is the most that one key can be admitted in any period of the policy's
+// limit. It is in units, or in requests where the parts of a composed policy cost
+// different numbers of units, so that no one unit is common to them.
+func bound(p algo.Policy) (most int64, inRequests bool) {
+	period := p.Limit().Period
+	composed, ok := p.(interface{ Parts() []algo.Policy })
+	if !ok {
+		return p.Bound(period), false
+	}
+	parts := composed.Parts()
+	for _, part := range parts {
+		inRequests = inRequests || cost(part) != cost(parts[0])
+	}
+	if !inRequests {
+		return p.Bound(period), false
+	}
+	for i, part := range parts {
+		if b := part.Bound(period) / cost(part); i == 0 || b < most {
+			most = b
+		}
+	}
+	return most, true
+}
+
+// cost is what one request takes of a policy.
+func cost(p algo.Policy) int64 {
+	r, err := p.Peek(nil, time.Unix(0, 0), 0)
+	if err != nil {
+		return 1
+	}
+	return max(1, r.Cost)
+}
