@@ -1,0 +1,97 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// Two processes, each with a client and a limiter of its own, share a limit of
+// 3 a minute for each user.
+func ExampleNew() {
+	addr := shared.Redis(servers.Example{}).Addr() // a redis-server of the tests
+	policy, err := compose.ParsePolicy("gcra 3/m")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	process := func() (*compose.Limiter[string], *goredis.Client, error) {
+		client := goredis.NewClient(&goredis.Options{Addr: addr, ContextTimeoutEnabled: true})
+		store, err := redis.New(client, redis.Options{Prefix: "example:"})
+		if err != nil {
+			return nil, nil, err
+		}
+		limiter, err := compose.Options[string]{
+			Clock: still, // so that the output is always the same
+		}.New(store, compose.Rule[string]{
+			Name:   "user",
+			Key:    func(user string) string { return user },
+			Policy: policy,
+		})
+		return limiter, client, err
+	}
+	for _, name := range []string{"first", "second"} {
+		limiter, client, err := process()
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		defer client.Close()
+		for range 2 {
+			d, err := limiter.Allow(context.Background(), "ann")
+			fmt.Println(name, d.Allowed, d.Remaining, d.RetryAfter, err)
+		}
+	}
+	// Output:
+	// first true 2 0s <nil>
+	// first true 1 0s <nil>
+	// second true 0 0s <nil>
+	// second false 0 20s <nil>
+}
+
+// The keys of one decision lie in one slot of a Redis Cluster if they have a
+// group in common, here the tenant.
+func ExampleStore_cluster() {
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{
+		Addrs: shared.Cluster(servers.Example{}).Addrs(), // of the tests
+	})
+	defer client.Close()
+	store, err := redis.New(client, redis.Options{Prefix: "example:"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	policy, err := compose.ParsePolicy("fixedwindow 2/m")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	type request struct{ tenant, user string }
+	rules := []compose.Rule[request]{
+		{Name: "tenant", Key: func(r request) string { return r.tenant }, Policy: policy},
+		{Name: "user", Key: func(r request) string { return r.user }, Policy: policy},
+	}
+	grouped, err := compose.Options[request]{
+		Namespace: "api",
+		Group:     func(r request) string { return r.tenant },
+		Clock:     func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) },
+	}.New(store, rules...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, user := range []string{"ann", "bob", "bob"} {
+		d, err := grouped.Allow(context.Background(), request{"acme", user})
+		fmt.Println(user, d.Allowed, d.Rule, err)
+	}
+	// Output:
+	// ann true tenant <nil>
+	// bob true tenant <nil>
+	// bob false tenant <nil>
+}
