@@ -36,14 +36,20 @@ func (s *Store) Schema() string {
 // Migrate applies [Store.Schema]. Several processes may do so at once.
 func (s *Store) Migrate(ctx context.Context) error {
 	_, err := s.db.Exec(ctx, s.Schema())
-	var e *pgconn.PgError
-	if errors.As(err, &e) && (e.Code == "23505" || e.Code == "42P07") { // another one was first
+	if isThere(err) { // another one was first
 		_, err = s.db.Exec(ctx, s.Schema())
 	}
 	if err != nil {
 		return fmt.Errorf("postgres: creating table %s: %w", s.options.name(), err)
 	}
 	return nil
+}
+
+// isThere is true for the table or its type created meanwhile: committed, or
+// just now.
+func isThere(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && (e.Code == "42P07" || e.Code == "42710" || e.Code == "23505")
 }
 
 // Purge removes up to max expired records; see [storage.Purger]. It waits for

@@ -1,0 +1,112 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// connect stands for the pool that the application has already.
+func connect(ctx context.Context) *pgxpool.Pool {
+	pool, err := pgxpool.New(ctx, shared.Postgres(servers.Example{}).DSN())
+	check(err)
+	return pool
+}
+
+func mustPolicy(spec string) algo.Policy {
+	policy, err := compose.ParsePolicy(spec)
+	check(err)
+	return policy
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// Limits shared by every process that uses the database.
+func Example() {
+	ctx := context.Background()
+	pool := connect(ctx)
+	defer pool.Close()
+
+	store, err := postgres.New(pool, postgres.Options{})
+	check(err)
+	check(store.Migrate(ctx))
+	limiter, err := compose.New(store, compose.Rule[string]{
+		Name:   "user",
+		Key:    func(user string) string { return user },
+		Policy: mustPolicy("gcra 2/h"),
+	})
+	check(err)
+	for range 3 {
+		d, err := limiter.Allow(ctx, "alice")
+		fmt.Println(d.Allowed, err)
+	}
+	// Output:
+	// true <nil>
+	// true <nil>
+	// false <nil>
+}
+
+// An order and its quota in one transaction: an order that fails leaves the
+// quota as it was.
+func Example_transaction() {
+	ctx := context.Background()
+	pool := connect(ctx)
+	defer pool.Close()
+
+	_, err := pool.Exec(ctx, "CREATE TABLE orders (customer text, pieces int CHECK (pieces > 0))")
+	check(err)
+	quota := postgres.Options{Table: "order_quota"}
+	store, err := postgres.New(pool, quota)
+	check(err)
+	check(store.Migrate(ctx))
+	rule := compose.Rule[string]{
+		Name:   "orders",
+		Key:    func(customer string) string { return customer },
+		Policy: mustPolicy("fixedwindow 2/24h"),
+	}
+
+	order := func(customer string, pieces int) error {
+		return pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+			store, err := postgres.New(tx, quota)
+			if err != nil {
+				return err
+			}
+			limiter, err := compose.New(store, rule)
+			if err != nil {
+				return err
+			}
+			d, err := limiter.Allow(ctx, customer)
+			if err != nil {
+				return err
+			}
+			if !d.Allowed {
+				return fmt.Errorf("no more orders today")
+			}
+			_, err = tx.Exec(ctx, "INSERT INTO orders VALUES ($1, $2)", customer, pieces)
+			return err
+		})
+	}
+	for _, pieces := range []int{5, -1, 3, 1} {
+		fmt.Println(pieces, order("alice", pieces) == nil)
+	}
+	var placed int
+	check(pool.QueryRow(ctx, "SELECT count(*) FROM orders").Scan(&placed))
+	fmt.Println(placed, "orders")
+	// Output:
+	// 5 true
+	// -1 false
+	// 3 true
+	// 1 false
+	// 2 orders
+}
