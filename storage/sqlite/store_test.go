@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -123,14 +124,10 @@ func held(t *testing.T, dsn string) (release func()) {
 	_, err = io.ReadFull(stdout, line)
 	require.NoError(t, err)
 	require.Equal(t, "held\n", string(line))
-	ended := false
-	release = func() {
-		if !ended {
-			ended = true
-			stdin.Close()
-			require.NoError(t, cmd.Wait())
-		}
-	}
+	release = sync.OnceFunc(func() {
+		stdin.Close()
+		_ = cmd.Wait()
+	})
 	t.Cleanup(release)
 	return release
 }
