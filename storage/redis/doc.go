@@ -30,11 +30,21 @@
 // What Redis acknowledged it may still lose: what was written after the last
 // snapshot or fsync when it crashes, and what had not reached the replica when
 // a replica takes over. Use that is lost that way is forgotten: at most what
-// was admitted in that time is admitted once more. An eviction policy other
-// than noeviction drops live records, which forgets their use too.
+// was admitted in that time is admitted once more. That time can be seconds if
+// the old primary is alive, for it goes on serving until it is told that it was
+// replaced; min-replicas-to-write and min-replicas-max-lag bound it. An
+// eviction policy other than noeviction drops live records, which forgets their
+// use too.
 //
 // A failover shows as storage.ErrUnavailable until the client knows the new
-// primary. go-redis ignores a context's deadline unless the client was made
-// with ContextTimeoutEnabled; this package ends the call in time all the same,
-// but the connection stays in use until the client's own ReadTimeout.
+// primary, and as storage.ErrOutcomeUnknown to those whose write was on its
+// way. The limiter needs no restart.
+//
+// A client with ReadOnly, RouteByLatency or RouteRandomly looks at replicas,
+// which may be behind; writes are decided by primaries all the same.
+//
+// go-redis ignores a context's deadline unless the client was made with
+// ContextTimeoutEnabled, as we recommend; without it this package ends the call
+// in time all the same, at the price of a goroutine for each call, but the
+// connection stays in use until the client's own ReadTimeout.
 package redis

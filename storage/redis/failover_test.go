@@ -3,6 +3,7 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,13 +23,27 @@ import (
 // failover; of the other at most what was admitted after the fence, and before
 // the primary died, may be forgotten.
 func TestSentinelPromotesAReplicaUnderLoad(t *testing.T) {
-	group := servers.Sentinel(t)
+	for name, topple := range map[string]func(*servers.RedisSentinel) error{
+		"the primary dies": func(group *servers.RedisSentinel) error { group.Primary.Kill(); return nil },
+		"the primary is demoted": func(group *servers.RedisSentinel) error {
+			_, err := group.Sentinel.Do("SENTINEL", "FAILOVER", servers.SentinelName)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failOver(t, servers.Sentinel(t), topple)
+		})
+	}
+}
+
+func failOver(t *testing.T, group *servers.RedisSentinel, topple func(*servers.RedisSentinel) error) {
 	client := goredis.NewFailoverClient(&goredis.FailoverOptions{
 		MasterName: servers.SentinelName, SentinelAddrs: group.Addrs(),
 	})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, "")
-	const most = 10_000
+	const most = 1_000_000 // more than is asked for
 	limiter := hourly(t, s, most)
 	d, err := limiter.AllowN(t.Context(), "early", most)
 	require.NoError(t, err)
@@ -38,11 +53,8 @@ func TestSentinelPromotesAReplicaUnderLoad(t *testing.T) {
 	load.await(t, 50)
 	fenced := load.admitted.Load()
 	fence(t, group)
-	group.Primary.Kill()
-	require.Eventually(t, func() bool {
-		addr, err := group.PrimaryAddr()
-		return err == nil && addr == group.Replica.Addr()
-	}, long, 10*time.Millisecond)
+	require.NoError(t, topple(group))
+	require.Eventually(t, func() bool { return promotedIn(group) }, long, 10*time.Millisecond)
 	promoted := load.admitted.Load()
 	load.await(t, promoted+50)
 	load.end()
@@ -57,6 +69,17 @@ func TestSentinelPromotesAReplicaUnderLoad(t *testing.T) {
 	t.Logf("fenced %d, admitted %d, of unknown outcome %d, known to the new primary %d", fenced, admitted, unknown, used)
 	require.GreaterOrEqual(t, used, fenced+admitted-promoted)
 	require.LessOrEqual(t, used, admitted+unknown)
+}
+
+// promotedIn reports whether the replica is known as the primary, and the old
+// one takes no more writes.
+func promotedIn(group *servers.RedisSentinel) bool {
+	addr, err := group.PrimaryAddr()
+	if err != nil || addr != group.Replica.Addr() {
+		return false
+	}
+	role, err := group.Primary.Do("ROLE")
+	return err != nil || strings.HasPrefix(role, "slave")
 }
 
 // fence returns when all that was written before is on the replica.
