@@ -3,6 +3,8 @@ package redis_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,4 +136,19 @@ func hourly(t *testing.T, s storage.Store, count int64) *compose.Limiter[string]
 		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	require.NoError(t, err)
 	return limiter
+}
+
+// A client that spreads reads over replicas sends writes to the primary.
+func TestWritesAreNotSpread(t *testing.T) {
+	group := shared.Sentinel(t)
+	client := goredis.NewFailoverClusterClient(&goredis.FailoverOptions{
+		MasterName: servers.SentinelName, SentinelAddrs: group.Addrs(), RouteRandomly: true,
+	})
+	t.Cleanup(func() { client.Close() })
+	s := open(t, client, "routed:")
+	for i := range 20 {
+		create(t, s, creating(strconv.Itoa(i), "x"))
+		outcome := s.CompareAndSwapBatch(t.Context(), []storage.Swap{creating(fmt.Sprint(i, "a"), "x")}, []storage.Swap{creating(fmt.Sprint(i, "b"), "x")})
+		require.Equal(t, []storage.Outcome{{Swapped: true}, {Swapped: true}}, outcome)
+	}
 }
