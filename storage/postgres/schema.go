@@ -88,12 +88,20 @@ const purgeSQL = `DELETE FROM TABLE WHERE key IN (
 //
 // So nobody who creates waits for a lock on what is there, but only for those
 // who create a greater key, and no ring of such waits is possible.
+//
+// The wait for a lock has a limit, for this statement: else a context that ends
+// meanwhile would leave it in doubt whether the statement was applied.
 const swapSQL = `
 WITH want AS (
 	SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])
 		WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
+), patience AS MATERIALIZED (
+	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
+		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
+		THEN current_setting('lock_timeout') ELSE $7::text END, true) END
 ), there AS MATERIALIZED (
-	SELECT key, version, state, expires_at FROM TABLE WHERE key = ANY($2::bytea[]) ORDER BY key FOR UPDATE
+	SELECT key, version, state, expires_at FROM TABLE
+	WHERE key = ANY($2::bytea[]) AND (SELECT true FROM patience) ORDER BY key FOR UPDATE
 ), live AS MATERIALIZED (
 	SELECT key, version, state FROM there WHERE expires_at > clock_timestamp()
 ), verdict AS MATERIALIZED (

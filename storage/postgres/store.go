@@ -241,8 +241,9 @@ func (w *write) creates() bool {
 }
 
 // args are the columns: group, key, old version, new version, state, TTL in
-// microseconds (0: for ever; -1: written as expired, which is deleted).
-func (w *write) args() []any {
+// microseconds (0: for ever; -1: written as expired, which is deleted); and for
+// how many milliseconds to wait for a lock, if not 0.
+func (w *write) args(patience time.Duration) []any {
 	n := len(w.places)
 	groups, olds, news, ttls := make([]int32, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	keys, states := make([][]byte, n), make([][]byte, n)
@@ -257,7 +258,7 @@ func (w *write) args() []any {
 			ttls[i] = int64((s.TTL-1)/time.Microsecond) + 1
 		}
 	}
-	return []any{groups, keys, olds, news, states, ttls}
+	return []any{groups, keys, olds, news, states, ttls, int32(patience.Milliseconds())}
 }
 
 // write sends the statement; in a transaction of the caller behind a savepoint,
@@ -269,14 +270,17 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	}
 	defer release()
 	tx, inside := db.(pgx.Tx)
-	if !inside || !w.creates() {
-		return s.exec(ctx, db, w)
+	switch {
+	case !inside:
+		return s.alone(ctx, db, w)
+	case !w.creates():
+		return s.exec(ctx, db, w, 0)
 	}
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
 		return failure(err)
 	}
-	if err := s.exec(ctx, savepoint, w); err != nil {
+	if err := s.exec(ctx, savepoint, w, 0); err != nil {
 		return errors.Join(err, savepoint.Rollback(ctx))
 	}
 	if err := savepoint.Commit(ctx); err != nil {
@@ -285,8 +289,10 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	return nil
 }
 
-func (s *Store) exec(ctx context.Context, db DB, w *write) error {
-	rows, err := db.Query(ctx, s.sql.swap, w.args()...)
+// exec sends the statement; patience is for how long it may wait for a lock, if
+// not 0: until the end of the transaction.
+func (s *Store) exec(ctx context.Context, db DB, w *write, patience time.Duration) error {
+	rows, err := db.Query(ctx, s.sql.swap, w.args(patience)...)
 	if err != nil {
 		return failure(err)
 	}

@@ -1,0 +1,44 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// A wait for a lock ends before the context does, with an answer of the server:
+// nothing is in doubt, and the connection is kept.
+func TestALockIsNotHadInTime(t *testing.T) {
+	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
+	s, table := fresh(t, p)
+	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+	require.NoError(t, err)
+	holder := transaction(t, p)
+	_, err = inside(t, holder, table).Load(ctx, "a")
+	require.NoError(t, err)
+	_, err = holder.Exec(ctx, "SELECT FROM "+table+" FOR UPDATE")
+	require.NoError(t, err)
+
+	own := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=1&lock_timeout=1min")
+	waiter, err := postgres.New(own, postgres.Options{Table: table})
+	require.NoError(t, err)
+	backend := func() (pid int) {
+		require.NoError(t, own.QueryRow(ctx, "SELECT pg_backend_pid()").Scan(&pid))
+		return pid
+	}
+	before := backend()
+	began := time.Now()
+	e := storage.NewEngine(waiter, storage.EngineOptions{Budget: time.Second})
+	_, err = e.Do(ctx, []string{"a"}, add)
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.Less(t, time.Since(began), 10*time.Second)
+	require.Equal(t, before, backend())
+	var setting string
+	require.NoError(t, own.QueryRow(ctx, "SHOW lock_timeout").Scan(&setting))
+	require.Equal(t, "1min", setting)
+}
