@@ -61,18 +61,28 @@
 // kept as a fraction of whole numbers, so 3/s exhausted at 0 has exactly 3 tokens
 // again at 1s, and 2000000000/s works.
 //
-// A limit changed on a live key keeps the tokens used and, of the next refill,
-// the part that had accrued by the last step that paid; a shorter Period does not
-// make a whole refill of it. The time since then counts at the new rate.
+// A limit changed on a live key keeps the tokens used, and what had accrued of
+// the next refill by the last step that paid; the time since then counts at the
+// new rate. With continuous refill that is the same fraction of a token, rounded
+// down by less than 1/Period: a limit that is only spelled otherwise, 60/m for
+// 1/s, has the same waits. With interval refill it is the time since the interval
+// began, less any whole intervals of the new Period in it, which are over and
+// give nothing: 60/m changed to 1/s after 30.5s gives its next token in 500ms,
+// and 1/s changed to 60/m after 0.5s gives its next 60 in 59.5s. A changed Refill
+// reads the one as the other.
 //
 // # State encoding
 //
-// Version 1, typically 12 to 17 bytes for limits per second or minute:
+// Version 1, 20 to 26 bytes for limits per second, minute, hour or day (10/s, 100/m,
+// 1000/h, 100000/h, 1000/d):
 //
 //	't' 1
-//	8 bytes, big endian: At, the last paid step, ns since the Unix epoch, at most 2^62-1
-//	uvarint: Part, what had accrued of the next refill by then, in 1/Period of it
-//	uvarint: Used, the tokens missing by then, from 1 to 2^62
+//	1 byte: u<<4 | p, the widths of Used and of Period, as few bytes as they need
+//	8 bytes: At, the last paid step, ns since the Unix epoch, at most 2^62-1
+//	u bytes: Used, the tokens missing by then, from 1 to 2^62
+//	p bytes: Part, the numerator of Part/Period of the next refill, accrued by then, below Period
+//	p bytes: Period, in ns, of the limit that it paid under, at least 1
 //
-// A key never seen, or with nothing used, is no bytes at all.
+// All numbers are big endian. A key never seen, or with nothing used, is no bytes
+// at all.
 package tokenbucket

@@ -83,7 +83,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// tokenbucket 10/s burst=50
-	// 42 left, 12 bytes of state
+	// 42 left, 20 bytes of state
 	// tokenbucket: Burst must be at least 1, or 0 for the limit's count, got -1
 }
 

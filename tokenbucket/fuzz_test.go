@@ -15,9 +15,9 @@ import (
 // FuzzStep holds every verb on any state, time and options to what needs no
 // history: no panic, accounts that add up, and waits that come true.
 func FuzzStep(f *testing.F) {
-	f.Fuzz(func(t *testing.T, count, period, burst, refill, cost, used, at, part, sec, nsec int64) {
+	f.Fuzz(func(t *testing.T, count, period, burst, refill, cost, used, at, part, under, sec, nsec int64) {
 		o := tokenbucket.Options{Limit: algo.Per(count, time.Duration(period)), Burst: burst, Refill: tokenbucket.Refill(refill), Cost: cost}
-		s := tokenbucket.State{Used: used, At: at, Part: part}
+		s := tokenbucket.State{Used: used, At: at, Part: part, Period: time.Duration(under)}
 		now := time.Unix(sec, nsec)
 		for v := step; v <= charge; v++ {
 			next, r := verbs[v](s, now, o)

@@ -84,6 +84,7 @@ func (o *Options) cost() int64 {
 // speed of that weight accrues every nanosecond. Batch is 0 where the options are
 // not valid, but for the cost.
 type terms struct {
+	refill Refill
 	burst  int64
 	period int64
 	speed  int64
@@ -95,7 +96,7 @@ func (o *Options) terms() (t terms) {
 	if count < 1 || count > algo.MaxCount || period < 1 || uint64(o.Burst) > algo.MaxCount {
 		return t
 	}
-	t.burst, t.period = o.burst(), period
+	t.refill, t.burst, t.period = o.Refill, o.burst(), period
 	switch o.Refill {
 	case Continuous:
 		t.speed, t.batch = count, 1

@@ -82,10 +82,9 @@ func (p *Policy) open(s *State, state []byte, cost *int64) error {
 	if *cost == 0 {
 		*cost = p.options.cost()
 	}
-	if len(state) == 0 {
-		return nil
-	}
-	return s.parse(state)
+	var err error
+	*s, err = ParseState(state)
+	return err
 }
 
 // Bound implements [algo.Policy]; see [Bound].

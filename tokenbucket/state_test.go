@@ -24,18 +24,18 @@ var golden = []struct {
 }{
 	{
 		tokenbucket.Options{Limit: algo.Per(3, time.Second)},
-		"7401 0d234ccf9bd902ab 81d4c6cf02 03",
-		tokenbucket.State{Used: 3, At: 946684801234567851, Part: 703703553},
+		"7401 14 0d234ccf9bd902ab 03 29f1aa01 3b9aca00",
+		tokenbucket.State{Used: 3, At: 946684801234567851, Part: 703703553, Period: time.Second},
 	},
 	{
 		tokenbucket.Options{Limit: algo.Per(100, time.Minute), Burst: 300},
-		"7401 0d234ccf9bd902ab ccb5a9f00c 04",
-		tokenbucket.State{Used: 4, At: 946684801234567851, Part: 3456785100},
+		"7401 15 0d234ccf9bd902ab 04 00ce0a5acc 0df8475800",
+		tokenbucket.State{Used: 4, At: 946684801234567851, Part: 3456785100, Period: time.Minute},
 	},
 	{
 		tokenbucket.Options{Limit: algo.Per(3, time.Second), Burst: 5, Refill: tokenbucket.Interval},
-		"7401 0d234ccf9bd902ab abf1ec6f 03",
-		tokenbucket.State{Used: 3, At: 946684801234567851, Part: 234567851},
+		"7401 14 0d234ccf9bd902ab 03 0dfb38ab 3b9aca00",
+		tokenbucket.State{Used: 3, At: 946684801234567851, Part: 234567851, Period: time.Second},
 	},
 }
 
@@ -66,46 +66,70 @@ func unhex(t *testing.T, s string) []byte {
 
 func TestWhatIsNoStateIsRefused(t *testing.T) {
 	for b, want := range map[string]error{
-		"74":                          algo.ErrState,
-		"7401":                        algo.ErrState,
-		"7400 0000000000000005 00 01": algo.ErrState,
-		"6701 0000000000000005 00 01": algo.ErrState, // another algorithm's
-		"7402":                        algo.ErrStateVersion,
-		"7402 0000000000000005 00 01": algo.ErrStateVersion,
-		"74ff 00":                     algo.ErrStateVersion,
+		"74":                                algo.ErrState,
+		"7401":                              algo.ErrState,
+		"7400 11 0000000000000005 02 01 03": algo.ErrState,
+		"6701 11 0000000000000005 02 01 03": algo.ErrState, // another algorithm's
+		"7402":                              algo.ErrStateVersion,
+		"7402 11 0000000000000005 02 01 03": algo.ErrStateVersion,
+		"74ff 00":                           algo.ErrStateVersion,
 
-		"7401 00000000000000":            algo.ErrState, // cut short
-		"7401 0000000000000005":          algo.ErrState,
-		"7401 0000000000000005 00":       algo.ErrState,
-		"7401 0000000000000005 80":       algo.ErrState,
-		"7401 0000000000000005 00 80":    algo.ErrState,
-		"7401 0000000000000005 00 01 00": algo.ErrState, // and something after it
+		"7401 11":                              algo.ErrState, // cut short
+		"7401 11 0000000000000005":             algo.ErrState,
+		"7401 11 0000000000000005 02 01":       algo.ErrState,
+		"7401 11 0000000000000005 02 01 03 00": algo.ErrState, // and something after it
 
-		"7401 0000000000000005 00 00":                     algo.ErrState, // nothing used is no bytes
-		"7401 4000000000000000 00 01":                     algo.ErrState, // after the end of time
-		"7401 ffffffffffffffff 00 01":                     algo.ErrState,
-		"7401 0000000000000005 00 818080808080808040":     algo.ErrState, // 2^62+1 used
-		"7401 0000000000000005 80808080808080808001 01":   algo.ErrState, // a part of 2^63
-		"7401 0000000000000005 8000 01":                   algo.ErrState, // longer than need be
-		"7401 0000000000000005 00 8100":                   algo.ErrState,
-		"7401 0000000000000005 ffffffffffffffffff02 01":   algo.ErrState, // beyond 64 bits
-		"7401 0000000000000005 00 80808080808080808080":   algo.ErrState,
-		"7401 0000000000000005 00 8080808080808080808001": algo.ErrState,
+		"7401 01 0000000000000005 01 03":                                    algo.ErrState, // nothing used is no bytes
+		"7401 11 0000000000000005 00 01 03":                                 algo.ErrState,
+		"7401 11 4000000000000000 02 01 03":                                 algo.ErrState, // after the end of time
+		"7401 11 ffffffffffffffff 02 01 03":                                 algo.ErrState,
+		"7401 81 0000000000000005 4000000000000001 01 03":                   algo.ErrState, // 2^62+1 used
+		"7401 81 0000000000000005 ffffffffffffffff 01 03":                   algo.ErrState,
+		"7401 11 0000000000000005 02 03 03":                                 algo.ErrState, // a part of the whole
+		"7401 10 0000000000000005 02":                                       algo.ErrState, // no period
+		"7401 11 0000000000000005 02 00 00":                                 algo.ErrState,
+		"7401 18 0000000000000005 02 0000000000000001 ffffffffffffffff":     algo.ErrState,
+		"7401 21 0000000000000005 0002 01 03":                               algo.ErrState, // wider than need be
+		"7401 12 0000000000000005 02 0001 0003":                             algo.ErrState,
+		"7401 91 0000000000000005 000000000000000002 01 03":                 algo.ErrState,
+		"7401 19 0000000000000005 02 000000000000000001 000000000000000003": algo.ErrState,
 	} {
 		s, err := tokenbucket.ParseState(unhex(t, b))
 		require.ErrorIs(t, err, want, "%s", b)
 		require.Zero(t, s)
 	}
 	for b, want := range map[string]tokenbucket.State{
-		"":                            {},
-		"7401 0000000000000005 00 01": {Used: 1, At: 5},
-		"7401 3fffffffffffffff ffffffffffffffff7f 808080808080808040": {Used: algo.MaxCount, At: algo.MaxInstant, Part: math.MaxInt64},
+		"":                                  {},
+		"7401 11 0000000000000005 02 01 03": {Used: 2, At: 5, Part: 1, Period: 3},
+		"7401 88 3fffffffffffffff 4000000000000000 7ffffffffffffffe 7fffffffffffffff": {Used: algo.MaxCount, At: algo.MaxInstant, Part: math.MaxInt64 - 1, Period: math.MaxInt64},
 	} {
 		s, err := tokenbucket.ParseState(unhex(t, b))
 		require.NoError(t, err)
 		require.Equal(t, want, s)
 		require.Equal(t, unhex(t, b), append([]byte{}, tokenbucket.AppendState(nil, s)...))
 	}
+}
+
+// Sizes are what the package's documentation says.
+func TestStatesAreSmall(t *testing.T) {
+	sizes := map[int]bool{}
+	for _, spec := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
+		limit, err := algo.ParseLimit(spec)
+		require.NoError(t, err)
+		for _, refill := range []tokenbucket.Refill{tokenbucket.Continuous, tokenbucket.Interval} {
+			for _, cost := range []int64{1, limit.Count} {
+				o := tokenbucket.Options{Limit: limit, Refill: refill}
+				s, _ := call(tokenbucket.State{}, step, y2k.UnixNano(), o, cost)
+				s, _ = call(s, charge, y2k.UnixNano()+333_333_333, o, 1)
+				sizes[len(tokenbucket.AppendState(nil, s))] = true
+			}
+		}
+	}
+	for size := range sizes {
+		require.GreaterOrEqual(t, size, 20)
+		require.LessOrEqual(t, size, 26)
+	}
+	require.True(t, sizes[20] && sizes[26], "%v", sizes)
 }
 
 // A State made by hand is taken for the nearest that a step could have returned.
@@ -117,7 +141,10 @@ func TestStatesMadeByHand(t *testing.T) {
 		{tokenbucket.State{Used: math.MaxInt64, At: 5}, tokenbucket.State{Used: algo.MaxCount, At: 5}},
 		{tokenbucket.State{Used: 3, At: -5}, tokenbucket.State{Used: 3}},
 		{tokenbucket.State{Used: 3, At: math.MaxInt64}, tokenbucket.State{Used: 3, At: algo.MaxInstant}},
-		{tokenbucket.State{Used: 3, At: 5, Part: math.MinInt64}, tokenbucket.State{Used: 3, At: 5}},
+		{tokenbucket.State{Used: 3, At: 5, Part: math.MinInt64, Period: 7}, tokenbucket.State{Used: 3, At: 5, Period: 7}},
+		{tokenbucket.State{Used: 3, At: 5, Part: 7}, tokenbucket.State{Used: 3, At: 5, Period: 1}},
+		{tokenbucket.State{Used: 3, At: 5, Part: 7, Period: -1}, tokenbucket.State{Used: 3, At: 5, Period: 1}},
+		{tokenbucket.State{Used: 3, At: 5, Part: 7, Period: 7}, tokenbucket.State{Used: 3, At: 5, Part: 6, Period: 7}},
 	} {
 		require.Equal(t, tokenbucket.AppendState(nil, c.same), tokenbucket.AppendState(nil, c.odd))
 		for v := step; v <= charge; v++ {
@@ -131,7 +158,7 @@ func TestStatesMadeByHand(t *testing.T) {
 		}
 	}
 	// More than a whole refill cannot have accrued without coming back.
-	r := tokenbucket.Peek(tokenbucket.State{Used: 3, At: 5, Part: math.MaxInt64}, time.Unix(0, 5), o)
+	r := tokenbucket.Peek(tokenbucket.State{Used: 3, At: 5, Part: math.MaxInt64, Period: time.Second}, time.Unix(0, 5), o)
 	require.EqualValues(t, 7, r.Remaining)
 	require.EqualValues(t, 1, r.NextRefill)
 }
@@ -148,6 +175,6 @@ func TestThePartOfARefillOutlivesAChangedLimit(t *testing.T) {
 
 	shorter := tokenbucket.Options{Limit: algo.Per(2, time.Millisecond)}
 	r = tokenbucket.Peek(s, y2k.Add(400*time.Millisecond), shorter)
-	require.Zero(t, r.Remaining, "more than a refill of the new limit had accrued")
-	require.Equal(t, time.Nanosecond, r.NextRefill)
+	require.Zero(t, r.Remaining)
+	require.Equal(t, 100*time.Microsecond, r.NextRefill, "the same fraction of a token")
 }

@@ -59,7 +59,7 @@ func step(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool 
 	r.Allowed, r.Paid = true, cost
 	used += cost
 	t.conclude(used, part, r)
-	keep(next, used, part, now, r)
+	t.keep(next, used, part, now, r)
 	return true
 }
 
@@ -84,7 +84,7 @@ func refund(next, s *State, now int64, t *terms, cost int64, r *algo.Result) boo
 	r.Allowed, r.Paid = true, -min(cost, used)
 	used += r.Paid
 	t.conclude(used, part, r)
-	keep(next, used, part, now, r)
+	t.keep(next, used, part, now, r)
 	return r.Paid < 0
 }
 
@@ -96,7 +96,7 @@ func charge(next, s *State, now int64, t *terms, cost int64, r *algo.Result) boo
 	r.Allowed, r.Paid = true, min(cost, t.room(used, now+int64(r.Skew)))
 	used += r.Paid
 	t.conclude(used, part, r)
-	keep(next, used, part, now, r)
+	t.keep(next, used, part, now, r)
 	return r.Paid > 0
 }
 
@@ -110,11 +110,11 @@ func open(s *State, now int64, t *terms, cost int64, r *algo.Result) (used, part
 		return 0, 0, false
 	}
 	r.Limit = t.burst
-	if !s.isNormal() {
-		normal := s.normal()
-		s = &normal
+	if !s.isNormal(t.period) {
+		under := s.under(t)
+		s = &under
 	}
-	used, part = s.Used, min(s.Part, t.period-1)
+	used, part = s.Used, s.Part
 	var back int64
 	switch since := now - s.At; {
 	case used == 0:
@@ -132,9 +132,9 @@ func open(s *State, now int64, t *terms, cost int64, r *algo.Result) (used, part
 }
 
 // keep writes down what stands at now: nothing used is a key never seen.
-func keep(next *State, used, part, now int64, r *algo.Result) {
+func (t *terms) keep(next *State, used, part, now int64, r *algo.Result) {
 	if used > 0 {
-		next.Used, next.At, next.Part = used, now+int64(r.Skew), part
+		*next = State{used, now + int64(r.Skew), part, time.Duration(t.period)}
 	}
 }
 
