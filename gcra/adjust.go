@@ -1,6 +1,7 @@
 package gcra
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -19,34 +20,47 @@ func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// way is where units go that are not asked for.
-type way int64
+// direction is where units go that are not asked for.
+type direction int64
 
 const (
-	back way = -1
-	more way = +1
+	back direction = -1
+	more direction = +1
 )
 
 // adjust is decide for units that are given or taken whatever is there: it
 // looks, moves them, and looks again.
-func adjust(s State, now time.Time, o *Options, r *algo.Result, way way) State {
+func adjust(s State, now time.Time, o *Options, r *algo.Result, way direction) State {
 	if decide(s, now, o, r, look); r.Limit == 0 {
 		return s
 	}
-	next := s.under(o.Limit.Period)
-	next.drain(algo.Instant(now), o.Limit.Count)
+	was := s.under(o.Limit.Period)
+	was.drain(algo.Instant(now), o.Limit.Count)
+	next := was
 	next.move(int64(way) * r.Cost)
 	r.Allowed, r.RetryAfter = true, 0
 
 	after := algo.Result{Cost: r.Cost}
 	decide(next, now, o, &after, look)
-	if after.Remaining == r.Remaining {
+	paid := r.Remaining - after.Remaining
+	if least := r.Limit - math.MaxInt64; min(r.Remaining, after.Remaining) == least {
+		paid = next.Used - was.Used // more is in use than Remaining can tell
+	}
+	if paid == 0 {
 		return s
 	}
-	r.Paid = r.Remaining - after.Remaining
-	r.Remaining, r.NextRefill, r.ResetAfter = after.Remaining, after.NextRefill, after.ResetAfter
+	settle(r, paid, &after)
 	if after.Fresh {
 		return State{}
 	}
 	return next
+}
+
+// settle fills in what was paid and what is left after it. Where Remaining is at
+// its least, Available gives way to it, so that they still add up.
+func settle(r *algo.Result, paid int64, after *algo.Result) {
+	r.Paid = paid
+	r.Remaining = max(after.Remaining, math.MinInt64-min(paid, 0))
+	r.Available = r.Remaining + paid - r.Refilled
+	r.NextRefill, r.ResetAfter = after.NextRefill, after.ResetAfter
 }

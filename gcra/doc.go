@@ -7,10 +7,10 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Bound]), in whichever order the clocks are read: one that is behind sees
-// less. So a limit of 100/m with a burst of 20 admits at most 119 units in any
-// minute, and a steady caller gets exactly 100. Units come back one by one, evenly
-// spaced; there is no edge at which a whole window comes back at once.
+// units ([Bound]), in whichever order the clocks are read: one that is behind
+// sees less. So a limit of 100/m with a burst of 20 admits at most 119 units in
+// any minute, and a steady caller gets exactly 100. Units come back one by one,
+// evenly spaced; there is no edge at which a whole window comes back at once.
 //
 // A denial stays true: whatever is admitted to others in the meantime, by
 // whichever clock, the same request at the same instant is denied still. So a
@@ -43,13 +43,19 @@
 // at once. Fractions are kept exactly, so 3/s exhausted at 0 has exactly 3 units
 // again at 1s, and 2000000000/s works.
 //
+// Where more than 2^63-1 units are owed, to a clock that is far behind under a fast
+// limit, Remaining stays at the burst less 2^63-1. What is decided, the waits and
+// the units moved by a charge or a refund are exact even so; Available gives way,
+// so that the accounts add up.
+//
 // A limit changed on a live key keeps the units used as of the last paid step;
 // from there on they drain at the new rate. A part of a unit is rounded up by less
 // than 1/Period, and only where the period changes.
 //
 // # State encoding
 //
-// Version 1, 21 to 24 bytes for limits per second, minute or hour:
+// Version 1, 20 to 26 bytes for limits per second, minute, hour or day (10/s, 100/m,
+// 1000/h, 100000/h, 1000/d):
 //
 //	'g' 1
 //	1 byte: u<<4 | p, the widths of Used and of Period, as few bytes as they need

@@ -8,7 +8,8 @@ import (
 )
 
 // Policy is the algorithm with its options bound: Step and its siblings over
-// encoded state. Make one with [New]; the zero Policy denies everything.
+// encoded state. Make one with [New]; the zero Policy denies everything. Two that
+// are alike have the same String; == tells only whether one is a copy of the other.
 type Policy struct{ options *Options } // a pointer, so that an algo.Policy holds it as it is
 
 var _ algo.Policy = Policy{}

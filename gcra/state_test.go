@@ -68,12 +68,31 @@ func TestStatesInMidStream(t *testing.T) {
 	}
 }
 
+// Sizes are what the package's documentation says.
 func TestStatesAreSmall(t *testing.T) {
-	for _, l := range []algo.Limit{algo.Per(10, time.Second), algo.Per(100, time.Minute), algo.Per(5, time.Hour)} {
-		s, _ := gcra.Step(gcra.State{}, y2k, gcra.Options{Limit: l})
-		s, _ = gcra.Step(s, y2k.Add(time.Second/3), gcra.Options{Limit: l})
-		require.LessOrEqual(t, len(gcra.AppendState(nil, s)), 24, l)
+	least, most := math.MaxInt, 0
+	for _, spec := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
+		limit, err := algo.ParseLimit(spec)
+		require.NoError(t, err)
+		for _, cost := range []int64{1, limit.Count} {
+			s, _ := gcra.Step(gcra.State{}, y2k, gcra.Options{Limit: limit, Cost: cost})
+			s, _ = gcra.Charge(s, y2k.Add(time.Second/3), gcra.Options{Limit: limit})
+			size := len(gcra.AppendState(nil, s))
+			least, most = min(least, size), max(most, size)
+		}
 	}
+	require.Equal(t, []int{20, 26}, []int{least, most})
+}
+
+// Policies are compared by what they are written as.
+func TestPoliciesThatAreAlike(t *testing.T) {
+	o := gcra.Options{Limit: algo.Per(100, time.Minute)}
+	one, err := gcra.New(o)
+	require.NoError(t, err)
+	o.Burst = 100
+	same, err := gcra.New(o)
+	require.NoError(t, err)
+	require.Equal(t, one.String(), same.String())
 }
 
 func TestAKeyNeverSeenIsNoBytes(t *testing.T) {

@@ -1,6 +1,7 @@
 package gcra
 
 import (
+	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -21,12 +22,12 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// mode is what becomes of a request that is allowed.
-type mode bool
+// purpose is what becomes of a request that is allowed.
+type purpose bool
 
 const (
-	look mode = false
-	pay  mode = true
+	look purpose = false
+	pay  purpose = true
 )
 
 // decide fills in r, which comes with nothing but its Cost; 0 is that of the
@@ -39,7 +40,7 @@ const (
 // It is one long function, behind exported ones that are small enough to be
 // inlined, because it is what every request pays: a Result handed on through the
 // stack costs as much as two divisions.
-func decide(s State, clock time.Time, o *Options, r *algo.Result, mode mode) State {
+func decide(s State, clock time.Time, o *Options, r *algo.Result, to purpose) State {
 	now, count, period := algo.Instant(clock), o.Limit.Count, int64(o.Limit.Period)
 	burst, cost := o.burst(), r.Cost
 	if cost == 0 {
@@ -79,7 +80,7 @@ func decide(s State, clock time.Time, o *Options, r *algo.Result, mode mode) Sta
 
 	if r.Allowed = cost <= left; !r.Allowed {
 		r.RetryAfter = o.retry(owed, cost)
-	} else if mode == pay {
+	} else if to == pay {
 		r.Paid = cost
 		left, used = left-cost, used+cost
 		owed = owed.Add(u128.Mul(cost, period))
@@ -93,6 +94,9 @@ func decide(s State, clock time.Time, o *Options, r *algo.Result, mode mode) Sta
 			wait++
 		}
 		r.ResetAfter = time.Duration(wait)
+		if used == math.MaxInt64 {
+			r.NextRefill = o.untilTold(owed)
+		}
 	}
 	switch {
 	case r.Paid == 0:
@@ -111,4 +115,11 @@ func (o *Options) retry(owed u128.Uint, cost int64) time.Duration {
 	}
 	level := owed.Add(u128.Mul(cost, int64(o.Limit.Period)))
 	return time.Duration(level.Sub(o.capacity()).CeilDiv(o.Limit.Count))
+}
+
+// untilTold is how long until so little is owed that Remaining, which is at its
+// least, can be one more.
+func (o *Options) untilTold(owed u128.Uint) time.Duration {
+	told := u128.Mul(math.MaxInt64-1, int64(o.Limit.Period))
+	return time.Duration(owed.Sub(told).CeilDiv(o.Limit.Count))
 }
