@@ -92,7 +92,7 @@ func ParseLimit(s string) (Limit, error) {
 	case n > MaxCount:
 		return fail("the count must be at most 2^62")
 	}
-	p, err := ParsePeriod(period)
+	p, err := parsePeriod(period)
 	if err != nil {
 		return fail("%v", err)
 	}
@@ -102,6 +102,14 @@ func ParseLimit(s string) (Limit, error) {
 // ParsePeriod reads the PERIOD of a limit: a unit alone ("m") or a duration
 // ("250ms", "1m30s", "7d"). It must be at least 1ns.
 func ParsePeriod(s string) (time.Duration, error) {
+	d, err := parsePeriod(s)
+	if err != nil {
+		return 0, fmt.Errorf("algo: %w", err)
+	}
+	return d, nil
+}
+
+func parsePeriod(s string) (time.Duration, error) {
 	for _, u := range limitUnits {
 		if s == u.name {
 			return u.period, nil

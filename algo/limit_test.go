@@ -67,6 +67,15 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestParsePeriodSaysWhatIsWrong(t *testing.T) {
+	_, err := algo.ParsePeriod("moon")
+	require.EqualError(t, err, `algo: the period "moon" is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h`)
+	_, err = algo.ParsePeriod("0s")
+	require.EqualError(t, err, `algo: the period "0s" must be at least 1ns`)
+	_, err = algo.ParseLimit("10/0s")
+	require.EqualError(t, err, `algo: limit "10/0s": the period "0s" must be at least 1ns`)
+}
+
 func TestValidate(t *testing.T) {
 	for _, l := range []algo.Limit{{}, {Count: 1}, {Period: 1}, {Count: -1, Period: 1}, {Count: 1, Period: -1}, {Count: algo.MaxCount + 1, Period: 1}} {
 		require.Error(t, l.Validate(), l)

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a cost that can never be allowed: it is larger
-// than the capacity.
+// Never is the RetryAfter of a cost that cannot be waited for: it is larger than
+// the capacity, the wait is longer than 2^63-1 ns, or the options are not valid.
 const Never time.Duration = math.MaxInt64
 
 // Result says what one step decided, and why. Every field is meaningful on
@@ -14,8 +14,9 @@ const Never time.Duration = math.MaxInt64
 //
 //	Available + Refilled - Paid == Remaining
 //
-// Remaining is negative while there is debt: after a Charge, or after the limit
-// was lowered below what was already used.
+// Remaining is negative while there is debt: after a Charge, after the limit was
+// lowered below what was already used, or when gcra is read by a clock that is
+// behind.
 type Result struct {
 	Allowed    bool
 	Limit      int64         // capacity: the most units that one step could ever take
