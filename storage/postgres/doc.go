@@ -38,6 +38,11 @@
 // It is that of the database. With synchronous_commit=off, a setting of the
 // connection, a crash of the server forgets the decisions of the last moments;
 // with Options.Unlogged it forgets all. A failover to an asynchronous replica
-// forgets what had not reached it. A statement timeout that ends a wait for a
-// lock returns storage.ErrContended.
+// forgets what had not reached it.
+//
+// Who waits for the rows of another gets storage.ErrContended shortly before the
+// context ends, or when a statement_timeout or lock_timeout of the session is
+// over. In the caller's transaction the settings of that transaction alone count:
+// set a lock_timeout there, because a context that ends while a statement waits
+// leaves it in doubt and closes the connection.
 package postgres

@@ -55,6 +55,9 @@ func isThere(err error) bool {
 // Purge removes up to max expired records; see [storage.Purger]. It waits for
 // no lock: records that are being written are passed over.
 func (s *Store) Purge(ctx context.Context, max int) (int, error) {
+	if max <= 0 {
+		return 0, ctx.Err()
+	}
 	tag, err := s.db.Exec(ctx, s.sql.purge, max)
 	if err != nil {
 		return 0, failure(err)
@@ -73,9 +76,10 @@ func newStatements(o Options) statements {
 
 const loadSQL = `SELECT key, version, state FROM TABLE WHERE key = ANY($1::bytea[]) AND expires_at > clock_timestamp()`
 
-const purgeSQL = `DELETE FROM TABLE WHERE key IN (
+// purgeSQL has an array, because a subquery with a limit might run twice.
+const purgeSQL = `DELETE FROM TABLE WHERE key = ANY(ARRAY(
 	SELECT key FROM TABLE WHERE expires_at <= clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED
-) AND expires_at <= clock_timestamp()`
+)) AND expires_at <= clock_timestamp()`
 
 // swapSQL locks what is there in the order of the keys, compares each group,
 // and writes those that match: first it creates what was not there, also in the

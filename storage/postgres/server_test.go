@@ -138,6 +138,11 @@ func TestPurgePassesOverWhatIsLocked(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	for _, max := range []int{0, -1} {
+		n, err := s.Purge(ctx, max)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
 	for _, want := range []int{2, 1, 0} {
 		n, err := s.Purge(ctx, 2)
 		require.NoError(t, err)

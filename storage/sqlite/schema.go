@@ -31,12 +31,26 @@ func (s *Store) Migrate(ctx context.Context) error {
 
 // Purge removes up to max expired records; see [storage.Purger].
 func (s *Store) Purge(ctx context.Context, max int) (int, error) {
-	r, err := s.db.ExecContext(ctx, s.sql.purge, s.now(), max)
+	if max <= 0 {
+		return 0, ctx.Err()
+	}
+	conn, release, err := s.connection(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer release()
+	var n int64
+	err = conn.patiently(ctx, func(ctx context.Context) error {
+		r, err := conn.ExecContext(ctx, s.sql.purge, s.now(), max)
+		if err == nil {
+			n, err = r.RowsAffected()
+		}
+		return err
+	})
 	if err != nil {
 		return 0, failure(err)
 	}
-	n, err := r.RowsAffected()
-	return int(n), err
+	return int(n), nil
 }
 
 var _ storage.Purger = (*Store)(nil)

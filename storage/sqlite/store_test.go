@@ -157,6 +157,11 @@ func TestTheLockIsHeldByAnotherProcess(t *testing.T) {
 			require.ErrorIs(t, err, storage.ErrContended)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 
+			purging, cancel := context.WithTimeout(context.Background(), 30*time.Millisecond)
+			defer cancel()
+			_, err = s.Purge(purging, 1)
+			require.ErrorIs(t, err, storage.ErrContended)
+
 			cancelled, cancel := context.WithCancel(context.Background())
 			defer time.AfterFunc(30*time.Millisecond, cancel).Stop()
 			_, _, err = s.CompareAndSwap(cancelled, creating("a"))
@@ -247,6 +252,11 @@ func TestPurge(t *testing.T) {
 	_, _, err := s.CompareAndSwap(ctx, creating("for ever"))
 	require.NoError(t, err)
 	now = now.Add(4 * time.Minute)
+	for _, max := range []int{0, -1} {
+		n, err := s.Purge(ctx, max)
+		require.NoError(t, err)
+		require.Zero(t, n)
+	}
 	for _, want := range []int{3, 1, 0} {
 		n, err := s.Purge(ctx, 3)
 		require.NoError(t, err)
