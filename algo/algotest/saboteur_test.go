@@ -142,7 +142,11 @@ func TestASubjectThatRefusesEverythingFails(t *testing.T) {
 	t.Parallel()
 	s := subject(honest)
 	s.New = func(algo.Limit) (algo.Policy, error) { return nil, errors.New("not today") }
-	require.Len(t, failures(s), len(laws))
+	want := len(laws)
+	if raceEnabled { // allocations are not counted then
+		want--
+	}
+	require.Len(t, failures(s), want)
 }
 
 func TestAnAllocatingStepIsFound(t *testing.T) {
