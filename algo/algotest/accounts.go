@@ -8,8 +8,10 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Accounts is law 13. It holds for refunds and charges too: a refund takes a
-// negative number of units, a charge all that it is asked for.
+// Accounts is law 13: Available + Refilled - Paid == Remaining; Paid is 0 or Cost;
+// Remaining >= Cost before paying iff allowed. It holds for refunds and charges
+// too: a refund takes a negative number of units, a charge all that it is asked
+// for.
 func Accounts(t testing.TB, s Subject) {
 	t.Helper()
 	law{
@@ -69,10 +71,14 @@ func (p *point) statement() {
 	}
 	var log Log
 	for _, e := range last.history() {
-		if e.op != step && p.subject.Windowed {
+		switch {
+		case e.op == step || e.op == charge && !p.subject.Windowed:
+			log.Add(instant(e.at), e.cost)
+		case e.op == refund && !p.subject.Windowed:
+			log.Add(instant(e.at), -e.cost)
+		default: // a window takes back and forgives in ways of its own
 			return
 		}
-		log.Add(instant(e.at), e.r.Paid)
 	}
 	want := p.subject.Oracle(p.limit)(log, instant(p.now))
 	p.require(r.Available+r.Refilled == want, "Available %d + Refilled %d are there; by the log of events %d are", r.Available, r.Refilled, want)

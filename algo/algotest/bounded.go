@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"math/big"
 	"testing"
@@ -10,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Bounded is law 8. An interval of x ns is x consecutive instants, and a clock
+// Bounded is law 8: over any interval the cost admitted is within the bound that
+// the policy states. An interval of x ns is x consecutive instants, and a clock
 // that is read in order.
 func Bounded(t testing.TB, s Subject) {
 	t.Helper()
@@ -28,10 +30,7 @@ func bounded(p *point) {
 	}
 	sum, until := new(big.Int), p.past.event.at
 	for n := p.past; n.before != nil; n = n.before {
-		sum.Add(sum, big.NewInt(n.event.r.Paid))
-		if until-n.event.at == math.MaxInt64 {
-			return
-		}
+		sum.Add(sum, big.NewInt(n.event.cost))
 		interval := time.Duration(until - n.event.at + 1)
 		bound := p.policy.Bound(interval) // math.MaxInt64: more than can be said
 		p.require(bound == math.MaxInt64 || sum.Cmp(big.NewInt(bound)) <= 0, "%v units are admitted from %s to %s, an interval of %v, in which at most %d can be",
@@ -54,7 +53,8 @@ func (h *hunt) greediest() *finding {
 		g := game{policy: policy, limit: limit, best: map[string][]int64{}}
 		g.end = epoch.UnixNano() + 3*int64(limit.Period) + 1
 		for start := epoch.UnixNano(); start < epoch.UnixNano()+int64(limit.Period); start++ {
-			if f := h.play(&g, root(), start); f != nil {
+			f := h.guarded(root(), limit, start, func() *finding { return h.play(&g, root(), start) })
+			if f != nil {
 				return f
 			}
 		}
@@ -80,10 +80,10 @@ func (g *game) most(state []byte, now int64) []int64 {
 		return known
 	}
 	best := append([]int64{0}, g.most(state, now+1)...) // to wait
-	g.moves(state, now, func(_ int64, next []byte, paid int64) {
+	g.moves(state, now, func(cost int64, next []byte) {
 		for i, had := range g.most(next, now) {
 			if i > 0 {
-				best[i] = max(best[i], had+paid)
+				best[i] = max(best[i], had+cost)
 			}
 		}
 	})
@@ -91,13 +91,12 @@ func (g *game) most(state []byte, now int64) []int64 {
 	return best
 }
 
-func (g *game) moves(state []byte, now int64, move func(cost int64, next []byte, paid int64)) {
+func (g *game) moves(state []byte, now int64, move func(cost int64, next []byte)) {
 	for cost := int64(1); cost <= small; cost++ {
 		next, r, err := g.policy.Step(nil, state, instant(now), cost)
-		if err != nil || !r.Allowed || bytes.Equal(next, state) {
-			continue
+		if err == nil && r.Allowed && !bytes.Equal(next, state) {
+			move(cost, next)
 		}
-		move(cost, next, r.Paid)
 	}
 }
 
@@ -106,46 +105,43 @@ func (g *game) moves(state []byte, now int64, move func(cost int64, next []byte,
 func (h *hunt) play(g *game, n *node, now int64) *finding {
 	if n.depth > 0 || now == epoch.UnixNano() {
 		for x, had := range g.most(n.state, now) {
-			if x > 0 && had > g.policy.Bound(time.Duration(x)) {
-				return h.examineWon(g, n, now, x, had)
+			if bound := g.policy.Bound(time.Duration(x)); x > 0 && had > bound {
+				n = h.won(g, n, now, x, had)
+				text := fmt.Sprintf("%d units are admitted in %d consecutive instants from %s on, where at most %d can be", had, x, offset(now), bound)
+				return &finding{n, g.limit, n.latest, fault{text: text}}
 			}
 		}
 	}
-	if n.depth == 2 {
-		return nil
-	}
 	var f *finding
-	g.moves(n.state, now, func(cost int64, next []byte, paid int64) {
-		e := event{limit: g.limit, op: step, at: now, cost: cost, r: algo.Result{Allowed: true, Cost: cost, Paid: paid}}
-		for at := now; f == nil && n.depth < 2 && at < now+int64(g.limit.Period); at++ {
-			f = h.play(g, n.then(e, next), at)
-		}
-	})
+	if n.depth < 2 {
+		g.moves(n.state, now, func(cost int64, next []byte) {
+			e := event{limit: g.limit, op: step, at: now, cost: cost}
+			for at := now; f == nil && at < now+int64(g.limit.Period); at++ {
+				f = h.play(g, n.then(e, next), at)
+			}
+		})
+	}
 	return f
 }
 
-// examineWon replays the game won from n: had units in x instants from now on.
-func (h *hunt) examineWon(g *game, n *node, now int64, x int, had int64) *finding {
+// won is n and the game that has had units in x instants from now on.
+func (h *hunt) won(g *game, n *node, now int64, x int, had int64) *node {
 	state, t := n.state, now
-	for x > 0 {
-		waited := append([]int64{0}, g.most(state, t+1)...)
-		if t+1 == g.end {
-			waited = []int64{0, 0}
-		}
-		if waited[x] == had {
+	for x > 0 && had > 0 {
+		if wait := g.most(state, t+1); x > 1 && wait[x-1] == had {
 			t, x = t+1, x-1
 			continue
 		}
 		moved := false
-		g.moves(state, t, func(cost int64, next []byte, paid int64) {
-			if most := g.most(next, t); !moved && most[x]+paid == had {
+		g.moves(state, t, func(cost int64, next []byte) {
+			if !moved && g.most(next, t)[x]+cost == had {
 				n = h.try(n, g.policy, event{limit: g.limit, op: step, at: t, cost: cost})
-				state, had, moved = next, had-paid, true
+				state, had, moved = next, had-cost, true
 			}
 		})
 		if !moved {
 			break
 		}
 	}
-	return h.examine(n, g.limit, g.policy, n.latest)
+	return n
 }

@@ -6,7 +6,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// TimeMayStepBack is law 9.
+// TimeMayStepBack is law 9: time may step back: no panic, state time never
+// regresses, and never more admitted than if time had stood still at the latest
+// reading.
 func TimeMayStepBack(t testing.TB, s Subject) {
 	t.Helper()
 	law{

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// DenialIsInert is law 4.
+// DenialIsInert is law 4: a denied step and a peek return the very same state, so
+// nothing is ever written for them.
 func DenialIsInert(t testing.TB, s Subject) {
 	t.Helper()
 	law{

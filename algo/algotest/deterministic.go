@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Deterministic is law 1.
+// Deterministic is law 1: same arguments, same answer, arguments not modified.
 func Deterministic(t testing.TB, s Subject) {
 	t.Helper()
 	law{

@@ -2,7 +2,8 @@ package algotest
 
 import "testing"
 
-// FreshIsZero is law 2.
+// FreshIsZero is law 2: fresh is zero: nil bytes, State{} and a lapsed state
+// decide alike.
 func FreshIsZero(t testing.TB, s Subject) {
 	t.Helper()
 	law{
@@ -14,25 +15,29 @@ func FreshIsZero(t testing.TB, s Subject) {
 }
 
 func freshIsZero(p *point) {
-	zeros := map[string][]byte{"no bytes in an empty slice": {}}
+	type zero struct {
+		what  string
+		state []byte
+	}
+	zeros := []zero{{"no bytes in an empty slice", []byte{}}}
 	if p.subject.Recode != nil {
-		zero, err := p.subject.Recode(nil)
+		state, err := p.subject.Recode(nil)
 		p.require(err == nil, "no bytes cannot be decoded: %v", err)
-		zeros["the encoding of State{}"] = zero
+		zeros = append(zeros, zero{"the encoding of State{}", state})
 	}
 	if p.peek(p.state, p.now, 1).Fresh {
-		zeros["a state that is Fresh"] = p.state
+		zeros = append(zeros, zero{"a state that is Fresh", p.state})
 	}
-	for what, zero := range zeros {
+	for _, z := range zeros {
 		for _, cost := range p.costs() {
 			for _, op := range []op{step, refund, charge} {
 				p.forget()
 				a, x := p.call(op, nil, p.now, cost)
-				b, y := p.call(op, zero, p.now, cost)
+				b, y := p.call(op, z.state, p.now, cost)
 				if x != y {
-					p.fail("nil and %s answer one %v\n    %+v, and\n    %+v", what, op, x, y)
+					p.fail("nil and %s answer one %v\n    %+v, and\n    %+v", z.what, op, x, y)
 				}
-				p.alike(a, b, p.now, identical, "after the same event on nil and on "+what)
+				p.alike(a, b, p.now, identical, "after the same event on nil and on "+z.what)
 			}
 		}
 	}

@@ -14,12 +14,12 @@ import (
 // is passed over.
 func Frugal(t testing.TB, s Subject) {
 	t.Helper()
-	if s.Allocates || raceEnabled {
-		return
-	}
 	policy, err := s.New(algo.Per(100, time.Minute))
 	if err != nil {
 		t.Errorf("algotest: %s refuses 100/m: %v", s.Name, err)
+		return
+	}
+	if s.Allocates || raceEnabled {
 		return
 	}
 	now := epoch

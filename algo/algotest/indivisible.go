@@ -2,7 +2,8 @@ package algotest
 
 import "testing"
 
-// Indivisible is law 11.
+// Indivisible is law 11: steps c1 then c2 at one instant equal one step of c1+c2,
+// when both are allowed.
 func Indivisible(t testing.TB, s Subject) {
 	t.Helper()
 	law{

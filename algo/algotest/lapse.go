@@ -6,7 +6,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// LapseIsExact is law 7.
+// LapseIsExact is law 7: at ResetAfter the state decides, for ever after, like one
+// never seen, and 1ns earlier it does not.
 func LapseIsExact(t testing.TB, s Subject) {
 	t.Helper()
 	law{

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Monotone is law 12.
+// Monotone is law 12: a larger cost is never easier.
 func Monotone(t testing.TB, s Subject) {
 	t.Helper()
 	law{

@@ -60,7 +60,8 @@ func (n *node) steady() bool {
 	return true
 }
 
-// A fault is how a law fails at a point. Judges panic with it.
+// A fault is how a law fails at a point, and what was asked to find it. Judges
+// panic with it.
 type fault struct {
 	text   string
 	probes []event
@@ -74,7 +75,7 @@ func (p *point) require(ok bool, format string, args ...any) {
 
 // fail is require where the arguments cost more than the question.
 func (p *point) fail(format string, args ...any) {
-	panic(&fault{fmt.Sprintf(format, args...), slices.Clone(p.probes)})
+	panic(&fault{text: fmt.Sprintf(format, args...)})
 }
 
 // forget starts a new line of questions.

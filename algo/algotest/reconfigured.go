@@ -7,7 +7,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Reconfigured is law 14.
+// Reconfigured is law 14: what was used stays used: raising a limit gives relief
+// at once, lowering it bites at once.
 func Reconfigured(t testing.TB, s Subject) {
 	t.Helper()
 	law{

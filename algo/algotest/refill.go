@@ -6,7 +6,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// NextRefillIsExact is law 6.
+// NextRefillIsExact is law 6: Remaining does not grow before NextRefill and has
+// grown at it.
 func NextRefillIsExact(t testing.TB, s Subject) {
 	t.Helper()
 	law{

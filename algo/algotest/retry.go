@@ -6,7 +6,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// RetryIsExact is law 5.
+// RetryIsExact is law 5: at RetryAfter-1ns the same cost is still denied, at
+// RetryAfter it is allowed.
 func RetryIsExact(t testing.TB, s Subject) {
 	t.Helper()
 	law{

@@ -8,7 +8,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// RoundTrip is law 3.
+// RoundTrip is law 3: decode(encode(s)) steps like s; what is not a state is
+// refused with ErrState, a newer format with ErrStateVersion, never a panic and
+// never a silent reset.
 func RoundTrip(t testing.TB, s Subject) {
 	t.Helper()
 	law{

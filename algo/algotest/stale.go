@@ -2,7 +2,8 @@ package algotest
 
 import "testing"
 
-// StaleDenialIsTrue is law 10.
+// StaleDenialIsTrue is law 10: a stale denial is a true denial: if s denies c at
+// t, every state reached from s by steps at times <= t denies c at t.
 func StaleDenialIsTrue(t testing.TB, s Subject) {
 	t.Helper()
 	law{
