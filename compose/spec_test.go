@@ -74,7 +74,7 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 		"tokenbucket 10/s «refill=sometimes»":           `refill= takes continuous or interval, not "sometimes"`,
 		"fixedwindow 5/h align=first «offset=15m»":      `Offset is for AlignClock; with AlignFirst it must be 0, got 15m0s`,
 		"fixedwindow 5/h align=clock «offset=15»":       `offset= takes a duration such as 15m or -1h30m, not "15"`,
-		"movingwindow 10/s «slots=9223372036854775807»": `Slots must be from 1 to 1024`,
+		"movingwindow 10/s «slots=9223372036854775807»": `Slots must be from 1 to 1024, got 9223372036854775807`,
 		"all«»":                      `the spec ends where there should be "(" and the policies of all(SPEC; SPEC ...)`,
 		"all(«)»":                    `found ")" where there should be a policy`,
 		"all(gcra 10/s; «)»":         `found ")" where there should be a policy`,

@@ -2,7 +2,6 @@ package compose
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -56,8 +55,10 @@ var algorithms = [...]algorithm{
 		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset, Cost: s.cost})
 	}},
 	{"movingwindow", []string{"slots", "trailing", "cost"}, func(s settings) (algo.Policy, error) {
-		slots := int(min(s.slots, math.MaxInt32)) // far above what it takes, on any machine
-		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: slots, Trailing: s.trailing, Cost: s.cost})
+		if s.slots > movingwindow.MaxSlots { // before it is cut to an int
+			return nil, fmt.Errorf("movingwindow: Slots must be from 1 to %d, got %d", movingwindow.MaxSlots, s.slots)
+		}
+		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing, Cost: s.cost})
 	}},
 }
 
