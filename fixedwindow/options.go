@@ -76,41 +76,38 @@ func (o *Options) cost() int64 {
 	return o.Cost
 }
 
-// end is where a window that contains start ends, if it was opened there;
-// math.MaxInt64 where that is past the end of time.
+// end is where a window ends that is opened at start; math.MaxInt64 where that is
+// past the end of time.
 func (o *Options) end(start int64) int64 {
 	length := int64(o.Limit.Period)
 	if o.Align == AlignClock {
-		length -= o.phase(start)
+		length = o.rest(start)
 	}
-	if length > math.MaxInt64-start {
-		return math.MaxInt64
+	if end := start + length; end > 0 {
+		return end
 	}
-	return start + length
+	return math.MaxInt64
 }
 
-// phase is how far t is into its window of the clock.
-func (o *Options) phase(t int64) int64 {
-	period := int64(o.Limit.Period)
-	phase := t
+// rest is how long the window of the clock that holds t still lasts.
+func (o *Options) rest(t int64) int64 {
+	period, offset := int64(o.Limit.Period), int64(o.Offset)
+	rest := period
 	if t >= period {
-		phase = t % period
+		rest -= t % period
+	} else {
+		rest -= t
 	}
-	if o.Offset == 0 {
-		return phase
+	if offset == 0 {
+		return rest
 	}
-	offset := int64(o.Offset)
-	if offset <= -period || offset >= period {
-		offset %= period
-	}
-	if offset < 0 {
+	if offset %= period; offset < 0 {
 		offset += period
 	}
-	if phase < offset {
-		phase += period - offset
-		return phase
+	if rest > period-offset {
+		rest -= period
 	}
-	return phase - offset
+	return rest + offset
 }
 
 // Bound is the most units that can be admitted in any interval of that length:

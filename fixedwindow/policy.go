@@ -10,7 +10,7 @@ import (
 
 // Policy is the algorithm with its options bound: Step and its siblings over
 // encoded state. Make one with [New]; the zero Policy denies everything.
-type Policy struct{ options Options }
+type Policy struct{ options *Options } // a pointer, so that an algo.Policy holds it as it is
 
 var _ algo.Policy = Policy{}
 
@@ -20,19 +20,27 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	return Policy{o}, nil
+	return Policy{&o}, nil
 }
 
 // Options returns the options the policy was made with.
-func (p Policy) Options() Options { return p.options }
+func (p Policy) Options() Options { return *p.bound() }
+
+func (p Policy) bound() *Options {
+	if p.options == nil {
+		return &Options{}
+	}
+	return p.options
+}
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return dst, r, err
 	}
-	if !step(&s, algo.Instant(now), &o, &r) {
+	r.Cost = cost
+	if !step(&s, algo.Instant(now), p.bound(), &r) {
 		return append(dst, state...), r, nil
 	}
 	return s.append(dst), r, nil
@@ -40,21 +48,23 @@ func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte,
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return r, err
 	}
-	peek(&s, algo.Instant(now), &o, &r)
+	r.Cost = cost
+	peek(&s, algo.Instant(now), p.bound(), &r)
 	return r, nil
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return dst, r, err
 	}
-	if !refund(&s, algo.Instant(now), &o, &r) {
+	r.Cost = cost
+	if !refund(&s, algo.Instant(now), p.bound(), &r) {
 		return append(dst, state...), r, nil
 	}
 	return s.append(dst), r, nil
@@ -62,37 +72,33 @@ func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byt
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, o, err := p.open(state, cost)
+	s, err := open(state, cost)
 	if err != nil {
 		return dst, r, err
 	}
-	if !charge(&s, algo.Instant(now), &o, &r) {
+	r.Cost = cost
+	if !charge(&s, algo.Instant(now), p.bound(), &r) {
 		return append(dst, state...), r, nil
 	}
 	return s.append(dst), r, nil
 }
 
-func (p *Policy) open(state []byte, cost int64) (s State, o Options, err error) {
-	o = p.options
-	switch {
-	case cost < 0:
-		return s, o, algo.ErrCost
-	case cost > 0:
-		o.Cost = cost
+func open(state []byte, cost int64) (State, error) {
+	if cost < 0 {
+		return State{}, algo.ErrCost
 	}
-	s, err = ParseState(state)
-	return s, o, err
+	return ParseState(state)
 }
 
 // Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(p.options, interval) }
+func (p Policy) Bound(interval time.Duration) int64 { return Bound(*p.bound(), interval) }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.options.Limit }
+func (p Policy) Limit() algo.Limit { return p.bound().Limit }
 
 // String is the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
 func (p Policy) String() string {
-	o := p.options
+	o := p.bound()
 	s := "fixedwindow " + o.Limit.String()
 	if o.Align != AlignFirst {
 		s += " align=" + o.Align.String()

@@ -50,9 +50,12 @@ func ParseState(b []byte) (State, error) {
 	if len(b) <= header {
 		return State{}, algo.ErrState
 	}
-	used, n := binary.Uvarint(b[header:])
+	used, n := uint64(b[header]), 1
+	if used >= 0x80 {
+		used, n = binary.Uvarint(b[header:])
+	}
 	s := State{Start: int64(binary.BigEndian.Uint64(b[2:])), Used: int64(used)}
-	overlong := n > 1 && b[len(b)-1] == 0 // only the shortest form is ours
+	overlong := b[len(b)-1] == 0 // only the shortest form is ours
 	if n != len(b)-header || overlong || !s.isNormal() {
 		return State{}, algo.ErrState
 	}

@@ -10,7 +10,7 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = s
+	next, r.Cost = s, o.Cost
 	if !step(&next, algo.Instant(now), &o, &r) {
 		next = s
 	}
@@ -19,6 +19,7 @@ func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
+	r.Cost = o.Cost
 	peek(&s, algo.Instant(now), &o, &r)
 	return r
 }
@@ -26,7 +27,7 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 // Refund gives o.Cost units back to the window that is open at now, up to full.
 // With nothing used any more there is no window.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = s
+	next, r.Cost = s, o.Cost
 	if !refund(&next, algo.Instant(now), &o, &r) {
 		next = s
 	}
@@ -36,17 +37,18 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 // Charge takes o.Cost units unconditionally. What is not there becomes a debt,
 // which ends with the window. Used does not pass 2^62.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = s
+	next, r.Cost = s, o.Cost
 	if !charge(&next, algo.Instant(now), &o, &r) {
 		next = s
 	}
 	return next, r
 }
 
-// step moves the state and fills in the zero Result r. It reports whether the
-// state changed; where it did not, what it left in s has no meaning. So do its siblings.
+// step moves the state and completes the Result r, of which only the Cost is set: 0
+// for that of the options. It reports whether the state changed; where it did not,
+// what it left in s has no meaning. So do its siblings.
 func step(s *State, now int64, o *Options, r *algo.Result) bool {
-	end, ok := open(s, now, o, r)
+	end, ok := settle(s, now, o, r)
 	if !ok {
 		return false
 	}
@@ -56,50 +58,52 @@ func step(s *State, now int64, o *Options, r *algo.Result) bool {
 	} else {
 		r.RetryAfter = wait(now, end, r)
 	}
-	conclude(s, now, end, o, r)
+	conclude(s, now, end, r)
 	return r.Allowed
 }
 
 func peek(s *State, now int64, o *Options, r *algo.Result) {
-	end, ok := open(s, now, o, r)
+	end, ok := settle(s, now, o, r)
 	if !ok {
 		return
 	}
 	if r.Allowed = r.Cost <= r.Limit-s.Used; !r.Allowed {
 		r.RetryAfter = wait(now, end, r)
 	}
-	conclude(s, now, end, o, r)
+	conclude(s, now, end, r)
 }
 
 func refund(s *State, now int64, o *Options, r *algo.Result) bool {
-	end, ok := open(s, now, o, r)
+	end, ok := settle(s, now, o, r)
 	if !ok {
 		return false
 	}
 	r.Allowed = true
 	r.Paid = -min(r.Cost, s.Used)
 	s.Used += r.Paid
-	conclude(s, now, end, o, r)
+	conclude(s, now, end, r)
 	return r.Paid < 0
 }
 
 func charge(s *State, now int64, o *Options, r *algo.Result) bool {
-	end, ok := open(s, now, o, r)
+	end, ok := settle(s, now, o, r)
 	if !ok {
 		return false
 	}
 	r.Allowed = true
 	r.Paid = min(r.Cost, algo.MaxCount-s.Used)
 	s.Used += r.Paid
-	conclude(s, now, end, o, r)
+	conclude(s, now, end, r)
 	return r.Paid > 0
 }
 
-// open makes s the window that is open at now, or an unused one from now on, and
+// settle makes s the window that is open at now, or an unused one from now on, and
 // tells its end. It reports whether the options are valid; where they are not, r
 // is the denial.
-func open(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool) {
-	r.Cost = o.cost()
+func settle(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool) {
+	if r.Cost == 0 {
+		r.Cost = o.cost()
+	}
 	if !o.valid() {
 		r.RetryAfter = algo.Never
 		return 0, false
@@ -117,7 +121,7 @@ func open(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool) 
 	}
 	r.Fresh, r.Refilled = true, r.Limit
 	s.Start, s.Used = now, 0
-	return 0, true
+	return o.end(now), true
 }
 
 // wait is how long until the cost is there, where it is not there now.
@@ -128,16 +132,13 @@ func wait(now, end int64, r *algo.Result) time.Duration {
 	return time.Duration(end - now)
 }
 
-// conclude completes the result with what stands now. A window opened by this
-// very step has no end yet: 0.
-func conclude(s *State, now, end int64, o *Options, r *algo.Result) {
+// conclude completes the result with what stands now. A window with nothing used
+// is none.
+func conclude(s *State, now, end int64, r *algo.Result) {
 	r.Remaining = r.Limit - s.Used
 	if s.Used == 0 {
-		*s = State{}
+		s.Start = 0
 		return
-	}
-	if end == 0 {
-		end = o.end(now)
 	}
 	r.NextRefill = time.Duration(end - now)
 	r.ResetAfter = r.NextRefill

@@ -70,12 +70,12 @@
 //
 // # State encoding
 //
-// Version 1, about 20 bytes for two counters, and one or two for every further slot in
-// use:
+// Version 1, typically 21 to 23 bytes for two counters, and one or two more for
+// every further slot in use:
 //
 //	'm' 1
 //	8 bytes, big endian: At, the last paid step, ns since the Unix epoch, at most 2^62-1
-//	uvarint: w, ns, from 1 to 2^62
+//	8 bytes, big endian: w, ns, from 1 to 2^62
 //	uvarint: the number of counts, from 1 to 1025
 //	uvarints: the counts by slot, from the slot of At to older ones
 //

@@ -99,7 +99,7 @@ func ExampleNew() {
 	fmt.Println(err)
 	// Output:
 	// movingwindow 10/m slots=6
-	// 2 left, 17 bytes of state
+	// 2 left, 20 bytes of state
 	// movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 3600
 }
 

@@ -86,18 +86,17 @@ type window struct {
 	cost  int64
 }
 
-func (o *Options) window() window {
+// bind makes the zero window that of the options.
+func (w *window) bind(o *Options) {
+	w.cost = o.cost()
 	if !o.valid() {
-		return window{cost: o.cost()}
+		return
 	}
-	return window{
-		limit: o.Limit.Count,
-		// A longer slot would hold all of time as well, but slots could not be added up.
-		width: min(o.width(), algo.MaxInstant+1),
-		slots: o.slots(),
-		whole: o.Trailing == Whole,
-		cost:  o.cost(),
-	}
+	w.limit = o.Limit.Count
+	// A longer slot would hold all of time as well, but slots could not be added up.
+	w.width = min(o.width(), algo.MaxInstant+1)
+	w.slots = o.slots()
+	w.whole = o.Trailing == Whole
 }
 
 // width is Period/Slots, rounded up.

@@ -9,7 +9,9 @@ import (
 
 // Policy is the algorithm with its options bound: Step and its siblings over
 // encoded state. Make one with [New]; the zero Policy denies everything.
-type Policy struct {
+type Policy struct{ bound *bound } // a pointer, so that an algo.Policy holds it as it is
+
+type bound struct {
 	options Options
 	window  window
 }
@@ -22,20 +24,35 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	return Policy{o, o.window()}, nil
+	b := bound{options: o}
+	b.window.bind(&o)
+	return Policy{&b}, nil
 }
 
 // Options returns the options the policy was made with.
-func (p Policy) Options() Options { return p.options }
+func (p Policy) Options() Options {
+	if p.bound == nil {
+		return Options{}
+	}
+	return p.bound.options
+}
+
+// window is without slots in the zero Policy.
+func (p Policy) window() *window {
+	if p.bound == nil {
+		return &window{cost: 1}
+	}
+	return &p.bound.window
+}
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	var s State
-	w, err := p.open(&s, state, cost)
-	if err != nil {
+	if err := s.open(state, cost); err != nil {
 		return dst, r, err
 	}
-	if !step(&s, algo.Instant(now), &w, &r) {
+	r.Cost = cost
+	if !step(&s, algo.Instant(now), p.window(), &r) {
 		return append(dst, state...), r, nil
 	}
 	return s.append(dst), r, nil
@@ -44,22 +61,22 @@ func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte,
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
 	var s State
-	w, err := p.open(&s, state, cost)
-	if err != nil {
+	if err := s.open(state, cost); err != nil {
 		return r, err
 	}
-	peek(&s, algo.Instant(now), &w, &r)
+	r.Cost = cost
+	peek(&s, algo.Instant(now), p.window(), &r)
 	return r, nil
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	var s State
-	w, err := p.open(&s, state, cost)
-	if err != nil {
+	if err := s.open(state, cost); err != nil {
 		return dst, r, err
 	}
-	if !refund(&s, algo.Instant(now), &w, &r) {
+	r.Cost = cost
+	if !refund(&s, algo.Instant(now), p.window(), &r) {
 		return append(dst, state...), r, nil
 	}
 	return s.append(dst), r, nil
@@ -68,36 +85,33 @@ func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byt
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
 	var s State
-	w, err := p.open(&s, state, cost)
-	if err != nil {
+	if err := s.open(state, cost); err != nil {
 		return dst, r, err
 	}
-	if !charge(&s, algo.Instant(now), &w, &r) {
+	r.Cost = cost
+	if !charge(&s, algo.Instant(now), p.window(), &r) {
 		return append(dst, state...), r, nil
 	}
 	return s.append(dst), r, nil
 }
 
-func (p *Policy) open(s *State, state []byte, cost int64) (w window, err error) {
-	w = p.window
-	switch {
-	case cost < 0:
-		return w, algo.ErrCost
-	case cost > 0:
-		w.cost = cost
+// open decodes the state into the zero State s.
+func (s *State) open(state []byte, cost int64) error {
+	if cost < 0 {
+		return algo.ErrCost
 	}
-	return w, s.parse(state)
+	return s.parse(state)
 }
 
 // Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(p.options, interval) }
+func (p Policy) Bound(interval time.Duration) int64 { return Bound(p.Options(), interval) }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.options.Limit }
+func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
 // String is the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
-	o := p.options
+	o := p.Options()
 	s := "movingwindow " + o.Limit.String()
 	if n := o.slots(); n != 1 {
 		s += " slots=" + strconv.Itoa(n)

@@ -24,7 +24,7 @@ const (
 	few       = 17
 	tag       = 'm'
 	version   = 1
-	header    = 10 // tag, version and At
+	header    = 18 // tag, version, At and Width
 	maxCounts = MaxSlots + 1
 )
 
@@ -40,12 +40,16 @@ func (s *State) append(dst []byte) []byte {
 	if len(counts) == 0 {
 		return dst
 	}
-	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0)
-	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.At))
-	dst = binary.AppendUvarint(dst, uint64(s.Width))
+	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	binary.BigEndian.PutUint64(dst[len(dst)-16:], uint64(s.At))
+	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.Width))
 	dst = binary.AppendUvarint(dst, uint64(len(counts)))
 	for _, c := range counts {
-		dst = binary.AppendUvarint(dst, uint64(c))
+		if uint64(c) < 0x80 {
+			dst = append(dst, byte(c))
+		} else {
+			dst = binary.AppendUvarint(dst, uint64(c))
+		}
 	}
 	return dst
 }
@@ -53,11 +57,13 @@ func (s *State) append(dst []byte) []byte {
 // ParseState decodes what AppendState wrote; no bytes are the zero State. It
 // returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
 func ParseState(b []byte) (s State, err error) {
-	err = s.parse(b)
-	return s, err
+	if err := s.parse(b); err != nil {
+		return State{}, err
+	}
+	return s, nil
 }
 
-// parse decodes b into the zero State s.
+// parse decodes b into the zero State s. After an error s has no meaning.
 func (s *State) parse(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -68,52 +74,55 @@ func (s *State) parse(b []byte) error {
 	if b[1] > version {
 		return algo.ErrStateVersion
 	}
-	if len(b) < header || !s.parseCounts(b[header:]) {
-		*s = State{}
+	if len(b) <= header {
 		return algo.ErrState
 	}
 	s.At = int64(binary.BigEndian.Uint64(b[2:]))
-	if uint64(s.At) > algo.MaxInstant {
-		*s = State{}
+	s.Width = int64(binary.BigEndian.Uint64(b[10:]))
+	n, pos := uvarint(b, header)
+	rest := uint64(len(b) - pos) // a count takes a byte or more
+	if uint64(s.At) > algo.MaxInstant || uint64(s.Width)-1 > algo.MaxInstant || n-1 >= min(rest, maxCounts) {
+		return algo.ErrState
+	}
+	s.hold(int(n))
+	var c, sum, signs uint64
+	counts := s.counts()[:n]
+	for i := range counts {
+		switch { // most are of a byte or two
+		case pos < len(b) && b[pos] < 0x80:
+			c = uint64(b[pos])
+			pos++
+		case pos+1 < len(b) && b[pos+1]-1 < 0x7f:
+			c = uint64(b[pos]&0x7f) | uint64(b[pos+1])<<7
+			pos += 2
+		default:
+			c, pos = uvarint(b, pos)
+		}
+		counts[i] = int64(c)
+		sum += c
+		signs |= c | sum
+	}
+	if pos != len(b) || c == 0 || signs > math.MaxInt64 {
 		return algo.ErrState
 	}
 	return nil
 }
 
-// parseCounts decodes the width and the counts, and reports whether they are valid.
-func (s *State) parseCounts(b []byte) bool {
-	width, b, ok := uvarint(b)
-	if !ok || width-1 > algo.MaxInstant {
-		return false
-	}
-	s.Width = int64(width)
-	n, b, ok := uvarint(b)
-	if !ok || n-1 >= min(maxCounts, uint64(len(b))) { // a count takes a byte or more
-		return false
-	}
-	s.hold(int(n))
-	counts := s.counts()
-	var total, last uint64
-	for i := range n {
-		if last, b, ok = uvarint(b); !ok || last > math.MaxInt64-total {
-			return false
+// uvarint decodes the number at pos, and tells where it ends: beyond the end of b
+// where there is none, or not in its shortest form.
+func uvarint(b []byte, pos int) (x uint64, end int) {
+	for shift := 0; pos < len(b) && shift < 64; shift += 7 {
+		c := uint64(b[pos])
+		pos++
+		if c < 0x80 {
+			if shift > 0 && c == 0 || shift == 63 && c > 1 {
+				break
+			}
+			return x | c<<shift, pos
 		}
-		counts[i] = int64(last)
-		total += last
+		x |= c & 0x7f << shift
 	}
-	return len(b) == 0 && last > 0
-}
-
-// uvarint takes a number off b. It reports whether there was one, in its shortest form.
-func uvarint(b []byte) (uint64, []byte, bool) {
-	if len(b) > 0 && b[0] < 0x80 {
-		return uint64(b[0]), b[1:], true
-	}
-	x, n := binary.Uvarint(b)
-	if n <= 0 || b[n-1] == 0 {
-		return 0, b, false
-	}
-	return x, b[n:], true
+	return 0, len(b) + 1
 }
 
 func (s *State) counts() []int64 {
@@ -125,10 +134,14 @@ func (s *State) counts() []int64 {
 
 // trim is the counts up to the oldest that is not 0.
 func trim(counts []int64) []int64 {
-	for len(counts) > 0 && counts[len(counts)-1] == 0 {
-		counts = counts[:len(counts)-1]
+	n := len(counts)
+	for n >= 4 && counts[n-1]|counts[n-2]|counts[n-3]|counts[n-4] == 0 {
+		n -= 4
 	}
-	return counts
+	for n > 0 && counts[n-1] == 0 {
+		n--
+	}
+	return counts[:n]
 }
 
 // normal is s itself where s is one that a step returns, else the nearest that
@@ -157,6 +170,22 @@ func (s *State) hold(counts int) {
 	if counts > few {
 		s.Many = make([]int64, counts)
 	}
+}
+
+// add adds up the counts of a window of so many slots, and the trailing one. It
+// reports whether they are such as a step leaves behind.
+func (s *State) add(slots int) (recent, trailing int64, ok bool) {
+	counts := s.counts()
+	if len(counts) > slots {
+		trailing = counts[slots]
+		counts = counts[:slots]
+	}
+	signs := trailing
+	for _, c := range counts {
+		recent += c
+		signs |= c | recent
+	}
+	return recent, trailing, signs|(recent+trailing) >= 0
 }
 
 // shift makes the counts older by age slots, of at most the given number, and

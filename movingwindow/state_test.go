@@ -24,22 +24,22 @@ var golden = []struct {
 }{
 	{
 		movingwindow.Options{Limit: algo.Per(1000, time.Second)},
-		"6d01 0d234ccf9bd902ab 8094ebdc03 02 5a2b",
+		"6d01 0d234ccf9bd902ab 000000003b9aca00 02 5a2b",
 		movingwindow.State{At: 946684801234567851, Width: 1e9, Few: [17]int64{90, 43}},
 	},
 	{
 		movingwindow.Options{Limit: algo.Per(1000, time.Minute)},
-		"6d01 0d234ccf9bd902ab 80b09dc2df01 01 8501",
+		"6d01 0d234ccf9bd902ab 0000000df8475800 01 8501",
 		movingwindow.State{At: 946684801234567851, Width: 60e9, Few: [17]int64{133}},
 	},
 	{
 		movingwindow.Options{Limit: algo.Per(1000, time.Second), Slots: 7, Trailing: movingwindow.Whole},
-		"6d01 0d234ccf9bd902ab b7a78f44 07 5a000028000001",
+		"6d01 0d234ccf9bd902ab 000000000883d3b7 07 5a000028000001",
 		movingwindow.State{At: 946684801234567851, Width: 142857143, Few: [17]int64{90, 0, 0, 40, 0, 0, 1}},
 	},
 	{
 		movingwindow.Options{Limit: algo.Per(1000, time.Second), Slots: 24},
-		"6d01 0d234ccf9bd902ab eb90ef13 14 5a00000000000000000028000000000000000001",
+		"6d01 0d234ccf9bd902ab 00000000027bc86b 14 5a00000000000000000028000000000000000001",
 		movingwindow.State{At: 946684801234567851, Width: 41666667, Many: []int64{0: 90, 10: 40, 19: 1}},
 	},
 }
@@ -72,41 +72,40 @@ func unhex(t *testing.T, s string) []byte {
 func TestWhatIsNoStateIsRefused(t *testing.T) {
 	manyZeros := strings.Repeat("00", 1024)
 	for b, want := range map[string]error{
-		"6d":                             algo.ErrState,
-		"6d01":                           algo.ErrState,
-		"6d00 0000000000000005 07 01 01": algo.ErrState,
-		"6701 0000000000000005 07 01 01": algo.ErrState, // another algorithm's
-		"6d02":                           algo.ErrStateVersion,
-		"6d02 0000000000000005 07 01 01": algo.ErrStateVersion,
-		"6dff 00":                        algo.ErrStateVersion,
+		"6d":   algo.ErrState,
+		"6d01": algo.ErrState,
+		"6d00 0000000000000005 0000000000000007 01 01": algo.ErrState,
+		"6701 0000000000000005 0000000000000007 01 01": algo.ErrState, // another algorithm's
+		"6d02": algo.ErrStateVersion,
+		"6d02 0000000000000005 0000000000000007 01 01": algo.ErrStateVersion,
+		"6dff 00": algo.ErrStateVersion,
 
-		"6d01 00000000000000":               algo.ErrState, // cut short
-		"6d01 0000000000000005":             algo.ErrState,
-		"6d01 0000000000000005 07":          algo.ErrState,
-		"6d01 0000000000000005 07 01":       algo.ErrState,
-		"6d01 0000000000000005 07 01 80":    algo.ErrState,
-		"6d01 0000000000000005 07 02 01":    algo.ErrState,
-		"6d01 0000000000000005 07 01 01 00": algo.ErrState, // and something after it
-		"6d01 0000000000000005 07 01 01 01": algo.ErrState,
+		"6d01 00000000000000":                             algo.ErrState, // cut short
+		"6d01 0000000000000005":                           algo.ErrState,
+		"6d01 0000000000000005 0000000000000007":          algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 01":       algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 01 80":    algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 02 01":    algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 01 01 00": algo.ErrState, // and something after it
+		"6d01 0000000000000005 0000000000000007 01 01 01": algo.ErrState,
 
-		"6d01 0000000000000005 07 00":                            algo.ErrState, // nothing used is no bytes
-		"6d01 0000000000000005 07 01 00":                         algo.ErrState,
-		"6d01 0000000000000005 07 02 0100":                       algo.ErrState, // the oldest count is not 0
-		"6d01 4000000000000000 07 01 01":                         algo.ErrState, // after the end of time
-		"6d01 ffffffffffffffff 07 01 01":                         algo.ErrState,
-		"6d01 0000000000000005 00 01 01":                         algo.ErrState, // no width
-		"6d01 0000000000000005 818080808080808040 01 01":         algo.ErrState, // a width of 2^62+1
-		"6d01 0000000000000005 07 01 80808080808080808001":       algo.ErrState, // 2^63 used
-		"6d01 0000000000000005 07 02 ffffffffffffffff7f 01":      algo.ErrState,
-		"6d01 0000000000000005 8700 01 01":                       algo.ErrState, // longer than need be
-		"6d01 0000000000000005 07 8100 01":                       algo.ErrState,
-		"6d01 0000000000000005 07 01 8100":                       algo.ErrState,
-		"6d01 0000000000000005 07 01 ffffffffffffffffff02":       algo.ErrState, // beyond 64 bits
-		"6d01 0000000000000005 07 8008" + manyZeros[2:] + "01":   nil,           // 1024 counts
-		"6d01 0000000000000005 07 8108" + manyZeros + "01":       nil,           // 1025
-		"6d01 0000000000000005 07 8208" + manyZeros + "0001":     algo.ErrState, // 1026
-		"6d01 0000000000000005 07 ffffffffffffffffff01 01":       algo.ErrState, // 2^64-1 counts
-		"6d01 0000000000000005 07 80808080808080808080808001 01": algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 00":                            algo.ErrState, // nothing used is no bytes
+		"6d01 0000000000000005 0000000000000007 01 00":                         algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 02 0100":                       algo.ErrState, // the oldest count is not 0
+		"6d01 4000000000000000 0000000000000007 01 01":                         algo.ErrState, // after the end of time
+		"6d01 ffffffffffffffff 0000000000000007 01 01":                         algo.ErrState,
+		"6d01 0000000000000005 0000000000000000 01 01":                         algo.ErrState, // no width
+		"6d01 0000000000000005 4000000000000001 01 01":                         algo.ErrState, // a width of 2^62+1
+		"6d01 0000000000000005 0000000000000007 01 80808080808080808001":       algo.ErrState, // 2^63 used
+		"6d01 0000000000000005 0000000000000007 02 ffffffffffffffff7f 01":      algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 8100 01":                       algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 01 8100":                       algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 01 ffffffffffffffffff02":       algo.ErrState, // beyond 64 bits
+		"6d01 0000000000000005 0000000000000007 8008" + manyZeros[2:] + "01":   nil,           // 1024 counts
+		"6d01 0000000000000005 0000000000000007 8108" + manyZeros + "01":       nil,           // 1025
+		"6d01 0000000000000005 0000000000000007 8208" + manyZeros + "0001":     algo.ErrState, // 1026
+		"6d01 0000000000000005 0000000000000007 ffffffffffffffffff01 01":       algo.ErrState, // 2^64-1 counts
+		"6d01 0000000000000005 0000000000000007 80808080808080808080808001 01": algo.ErrState,
 	} {
 		s, err := movingwindow.ParseState(unhex(t, b))
 		require.ErrorIs(t, err, want, "%s", b)
@@ -116,12 +115,12 @@ func TestWhatIsNoStateIsRefused(t *testing.T) {
 		}
 	}
 	for b, want := range map[string]movingwindow.State{
-		"":                                   {},
-		"6d01 0000000000000005 07 01 01":     {At: 5, Width: 7, Few: [17]int64{1}},
-		"6d01 0000000000000005 07 03 000001": {At: 5, Width: 7, Few: [17]int64{2: 1}},
-		"6d01 3fffffffffffffff 808080808080808040 02 feffffffffffffff7f 01":       {At: algo.MaxInstant, Width: 1 << 62, Few: [17]int64{math.MaxInt64 - 1, 1}},
-		"6d01 0000000000000005 07 12 0000000000000000000000000000000000 05":       {At: 5, Width: 7, Many: []int64{17: 5}},
-		"6d01 0000000000000005 07 12 0000000000000000000000000000000000 feffff7f": {At: 5, Width: 7, Many: []int64{17: 1<<28 - 2}},
+		"": {},
+		"6d01 0000000000000005 0000000000000007 01 01":                                          {At: 5, Width: 7, Few: [17]int64{1}},
+		"6d01 0000000000000005 0000000000000007 03 000001":                                      {At: 5, Width: 7, Few: [17]int64{2: 1}},
+		"6d01 3fffffffffffffff 4000000000000000 02 feffffffffffffff7f 01":                       {At: algo.MaxInstant, Width: 1 << 62, Few: [17]int64{math.MaxInt64 - 1, 1}},
+		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 05":       {At: 5, Width: 7, Many: []int64{17: 5}},
+		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 feffff7f": {At: 5, Width: 7, Many: []int64{17: 1<<28 - 2}},
 	} {
 		s, err := movingwindow.ParseState(unhex(t, b))
 		require.NoError(t, err, b)
@@ -197,5 +196,5 @@ func TestAQuietKeyIsSmall(t *testing.T) {
 	require.NoError(t, err)
 	state, _, err := p.Step(nil, nil, y2k, 1)
 	require.NoError(t, err)
-	require.Len(t, state, 2+8+4+1+1)
+	require.Len(t, state, 2+8+8+1+1)
 }
