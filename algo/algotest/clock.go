@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -25,6 +26,7 @@ func TimeMayStepBack(t testing.TB, s Subject) {
 // with the same event at the time of that one. Readings that changed nothing are
 // not known to the state.
 func timeMayStepBack(p *point) {
+	p.ownTime()
 	latest := p.past.time
 	if p.now >= latest {
 		return
@@ -50,6 +52,18 @@ func timeMayStepBack(p *point) {
 				p.timeStands(next)
 			}
 		}
+	}
+}
+
+// ownTime requires that Skew is what the state's own time is ahead of now. That
+// time is a reading of the clock, or at the least not a whole period behind it.
+func (p *point) ownTime() {
+	own := int64(p.peek(p.state, 0, 1).Skew)
+	ahead := p.peek(p.state, p.now, 1).Skew
+	p.require(int64(ahead) == max(0, own-p.now), "in 1970 the state is %v ahead, and at %s %v", time.Duration(own), offset(p.now), ahead)
+	p.require(own <= max(0, p.past.latest), "the state's time is %s, after the latest reading at %s", offset(own), offset(p.past.latest))
+	if !p.past.refunded() {
+		p.require(own > p.past.time-int64(p.limit.Period), "the state's time is %s, long before the event at %s", offset(own), offset(p.past.time))
 	}
 }
 

@@ -60,6 +60,17 @@ func (n *node) steady() bool {
 	return true
 }
 
+// refunded reports whether units were given back before n: a key that is full
+// again has no state, and so no time.
+func (n *node) refunded() bool {
+	for ; n.before != nil; n = n.before {
+		if n.event.op == refund {
+			return true
+		}
+	}
+	return false
+}
+
 // A fault is how a law fails at a point, and what was asked to find it. Judges
 // panic with it.
 type fault struct {

@@ -184,8 +184,11 @@ func (p reference) open(b []byte, now int64, cost int64) (referenceState, algo.R
 	}
 	intervals := max(0, at-s.anchor) / int64(p.limit.Period)
 	s.used, s.anchor, s.at = used, s.anchor+intervals*int64(p.limit.Period), at
-	if p.flaw == timeRegresses {
+	switch p.flaw {
+	case timeRegresses:
 		s.at = now
+	case neverAhead:
+		r.Skew = 0
 	}
 	return s, r, nil
 }

@@ -38,9 +38,6 @@ func roundTrip(p *point) {
 	for _, more := range []string{"\x00", "\x01", "\xff", string(p.state)} {
 		p.refuses(append(bytes.Clone(p.state), more...), algo.ErrState, "the state with something after it")
 	}
-	if p.subject.Composed {
-		return
-	}
 	p.require(len(p.state) >= 2, "the state %x has no byte of algorithm and byte of format version", p.state)
 	p.refuses(append([]byte{^p.state[0]}, p.state[1:]...), algo.ErrState, "another algorithm's state")
 	for _, version := range []byte{p.state[1] + 1, 0xff} {

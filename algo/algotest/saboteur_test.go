@@ -32,6 +32,7 @@ const (
 	boundOneShort       flaw = "one unit more is admitted than Bound says"
 	boundOfEvenFlow     flaw = "Bound forgets that units come back all at once"
 	timeRegresses       flaw = "an event in the past moves the state's time back"
+	neverAhead          flaw = "Skew is always 0"
 	payingHastens       flaw = "the more is used the faster it comes back"
 	largeCostsDelay     flaw = "a cost of 3 or more delays the next refill by 1ns"
 	hugeCostsWrap       flaw = "a cost above 2^62 wraps and is allowed"
@@ -66,6 +67,7 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{boundOneShort, "Bounded"},
 		{boundOfEvenFlow, "Bounded"},
 		{timeRegresses, "TimeMayStepBack"},
+		{neverAhead, "TimeMayStepBack"},
 		{payingHastens, "StaleDenialIsTrue"},
 		{largeCostsDelay, "Indivisible"},
 		{hugeCostsWrap, "Monotone"},

@@ -34,10 +34,10 @@ type Subject struct {
 	// algorithm to a changed count only.
 	Windowed bool
 
-	// Composed says that the policy is made of others and that its state frames
-	// theirs. Its results speak for one part at a time, so the laws leave out
-	// what they say of a single account: the format version in byte 1, Available
-	// from one result to the next, and a changed limit to the unit.
+	// Composed says that the policy is made of others. Its results speak for one
+	// part at a time, so the laws leave out what they say of a single account:
+	// Available from one result to the next, the last instant before a lapse by
+	// decisions alone, and a changed limit to the unit.
 	Composed bool
 
 	// Allocates says that a step may allocate.
