@@ -122,8 +122,9 @@ func (p *point) charges(cost int64, stepped []byte, step algo.Result) {
 	if used := r.Limit - r.Available - r.Refilled; exact(r) && cost <= algo.MaxCount-used {
 		p.require(r.Paid == cost, "a charge of %d takes only %d", cost, r.Paid)
 	}
-	again, _ := p.charge(next, p.now, math.MaxInt64)
-	p.call(charge, again, algo.MaxInstant, math.MaxInt64)
+	again, r := p.charge(next, p.now, math.MaxInt64)
+	p.require(p.now < p.past.latest || r.Remaining >= r.Limit-algo.MaxCount, "a charge leaves %d units of %d: more than 2^62 are used", r.Remaining, r.Limit)
+	p.charge(again, algo.MaxInstant, math.MaxInt64)
 }
 
 func (p *point) refusesNegative() {
