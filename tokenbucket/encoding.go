@@ -54,7 +54,7 @@ func ParseState(b []byte) (s State, err error) {
 	s.Part = field(b[:n-period], period)
 	s.Period = time.Duration(field(b, period))
 	shortest := width(s.Used) == used && width(int64(s.Period)) == period
-	if !shortest || s.Period < 1 || !s.isNormal(int64(s.Period)) {
+	if !shortest || s.Period < 1 || !s.isNormal(s.Period) {
 		return State{}, algo.ErrState
 	}
 	return s, nil

@@ -57,7 +57,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("tokenbucket: Burst must be at most 2^62, got %d", o.Burst)
 	case o.Refill != Continuous && o.Refill != Interval:
 		return fmt.Errorf("tokenbucket: Refill must be Continuous or Interval, got %d", int(o.Refill))
-	case o.terms().batch == 0:
+	case !o.regains(o.burst()):
 		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns to regain", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("tokenbucket: Cost is %d: %w", o.Cost, algo.ErrCost)
@@ -79,48 +79,49 @@ func (o *Options) cost() int64 {
 	return o.Cost
 }
 
-// Terms are what the arithmetic needs of options, alike for both refills: a
-// refill of batch tokens is due whenever a weight of period has accrued, and
-// speed of that weight accrues every nanosecond. Batch is 0 where the options are
-// not valid, but for the cost.
-type terms struct {
-	refill Refill
-	burst  int64
-	period int64
-	speed  int64
-	batch  int64
+// inRange is Validate without the words, but for the time to regain the burst.
+func (o *Options) inRange() bool {
+	return uint64(o.Limit.Count-1) < algo.MaxCount && o.Limit.Period >= 1 &&
+		uint64(o.Burst) <= algo.MaxCount && uint(o.Refill) <= uint(Interval) && o.Cost >= 0
 }
 
-func (o *Options) terms() (t terms) {
-	count, period := o.Limit.Count, int64(o.Limit.Period)
-	if count < 1 || count > algo.MaxCount || period < 1 || uint64(o.Burst) > algo.MaxCount {
-		return t
+// regains reports whether that many tokens come back within 2^62 ns.
+func (o *Options) regains(tokens int64) bool {
+	return !u128.Mul(algo.MaxCount, o.speed()).Less(u128.Mul(o.refills(tokens), int64(o.Limit.Period)))
+}
+
+// speed is the weight that accrues every nanosecond; see decide.
+func (o *Options) speed() int64 {
+	if o.Refill == Continuous {
+		return o.Limit.Count
 	}
-	t.refill, t.burst, t.period = o.Refill, o.burst(), period
-	switch o.Refill {
-	case Continuous:
-		t.speed, t.batch = count, 1
-	case Interval:
-		t.speed, t.batch = 1, count
-	default:
-		return t
+	return 1
+}
+
+// batch is the tokens of one refill.
+func (o *Options) batch() int64 {
+	if o.Refill == Continuous {
+		return 1
 	}
-	if u128.Mul(algo.MaxCount, t.speed).Less(u128.Mul(t.refills(t.burst), period)) {
-		t.batch = 0
+	return o.Limit.Count
+}
+
+// tokens is what that many refills give.
+func (o *Options) tokens(refills int64) int64 {
+	if o.Refill == Continuous {
+		return refills
 	}
-	return t
+	tokens, _ := u128.Mul(refills, o.Limit.Count).DivMod(1)
+	return tokens
 }
 
 // refills is how many refills it takes to regain that many tokens, of which
 // there is at least one.
-func (t *terms) refills(tokens int64) int64 {
-	switch {
-	case t.batch == 1:
+func (o *Options) refills(tokens int64) int64 {
+	if o.Refill == Continuous {
 		return tokens
-	case tokens <= t.batch:
-		return 1
 	}
-	return (tokens-1)/t.batch + 1
+	return (tokens-1)/o.Limit.Count + 1
 }
 
 // Bound is the most tokens that can be taken in any interval of that length, 0
@@ -132,19 +133,19 @@ func (t *terms) refills(tokens int64) int64 {
 //
 //	Burst + min(Count, Burst)*ceil((interval-1)/Period)
 func Bound(o Options, interval time.Duration) int64 {
-	t := o.terms()
-	if interval < 1 || t.batch == 0 || o.Cost < 0 {
+	if interval < 1 || o.Validate() != nil {
 		return 0
 	}
+	burst, period := o.burst(), int64(o.Limit.Period)
 	var flow int64
 	if o.Refill == Continuous {
-		flow, _ = u128.Mul(t.speed, int64(interval)-1).DivMod(t.period)
+		flow, _ = u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(period)
 	} else {
-		refills := u128.From(int64(interval) - 1).CeilDiv(t.period)
-		flow, _ = u128.Mul(min(t.batch, t.burst), refills).DivMod(1)
+		refills := u128.From(int64(interval) - 1).CeilDiv(period)
+		flow, _ = u128.Mul(min(o.Limit.Count, burst), refills).DivMod(1)
 	}
-	if flow > math.MaxInt64-t.burst {
+	if flow > math.MaxInt64-burst {
 		return math.MaxInt64
 	}
-	return t.burst + flow
+	return burst + flow
 }

@@ -18,9 +18,9 @@ type State struct {
 
 // isNormal reports whether s is one that a step under that period returns after a
 // payment.
-func (s *State) isNormal(period int64) bool {
-	return uint64(s.Used)-1 < algo.MaxCount && uint64(s.At) <= algo.MaxInstant &&
-		int64(s.Period) == period && uint64(s.Part) < uint64(period)
+func (s *State) isNormal(period time.Duration) bool {
+	return s.Period == period && uint64(s.Part) < uint64(period) &&
+		uint64(s.Used)-1 < algo.MaxCount && uint64(s.At) <= algo.MaxInstant
 }
 
 // normal is s itself where s is one that a step returns, else the nearest that is.
@@ -35,18 +35,18 @@ func (s State) normal() State {
 	return s
 }
 
-// under is s with its part counted in the period of t. Of a token it is the same
-// fraction, rounded down. Of an interval it is the time since its beginning, less
-// the intervals of t in it: those are over, and gave nothing.
-func (s State) under(t *terms) State {
-	if s = s.normal(); s.Used == 0 || int64(s.Period) == t.period {
+// under is s with its part counted in the period of those options. Of a token it
+// is the same fraction, rounded down. Of an interval it is the time since its
+// beginning, less the intervals of o in it: those are over, and gave nothing.
+func (s State) under(o *Options) State {
+	if s = s.normal(); s.Used == 0 || s.Period == o.Limit.Period {
 		return s
 	}
-	if t.refill == Interval {
-		s.Part %= t.period
+	if o.Refill == Interval {
+		s.Part %= int64(o.Limit.Period)
 	} else {
-		s.Part, _ = u128.Mul(s.Part, t.period).DivMod(int64(s.Period))
+		s.Part, _ = u128.Mul(s.Part, int64(o.Limit.Period)).DivMod(int64(s.Period))
 	}
-	s.Period = time.Duration(t.period)
+	s.Period = o.Limit.Period
 	return s
 }

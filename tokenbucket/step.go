@@ -12,196 +12,153 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	t := o.terms()
-	if !step(&next, &s, algo.Instant(now), &t, o.cost(), &r) {
-		next = s
-	}
+	next = decide(s, now, &o, &r, pay)
 	return next, r
 }
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	t := o.terms()
-	peek(&s, algo.Instant(now), &t, o.cost(), &r)
+	decide(s, now, &o, &r, look)
 	return r
 }
 
 // Refund gives o.Cost tokens back, up to full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	t := o.terms()
-	if !refund(&next, &s, algo.Instant(now), &t, o.cost(), &r) {
-		next = s
-	}
+	next = decide(s, now, &o, &r, refund)
 	return next, r
 }
 
 // Charge takes o.Cost tokens unconditionally. What is not there becomes a debt,
 // of at most 2^62 tokens, or of what is regained by 2^63-1 ns if that is less.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	t := o.terms()
-	if !charge(&next, &s, algo.Instant(now), &t, o.cost(), &r) {
-		next = s
-	}
+	next = decide(s, now, &o, &r, charge)
 	return next, r
 }
 
-// step fills in the zero Result r and reports whether the state changes; only
-// then is next written. Its siblings work alike.
-func step(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
-	used, part, ok := open(s, now, t, cost, r)
-	if !ok {
-		return false
-	}
-	if cost > t.burst-used {
-		t.deny(used, part, r)
-		return false
-	}
-	r.Allowed, r.Paid = true, cost
-	used += cost
-	t.conclude(used, part, r)
-	t.keep(next, used, part, now, r)
-	return true
-}
+// purpose is what a decision is for.
+type purpose int
 
-func peek(s *State, now int64, t *terms, cost int64, r *algo.Result) {
-	used, part, ok := open(s, now, t, cost, r)
-	if !ok {
-		return
-	}
-	if cost > t.burst-used {
-		t.deny(used, part, r)
-		return
-	}
-	r.Allowed = true
-	t.conclude(used, part, r)
-}
+const (
+	pay purpose = iota
+	look
+	refund
+	charge
+)
 
-func refund(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
-	used, part, ok := open(s, now, t, cost, r)
-	if !ok {
-		return false
+// decide fills in r, which comes with nothing but its Cost; 0 is that of the
+// options. It returns s itself where nothing is paid.
+//
+// Both refills count alike. A refill of batch tokens is due whenever a weight of
+// Limit.Period has accrued, and speed of that weight accrues every nanosecond.
+//
+// It is one long function, behind exported ones that are small enough to be
+// inlined, because it is what every request pays: a Result handed on through the
+// stack costs as much as two divisions.
+func decide(s State, clock time.Time, o *Options, r *algo.Result, to purpose) State {
+	at, burst, period, cost := algo.Instant(clock), o.burst(), int64(o.Limit.Period), r.Cost
+	if cost == 0 {
+		cost = o.cost()
 	}
-	r.Allowed, r.Paid = true, -min(cost, used)
-	used += r.Paid
-	t.conclude(used, part, r)
-	t.keep(next, used, part, now, r)
-	return r.Paid < 0
-}
-
-func charge(next, s *State, now int64, t *terms, cost int64, r *algo.Result) bool {
-	used, part, ok := open(s, now, t, cost, r)
-	if !ok {
-		return false
-	}
-	r.Allowed, r.Paid = true, min(cost, t.room(used, now+int64(r.Skew)))
-	used += r.Paid
-	t.conclude(used, part, r)
-	t.keep(next, used, part, now, r)
-	return r.Paid > 0
-}
-
-// open settles the state at now, or at its own time where that is later: how
-// many tokens are missing, and what has accrued of the next refill. Where the
-// options or the cost are not valid it is not ok, and r is the denial.
-func open(s *State, now int64, t *terms, cost int64, r *algo.Result) (used, part int64, ok bool) {
 	r.Cost = cost
-	if t.batch == 0 || cost < 1 {
+	if !o.inRange() || !o.regains(burst) {
 		r.RetryAfter = algo.Never
-		return 0, 0, false
+		return s
 	}
-	r.Limit = t.burst
-	if !s.isNormal(t.period) {
-		under := s.under(t)
-		s = &under
+	r.Limit = burst
+
+	was := s
+	if !was.isNormal(o.Limit.Period) {
+		was = was.under(o)
 	}
-	used, part = s.Used, s.Part
-	var back int64
-	switch since := now - s.At; {
+	used, part := was.Used, was.Part
+	switch since := at - was.At; {
 	case used == 0:
 	case since < 0:
-		r.Skew = time.Duration(-since)
+		at, r.Skew = was.At, time.Duration(-since)
 	default:
-		back, part = t.accrue(since, part)
-	}
-	if back >= used {
-		r.Fresh, r.Refilled = true, t.burst
-		return 0, 0, true
-	}
-	r.Available, r.Refilled = t.burst-used, back
-	return used - back, part, true
-}
-
-// keep writes down what stands at now: nothing used is a key never seen.
-func (t *terms) keep(next *State, used, part, now int64, r *algo.Result) {
-	if used > 0 {
-		*next = State{used, now + int64(r.Skew), part, time.Duration(t.period)}
-	}
-}
-
-// accrue is how many tokens come back in that many ns, and what has accrued of
-// the next refill then.
-func (t *terms) accrue(ns, part int64) (tokens, rest int64) {
-	weight := u128.Mul(ns, t.speed).Add(u128.From(part))
-	if period := uint64(t.period); weight.Hi == 0 && weight.Lo < 2*period { // the common cases need no division
-		if weight.Lo < period {
-			return 0, int64(weight.Lo)
+		weight := u128.Mul(since, o.speed()).Add(u128.From(part))
+		refills, rest := int64(0), int64(weight.Lo)
+		switch { // the common cases need no division
+		case weight.Hi > 0 || weight.Lo >= 2*uint64(period):
+			refills, rest = weight.DivMod(period)
+		case weight.Lo >= uint64(period):
+			refills, rest = 1, rest-period
 		}
-		return t.batch, int64(weight.Lo - period)
+		r.Refilled = o.tokens(refills)
+		used, part = used-r.Refilled, rest
 	}
-	refills, rest := weight.DivMod(t.period)
-	if t.batch > 1 {
-		refills, _ = u128.Mul(refills, t.batch).DivMod(1)
-	}
-	return refills, rest
-}
-
-// deny says how long until the cost is there, where it is not there now.
-func (t *terms) deny(used, part int64, r *algo.Result) {
-	t.conclude(used, part, r)
-	if r.Cost > t.burst {
-		r.RetryAfter = algo.Never
-		return
-	}
-	r.RetryAfter = t.regain(r.Cost-r.Remaining, t.period-part, r)
-}
-
-// conclude says what stands now.
-func (t *terms) conclude(used, part int64, r *algo.Result) {
-	r.Remaining = t.burst - used
 	if used > 0 {
-		due := t.period - part
-		r.NextRefill = r.Skew + time.Duration(t.ceil(uint64(due)))
-		r.ResetAfter = t.regain(used, due, r)
+		r.Available = burst - was.Used
+	} else {
+		used, part = 0, 0
+		r.Fresh, r.Refilled = true, burst
 	}
+
+	paid := cost
+	switch {
+	case to == refund:
+		paid = -min(cost, used)
+	case to == charge:
+		paid = min(cost, o.room(used, at))
+	case cost > burst-used:
+		paid = 0
+		r.RetryAfter = o.retry(cost-(burst-used), part, burst, r)
+	case to == look:
+		paid = 0
+	}
+	r.Allowed, r.Paid = r.RetryAfter == 0, paid
+	used += paid
+
+	r.Remaining = burst - used
+	if used > 0 {
+		r.NextRefill = r.Skew + o.ceil(uint64(period-part))
+		r.ResetAfter = o.regain(used, part, r)
+	}
+	switch {
+	case paid == 0:
+		return s
+	case used == 0:
+		return State{}
+	}
+	return State{used, at, part, o.Limit.Period}
 }
 
-// regain is how long until that many tokens have come back, where the next
-// refill is one and short of that weight.
-func (t *terms) regain(tokens, due int64, r *algo.Result) time.Duration {
-	refills := t.refills(tokens)
+// retry is how long until a cost is there of which that many tokens are missing.
+func (o *Options) retry(missing, part, burst int64, r *algo.Result) time.Duration {
+	if r.Cost > burst {
+		return algo.Never
+	}
+	r.NextRefill = r.Skew + o.ceil(uint64(int64(o.Limit.Period)-part))
+	return o.regain(missing, part, r)
+}
+
+// regain is how long until that many tokens have come back, where so much of the
+// next refill has accrued, and r tells when that is due.
+func (o *Options) regain(tokens, part int64, r *algo.Result) time.Duration {
+	refills := o.refills(tokens)
 	if refills == 1 {
 		return r.NextRefill
 	}
-	weight := u128.Mul(refills-1, t.period).Add(u128.From(due))
+	weight := u128.Mul(refills, int64(o.Limit.Period)).Sub(u128.From(part))
 	if weight.Hi == 0 && weight.Lo < algo.MaxCount {
-		return r.Skew + time.Duration(t.ceil(weight.Lo))
+		return r.Skew + o.ceil(weight.Lo)
 	}
-	ns := weight.CeilDiv(t.speed)
+	ns := weight.CeilDiv(o.speed())
 	if ns > math.MaxInt64-int64(r.Skew) {
 		return math.MaxInt64
 	}
 	return r.Skew + time.Duration(ns)
 }
 
-// ceil is the ns in which that weight accrues, of which there is some.
-func (t *terms) ceil(weight uint64) int64 {
-	return int64((weight-1)/uint64(t.speed)) + 1
+// ceil is the time in which that weight accrues, of which there is some.
+func (o *Options) ceil(weight uint64) time.Duration {
+	return time.Duration((weight-1)/uint64(o.speed()) + 1)
 }
 
 // room is the most that can be charged before the state would leave its range.
-func (t *terms) room(used, at int64) int64 {
-	refills, _ := u128.Mul(math.MaxInt64-at, t.speed).DivMod(t.period)
-	most := u128.Mul(refills, t.batch)
+func (o *Options) room(used, at int64) int64 {
+	refills, _ := u128.Mul(math.MaxInt64-at, o.speed()).DivMod(int64(o.Limit.Period))
+	most := u128.Mul(refills, o.batch())
 	if u128.From(algo.MaxCount).Less(most) {
 		return algo.MaxCount - used
 	}
