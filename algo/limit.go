@@ -62,14 +62,7 @@ func periodString(d time.Duration) string {
 			return u.name
 		}
 	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") { // time.Duration writes 36h as 36h0m0s
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return FormatDuration(d)
 }
 
 // ParseLimit reads COUNT/PERIOD, where PERIOD is a unit alone (ns, us, ms, s,

@@ -72,7 +72,7 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 		"gcra 100/m «burst=9223372036854775808»":        `burst= takes a whole number of units from 1`,
 		"gcra 1/100000h «burst=4611686018427387904»":    `a burst of 4611686018427387904 at 1/100000h takes longer than 2^62 ns to regain`,
 		"tokenbucket 10/s «refill=sometimes»":           `refill= takes continuous or interval, not "sometimes"`,
-		"fixedwindow 5/h align=first «offset=15m»":      `Offset is for AlignClock; with AlignFirst it must be 0, got 15m0s`,
+		"fixedwindow 5/h align=first «offset=15m»":      `Offset is for AlignClock; with AlignFirst it must be 0, got 15m`,
 		"fixedwindow 5/h align=clock «offset=15»":       `offset= takes a duration such as 15m or -1h30m, not "15"`,
 		"movingwindow 10/s «slots=9223372036854775807»": `Slots must be from 1 to 1024, got 9223372036854775807`,
 		"all«»":                      `the spec ends where there should be "(" and the policies of all(SPEC; SPEC ...)`,

@@ -101,7 +101,7 @@ func ExampleNew() {
 	// Output:
 	// fixedwindow 1000/d align=clock offset=-2h
 	// 992 left, 11 bytes of state, reset in 10h0m0s
-	// fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m0s
+	// fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m
 }
 
 func ExamplePolicy_Step() {

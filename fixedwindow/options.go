@@ -56,7 +56,8 @@ func (o Options) Validate() error {
 	case o.Align != AlignFirst && o.Align != AlignClock:
 		return fmt.Errorf("fixedwindow: Align must be AlignFirst or AlignClock, got %d", int(o.Align))
 	case o.Align == AlignFirst && o.Offset != 0:
-		return fmt.Errorf("fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got %v", o.Offset)
+		return fmt.Errorf("fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got %v",
+			algo.FormatDuration(o.Offset))
 	case o.Cost < 0:
 		return fmt.Errorf("fixedwindow: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}

@@ -23,7 +23,7 @@ var refused = []struct {
 	{fixedwindow.Options{Limit: algo.Per(1, -1)}, "Limit.Period must be at least 1ns, got -1ns"},
 	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Align: 2}, "Align must be AlignFirst or AlignClock, got 2"},
 	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Align: -1}, "Align must be AlignFirst or AlignClock, got -1"},
-	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Offset: time.Minute}, "Offset is for AlignClock; with AlignFirst it must be 0, got 1m0s"},
+	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Offset: time.Minute}, "Offset is for AlignClock; with AlignFirst it must be 0, got 1m"},
 	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1}, "Cost is -1"},
 }
 

@@ -2,7 +2,6 @@ package fixedwindow
 
 import (
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -104,22 +103,10 @@ func (p Policy) String() string {
 		s += " align=" + o.Align.String()
 	}
 	if o.Offset != 0 {
-		s += " offset=" + short(o.Offset)
+		s += " offset=" + algo.FormatDuration(o.Offset)
 	}
 	if c := o.cost(); c != 1 {
 		s += " cost=" + strconv.FormatInt(c, 10)
-	}
-	return s
-}
-
-// short is d without the zero units at its end: 15m rather than 15m0s.
-func short(d time.Duration) string {
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
 	}
 	return s
 }

@@ -15,6 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/sluice-go/sluice/algo"
 )
 
 // Colours that people who see few colours can still tell apart (Okabe and Ito).
@@ -120,7 +122,7 @@ func (r *result) panels() []*plot.Plot {
 			outcome.Policy, outcome.Allowed, outcome.Denied, share(outcome.Denied, r.Requests))
 		p.Title.TextStyle = textStyle(10, draw.XCenter)
 		p.Title.Padding = vg.Points(3)
-		p.Y.Label.Text = "requests / " + shortDuration(r.Timeline.Width)
+		p.Y.Label.Text = "requests / " + algo.FormatDuration(r.Timeline.Width)
 		p.Y.Label.TextStyle.Font = textStyle(8, draw.XCenter).Font
 		p.Y.Label.Padding = vg.Points(4)
 		p.Y.Tick.Label.Font = textStyle(8, draw.XRight).Font
@@ -220,15 +222,4 @@ func (clockTicks) Ticks(from, to float64) []plot.Tick {
 		}
 	}
 	return ticks
-}
-
-// shortDuration writes 1h4m16s, not 64m16s, and 2m, not 2m0s.
-func shortDuration(d time.Duration) string {
-	s := d.String()
-	for _, zero := range [...]string{"m0s", "h0m"} {
-		if n := len(s) - len(zero); n > 0 && s[n:] == zero {
-			s = s[:n+1]
-		}
-	}
-	return s
 }

@@ -56,19 +56,11 @@ func wait(name string, of func(*algo.Result) time.Duration) column {
 	return column{name, "a duration such as 100ms, or never", canonical, func(r *algo.Result) string { return duration(of(r)) }}
 }
 
-// duration writes what time.Duration writes, without its trailing zeros: 1m, 36h.
 func duration(d time.Duration) string {
 	if d == algo.Never {
 		return "never"
 	}
-	s := d.String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
+	return algo.FormatDuration(d)
 }
 
 func oneOf(words ...string) func(string) (string, bool) {
