@@ -3,7 +3,7 @@ package gcra_test
 import (
 	"testing"
 
-	"github.com/sluice-go/sluice/internal/trace"
+	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
-func TestTraces(t *testing.T) { trace.Test(t, "testdata/*.trace") }
+func TestTraces(t *testing.T) { tracetest.Run(t, "testdata/*.trace") }

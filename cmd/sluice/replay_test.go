@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/trace"
+	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
 // sluice runs the command and returns its exit code and what it printed.
@@ -37,7 +37,7 @@ func write(t *testing.T, name, content string) string {
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
-	if trace.Updating() {
+	if tracetest.Updating() {
 		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)

@@ -104,11 +104,12 @@ func allowedFrom(table []arrow, pkg string) (to string, known bool) {
 	return "", false
 }
 
-// standard tells whether the go command would look for the import in the
-// standard library: its first element has no dot. Cgo's "C" is not of it.
+// standard tells whether the import is of the standard library and open to
+// everyone. The go command would look there if the first element has no dot.
+// Cgo's "C" is not of it.
 func standard(module, imported string) bool {
 	first, _, _ := strings.Cut(imported, "/")
-	return !strings.Contains(first, ".") && imported != "C" && imported != module
+	return !strings.Contains(first, ".") && imported != "C" && first != "testing" && imported != module
 }
 
 func matches(patterns, pkg string) bool {

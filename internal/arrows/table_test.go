@@ -3,13 +3,14 @@ package arrows
 // An arrow lets the packages from import the packages to. Both are lists of
 // import paths parted by spaces, those of this module without its prefix. A
 // path that ends in /... stands for a package and all below it. The standard
-// library is open to everyone.
+// library is open to everyone, all but package testing: what users build does not
+// link it.
 type arrow struct{ from, to string }
 
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
-	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/trace"
+	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/trace/tracetest"
 	programs   = "internal/accesslog internal/replay internal/sample"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
@@ -22,11 +23,11 @@ const (
 var arrows = []arrow{
 	{"algo", ""},
 	{algorithms, "algo internal/u128"},
-	{"algo/algotest", "algo internal/u128"},
+	{"algo/algotest", "algo internal/u128 testing"},
 	{"internal/u128", ""},
 
 	{"storage", "github.com/hashicorp/golang-lru/v2"},
-	{"storage/storagetest", "storage"},
+	{"storage/storagetest", "storage testing"},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
 	{"storage/postgres", "storage " + pgx},
@@ -38,21 +39,23 @@ var arrows = []arrow{
 		" github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	{"internal/trace", "algo compose"},
+	{"internal/trace/tracetest", "internal/trace testing"},
 	{"internal/accesslog", ""},
 	{"internal/replay", "algo compose internal/accesslog internal/trace"},
 
 	{"internal/sample/...", ""},
 
-	{"internal/servers internal/faultproxy internal/arrows internal/readme", ""},
+	{"internal/servers internal/faultproxy", "testing"},
+	{"internal/arrows internal/readme", ""},
 }
 
 // testArrows is for files that end in _test.go, which may import these beside
 // what their package may. Here too the first arrow that names a package counts.
 var testArrows = []arrow{
 	// The algorithms stay pure in their tests: nothing to start, nothing to wait for.
-	{"algo/... internal/u128 " + algorithms, "algo/... compose internal/trace internal/u128 " + algorithms + " " + assertions},
+	{"algo/... internal/u128 " + algorithms, "algo/... compose internal/trace/tracetest internal/u128 " + algorithms + " " + assertions},
 	{"...", "algo/... compose/... storage/... httplimit " + algorithms + " " + testKits + " " + programs + " " +
 		assertions + " github.com/anishathalye/porcupine " + pgx + " " + redis + " " + sqlite},
 }
 
-const assertions = "github.com/stretchr/testify/require github.com/stretchr/testify/assert"
+const assertions = "testing/... github.com/stretchr/testify/require github.com/stretchr/testify/assert"

@@ -26,8 +26,6 @@ func format(t *testing.T, tr *Trace) string {
 	return s.String()
 }
 
-func TestTraces(t *testing.T) { Test(t, "testdata/*.trace") }
-
 func TestWhatIsWrongIsNamed(t *testing.T) {
 	const policy = "policy gcra 10/s\n"
 	for text, want := range map[string]string{
@@ -113,40 +111,6 @@ func TestColumnsAreCountedInCharacters(t *testing.T) {
 func TestAStateOfAnotherAlgorithmIsAnError(t *testing.T) {
 	_, err := parse(t, "policy gcra 10/s\n@0s a 1\npolicy all(gcra 10/s)\n@0s b 1\n@0s a 1").Run()
 	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy")
-}
-
-func TestOnlyTheAnswersAreRewritten(t *testing.T) {
-	const before = "" +
-		"# why #  \n" +
-		" policy\tgcra   10/s burst=3#\n" +
-		"#at key cost and so on\n" +
-		"@0s   a 1->   x -> deny 0 0 0\n"
-	file := filepath.Join(t.TempDir(), "x.trace")
-	write := func(s string) { require.NoError(t, os.WriteFile(file, []byte(s), 0o644)) }
-
-	write(before)
-	_, err := golden(file, true)
-	require.ErrorContains(t, err, `x.trace:2: compose: policy`)
-	text := strings.NewReplacer("3#", "3 #", "1->   x", "1").Replace(before)
-	write(text)
-	differences, err := golden(file, false)
-	require.NoError(t, err)
-	require.Len(t, differences, 1)
-
-	differences, err = golden(file, true)
-	require.NoError(t, err)
-	require.Empty(t, differences)
-	got, err := os.ReadFile(file)
-	require.NoError(t, err)
-	require.Equal(t, ""+
-		"# why #  \n"+
-		" policy\tgcra   10/s burst=3 #\n"+
-		"#at key cost    verdict left retry reset\n"+
-		"@0s   a 1    -> ok      2    0s    100ms\n", string(got))
-
-	differences, err = golden(file, false)
-	require.NoError(t, err)
-	require.Empty(t, differences)
 }
 
 func FuzzParse(f *testing.F) {

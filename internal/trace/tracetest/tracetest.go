@@ -1,4 +1,7 @@
-package trace
+// Package tracetest runs traces as tests. Any package whose tests import it has
+// the flag -update. It lies apart from package trace so that a program which reads
+// traces does not link package testing.
+package tracetest
 
 import (
 	"bytes"
@@ -7,28 +10,23 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/sluice-go/sluice/internal/trace"
 )
 
-// update is the -update flag of a test binary. Other programs that link this
-// package get no flag.
-var update = func() *bool {
-	if !testing.Testing() {
-		return new(bool)
-	}
-	return flag.Bool("update", false, "rewrite what stands right of the arrows in traces")
-}()
+var update = flag.Bool("update", false, "rewrite golden files: in traces, what stands right of the arrows")
 
 // Updating reports whether the test binary was run with -update.
 func Updating() bool { return *update }
 
-// Test runs every trace that matches the pattern as a subtest of its own name,
+// Run runs every trace that matches the pattern as a subtest of its own name,
 // and fails for every event that is answered otherwise than its line wants. With
 //
 //	go test ./gcra -update
 //
 // it rewrites the answers instead; the rest of the files stays as it is. No match
 // is a failure.
-func Test(t *testing.T, pattern string) {
+func Run(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
@@ -48,12 +46,12 @@ func Test(t *testing.T, pattern string) {
 }
 
 // golden checks one file, or rewrites it.
-func golden(file string, update bool) ([]Difference, error) {
+func golden(file string, update bool) ([]trace.Difference, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	t, err := Parse(bytes.NewReader(text), file)
+	t, err := trace.Parse(bytes.NewReader(text), file)
 	if err != nil {
 		return nil, err
 	}
