@@ -43,8 +43,7 @@
 // A client with ReadOnly, RouteByLatency or RouteRandomly looks at replicas,
 // which may be behind; writes are decided by primaries all the same.
 //
-// go-redis ignores a context's deadline unless the client was made with
-// ContextTimeoutEnabled, as we recommend; without it this package ends the call
-// in time all the same, at the price of a goroutine for each call, but the
-// connection stays in use until the client's own ReadTimeout.
+// A call ends with its context, whatever the client does. go-redis itself goes
+// on until its ReadTimeout, and until then the connection stays in use: make the
+// client with ContextTimeoutEnabled, so that it ends with the deadline.
 package redis

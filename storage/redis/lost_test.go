@@ -25,10 +25,7 @@ var eager = map[string]func(addr string) goredis.UniversalClient{
 	},
 	"cluster": func(addr string) goredis.UniversalClient {
 		return goredis.NewClusterClient(&goredis.ClusterOptions{
-			MaxRedirects: 5, MaxRetries: 5, ReadTimeout: moment,
-			ClusterSlots: func(context.Context) ([]goredis.ClusterSlot, error) {
-				return []goredis.ClusterSlot{{Start: 0, End: 16383, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
-			},
+			MaxRedirects: 5, MaxRetries: 5, ReadTimeout: moment, ClusterSlots: oneNode(addr),
 		})
 	},
 	"ring": func(addr string) goredis.UniversalClient {
@@ -36,6 +33,13 @@ var eager = map[string]func(addr string) goredis.UniversalClient{
 			Addrs: map[string]string{"shard": addr}, MaxRetries: 5, ReadTimeout: moment,
 		})
 	},
+}
+
+// oneNode is a cluster of one node.
+func oneNode(addr string) func(context.Context) ([]goredis.ClusterSlot, error) {
+	return func(context.Context) ([]goredis.ClusterSlot, error) {
+		return []goredis.ClusterSlot{{Start: 0, End: 16383, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
+	}
 }
 
 // moment is enough for an answer, and not long to wait for one that never

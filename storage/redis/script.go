@@ -55,12 +55,14 @@ type call struct {
 	swaps   []storage.Swap
 	outcome *storage.Outcome
 	cmd     once
+	ticket  *ticket
 }
 
 // command makes the command anew, by the script's hash or in full.
-func (c *call) command(ctx context.Context, name, script string) once {
+func (c *call) command(ctx context.Context, name, script string) {
+	c.ticket = &ticket{text: script}
 	args := make([]any, 0, 3+4*len(c.swaps))
-	args = append(args, name, script, len(c.swaps))
+	args = append(args, name, c.ticket, len(c.swaps))
 	for i := range c.swaps {
 		args = append(args, c.store.key(c.swaps[i].Key))
 	}
@@ -77,7 +79,7 @@ func (c *call) command(ctx context.Context, name, script string) once {
 	}
 	cmd := redis.NewCmd(ctx, args...)
 	cmd.SetFirstKeyPos(3)
-	return once{cmd}
+	c.cmd = once{cmd}
 }
 
 // ttl is the TTL in whole milliseconds, rounded up.
@@ -96,7 +98,7 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 		return
 	}
 	for _, c := range s.exchange(ctx, unknown, "eval", source) {
-		c.outcome.Err = failure(c.cmd.Err())
+		c.settle(c.cmd.Err())
 	}
 }
 
@@ -104,12 +106,12 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 // unknown.
 func (s *Store) exchange(ctx context.Context, calls []*call, name, script string) (unknown []*call) {
 	for _, c := range calls {
-		c.cmd = c.command(ctx, name, script)
+		c.command(ctx, name, script)
 	}
-	ended := s.within(ctx, func() error { s.process(ctx, calls); return nil })
+	ended := within(ctx, func() error { s.process(ctx, calls); return nil })
 	for _, c := range calls {
 		if ended != nil {
-			c.outcome.Err = failure(ended)
+			c.settle(ended)
 		} else if err := c.cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			unknown = append(unknown, c)
 		} else {
@@ -135,6 +137,9 @@ func (s *Store) process(ctx context.Context, calls []*call) {
 func (c *call) settle(err error) {
 	if err != nil {
 		c.outcome.Err = failure(err)
+		if c.ticket.withdraw() {
+			c.outcome.Err = storage.NotApplied(c.outcome.Err)
+		}
 		return
 	}
 	found, conflict := c.cmd.Val().([]any)

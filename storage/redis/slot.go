@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -35,6 +37,16 @@ const (
 	bySlot                  // Redis Cluster
 	byTag                   // redis.Ring
 )
+
+func placingOf(client redis.UniversalClient) placing {
+	switch client.(type) {
+	case *redis.ClusterClient:
+		return bySlot
+	case *redis.Ring:
+		return byTag
+	}
+	return anywhere
+}
 
 // together reports, naming two keys, that a group does not lie in one place.
 func (s *Store) together(swaps []storage.Swap) error {

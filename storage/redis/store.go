@@ -28,7 +28,6 @@ type Store struct {
 	client redis.UniversalClient
 	prefix string
 	place  placing
-	wait   bool // the client does not end calls with their context
 }
 
 var (
@@ -47,22 +46,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix}
-	s.place, s.wait = survey(client)
-	return s, nil
-}
-
-// survey finds out what matters of a client.
-func survey(client redis.UniversalClient) (placing, bool) {
-	switch c := client.(type) {
-	case *redis.ClusterClient:
-		return bySlot, !c.Options().ContextTimeoutEnabled
-	case *redis.Ring:
-		return byTag, !c.Options().ContextTimeoutEnabled
-	case *redis.Client:
-		return anywhere, !c.Options().ContextTimeoutEnabled
-	}
-	return anywhere, true
+	return &Store{client: client, prefix: o.Prefix, place: placingOf(client)}, nil
 }
 
 // Load implements [storage.Store].
@@ -78,7 +62,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	for i, key := range keys {
 		gets[i] = pipe.Get(ctx, s.key(key))
 	}
-	if err := s.within(ctx, func() error { _, err := pipe.Exec(ctx); return err }); err != nil && !errors.Is(err, redis.Nil) {
+	if err := within(ctx, func() error { _, err := pipe.Exec(ctx); return err }); err != nil && !errors.Is(err, redis.Nil) {
 		return nil, failure(err)
 	}
 	records := make([]storage.Record, len(keys))
@@ -141,17 +125,18 @@ func fail(outcomes []storage.Outcome, err error) []storage.Outcome {
 // one of its servers.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	var cmd *redis.TimeCmd
-	err = s.within(ctx, func() error { cmd = s.client.Time(ctx); return cmd.Err() })
+	err = within(ctx, func() error { cmd = s.client.Time(ctx); return cmd.Err() })
 	if err != nil {
 		return time.Time{}, failure(err)
 	}
 	return cmd.Val(), nil
 }
 
-// within runs do, which the client may let outlive ctx, and returns when ctx
-// ends.
-func (s *Store) within(ctx context.Context, do func() error) error {
-	if !s.wait || ctx.Done() == nil {
+// within runs do, and returns when ctx ends. The client lets do outlive a
+// deadline unless it was made with ContextTimeoutEnabled, and a cancellation in
+// any case.
+func within(ctx context.Context, do func() error) error {
+	if ctx.Done() == nil {
 		return do()
 	}
 	done := make(chan error, 1)

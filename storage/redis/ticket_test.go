@@ -1,0 +1,117 @@
+package redis_test
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// untilHit is a context that is cancelled once the proxy has done its damage,
+// or holds what is to be held.
+func untilHit(t *testing.T, proxy *faultproxy.Proxy) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		for ctx.Err() == nil && proxy.Seen() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+	}()
+	return ctx
+}
+
+// A connection whose greeting meets a fault has not been used for the command:
+// nothing was applied, and nothing will be.
+func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
+	for name, connect := range map[string]func(addr string) goredis.UniversalClient{
+		"alone": func(addr string) goredis.UniversalClient {
+			return goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: 1, PoolTimeout: time.Minute, MaxRetries: -1})
+		},
+		"cluster": func(addr string) goredis.UniversalClient {
+			return goredis.NewClusterClient(&goredis.ClusterOptions{PoolSize: 1, PoolTimeout: time.Minute, MaxRedirects: -1, MaxRetries: -1, ClusterSlots: oneNode(addr)})
+		},
+	} {
+		for call, do := range map[string]func(context.Context, *redis.Store) error{
+			"swap": func(ctx context.Context, s *redis.Store) error {
+				_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
+				return err
+			},
+			"batch": func(ctx context.Context, s *redis.Store) error {
+				return s.CompareAndSwapBatch(ctx, []storage.Swap{creating("a", "x")}, []storage.Swap{creating("b", "x")})[0].Err
+			},
+		} {
+			for _, kind := range faultproxy.Kinds() {
+				t.Run(name+", "+call+", "+kind.String(), func(t *testing.T) {
+					t.Parallel()
+					proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+					proxy.Only(isGreeting)
+					client := connect(proxy.Addr())
+					t.Cleanup(func() { client.Close() })
+					s := open(t, client, t.Name())
+					ctx := t.Context()
+					if kind.Hangs() {
+						ctx = untilHit(t, proxy)
+					}
+					damage(proxy, kind)
+					refuses(t, do(ctx, s))
+
+					require.Eventually(t, func() bool { proxy.Release(); return len(proxy.Hits()) > 0 }, long, time.Millisecond)
+					if kind == faultproxy.StallRequest { // for ever
+						proxy.Refuse()
+						require.NoError(t, proxy.Accept())
+					}
+					proxy.Plan()
+					require.Eventually(t, func() bool {
+						_, swapped, _ := s.CompareAndSwap(t.Context(), creating(strconv.Itoa(rand.Int()), "x"))
+						return swapped
+					}, long, time.Millisecond)
+					require.Empty(t, stored(t, s, "a"), "and it never comes")
+				})
+			}
+		}
+	}
+}
+
+// damage plans more faults than there will be exchanges.
+func damage(proxy *faultproxy.Proxy, kind faultproxy.Kind) {
+	var faults []faultproxy.Fault
+	for at := 1; at < 100; at++ {
+		faults = append(faults, faultproxy.Fault{At: at, Kind: kind})
+	}
+	proxy.Plan(faults...)
+}
+
+func isGreeting(request []byte) bool {
+	return bytes.Contains(bytes.ToLower(request), []byte("\r\nhello\r\n"))
+}
+
+// Who waits for a connection of the pool has sent nothing.
+func TestNothingIsSentWithoutAConnection(t *testing.T) {
+	client := goredis.NewClient(&goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, PoolTimeout: time.Minute, ReadTimeout: -1})
+	t.Cleanup(func() { client.Close() })
+	s := open(t, client, t.Name())
+	create(t, s, creating("warm", "x"))
+	busy := client.Conn()
+	t.Cleanup(func() { busy.Close() })
+	require.NoError(t, busy.Ping(t.Context()).Err()) // takes the connection
+
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
+	refuses(t, err)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	require.NoError(t, busy.Close())
+	create(t, s, creating("b", "x"))
+	require.Empty(t, stored(t, s, "a"), "and it never comes")
+}
