@@ -1,0 +1,118 @@
+package benchmarks
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fill asks once for every key, from one goroutine.
+func fill(allow func(string) bool, t *traffic) {
+	for _, key := range t.keys {
+		allow(key)
+	}
+}
+
+// drive makes n calls from that many goroutines, each at a place of its own in
+// the order, and says how many were denied.
+func drive(allow func(string) bool, t *traffic, goroutines, n int) (denied int) {
+	if goroutines == 1 {
+		return walk(allow, t, 0, n)
+	}
+	var group sync.WaitGroup
+	denials := make([]int, goroutines)
+	for g := range goroutines {
+		group.Go(func() { denials[g] = walk(allow, t, g*len(t.order)/goroutines, n/goroutines) })
+	}
+	group.Wait()
+	for _, d := range denials {
+		denied += d
+	}
+	return denied
+}
+
+func walk(allow func(string) bool, t *traffic, from, n int) (denied int) {
+	for i := from; i < from+n; i++ {
+		if !allow(t.key(i)) {
+			denied++
+		}
+	}
+	return denied
+}
+
+// BenchmarkMemory is one decision, beside peers and floors.
+func BenchmarkMemory(b *testing.B) {
+	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
+		traffic := newTraffic(keys)
+		for _, s := range append(inMemory, floors...) {
+			allow := s.open(b, plenty, plentyPeriod)
+			fill(allow, traffic)
+			for _, goroutines := range []int{1, 2} {
+				b.Run(fmt.Sprintf("keys=%d/goroutines=%d/%s", keys, goroutines, s.name), func(b *testing.B) {
+					b.ReportAllocs()
+					if denied := drive(allow, traffic, goroutines, b.N); denied > 0 {
+						b.Fatalf("%d calls were denied", denied)
+					}
+				})
+			}
+		}
+	}
+}
+
+// BenchmarkMemoryRules is one decision of a limiter with several rules, which no
+// peer offers.
+func BenchmarkMemoryRules(b *testing.B) {
+	traffic := newTraffic(1000)
+	for _, rules := range []int{1, 3} {
+		b.Run(fmt.Sprintf("rules=%d", rules), func(b *testing.B) {
+			allow := openSluiceRules(b, plenty, plentyPeriod, rules)
+			fill(allow, traffic)
+			b.ReportAllocs()
+			b.ResetTimer()
+			walk(allow, traffic, 0, b.N)
+		})
+	}
+}
+
+// BenchmarkMemoryHeap is what a million keys take, and how long one forced
+// collection takes with them. The strings of the keys count to whoever keeps
+// them.
+func BenchmarkMemoryHeap(b *testing.B) {
+	const keys = 1_000_000
+	for _, s := range inMemory {
+		for _, length := range []int{16, 200} {
+			b.Run(fmt.Sprintf("length=%d/%s", length, s.name), func(b *testing.B) {
+				for range b.N {
+					bytes, pause := weigh(b, s, keys, length)
+					b.ReportMetric(bytes, "B/key")
+					b.ReportMetric(float64(pause)/1e6, "ms/GC")
+				}
+			})
+		}
+	}
+}
+
+// weigh fills a limiter with keys of that length.
+func weigh(t testing.TB, s subject, keys, length int) (bytesPerKey float64, collection time.Duration) {
+	before := heapInUse()
+	allow := s.open(t, plenty, plentyPeriod)
+	for i := range keys {
+		allow(fmt.Sprintf("%0*s", length, keyOf(i)))
+	}
+	bytesPerKey = float64(heapInUse()-before) / float64(keys)
+	began := time.Now()
+	runtime.GC()
+	collection = time.Since(began)
+	runtime.KeepAlive(allow)
+	return bytesPerKey, collection
+}
+
+func heapInUse() uint64 {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}

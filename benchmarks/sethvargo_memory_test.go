@@ -1,0 +1,22 @@
+package benchmarks
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/sethvargo/go-limiter/memorystore"
+)
+
+var sethvargoMemory = subject{"sethvargo/go-limiter", func(t testing.TB, count int64, period time.Duration) func(string) bool {
+	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(count), Interval: period})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	t.Cleanup(func() { _ = store.Close(ctx) })
+	return func(key string) bool {
+		_, _, _, ok, err := store.Take(ctx, key)
+		return ok && err == nil
+	}
+}}
