@@ -25,56 +25,42 @@ type account struct {
 	left     int64 // units to spend
 }
 
-// open settles the state at now. It reports whether the options are valid; where
-// they are not, r is the denial.
-func (a *account) open(r *algo.Result) bool {
-	s, w := a.state, a.window
-	if r.Cost == 0 {
-		r.Cost = w.cost
-	}
-	if w.slots == 0 {
-		r.RetryAfter = algo.Never
-		return false
-	}
-	if s.Width != w.width || uint64(s.At) > algo.MaxInstant {
-		s.recut(w.width, w.slots)
-	}
-	recent, trailing, ok := s.add(w.slots) // as of s.At
-	if !ok {
-		*s = s.normal()
-		recent, trailing, _ = s.add(w.slots)
-	}
-	at := a.now
+// open settles the counts, which come as of the last paid step, at now.
+func (a *account) open(r *algo.Result) {
+	s, w, at := a.state, a.window, a.now
+	recent, trailing := a.recent, a.trailing
 	if recent|trailing != 0 { // with nothing used there is no state to have a time
 		at = max(at, s.At)
 	}
-	into := int64(uint64(at) % uint64(w.width))
-	begin := at - into
-
-	a.begin, a.into, a.recent, a.trailing = begin, into, recent, trailing
-	if s.At < begin {
-		a.drop((begin-s.At-1)/w.width + 1)
+	a.into = int64(uint64(at) % uint64(w.width))
+	a.begin = at - a.into
+	if s.At < a.begin {
+		a.drop((a.begin-s.At-1)/w.width + 1)
 	}
 	r.Limit = w.limit
 	if a.recent|a.trailing == 0 {
 		r.Fresh, r.Refilled, a.left = true, w.limit, w.limit
-		return true
+		return
 	}
-	share, surplus := w.share(a.trailing, into)
+	share, surplus := w.share(a.trailing, a.into)
 	a.surplus, a.left = surplus, w.limit-a.recent-share
 	r.Skew = time.Duration(at - a.now)
-	switch {
-	case a.age > 0:
-		share, _ = w.share(trailing, s.At-(begin-a.age*w.width))
-		r.Available = w.limit - recent - share
-		r.Refilled = a.left - r.Available
-	case at > s.At && trailing > 0:
-		r.Refilled = a.returned(at - s.At)
-		r.Available = a.left - r.Refilled
-	default:
-		r.Available = a.left
+	r.Refilled = a.refilled(at, recent, trailing)
+	r.Available = a.left - r.Refilled
+}
+
+// refilled is how much less is counted than was as of the last paid step: then, so
+// many recent units and trailing ones.
+func (a *account) refilled(at, recent, trailing int64) int64 {
+	before := a.state.At
+	if a.age > 0 {
+		share, _ := a.share(trailing, before-(a.begin-a.age*a.width))
+		return a.left - (a.limit - recent - share)
 	}
-	return true
+	if before == at || trailing == 0 || a.whole {
+		return 0
+	}
+	return a.returned(at - before)
 }
 
 // drop lets the counts grow older by that many slots.
@@ -122,12 +108,9 @@ func divide(a, b, c uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, c)
 }
 
-// returned is how much less the trailing units count for than they did so long
-// ago, in the current slot.
+// returned is how much less the trailing units count for, weighted, than they did
+// so long ago in the current slot.
 func (a *account) returned(ago int64) int64 {
-	if a.whole {
-		return 0
-	}
 	hi, lo := bits.Mul64(uint64(a.trailing), uint64(ago))
 	lo, borrow := bits.Sub64(lo, uint64(a.surplus), 0)
 	switch {
@@ -148,6 +131,7 @@ func (a *account) returned(ago int64) int64 {
 // With every slot that passes, the oldest of the counts that fill the window
 // begins to trail. What decides is the first to do so whose going, with that of
 // all older ones, leaves room: the units fit once no more than room of it counts.
+// It is always more than that, or the units would have fit before.
 func (a *account) wait(units int64) time.Duration {
 	if units > a.limit {
 		return algo.Never
@@ -161,16 +145,12 @@ func (a *account) wait(units int64) time.Duration {
 		trailing = counts[k]
 		room += trailing
 	}
-	at := uint64(a.begin) + uint64(n-k)*uint64(a.width)
-	switch {
-	case trailing <= room:
-	case a.whole:
-		at += uint64(a.width)
-	default:
-		counted, _ := divide(uint64(room), uint64(a.width), uint64(trailing))
-		at += uint64(a.width) - counted
+	gone := uint64(n-k+1) * uint64(a.width)
+	if !a.whole {
+		early, _ := divide(uint64(room), uint64(a.width), uint64(trailing))
+		gone -= early
 	}
-	return a.until(at)
+	return a.until(uint64(a.begin) + gone)
 }
 
 // lapse is how long until the newest count has trailed.

@@ -47,60 +47,46 @@ func (p Policy) window() *window {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	var s State
-	if err := s.open(state, cost); err != nil {
-		return dst, r, err
-	}
-	r.Cost = cost
-	if !step(&s, algo.Instant(now), p.window(), &r) {
-		return append(dst, state...), r, nil
-	}
-	return s.append(dst), r, nil
+	next, err = p.decide(dst, state, now, cost, &r, pay)
+	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	var s State
-	if err := s.open(state, cost); err != nil {
-		return r, err
-	}
-	r.Cost = cost
-	peek(&s, algo.Instant(now), p.window(), &r)
-	return r, nil
+	_, err = p.decide(nil, state, now, cost, &r, look)
+	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	var s State
-	if err := s.open(state, cost); err != nil {
-		return dst, r, err
-	}
-	r.Cost = cost
-	if !refund(&s, algo.Instant(now), p.window(), &r) {
-		return append(dst, state...), r, nil
-	}
-	return s.append(dst), r, nil
+	next, err = p.decide(dst, state, now, cost, &r, refund)
+	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	var s State
-	if err := s.open(state, cost); err != nil {
-		return dst, r, err
-	}
-	r.Cost = cost
-	if !charge(&s, algo.Instant(now), p.window(), &r) {
-		return append(dst, state...), r, nil
-	}
-	return s.append(dst), r, nil
+	next, err = p.decide(dst, state, now, cost, &r, charge)
+	return next, r, err
 }
 
-// open decodes the state into the zero State s.
-func (s *State) open(state []byte, cost int64) error {
+// decide appends the next state, or the very same bytes where nothing changed; a
+// look appends nothing.
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, to purpose) ([]byte, error) {
 	if cost < 0 {
-		return algo.ErrCost
+		return dst, algo.ErrCost
 	}
-	return s.parse(state)
+	var s State
+	if err := s.parse(state); err != nil {
+		return dst, err
+	}
+	r.Cost = cost
+	switch changed := p.window().decide(&s, algo.Instant(now), r, to); {
+	case changed:
+		return s.append(dst), nil
+	case to == look:
+		return dst, nil
+	}
+	return append(dst, state...), nil
 }
 
 // Bound implements [algo.Policy]; see [Bound].

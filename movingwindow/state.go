@@ -208,9 +208,10 @@ func (s *State) shift(age, slots int) {
 
 // recut counts in slots of another width, as many as matter: each count goes to
 // the new slot that holds the newest instant of its old one, or the last paid
-// step if that was earlier. So it stays at least as long as it would have.
+// step if that was earlier. So it stays at least as long as it would have. The
+// state is such as a step returns, or zero.
 func (s *State) recut(width int64, slots int) {
-	old := s.normal()
+	old := *s
 	*s = State{At: old.At, Width: width}
 	if old.Width == 0 {
 		return
