@@ -1,10 +1,15 @@
 package compose
 
 import (
+	"errors"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
+
+// ErrSkew is in Decision.Err when the states were ahead of the clock that decided
+// by more than Options.MaxSkew.
+var ErrSkew = errors.New("compose: the stored states are ahead of the clock")
 
 // Decision is the answer of a [Limiter]. The zero Decision allows nothing.
 type Decision struct {
@@ -24,15 +29,17 @@ type Decision struct {
 	// Results are those of the rules that applied, in the order of the rules.
 	// Where the decision is a denial, or a look, no rule has paid.
 	Results []RuleResult
-	// Skew is how far the states were ahead of the clock that decided, at most.
+	// Skew is how far the states were ahead of the clock that decided, at most:
+	// a process whose clock is ahead wrote them, or this one's clock is behind.
 	Skew time.Duration
 
 	// Memory tells that a denial rests on remembered states; nothing was asked
 	// of the store.
 	Memory bool
-	// Degraded tells that the store failed and the failure policy decided; Err
-	// is the failure.
+	// Degraded tells that the store failed and the failure policy decided.
 	Degraded bool
+	// Err is what was wrong with a decision that was made all the same: the
+	// failure that degraded it, or ErrSkew.
 	Err      error
 	Attempts int // how often the rules were stepped; more than once after conflicts
 }
@@ -50,7 +57,7 @@ type Event struct {
 	Op       Op
 	Outcome  Outcome
 	Decision Decision // as the caller gets it
-	Err      error    // as the caller gets it, or the failure that degraded the decision
+	Err      error    // as the caller gets it, else the decision's own
 	Duration time.Duration
 }
 

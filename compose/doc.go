@@ -34,6 +34,23 @@
 // and cannot be made up for, at most the cost of that one decision was taken
 // without an answer.
 //
+// # Clocks
+//
+// Each decision goes by one reading of Options.Clock, the clock of this process
+// unless told otherwise. States never move back in time, so where the clocks of
+// several processes disagree the fastest one rules: a process whose clock is an
+// hour ahead finds limits refilled an hour early, once, and whoever comes after
+// it with a right clock may be denied until that hour is over.
+// Decision.Skew shows it, and Options.MaxSkew makes it an error to be reported;
+// Reset ends it for one key. States are not rebased to a slower clock, because
+// two clocks that disagree would then be admitted without bound.
+//
+// Clocks kept by NTP need nothing of this. For a fleet whose clocks cannot be
+// trusted there is Options.StoreClock, the time of the store's server:
+//
+//	clock := &storage.ServerClock{Server: store}
+//	limiter, err := compose.Options[string]{StoreClock: clock}.New(store, rules...)
+//
 // # Known limits
 //
 // Callers of this process that meet on one key each make their own round trip,

@@ -56,12 +56,18 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if store == nil {
 		store = new(memory.Store)
 	}
+	if o.Budget == 0 {
+		o.Budget = storage.DefaultBudget
+	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...)}
 	engine := storage.EngineOptions{Clock: o.Clock, Budget: o.Budget, Remember: o.Remember, MaxAge: o.MaxAge}
-	l.engine = storage.NewEngine(store, engine)
 	if o.OnFailure == FailLocal {
 		l.local = storage.NewEngine(new(memory.Store), engine)
 	}
+	if o.StoreClock != nil {
+		engine.Clock = o.StoreClock.Now
+	}
+	l.engine = storage.NewEngine(store, engine)
 	return l, nil
 }
 
@@ -119,11 +125,28 @@ func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision
 	if err != nil {
 		return Decision{}, err
 	}
-	how, err := l.engine.Do(ctx, t.keys, t.decide)
+	how, err := l.commit(ctx, t)
 	if err != nil {
 		return l.failed(ctx, t, how, err)
 	}
-	return t.decision(how), nil
+	d := t.decision(how)
+	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
+		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
+	}
+	return d, nil
+}
+
+// commit lets the engine decide, once the time is known to decide by.
+func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
+	if clock := l.options.StoreClock; clock != nil && len(t.keys) > 0 && clock.Due() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.options.Budget)
+		defer cancel()
+		if err := clock.Learn(ctx); err != nil {
+			return storage.How{}, err
+		}
+	}
+	return l.engine.Do(ctx, t.keys, t.decide)
 }
 
 // ask calls the functions of the rules.

@@ -357,6 +357,44 @@ func TestObserverIsToldOfEveryDecision(t *testing.T) {
 	require.ErrorIs(t, events[2].Err, algo.ErrCost)
 }
 
+// losing is a store whose swaps are slow, and lose until they have been tried
+// often enough.
+type losing struct {
+	storage.Store
+	losses int
+}
+
+func (s *losing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	time.Sleep(time.Second)
+	if s.losses--; s.losses >= 0 {
+		return make([]storage.Record, len(swaps)), false, nil
+	}
+	return s.Store.CompareAndSwap(ctx, swaps...)
+}
+
+func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last compose.Event
+		l, err := compose.Options[call]{
+			Budget:   time.Minute,
+			Observer: func(e compose.Event) { last = e },
+		}.New(&losing{new(memory.Store), 2}, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
+		require.NoError(t, err)
+		began := time.Now()
+		_, err = l.Allow(background, call{user: "ann"})
+		require.NoError(t, err)
+		require.Equal(t, 3, last.Decision.Attempts)
+		require.Equal(t, time.Since(began), last.Duration)
+		require.GreaterOrEqual(t, last.Duration, 3*time.Second)
+
+		_, err = l.Allow(background, call{user: "ann"})
+		require.NoError(t, err)
+		require.Equal(t, compose.Denied, last.Outcome)
+		require.True(t, last.Decision.Memory)
+		require.Zero(t, last.Duration, "a denial from memory costs no time")
+	})
+}
+
 func TestMistakesInRulesAreTold(t *testing.T) {
 	p := limitOf(t, "gcra 1/m")
 	choose := func(call) algo.Policy { return p }
@@ -373,6 +411,8 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "Budget")
 	_, err = compose.Options[call]{MaxAge: -1}.New(nil)
 	require.ErrorContains(t, err, "MaxAge")
+	_, err = compose.Options[call]{MaxSkew: -1}.New(nil)
+	require.ErrorContains(t, err, "MaxSkew")
 	_, err = compose.Options[call]{OnFailure: 9}.New(nil)
 	require.ErrorContains(t, err, "OnFailure")
 }

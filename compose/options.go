@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -19,9 +20,23 @@ type Options[T any] struct {
 	// Every key of a decision has the group of its input. Nil means one group
 	// for all.
 	Group func(T) string
-	// Clock tells the time of decisions; nil is time.Now. It is read once for
-	// every attempt at a decision, and may step back.
+	// Clock tells the time of decisions; nil is time.Now. All rules go by one
+	// reading of it, fresh for every attempt at a decision. It may step back.
 	Clock func() time.Time
+	// StoreClock makes decisions go by the time of the store's server, as far
+	// as it is known, so that processes whose clocks disagree decide alike; nil
+	// goes by Clock. One StoreClock may serve all limiters of one database.
+	//
+	//	StoreClock: &storage.ServerClock{Server: store}
+	//
+	// A decision for which a reading is due takes one round trip more. If the
+	// first reading fails, the decision does, and OnFailure applies.
+	StoreClock *storage.ServerClock
+	// MaxSkew is by how much the states may be ahead of the clock that decides
+	// before the decision says so in its Err, as ErrSkew: another process, whose
+	// clock is or was ahead, may be blocking this one. The decision stands. 0
+	// means never to say so; Decision.Skew is there in any case.
+	MaxSkew time.Duration
 	// Budget is the longest that one decision may take if the caller's context
 	// does not end sooner; 0 means storage.DefaultBudget.
 	Budget time.Duration
@@ -43,10 +58,16 @@ type Options[T any] struct {
 // New makes a limiter with these options; see the function [New].
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	switch {
+	case o.Clock != nil && o.StoreClock != nil:
+		return nil, errors.New("compose: Options.Clock and Options.StoreClock exclude each other")
+	case o.StoreClock != nil && o.StoreClock.Server == nil:
+		return nil, errors.New("compose: Options.StoreClock has no Server")
 	case o.Budget < 0:
 		return nil, fmt.Errorf("compose: Options.Budget must be at least 0, got %v", o.Budget)
 	case o.MaxAge < 0:
 		return nil, fmt.Errorf("compose: Options.MaxAge must be at least 0, got %v", o.MaxAge)
+	case o.MaxSkew < 0:
+		return nil, fmt.Errorf("compose: Options.MaxSkew must be at least 0, got %v", o.MaxSkew)
 	case o.OnFailure > FailLocal:
 		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
 	}

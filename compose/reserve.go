@@ -3,6 +3,9 @@ package compose
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/sluice-go/sluice/algo"
 )
 
 // ErrSettled is returned by [Reservation.Settle] when it was called before.
@@ -31,21 +34,29 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 
 // Settle corrects the estimate to the actual number of calls, from 0: it
 // refunds what was not used, or charges what was used beyond, which may leave a
-// debt. When it fails it may be called again, unless the error is
-// storage.ErrOutcomeUnknown and that risk is too much.
+// debt. Of a reservation that is Degraded nothing was paid in the store, so all
+// of actual is charged.
+//
+// When it fails, or the correction is Degraded itself, it may be called again,
+// unless the error is storage.ErrOutcomeUnknown and that risk is too much.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, err error) {
+	paid := r.n
+	if r.Decision.Degraded {
+		paid = 0
+	}
 	switch {
 	case r.settled:
 		return Decision{}, ErrSettled
 	case actual < 0:
-		return Decision{}, errors.New("compose: a reservation is settled with 0 or more")
-	case actual < r.n:
-		d, err = r.limiter.Refund(ctx, r.in, r.n-actual)
-	case actual > r.n:
-		d, err = r.limiter.Charge(ctx, r.in, actual-r.n)
+		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
+	case actual == paid:
+		r.settled = true
+		return r.Decision, nil
+	case actual < paid:
+		d, err = r.limiter.Refund(ctx, r.in, paid-actual)
 	default:
-		d = r.Decision
+		d, err = r.limiter.Charge(ctx, r.in, actual-paid)
 	}
-	r.settled = err == nil
+	r.settled = err == nil && !d.Degraded
 	return d, err
 }

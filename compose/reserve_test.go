@@ -1,0 +1,97 @@
+package compose_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// ailing is a store that may be out of order for good.
+type ailing struct {
+	storage.Store
+	err error
+}
+
+func (s *ailing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if s.err != nil {
+		return nil, false, s.err
+	}
+	return s.Store.CompareAndSwap(ctx, swaps...)
+}
+
+// errLasting is a failure that trying again does not help, so that tests need not
+// wait for a budget to end.
+var errLasting = storage.NotApplied(errors.New("no such table"))
+
+// reserving is a limiter of 10 a minute on a store that can fail.
+func reserving(t *testing.T, p compose.FailurePolicy) (*compose.Limiter[call], *ailing) {
+	t.Helper()
+	s := &ailing{Store: new(memory.Store)}
+	l, err := compose.Options[call]{Clock: newVirtual().Now, OnFailure: p}.New(s,
+		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 10/m")})
+	require.NoError(t, err)
+	return l, s
+}
+
+func leftFor(t *testing.T, l *compose.Limiter[call], in call) int64 {
+	t.Helper()
+	d, err := l.Peek(background, in)
+	return must(t, d, err).Remaining
+}
+
+// An outage must not let a settlement give back what was never paid.
+func TestADegradedReservationIsSettledInFull(t *testing.T) {
+	ann := call{user: "ann"}
+	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
+		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {
+			l, store := reserving(t, p)
+			d, err := l.AllowN(background, ann, 4)
+			require.True(t, must(t, d, err).Allowed)
+
+			store.err = errLasting
+			r, d, err := l.Reserve(background, ann, 3)
+			require.True(t, must(t, d, err).Degraded)
+			store.err = nil
+			_, err = r.Settle(background, actual)
+			require.NoError(t, err)
+			require.Equal(t, left, leftFor(t, l, ann))
+			_, err = r.Settle(background, actual)
+			require.ErrorIs(t, err, compose.ErrSettled)
+		}
+	}
+}
+
+func TestASettlementThatFailsMayBeCalledAgain(t *testing.T) {
+	ann := call{user: "ann"}
+	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+		l, store := reserving(t, p)
+		r, d, err := l.Reserve(background, ann, 8)
+		require.True(t, must(t, d, err).Allowed)
+		store.err = errLasting
+		d, err = r.Settle(background, 3)
+		require.Equal(t, p == compose.FailClosed, err != nil)
+		require.Equal(t, p != compose.FailClosed, d.Degraded)
+		store.err = nil
+		_, err = r.Settle(background, 3)
+		require.NoError(t, err)
+		require.EqualValues(t, 7, leftFor(t, l, ann))
+		_, err = r.Settle(background, -1)
+		require.ErrorIs(t, err, compose.ErrSettled)
+	}
+}
+
+func TestASettlementBelowZeroIsTheCallersMistake(t *testing.T) {
+	l, _ := reserving(t, compose.FailOpen)
+	r, d, err := l.Reserve(background, call{user: "ann"}, 8)
+	require.True(t, must(t, d, err).Allowed)
+	_, err = r.Settle(background, -1)
+	require.ErrorIs(t, err, algo.ErrCost)
+	require.EqualValues(t, 2, leftFor(t, l, call{user: "ann"}))
+}
