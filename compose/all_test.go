@@ -306,9 +306,6 @@ func TestALimitStackedOnItselfIsThatLimit(t *testing.T) {
 
 func FuzzStackState(f *testing.F) {
 	p := fromSpec(f, "all(gcra 10/s; fixedwindow 100/m; movingwindow 1000/h slots=3)")
-	state, _ := step(f, p, nil, 0, 3)
-	f.Add(state, int64(0), int64(1))
-	f.Add([]byte{'a', 1, 0, 0, 0}, int64(-1), int64(1))
 	f.Fuzz(func(t *testing.T, state []byte, offset, cost int64) {
 		now := at(time.Duration(offset))
 		peeked, err := p.Peek(state, now, cost)

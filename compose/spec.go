@@ -27,7 +27,7 @@ const maxSpec = 16 << 10
 //	fixedwindow   align=first|clock  offset=DURATION  cost=N
 //	movingwindow  slots=N  trailing=weighted|whole  cost=N
 //
-// with N from 1. The first value named is the default; the default burst is the
+// with N from 1; offset is for align=clock. The first value named is the default; the default burst is the
 // limit's count, of slots and cost it is 1, of offset 0. Words are separated by
 // white space. The String method of a policy is the inverse: it writes a spec of
 // the same meaning, without what is default.
@@ -98,7 +98,11 @@ type parser struct {
 }
 
 func (p *parser) fail(w word, format string, args ...any) *SpecError {
-	return &SpecError{Spec: p.spec, Offset: w.offset, Word: w.text, Problem: fmt.Sprintf(format, args...)}
+	problem := fmt.Sprintf(format, args...)
+	if strings.HasSuffix(w.text, ",") {
+		problem += `; words are parted by spaces, the policies of all( ) by ";", nothing by ","`
+	}
+	return &SpecError{Spec: p.spec, Offset: w.offset, Word: w.text, Problem: problem}
 }
 
 // peek is the next word: one of ( ) ; or a run of anything else up to white
@@ -134,14 +138,27 @@ func (p *parser) policy() (algo.Policy, error) {
 		return p.all(name)
 	}
 	if name.ends() {
-		return nil, p.missing(name, "a policy: "+forms())
+		return nil, p.missing(name, "a policy, an algorithm and its limit such as gcra 100/m; "+known())
 	}
 	i := slices.IndexFunc(algorithms[:], func(a algorithm) bool { return a.name == name.text })
-	if i < 0 {
-		return nil, p.fail(name, "unknown algorithm %s; known are %s%s",
-			quote(name.text), forms(), didYouMean(name.text, algorithmNames(), ""))
+	switch {
+	case i >= 0:
+		return p.algorithm(&algorithms[i])
+	case startsLikeLimit(name.text):
+		return nil, p.missing(name, "an algorithm; the limit follows it, for instance gcra "+orExample(name.text)+"; "+known())
 	}
-	return p.algorithm(&algorithms[i])
+	return nil, p.fail(name, "unknown algorithm %s; %s%s", quote(name.text), known(), didYouMean(name.text, algorithmNames(), ""))
+}
+
+// startsLikeLimit tells a limit, however wrong it is, from a mistyped algorithm.
+func startsLikeLimit(s string) bool { return strings.ContainsAny(s[:1], "+-.0123456789/") }
+
+// orExample is s if it is a limit, else one that is.
+func orExample(s string) string {
+	if _, err := algo.ParseLimit(s); err != nil {
+		return "100/m"
+	}
+	return s
 }
 
 func (p *parser) missing(w word, what string) error {
@@ -151,8 +168,8 @@ func (p *parser) missing(w word, what string) error {
 	return p.fail(w, "found %s where there should be %s", quote(w.text), what)
 }
 
-func forms() string {
-	return strings.Join(algorithmNames(), ", ") + " and all(SPEC; SPEC ...)"
+func known() string {
+	return "known are " + strings.Join(algorithmNames(), ", ") + " and all(SPEC; SPEC ...)"
 }
 
 func (p *parser) all(name word) (algo.Policy, error) {
@@ -171,7 +188,7 @@ func (p *parser) all(name word) (algo.Policy, error) {
 		case ")":
 			stack, err := All(parts...)
 			if err != nil {
-				return nil, p.refused(name, err)
+				return nil, p.refused(name, err, "all(SPEC; SPEC ...) takes at most %d policies, those of an inner all counted too", maxParts)
 			}
 			return stack, nil
 		default:
@@ -180,10 +197,10 @@ func (p *parser) all(name word) (algo.Policy, error) {
 	}
 }
 
-// refused is what an algorithm has to say of options that are well-formed.
-func (p *parser) refused(w word, err error) error {
-	_, problem, _ := strings.Cut(err.Error(), ": ")
-	e := p.fail(w, "%s", problem)
+// refused is a refusal of words that are each well-formed, told in the words of
+// specs. What err says is in those of Go.
+func (p *parser) refused(w word, err error, format string, args ...any) error {
+	e := p.fail(w, format, args...)
 	e.Err = err
 	return e
 }
@@ -191,7 +208,7 @@ func (p *parser) refused(w word, err error) error {
 func (p *parser) algorithm(a *algorithm) (algo.Policy, error) {
 	limit := p.peek()
 	if limit.ends() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
-		return nil, p.missing(limit, "the limit of "+a.name+", COUNT/PERIOD, for instance 100/m")
+		return nil, p.missing(limit, "the limit of "+a.name+", COUNT/PERIOD, for instance "+a.name+" 100/m")
 	}
 	p.next()
 	var s settings
@@ -206,9 +223,25 @@ func (p *parser) algorithm(a *algorithm) (algo.Policy, error) {
 	s.normalize()
 	policy, err := a.build(s)
 	if err != nil {
-		return nil, p.refused(blame(err, given, limit), err)
+		return nil, p.refused(blame(a, given, limit), err, "%s", a.says(err, s))
 	}
 	return policy, nil
+}
+
+// says is a refusal in the words of specs, or of Go where there are no other.
+func (a *algorithm) says(err error, s settings) string {
+	if a.refusal == nil {
+		return err.Error()
+	}
+	return a.refusal(s)
+}
+
+// blame is the option that a refusal is about, or the limit where it was not given.
+func blame(a *algorithm, given map[string]word, limit word) word {
+	if w, ok := given[a.touchy]; ok {
+		return w
+	}
+	return limit
 }
 
 func (p *parser) badLimit(limit word, err error) error {
@@ -256,17 +289,4 @@ func (p *parser) option(a *algorithm, w word, name string) (*option, error) {
 		return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(takers(name), " and "), a.takes())
 	}
 	return &options[i], nil
-}
-
-// blame finds the word that an algorithm's error is about: the option that the
-// error names first, else the limit.
-func blame(err error, given map[string]word, limit word) word {
-	said := strings.ToLower(err.Error())
-	blamed, first := limit, len(said)
-	for name, w := range given {
-		if at := strings.Index(said, name); at >= 0 && at < first {
-			blamed, first = w, at
-		}
-	}
-	return blamed
 }

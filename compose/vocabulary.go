@@ -2,6 +2,7 @@ package compose
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -42,24 +43,38 @@ type algorithm struct {
 	name    string
 	options []string
 	build   func(settings) (algo.Policy, error)
+	// What build refuses although each word is well-formed comes of this option
+	// beside the others, and refusal says what to do. Both are empty where build
+	// refuses nothing.
+	touchy  string
+	refusal func(settings) string
 }
 
 var algorithms = [...]algorithm{
 	{"gcra", []string{"burst", "cost"}, func(s settings) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst, Cost: s.cost})
-	}},
+	}, "burst", slowToRegain},
 	{"tokenbucket", []string{"burst", "refill", "cost"}, func(s settings) (algo.Policy, error) {
 		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill, Cost: s.cost})
-	}},
+	}, "burst", slowToRegain},
 	{"fixedwindow", []string{"align", "offset", "cost"}, func(s settings) (algo.Policy, error) {
 		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset, Cost: s.cost})
+	}, "offset", func(settings) string {
+		return "offset= needs align=clock; windows that begin with the first request have no edges to move"
 	}},
 	{"movingwindow", []string{"slots", "trailing", "cost"}, func(s settings) (algo.Policy, error) {
-		if s.slots > movingwindow.MaxSlots { // before it is cut to an int
-			return nil, fmt.Errorf("movingwindow: Slots must be from 1 to %d, got %d", movingwindow.MaxSlots, s.slots)
-		}
 		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing, Cost: s.cost})
-	}},
+	}, "", nil},
+}
+
+// slowToRegain is what gcra and tokenbucket say of a burst whose time they cannot
+// count.
+func slowToRegain(s settings) string {
+	burst := s.burst
+	if burst == 0 {
+		burst = s.limit.Count
+	}
+	return fmt.Sprintf("%d at %v take longer than 2^62ns (146 years) to regain; take a smaller burst or a shorter period", burst, s.limit)
 }
 
 func algorithmNames() []string {
@@ -94,7 +109,7 @@ type option struct {
 }
 
 var options = [...]option{
-	{"burst", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.burst, v) }},
+	{"burst", "a whole number of units from 1 to 2^62", func(s *settings, v string) bool { return count(&s.burst, v, algo.MaxCount) }},
 	{"refill", "continuous or interval", func(s *settings, v string) bool {
 		return oneOf(&s.refill, v, tokenbucket.Continuous, tokenbucket.Interval)
 	}},
@@ -106,17 +121,19 @@ var options = [...]option{
 		s.offset, err = time.ParseDuration(v)
 		return err == nil
 	}},
-	{"slots", "a whole number of slots from 1", func(s *settings, v string) bool { return count(&s.slots, v) }},
+	{"slots", fmt.Sprintf("a whole number of slots from 1 to %d", movingwindow.MaxSlots), func(s *settings, v string) bool {
+		return count(&s.slots, v, movingwindow.MaxSlots)
+	}},
 	{"trailing", "weighted or whole", func(s *settings, v string) bool {
 		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
 	}},
-	{"cost", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v) }},
+	{"cost", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v, math.MaxInt64) }},
 }
 
-func count(n *int64, value string) bool {
+func count(n *int64, value string, most int64) bool {
 	var err error
 	*n, err = strconv.ParseInt(value, 10, 64)
-	return err == nil && *n >= 1
+	return err == nil && *n >= 1 && *n <= most
 }
 
 // oneOf sets to the value that is written that way.
