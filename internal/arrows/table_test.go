@@ -10,7 +10,7 @@ type arrow struct{ from, to string }
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
-	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/trace/tracetest"
+	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
 	programs   = "internal/accesslog internal/replay internal/sample"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
@@ -46,6 +46,7 @@ var arrows = []arrow{
 	{"internal/sample/...", ""},
 
 	{"internal/servers internal/faultproxy", "testing"},
+	{"internal/ordeal", "algo compose gcra storage internal/faultproxy testing"},
 	{"internal/arrows internal/readme", ""},
 }
 

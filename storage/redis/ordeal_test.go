@@ -1,0 +1,39 @@
+package redis_test
+
+import (
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/internal/ordeal"
+)
+
+func TestEveryFaultAtEveryMessage(t *testing.T) {
+	ordeal.Run(t, proxied(t, goredis.Options{PoolSize: 2, ContextTimeoutEnabled: true}))
+}
+
+// Such a client tries again by itself, and goes on when its caller has left. Its
+// first greeting takes 5 s to give up when it hangs, so that is left out.
+func TestEveryFaultToAClientAsItComes(t *testing.T) {
+	var kinds []faultproxy.Kind
+	for _, kind := range faultproxy.Kinds() {
+		if !kind.Hangs() {
+			kinds = append(kinds, kind)
+		}
+	}
+	ordeal.Run(t, proxied(t, goredis.Options{PoolSize: 2}), kinds...)
+}
+
+func proxied(t *testing.T, o goredis.Options) func(t *testing.T) ordeal.Subject {
+	server := shared.Redis(t)
+	truth := open(t, newClient(t, server.Addr()), "ordeal:")
+	return func(t *testing.T) ordeal.Subject {
+		proxy := faultproxy.Redis(t, server.Addr())
+		o := o
+		o.Addr = proxy.Addr()
+		client := goredis.NewClient(&o)
+		t.Cleanup(func() { client.Close() })
+		return ordeal.Subject{Proxy: proxy, Store: open(t, client, "ordeal:"), Truth: truth}
+	}
+}
