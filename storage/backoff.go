@@ -7,34 +7,38 @@ import (
 )
 
 // backoff is a pause of full jitter: anything from nothing to a bound that
-// doubles with every pause. Writers that collided are thus spread over a
+// doubles with every failure. Writers that collided are thus spread over a
 // stretch of time that soon is as long as all their swaps take, whatever their
 // number.
-type backoff struct {
-	pauses  int
-	skipped bool
-}
+//
+// There is no pause after a first conflict, which mostly says no more than that the
+// state was not yet known.
+type backoff struct{ failures int }
 
 const (
 	firstPause   = 100 * time.Microsecond
 	longestPause = 50 * time.Millisecond
 )
 
-// skip makes the next pause none.
-func (b *backoff) skip() { b.skipped = true }
-
-// wait pauses, or returns the context's error if it ends first.
-func (b *backoff) wait(ctx context.Context) error {
-	if b.skipped {
-		b.skipped = false
-		return ctx.Err()
+// next is the pause after one more failure: an error, or nil for a conflict.
+func (b *backoff) next(failure error) time.Duration {
+	if b.failures++; b.failures == 1 && failure == nil {
+		return 0
 	}
 	bound := longestPause
-	if b.pauses < 9 {
-		bound = firstPause << b.pauses
+	if b.failures < 10 {
+		bound = firstPause << (b.failures - 1)
 	}
-	b.pauses++
-	timer := time.NewTimer(rand.N(bound))
+	return rand.N(bound)
+}
+
+// wait pauses, or returns the context's error if it ends first.
+func (b *backoff) wait(ctx context.Context, failure error) error {
+	pause := b.next(failure)
+	if pause == 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -105,7 +105,7 @@ func (c *ServerClock) first(ctx context.Context) error {
 			return nil
 		}
 		passing := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrContended)
-		if !passing || pause.wait(ctx) != nil {
+		if !passing || pause.wait(ctx, err) != nil {
 			return NotApplied(fmt.Errorf("storage: the time of the server: %w", err))
 		}
 	}

@@ -16,8 +16,8 @@ var (
 	// will be: what was asked wrongly, a context that ended before anything was sent, a
 	// connection that could not be made, an answer of the server that says so.
 	// Every other error of a write leaves open whether it was applied.
-	// [NotApplied] marks an error with it; [ErrContended], [ErrKey],
-	// [ErrDuplicateKey] and [ErrSwap] imply it.
+	// [NotApplied] marks an error with it; [ErrContended], [ErrOverloaded],
+	// [ErrKey], [ErrDuplicateKey] and [ErrSwap] imply it.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
 	// ErrUnavailable is returned by stores when the database cannot be reached or
@@ -31,6 +31,10 @@ var (
 	// engine when swaps kept losing until the caller's time was over. Nothing was
 	// applied; an ordinary conflict is no error.
 	ErrContended error = refusal("storage: too much contention")
+
+	// ErrOverloaded is returned by the engine when more decisions wait for the store
+	// than its options let. Nothing was applied; it implies ErrUnavailable.
+	ErrOverloaded error = overload("storage: too many decisions wait for the store")
 
 	// ErrOutcomeUnknown is returned by the engine alone: the reply to a swap was lost, and
 	// what is stored now does not tell whether it was applied. At most the cost of that
@@ -55,6 +59,14 @@ type refusal string
 
 func (e refusal) Error() string        { return string(e) }
 func (e refusal) Is(target error) bool { return target == ErrNotApplied }
+
+// overload is a refusal that trying again later may help.
+type overload string
+
+func (e overload) Error() string { return string(e) }
+func (e overload) Is(target error) bool {
+	return target == ErrNotApplied || target == ErrUnavailable
+}
 
 // NotApplied marks err, which must not be nil, as proof that nothing was applied.
 func NotApplied(err error) error {

@@ -27,19 +27,14 @@ func newMemory(keys int) *memory {
 	return &memory{cache}
 }
 
-// recall fills in what is remembered, and reports whether that is every key,
-// none of it older than maxAge, if that is not 0.
-func (m *memory) recall(keys []string, found []Record, maxAge time.Duration, clock func() time.Time) (all bool) {
+// recall is what is remembered of key. It was seen, if it was, no longer ago than
+// maxAge, if that is not 0.
+func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time) (r Record, seen bool) {
 	if m == nil {
-		return false
+		return Record{}, false
 	}
-	all = true
-	for i, key := range keys {
-		s, ok := m.cache.Get(key)
-		found[i] = s.record
-		all = all && ok && (maxAge == 0 || clock().Sub(s.at) <= maxAge)
-	}
-	return all
+	s, ok := m.cache.Get(key)
+	return s.record, ok && (maxAge == 0 || clock().Sub(s.at) <= maxAge)
 }
 
 func (m *memory) put(key string, at time.Time, r Record) {
@@ -55,11 +50,8 @@ func (m *memory) keep(at time.Time, swaps []Swap) {
 	}
 }
 
-func (m *memory) forget(keys []string) {
-	if m == nil {
-		return
-	}
-	for _, key := range keys {
+func (m *memory) forget(key string) {
+	if m != nil {
 		m.cache.Remove(key)
 	}
 }

@@ -1,0 +1,86 @@
+package storage
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// call is one decision that a caller asked for.
+type call struct {
+	decide   Decide
+	deadline time.Time
+	keys     []string
+	at       []int // where its keys stand among those of its group
+	found    [][]byte
+	next     []Change
+
+	how      How
+	err      error // of decide, or why nothing could be stored
+	panicked any   // of decide
+	lasting  bool
+	changed  bool
+
+	done chan struct{} // told once, when the answer stands
+
+	// What follows is of the queue, and under its lock.
+	group    *group // that it is in, nil before
+	apart    bool   // must be in a group of its own
+	flying   bool   // on its way to the store: it may have been stored
+	finished bool   // the answer stands
+	left     bool   // nobody waits for the answer
+}
+
+func newCall(keys []string, decide Decide, deadline time.Time) *call {
+	n := len(keys)
+	return &call{
+		decide:   decide,
+		deadline: deadline,
+		keys:     keys,
+		at:       make([]int, n),
+		found:    make([][]byte, n),
+		next:     make([]Change, n),
+		done:     make(chan struct{}, 1),
+	}
+}
+
+// run lets decide decide, on what is in found.
+func (c *call) run(now time.Time) {
+	c.how.Attempts++
+	clear(c.next)
+	c.lasting, c.changed, c.err = false, false, errNoAnswer
+	func() {
+		defer func() { c.panicked = recover() }()
+		c.lasting, c.err = c.decide(now, c.found, c.next)
+	}()
+	for i := range c.next {
+		if c.next[i].Verb == Put && c.next[i].TTL < 0 && c.err == nil {
+			c.err = fmt.Errorf("%w: key %.40q has a TTL of %v", ErrSwap, c.keys[i], c.next[i].TTL)
+		}
+		c.changed = c.changed || c.next[i].Verb != Keep
+	}
+	c.changed = c.changed && c.err == nil
+}
+
+// errNoAnswer stands while decide runs: it is left if that panics.
+var errNoAnswer = errors.New("storage: the decision was not made")
+
+// answer is what the caller is told once the answer stands.
+func (c *call) answer() (How, error) {
+	if c.panicked != nil {
+		panic(c.panicked)
+	}
+	return c.how, c.err
+}
+
+// exhausted is the error when the time is over, or the context has ended: last is
+// why the latest attempt failed, nil for a conflict.
+func exhausted(last error, attempts int, ended error) error {
+	if last == nil {
+		last = fmt.Errorf("%w: %d attempts", ErrContended, attempts)
+	}
+	return NotApplied(fmt.Errorf("%w: %w", last, ended))
+}
+
+// unknown is the error of a decision that may have been stored.
+func unknown(cause error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause) }

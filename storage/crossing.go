@@ -1,0 +1,107 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// queued sees the call of g through, together with those of others.
+func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
+	flies, others, err := e.queue.enter(c, g)
+	if err != nil {
+		return How{}, err
+	}
+	e.launch(others)
+	if flies {
+		e.solo(ctx, c, g)
+	}
+	select {
+	case <-c.done:
+		return c.answer()
+	default:
+	}
+	return e.await(ctx, c)
+}
+
+// await waits for the answer, or as long as the caller has time.
+func (e *Engine) await(ctx context.Context, c *call) (How, error) {
+	timer := time.NewTimer(time.Until(c.deadline))
+	defer timer.Stop()
+	var ended error
+	select {
+	case <-c.done:
+		return c.answer()
+	case <-ctx.Done():
+		ended = ctx.Err()
+	case <-timer.C:
+		ended = context.DeadlineExceeded
+	}
+	late, flying, how, last := e.queue.leave(c, time.Now())
+	switch {
+	case late:
+		<-c.done
+		return c.answer()
+	case flying:
+		return how, unknown(ended)
+	}
+	return how, exhausted(last, how.Attempts, ended)
+}
+
+// solo is a flight of one call, in the hands of its caller.
+func (e *Engine) solo(ctx context.Context, c *call, g *group) {
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	e.fly(ctx, []*group{g})
+	e.launch(e.land([]*group{g}))
+}
+
+// launch gives flights a goroutine each.
+func (e *Engine) launch(flights [][]*group) {
+	for _, groups := range flights {
+		go e.carry(groups)
+	}
+}
+
+// carry flies, and goes on for as long as others wait.
+func (e *Engine) carry(groups []*group) {
+	for {
+		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
+		e.fly(ctx, groups)
+		cancel()
+		next := e.land(groups)
+		if len(next) == 0 {
+			return
+		}
+		e.launch(next[1:])
+		groups = next[0]
+	}
+}
+
+// land ends a flight, and returns those that can take off.
+func (e *Engine) land(groups []*group) [][]*group {
+	l := e.queue.land(groups)
+	tell(l.finished)
+	for _, g := range l.lost {
+		go e.search(g)
+	}
+	for _, g := range l.tired {
+		time.AfterFunc(g.rest, func() { e.launch(e.queue.wake(g)) })
+	}
+	return l.next
+}
+
+// search looks for a group that was lost.
+func (e *Engine) search(g *group) {
+	ctx, cancel := context.WithDeadline(context.Background(), g.until)
+	defer cancel()
+	e.resolve(ctx, g)
+	finished, next := e.queue.found(g)
+	tell(finished)
+	e.launch(next)
+}
+
+func tell(finished []*call) {
+	for _, c := range finished {
+		c.done <- struct{}{}
+	}
+}

@@ -1,0 +1,154 @@
+package storage
+
+import (
+	"context"
+	"time"
+)
+
+// fly takes groups that share no key to the store and back, in one round trip; in
+// two if some of them need a look as well. Each then has its fate.
+func (e *Engine) fly(ctx context.Context, groups []*group) {
+	now := e.options.Clock()
+	var blind []*group
+	for _, g := range groups {
+		if g.fate = stood; !g.folded {
+			e.recall(g)
+			g.fold(now)
+		}
+		if !g.grounded() {
+			blind = append(blind, g)
+		}
+	}
+	if len(blind) > 0 {
+		e.look(ctx, now, blind)
+		now = e.options.Clock()
+	}
+
+	var ready []*group
+	var swaps [][]Swap
+	for _, g := range groups {
+		if g.fate != stood {
+			continue
+		}
+		if !g.folded {
+			g.fold(now)
+		}
+		if s := g.swaps(); len(s) > 0 {
+			ready, swaps = append(ready, g), append(swaps, s)
+		} else {
+			g.stands()
+		}
+	}
+	for i, o := range e.swap(ctx, now, swaps) {
+		ready[i].settle(e.memory, now, swaps[i], o)
+	}
+}
+
+// look reads what is stored under the keys of groups.
+func (e *Engine) look(ctx context.Context, now time.Time, groups []*group) {
+	var keys []string
+	for _, g := range groups {
+		for i := range g.holds {
+			keys = append(keys, g.holds[i].key)
+		}
+	}
+	records, err := e.load(ctx, now, keys)
+	for _, g := range groups {
+		if err != nil {
+			g.fail(err)
+			continue
+		}
+		for i := range g.holds {
+			h := &g.holds[i]
+			h.record, h.known, h.seen = records[i], true, true
+			e.memory.put(h.key, now, records[i])
+		}
+		records = records[len(g.holds):]
+		g.last, g.fresh, g.folded = nil, true, false
+	}
+}
+
+// resolve finds out what became of a group whose reply was lost. The same swaps
+// are sent again until the store answers them, or a look shows their version: as
+// long as what they replace is still there they have not been applied, and sending
+// them twice cannot apply them twice.
+func (e *Engine) resolve(ctx context.Context, g *group) {
+	swaps := g.sent
+	for i := range swaps {
+		e.memory.forget(swaps[i].Key)
+	}
+	for g.pause.wait(ctx, g.last) == nil {
+		o := e.swap(ctx, g.sentAt, [][]Swap{swaps})[0]
+		switch {
+		case o.Err != nil:
+			g.last = o.Err
+			continue
+		case o.Swapped || applied(swaps, o.Current):
+			g.settle(e.memory, g.sentAt, swaps, Outcome{Swapped: true})
+			return
+		}
+		break
+	}
+	g.fate = stood
+	g.end(unknown(g.last))
+}
+
+// applied reports whether what is stored shows a write of swaps. Of a group of
+// writes all were made in one instant, so one shows them all.
+func applied(swaps []Swap, current []Record) bool {
+	onlyDeletes, allAbsent := true, true
+	for i, s := range swaps {
+		if s.New.Version != 0 && current[i].Version == s.New.Version {
+			return true
+		}
+		onlyDeletes = onlyDeletes && s.New.Version == 0
+		allAbsent = allAbsent && current[i].Version == 0
+	}
+	return onlyDeletes && allAbsent
+}
+
+func (e *Engine) load(ctx context.Context, now time.Time, keys []string) ([]Record, error) {
+	if timed, ok := e.store.(Timed); ok {
+		return timed.LoadAt(ctx, now, keys...)
+	}
+	return e.store.Load(ctx, keys...)
+}
+
+// swap tries groups of swaps, in one round trip.
+func (e *Engine) swap(ctx context.Context, now time.Time, groups [][]Swap) []Outcome {
+	if len(groups) > 1 {
+		return e.batcher.CompareAndSwapBatch(ctx, groups...)
+	}
+	outcomes := make([]Outcome, len(groups))
+	for i, swaps := range groups {
+		o := &outcomes[i]
+		if timed, ok := e.store.(Timed); ok {
+			o.Current, o.Swapped, o.Err = timed.CompareAndSwapAt(ctx, now, swaps...)
+		} else {
+			o.Current, o.Swapped, o.Err = e.store.CompareAndSwap(ctx, swaps...)
+		}
+	}
+	return outcomes
+}
+
+// alone tries until the one call of g stands, or cannot, without regard to others.
+func (e *Engine) alone(ctx context.Context, g *group) (How, error) {
+	c := g.calls[0]
+	ctx, cancel := context.WithDeadline(ctx, c.deadline)
+	defer cancel()
+	for {
+		e.fly(ctx, []*group{g})
+		switch g.fate {
+		case lost:
+			e.resolve(ctx, g)
+			return c.answer()
+		case broken:
+			return c.how, g.last
+		case stood:
+			return c.answer()
+		}
+		if err := g.pause.wait(ctx, g.last); err != nil {
+			return c.how, exhausted(g.last, c.how.Attempts, err)
+		}
+	}
+}

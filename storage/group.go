@@ -1,0 +1,200 @@
+package storage
+
+import (
+	"errors"
+	"slices"
+	"time"
+)
+
+// group is calls that are stored together: those of one key, or of keys that are
+// connected by calls that have several.
+type group struct {
+	calls []*call // in the order of their arrival
+	holds []hold  // their keys
+
+	folded bool // the calls have run on what is held
+	fresh  bool // what is held was read in the store for this group
+
+	fate   fate
+	last   error // why the latest attempt failed; nil for a conflict
+	pause  backoff
+	sent   []Swap // whose reply was lost
+	sentAt time.Time
+
+	// What follows is of the queue, and under its lock.
+	trip   int           // that it is taken along on, 0 for none
+	until  time.Time     // when that is broken off
+	rest   time.Duration // before it tries again
+	closed bool          // takes nobody else
+}
+
+// hold is a key of a group.
+type hold struct {
+	key    string
+	record Record // what was last seen in the store, if anything
+	known  bool   // the record has been looked for
+	seen   bool   // and is what the store held, lately enough
+
+	state  []byte // after the calls that have run
+	change Change // of all of them together
+}
+
+// fate is what became of a group in a round trip.
+type fate int
+
+const (
+	stood  fate = iota // the answers stand; or the error does, if there is one
+	again              // nothing was stored: try again
+	lost               // the reply was lost
+	broken             // nothing was stored, and trying again will not help
+)
+
+func newGroup(c *call) *group {
+	g := &group{calls: []*call{c}, holds: make([]hold, len(c.keys))}
+	for i, key := range c.keys {
+		g.holds[i].key, c.at[i] = key, i
+	}
+	return g
+}
+
+// merge takes in the calls and keys of another group. Nothing is shared by the two,
+// so that either may be taken to have come first.
+func (g *group) merge(other *group) {
+	for _, c := range other.calls {
+		for i := range c.at {
+			c.at[i] += len(g.holds)
+		}
+	}
+	g.calls = append(g.calls, other.calls...)
+	g.holds = append(g.holds, other.holds...)
+	g.folded, g.fresh = false, false
+	g.pause.failures = max(g.pause.failures, other.pause.failures)
+}
+
+// fold runs the calls one after the other, each on the states that those before it
+// leave.
+func (g *group) fold(now time.Time) {
+	for i := range g.holds {
+		h := &g.holds[i]
+		h.state, h.change = h.record.state(), Change{}
+	}
+	for _, c := range g.calls {
+		for i, at := range c.at {
+			c.found[i] = g.holds[at].state
+		}
+		if c.run(now); !c.changed {
+			continue
+		}
+		for i, at := range c.at {
+			if c.next[i].Verb != Keep {
+				g.holds[at].move(c.next[i])
+			}
+		}
+	}
+	g.folded = true
+}
+
+func (h *hold) move(c Change) {
+	h.change, h.state = c, nil
+	if c.Verb == Put {
+		h.state = Record{1, c.State}.state()
+	}
+}
+
+// state is nil for an absent record, and for no other.
+func (r Record) state() []byte {
+	switch {
+	case r.Version == 0:
+		return nil
+	case r.State == nil:
+		return []byte{}
+	}
+	return r.State
+}
+
+// grounded reports whether every answer stands once the changes are stored. What
+// changed is put to the test by that; what did not rests on what is held.
+func (g *group) grounded() bool {
+	return g.fresh || !slices.ContainsFunc(g.calls, func(c *call) bool {
+		return !c.changed && c.err == nil && slices.ContainsFunc(c.at, func(at int) bool {
+			h := &g.holds[at]
+			return h.change.Verb == Keep && !(c.lasting && h.seen)
+		})
+	})
+}
+
+// stands reports whether every answer stands as it is: there is nothing to store.
+func (g *group) stands() bool {
+	if !g.grounded() || slices.ContainsFunc(g.calls, func(c *call) bool { return c.changed }) {
+		return false
+	}
+	for _, c := range g.calls {
+		c.how.Memory = !g.fresh && c.err == nil
+	}
+	return true
+}
+
+// swaps is what changes, under one new version.
+func (g *group) swaps() []Swap {
+	swaps := make([]Swap, 0, len(g.holds))
+	version := NewVersion()
+	for i := range g.holds {
+		h := &g.holds[i]
+		s := Swap{Key: h.key, Old: h.record.Version}
+		switch h.change.Verb {
+		case Keep:
+			continue
+		case Put:
+			s.New, s.TTL = Record{version, h.change.State}, h.change.TTL
+		}
+		swaps = append(swaps, s)
+	}
+	return swaps
+}
+
+// settle takes in the answer to swaps.
+func (g *group) settle(m *memory, now time.Time, swaps []Swap, o Outcome) {
+	switch {
+	case o.Err != nil && errors.Is(o.Err, ErrNotApplied):
+		g.fresh = false
+		g.fail(o.Err)
+	case o.Err != nil:
+		g.last, g.fate, g.sent, g.sentAt = o.Err, lost, swaps, now
+	case o.Swapped:
+		g.fate = stood
+		for i := range swaps {
+			m.put(swaps[i].Key, now, swaps[i].New)
+		}
+	default:
+		g.last, g.fate, g.fresh = nil, again, len(swaps) == len(g.holds)
+		for i, r := range o.Current {
+			g.see(m, now, swaps[i].Key, r)
+		}
+	}
+}
+
+// fail takes in an error that proves that nothing was stored.
+func (g *group) fail(err error) {
+	g.last, g.fate, g.folded = err, broken, false
+	if errors.Is(err, ErrContended) || errors.Is(err, ErrUnavailable) {
+		g.fate = again
+	}
+}
+
+// see takes in what is stored under a key.
+func (g *group) see(m *memory, now time.Time, key string, r Record) {
+	m.put(key, now, r)
+	for i := range g.holds {
+		if h := &g.holds[i]; h.key == key {
+			h.record, h.known, h.seen = r, true, true
+		}
+	}
+	g.folded = false
+}
+
+// end is what all calls are told that have no answer of their own.
+func (g *group) end(err error) {
+	for _, c := range g.calls {
+		c.err, c.panicked = err, nil
+	}
+}

@@ -1,0 +1,235 @@
+package storage
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	maxShared = 256  // groups in a round trip
+	maxFolded = 1024 // calls in a round trip
+)
+
+// queue is who flies when. A key is under way with one group at a time; calls that
+// need it wait in the order of their arrival.
+type queue struct {
+	combining bool
+	inFlight  int // round trips that may be under way
+	shared    int // groups that may share one
+	room      int // calls that may wait
+
+	mu      sync.Mutex
+	trips   int // so far
+	flights int // round trips under way
+	places  map[string]place
+	waiting []*call  // that are in no group
+	resting []*group // that are to try again
+	trouble error    // why the latest round trip failed, if it did
+}
+
+// place is where a key that is under way is held.
+type place struct {
+	group *group
+	at    int
+}
+
+func (q *queue) init(o *EngineOptions) {
+	q.combining, q.inFlight, q.shared, q.room = !o.NoCombining, o.InFlight, maxShared, o.Queue
+	q.places = make(map[string]place)
+}
+
+// enter takes the call of g in. It flies at once, in the hands of its caller, if
+// nothing is in its way; else it waits, and flights that this lets take off are
+// returned.
+func (q *queue) enter(c *call, g *group) (flies bool, others [][]*group, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) == 0 && len(q.resting) == 0 && q.flights < q.inFlight && q.isFree(c) {
+		q.seat(g)
+		q.trips++
+		q.flights++
+		q.take([]*group{g})
+		return true, nil, nil
+	}
+	if len(q.waiting) >= q.room {
+		return false, nil, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting))
+	}
+	q.waiting = append(q.waiting, c)
+	return false, q.takeOff(), nil
+}
+
+func (q *queue) isFree(c *call) bool {
+	for _, key := range c.keys {
+		if _, busy := q.places[key]; busy {
+			return false
+		}
+	}
+	return true
+}
+
+// leave is for a caller that will not wait any longer. It is too late if the answer
+// stands already, or will as soon as a flight ends that is being broken off now.
+// Else last is why the call failed so far, if it did, and flying whether it may yet
+// succeed.
+func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case c.finished || c.flying && !now.Before(c.group.until):
+		return true, false, How{}, nil
+	case c.flying:
+		c.left = true
+		return false, true, How{}, nil
+	}
+	c.left, last = true, q.trouble
+	if c.group != nil {
+		last = c.group.last
+	}
+	return false, false, c.how, last
+}
+
+// landing is what is left to do after a flight, without the lock.
+type landing struct {
+	finished []*call    // to be told
+	lost     []*group   // to be looked for
+	tired    []*group   // to be woken after their rest
+	next     [][]*group // to take off
+}
+
+// land puts groups down where their fate leaves them.
+func (q *queue) land(groups []*group) (l landing) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flights--
+	q.trouble = nil
+	for _, g := range groups {
+		g.trip = 0
+		if q.trouble == nil {
+			q.trouble = g.last
+		}
+		switch g.fate {
+		case again:
+			if q.rest(g); g.rest > 0 {
+				l.tired = append(l.tired, g)
+			}
+		case lost:
+			if q.stay(g) {
+				l.lost = append(l.lost, g)
+			}
+		case broken:
+			l.finished = append(l.finished, q.breakUp(g)...)
+		default:
+			l.finished = append(l.finished, q.finish(g)...)
+		}
+	}
+	l.next = q.takeOff()
+	return l
+}
+
+// found is land for a group that was lost.
+func (q *queue) found(g *group) (finished []*call, next [][]*group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.finish(g), q.takeOff()
+}
+
+// wake lets a group that rested try again.
+func (q *queue) wake(g *group) (next [][]*group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.resting = append(q.resting, g)
+	return q.takeOff()
+}
+
+// finish ends all calls of g.
+func (q *queue) finish(g *group) []*call {
+	q.release(g)
+	for _, c := range g.calls {
+		c.finished, c.flying = true, false
+	}
+	return g.calls
+}
+
+// breakUp ends the call of g, or if there are several lets each try apart: only
+// one of them may be to blame.
+func (q *queue) breakUp(g *group) []*call {
+	if len(g.calls) == 1 {
+		g.calls[0].err = g.last
+		return q.finish(g)
+	}
+	q.release(g)
+	for _, c := range g.calls {
+		c.group, c.flying, c.apart = nil, false, true
+	}
+	q.waiting = slices.Concat(g.calls, q.waiting)
+	return nil
+}
+
+// rest lets g stay where it is, for as long as its pause takes.
+func (q *queue) rest(g *group) {
+	for _, c := range g.calls {
+		c.flying = false
+	}
+	if g.rest = g.pause.next(g.last); g.rest == 0 {
+		q.resting = append(q.resting, g)
+	}
+}
+
+// stay drops from g the calls that were left. It reports whether any remain, and
+// else releases the keys.
+func (q *queue) stay(g *group) bool {
+	g.calls = slices.DeleteFunc(g.calls, func(c *call) bool { return c.left })
+	if len(g.calls) == 0 {
+		q.release(g)
+	}
+	return len(g.calls) > 0
+}
+
+func (q *queue) release(g *group) {
+	for i := range g.holds {
+		delete(q.places, g.holds[i].key)
+	}
+}
+
+// seat takes the keys of g, each of which is free or its own.
+func (q *queue) seat(g *group) {
+	for i := range g.holds {
+		q.places[g.holds[i].key] = place{g, i}
+	}
+	for _, c := range g.calls {
+		c.group = g
+	}
+}
+
+// takeOff is the flights that can take off now.
+func (q *queue) takeOff() (flights [][]*group) {
+	for q.flights < q.inFlight && len(q.resting)+len(q.waiting) > 0 {
+		b := boarding{queue: q}
+		groups := b.board()
+		if len(groups) == 0 {
+			break
+		}
+		q.flights++
+		q.take(groups)
+		flights = append(flights, groups)
+	}
+	return flights
+}
+
+// take marks groups as those of the present trip.
+func (q *queue) take(groups []*group) {
+	var until time.Time
+	for _, g := range groups {
+		for _, c := range g.calls {
+			c.flying = true
+			if c.deadline.After(until) {
+				until = c.deadline
+			}
+		}
+	}
+	for _, g := range groups {
+		g.until = until
+	}
+}
