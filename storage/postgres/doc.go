@@ -45,4 +45,9 @@
 // over. In the caller's transaction the settings of that transaction alone count:
 // set a lock_timeout there, because a context that ends while a statement waits
 // leaves it in doubt and closes the connection.
+//
+// A connection that was left in the middle of a statement, because the server or
+// the network was silent, keeps its place in the pool until pgx has closed it,
+// which may take 15 s. Where all places are taken so, decisions end with
+// storage.ErrUnavailable meanwhile.
 package postgres
