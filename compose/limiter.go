@@ -22,6 +22,7 @@ import (
 // An error means that nothing could be decided, never a denial; see
 // Options.OnFailure for what else may become of it:
 //   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was; nothing was paid
+//   - [storage.ErrOverloaded]: too many decisions wait for the store; nothing was paid
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost; it may have been paid
 //   - [algo.ErrCost]: a cost below 0; [algo.ErrState], [algo.ErrStateVersion]: the
 //     stored state is of another algorithm, or version of one
@@ -60,7 +61,10 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 		o.Budget = storage.DefaultBudget
 	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...)}
-	engine := storage.EngineOptions{Clock: o.Clock, Budget: o.Budget, Remember: o.Remember, MaxAge: o.MaxAge}
+	engine := storage.EngineOptions{
+		Clock: o.Clock, Budget: o.Budget, Remember: o.Remember, MaxAge: o.MaxAge,
+		NoCombining: o.NoCombining, NoSharing: o.NoSharing, InFlight: o.InFlight, Queue: o.Queue,
+	}
 	if o.OnFailure == FailLocal {
 		l.local = storage.NewEngine(new(memory.Store), engine)
 	}
@@ -179,6 +183,7 @@ func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause
 	}
 	d := Decision{Allowed: true, Attempts: how.Attempts}
 	if l.options.OnFailure == FailLocal {
+		t = t.again()
 		local, err := l.local.Do(ctx, t.keys, t.decide)
 		if err != nil {
 			return Decision{Attempts: how.Attempts}, errors.Join(cause, err)

@@ -47,6 +47,12 @@ type Options[T any] struct {
 	// Remember is how many keys to remember states of; see
 	// storage.EngineOptions.
 	Remember int
+	// NoCombining, NoSharing, InFlight and Queue are about decisions that meet on
+	// their way to the store; see storage.EngineOptions.
+	NoCombining bool
+	NoSharing   bool
+	InFlight    int
+	Queue       int
 	// OnFailure is what becomes of a decision when the store fails; the zero
 	// value is FailClosed.
 	OnFailure FailurePolicy

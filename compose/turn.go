@@ -20,6 +20,16 @@ type turn struct {
 	buffer  []byte
 }
 
+// again is the same turn afresh, for when the first may still be under way.
+func (t *turn) again() *turn {
+	a := &turn{op: t.op, demands: t.demands, keys: t.keys, results: make([]RuleResult, len(t.results))}
+	for i := range t.results {
+		r := &t.results[i]
+		a.results[i] = RuleResult{Rule: r.Rule, Key: r.Key, Shadow: r.Shadow}
+	}
+	return a
+}
+
 // decide is a storage.Decide.
 func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (lasting bool, err error) {
 	t.buffer = t.buffer[:0]
