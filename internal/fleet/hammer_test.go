@@ -1,0 +1,119 @@
+package fleet
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// A run ends after that many decisions or admissions, if it did not take too
+// long before.
+const (
+	enoughDecisions  = 8_000
+	enoughAdmissions = 1_000
+	tooLong          = time.Second
+)
+
+// Four processes, sixteen callers in each: every admission is one that the
+// policy allows at that time and in that order, none is lost, and no denial was
+// false.
+func TestFourProcessesShareOneStore(t *testing.T) {
+	for name, place := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait for their databases most of the time
+			p := place(t)
+			for i := range traffics {
+				t.Run(traffics[i].name, func(t *testing.T) {
+					f := newFleet(t, p, i, long).on(p)
+					f.start(4)
+					f.hammer(4)
+					f.finish()
+					f.requireClean(4)
+				})
+			}
+		})
+	}
+}
+
+// bySwaps hides that the store can decide in place.
+type bySwaps struct{ storage.Timed }
+
+func TestSixtyFourCallersShareOneMemory(t *testing.T) {
+	for name, store := range map[string]storage.Store{
+		"in place": new(memory.Store),
+		"by swaps": bySwaps{new(memory.Store)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range traffics {
+				t.Run(traffics[i].name, func(t *testing.T) {
+					f := newFleet(t, "", i, long)
+					f.store, f.task.Callers = store, 64
+					own := f.task
+					own.Journal = f.journal(0)
+					done := make(chan error, 1)
+					go func() { done <- own.work(store) }()
+					f.hammer(1)
+					require.NoError(t, <-done)
+					f.requireClean(1)
+				})
+			}
+		})
+	}
+}
+
+// hammer lets the members work until they have done enough, or had their time,
+// and each of them was admitted.
+func (f *fleet) hammer(members int) {
+	f.t.Helper()
+	defer f.page.stop()
+	began := time.Now()
+	require.Eventually(f.t, func() bool {
+		var all, least int64 = 0, math.MaxInt64
+		for m := range members {
+			n := admissions(f.page.desk(m))
+			all, least = all+n, min(least, n)
+		}
+		enough := all >= enoughAdmissions || f.page.calls().Load() >= enoughDecisions || time.Since(began) >= tooLong
+		return enough && least > 0
+	}, long, time.Millisecond, "every process is admitted at least once")
+}
+
+// requireClean judges a run in which nothing failed.
+func (f *fleet) requireClean(members int) {
+	f.t.Helper()
+	j := f.judge(members)
+	f.report(j, members)
+	for _, e := range j.entries {
+		require.Empty(f.t, e.Err, e)
+	}
+	f.requireInnocent(j)
+}
+
+// report says how much was done, and how evenly.
+func (f *fleet) report(j *judge, members int) {
+	var fates [unknown + 1]int
+	var units, most int64
+	remembered, attempts := 0, 0
+	byMember := make([]int, members)
+	var longest time.Duration
+	for _, e := range j.entries {
+		fates[e.Fate]++
+		longest = max(longest, e.Took)
+		if e.Memory {
+			remembered++
+		}
+		if e.Fate == admitted {
+			units += e.Cost
+			attempts += e.Attempts
+			most = max(most, int64(e.Attempts))
+			byMember[e.Member]++
+		}
+	}
+	f.t.Logf("%d decisions: admitted %d (%d units, in %d attempts, at most %d for one), denied %d (%d from memory), refused %d, uncertain %d; by process %v; the longest took %v",
+		len(j.entries), fates[admitted], units, attempts, most, fates[denied], remembered, fates[refused], fates[unknown]+fates[begun], byMember, longest.Round(time.Millisecond))
+}

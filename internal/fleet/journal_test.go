@@ -1,0 +1,99 @@
+package fleet
+
+import (
+	"encoding/gob"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// An entry is one decision as its process saw it.
+type entry struct {
+	Member, Caller, Number int // who asked, and for the how manyth time
+	Key                    string
+	Cost                   int64
+	Call, Return           int64 // readings of the clock before and after; Return is 0 before it returned
+	Now                    int64 // the time that counted, in ns since 1970
+	Steps                  [rules]step
+	Fate                   fate
+	Err                    string
+	Memory                 bool
+	Attempts               int
+	Took                   time.Duration // by the machine's clock, for the report alone
+}
+
+// A step is what one rule made of it: the state it found and the one it left,
+// the same where it paid nothing.
+type step struct {
+	Found, Next []byte
+	Result      algo.Result
+}
+
+// fate is what became of a decision.
+type fate int
+
+const (
+	begun    fate = iota // about to be committed; nothing later in the journal: its process died
+	admitted             // committed, and the caller knows
+	denied
+	refused // an error that proves that nothing was paid
+	unknown // an error that leaves it open
+)
+
+// uncertain reports whether the entry may have been committed or not.
+func (e *entry) uncertain() bool { return e.Fate == begun || e.Fate == unknown }
+
+// A journal is written entry by entry, so that who is killed leaves all that it
+// knew.
+type journal struct {
+	mu      sync.Mutex
+	file    *os.File
+	encoder *gob.Encoder
+}
+
+func newJournal(path string) (*journal, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &journal{file: f, encoder: gob.NewEncoder(f)}, nil
+}
+
+func (j *journal) write(e *entry) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.encoder.Encode(e)
+}
+
+// readJournal reads the last entry of every decision. Of a process that was
+// killed the very last may be cut off.
+func readJournal(path string) ([]*entry, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	type name struct{ caller, number int }
+	last := map[name]int{}
+	var entries []*entry
+	for decoder := gob.NewDecoder(f); ; {
+		e := new(entry)
+		switch err := decoder.Decode(e); {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return entries, nil
+		case err != nil:
+			return nil, err
+		}
+		n := name{e.Caller, e.Number}
+		if i, again := last[n]; again {
+			entries[i] = e
+			continue
+		}
+		last[n] = len(entries)
+		entries = append(entries, e)
+	}
+}

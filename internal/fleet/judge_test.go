@@ -1,0 +1,398 @@
+package fleet
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+)
+
+// A lane is the states of one stored key: those of a rule and what it limits.
+type lane struct {
+	rule int
+	key  string
+}
+
+func laneOf(rule int, e *entry) lane { return lane{rule, keyOf(rule, e.Key)} }
+
+// A judge holds the journals of a fleet against the pure step.
+type judge struct {
+	traffic  *traffic
+	policies [rules]algo.Policy
+	entries  []*entry
+	stored   map[lane]string // the states in the store at the end
+	forgets  int             // how often the store may have forgotten everything
+
+	made   map[lane]map[string][]*entry // who left a state, or may have
+	chains map[lane]*chain
+	guilt  []string
+}
+
+// A chain is what was committed in one lane, in the order of commits.
+type chain struct {
+	lane
+	entries []*entry
+	lives   []int          // where each life begins: after the store forgot all
+	place   map[*entry]int // in entries
+	after   map[string]int // how many entries led to a state
+	latest  []time.Time    // of each entry, the latest time up to it, in its life
+	account []algotest.Log // of each life
+}
+
+const mostFaults = 10
+
+func (j *judge) fault(format string, args ...any) {
+	if len(j.guilt) < mostFaults {
+		j.guilt = append(j.guilt, fmt.Sprintf(format, args...))
+	}
+}
+
+func (e *entry) String() string {
+	return fmt.Sprintf("member %d caller %d call %d (key %q, cost %d, at %v)",
+		e.Member, e.Caller, e.Number, e.Key, e.Cost, e.time().UTC().Format(time.DateTime))
+}
+
+func (e *entry) time() time.Time { return time.Unix(0, e.Now) }
+
+// verdict lists the faults, none if the fleet was right.
+func (j *judge) verdict() []string {
+	committed := j.committed()
+	j.link(committed)
+	if len(j.guilt) > 0 {
+		return j.guilt
+	}
+	for _, c := range j.chains {
+		j.replay(c)
+		j.bounds(c)
+		j.naive(c)
+	}
+	j.oneOrder()
+	for _, e := range j.entries {
+		if e.Fate == denied {
+			j.denial(e)
+		}
+	}
+	return j.guilt
+}
+
+// committed finds the decisions that were committed: those whose callers know,
+// and those of uncertain outcome without which a state that somebody saw would
+// be nobody's.
+func (j *judge) committed() []*entry {
+	j.made = map[lane]map[string][]*entry{}
+	var known []*entry
+	for _, e := range j.entries {
+		if e.Fate == admitted {
+			known = append(known, e)
+		}
+	}
+	for _, e := range known {
+		j.claim(e)
+	}
+	guesses := j.guesses()
+	wanted := j.wanted()
+	for {
+		missing := j.missing(wanted)
+		if len(missing) == 0 {
+			return known
+		}
+		e := guess(guesses, wanted, missing)
+		if e == nil {
+			for _, s := range missing {
+				j.fault("rule %s, key %q: nobody left the state %x, yet it was seen", ruleNames[s.rule], s.key, s.state)
+			}
+			return known
+		}
+		j.claim(e)
+		known = append(known, e)
+		for r := range e.Steps {
+			wanted[seen{laneOf(r, e), string(e.Steps[r].Found)}] = true
+		}
+	}
+}
+
+// seen is a state that somebody saw in a lane.
+type seen struct {
+	lane
+	state string
+}
+
+func (j *judge) claim(e *entry) {
+	for r := range e.Steps {
+		l := laneOf(r, e)
+		if j.made[l] == nil {
+			j.made[l] = map[string][]*entry{}
+		}
+		state := string(e.Steps[r].Next)
+		j.made[l][state] = append(j.made[l][state], e)
+	}
+}
+
+// guesses are the decisions of uncertain outcome, by the states they would have
+// left.
+func (j *judge) guesses() map[seen][]*entry {
+	found := map[seen][]*entry{}
+	for _, e := range j.entries {
+		if e.uncertain() && e.Now != 0 && e.Steps[0].Result.Allowed && e.Steps[1].Result.Allowed {
+			for r := range e.Steps {
+				s := seen{laneOf(r, e), string(e.Steps[r].Next)}
+				found[s] = append(found[s], e)
+			}
+		}
+	}
+	return found
+}
+
+// wanted are the states that were seen: by decisions that rested on them, and in
+// the store at the end.
+func (j *judge) wanted() map[seen]bool {
+	wanted := map[seen]bool{}
+	for _, e := range j.entries {
+		if e.Fate == admitted || e.Fate == denied {
+			for r := range e.Steps {
+				wanted[seen{laneOf(r, e), string(e.Steps[r].Found)}] = true
+			}
+		}
+	}
+	for l, state := range j.stored {
+		wanted[seen{l, state}] = true
+	}
+	return wanted
+}
+
+func (j *judge) missing(wanted map[seen]bool) (found []seen) {
+	for s := range wanted {
+		if s.state != "" && len(j.made[s.lane][s.state]) == 0 {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// guess picks a decision that explains a missing state: best one that both
+// rules want. Those that all their states make equal cannot be told apart, and
+// need not be.
+func guess(guesses map[seen][]*entry, wanted map[seen]bool, missing []seen) (best *entry) {
+	most := 0
+	for _, s := range missing {
+		for _, e := range guesses[s] {
+			n := 0
+			for r := range e.Steps {
+				if wanted[seen{laneOf(r, e), string(e.Steps[r].Next)}] {
+					n++
+				}
+			}
+			if n > most {
+				best, most = e, n
+			}
+		}
+	}
+	return best
+}
+
+// link puts what was committed in order: the state that one left is the one that
+// the next found.
+func (j *judge) link(committed []*entry) {
+	j.chains = map[lane]*chain{}
+	next := map[seen]*entry{}
+	starts := map[lane][]*entry{}
+	total := map[lane]int{}
+	for _, e := range committed {
+		for r := range e.Steps {
+			s := seen{laneOf(r, e), string(e.Steps[r].Found)}
+			total[s.lane]++
+			if s.state == "" {
+				starts[s.lane] = append(starts[s.lane], e)
+				continue
+			}
+			if other := next[s]; other != nil {
+				j.fault("rule %s, key %q: two decisions spent the same state:\n\t%v\n\t%v", ruleNames[r], s.key, other, e)
+			}
+			next[s] = e
+		}
+	}
+	for l, n := range total {
+		c := &chain{lane: l, place: map[*entry]int{}, after: map[string]int{"": 0}}
+		j.chains[l] = c
+		slices.SortFunc(starts[l], func(a, b *entry) int { return int(a.Now - b.Now) })
+		for _, e := range starts[l] {
+			j.begin(c, e)
+			for ; e != nil; e = next[seen{l, string(e.Steps[l.rule].Next)}] {
+				if len(c.entries) == n {
+					break // a ring, which counting finds
+				}
+				c.add(e)
+			}
+		}
+		if len(c.entries) != n {
+			j.fault("rule %s, key %q: %d decisions of %d are in one order", ruleNames[l.rule], l.key, len(c.entries), n)
+		}
+	}
+	for l, state := range j.stored {
+		c := j.chains[l]
+		if c == nil && state != "" || c != nil && state != string(c.entries[len(c.entries)-1].Steps[l.rule].Next) {
+			j.fault("rule %s, key %q: the store holds %x, which is not what the last decision left", ruleNames[l.rule], l.key, state)
+		}
+	}
+}
+
+// begin is the start of a chain from nothing. After the first one the state had
+// lapsed by then, or the store forgot it.
+func (j *judge) begin(c *chain, e *entry) {
+	if n := len(c.entries); n > 0 {
+		last := c.entries[n-1].Steps[c.rule].Next
+		if r, err := j.policies[c.rule].Peek(last, e.time(), e.Cost); err == nil && r.Fresh {
+			return
+		}
+	}
+	c.lives = append(c.lives, len(c.entries))
+	c.account = append(c.account, algotest.Log{})
+	if len(c.lives) > 1+j.forgets {
+		j.fault("rule %s, key %q: what was used has been forgotten before\n\t%v", ruleNames[c.rule], c.key, e)
+	}
+}
+
+func (c *chain) add(e *entry) {
+	now := e.time()
+	if i := len(c.entries); i > c.lives[len(c.lives)-1] && c.latest[i-1].After(now) {
+		now = c.latest[i-1]
+	}
+	c.place[e] = len(c.entries)
+	c.entries = append(c.entries, e)
+	c.latest = append(c.latest, now)
+	c.after[string(e.Steps[c.rule].Next)] = len(c.entries)
+	c.account[len(c.lives)-1].Add(now, e.Cost)
+}
+
+// life is where the life of a place begins and ends.
+func (c *chain) life(place int) (from, to int) {
+	i := sort.SearchInts(c.lives, place+1) - 1
+	if i+1 < len(c.lives) {
+		return c.lives[i], c.lives[i+1]
+	}
+	return c.lives[i], len(c.entries)
+}
+
+// replay steps from nothing through the chain, and must come to the same
+// results and states.
+func (j *judge) replay(c *chain) {
+	var state []byte
+	for _, e := range c.entries {
+		own := e.Steps[c.rule]
+		if len(own.Found) == 0 {
+			state = nil
+		}
+		next, r, err := j.policies[c.rule].Step(nil, state, e.time(), e.Cost)
+		if err != nil || !r.Allowed || string(next) != string(own.Next) || r != own.Result {
+			j.fault("rule %s: %v\n\twas answered %+v\n\tthe step says %+v, %v", ruleNames[c.rule], e, own.Result, r, err)
+		}
+		state = next
+	}
+}
+
+// bounds checks every interval that begins and ends with a decision. Where the
+// clock of a decision was behind what was committed before, its time is that: by
+// law no more is admitted than if time had stood still.
+func (j *judge) bounds(c *chain) {
+	for i := range c.entries {
+		_, end := c.life(i)
+		sum, rest := int64(0), int64(0)
+		for _, e := range c.entries[i:end] {
+			rest += e.Cost
+		}
+		for k := i; k < end; k++ {
+			sum += c.entries[k].Cost
+			interval := c.latest[k].Sub(c.latest[i]) + 1
+			bound := j.policies[c.rule].Bound(interval)
+			if sum > bound {
+				j.fault("rule %s, key %q: %d units in %v from %v on, the bound is %d", ruleNames[c.rule], c.key, sum, interval, c.latest[i].UTC(), bound)
+				return
+			}
+			if bound >= rest {
+				break
+			}
+		}
+	}
+}
+
+// naive holds the account of every decision against what there was to spend, at
+// the end of each life.
+func (j *judge) naive(c *chain) {
+	for i, start := range c.lives {
+		_, end := c.life(start)
+		last := c.entries[end-1]
+		r, err := j.policies[c.rule].Peek(last.Steps[c.rule].Next, c.latest[end-1], 1)
+		if want := j.traffic.oracles[c.rule](c.account[i], c.latest[end-1]); err != nil || r.Remaining != want {
+			j.fault("rule %s, key %q: %d units remain after\n\t%v\n\tby the account of all decisions %d", ruleNames[c.rule], c.key, r.Remaining, last, want)
+		}
+	}
+}
+
+// oneOrder checks that the decisions of a key have the same order under both
+// rules, and that none comes before one that had returned when it was asked for.
+func (j *judge) oneOrder() {
+	all := j.chains[lane{1, ""}]
+	if all == nil {
+		return
+	}
+	for l, c := range j.chains {
+		for i := 1; l.rule == 0 && i < len(c.entries); i++ {
+			if all.place[c.entries[i-1]] >= all.place[c.entries[i]] {
+				j.fault("key %q: the rules disagree on the order of\n\t%v\n\t%v", c.key, c.entries[i-1], c.entries[i])
+			}
+		}
+	}
+	last := all.entries[0]
+	for _, e := range all.entries {
+		if e.Fate == admitted && e.Return < last.Call {
+			j.fault("returned before the other was asked for, but was committed after it:\n\t%v\n\t%v", e, last)
+		}
+		if e.Call > last.Call {
+			last = e
+		}
+	}
+}
+
+// denial checks that a denial says what the step says, and that it still held
+// after all that was committed by times up to its own.
+func (j *judge) denial(e *entry) {
+	denies := false
+	for r := range e.Steps {
+		own := e.Steps[r]
+		look, err := j.policies[r].Peek(own.Found, e.time(), e.Cost)
+		if err != nil || look != own.Result {
+			j.fault("rule %s: %v\n\twas answered %+v\n\ta look says %+v, %v", ruleNames[r], e, own.Result, look, err)
+		}
+		if look.Allowed {
+			continue
+		}
+		denies = true
+		j.lasting(r, e)
+	}
+	if !denies {
+		j.fault("%v\n\twas denied by no rule", e)
+	}
+}
+
+// lasting checks that the state which denied was there in time, and that those
+// which others had put in its place by then would have denied too.
+func (j *judge) lasting(rule int, e *entry) {
+	c, found := j.chains[laneOf(rule, e)], e.Steps[rule].Found
+	n := c.after[string(found)]
+	if n == 0 {
+		return // denied by nothing at all, which a look allows: the fault is told
+	}
+	if maker := c.entries[n-1]; maker.Call > e.Return {
+		j.fault("rule %s: %v\n\twas denied by what was asked for later:\n\t%v", ruleNames[rule], e, maker)
+		return
+	}
+	_, end := c.life(n - 1)
+	later := sort.Search(end-n, func(i int) bool { return c.latest[n+i].After(e.time()) })
+	state := c.entries[n+later-1].Steps[rule].Next
+	if late, err := j.policies[rule].Peek(state, e.time(), e.Cost); err != nil || late.Allowed {
+		j.fault("rule %s: %v\n\twas denied on a state that was left behind, and there was room", ruleNames[rule], e)
+	}
+}

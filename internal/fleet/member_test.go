@@ -1,0 +1,148 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// A task is what one member of a fleet is to do. It travels to another process
+// as JSON in the environment.
+type task struct {
+	Place     string // of the store; see openPlace
+	Namespace string
+	Traffic   int // index of traffics
+	Member    int
+	Callers   int
+	Budget    time.Duration
+	Page      string // files
+	Journal   string
+	Careful   bool // write down every decision before it is committed too
+}
+
+const taskVariable = "SLUICE_FLEET_TASK"
+
+// serve is the life of a member that is a process: it says when it is ready,
+// waits for a line, and works until it is told to stop or nobody is there to tell
+// it.
+func serve(text string) error {
+	var t task
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return err
+	}
+	store, release, err := openPlace(t.Place)
+	if err != nil {
+		return err
+	}
+	defer release()
+	fmt.Println("ready")
+	orders := bufio.NewReader(os.Stdin)
+	if _, err := orders.ReadString('\n'); err != nil {
+		return err
+	}
+	go func() {
+		_, _ = io.Copy(io.Discard, orders)
+		os.Exit(3) // the test is gone
+	}()
+	return t.work(store)
+}
+
+// work lets the callers ask until the page says stop.
+func (t task) work(store storage.Store) error {
+	shared, err := openPage(t.Page)
+	if err != nil {
+		return err
+	}
+	journal, err := newJournal(t.Journal)
+	if err != nil {
+		return err
+	}
+	defer journal.file.Close()
+	limiter, err := traffics[t.Traffic].limiter(compose.Options[*asked]{
+		Namespace: t.Namespace, Clock: shared.now, Budget: t.Budget,
+	}, store)
+	if err != nil {
+		return err
+	}
+	m := &member{task: t, page: shared, desk: shared.desk(t.Member), journal: journal, limiter: limiter}
+	errs := make([]error, t.Callers)
+	var callers sync.WaitGroup
+	for i := range errs {
+		callers.Go(func() { errs[i] = m.call(i) })
+	}
+	callers.Wait()
+	return errors.Join(errs...)
+}
+
+// A member is one process of the fleet at work.
+type member struct {
+	task
+	page    page
+	desk    desk
+	journal *journal
+	limiter *compose.Limiter[*asked]
+}
+
+func (m *member) call(caller int) error {
+	random := rand.New(rand.NewPCG(uint64(m.Member), uint64(caller)))
+	for number := 0; !m.page.stopped(); number++ {
+		a := &asked{entry: entry{Member: m.Member, Caller: caller, Number: number}}
+		a.Key, a.Cost = traffics[m.Traffic].key(random), 1+random.Int64N(3)
+		if m.Careful {
+			a.before = func() error { return m.journal.write(&a.entry) }
+		}
+		if err := m.ask(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks for one decision and writes down what became of it.
+func (m *member) ask(a *asked) error {
+	m.page.calls().Add(1)
+	began := time.Now()
+	a.Call = m.page.read()
+	d, err := m.limiter.Allow(context.Background(), a)
+	a.Return, a.Took = m.page.read(), time.Since(began)
+	a.Memory, a.Attempts = d.Memory, d.Attempts
+	for i := range d.Results {
+		a.Steps[i].Result = d.Results[i].Result
+	}
+	switch {
+	case err == nil && d.Allowed:
+		a.Fate = admitted
+	case err == nil:
+		a.Fate = denied
+	case errors.Is(err, storage.ErrNotApplied):
+		a.Fate, a.Err = refused, err.Error()
+	default:
+		a.Fate, a.Err = unknown, err.Error()
+	}
+	if err := m.journal.write(&a.entry); err != nil {
+		return err
+	}
+	m.count(a.Fate)
+	return nil
+}
+
+func (m *member) count(f fate) {
+	switch f {
+	case admitted:
+		m.desk.admitted.Add(1)
+	case denied:
+		m.desk.denied.Add(1)
+	default:
+		m.desk.failed.Add(1)
+	}
+}

@@ -1,0 +1,134 @@
+package fleet
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// rules is how many rules every limiter has: one by key, one for all.
+const rules = 2
+
+var ruleNames = [rules]string{"key", "all"}
+
+// A traffic is a limiter of two rules and how many keys are asked for. Both
+// rules are so low that they deny most of what is asked.
+type traffic struct {
+	name    string
+	keys    int
+	specs   [rules]string
+	oracles [rules]algotest.Oracle // the naive accounts of the two
+}
+
+var traffics = []traffic{
+	{
+		name: "1 key, gcra and movingwindow", keys: 1,
+		specs: [rules]string{"gcra 10/h burst=12", "movingwindow 80/8h slots=8"},
+		oracles: [rules]algotest.Oracle{
+			algotest.Bucket(algo.Per(10, time.Hour), 12),
+			algotest.MovingWindow(algo.Per(80, 8*time.Hour), 8, false),
+		},
+	},
+	{
+		name: "1 key, tokenbucket and fixedwindow", keys: 1,
+		specs: [rules]string{"tokenbucket 10/h burst=12", "fixedwindow 80/8h"},
+		oracles: [rules]algotest.Oracle{
+			algotest.Bucket(algo.Per(10, time.Hour), 12),
+			algotest.WindowFromFirst(algo.Per(80, 8*time.Hour)),
+		},
+	},
+	{
+		name: "50 keys, gcra and movingwindow", keys: 50,
+		specs: [rules]string{"gcra 1/h burst=6", "movingwindow 40/4h slots=4 trailing=whole"},
+		oracles: [rules]algotest.Oracle{
+			algotest.Bucket(algo.Per(1, time.Hour), 6),
+			algotest.MovingWindow(algo.Per(40, 4*time.Hour), 4, true),
+		},
+	},
+	{
+		name: "50 keys, tokenbucket and fixedwindow", keys: 50,
+		specs: [rules]string{"tokenbucket 3/3h burst=6 refill=interval", "fixedwindow 20/2h align=clock"},
+		oracles: [rules]algotest.Oracle{
+			algotest.IntervalBucket(algo.Per(3, 3*time.Hour), 6),
+			algotest.WindowByClock(algo.Per(20, 2*time.Hour), 0),
+		},
+	},
+}
+
+func (t *traffic) policies() (found [rules]algo.Policy, err error) {
+	for i, spec := range t.specs {
+		if found[i], err = compose.ParsePolicy(spec); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// key draws a key, those with low numbers more often.
+func (t *traffic) key(random *rand.Rand) string {
+	return fmt.Sprint(min(random.IntN(t.keys), random.IntN(t.keys)))
+}
+
+// keyOf is what a rule limits.
+func keyOf(rule int, key string) string {
+	if rule == 0 {
+		return key
+	}
+	return ""
+}
+
+// storedKey is where the state of a rule is stored.
+func storedKey(namespace string, rule int, key string) string {
+	return storage.Key("", namespace, ruleNames[rule], keyOf(rule, key))
+}
+
+// asked is the input of a limiter whose decisions go into a journal.
+type asked struct {
+	entry
+	before func() error // called when a decision is about to be committed; may be nil
+}
+
+// noting is a policy that notes what it steps on, and what it makes of it.
+type noting struct {
+	algo.Policy
+	rule int
+	a    *asked
+}
+
+func (n noting) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	next, r, err := n.Policy.Step(dst, state, now, cost)
+	if err != nil {
+		return next, r, err
+	}
+	n.a.Now = now.UnixNano()
+	n.a.Steps[n.rule] = step{Found: clone(state), Next: clone(next[len(dst):]), Result: r}
+	if n.rule == rules-1 && n.a.before != nil && n.a.Steps[0].Result.Allowed && r.Allowed {
+		err = n.a.before()
+	}
+	return next, r, err
+}
+
+func clone(b []byte) []byte { return append([]byte(nil), b...) }
+
+// limiter makes a limiter that notes its decisions.
+func (t *traffic) limiter(o compose.Options[*asked], store storage.Store) (*compose.Limiter[*asked], error) {
+	policies, err := t.policies()
+	if err != nil {
+		return nil, err
+	}
+	var rs [rules]compose.Rule[*asked]
+	for i := range rs {
+		rs[i] = compose.Rule[*asked]{
+			Name:   ruleNames[i],
+			Key:    func(a *asked) string { return keyOf(i, a.Key) },
+			Choose: func(a *asked) algo.Policy { return noting{policies[i], i, a} },
+			Cost:   func(a *asked) int64 { return a.Cost },
+		}
+	}
+	return o.New(store, rs[:]...)
+}
