@@ -20,7 +20,8 @@ func TestEveryFaultAtEveryMessage(t *testing.T) {
 }
 
 func TestEveryFaultBeforePgBouncer(t *testing.T) {
-	ordeal.Run(t, proxied(t, shared.PgBouncer(t).Addr(), "&default_query_exec_mode=exec"))
+	ordeal.Run(t, proxied(t, shared.PgBouncer(t).Addr(), "&default_query_exec_mode=exec"),
+		faultproxy.DropRequest, faultproxy.LateRequest, faultproxy.CutReply, faultproxy.StallReply)
 }
 
 // proxied are stores on pools of two connections, by way of a proxy in front of
