@@ -1,0 +1,69 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// The last hour in twelve slots of five minutes, shared by two processes, for
+// any number of resources. A denial is remembered: the next costs no network.
+// All decide by the time of the server, whatever their own clocks say.
+func ExampleNew_movingWindow() {
+	options := &goredis.Options{
+		Addr:                  shared.Redis(servers.Example{}).Addr(), // a redis-server of the tests
+		ContextTimeoutEnabled: true,
+	}
+	one, two := goredis.NewClient(options), goredis.NewClient(options)
+	defer one.Close()
+	defer two.Close()
+	lastHour, err := compose.ParsePolicy("movingwindow 3/h slots=12")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	first, second := processOn(one, lastHour), processOn(two, lastHour)
+	ask := func(process string, l *compose.Limiter[string], resource string) {
+		d, err := l.Allow(context.Background(), resource)
+		fmt.Println(process, resource, d.Allowed, "from memory", d.Memory, err)
+	}
+	ask("first", first, "printer")
+	ask("second", second, "printer")
+	ask("second", second, "printer")
+	ask("first", first, "printer")
+	ask("first", first, "printer")
+	ask("first", first, "scanner")
+	// Output:
+	// first printer true from memory false <nil>
+	// second printer true from memory false <nil>
+	// second printer true from memory false <nil>
+	// first printer false from memory false <nil>
+	// first printer false from memory true <nil>
+	// first scanner true from memory false <nil>
+}
+
+// processOn stands for the start of a process that has the client.
+func processOn(client *goredis.Client, policy algo.Policy) *compose.Limiter[string] {
+	store, err := redis.New(client, redis.Options{Prefix: "window:"})
+	if err != nil {
+		panic(err)
+	}
+	limiter, err := compose.Options[string]{
+		StoreClock: &storage.ServerClock{Server: store},
+	}.New(store, compose.Rule[string]{
+		Name:   "resource",
+		Key:    func(resource string) string { return resource },
+		Policy: policy,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return limiter
+}
