@@ -13,6 +13,12 @@ type jsonReport struct {
 	Late          int64        `json:"late"`
 	Disagreements int64        `json:"disagreements"`
 	Policies      []jsonPolicy `json:"policies"`
+	Damaged       []jsonDamage `json:"damaged"`
+}
+
+type jsonDamage struct {
+	File    string `json:"file"`
+	Problem string `json:"problem"`
 }
 
 type jsonPolicy struct {
@@ -46,6 +52,12 @@ func printJSON(w io.Writer, r *result) error {
 		Reordered:     r.Reordered,
 		Late:          r.Late,
 		Disagreements: r.Disagreements,
+		Damaged:       []jsonDamage{},
+	}
+	for _, f := range r.Files {
+		if f.Damage != nil {
+			report.Damaged = append(report.Damaged, jsonDamage{f.Name, f.Damage.Error()})
+		}
 	}
 	for _, p := range r.Policies {
 		j := jsonPolicy{

@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "sluice: interrupted")
 		return exitFailed
 	}
-	fmt.Fprintln(s.err, "sluice:", err)
+	fmt.Fprintln(s.err, "sluice:", inWords(err))
 	if errors.As(err, &usage) {
 		return exitUsage
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,7 +39,7 @@ const (
 func drawPicture(path string, r *result) error {
 	panels := r.panels()
 	height := headHeight + vg.Length(len(panels))*panelHeight + margin
-	canvas, writer := newCanvas(filepath.Ext(path), pictureWidth, height)
+	canvas, writer := newCanvas(pictureFormat(path), pictureWidth, height)
 	dc := draw.New(canvas)
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
@@ -55,13 +57,29 @@ func drawPicture(path string, r *result) error {
 	return writeFile(path, writer)
 }
 
-func newCanvas(ext string, w, h vg.Length) (vg.CanvasSizer, io.WriterTo) {
-	if ext == ".png" {
+func newCanvas(format string, w, h vg.Length) (vg.CanvasSizer, io.WriterTo) {
+	if format == "png" {
 		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(150))}
 		return c, c
 	}
 	c := vgsvg.New(w, h)
 	return c, c
+}
+
+// tryToWrite finds out whether the picture can be written when the log has been
+// read, which may take long. It leaves everything as it was.
+func tryToWrite(path string) error {
+	_, err := os.Lstat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
+	if err != nil {
+		return usagef("--out: %w; name a file in a folder that you can write to", err)
+	}
+	defer f.Close()
+	if isNew {
+		os.Remove(path)
+	}
+	return nil
 }
 
 func writeFile(path string, content io.WriterTo) (err error) {

@@ -5,8 +5,8 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
-	"fmt"
 	"image/png"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -32,6 +32,14 @@ func write(t *testing.T, name, content string) string {
 	path := filepath.Join(t.TempDir(), name)
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 	return path
+}
+
+func gzipped(text string) string {
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	io.WriteString(z, text)
+	z.Close()
+	return zipped.String()
 }
 
 func golden(t *testing.T, name, got string) {
@@ -85,11 +93,7 @@ func TestKeysAreMadeOfFields(t *testing.T) {
 }
 
 func TestStdinAndGzipAndSeveralFiles(t *testing.T) {
-	var zipped bytes.Buffer
-	z := gzip.NewWriter(&zipped)
-	fmt.Fprint(z, fourLines)
-	require.NoError(t, z.Close())
-	path := write(t, "access.log.1", zipped.String())
+	path := write(t, "access.log.1", gzipped(fourLines))
 	code, out, errs := sluice(t, fourLines, "replay", "--json", "-p", "gcra 1/m", path, "-")
 	require.Zero(t, code, errs)
 	requests, denied, keys := counts(t, out)
@@ -116,43 +120,82 @@ func TestJSONLinesWithOddNames(t *testing.T) {
 func TestMistakes(t *testing.T) {
 	dir := t.TempDir()
 	log := write(t, "access.log", fourLines)
+	json := write(t, "a.json", `{"time":946684800,"ip":"192.0.2.1"}`+"\n")
 	trace := write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
+	folder := filepath.Join(dir, "folder.svg")
+	require.NoError(t, os.Mkdir(folder, 0o755))
 	for name, c := range map[string]struct {
 		args []string
 		code int
 		says []string
 	}{
-		"unknown command":     {[]string{"reply"}, 2, []string{`"reply"`, "replay"}},
-		"unknown flag":        {[]string{"replay", "--polcy"}, 2, []string{"--polcy", "--help"}},
-		"unknown algorithm":   {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "gcra", "^^^^"}},
-		"count of 0":          {[]string{"replay", "-p", "gcra 0/s"}, 2, []string{"0/s", "at least 1"}},
-		"negative count":      {[]string{"replay", "-p", "gcra -1/s"}, 2, []string{"-1/s", "at least 1"}},
-		"period of 0":         {[]string{"replay", "-p", "gcra 10/0s"}, 2, []string{"10/0s", "at least 1ns"}},
-		"count beyond 2^62":   {[]string{"replay", "-p", "gcra 9000000000000000000/s"}, 2, []string{"2^62"}},
-		"empty policy":        {[]string{"replay", "-p", ""}, 2, []string{"policy"}},
-		"unknown field":       {[]string{"replay", "--by", "colour"}, 2, []string{`"colour"`, "ip, user"}},
-		"key without a field": {[]string{"replay", "--by", "key", log}, 2, []string{"--key-field"}},
-		"unknown picture":     {[]string{"replay", "--out", "a.gif"}, 2, []string{"a.gif", ".svg or .png"}},
-		"nowhere to draw":     {[]string{"replay", "--out", filepath.Join(dir, "no", "a.svg"), log}, 1, []string{"--out", "no such"}},
-		"negative top":        {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1"}},
-		"negative reorder":    {[]string{"replay", "--reorder", "-1s"}, 2, []string{"--reorder"}},
-		"missing file":        {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
-		"directory":           {[]string{"replay", dir}, 2, []string{dir, "directory"}},
-		"stdin twice":         {[]string{"replay", "-", "-"}, 2, []string{"once"}},
-		"trace and log":       {[]string{"replay", trace, log}, 2, []string{"together"}},
-		"JSON of a trace":     {[]string{"replay", "--json", trace}, 2, []string{"--json"}},
-		"check of a log":      {[]string{"replay", "--check", log}, 2, []string{"--check", "access.log"}},
-		"check under others":  {[]string{"replay", "--check", "-p", "gcra 1/s", trace}, 2, []string{"--check", "-p"}},
-		"trace with an error": {[]string{"replay", write(t, "b.trace", "policy gcra 1/s\n@zero a 1\n")}, 1, []string{"b.trace:2", "zero"}},
-		"empty log":           {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests"}},
-		"binary log":          {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"no log lines", "common", "JSON"}},
-		"one endless line":    {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"no log lines", "long.log:1"}},
+		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "replay"}},
+		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"--polcy", "--help"}},
+		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
+		"limit alone":                 {[]string{"replay", "-p", "10/s"}, 2, []string{"the limit follows it, for instance gcra 10/s"}},
+		"negative alone":              {[]string{"replay", "-p", "-1/s"}, 2, []string{"the limit follows it, for instance gcra 100/m"}},
+		"no limit":                    {[]string{"replay", "-p", "gcra"}, 2, []string{"for instance gcra 100/m", "\n  gcra\n      ^\n"}},
+		"offset of nothing":           {[]string{"replay", "-p", "fixedwindow 5/m offset=1m"}, 2, []string{"offset= needs align=clock", "\n                  ^^^^^^^^^\n"}},
+		"second policy":               {[]string{"replay", "-p", "gcra 1/s", "-p", "gcra 1/y"}, 2, []string{"gcra 1/y\n"}},
+		"policy not to show":          {[]string{"replay", "-p", "gcra\x1b[2J 1/s"}, 2, []string{`"gcra\x1b[2J"`, "column 1"}},
+		"very long policy":            {[]string{"replay", "-p", "gcra 1/s" + strings.Repeat(" x", 1e4)}, 2, []string{"16384 bytes"}},
+		"count of 0":                  {[]string{"replay", "-p", "gcra 0/s"}, 2, []string{"0/s", "at least 1"}},
+		"negative count":              {[]string{"replay", "-p", "gcra -1/s"}, 2, []string{"-1/s", "at least 1"}},
+		"period of 0":                 {[]string{"replay", "-p", "gcra 10/0s"}, 2, []string{"10/0s", "at least 1ns"}},
+		"count beyond 2^62":           {[]string{"replay", "-p", "gcra 9000000000000000000/s"}, 2, []string{"2^62"}},
+		"empty policy":                {[]string{"replay", "-p", ""}, 2, []string{"an algorithm and its limit such as gcra 100/m"}},
+		"policy of defaults":          {[]string{"replay", "-p"}, 2, []string{"-p", "--help"}},
+		"unknown field":               {[]string{"replay", "--by", "colour"}, 2, []string{`--by: no field "colour"`, "ip, user"}},
+		"key without a field":         {[]string{"replay", "--by", "key", log}, 2, []string{"--key-field"}},
+		"keys without field":          {[]string{"replay", "--by", "ip+key", log}, 2, []string{"--by ip+key", "--key-field"}},
+		"field without a key":         {[]string{"replay", "--by", "ip", "--key-field", "k", log}, 2, []string{"--by ip", "--key-field", "ip+key"}},
+		"field not of JSON":           {[]string{"replay", "--key-field", "k", log}, 1, []string{"access.log", "no lines of JSON", "--key-field"}},
+		"time not of JSON":            {[]string{"replay", "--time-field", "t", log}, 1, []string{"access.log", "no lines of JSON", "--time-field"}},
+		"member nobody has":           {[]string{"replay", "--key-field", "tenantt", json}, 1, []string{"a.json", `"tenantt"`, "--key-field"}},
+		"time nobody has":             {[]string{"replay", "--time-field", "t", json}, 1, []string{"a.json:1", "no time", "--time-field"}},
+		"empty field":                 {[]string{"replay", "--time-field", "", json}, 2, []string{"--time-field is empty"}},
+		"no picture":                  {[]string{"replay", "--out=", log}, 2, []string{"--out is empty"}},
+		"unknown picture":             {[]string{"replay", "--out", "a.gif"}, 2, []string{"a.gif", ".svg or .png"}},
+		"nowhere to draw":             {[]string{"replay", "--out", filepath.Join(dir, "no", "a.svg"), log}, 2, []string{"--out", "no such", "folder"}},
+		"draw on a folder":            {[]string{"replay", "--out", folder, log}, 2, []string{"--out", "is a directory"}},
+		"negative top":                {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1", "whole number from 0"}},
+		"top of no number":            {[]string{"replay", "--top", "few"}, 2, []string{"--top", "few", "whole number from 0"}},
+		"negative reorder":            {[]string{"replay", "--reorder", "-1s"}, 2, []string{"--reorder", "30s"}},
+		"reorder of no time":          {[]string{"replay", "--reorder", "5"}, 2, []string{"--reorder", "30s"}},
+		"missing file":                {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
+		"file below a file":           {[]string{"replay", filepath.Join(log, "no.log")}, 2, []string{"no.log", "not a directory"}},
+		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
+		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
+		"file twice":                  {[]string{"replay", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "twice"}},
+		"trace and log":               {[]string{"replay", trace, log}, 2, []string{"a.trace is a trace", "access.log is not"}},
+		"log and trace":               {[]string{"replay", log, trace}, 2, []string{"a.trace is a trace", "access.log is not"}},
+		"check of a log":              {[]string{"replay", "--check", log}, 2, []string{"--check", "access.log"}},
+		"check of the sample":         {[]string{"replay", "--check"}, 2, []string{"--check", "sample"}},
+		"check under others":          {[]string{"replay", "--check", "-p", "gcra 1/s", trace}, 2, []string{"--check", "-p"}},
+		"JSON and picture of a trace": {[]string{"replay", "--json", "--out", "a.svg", trace}, 2, []string{"--out is for access logs", "a.trace"}},
+		"JSON of a check":             {[]string{"replay", "--json", "--check", trace}, 2, []string{"--json is for access logs", "a.trace"}},
+		"keys of a trace":             {[]string{"replay", "--by", "ip", trace}, 2, []string{"--by is for access logs", "a.trace"}},
+		"top of a trace":              {[]string{"replay", "--top", "10", trace}, 2, []string{"--top is for access logs", "a.trace"}},
+		"order of a trace":            {[]string{"replay", "--reorder", "1m", trace}, 2, []string{"--reorder is for access logs", "a.trace"}},
+		"time of a trace":             {[]string{"replay", "--time-field", "t", trace}, 2, []string{"--time-field is for access logs", "a.trace"}},
+		"key of a trace":              {[]string{"replay", "--key-field", "k", trace}, 2, []string{"--key-field is for access logs", "a.trace"}},
+		"trace with an error":         {[]string{"replay", write(t, "b.trace", "policy gcra 1/s\n@zero a 1\n")}, 1, []string{"b.trace:2", "zero"}},
+		"trace of nothing":            {[]string{"replay", write(t, "c.trace", "")}, 1, []string{"c.trace", "no event"}},
+		"empty log":                   {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests", "empty;"}},
+		"empty stdin":                 {[]string{"replay", "-"}, 1, []string{"standard input", "no requests"}},
+		"binary log":                  {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"no log lines", "common", "JSON"}},
+		"one endless line":            {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"no log lines", "long.log:1"}},
+		"hardly any gzip":             {[]string{"replay", write(t, "cut.gz", gzipped(fourLines)[:5])}, 1, []string{"cut.gz", "EOF"}},
+		"zstd":                        {[]string{"replay", write(t, "a.zst", "\x28\xb5\x2f\xfd\x04\x00")}, 1, []string{"a.zst", "zstdcat FILE | sluice replay -"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := sluice(t, "", c.args...)
 			require.Equal(t, c.code, code, errs)
 			require.Empty(t, out)
 			require.Less(t, len(errs), 2000)
+			require.NotContains(t, errs, "accesslog:")
+			require.NotContains(t, errs, "compose:")
+			require.NotContains(t, errs, "strconv")
 			for _, s := range c.says {
 				require.Contains(t, errs, s)
 			}
@@ -250,16 +293,126 @@ func TestTraceIsRecognisedByItsWords(t *testing.T) {
 	require.Contains(t, out, "ok")
 }
 
-func TestPipeIsReadOnce(t *testing.T) {
+// pipe is a named pipe into which the text is written.
+func pipe(t *testing.T, text string) string {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	wrote := make(chan error, 1)
-	go func() { wrote <- os.WriteFile(path, []byte(fourLines), 0) }()
-	code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", path)
+	go func() { wrote <- os.WriteFile(path, []byte(text), 0) }()
+	t.Cleanup(func() { require.NoError(t, <-wrote) })
+	return path
+}
+
+func TestPipeIsReadOnce(t *testing.T) {
+	code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", pipe(t, fourLines))
 	require.Zero(t, code, errs)
-	require.NoError(t, <-wrote)
 	requests, _, _ := counts(t, out)
 	require.EqualValues(t, 4, requests)
+}
+
+func TestTraceIsReadFromGzipAndPipes(t *testing.T) {
+	want := "policy gcra 2/s\n"
+	code, out, errs := sluice(t, "", "replay", "-p", "gcra 2/s", write(t, "a.trace.gz", gzipped(okTrace)))
+	require.Zero(t, code, errs)
+	require.Contains(t, out, want)
+	code, out, errs = sluice(t, gzipped(okTrace), "replay", "-p", "gcra 2/s", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, want)
+	code, out, errs = sluice(t, "", "replay", "-p", "gcra 2/s", pipe(t, okTrace))
+	require.Zero(t, code, errs)
+	require.Contains(t, out, want)
+}
+
+// TestGzipCutShortIsTold wherever it comes from, and what is left of it replayed.
+func TestGzipCutShortIsTold(t *testing.T) {
+	cut := gzipped(fourLines)
+	cut = cut[:len(cut)-4]
+	for name, args := range map[string][]string{"file": {write(t, "cut.gz", cut)}, "stdin": {"-"}, "pipe": {pipe(t, cut)}} {
+		code, out, errs := sluice(t, cut, append([]string{"replay", "--json", "-p", "gcra 1/m"}, args...)...)
+		require.Zero(t, code, "%s: %s", name, errs)
+		requests, _, _ := counts(t, out)
+		require.EqualValues(t, 4, requests, name)
+		require.Contains(t, out, `"problem": "unexpected EOF"`, name)
+	}
+	code, out, errs := sluice(t, cut, "replay", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "standard input ends early: unexpected EOF")
+}
+
+func TestFieldsThatNobodyHasAreTold(t *testing.T) {
+	code, out, errs := sluice(t, fourLines, "replay", "--by", "host+status", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "no request has a host; - stands for it")
+	code, out, errs = sluice(t, fourLines, "replay", "--by", "user", "-")
+	require.Zero(t, code, errs)
+	require.NotContains(t, out, "stands for it")
+}
+
+// TestHelpTellsTheDefaultPolicies, which are listed nowhere else.
+func TestHelpTellsTheDefaultPolicies(t *testing.T) {
+	code, out, errs := sluice(t, "", "replay", "--help")
+	require.Zero(t, code, errs)
+	for _, policy := range defaultPolicies {
+		require.Contains(t, out, "\n  "+policy+"\n")
+	}
+}
+
+func TestJSONAndPictureGoTogether(t *testing.T) {
+	picture := filepath.Join(t.TempDir(), "REPORT.SVG")
+	code, out, errs := sluice(t, fourLines, "replay", "--json", "--out", picture, "-")
+	require.Zero(t, code, errs)
+	require.True(t, json.Valid([]byte(out)))
+	svg, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	require.Contains(t, string(svg), "<svg")
+}
+
+// TestFailedReplayLeavesThePictureAsItWas, be it there or not.
+func TestFailedReplayLeavesThePictureAsItWas(t *testing.T) {
+	old, none := write(t, "old.svg", "old"), filepath.Join(t.TempDir(), "none.svg")
+	for _, picture := range []string{old, none} {
+		code, _, _ := sluice(t, "no log", "replay", "--out", picture, "-")
+		require.Equal(t, exitFailed, code)
+	}
+	text, err := os.ReadFile(old)
+	require.NoError(t, err)
+	require.Equal(t, "old", string(text))
+	require.NoFileExists(t, none)
+}
+
+// TestInterruptEndsTheWait for somebody to type, or to open a pipe.
+func TestInterruptEndsTheWait(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
+	typed, keyboard := io.Pipe()
+	defer keyboard.Close()
+	for _, arg := range []string{"-", fifo} {
+		ctx, interrupt := context.WithCancel(context.Background())
+		var out, errs bytes.Buffer
+		done := make(chan int)
+		go func() { done <- run(ctx, []string{"replay", arg}, streams{typed, &out, &errs}) }()
+		interrupt()
+		require.Equal(t, exitFailed, <-done)
+		require.Contains(t, errs.String(), "interrupted")
+	}
+	// Let go of the open that was left behind.
+	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
+	require.NoError(t, err)
+	f.Close()
+}
+
+func TestFullDeviceIsAnError(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full")
+	}
+	defer full.Close()
+	for _, args := range [][]string{{"replay"}, {"replay", "--json"}, {"replay", write(t, "ok.trace", okTrace)}} {
+		var errs bytes.Buffer
+		require.Equal(t, exitFailed, run(context.Background(), args, streams{strings.NewReader(""), full, &errs}))
+		require.Contains(t, errs.String(), "no space left")
+	}
 }
 
 func TestCheckTellsDifferences(t *testing.T) {

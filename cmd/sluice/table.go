@@ -33,6 +33,9 @@ func printHead(w io.Writer, r *result) {
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "%d of %d lines are no log lines and were skipped, the first one %v\n", r.Skipped, r.Lines, r.FirstSkipped)
 	}
+	if r.absent != 0 {
+		fmt.Fprintf(w, "no request has a %v; - stands for it\n", r.absent)
+	}
 	for _, f := range r.Files {
 		if f.Damage != nil {
 			fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Damage)

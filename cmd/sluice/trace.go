@@ -2,9 +2,11 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/sluice-go/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
@@ -36,18 +38,30 @@ func (p *plan) traces() (n int) {
 	return n
 }
 
-func (p *plan) runTraces(traces int, s streams) error {
-	switch {
-	case traces < len(p.sources):
-		return usagef("traces and access logs cannot be replayed together")
-	case p.json || p.out != "":
-		return usagef("--json and --out are for access logs; a trace is printed with its answers")
-	case p.check && len(p.policies) > 0:
-		return usagef("--check compares with the answers of the trace's own policies; leave -p out")
+// firstOfEach are the names of the first trace and of the first log.
+func (p *plan) firstOfEach() (trace, log string) {
+	for _, s := range p.sources {
+		switch {
+		case s.trace && trace == "":
+			trace = s.name
+		case !s.trace && log == "":
+			log = s.name
+		}
+	}
+	return trace, log
+}
+
+func (p *plan) runTraces(ctx context.Context, traces int, s streams) error {
+	first, other := p.firstOfEach()
+	if traces < len(p.sources) {
+		return usagef("%s is a trace and %s is not; replay them one after the other", first, other)
+	}
+	if err := p.forTraces(first); err != nil {
+		return err
 	}
 	differ := false
 	for i, src := range p.sources {
-		t, err := p.parseTrace(src)
+		t, err := await(ctx, func() (*trace.Trace, error) { return p.parseTrace(src) })
 		if err != nil {
 			return err
 		}
@@ -78,7 +92,7 @@ func (p *plan) parseTrace(src source) (*trace.Trace, error) {
 		return nil, err
 	}
 	defer f.Close()
-	t, err := trace.Parse(f, src.name)
+	t, err := trace.Parse(accesslog.Unzip(f), src.name)
 	if err != nil || len(p.policies) == 0 {
 		return t, err
 	}

@@ -35,27 +35,33 @@ func FromReader(name string, r io.Reader) Input {
 }
 
 // Peek returns the first bytes of r, at most n and fewer only at its end, and a
-// reader of everything, those bytes included. Both are unzipped if r is gzip.
-// Gzip that cannot be read, or r failing, shows in whole; first is what there is
-// before that.
+// reader of everything, those bytes included. Of gzip, first is what the first n
+// bytes unzip to; whole is r as it is. A failure of r shows in whole.
 func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
-	raw := bufio.NewReader(r)
-	b := raw
-	if isGzip(raw) {
-		z, err := gzip.NewReader(raw)
-		if err != nil {
-			return nil, failing{err}
-		}
-		b = bufio.NewReaderSize(z, n)
-	} else {
-		b = bufio.NewReaderSize(raw, n)
+	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
+	switch {
+	case err != nil:
+		whole = io.MultiReader(bytes.NewReader(raw), failing{err})
+	case len(raw) < n: // a terminal would ask for its end a second time
+		whole = bytes.NewReader(raw)
+	default:
+		whole = io.MultiReader(bytes.NewReader(raw), r)
 	}
-	first, err := b.Peek(n)
-	first = bytes.Clone(first)
-	if err != nil && err != io.EOF { // b tells an error once, so whole must tell it again
-		return first, io.MultiReader(bytes.NewReader(first), failing{err})
+	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // what there is before it is cut off
+	return first, whole
+}
+
+// Unzip is a reader of what is zipped in r if r is gzip, and of r if not.
+func Unzip(r io.Reader) io.Reader {
+	b := bufio.NewReader(r)
+	if !isGzip(b) {
+		return b
 	}
-	return first, b
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return failing{err}
+	}
+	return z
 }
 
 type failing struct{ err error }

@@ -21,6 +21,17 @@ var keyNames = [...]struct {
 	{"key", Key},
 }
 
+// String is the names of the fields, joined by +.
+func (f Fields) String() string {
+	var words []string
+	for _, n := range keyNames {
+		if f&n.field != 0 {
+			words = append(words, n.name)
+		}
+	}
+	return strings.Join(words, "+")
+}
+
 // Keyer makes the key under which an entry is limited out of some of its fields.
 // It is immutable.
 type Keyer struct {
@@ -58,11 +69,7 @@ func parseField(word string) (Fields, error) {
 func (k *Keyer) String() string {
 	var words []string
 	for _, f := range k.fields {
-		for _, n := range keyNames {
-			if n.field == f {
-				words = append(words, n.name)
-			}
-		}
+		words = append(words, f.String())
 	}
 	return strings.Join(words, "+")
 }
@@ -74,6 +81,20 @@ func (k *Keyer) Fields() Fields {
 		set |= f
 	}
 	return set
+}
+
+// Present is those of the key's fields that e has.
+func (k *Keyer) Present(e *Entry) Fields {
+	var set Fields
+	for i, text := range e.texts() {
+		if len(*text) > 0 {
+			set |= 1 << i
+		}
+	}
+	if e.Status > 0 {
+		set |= Status
+	}
+	return set & k.Fields()
 }
 
 // AppendKey appends the key of e to dst: its fields with a space between them, -

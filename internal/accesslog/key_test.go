@@ -34,6 +34,14 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+func TestPresentFields(t *testing.T) {
+	k, err := ParseKeyer("ip+status+key+host")
+	require.NoError(t, err)
+	require.Equal(t, IP|Status, k.Present(&Entry{IP: []byte("192.0.2.7"), User: []byte("ann"), Status: 404}))
+	require.Equal(t, Key|Host, k.Present(&Entry{Key: []byte("k"), Host: []byte("h")}))
+	require.Zero(t, k.Present(&Entry{Path: []byte("/a")}))
+}
+
 func TestUnknownFieldsAreTold(t *testing.T) {
 	tests := []struct{ by, want string }{
 		{"", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},

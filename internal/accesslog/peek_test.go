@@ -12,11 +12,17 @@ import (
 func TestPeekLosesNothing(t *testing.T) {
 	for _, n := range []int{0, 1, 16, 100, 10_000, 200_000} {
 		text := strings.Repeat("0123456789", n/10) + strings.Repeat("x", n%10)
-		for _, data := range [][]byte{[]byte(text), zipped([]byte(text))} {
-			for _, want := range []int{1, 10, 5000} {
-				first, whole := Peek(bytes.NewReader(data), want)
-				require.Equal(t, text[:min(n, want)], string(first))
+		for _, data := range []string{text, string(zipped([]byte(text)))} {
+			for _, want := range []int{10, 100, 5000} {
+				first, whole := Peek(strings.NewReader(data), want)
+				if data == text || len(data) <= want {
+					require.Equal(t, text[:min(n, want)], string(first))
+				}
+				require.True(t, strings.HasPrefix(text, string(first)))
 				all, err := io.ReadAll(whole)
+				require.NoError(t, err)
+				require.Equal(t, data, string(all))
+				all, err = io.ReadAll(Unzip(strings.NewReader(data)))
 				require.NoError(t, err)
 				require.Equal(t, text, string(all))
 			}
@@ -24,15 +30,38 @@ func TestPeekLosesNothing(t *testing.T) {
 	}
 }
 
-func TestPeekShowsFailuresInTheReader(t *testing.T) {
+func TestPeekSeesWhatIsLeftOfGzipCutShort(t *testing.T) {
 	data := zipped([]byte("hello"))
-	for _, n := range []int{2, 9, len(data) - 9, len(data) - 1} {
-		_, whole := Peek(bytes.NewReader(data[:n]), 100)
-		_, err := io.ReadAll(whole)
-		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	}
-	first, whole := Peek(failing{io.ErrClosedPipe}, 100)
-	require.Empty(t, first)
-	_, err := io.ReadAll(whole)
+	first, _ := Peek(bytes.NewReader(data[:len(data)-1]), 100)
+	require.Equal(t, "hello", string(first))
+	_, err := io.ReadAll(Unzip(bytes.NewReader(data[:len(data)-1])))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	_, err = io.ReadAll(Unzip(bytes.NewReader(data[:5])))
+	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+}
+
+func TestPeekShowsFailuresInTheReader(t *testing.T) {
+	first, whole := Peek(io.MultiReader(strings.NewReader("hello"), failing{io.ErrClosedPipe}), 100)
+	require.Equal(t, "hello", string(first))
+	all, err := io.ReadAll(whole)
+	require.Equal(t, "hello", string(all))
 	require.ErrorIs(t, err, io.ErrClosedPipe)
+}
+
+// TestPeekAsksForTheEndOnce is what makes one ctrl-D enough on a terminal.
+func TestPeekAsksForTheEndOnce(t *testing.T) {
+	_, whole := Peek(io.MultiReader(strings.NewReader("hello"), &endsOnce{}), 100)
+	all, err := io.ReadAll(whole)
+	require.NoError(t, err)
+	require.Equal(t, "hello", string(all))
+}
+
+type endsOnce struct{ ended bool }
+
+func (r *endsOnce) Read([]byte) (int, error) {
+	if r.ended {
+		return 0, io.ErrClosedPipe
+	}
+	r.ended = true
+	return 0, io.EOF
 }

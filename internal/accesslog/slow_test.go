@@ -46,6 +46,9 @@ func slowRead(logs []slowLog, o Options) ([]slowEntry, Stats) {
 			e.File, e.Line = log.name, int64(n+1)
 			files[i] = append(files[i], e)
 			stats.Entries++
+			if strings.HasPrefix(line, "{") {
+				stats.JSON++
+			}
 		}
 	}
 	all := slowMerge(files)

@@ -84,6 +84,9 @@ func (s *source) step() (entry, more bool) {
 		return false, true
 	}
 	s.stats.Entries++
+	if line[0] == '{' {
+		s.stats.JSON++
+	}
 	if s.info.Format == "" {
 		s.info.Format = formatOf(line, &s.head)
 	}

@@ -9,6 +9,7 @@ import (
 type Stats struct {
 	Lines     int64 // of all files, empty ones too
 	Entries   int64 // lines that were read
+	JSON      int64 // of these, lines of JSON
 	Skipped   int64 // lines that are no log lines
 	Reordered int64 // entries that stood behind a later one, by Options.Reorder at most, and were put right
 	Late      int64 // entries that stood further behind and are delivered at the latest stamp seen

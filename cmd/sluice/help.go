@@ -1,0 +1,50 @@
+package main
+
+const replayHelp = `Replay runs the requests of access logs through rate limiting policies, side by
+side, and tells whom each of them would have hit. Nothing is limited; the same
+code decides that decides in a limiter.
+
+Logs may be in the common or combined format, with a virtual host in front, or
+JSON lines, plain or gzip, found by themselves; several are merged by time; - is
+standard input. Without a FILE the bundled sample log is replayed. Lines that are
+no log lines are counted and skipped; more than half of them is an error. Gzip
+that is cut short is replayed as far as it goes, and told.
+
+A policy is ALGORITHM LIMIT [option=value ...]:
+
+  gcra          100/m  burst=N
+  tokenbucket   100/m  burst=N  refill=continuous|interval
+  fixedwindow   100/m  align=first|clock  offset=DURATION (with align=clock)
+  movingwindow  100/m  slots=N  trailing=weighted|whole
+  all(gcra 10/s; gcra 100/m)    only what both allow
+
+LIMIT is COUNT/PERIOD, such as 10/s, 5/250ms or 1000/24h. Each also takes cost=N,
+the units that one request takes. Without -p logs are replayed under
+` + "\n  %s\n" + `
+A FILE that is a trace, which begins with a policy line, is run as it says, one
+column of answers for each policy; -p replaces its policies, and --check compares
+with the answers that stand in it, in place of printing. Of the other flags none
+goes with a trace.
+
+--json prints one object. Its members stay; others may join them. Durations are
+written like "1m0s". It goes together with --out.
+
+  {"lines":N, "skipped":N, "reordered":N, "late":N, "disagreements":N,
+   "policies":[{"policy":SPEC, "requests":N, "allowed":N, "denied":N,
+                "keys":N, "keys_denied":N,
+                "worst":{"interval":DURATION, "admitted":UNITS, "bound":UNITS},
+                "longest_wait":DURATION, "never":N,
+                "top_denied":[{"key":KEY, "denied":N}]}],
+   "damaged":[{"file":NAME, "problem":TEXT}]}
+
+  worst is the most that one key was admitted in any one period of the limit,
+  and the most it could have been; never counts denials of a cost above the
+  capacity, for which there is no wait; damaged is gzip that is cut short.
+
+Exit status: 0; 1 if the run failed, was interrupted, or --check found a
+difference; 2 for a mistake on the command line, before anything was replayed.`
+
+const replayExamples = `  sluice replay
+  sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" access.log access.log.1.gz
+  zcat *.gz | sluice replay --by path --json -
+  sluice replay --check burst_at_edge.trace`
