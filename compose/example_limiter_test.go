@@ -2,14 +2,18 @@ package compose_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
-	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // request is what a server knows of a call. Any type will do.
@@ -28,7 +32,8 @@ func mustPolicy(spec string) algo.Policy {
 	return p
 }
 
-// Two limits, one by user and one by resource: a call passes both, or pays neither.
+// Two limits stacked, one by user and one by resource: a call passes both, or
+// pays neither. Ann's fourth call costs the route nothing, so that Bob gets it.
 func ExampleLimiter() {
 	limiter, err := compose.Options[request]{Clock: still}.New(nil, // nil: in memory
 		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Policy: mustPolicy("gcra 3/m")},
@@ -51,35 +56,107 @@ func ExampleLimiter() {
 	// bob false route 0 15s <nil>
 }
 
-// A policy chosen by plan, and reads and writes under keys of their own.
+// Several limits on one key: no more than 2 in a burst, nor 3 a day.
+func ExampleLimiter_severalLimits() {
+	now := still()
+	limiter, err := compose.Options[string]{Clock: func() time.Time { return now }}.New(nil, compose.Rule[string]{
+		Name:   "user",
+		Key:    func(user string) string { return user },
+		Policy: mustPolicy("all(gcra 2/m; fixedwindow 3/d)"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 5 {
+		d, err := limiter.Allow(context.Background(), "ann")
+		fmt.Println(now.Format("15:04:05"), d.Allowed, d.Remaining, d.RetryAfter, err)
+		now = now.Add(10 * time.Second)
+	}
+	// Output:
+	// 12:00:00 true 1 0s <nil>
+	// 12:00:10 true 0 0s <nil>
+	// 12:00:20 false 0 10s <nil>
+	// 12:00:30 true 0 0s <nil>
+	// 12:00:40 false 0 23h59m20s <nil>
+}
+
+// A key is found in an input of any type: here the address of a client, without
+// its port, which is another for every connection.
+func ExampleRule_httpRequest() {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
+		Name: "client",
+		Key: func(r *http.Request) string {
+			host, _, err := net.SplitHostPort(r.RemoteAddr)
+			if err != nil {
+				return r.RemoteAddr
+			}
+			return host
+		},
+		Policy: mustPolicy("gcra 2/m"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, addr := range []string{"192.0.2.1:5001", "192.0.2.1:5002", "192.0.2.1:5003", "[2001:db8::1]:5001"} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = addr
+		d, err := limiter.Allow(r.Context(), r)
+		fmt.Println(addr, d.Allowed, d.Results[0].Key, err)
+	}
+	// Output:
+	// 192.0.2.1:5001 true 192.0.2.1 <nil>
+	// 192.0.2.1:5002 true 192.0.2.1 <nil>
+	// 192.0.2.1:5003 false 192.0.2.1 <nil>
+	// [2001:db8::1]:5001 true 2001:db8::1 <nil>
+}
+
+// Limits chosen by function: reads and writes have limits of their own, and the
+// customer's plan says how much there is of both together.
 func ExampleRule_choose() {
-	plans := map[string]algo.Policy{"free": mustPolicy("gcra 1/s"), "paid": mustPolicy("gcra 100/s")}
+	reads, writes := mustPolicy("gcra 100/m"), mustPolicy("gcra 1/m")
+	plans := map[string]algo.Policy{"free": mustPolicy("gcra 3/m"), "paid": mustPolicy("gcra 1000/m")}
 	limiter, err := compose.Options[request]{Clock: still}.New(nil,
 		compose.Rule[request]{
+			Name: "method",
+			Key:  func(r request) string { return r.method + " " + r.user },
+			Choose: func(r request) algo.Policy {
+				if r.method == "GET" {
+					return reads
+				}
+				return writes
+			},
+		},
+		compose.Rule[request]{
 			Name:   "plan",
-			Key:    func(r request) string { return r.method + " " + r.user },
-			Choose: func(r request) algo.Policy { return plans[r.plan] },
+			Key:    func(r request) string { return r.user },
+			Choose: func(r request) algo.Policy { return plans[r.plan] }, // no policy: the rule does not apply
 		})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	for _, r := range []request{
-		{user: "ann", plan: "free", method: "GET"},
-		{user: "ann", plan: "free", method: "GET"},
 		{user: "ann", plan: "free", method: "PUT"},
+		{user: "ann", plan: "free", method: "PUT"},
+		{user: "ann", plan: "free", method: "GET"},
+		{user: "ann", plan: "free", method: "GET"},
+		{user: "ann", plan: "free", method: "GET"},
 		{user: "bob", plan: "paid", method: "GET"},
-		{user: "eve", plan: "none", method: "GET"}, // no policy: the rule does not apply
+		{user: "eve", plan: "none", method: "GET"},
 	} {
 		d, err := limiter.Allow(context.Background(), r)
-		fmt.Println(r.user, r.method, d.Allowed, len(d.Results), err)
+		fmt.Println(r.user, r.method, d.Allowed, d.Rule, d.Remaining, err)
 	}
 	// Output:
-	// ann GET true 1 <nil>
-	// ann GET false 1 <nil>
-	// ann PUT true 1 <nil>
-	// bob GET true 1 <nil>
-	// eve GET true 0 <nil>
+	// ann PUT true method 0 <nil>
+	// ann PUT false method 0 <nil>
+	// ann GET true plan 1 <nil>
+	// ann GET true plan 0 <nil>
+	// ann GET false plan 0 <nil>
+	// bob GET true method 99 <nil>
+	// eve GET true method 99 <nil>
 }
 
 // An estimate is paid before the work, and settled when the work is done.
@@ -117,15 +194,15 @@ func ExampleRule_shadow() {
 	// true would be false <nil>
 }
 
-// One limiter for many resources, its windows cut into twelve sub-intervals; a
-// denial is answered without asking the store.
+// Without a store, use is kept in the memory of this process: here one limiter
+// for many resources, its window of a minute cut into twelve sub-intervals.
 func ExampleNew() {
 	lastMinute, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2, time.Minute), Slots: 12})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	limiter, err := compose.New(new(memory.Store),
+	limiter, err := compose.New(nil,
 		compose.Rule[string]{Name: "resource", Key: func(resource string) string { return resource }, Policy: lastMinute})
 	if err != nil {
 		fmt.Println(err)
@@ -142,7 +219,62 @@ func ExampleNew() {
 	// scanner true <nil>
 }
 
-// What a limiter decided goes to any system of metrics.
+// A call that may wait is made when there is room for it, or not at all: who
+// would wait beyond the deadline is told at once.
+func ExampleLimiter_Wait() {
+	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Policy: mustPolicy("gcra 1/h")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for range 2 {
+		d, err := limiter.Wait(ctx, "")
+		fmt.Println(d.Allowed, errors.Is(err, context.DeadlineExceeded))
+	}
+	// Output:
+	// true false
+	// false true
+}
+
+// Limits go on in this process while the database is away.
+func ExampleOptions_onFailure() {
+	limiter, err := compose.Options[string]{
+		Clock:     still,
+		Budget:    10 * time.Millisecond, // the longest that a decision may take
+		OnFailure: compose.FailLocal,
+	}.New(unreachable{}, compose.Rule[string]{
+		Name:   "user",
+		Key:    func(user string) string { return user },
+		Policy: mustPolicy("gcra 1/m"),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 2 {
+		d, err := limiter.Allow(context.Background(), "ann")
+		fmt.Println(d.Allowed, d.Degraded, errors.Is(d.Err, storage.ErrUnavailable), err)
+	}
+	// Output:
+	// true true true <nil>
+	// false true true <nil>
+}
+
+// unreachable stands for a store whose database is away.
+type unreachable struct{}
+
+func (unreachable) Load(context.Context, ...string) ([]storage.Record, error) {
+	return nil, storage.NotApplied(storage.ErrUnavailable)
+}
+
+func (unreachable) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, storage.NotApplied(storage.ErrUnavailable)
+}
+
+// What a limiter decided goes to any system of metrics; Event.Duration, which is
+// different every time, is left out here.
 func ExampleOptions_observer() {
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(1, time.Minute)})
 	if err != nil {
