@@ -18,16 +18,22 @@
 // [Stats] counts the records that were dropped while they still meant something.
 // If that number grows, MaxKeys is too small, or someone is making up keys.
 //
-// A record takes about 110 bytes for a state of up to 24 bytes, however long
-// its key: keys are held as 128-bit hashes under seeds drawn anew in each process, so that
-// two of 2^32 keys are confused with a probability of 2^-65, and nobody can
-// prepare keys that are. A longer state takes its length and some 80 bytes more.
+// A record takes about 64 bytes for a state of up to 25 bytes, however long its
+// key, and a longer state up to half as much again as its length more. The garbage
+// collector has nothing to look at in them.
+//
+// # Keys
+//
+// Of a key only its [Name] is kept: 118 bits of two 64-bit hashes under seeds drawn
+// anew in each process. A new key is taken for one that is there with a
+// probability of 2^-98 in a store of a million records, and nobody outside the
+// process can prepare keys that are.
 //
 // # Time
 //
 // Records lapse by the time that comes with each decision ([storage.Timed],
 // [storage.InPlace]), never by a clock of the store's own, so limits on virtual time
-// are exact. Only the plain methods read [Store.Clock]. A lapsed record is absent
+// are exact. Only the plain methods read a clock, [Store.Now]. A lapsed record is absent
 // at once; its memory is used again when there is need, or given free by
 // [Store.Sweep]. Times before 1970 and after 2262 are as if time stood still there.
 package memory

@@ -32,7 +32,7 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	return s.Sweep(s.clock(), max), nil
+	return s.Sweep(s.Now(), max), nil
 }
 
 // Sweep drops up to max records that have lapsed at now, and says how many. No store
@@ -54,15 +54,19 @@ const sweepBatch = 64
 
 func (s *Store) lapsedIn(i int, at int64) bool {
 	nearest := s.nearest[i].Load()
-	return nearest != 0 && nearest <= at
+	return nearest != untouched && nearest <= at
 }
 
 func (s *Store) sweep(i int, at int64, max int) (removed int) {
 	sh := &s.shards[i]
 	sh.mu.Lock()
 	defer s.unlock(1 << i)
-	for removed < max && sh.table.settle() && sh.table.earliest() <= at {
-		sh.table.drop(at)
+	for removed < max {
+		number, lapses := sh.table.first()
+		if number == 0 || lapses > at {
+			break
+		}
+		sh.table.drop(number, at)
 		removed++
 	}
 	s.keys.Add(int64(-removed))
@@ -122,10 +126,11 @@ func (s *Store) evictFrom(i int, limit, at int64) bool {
 	sh := &s.shards[i]
 	sh.mu.Lock()
 	defer s.unlock(1 << i)
-	if !sh.table.settle() || sh.table.earliest() > limit {
+	number, lapses := sh.table.first()
+	if number == 0 || lapses > limit {
 		return false
 	}
-	sh.table.drop(at)
+	sh.table.drop(number, at)
 	s.keys.Add(-1)
 	return true
 }
@@ -137,7 +142,7 @@ func (s *Store) soonest() (i int, next int64) {
 	first := int64(never)
 	for j := range s.nearest {
 		switch nearest := s.nearest[j].Load(); {
-		case nearest == 0: // empty
+		case nearest == untouched || nearest == none: // empty
 		case i < 0 || nearest < first:
 			i, first, next = j, nearest, first
 		case nearest < next:

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// Instants are nanoseconds since 1970. 0 is none.
+// Instants are nanoseconds since 1970.
 const (
 	first = 1                 // all of the time until then
-	last  = math.MaxInt64 - 1 // all of the time from then on, in 2262
-	never = math.MaxInt64     // when a record without a TTL lapses
+	last  = math.MaxInt64 - 2 // all of the time from then on, in 2262
+	never = math.MaxInt64 - 1 // when a record without a TTL lapses
+	none  = math.MaxInt64     // when no record lapses, because there is none
 )
 
 func instant(t time.Time) int64 {

@@ -12,17 +12,18 @@ const (
 
 // shard is a table with its lock, on cache lines of its own.
 type shard struct {
-	mu      sync.Mutex
-	table   table
-	scratch scratch
-	_       [64]byte
+	mu        sync.Mutex
+	table     table
+	published int64   // what Store.nearest says of it
+	scratch   scratch // for who holds the lock
+	_         [64]byte
 }
 
-func (s *Store) table(n name) *table { return &s.shards[n.shard()].table }
+func (s *Store) table(n Name) *table { return &s.shards[n.shard()].table }
 
 // lock locks the shards of names, always in the same order, and returns the set of
 // them.
-func (s *Store) lock(names []name) (locked uint64) {
+func (s *Store) lock(names []Name) (locked uint64) {
 	for _, n := range names {
 		locked |= 1 << n.shard()
 	}
@@ -36,13 +37,11 @@ func (s *Store) lock(names []name) (locked uint64) {
 func (s *Store) unlock(locked uint64) {
 	for set := locked; set != 0; set &= set - 1 {
 		i := bits.TrailingZeros64(set)
-		s.publish(i)
-		s.shards[i].mu.Unlock()
-	}
-}
-
-func (s *Store) publish(i int) {
-	if at := s.shards[i].table.earliest(); at != s.nearest[i].Load() {
-		s.nearest[i].Store(at)
+		sh := &s.shards[i]
+		if at := sh.table.calendar.least(); at != sh.published {
+			sh.published = at
+			s.nearest[i].Store(at)
+		}
+		sh.mu.Unlock()
 	}
 }

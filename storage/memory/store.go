@@ -10,7 +10,7 @@ import (
 )
 
 // DefaultMaxKeys is how many records a Store holds at most when its MaxKeys is 0:
-// about 110 MB of them.
+// about 70 MB of them.
 const DefaultMaxKeys = 1 << 20
 
 // Store keeps records in memory. The zero Store is ready for use. It may be used
@@ -21,13 +21,17 @@ type Store struct {
 	// math.MaxInt.
 	MaxKeys int
 	// Clock tells the time to the methods that are not handed one: Load,
-	// CompareAndSwap and Purge; nil: time.Now.
+	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.
 	Clock func() time.Time
 
-	keys    atomic.Int64             // records held or reserved, at most MaxKeys
-	nearest [shardCount]atomic.Int64 // of each shard, when its first record lapses, or earlier; 0: it is empty
-	shards  [shardCount]shard        // a key belongs to the shard that its name says
+	began   atomic.Pointer[time.Time] // see Now
+	keys    atomic.Int64              // records held or reserved, at most MaxKeys
+	nearest [shardCount]atomic.Int64  // of each shard, when its first record lapses, or earlier; or none, or untouched
+	shards  [shardCount]shard         // a key belongs to the shard that its name says
 }
+
+// untouched is the nearest lapse in a shard that was never written.
+const untouched = 0
 
 var (
 	_ storage.Timed   = (*Store)(nil)
@@ -37,12 +41,12 @@ var (
 
 // Load reads records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	return s.LoadAt(ctx, s.clock(), keys...)
+	return s.LoadAt(ctx, s.Now(), keys...)
 }
 
 // CompareAndSwap swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	return s.CompareAndSwapAt(ctx, s.clock(), swaps...)
+	return s.CompareAndSwapAt(ctx, s.Now(), swaps...)
 }
 
 // LoadAt reads records at now; see [storage.Timed].
@@ -55,7 +59,7 @@ func (s *Store) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]st
 	}
 	at, records := instant(now), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		n := nameOf(key)
+		n := NameOf(key)
 		sh := &s.shards[n.shard()]
 		sh.mu.Lock()
 		records[i] = sh.table.record(n, at)
@@ -73,10 +77,10 @@ func (s *Store) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...st
 	if err := storage.Check(swaps); err != nil {
 		return nil, false, err
 	}
-	var few [8]name
+	var few [8]Name
 	names, at := few[:0], instant(now)
 	for i := range swaps {
-		names = append(names, nameOf(swaps[i].Key))
+		names = append(names, NameOf(swaps[i].Key))
 	}
 	for {
 		current, swapped, missing := s.swap(names, at, swaps)
@@ -91,7 +95,7 @@ func (s *Store) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...st
 
 // swap is one attempt. When there was no room for what it creates it did nothing,
 // and missing says how many records those are.
-func (s *Store) swap(names []name, at int64, swaps []storage.Swap) (current []storage.Record, swapped bool, missing int) {
+func (s *Store) swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, swapped bool, missing int) {
 	locked := s.lock(names)
 	defer s.unlock(locked)
 	creates := 0
@@ -112,14 +116,15 @@ func (s *Store) swap(names []name, at int64, swaps []storage.Swap) (current []st
 		if swap.New.Version == 0 {
 			s.remove(names[i])
 		} else {
-			s.table(names[i]).put(names[i], swap.New.Version, swap.New.State, lapse(at, swap.TTL))
+			t := s.table(names[i])
+			t.put(names[i], t.find(names[i]), swap.New.Version, swap.New.State, lapse(at, swap.TTL))
 		}
 	}
 	return nil, true, 0
 }
 
 // records reads what is stored under names, whose shards are locked.
-func (s *Store) records(names []name, at int64) []storage.Record {
+func (s *Store) records(names []Name, at int64) []storage.Record {
 	records := make([]storage.Record, len(names))
 	for i, n := range names {
 		records[i] = s.table(n).record(n, at)
@@ -127,17 +132,10 @@ func (s *Store) records(names []name, at int64) []storage.Record {
 	return records
 }
 
-func (s *Store) remove(n name) {
+func (s *Store) remove(n Name) {
 	if s.table(n).remove(n) {
 		s.keys.Add(-1)
 	}
-}
-
-func (s *Store) clock() time.Time {
-	if s.Clock == nil {
-		return time.Now()
-	}
-	return s.Clock()
 }
 
 func (s *Store) maxKeys() int64 {

@@ -1,225 +1,159 @@
 package memory
 
-import (
-	"math"
-
-	"github.com/sluice-go/sluice/storage"
-)
-
-// inline is the longest state that lies in its entry. States of gcra, tokenbucket and
-// fixedwindow fit.
-const inline = 24
-
-// entry is one record. It has no pointers, so that the garbage collector does not
-// look at entries, however many there are; and it is one cache line.
-type entry struct {
-	name    name
-	version storage.Version // 0: the entry is free
-	lapses  int64
-	place   uint32 // in the order; of a free entry, the next free one + 1
-	size    uint32 // of the state; a state longer than inline is in long
-	state   [inline]byte
-}
+import "github.com/sluice-go/sluice/storage"
 
 // table holds the records of one shard. The zero table is empty. Whoever uses it
 // holds the shard's lock.
 type table struct {
-	index   []uint32          // a power of two: entry + 1 at the name's home or at the next gap behind it; 0: a gap
-	entries []entry           // those in use and free ones among them
-	free    uint32            // the first free entry + 1
-	order   order             // of all entries in use, by when they lapse
-	long    map[uint32][]byte // states longer than inline, by entry
+	entries  entries
+	index    index
+	growth   growth
+	calendar calendar
+	long     long
+	latest   storage.Version // of a write in place
 
 	evicted, lapsed int64
 }
 
-// find is the place in the index where the name is, or should be.
-func (t *table) find(n name) (home int, ok bool) {
-	if len(t.index) == 0 {
-		return 0, false
+// find is the number of the entry under a name; 0 if there is none, be it live or
+// lapsed.
+func (t *table) find(n Name) (number uint32) {
+	if _, number = t.index.find(n, &t.entries); number == 0 && t.growth.underWay() {
+		_, number = t.growth.old.find(n, &t.entries)
 	}
-	mask := len(t.index) - 1
-	for home = int(n.lo) & mask; ; home = (home + 1) & mask {
-		slot := t.index[home]
-		if slot == 0 {
-			return home, false
-		}
-		if t.entries[slot-1].name == n {
-			return home, true
-		}
-	}
+	return number
 }
 
-// live is the entry of a record that has not lapsed; held is whether there is one at all.
-func (t *table) live(n name, at int64) (e *entry, slot uint32, held bool) {
-	home, held := t.find(n)
-	if !held {
-		return nil, 0, false
+// live is the entry of that number, nil for 0 or when it has lapsed.
+func (t *table) live(number uint32, at int64) *entry {
+	if number == 0 {
+		return nil
 	}
-	slot = t.index[home] - 1
-	if e = &t.entries[slot]; e.lapses <= at {
-		return nil, slot, true
+	if e := t.entries.at(number); e.lapses > at {
+		return e
 	}
-	return e, slot, true
+	return nil
 }
 
-// version is the version stored under a name, 0 when it is absent or has lapsed. held is
+// version is what is stored under a name, 0 when it is absent or has lapsed. held is
 // whether the name has an entry, which putting it again would use.
-func (t *table) version(n name, at int64) (v storage.Version, held bool) {
-	e, _, held := t.live(n, at)
-	if e == nil {
-		return 0, held
+func (t *table) version(n Name, at int64) (v storage.Version, held bool) {
+	number := t.find(n)
+	if e := t.live(number, at); e != nil {
+		v = e.version
 	}
-	return e.version, true
+	return v, number != 0
 }
 
-// look is the state stored under a name, nil when it is absent or has lapsed. It is the
+// state is that of an entry, nil for none and when it has lapsed. It is the
 // table's own memory.
-func (t *table) look(n name, at int64) (state []byte, held bool) {
-	e, slot, held := t.live(n, at)
+func (t *table) state(number uint32, at int64) []byte {
+	e := t.live(number, at)
 	if e == nil {
-		return nil, held
+		return nil
 	}
-	return t.stateOf(e, slot), true
+	return t.stateOf(e)
 }
 
-func (t *table) stateOf(e *entry, slot uint32) []byte {
-	if e.size > inline {
-		return t.long[slot]
+func (t *table) stateOf(e *entry) []byte {
+	if e.size == spilled {
+		return t.long.state(e)
 	}
 	return e.state[:e.size:e.size]
 }
 
 // record is a copy of what is stored under a name.
-func (t *table) record(n name, at int64) storage.Record {
-	e, slot, _ := t.live(n, at)
+func (t *table) record(n Name, at int64) storage.Record {
+	e := t.live(t.find(n), at)
 	if e == nil {
 		return storage.Record{}
 	}
-	return storage.Record{Version: e.version, State: append([]byte{}, t.stateOf(e, slot)...)}
+	return storage.Record{Version: e.version, State: append([]byte{}, t.stateOf(e)...)}
 }
 
-// put stores a record, over the one that is there or in an entry of its own.
-func (t *table) put(n name, version storage.Version, state []byte, lapses int64) (created bool) {
-	home, held := t.find(n)
-	if held {
-		slot := t.index[home] - 1
-		e := &t.entries[slot]
-		e.version, e.lapses = version, lapses
-		t.order.hasten(t.entries, e.place, lapses)
-		t.setState(e, slot, state)
-		return false
-	}
-	if t.grow() {
-		home, _ = t.find(n)
-	}
-	slot := t.allocate()
-	t.index[home] = slot + 1
-	e := &t.entries[slot]
-	e.name, e.version, e.lapses, e.size = n, version, lapses, 0
-	t.order.add(t.entries, slot, lapses)
-	t.setState(e, slot, state)
-	return true
-}
-
-func (t *table) setState(e *entry, slot uint32, state []byte) {
-	if len(state) > inline {
-		if t.long == nil {
-			t.long = make(map[uint32][]byte)
-		}
-		t.long[slot] = append(t.long[slot][:0], state...)
+// put stores a record under a name whose entry has that number, or has none yet.
+func (t *table) put(n Name, number uint32, version storage.Version, state []byte, lapses int64) (created bool) {
+	var e *entry
+	if number == 0 {
+		number, e = t.create(n)
 	} else {
-		if e.size > inline {
-			delete(t.long, slot)
-		}
-		copy(e.state[:], state)
+		e = t.entries.at(number)
 	}
-	e.size = uint32(min(len(state), math.MaxUint32))
+	if lapses < e.lapses {
+		t.calendar.hasten(number, lapses)
+	}
+	created = e.version == 0
+	e.version, e.lapses = version, lapses
+	t.setState(e, state)
+	return created
+}
+
+func (t *table) setState(e *entry, state []byte) {
+	switch {
+	case len(state) > inline && e.size == spilled:
+		t.long.replace(e, state)
+		return
+	case e.size == spilled:
+		t.long.drop(e)
+	}
+	if len(state) > inline {
+		t.long.put(e, state)
+		return
+	}
+	e.size = uint8(copy(e.state[:], state))
+}
+
+// create makes an entry for a name that has none. Its version is still 0.
+func (t *table) create(n Name) (number uint32, e *entry) {
+	t.grow()
+	gap, _ := t.index.find(n, &t.entries)
+	number, e = t.entries.allocate()
+	t.index.set(gap, n, number)
+	*e = entry{hi: n.hi, lo: n.lo, tail: n.tail, lapses: none}
+	return number, e
 }
 
 // remove drops the record under a name, if there is one.
-func (t *table) remove(n name) bool {
-	home, held := t.find(n)
-	if held {
-		t.removeAt(home)
+func (t *table) remove(n Name) bool {
+	i, number := t.index.find(n, &t.entries)
+	if number != 0 {
+		t.index.closeGap(i, &t.entries)
+	} else if number = t.find(n); number == 0 {
+		return false
 	}
-	return held
+	if e := t.entries.at(number); e.size == spilled {
+		t.long.drop(e)
+	}
+	t.entries.release(number)
+	return true
 }
 
-// drop removes the record that is first in the order, and counts it.
-func (t *table) drop(at int64) {
-	e := &t.entries[t.order[0].slot]
+// first is the entry that lapses first, 0 for an empty table, and when it does.
+func (t *table) first() (number uint32, lapses int64) {
+	number = t.calendar.settle(&t.entries)
+	return number, t.calendar.least()
+}
+
+// drop removes an entry, and counts it.
+func (t *table) drop(number uint32, at int64) {
+	e := t.entries.at(number)
 	if e.lapses <= at {
 		t.lapsed++
 	} else {
 		t.evicted++
 	}
-	home, _ := t.find(e.name)
-	t.removeAt(home)
+	t.remove(e.name())
 }
 
-func (t *table) removeAt(home int) {
-	slot := t.index[home] - 1
-	e := &t.entries[slot]
-	t.order.remove(t.entries, e.place)
-	if e.size > inline {
-		delete(t.long, slot)
+// nextVersion is that of a write in place. Versions need only differ: these start
+// at random and meet again after 2^64 writes.
+func (t *table) nextVersion() storage.Version {
+	if t.latest == 0 {
+		t.latest = storage.NewVersion()
 	}
-	*e = entry{place: t.free}
-	t.free = slot + 1
-	t.closeGap(home)
+	const odd = 0x9e3779b97f4a7c15
+	if t.latest += odd; t.latest == 0 {
+		t.latest = odd
+	}
+	return t.latest
 }
-
-// closeGap moves up what was kept from its home by the index's entry at gap.
-func (t *table) closeGap(gap int) {
-	mask := len(t.index) - 1
-	for i := (gap + 1) & mask; t.index[i] != 0; i = (i + 1) & mask {
-		home := int(t.entries[t.index[i]-1].name.lo) & mask
-		if (i-home)&mask >= (i-gap)&mask {
-			t.index[gap] = t.index[i]
-			gap = i
-		}
-	}
-	t.index[gap] = 0
-}
-
-// allocate returns an entry that is free.
-func (t *table) allocate() (slot uint32) {
-	if t.free != 0 {
-		slot = t.free - 1
-		t.free = t.entries[slot].place
-		return slot
-	}
-	t.entries = append(t.entries, entry{})
-	return uint32(len(t.entries) - 1)
-}
-
-// grow makes the index large enough for one more name: it is at most three
-// quarters full.
-func (t *table) grow() bool {
-	if 4*(len(t.order)+1) <= 3*len(t.index) {
-		return false
-	}
-	t.index = make([]uint32, max(8, 2*len(t.index)))
-	mask := len(t.index) - 1
-	for slot := range t.entries { // none is free: the index is large enough for as many as ever were in use
-		home := int(t.entries[slot].name.lo) & mask
-		for t.index[home] != 0 {
-			home = (home + 1) & mask
-		}
-		t.index[home] = uint32(slot) + 1
-	}
-	return true
-}
-
-// earliest is when the first record lapses, or earlier; 0 for an empty table.
-func (t *table) earliest() int64 {
-	if len(t.order) == 0 {
-		return 0
-	}
-	return t.order[0].lapses
-}
-
-// settle brings the order up to date at its beginning, so that earliest is exact and drop
-// takes the right record. It reports whether there is any.
-func (t *table) settle() bool { return t.order.settle(t.entries) }

@@ -12,8 +12,13 @@ import (
 // scratch is what an update shows its decider. Each shard has one; the first of those
 // that are locked lends it, so that no update allocates.
 type scratch struct {
-	found [][]byte
-	next  []storage.Change
+	found  [][]byte
+	next   []storage.Change
+	buffer []byte
+}
+
+func (s *Store) scratch(locked uint64) *scratch {
+	return &s.shards[bits.TrailingZeros64(locked)].scratch
 }
 
 // Update decides in place; see [storage.InPlace]. Keys that are absent, and more than
@@ -29,58 +34,39 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 	if len(keys) == 0 {
 		return d.Decide(nil, nil)
 	}
-	var few [8]name
-	names, at := few[:0], instant(now)
+	var few [Few]Name
+	var fewNumbers [Few]uint32
+	names, numbers, at := few[:0], fewNumbers[:0], instant(now)
 	for _, key := range keys {
-		names = append(names, nameOf(key))
+		names, numbers = append(names, NameOf(key)), append(numbers, 0)
 	}
-	for {
-		missing, err := s.update(names, at, keys, d)
-		if missing == 0 {
-			return err
-		}
-		if err := s.makeRoom(missing, at); err != nil {
-			return err
-		}
+	locked, room, err := s.acquire(names, numbers, at)
+	if err != nil {
+		return err
 	}
-}
-
-// update is one attempt. When there is no room for the keys that are absent, it did
-// not ask d, and missing says how many they are.
-func (s *Store) update(names []name, at int64, keys []string, d storage.Decider) (missing int, err error) {
-	locked := s.lock(names)
-	defer s.unlock(locked)
-	w := &s.shards[bits.TrailingZeros64(locked)].scratch
+	defer func() { s.release(locked, room) }()
+	w := s.scratch(locked)
 	defer w.clear()
-	room := 0
-	for _, n := range names {
-		state, held := s.table(n).look(n, at)
-		if !held {
-			room++
-		}
-		w.found, w.next = append(w.found, state), append(w.next, storage.Change{})
+	for i, n := range names {
+		w.found, w.next = append(w.found, s.table(n).state(numbers[i], at)), append(w.next, storage.Change{})
 	}
-	if !s.reserve(room) {
-		return room, nil
-	}
-	defer func() { s.keys.Add(int64(-room)) }() // what was not needed after all
 	if err := d.Decide(w.found, w.next); err != nil {
-		return 0, err
+		return err
 	}
 	if err := check(keys, w.next); err != nil {
-		return 0, err
+		return err
 	}
-	room -= s.apply(names, at, w.next)
-	return 0, nil
+	room -= s.apply(names, numbers, at, w.next)
+	return nil
 }
 
 // apply makes the changes and says how many records it created.
-func (s *Store) apply(names []name, at int64, changes []storage.Change) (created int) {
-	version := storage.NewVersion()
+func (s *Store) apply(names []Name, numbers []uint32, at int64, changes []storage.Change) (created int) {
 	for i, n := range names {
 		switch c := &changes[i]; c.Verb {
 		case storage.Put:
-			if s.table(n).put(n, version, c.State, lapse(at, c.TTL)) {
+			t := s.table(n)
+			if t.put(n, numbers[i], t.nextVersion(), c.State, lapse(at, c.TTL)) {
 				created++
 			}
 		case storage.Delete:

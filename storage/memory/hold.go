@@ -1,0 +1,88 @@
+package memory
+
+import (
+	"time"
+)
+
+// Few is the most records that a [Hold] can hold.
+const Few = 4
+
+// Hold is what [Store.Update] does, for a caller who knows that the store is this
+// one: up to Few records are locked while he decides. No interface stands
+// between, so nothing that he decides with need be allocated. The zero Hold holds
+// nothing. While it holds something it must not be copied, and the store must not
+// be used otherwise by its goroutine.
+type Hold struct {
+	store   *Store
+	at      int64
+	locked  uint64
+	room    int
+	n       int
+	names   [Few]Name
+	numbers [Few]uint32
+}
+
+// Hold locks the records of names, which must differ. Unless it returns an
+// error, which is [storage.ErrNotApplied], Release must follow, even if the
+// caller panics.
+func (s *Store) Hold(h *Hold, now time.Time, names ...Name) (err error) {
+	h.store, h.at, h.n = s, instant(now), copy(h.names[:], names)
+	h.locked, h.room, err = s.acquire(h.names[:h.n], h.numbers[:h.n], h.at)
+	return err
+}
+
+// State is the state of the i-th record, nil when it is absent. It may be read
+// until the record is changed, and not modified.
+func (h *Hold) State(i int) []byte {
+	return h.store.table(h.names[i]).state(h.numbers[i], h.at)
+}
+
+// Buffer is empty, to be appended to, and the caller's until Release. What he
+// made of it is handed back with Keep, so that it need not grow again.
+func (h *Hold) Buffer() []byte { return h.store.scratch(h.locked).buffer[:0] }
+
+// Keep keeps what became of Buffer.
+func (h *Hold) Keep(buffer []byte) { h.store.scratch(h.locked).buffer = buffer }
+
+// Put stores a copy of state for the i-th record, for as long as
+// [storage.Swap.TTL] says, which must not be negative.
+func (h *Hold) Put(i int, state []byte, ttl time.Duration) {
+	t := h.store.table(h.names[i])
+	if t.put(h.names[i], h.numbers[i], t.nextVersion(), state, lapse(h.at, ttl)) {
+		h.room--
+	}
+}
+
+// Delete removes the i-th record, if there is one.
+func (h *Hold) Delete(i int) { h.store.remove(h.names[i]) }
+
+// Release unlocks what is held.
+func (h *Hold) Release() { h.store.release(h.locked, h.room) }
+
+// acquire locks the shards of names, finds the numbers of their entries, 0 for
+// those that are absent, and makes sure that there is room for these.
+func (s *Store) acquire(names []Name, numbers []uint32, at int64) (locked uint64, room int, err error) {
+	for {
+		locked, room = s.lock(names), 0
+		for i, n := range names {
+			if numbers[i] = s.table(n).find(n); numbers[i] == 0 {
+				room++
+			}
+		}
+		if room == 0 || s.reserve(room) {
+			return locked, room, nil
+		}
+		s.unlock(locked)
+		if err := s.makeRoom(room, at); err != nil {
+			return 0, 0, err
+		}
+	}
+}
+
+// release unlocks, and gives back the room that was not needed after all.
+func (s *Store) release(locked uint64, room int) {
+	if room != 0 {
+		s.keys.Add(int64(-room))
+	}
+	s.unlock(locked)
+}
