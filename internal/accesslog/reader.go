@@ -202,7 +202,7 @@ func (s *Stats) verdict() error {
 	}
 	for _, f := range s.Files {
 		if f.Damage != nil && s.Lines == 0 {
-			return fmt.Errorf("accesslog: %s: %w", f.Name, f.Damage)
+			return fmt.Errorf("accesslog: %s: gzip that is cut short or damaged before its first line: %w", f.Name, f.Damage)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package replay_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"testing"
@@ -71,6 +72,9 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	}
 	require.Equal(t, []replay.Denials{{Key: "0006", Denied: 6}, {Key: "0013", Denied: 6}}, r.Report(2).Policies[0].TopDenied)
 	require.Empty(t, r.Report(0).Policies[0].TopDenied)
+	all := r.Report(math.MaxInt)
+	require.Len(t, all.Policies[0].TopDenied, 4285)
+	require.Len(t, all.TopDenied, 4285)
 }
 
 // TestAdmittedIsWithinTheBound holds the counts against what the policies

@@ -123,7 +123,7 @@ type ranking struct {
 
 func (r *ranking) add(d Denials) {
 	r.keys = append(r.keys, d)
-	if len(r.keys) >= 2*r.most+1000 {
+	if len(r.keys)/2-500 >= r.most { // most may be the largest int there is
 		r.cut()
 	}
 }
