@@ -38,6 +38,9 @@ var arrows = []arrow{
 	{"cmd/...", "algo compose httplimit internal/trace internal/accesslog internal/replay internal/sample cmd/... " + algorithms + " " + stores +
 		" github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
 
+	// What a user could write: nothing of internal/.
+	{"examples/...", "algo compose httplimit " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite},
+
 	{"internal/trace", "algo compose"},
 	{"internal/trace/tracetest", "internal/trace testing"},
 	{"internal/accesslog", ""},

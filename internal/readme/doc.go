@@ -1,3 +1,4 @@
-// Package readme holds the code that the README shows, so that it compiles and
-// passes, and the test that the README shows nothing else.
+// Package readme tests the README: its Go code is that of tests of this package
+// or of the examples directory, its links lead somewhere, its policies are
+// policies, and its commands are run, against servers of the tests' own.
 package readme

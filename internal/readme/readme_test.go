@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
 )
 
 const root = "../.."
@@ -20,13 +22,16 @@ func readFile(t *testing.T, elem ...string) string {
 }
 
 // TestGoCodeIsTested finds every block of Go in the README, letter for letter, in the
-// tests of this package.
+// tests of this package or in the programs that they run.
 func TestGoCodeIsTested(t *testing.T) {
-	files, err := filepath.Glob("*_test.go")
-	require.NoError(t, err)
 	var tested strings.Builder
-	for _, f := range files {
-		tested.WriteString(readFile(t, f))
+	for _, pattern := range []string{"*_test.go", filepath.Join(root, "examples/*/*.go")} {
+		files, err := filepath.Glob(pattern)
+		require.NoError(t, err)
+		require.NotEmpty(t, files)
+		for _, f := range files {
+			tested.WriteString(readFile(t, f))
+		}
 	}
 	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
 	require.NotEmpty(t, blocks)
@@ -42,5 +47,16 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	for _, link := range links {
 		_, err := os.Stat(filepath.Join(root, link[1]))
 		require.NoError(t, err)
+	}
+}
+
+// TestPoliciesAreWrittenAsTheyAreRead parses the specs of the README.
+func TestPoliciesAreWrittenAsTheyAreRead(t *testing.T) {
+	specs := regexp.MustCompile("`((?:gcra|tokenbucket|fixedwindow|movingwindow) \\d[^`]*|all\\([^`]*)`").FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
+	require.NotEmpty(t, specs)
+	for _, spec := range specs {
+		policy, err := compose.ParsePolicy(spec[1])
+		require.NoError(t, err)
+		require.Equal(t, spec[1], policy.String())
 	}
 }

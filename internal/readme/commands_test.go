@@ -1,0 +1,128 @@
+package readme
+
+import (
+	"compress/gzip"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/servers"
+)
+
+// commandLines are the go run commands of the README, as they stand there.
+func commandLines(t *testing.T, containing string) (lines []string) {
+	for _, m := range regexp.MustCompile(`(?m)^(?:    |\$ )(go run .*)$`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1) {
+		if strings.Contains(m[1], containing) {
+			lines = append(lines, m[1])
+		}
+	}
+	require.NotEmpty(t, lines)
+	return lines
+}
+
+// output runs a command as a shell would, from the root of the module.
+func output(t *testing.T, line string) string {
+	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
+	for i := range words {
+		words[i] = strings.Trim(words[i], `"`)
+	}
+	command := exec.Command(words[0], words[1:]...)
+	command.Dir = root
+	command.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag) // what is built already
+	var errors strings.Builder
+	command.Stderr = &errors
+	out, err := command.Output()
+	if err != nil {
+		t.Errorf("%s: %v\n%s", line, err, errors.String())
+	}
+	return string(out)
+}
+
+// places stand in for those that the README names, which may be somebody's.
+func places(t *testing.T, store string) *strings.Replacer {
+	replacements := []string{"quota.db", filepath.Join(t.TempDir(), "quota.db")}
+	switch store {
+	case "redis":
+		replacements = append(replacements, "redis://localhost:6379", "redis://"+servers.Redis(t).Addr())
+	case "postgres":
+		replacements = append(replacements, "postgres://postgres@localhost/postgres", servers.Postgres(t).DSN())
+	}
+	return strings.NewReplacer(replacements...)
+}
+
+// terminals are what the README shows in its two terminals.
+func terminals(t *testing.T) (first, second string) {
+	blocks := regexp.MustCompile("(?s)```console\n\\$ [^\n]*\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
+	require.Len(t, blocks, 2)
+	return withoutTimes(blocks[0][1]), withoutTimes(blocks[1][1])
+}
+
+func withoutTimes(s string) string {
+	return regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s\b`).ReplaceAllString(s, "SOON")
+}
+
+func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
+	first, second := terminals(t)
+	for _, store := range []string{"sqlite", "postgres", "redis"} {
+		t.Run(store, func(t *testing.T) {
+			command := places(t, store).Replace(commandLines(t, "-store "+store+":")[0])
+			require.Equal(t, first, withoutTimes(output(t, command)))
+			require.Equal(t, second, withoutTimes(output(t, command)))
+
+			bob := strings.Replace(command, "-key ann -calls 3", "-key bob -calls 20", 1)
+			require.NotEqual(t, command, bob)
+			var both [2]string
+			var wg sync.WaitGroup
+			for i := range both {
+				wg.Go(func() { both[i] = output(t, bob) })
+			}
+			wg.Wait()
+			answers := both[0] + both[1]
+			require.Equal(t, 5, strings.Count(answers, "allowed"), answers)
+			require.Equal(t, 35, strings.Count(answers, "denied by customer"), answers)
+		})
+	}
+}
+
+func TestLogsAreReplayedAsShown(t *testing.T) {
+	dir := t.TempDir()
+	compressed, err := os.Open(filepath.Join(root, "internal/sample/access.log.gz"))
+	require.NoError(t, err)
+	defer compressed.Close()
+	plain, err := gzip.NewReader(compressed)
+	require.NoError(t, err)
+	text, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "access.log"), text, 0o600))
+
+	own := strings.NewReplacer(
+		"access.log.1.gz", "internal/sample/access.log.gz",
+		"access.log", filepath.Join(dir, "access.log"),
+		"report.svg", filepath.Join(dir, "report.svg"))
+	for _, line := range commandLines(t, "./cmd/sluice") {
+		require.NotEmpty(t, output(t, own.Replace(line)))
+	}
+	require.FileExists(t, filepath.Join(dir, "report.svg"))
+}
+
+func TestTheTraceHolds(t *testing.T) {
+	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "README.md"))
+	require.NotEmpty(t, trace)
+	file := filepath.Join(t.TempDir(), "readme.trace")
+	check := func(trace string) error {
+		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(trace, "\n    ", "\n")[4:]), 0o600))
+		command := exec.Command("go", "run", "./cmd/sluice", "replay", "--check", file)
+		command.Dir = root
+		command.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag)
+		return command.Run()
+	}
+	require.NoError(t, check(trace))
+	require.Error(t, check(strings.Replace(trace, "deny", "ok", 1)))
+}
