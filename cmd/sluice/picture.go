@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"image/color"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"gonum.org/v1/plot"
@@ -19,6 +21,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/replay"
 )
 
 // Colours that people who see few colours can still tell apart (Okabe and Ito).
@@ -32,13 +35,14 @@ const (
 	pictureWidth = 9 * vg.Inch
 	panelHeight  = 1.55 * vg.Inch
 	headHeight   = 0.8 * vg.Inch
+	lineHeight   = 0.16 * vg.Inch // of the titles of panels
 	margin       = 0.15 * vg.Inch
 )
 
 // drawPicture draws a panel for each policy, on equal axes, into the file.
 func drawPicture(path string, r *result) error {
-	panels := r.panels()
-	height := headHeight + vg.Length(len(panels))*panelHeight + margin
+	panels, lines := r.panels()
+	height := headHeight + vg.Length(len(panels))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
 	canvas, writer := newCanvas(pictureFormat(path), pictureWidth, height)
 	dc := draw.New(canvas)
 	dc.SetColor(color.White)
@@ -63,7 +67,22 @@ func newCanvas(format string, w, h vg.Length) (vg.CanvasSizer, io.WriterTo) {
 		return c, c
 	}
 	c := vgsvg.New(w, h)
-	return c, c
+	return c, withFonts{c}
+}
+
+// withFonts names fonts of the same widths for viewers that do not have the one
+// that the text was measured in.
+type withFonts struct{ svg io.WriterTo }
+
+// WriteTo implements io.WriterTo.
+func (f withFonts) WriteTo(w io.Writer) (int64, error) {
+	var text bytes.Buffer
+	if _, err := f.svg.WriteTo(&text); err != nil {
+		return 0, err
+	}
+	const font = "font-family:Liberation Sans"
+	n, err := w.Write(bytes.ReplaceAll(text.Bytes(), []byte(font), []byte(font+",Arial,Helvetica,sans-serif")))
+	return int64(n), err
 }
 
 // tryToWrite finds out whether the picture can be written when the log has been
@@ -103,7 +122,7 @@ func (r *result) title(c draw.Canvas) {
 	top := c.Max.Y - margin
 	c.FillText(head, vg.Point{X: c.Min.X, Y: top}, "Allowed and denied requests under each policy")
 	c.FillText(sub, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, fmt.Sprintf("%s, %s to %s UTC, limited by %s",
-		filepath.Base(r.name), r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), r.by))
+		shorten(filepath.Base(r.name)), r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), r.by))
 
 	x := c.Max.X - vg.Points(125)
 	for _, entry := range [...]struct {
@@ -131,16 +150,21 @@ func textStyle(size vg.Length, align draw.XAlignment) draw.TextStyle {
 	}
 }
 
-func (r *result) panels() []*plot.Plot {
-	var panels []*plot.Plot
+// panels are the plots, and of how many lines their titles are.
+func (r *result) panels() (panels []*plot.Plot, lines int) {
 	highest := r.highest()
-	for i, outcome := range r.Policies {
+	var titles [][]string
+	for _, outcome := range r.Policies {
+		titles = append(titles, r.panelTitle(&outcome))
+		lines = max(lines, len(titles[len(titles)-1]))
+	}
+	for i := range r.Policies {
 		p := plot.New()
-		p.Title.Text = fmt.Sprintf("%v: %d allowed, %d denied (%s)",
-			outcome.Policy, outcome.Allowed, outcome.Denied, share(outcome.Denied, r.Requests))
+		// The shorter titles are filled up from above, so that all axes are equal.
+		p.Title.Text = strings.Repeat("\n", lines-len(titles[i])) + strings.Join(titles[i], "\n")
 		p.Title.TextStyle = textStyle(10, draw.XCenter)
 		p.Title.Padding = vg.Points(3)
-		p.Y.Label.Text = "requests / " + algo.FormatDuration(r.Timeline.Width)
+		p.Y.Label.Text = "requests per " + algo.FormatDuration(r.Timeline.Width)
 		p.Y.Label.TextStyle.Font = textStyle(8, draw.XCenter).Font
 		p.Y.Label.Padding = vg.Points(4)
 		p.Y.Tick.Label.Font = textStyle(8, draw.XRight).Font
@@ -157,7 +181,36 @@ func (r *result) panels() []*plot.Plot {
 		p.Y.Min, p.Y.Max = 0, 1.05*highest
 		panels = append(panels, p)
 	}
-	return panels
+	return panels, lines
+}
+
+// panelTitle is the policy and its counts, in lines as wide as the picture. Of a
+// very long policy the end is left out, never the counts.
+func (r *result) panelTitle(o *replay.Outcome) []string {
+	const most = 3
+	counts := fmt.Sprintf("%d allowed, %d denied (%s)", o.Allowed, o.Denied, share(o.Denied, r.Requests))
+	lines := wrap(fmt.Sprintf("%v: %s", o.Policy, counts))
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-2] += " …"
+		lines[most-1] = counts
+	}
+	return lines
+}
+
+// wrap breaks a title between words where it is wider than the picture.
+func wrap(title string) []string {
+	style := textStyle(10, draw.XCenter)
+	widest := pictureWidth - 4*margin
+	var lines []string
+	for _, word := range strings.Fields(title) {
+		if last := len(lines) - 1; last >= 0 && style.Width(lines[last]+" "+word) <= widest {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	return lines
 }
 
 func (r *result) highest() float64 {

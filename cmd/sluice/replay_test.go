@@ -261,6 +261,26 @@ func TestPictures(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestLongPoliciesAreDrawnInLines, and never without their counts.
+func TestLongPoliciesAreDrawnInLines(t *testing.T) {
+	draw := func(policy string) string {
+		picture := filepath.Join(t.TempDir(), "a.svg")
+		code, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-p", "gcra 1/m", "--out", picture, "-")
+		require.Zero(t, code, errs)
+		svg, err := os.ReadFile(picture)
+		require.NoError(t, err)
+		return string(svg)
+	}
+	three := draw("all(" + strings.Repeat("movingwindow 100/m slots=60; ", 8) + "gcra 1/d)")
+	require.Contains(t, three, ">all(movingwindow 100/m slots=60; movingwindow")
+	require.Contains(t, three, "1/d): 2 allowed, 2 denied (50.00%)<")
+	require.NotContains(t, three, "…")
+	require.Contains(t, three, ">gcra 1/m: 2 allowed, 2 denied (50.00%)<")
+	many := draw("all(" + strings.Repeat("movingwindow 100/m slots=60; ", 63) + "gcra 1/d)")
+	require.Contains(t, many, " …<")
+	require.Contains(t, many, ">2 allowed, 2 denied (50.00%)<")
+}
+
 const okTrace = `# Two at once, then one a second.
 policy gcra 1/s burst=2
 #at key cost -> verdict left retry reset

@@ -3,10 +3,11 @@ package replay
 import "time"
 
 // Bins is the most stretches of time that a Timeline is cut into.
-const Bins = 240
+const Bins = 300
 
 // Timeline counts requests over time in stretches of equal width, which widen
-// as time goes on so that there are never more than [Bins].
+// as time goes on so that there are never more than [Bins]. The widths are such as
+// people count in, from a second to a day and the doubles of a day.
 type Timeline struct {
 	Start   time.Time // of the first stretch, a multiple of Width
 	Width   time.Duration
@@ -40,23 +41,37 @@ func (t *Timeline) at(now int64) {
 	t.used = t.bin + 1
 }
 
-// widen doubles the width of the stretches, keeping their starts multiples of
-// it.
+// widths are in seconds, each a multiple of the one before.
+var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 43200, 86400}
+
+// wider is how many stretches go into one of the next width.
+func wider(width int64) int64 {
+	for _, seconds := range widths {
+		if w := seconds * int64(time.Second); w > width {
+			return w / width
+		}
+	}
+	return 2
+}
+
+// widen makes the stretches wider, keeping their starts multiples of their width.
 func (t *Timeline) widen() {
-	odd := int(t.start / t.width % 2)
-	t.start -= int64(odd) * t.width
-	t.width *= 2
+	n := wider(t.width)
+	before := t.start / t.width % n
+	t.start -= before * t.width
+	t.width *= n
 	for _, counts := range [...][][]int64{t.Allowed, t.Denied} {
 		for _, c := range counts {
-			halve(c, odd)
+			gather(c, int(n), int(before))
 		}
 	}
 }
 
-func halve(c []int64, odd int) {
+// gather adds up n counts each, as if others of 0 stood before the first.
+func gather(c []int64, n, before int) {
 	wide := make([]int64, Bins)
-	for i, n := range c {
-		wide[(i+odd)/2] += n
+	for i, count := range c {
+		wide[(i+before)/n] += count
 	}
 	copy(c, wide)
 }
