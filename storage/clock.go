@@ -82,9 +82,9 @@ func (c *ServerClock) Due() bool { return c.due(c.known.Load(), c.local()) }
 // Learn asks the server for its time if a reading is due; else it returns nil
 // at once.
 //
-// The first reading is tried until it succeeds, and the error, which implies
-// [ErrNotApplied], is that of the last try when ctx ends, or one that trying
-// again cannot help. A later reading is tried once, by one caller, in at most
+// The first reading is tried until it succeeds; the error, which implies
+// [ErrNotApplied], is [ErrUnavailable] or [ErrContended] when ctx ends first, or
+// one that trying again cannot help. A later reading is tried once, by one caller, in at most
 // half of the time that ctx leaves. If it fails, the clock goes on by what it
 // knew, Learn returns nil, and the next reading is due after Relearn.
 func (c *ServerClock) Learn(ctx context.Context) error {
@@ -99,14 +99,20 @@ func (c *ServerClock) Learn(ctx context.Context) error {
 }
 
 func (c *ServerClock) first(ctx context.Context) error {
+	var last error
 	for pause := (backoff{}); ; {
 		err := c.read(ctx)
 		if err == nil {
 			return nil
 		}
-		passing := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrContended)
-		if !passing || pause.wait(ctx, err) != nil {
-			return NotApplied(fmt.Errorf("storage: the time of the server: %w", err))
+		if last == nil || ctx.Err() == nil { // what the end of ctx broke off tells less than what was before
+			last = err
+		}
+		if !errors.Is(last, ErrUnavailable) && !errors.Is(last, ErrContended) {
+			return NotApplied(fmt.Errorf("storage: the time of the server: %w", last))
+		}
+		if err := pause.wait(ctx, last); err != nil {
+			return NotApplied(fmt.Errorf("storage: the time of the server: %w: %w", last, err))
 		}
 	}
 }
