@@ -261,6 +261,17 @@ func TestPictures(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// TestLongPoliciesAreNumbered where their specs would make the tables very wide.
+func TestLongPoliciesAreNumbered(t *testing.T) {
+	long := "all(" + strings.Repeat("gcra 10/s; ", 9) + "gcra 1/d)"
+	code, out, errs := sluice(t, fourLines, "replay", "-p", long, "-p", "gcra 1/m", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "\n\n  #1  "+long+"\n  #2  gcra 1/m\n\n  policy  requests")
+	require.Regexp(t, `(?m)^  #2 +4 +2 +2 +50.00% .* 1/m +1 +59s$`, out)
+	require.Regexp(t, `(?m)^  denied most, by ip +#1 +#2$`, out)
+	require.Equal(t, 1, strings.Count(out, long))
+}
+
 // TestLongPoliciesAreDrawnInLines, and never without their counts.
 func TestLongPoliciesAreDrawnInLines(t *testing.T) {
 	draw := func(policy string) string {

@@ -7,14 +7,17 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/algo"
 )
 
 func printTables(w io.Writer, r *result) error {
 	out := &strings.Builder{}
 	printHead(out, r)
-	printPolicies(out, r)
-	printTopDenied(out, r)
-	printDisagreements(out, r)
+	names := nameThem(out, r)
+	printPolicies(out, r, names)
+	printTopDenied(out, r, names)
+	printDisagreements(out, r, names)
 	_, err := io.WriteString(w, out.String())
 	return err
 }
@@ -43,26 +46,42 @@ func printHead(w io.Writer, r *result) {
 	}
 }
 
-func printPolicies(w io.Writer, r *result) {
+// nameThem is what the tables call the policies: their specs or, where those would
+// make the tables too wide to read, numbers that are explained here.
+func nameThem(w io.Writer, r *result) []any {
+	const widest = 100
+	var specs, numbers []any
+	width := 0
+	for i, p := range r.Policies {
+		specs, numbers = append(specs, p.Policy.String()), append(numbers, fmt.Sprintf("#%d", i+1))
+		width += len(p.Policy.String())
+	}
+	if width <= widest {
+		return specs
+	}
+	fmt.Fprintln(w)
+	for i, spec := range specs {
+		fmt.Fprintf(w, "  %-*s  %s\n", len(fmt.Sprint(numbers[len(numbers)-1])), numbers[i], spec)
+	}
+	return numbers
+}
+
+func printPolicies(w io.Writer, r *result, names []any) {
 	t := newTable(w, "policy", "requests", "allowed", "denied", "share denied", "keys", "keys denied",
 		"most in a period", "limit", "bound", "longest wait")
-	for _, p := range r.Policies {
+	for i, p := range r.Policies {
 		limit := p.Policy.Limit()
-		t.row(p.Policy.String(), r.Requests, p.Allowed, p.Denied, share(p.Denied, r.Requests), r.Keys, p.KeysDenied,
+		t.row(names[i], r.Requests, p.Allowed, p.Denied, share(p.Denied, r.Requests), r.Keys, p.KeysDenied,
 			p.Admitted, limit, p.Bound, waits(p.LongestWait, p.Never))
 	}
 	t.print()
 }
 
-func printTopDenied(w io.Writer, r *result) {
+func printTopDenied(w io.Writer, r *result, names []any) {
 	if len(r.TopDenied) == 0 {
 		return
 	}
-	heads := []any{"denied most, by " + r.by}
-	for _, p := range r.Policies {
-		heads = append(heads, p.Policy)
-	}
-	t := newTable(w, heads...)
+	t := newTable(w, append([]any{"denied most, by " + r.by}, names...)...)
 	for _, k := range r.TopDenied {
 		cells := []any{shorten(k.Key)}
 		for _, n := range k.Denied {
@@ -73,7 +92,7 @@ func printTopDenied(w io.Writer, r *result) {
 	t.print()
 }
 
-func printDisagreements(w io.Writer, r *result) {
+func printDisagreements(w io.Writer, r *result, names []any) {
 	if len(r.Policies) < 2 {
 		return
 	}
@@ -83,11 +102,7 @@ func printDisagreements(w io.Writer, r *result) {
 		return
 	}
 	fmt.Fprint(w, ", for instance:\n")
-	heads := []any{"time", r.by}
-	for _, p := range r.Policies {
-		heads = append(heads, p.Policy)
-	}
-	t := newTable(w, heads...)
+	t := newTable(w, append([]any{"time", r.by}, names...)...)
 	for _, e := range r.Examples {
 		cells := []any{e.Time.Format(stamp), shorten(e.Key)}
 		for _, ok := range e.Allowed {
@@ -111,10 +126,10 @@ func share(part, whole int64) string {
 
 // waits tells the longest wait, to a precision that a person reads.
 func waits(longest time.Duration, never int64) string {
-	s := longest.String()
 	if longest > time.Second {
-		s = longest.Round(time.Millisecond).String()
+		longest = longest.Round(time.Millisecond)
 	}
+	s := algo.FormatDuration(longest)
 	if never > 0 {
 		s += fmt.Sprintf(", %d never", never)
 	}
