@@ -32,6 +32,7 @@ type Limiter[T any] struct {
 	rules   []Rule[T]
 	engine  *storage.Engine
 	local   *storage.Engine // decides while the store fails, if that is the policy
+	place   *place          // decides in place of engine, where it can
 }
 
 // New makes a limiter on store. A nil store is one in memory, of this limiter
@@ -51,11 +52,11 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 		}
 		names[rules[i].Name] = true
 	}
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
 	if store == nil {
 		store = new(memory.Store)
+	}
+	if o.Clock == nil {
+		o.Clock = clockOf(store)
 	}
 	if o.Budget == 0 {
 		o.Budget = storage.DefaultBudget
@@ -72,18 +73,27 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 		engine.Clock = o.StoreClock.Now
 	}
 	l.engine = storage.NewEngine(store, engine)
+	l.place = l.findPlace(store)
 	return l, nil
 }
 
-// Allow asks for one call: it is shorthand for AllowN(ctx, in, 1).
+// clockOf is the clock for a store if the options name none.
+func clockOf(store storage.Store) func() time.Time {
+	if m, ok := store.(*memory.Store); ok {
+		return m.Now
+	}
+	return time.Now
+}
+
+// Allow asks for one call: it is AllowN for 1.
 func (l *Limiter[T]) Allow(ctx context.Context, in T) (Decision, error) {
-	return l.AllowN(ctx, in, 1)
+	return l.allow(ctx, in, 1, new(room)) // inlined, so that the room is on the caller's stack
 }
 
 // AllowN asks for n calls at once, all or none: n times what each rule's Cost
 // says. n is at least 1.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.do(ctx, OpAllow, in, n)
+	return l.allow(ctx, in, n, new(room))
 }
 
 // Peek answers what Allow would, and pays nothing.
@@ -134,10 +144,15 @@ func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision
 		return l.failed(ctx, t, how, err)
 	}
 	d := t.decision(how)
+	l.judge(&d)
+	return d, nil
+}
+
+// judge tells in a decision that was made what is wrong with it.
+func (l *Limiter[T]) judge(d *Decision) {
 	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
 		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
 	}
-	return d, nil
 }
 
 // commit lets the engine decide, once the time is known to decide by.

@@ -20,8 +20,9 @@ type Options[T any] struct {
 	// Every key of a decision has the group of its input. Nil means one group
 	// for all.
 	Group func(T) string
-	// Clock tells the time of decisions; nil is time.Now. All rules go by one
-	// reading of it, fresh for every attempt at a decision. It may step back.
+	// Clock tells the time of decisions; nil is time.Now, or, of a limiter on a
+	// memory.Store, the monotonic clock that its Now describes. All rules go by
+	// one reading of it, fresh for every attempt at a decision. It may step back.
 	Clock func() time.Time
 	// StoreClock makes decisions go by the time of the store's server, as far
 	// as it is known, so that processes whose clocks disagree decide alike; nil

@@ -1,0 +1,157 @@
+package compose
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// few is up to how many rules a limiter in memory decides without allocating.
+const few = 3
+
+// place is where a limiter decides without an engine: in a memory store, under
+// its locks, on the stack of the caller.
+type place struct {
+	store *memory.Store
+	rules []placeRule
+}
+
+// room is for the results of a decision.
+type room [few]RuleResult
+
+// placeRule is what the keys of one rule have in common.
+type placeRule struct {
+	prefix memory.Prefix
+	plain  int // up to how many bytes of a user's key the stored key is as it is
+}
+
+// findPlace is nil where a limiter needs its engine.
+func (l *Limiter[T]) findPlace(store storage.Store) *place {
+	o := &l.options
+	s, ok := store.(*memory.Store)
+	if !ok || len(l.rules) > few || o.Group != nil || o.StoreClock != nil || o.Observer != nil {
+		return nil
+	}
+	p := &place{store: s}
+	for i := range l.rules {
+		prefix := storage.Key("", o.Namespace, l.rules[i].Name)
+		p.rules = append(p.rules, placeRule{memory.PrefixOf(prefix), storage.MaxKey - len(prefix) - binary.MaxVarintLen16})
+	}
+	return p
+}
+
+// name is the name of the record of a rule for a user's key.
+func (l *Limiter[T]) name(rule int, key string) memory.Name {
+	if r := &l.place.rules[rule]; len(key) <= r.plain {
+		return r.prefix.Name(key)
+	}
+	return memory.NameOf(storage.Key("", l.options.Namespace, l.rules[rule].Name, key))
+}
+
+// allow is AllowN. Nothing that a decision in place is made of leaves the
+// stack, unless the caller keeps it.
+func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d Decision, err error) {
+	if l.place == nil || ctx.Err() != nil {
+		return l.do(ctx, OpAllow, in, n)
+	}
+	var demands [few]demand
+	var names [few]memory.Name
+	asked := 0
+	for i := range l.rules {
+		rule := &l.rules[i]
+		demand, err := rule.demand(in, n)
+		if err != nil {
+			return Decision{}, err
+		}
+		if demand.policy == nil {
+			continue
+		}
+		demands[asked], names[asked] = demand, l.name(i, demand.key)
+		results[asked].Rule, results[asked].Key, results[asked].Shadow = rule.Name, demand.key, rule.Shadow
+		asked++
+	}
+	if asked == 0 {
+		return Decision{Allowed: true, Attempts: 1}, nil
+	}
+	d.Results, d.Attempts = results[:asked], 1
+	held, err := l.place.decide(demands[:asked], names[:asked], l.options.Clock(), &d)
+	switch {
+	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
+		return l.do(ctx, OpAllow, in, n)
+	case err != nil:
+		return Decision{Attempts: 1}, err
+	}
+	d.summarize()
+	l.judge(&d)
+	return d, nil
+}
+
+// decide decides while it holds the records of names, unless they cannot be held.
+func (p *place) decide(demands []demand, names []memory.Name, now time.Time, d *Decision) (held bool, err error) {
+	var hold memory.Hold
+	if p.store.Hold(&hold, now, names...) != nil {
+		return false, nil
+	}
+	defer hold.Release()
+	buffer, ends := hold.Buffer(), [few]int{}
+	for i := range demands {
+		r := &d.Results[i]
+		buffer, r.Result, err = demands[i].policy.Step(buffer, hold.State(i), now, demands[i].cost)
+		if err != nil {
+			return true, r.wrap(err)
+		}
+		ends[i] = len(buffer)
+	}
+	hold.Keep(buffer)
+	if d.Allowed = enforced(d.Results); !d.Allowed {
+		return true, look(demands, &hold, now, d.Results)
+	}
+	start := 0
+	for i := range demands {
+		write(&hold, i, buffer[start:ends[i]], d.Results[i].ResetAfter)
+		start = ends[i]
+	}
+	return true, nil
+}
+
+// enforced reports whether all rules that are enforced allow.
+func enforced(results []RuleResult) bool {
+	for i := range results {
+		if r := &results[i]; !r.Allowed && !r.Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// look replaces the results of rules that would have paid, had no other denied.
+func look(demands []demand, hold *memory.Hold, now time.Time, results []RuleResult) (err error) {
+	for i := range results {
+		if r := &results[i]; r.Allowed {
+			if r.Result, err = demands[i].policy.Peek(hold.State(i), now, demands[i].cost); err != nil {
+				return r.wrap(err)
+			}
+		}
+	}
+	return nil
+}
+
+// write stores the next state of the i-th record, if it is another.
+func write(hold *memory.Hold, i int, next []byte, reset time.Duration) {
+	switch {
+	case bytes.Equal(next, hold.State(i)):
+	case reset == 0:
+		hold.Delete(i)
+	default:
+		hold.Put(i, next, ttl(reset))
+	}
+}
+
+func (r *RuleResult) wrap(err error) error {
+	return fmt.Errorf("compose: rule %q, key %.64q: %w", r.Rule, r.Key, err)
+}
