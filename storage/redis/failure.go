@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,17 @@ func failure(err error) error {
 		return storage.NotApplied(fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err))
 	}
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+}
+
+// failed is failure, and has a cluster's client ask anew which node has which
+// slots. By itself the client does so when a node sends it elsewhere, which one
+// that is dead does not.
+func (s *Store) failed(err error) error {
+	err = failure(err)
+	if c, ok := s.client.(*redis.ClusterClient); ok && errors.Is(err, storage.ErrUnavailable) {
+		c.ReloadState(context.Background()) // in the background of the client, not more often than it likes
+	}
+	return err
 }
 
 // isReply reports whether the server itself answered with an error. The script

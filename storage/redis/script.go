@@ -136,7 +136,7 @@ func (s *Store) process(ctx context.Context, calls []*call) {
 // settle reads the reply: 1, or what is stored.
 func (c *call) settle(err error) {
 	if err != nil {
-		c.outcome.Err = failure(err)
+		c.outcome.Err = c.store.failed(err)
 		if c.ticket.withdraw() {
 			c.outcome.Err = storage.NotApplied(c.outcome.Err)
 		}

@@ -63,7 +63,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		gets[i] = pipe.Get(ctx, s.key(key))
 	}
 	if err := within(ctx, func() error { _, err := pipe.Exec(ctx); return err }); err != nil && !errors.Is(err, redis.Nil) {
-		return nil, failure(err)
+		return nil, s.failed(err)
 	}
 	records := make([]storage.Record, len(keys))
 	for i, get := range gets {
@@ -72,7 +72,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 			continue
 		}
 		if err != nil {
-			return nil, failure(err)
+			return nil, s.failed(err)
 		}
 		if records[i], err = decode(value); err != nil {
 			return nil, fmt.Errorf("%w: key %q", err, s.key(keys[i]))
@@ -127,7 +127,7 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	var cmd *redis.TimeCmd
 	err = within(ctx, func() error { cmd = s.client.Time(ctx); return cmd.Err() })
 	if err != nil {
-		return time.Time{}, failure(err)
+		return time.Time{}, s.failed(err)
 	}
 	return cmd.Val(), nil
 }
