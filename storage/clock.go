@@ -84,9 +84,10 @@ func (c *ServerClock) Due() bool { return c.due(c.known.Load(), c.local()) }
 //
 // The first reading is tried until it succeeds; the error, which implies
 // [ErrNotApplied], is [ErrUnavailable] or [ErrContended] when ctx ends first, or
-// one that trying again cannot help. A later reading is tried once, by one caller, in at most
-// half of the time that ctx leaves. If it fails, the clock goes on by what it
-// knew, Learn returns nil, and the next reading is due after Relearn.
+// one that trying again cannot help. A later reading is tried once, by one
+// caller, in at most half of the time that ctx leaves. If it fails, the clock
+// goes on by what it knew, Learn returns nil, and the next reading is due after
+// Relearn.
 func (c *ServerClock) Learn(ctx context.Context) error {
 	k, now := c.known.Load(), c.local()
 	switch {
@@ -105,7 +106,7 @@ func (c *ServerClock) first(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if last == nil || ctx.Err() == nil { // what the end of ctx broke off tells less than what was before
+		if last == nil || ctx.Err() == nil { // what ctx broke off tells less than what was before
 			last = err
 		}
 		if !errors.Is(last, ErrUnavailable) && !errors.Is(last, ErrContended) {
