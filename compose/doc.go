@@ -31,8 +31,8 @@
 //
 // A store failure is never a denial and never a silent allow: it is an error,
 // or a decision that says it is Degraded. When the reply to a write was lost
-// and cannot be made up for, at most the cost of that one decision was taken
-// without an answer.
+// and cannot be made up for, or the caller left while it was on its way, at
+// most the cost of that one decision was taken without an answer.
 //
 // # Clocks
 //
@@ -53,8 +53,8 @@
 //
 // # Known limits
 //
-// Callers of this process that meet on one key each make their own round trip,
-// and try again when they collide; a very hot key on a shared store is
-// therefore slow. A caller that waits for a denial to end does not queue: who
-// asks first is served first.
+// Callers of one limiter that meet on a key share a round trip. Those of several
+// limiters or processes collide there, and try again: a key that the calls of a
+// whole fleet have in common is slower the more processes there are. A caller
+// that waits for a denial to end does not queue: who asks first is served first.
 package compose
