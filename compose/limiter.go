@@ -22,7 +22,6 @@ import (
 // An error means that nothing could be decided, never a denial; see
 // Options.OnFailure for what else may become of it:
 //   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was; nothing was paid
-//   - [storage.ErrOverloaded]: too many calls wait already; nothing was paid
 //   - [storage.ErrOverloaded]: too many decisions wait for the store; nothing was paid
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
 //     context ended before it; it may have been paid
