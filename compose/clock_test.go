@@ -239,8 +239,8 @@ func TestSkewedClocksAgreeByRedisAndPostgres(t *testing.T) {
 				require.Equal(t, i < 2, must(t, d, err).Allowed)
 				require.LessOrEqual(t, d.Skew, time.Minute)
 
-				// The server is on this machine.
-				require.LessOrEqual(t, time.Since(clock.Now()).Abs(), clock.Error()+time.Second)
+				// The server is on this machine, and has its time.
+				require.LessOrEqual(t, time.Since(clock.Now()).Abs(), clock.Error()+time.Minute)
 			}
 		})
 	}
