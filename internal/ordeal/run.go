@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -145,12 +146,16 @@ func (r *run) fail(user string, d compose.Decision, err error, met bool) error {
 		return fmt.Errorf("allowed, and failed: %w", err)
 	case !doubtful && !errors.Is(err, storage.ErrNotApplied):
 		return fmt.Errorf("neither in doubt nor not applied: %w", err)
-	case !doubtful && !errors.Is(err, storage.ErrUnavailable) && !errors.Is(err, storage.ErrContended):
+	case !doubtful && !isAny(err, storage.ErrUnavailable, storage.ErrContended, context.DeadlineExceeded):
 		return fmt.Errorf("no reason is told: %w", err)
 	case !r.fault.Kind.Hangs() && !(doubtful && met):
 		return fmt.Errorf("failed where it could have asked again: %w", err)
 	}
 	return nil
+}
+
+func isAny(err error, targets ...error) bool {
+	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
 // settle returns when the fault has happened, a late request included, and ends
