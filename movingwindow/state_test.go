@@ -198,3 +198,17 @@ func TestAQuietKeyIsSmall(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, state, 2+8+8+1+1)
 }
+
+func TestUpToSixteenSlotsAllocateNothing(t *testing.T) {
+	for _, slots := range []int{1, 12, 16} {
+		o := movingwindow.Options{Limit: algo.Per(100, time.Minute), Slots: slots}
+		var s movingwindow.State
+		now := y2k
+		require.Zero(t, testing.AllocsPerRun(100, func() {
+			now = now.Add(time.Second)
+			s, _ = movingwindow.Step(s, now, o)
+			s, _ = movingwindow.Refund(s, now, o)
+			s, _ = movingwindow.Charge(s, now, o)
+		}))
+	}
+}

@@ -15,6 +15,8 @@ func TestLaws(t *testing.T) {
 		{Refill: tokenbucket.Continuous, Burst: 3, Cost: 2},
 		{Refill: tokenbucket.Interval},
 		{Refill: tokenbucket.Interval, Burst: 3, Cost: 2},
+		{Refill: tokenbucket.Continuous, Burst: 1 << 40},
+		{Refill: tokenbucket.Interval, Burst: 1 << 62},
 	} {
 		name := fmt.Sprintf("tokenbucket burst=%d refill=%v", o.Burst, o.Refill)
 		t.Run(name, func(t *testing.T) {

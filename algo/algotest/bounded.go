@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"math/big"
@@ -43,14 +44,11 @@ func bounded(p *point) {
 func (h *hunt) greediest() *finding {
 	for i := 0; i < 72; i += h.effort.limits {
 		limit := algo.Per(int64(i%6)+1, time.Duration(i/6)+1)
-		if h.effort.limits > 1 && limit.Count*int64(limit.Period) > 20 {
-			continue
-		}
 		policy := h.policy(limit)
 		if policy == nil {
 			continue
 		}
-		g := game{policy: policy, limit: limit, best: map[string][]int64{}}
+		g := game{policy: policy, limit: limit, best: map[string][]int64{}, calls: h.effort.game}
 		g.end = epoch.UnixNano() + 3*int64(limit.Period) + 1
 		for start := epoch.UnixNano(); start < epoch.UnixNano()+int64(limit.Period); start++ {
 			f := h.guarded(root(), limit, start, func() *finding { return h.play(&g, root(), start) })
@@ -63,20 +61,23 @@ func (h *hunt) greediest() *finding {
 }
 
 // A game remembers, for a state and an instant, the most that can be had in 0, 1,
-// 2 ... instants from there.
+// 2 ... instants from there. Once its calls are used up it plays on as one who only
+// waits, which is never too much.
 type game struct {
 	policy algo.Policy
 	limit  algo.Limit
 	end    int64
 	best   map[string][]int64
+	calls  int
 }
 
 func (g *game) most(state []byte, now int64) []int64 {
 	if now == g.end {
 		return []int64{0}
 	}
-	id := string(big.NewInt(now).Bytes()) + "," + string(state)
-	if known, ok := g.best[id]; ok {
+	var room [128]byte
+	id := append(binary.BigEndian.AppendUint64(room[:0], uint64(now)), state...)
+	if known, ok := g.best[string(id)]; ok {
 		return known
 	}
 	best := append([]int64{0}, g.most(state, now+1)...) // to wait
@@ -87,17 +88,38 @@ func (g *game) most(state []byte, now int64) []int64 {
 			}
 		}
 	})
-	g.best[id] = best
+	g.best[string(id)] = best
 	return best
 }
 
 func (g *game) moves(state []byte, now int64, move func(cost int64, next []byte)) {
-	for cost := int64(1); cost <= small; cost++ {
+	if g.calls <= 0 {
+		return
+	}
+	g.calls--
+	r, err := g.policy.Peek(state, instant(now), 1)
+	if err != nil {
+		return
+	}
+	for _, cost := range takes(r.Available + r.Refilled) {
+		if g.calls--; g.calls < 0 {
+			return
+		}
 		next, r, err := g.policy.Step(nil, state, instant(now), cost)
 		if err == nil && r.Allowed && !bytes.Equal(next, state) {
 			move(cost, next)
 		}
 	}
+}
+
+// takes are the costs worth asking for where so much is left: all of them where
+// there are few, else such as lead to few. One who takes a large burst unit by unit
+// would be at it for ever.
+func takes(left int64) []int64 {
+	if left > small {
+		return []int64{left, left - 1, left / 2}
+	}
+	return costs(max(left, 0), left)
 }
 
 // play follows the first steps to every state within a period and looks for a
@@ -126,6 +148,7 @@ func (h *hunt) play(g *game, n *node, now int64) *finding {
 
 // won is n and the game that has had units in x instants from now on.
 func (h *hunt) won(g *game, n *node, now int64, x int, had int64) *node {
+	g.calls = math.MaxInt // most of it is known
 	state, t := n.state, now
 	for x > 0 && had > 0 {
 		if wait := g.most(state, t+1); x > 1 && wait[x-1] == had {

@@ -46,8 +46,10 @@ func timeMayStepBack(p *point) {
 			if op == step && !r.Allowed || !exact(r) {
 				continue
 			}
-			still, _ := p.call(op, p.state, latest, cost)
-			p.noMoreGenerous(next, still, latest)
+			if !p.subject.Composed || !p.past.refunded() { // which may leave one part full, and without a time
+				still, _ := p.call(op, p.state, latest, cost)
+				p.noMoreGenerous(next, still, latest)
+			}
 			if op != refund { // which may leave a full key: no state, and so no time
 				p.timeStands(next)
 			}

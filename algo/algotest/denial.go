@@ -22,8 +22,8 @@ func denialIsInert(p *point) {
 		p.forget()
 		next, r := p.step(p.state, p.now, cost)
 		p.require(r.Allowed || bytes.Equal(next, p.state), "cost %d is denied, and the state changes from %x to %x", cost, p.state, next)
-		if p.peek(p.state, p.now, 1).Remaining < r.Limit {
-			continue
+		if r := p.peek(p.state, p.now, 1); r.Remaining < r.Limit || r.ResetAfter > 0 {
+			continue // a stack may be full in the part with the least, and not in another
 		}
 		next, _ = p.refund(p.state, p.now, cost)
 		p.require(bytes.Equal(next, p.state), "a refund of a full key changes the state from %x to %x", p.state, next)

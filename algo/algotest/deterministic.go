@@ -53,14 +53,14 @@ func deterministic(p *point) {
 func arguments(p *point, op op, cost int64, want []byte) {
 	state, spare := p.state, []byte(nil)
 	if len(state) > 0 {
-		spare = make([]byte, len(state)+8)
-		copy(spare, state)
+		spare = p.hunt.scratch.keep(append(append(p.hunt.scratch.room(len(state)), state...), make([]byte, 8)...))
 		state = spare[:len(state)]
 	}
-	dst := append(make([]byte, 0, len(want)+64), "dst"...)
+	dst := append(p.hunt.scratch.room(len(want)), "dst"...)
 	next, _, err := p.hunt.counted(p.policy, op, dst, state, p.now, cost)
+	p.hunt.scratch.keep(next)
 	p.require(err == nil, "%v refuses with room in dst what it takes without: %v", op, err)
-	p.require(bytes.Equal(next, append([]byte("dst"), want...)), "%v is to append %x to dst=%x, and returns %x", op, want, "dst", next)
+	p.require(len(next) >= 3 && string(next[:3]) == "dst" && bytes.Equal(next[3:], want), "%v is to append %x to dst=%x, and returns %x", op, want, "dst", next)
 	alone, _, _ := p.hunt.counted(p.policy, op, nil, state, p.now, cost)
 	p.require(bytes.Equal(state, p.state), "%v modifies its argument: the state was %x and is %x", op, p.state, state)
 	p.require(bytes.Count(spare[len(state):], []byte{0}) == len(spare)-len(state), "%v writes into the memory after the state: %x", op, spare)

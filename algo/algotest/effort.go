@@ -13,22 +13,24 @@ type effort struct {
 	layer  int // states kept at each depth
 	tries  int // events tried from each state
 	depth  int // events in a row
-	small  int // calls for all the small limits
+	judged int // calls for the states of one depth under one small limit
 	random int // calls for random histories
+	game   int // calls for the adversaries of one small limit
 }
 
 var (
-	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, small: 150_000, random: 50_000}
-	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, small: 30_000, random: 12_000}
+	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, judged: 350, random: 40_000, game: 100_000}
+	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, judged: 500, random: 12_000, game: 5_000}
 )
 
 // complete is the product of count and period up to which a thorough search
-// tries every event and judges every state that comes of it.
+// tries every event and judges every state that comes of it, or a sample where
+// there are more than a search of every commit has time for.
 const complete = 3
 
 func (e effort) within(l algo.Limit) effort {
 	if e.limits == 1 && l.Count*int64(l.Period) <= complete {
-		e.layer, e.tries, e.small = math.MaxInt, math.MaxInt, math.MaxInt
+		e.layer, e.tries, e.judged = 2_000, math.MaxInt, 50_000
 	}
 	return e
 }

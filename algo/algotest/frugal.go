@@ -14,30 +14,41 @@ import (
 // is passed over.
 func Frugal(t testing.TB, s Subject) {
 	t.Helper()
-	policy, err := s.New(algo.Per(100, time.Minute))
+	policy, period, err := everyday(s)
 	if err != nil {
-		t.Errorf("algotest: %s refuses 100/m: %v", s.Name, err)
+		t.Errorf("algotest: %s refuses 100 units in any period: %v", s.Name, err)
 		return
 	}
 	if s.Allocates || raceEnabled {
 		return
 	}
 	now := epoch
-	state, _, _ := policy.Step(nil, nil, now, 1)
-	state, _, _ = policy.Step(nil, state, now.Add(7*time.Second), 1)
-	full, _, _ := policy.Charge(nil, state, now.Add(8*time.Second), 1000)
+	state, r, _ := policy.Step(nil, nil, now, 1)
+	state, _, _ = policy.Step(nil, state, now.Add(period/10), 1)
+	full, _, _ := policy.Charge(nil, state, now.Add(period/9), r.Limit)
 	dst := make([]byte, 0, 4096)
 	for _, c := range []struct {
 		what  string
 		state []byte
 	}{{"the first step on a key", nil}, {"a step that is allowed", state}, {"a step that is denied", full}} {
 		allocs := allocations(func() {
-			_, _, err = policy.Step(dst, c.state, now.Add(9*time.Second), 1)
+			_, _, err = policy.Step(dst, c.state, now.Add(period/8), 1)
 		})
 		if allocs > 0 || err != nil {
 			t.Errorf("algotest: %s: %s is not to allocate, and allocates %v times (error %v)", s.Name, c.what, allocs, err)
 		}
 	}
+}
+
+// everyday is the subject's policy for 100 units in a minute, or in the longest
+// period that its burst leaves room for.
+func everyday(s Subject) (policy algo.Policy, period time.Duration, err error) {
+	for _, period = range []time.Duration{time.Minute, time.Second, time.Millisecond, time.Microsecond, 1} {
+		if policy, err = s.New(algo.Per(100, period)); err == nil {
+			break
+		}
+	}
+	return policy, period, err
 }
 
 // allocations is how often f allocates. testing.AllocsPerRun refuses to run beside

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/sluice-go/sluice/algo"
@@ -35,19 +36,56 @@ type hunt struct {
 	tried   int
 	refused int
 	refusal error
-	calls   int             // of the policy, so far
-	known   map[string]bool // what once has seen
+	calls   int  // of the policy, so far
+	known   seen // what once has seen
+	scratch scratch
 }
 
 // once reports whether it is the first time that it is asked this of a state at
 // an instant, under the limit that is being searched.
-func (h *hunt) once(state []byte, t int64) bool {
-	key := string(binary.BigEndian.AppendUint64(nil, uint64(t))) + string(state)
-	if h.known[key] {
+func (h *hunt) once(state []byte, t int64) bool { return h.known.add(state, t) }
+
+// seen is the states that have been seen at an instant.
+type seen map[string]struct{}
+
+// add reports whether the state had not been seen at t.
+func (s seen) add(state []byte, t int64) bool {
+	var room [128]byte
+	key := append(binary.BigEndian.AppendUint64(room[:0], uint64(t)), state...)
+	if _, ok := s[string(key)]; ok {
 		return false
 	}
-	h.known[key] = true
+	s[string(key)] = struct{}{}
 	return true
+}
+
+// scratch is memory that one point after the other uses: a search asks so many
+// questions that to allocate for each would take most of its time.
+type scratch struct {
+	point point
+	block []byte
+}
+
+// room is for an answer to be appended to, which is lost with the next one
+// unless it is kept.
+func (s *scratch) room(more int) []byte {
+	size := 192 + more
+	if cap(s.block)-len(s.block) < size {
+		s.block = make([]byte, 0, 64*size)
+	}
+	n := len(s.block)
+	return s.block[n : n : n+size]
+}
+
+// keep leaves what was appended to a room where it is until the next point, with
+// nothing behind it; of no bytes it makes nil, as a key never seen has. An answer
+// that was too large for its room lies elsewhere.
+func (s *scratch) keep(answer []byte) []byte {
+	if len(answer) == 0 {
+		return nil
+	}
+	s.block = s.block[:min(len(s.block)+len(answer), cap(s.block))]
+	return slices.Clip(answer)
 }
 
 // A finding is such a point.
@@ -61,7 +99,7 @@ type finding struct {
 // hold reports where the subject breaks the law, if anywhere.
 func (l law) hold(t testing.TB, s Subject) {
 	t.Helper()
-	h := &hunt{law: l, subject: s, known: map[string]bool{}, effort: s.effort, random: rand.New(rand.NewPCG(seed, uint64(l.number)))}
+	h := &hunt{law: l, subject: s, known: seen{}, effort: s.effort, random: rand.New(rand.NewPCG(seed, uint64(l.number)))}
 	if h.effort == (effort{}) {
 		h.effort = thorough
 		if raceEnabled || testing.Short() {
@@ -99,13 +137,22 @@ func (h *hunt) policy(l algo.Limit) algo.Policy {
 
 // examine judges one point.
 func (h *hunt) examine(past *node, limit algo.Limit, policy algo.Policy, now int64) *finding {
-	p := point{hunt: h, subject: h.subject, limit: limit, policy: policy, state: past.state, now: now, past: past}
+	return h.examineBy(h.law.judge, past, limit, policy, now)
+}
+
+func (h *hunt) examineBy(judge func(*point), past *node, limit algo.Limit, policy algo.Policy, now int64) *finding {
+	h.scratch.block = h.scratch.block[:0]
+	p := &h.scratch.point
+	*p = point{
+		hunt: h, subject: &h.subject, limit: limit, policy: policy, state: past.state, now: now, past: past,
+		probes: p.probes[:0],
+	}
 	f := h.guarded(past, limit, now, func() *finding {
-		h.law.judge(&p)
+		judge(p)
 		return nil
 	})
 	if f != nil {
-		f.fault.probes = p.probes
+		f.fault.probes = slices.Clone(p.probes)
 	}
 	return f
 }
@@ -133,19 +180,25 @@ func (h *hunt) counted(policy algo.Policy, op op, dst, state []byte, now, cost i
 // try applies an event to a node: the node that it leads to, or the same where
 // it changed nothing, as a denial does by law. A policy that panics stays where it
 // is, for the judge to see.
-func (h *hunt) try(n *node, policy algo.Policy, e event) (to *node) {
+func (h *hunt) try(n *node, policy algo.Policy, e event) *node { return h.discover(n, policy, e, nil) }
+
+// discover is try, which stays where it is too where it has been before.
+func (h *hunt) discover(n *node, policy algo.Policy, e event, been seen) (to *node) {
 	defer func() {
 		if recover() != nil {
 			to = n
 		}
 	}()
-	next, r, err := h.counted(policy, e.op, nil, n.state, e.at, e.cost)
+	next, r, err := h.counted(policy, e.op, h.scratch.room(0), n.state, e.at, e.cost)
 	if err != nil || bytes.Equal(next, n.state) || !exact(r) || e.op == step && !r.Allowed {
 		return n
 	}
+	if been != nil && !been.add(next, max(n.latest, e.at)) {
+		return n
+	}
 	e.r = r
-	to = n.then(e, next)
-	if r, err := policy.Peek(next, instant(to.time), 1); e.op == refund && err == nil && r.Remaining >= r.Limit {
+	to = n.then(e, append([]byte(nil), next...))
+	if r, err := policy.Peek(to.state, instant(to.time), 1); e.op == refund && err == nil && r.Remaining >= r.Limit {
 		to.time = -1
 	}
 	return to

@@ -12,7 +12,7 @@ import (
 // reading of the clock.
 type point struct {
 	hunt    *hunt
-	subject Subject
+	subject *Subject
 	limit   algo.Limit
 	policy  algo.Policy
 	state   []byte
@@ -117,7 +117,8 @@ func (p *point) charge(state []byte, now, cost int64) ([]byte, algo.Result) {
 }
 
 func (p *point) call(op op, state []byte, now, cost int64) ([]byte, algo.Result) {
-	next, r, err := p.hunt.counted(p.policy, op, nil, state, now, cost)
+	next, r, err := p.hunt.counted(p.policy, op, p.hunt.scratch.room(0), state, now, cost)
+	next = p.hunt.scratch.keep(next)
 	p.probes = append(p.probes, event{p.limit, op, now, cost, r, err})
 	if err != nil {
 		p.fail("%v refuses the policy's own state %x: %v", op, state, err)

@@ -50,7 +50,7 @@ func (h *hunt) randomLimits() *finding {
 // follow judges every state of one random history at a few readings of the clock.
 func (h *hunt) follow(limit algo.Limit, policy algo.Policy) *finding {
 	n, now := root(), h.upTo(algo.MaxInstant+1)-1
-	h.known = map[string]bool{}
+	h.known = seen{}
 	for range length {
 		if h.law.switches && h.chance(15) {
 			if l := h.nearby(limit); h.policy(l) != nil {

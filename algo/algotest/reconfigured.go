@@ -31,9 +31,11 @@ func reconfigured(p *point) {
 			continue
 		}
 		p.forget()
-		q := &point{hunt: p.hunt, subject: p.subject, limit: l, policy: other, state: p.state, now: p.now, past: p.past}
-		before, after := p.peek(p.state, p.now, 1), q.peek(p.state, p.now, 1)
-		p.probes = append(p.probes, q.probes...)
+		before := p.peek(p.state, p.now, 1)
+		q := *p
+		q.limit, q.policy = l, other
+		after := q.peek(p.state, p.now, 1)
+		p.probes = q.probes
 		switch {
 		case !exact(after): // the use is beyond what the new limit can express
 		case p.subject.Composed:
@@ -43,7 +45,7 @@ func reconfigured(p *point) {
 				"the limit goes from %v to %v and what is left from %d to %d", p.limit, l, before.Remaining, after.Remaining)
 		case l.Period == p.limit.Period || !p.subject.Windowed:
 			p.usedAlike(l, before, after)
-			p.atOnce(q, after.Remaining)
+			p.atOnce(&q, after.Remaining)
 		}
 	}
 }
@@ -71,6 +73,7 @@ func (p *point) atOnce(q *point, left int64) {
 			continue
 		}
 		_, r := q.step(p.state, p.now, cost)
+		p.probes = q.probes
 		p.require(r.Allowed == (cost <= left), "the limit becomes %v, with %d left; cost %d: Allowed %v", q.limit, left, cost, r.Allowed)
 	}
 }

@@ -60,7 +60,7 @@ func (p *point) refuses(state []byte, want error, what string) {
 
 // garbage offers states with bytes changed, and bytes at random.
 func (h *hunt) garbage() *finding {
-	for start := h.calls; h.calls-start < h.effort.random/4; h.calls++ {
+	for start := h.calls; h.calls-start < h.effort.random; h.calls++ {
 		limit := h.anyLimit()
 		policy := h.policy(limit)
 		if policy == nil {
@@ -74,7 +74,7 @@ func (h *hunt) garbage() *finding {
 		for range 20 {
 			damaged := root().then(event{limit: limit, at: now}, h.damage(n.state))
 			damaged.before = nil
-			if f := h.unshaken(damaged, limit, policy, now); f != nil {
+			if f := h.examineBy(unshaken, damaged, limit, policy, now); f != nil {
 				return f
 			}
 		}
@@ -109,25 +109,21 @@ func (h *hunt) damage(state []byte) []byte {
 
 // unshaken judges bytes that may be a state and may not: they are refused, or
 // else they step as a state does.
-func (h *hunt) unshaken(n *node, limit algo.Limit, policy algo.Policy, now int64) *finding {
-	inner := *h
-	inner.law.judge = func(p *point) {
-		_, err := p.policy.Peek(p.state, instant(p.now), 1)
-		for _, op := range []op{step, refund, charge} {
-			next, r, err2 := p.hunt.counted(p.policy, op, []byte("dst"), p.state, p.now, 1)
-			p.require((err == nil) == (err2 == nil), "bytes %x: Peek says %v, %v says %v", p.state, err, op, err2)
-			if err2 != nil {
-				p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", p.state, err2)
-				p.require(string(next) == "dst", "bytes %x: %v appends to dst along with its error", p.state, op)
-				continue
-			}
-			next, r = p.call(op, p.state, p.now, 1)
-			next, r2 := p.step(next, p.now, 1)
-			p.require(r.Available+r.Refilled-r.Paid == r.Remaining && r2.Available+r2.Refilled-r2.Paid == r2.Remaining,
-				"bytes %x: the accounts do not add up: %+v, then %+v", p.state, r, r2)
-			p.step(next, algo.MaxInstant, 1)
-			p.step(next, 0, 1)
+func unshaken(p *point) {
+	_, err := p.policy.Peek(p.state, instant(p.now), 1)
+	for _, op := range []op{step, refund, charge} {
+		next, r, err2 := p.hunt.counted(p.policy, op, []byte("dst"), p.state, p.now, 1)
+		p.require((err == nil) == (err2 == nil), "bytes %x: Peek says %v, %v says %v", p.state, err, op, err2)
+		if err2 != nil {
+			p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", p.state, err2)
+			p.require(string(next) == "dst", "bytes %x: %v appends to dst along with its error", p.state, op)
+			continue
 		}
+		next, r = p.call(op, p.state, p.now, 1)
+		next, r2 := p.step(next, p.now, 1)
+		p.require(r.Available+r.Refilled-r.Paid == r.Remaining && r2.Available+r2.Refilled-r2.Paid == r2.Remaining,
+			"bytes %x: the accounts do not add up: %+v, then %+v", p.state, r, r2)
+		p.step(next, algo.MaxInstant, 1)
+		p.step(next, 0, 1)
 	}
-	return inner.examine(n, limit, policy, now)
 }

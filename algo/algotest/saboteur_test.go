@@ -108,7 +108,7 @@ func subject(f flaw) Subject {
 			return reference{flaw: f}.encode(nil, s), err
 		},
 		Oracle: func(l algo.Limit) Oracle { return IntervalBucket(l, 2*l.Count) },
-		effort: effort{limits: 7, layer: 8, tries: 12, depth: 4, small: 10_000, random: 6_000},
+		effort: effort{limits: 7, layer: 8, tries: 12, depth: 4, judged: 250, random: 6_000, game: 2_000},
 	}
 	if f == payingHastens || f == largeCostsDelay { // no bucket of that kind
 		s.Oracle = nil

@@ -84,7 +84,7 @@ func (h *hunt) replay(history []event, limit algo.Limit, now int64) *finding {
 	if now < 0 || now > algo.MaxInstant {
 		return nil
 	}
-	h.known = map[string]bool{}
+	h.known = seen{}
 	n := root()
 	for _, e := range history {
 		policy, err := h.subject.New(e.limit)

@@ -37,7 +37,8 @@ type Subject struct {
 	// Composed says that the policy is made of others. Its results speak for one
 	// part at a time, so the laws leave out what they say of a single account:
 	// Available from one result to the next, the last instant before a lapse by
-	// decisions alone, and a changed limit to the unit.
+	// decisions alone, what comes back after a refund at a time that stepped back,
+	// and a changed limit to the unit.
 	Composed bool
 
 	// Allocates says that a step may allocate.

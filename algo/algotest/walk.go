@@ -1,7 +1,7 @@
 package algotest
 
 import (
-	"fmt"
+	"iter"
 	"math/rand/v2"
 	"time"
 
@@ -33,21 +33,17 @@ func (h *hunt) smallLimits() *finding {
 // Layers too large to keep or to judge are sampled.
 func (h *hunt) walk(limit algo.Limit, policy algo.Policy, base int64) *finding {
 	effort := h.effort.within(limit)
-	share := effort.small / (72 / effort.limits) / effort.depth
-	h.known = map[string]bool{}
+	h.known = seen{}
 
-	layer, seen := []*node{root()}, map[string]bool{}
+	layer, been := []*node{root()}, seen{}
 	for depth := 0; ; depth++ {
-		if f := h.judge(layer, limit, policy, base, share); f != nil || depth == effort.depth {
+		if f := h.judge(layer, limit, policy, base, effort.judged); f != nil || depth == effort.depth {
 			return f
 		}
 		var next []*node
 		for _, n := range layer {
-			for _, e := range h.events(n, limit, policy, base, effort.tries) {
-				to := h.try(n, policy, e)
-				id := fmt.Sprint(to.latest) + string(to.state)
-				if to != n && !seen[id] {
-					seen[id] = true
+			for e := range h.events(n, limit, policy, base, effort.tries) {
+				if to := h.discover(n, policy, e, been); to != n {
 					next = append(next, to)
 				}
 			}
@@ -57,20 +53,21 @@ func (h *hunt) walk(limit algo.Limit, policy algo.Policy, base int64) *finding {
 }
 
 // judge examines the states at every reading that is worth it, in any order,
-// until its share of calls is used up.
-func (h *hunt) judge(layer []*node, limit algo.Limit, policy algo.Policy, base int64, share int) *finding {
+// until so many calls are used up.
+func (h *hunt) judge(layer []*node, limit algo.Limit, policy algo.Policy, base int64, most int) *finding {
 	type place struct {
 		n   *node
 		now int64
 	}
 	var places []place
 	for _, n := range layer {
-		for _, now := range h.readings(n, limit, base) {
+		from, to := h.readings(n, limit, base)
+		for now := from; now <= to; now++ {
 			places = append(places, place{n, now})
 		}
 	}
 	h.random.Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
-	for start := h.calls; len(places) > 0 && h.calls-start < share; places = places[1:] {
+	for start := h.calls; len(places) > 0 && h.calls-start < most; places = places[1:] {
 		if f := h.examine(places[0].n, limit, policy, places[0].now); f != nil {
 			return f
 		}
@@ -78,20 +75,20 @@ func (h *hunt) judge(layer []*node, limit algo.Limit, policy algo.Policy, base i
 	return nil
 }
 
-// readings are the instants at which a state is worth judging.
-func (h *hunt) readings(n *node, limit algo.Limit, base int64) []int64 {
-	from, to := n.latest, n.latest+2*int64(limit.Period)+2
-	if n.before == nil {
-		from, to = base, base+int64(limit.Period)
-	} else if h.law.skewed {
-		from = base
+// readings are the first and the last instant at which a state is worth judging.
+func (h *hunt) readings(n *node, limit algo.Limit, base int64) (from, to int64) {
+	switch {
+	case n.before == nil:
+		return base, base + int64(limit.Period)
+	case h.law.skewed:
+		return base, n.latest + 2*int64(limit.Period) + 2
 	}
-	return span(from, to)
+	return n.latest, n.latest + 2*int64(limit.Period) + 2
 }
 
 // events are some of those that can come next: in every phase of the period for
 // the first, within two periods from then on.
-func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64, some int) []event {
+func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64, some int) iter.Seq[event] {
 	from, to := base, base+int64(limit.Period)-1
 	if n.before != nil {
 		to = base + 2*int64(limit.Period) + 2
@@ -100,35 +97,31 @@ func (h *hunt) events(n *node, limit algo.Limit, policy algo.Policy, base int64,
 		}
 	}
 	r, _ := policy.Peek(nil, instant(from), 1)
-	ats, costs, verbs := span(from, to), costs(r.Limit, r.Limit), append([]op{step}, h.law.verbs...)
-	if some >= len(ats)*len(costs)*len(verbs) {
-		return every(limit, ats, costs, verbs)
-	}
-	events := make([]event, some)
-	for i := range events {
-		events[i] = event{limit: limit, op: pick(h, verbs...), at: pick(h, ats...), cost: pick(h, costs...)}
-	}
-	return events
-}
-
-func every(limit algo.Limit, ats, costs []int64, verbs []op) []event {
-	var all []event
-	for _, at := range ats {
-		for _, cost := range costs {
-			for _, op := range verbs {
-				all = append(all, event{limit: limit, op: op, at: at, cost: cost})
+	costs, verbs := costs(r.Limit, r.Limit), append([]op{step}, h.law.verbs...)
+	return func(yield func(event) bool) {
+		if some >= int(to-from+1)*len(costs)*len(verbs) {
+			every(limit, from, to, costs, verbs, yield)
+			return
+		}
+		for range some {
+			at := from + h.random.Int64N(to-from+1)
+			if !yield(event{limit: limit, op: pick(h, verbs...), at: at, cost: pick(h, costs...)}) {
+				return
 			}
 		}
 	}
-	return all
 }
 
-func span(from, to int64) []int64 {
-	var all []int64
-	for t := from; t <= to; t++ {
-		all = append(all, t)
+func every(limit algo.Limit, from, to int64, costs []int64, verbs []op, yield func(event) bool) {
+	for at := from; at <= to; at++ {
+		for _, cost := range costs {
+			for _, op := range verbs {
+				if !yield(event{limit: limit, op: op, at: at, cost: cost}) {
+					return
+				}
+			}
+		}
 	}
-	return all
 }
 
 // sample is n of all, in their order.
