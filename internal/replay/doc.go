@@ -11,8 +11,11 @@
 //
 // Memory does not grow with the requests but with the keys: a key costs its bytes
 // once, and under each policy its state and a record of what was admitted within the
-// last period, from which the most in any one period is exact: some 6 bytes for each
-// distinct instant of it. At a granularity of seconds, as logs have it, that is at
-// most 360 bytes for a limit by the minute, and 20 kB for a key that was busy in every
-// second of a limit by the hour; typical is 150 bytes in all for a key and policy.
+// last period, from which the most in any one period is exact. That record is a byte
+// for each second in which up to 4 units were admitted, 2 for up to 31, and up to 7
+// for each instant of a log with finer stamps. In all a key and policy cost 160 bytes
+// where keys come now and then, and 240 where every key is admitted in every second
+// under a limit by the minute. Under longer periods a busy key costs more, 5 kB by the
+// hour: which seconds of an hour were busy cannot be said in less than 450 bytes, and
+// any of them may decide the most in a period that is yet to end.
 package replay

@@ -97,24 +97,36 @@ func TestAdmittedIsWithinTheBound(t *testing.T) {
 	}
 }
 
-// BenchmarkMemory reports the bytes that a key costs under one policy, on the
-// arrivals of a site whose visitors come now and then.
+// BenchmarkMemory reports the bytes that a key costs under one policy: on a site
+// whose visitors come now and then, and where every key comes in every second, in
+// stamps of whole seconds as logs have them.
 func BenchmarkMemory(b *testing.B) {
-	specs := []string{"gcra 30/m burst=10", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m"}
-	const keys = 100_000
-	for b.Loop() {
-		before := heap()
-		r := replay.New(policies(b, specs...)...)
-		random := rand.New(rand.NewPCG(7, 8))
-		now := time.Unix(1e9, 0)
-		for range 10 * keys {
-			now = now.Add(time.Duration(random.Int64N(int64(10 * time.Millisecond))))
-			if err := r.Add(now, fmt.Appendf(nil, "10.%06d", random.IntN(keys))); err != nil {
-				b.Fatal(err)
-			}
+	for _, c := range []struct {
+		name             string
+		keys, per, times int
+	}{
+		{"now and then", 100_000, 100_000 / 200, 10}, // 200 seconds between two visits
+		{"every second of a minute", 2000, 2000, 180},
+		{"every second of an hour", 100, 100, 7200},
+	} {
+		period := "m"
+		if c.times > 3600 {
+			period = "h"
 		}
-		b.ReportMetric(float64(heap()-before)/float64(keys*len(specs)), "B/key/policy")
-		runtime.KeepAlive(r)
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				before := heap()
+				r := replay.New(policies(b, "gcra 10000/"+period, "tokenbucket 10000/"+period, "fixedwindow 10000/"+period, "movingwindow 10000/"+period)...)
+				for i := range c.keys * c.times {
+					at := time.Unix(1e9+int64(i/c.per), 0)
+					if err := r.Add(at, fmt.Appendf(nil, "10.%06d", i%c.keys)); err != nil {
+						b.Fatal(err)
+					}
+				}
+				b.ReportMetric(float64(heap()-before)/float64(c.keys*4), "B/key/policy")
+				runtime.KeepAlive(r)
+			}
+		})
 	}
 }
 

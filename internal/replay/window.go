@@ -1,11 +1,11 @@
 package replay
 
-import "encoding/binary"
+import "slices"
 
 // A window adds up what one key was admitted within the last period. It keeps the
 // instants run-length encoded: units admitted at one instant are one run.
 type window struct {
-	runs  []byte // of all instants but the latest: uvarint units, uvarint ns until the next run
+	runs  []byte // of all instants but the latest, each with the time until the next one
 	gone  int    // the bytes of runs that are forgotten
 	first int64  // the instant of the first run, or the latest if there are no runs
 	last  int64  // the latest instant
@@ -20,8 +20,8 @@ func (w *window) add(now, units, period int64) int64 {
 	case w.sum == 0:
 		w.first, w.last = now, now
 	case now > w.last:
-		w.runs = binary.AppendUvarint(w.runs, uint64(w.units))
-		w.runs = binary.AppendUvarint(w.runs, uint64(now-w.last))
+		var run [maxRun]byte
+		w.keep(appendRun(run[:0], w.units, now-w.last))
 		w.last, w.units = now, 0
 	}
 	w.units += units
@@ -30,17 +30,25 @@ func (w *window) add(now, units, period int64) int64 {
 	return w.sum
 }
 
+// keep appends a run. There is a window for each key and policy, so it makes room by
+// an eighth, where append would by as much again.
+func (w *window) keep(run []byte) {
+	if n := len(w.runs); cap(w.runs)-n < len(run) {
+		w.runs = append(slices.Grow([]byte(nil), n+n/8+len(run)), w.runs...)
+	}
+	w.runs = append(w.runs, run...)
+}
+
 // forget drops the runs at that instant and before, and makes room for new ones
-// when half of the bytes are of no more use.
+// when an eighth of the bytes is of no more use.
 func (w *window) forget(until int64) {
 	for w.first <= until && w.gone < len(w.runs) {
-		units, n := binary.Uvarint(w.runs[w.gone:])
-		wait, m := binary.Uvarint(w.runs[w.gone+n:])
-		w.gone += n + m
-		w.sum -= int64(units)
-		w.first += int64(wait)
+		units, wait, n := readRun(w.runs[w.gone:])
+		w.gone += n
+		w.sum -= units
+		w.first += wait
 	}
-	if w.gone > len(w.runs)/2 {
+	if w.gone > len(w.runs)/8 {
 		w.runs = w.runs[:copy(w.runs, w.runs[w.gone:])]
 		w.gone = 0
 	}
