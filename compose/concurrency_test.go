@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -52,25 +53,40 @@ func TestRulesInOppositeOrdersNeitherDeadlockNorMiscount(t *testing.T) {
 	}
 }
 
+// dated is a policy that notes the times it is asked at.
+type dated struct {
+	algo.Policy
+	times map[time.Time]bool
+}
+
+func (d dated) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	d.times[now] = true
+	return d.Policy.Step(dst, state, now, cost)
+}
+
+func (d dated) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	d.times[now] = true
+	return d.Policy.Peek(state, now, cost)
+}
+
 func TestEveryRuleGoesByOneReadingOfTheClock(t *testing.T) {
 	for _, store := range []storage.Store{new(memory.Store), contended{new(memory.Store)}} {
-		readings := 0
-		var o compose.Options[call]
-		o.Clock = func() time.Time {
-			readings++
-			return origin.Add(time.Duration(readings) * time.Hour) // a second reading would show
-		}
-		l, err := o.New(store,
-			compose.Rule[call]{Name: "a", Policy: limitOf(t, "gcra 2/d")},
-			compose.Rule[call]{Name: "b", Key: byUser, Policy: limitOf(t, "gcra 3/d")},
-			compose.Rule[call]{Name: "c", Key: byUser, Policy: limitOf(t, "all(fixedwindow 4/d; movingwindow 5/d)")})
+		now := time.Unix(1e9, 0)
+		times := make(map[time.Time]bool)
+		policy := func(spec string) algo.Policy { return dated{limitOf(t, spec), times} }
+		l, err := compose.Options[call]{Clock: func() time.Time {
+			now = now.Add(time.Second) // a second reading would show
+			return now
+		}}.New(store,
+			compose.Rule[call]{Name: "a", Policy: policy("gcra 5/d")},
+			compose.Rule[call]{Name: "b", Key: byUser, Policy: policy("gcra 2/d")},
+			compose.Rule[call]{Name: "c", Key: byUser, Policy: policy("all(fixedwindow 4/d; movingwindow 5/d)")})
 		require.NoError(t, err)
-		for calls := 1; calls <= 3; calls++ { // the last is denied
+		for calls := 1; calls <= 3; calls++ { // the last is denied, and the others looked at
 			d, err := l.Allow(background, call{user: "ann"})
 			require.Equal(t, calls < 3, must(t, d, err).Allowed)
-			require.Equal(t, calls, readings)
+			require.Equal(t, 1, d.Attempts)
+			require.Len(t, times, calls)
 		}
 	}
 }
-
-var origin = time.Unix(1e9, 0)
