@@ -43,7 +43,7 @@ func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (las
 		return t.op == OpPeek && !t.allowed, nil
 	}
 	if t.allowed = t.enforced(); t.allowed {
-		return t.denied(), nil
+		return true, nil // a rule that has not paid is a shadow that denies
 	}
 	clear(next)
 	return true, t.look(now, found)
@@ -86,17 +86,6 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 func (t *turn) enforced() bool {
 	for i := range t.results {
 		if r := &t.results[i]; !r.Allowed && !r.Shadow {
-			return false
-		}
-	}
-	return true
-}
-
-// denied reports whether all rules deny, which only shadows can in a call that
-// is allowed: an answer that holds on older states too.
-func (t *turn) denied() bool {
-	for i := range t.results {
-		if t.results[i].Allowed {
 			return false
 		}
 	}

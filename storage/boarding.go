@@ -7,7 +7,6 @@ type boarding struct {
 	queue  *queue
 	groups []*group
 	calls  int
-	passed map[string]struct{} // keys of calls that must wait, and so must those behind them
 }
 
 // board takes along groups that have rested, then the calls that wait, as long as
@@ -45,7 +44,9 @@ func (b *boarding) boardWaiting() {
 		}
 		switch {
 		case c.left:
+			b.queue.stepOut(c)
 		case b.seat(c):
+			b.queue.stepOut(c)
 			b.calls++
 		default:
 			kept = append(kept, c)
@@ -61,12 +62,10 @@ func (b *boarding) take(g *group) {
 	b.groups = append(b.groups, g)
 }
 
+// pass leaves a call behind, and with it all behind it who need its keys.
 func (b *boarding) pass(c *call) {
-	if b.passed == nil {
-		b.passed = make(map[string]struct{})
-	}
 	for _, key := range c.keys {
-		b.passed[key] = struct{}{}
+		b.queue.lines[key].passed = b.queue.trips
 	}
 }
 
@@ -75,25 +74,22 @@ func (b *boarding) pass(c *call) {
 func (b *boarding) seat(c *call) bool {
 	var host *group
 	for _, key := range c.keys {
-		if _, passed := b.passed[key]; passed {
+		l := b.queue.lines[key]
+		switch {
+		case l.passed == b.queue.trips:
 			return false
-		}
-		p, busy := b.queue.places[key]
-		if !busy {
-			continue
-		}
-		if p.group.trip != b.queue.trips || p.group.closed || c.apart || !b.queue.combining {
+		case l.group == nil:
+		case l.group.trip != b.queue.trips || l.group.closed || c.apart || !b.queue.combining:
 			return false
-		}
-		if host == nil {
-			host = p.group
+		case host == nil:
+			host = l.group
 		}
 	}
 	if host == nil {
 		if len(b.groups) >= b.queue.shared {
 			return false
 		}
-		host = newGroup(c)
+		host = c.separate()
 		host.closed = c.apart
 		b.take(host)
 		b.queue.seat(host)
@@ -106,22 +102,20 @@ func (b *boarding) seat(c *call) bool {
 // join takes the call into host, and whatever other groups hold keys of it.
 func (b *boarding) join(host *group, c *call) {
 	for i, key := range c.keys {
-		p, busy := b.queue.places[key]
+		l := b.queue.lines[key]
 		switch {
-		case !busy:
-			p = place{host, len(host.holds)}
+		case l.group == nil:
+			l.group, l.at = host, len(host.holds)
 			host.holds = append(host.holds, hold{key: key})
-			b.queue.places[key] = p
-		case p.group != host:
-			other, before := p.group, len(host.holds)
+		case l.group != host:
+			other := l.group
 			host.merge(other)
 			other.calls, other.holds = nil, nil
 			b.queue.seat(host)
-			p.at += before
 		}
-		c.at[i] = p.at
+		c.at[i] = l.at
 	}
 	c.group = host
 	host.calls = append(host.calls, c)
-	host.folded, host.fresh = false, false
+	host.fresh = false
 }

@@ -28,20 +28,42 @@ type call struct {
 	apart    bool   // must be in a group of its own
 	flying   bool   // on its way to the store: it may have been stored
 	finished bool   // the answer stands
+	late     bool   // the time is over, and it waits for the flight to end
 	left     bool   // nobody waits for the answer
+
+	own group    // to begin with
+	few struct { // room for the keys of most
+		at    [3]int
+		found [3][]byte
+		next  [3]Change
+		calls [1]*call
+		holds [3]hold
+	}
 }
 
+// newCall makes a call in a group of its own.
 func newCall(keys []string, decide Decide, deadline time.Time) *call {
 	n := len(keys)
-	return &call{
-		decide:   decide,
-		deadline: deadline,
-		keys:     keys,
-		at:       make([]int, n),
-		found:    make([][]byte, n),
-		next:     make([]Change, n),
-		done:     make(chan struct{}, 1),
+	c := &call{decide: decide, deadline: deadline, keys: keys, done: make(chan struct{}, 1)}
+	if n <= len(c.few.at) {
+		c.at, c.found, c.next = c.few.at[:n], c.few.found[:n], c.few.next[:n]
+	} else {
+		c.at, c.found, c.next = make([]int, n), make([][]byte, n), make([]Change, n)
 	}
+	c.separate()
+	return c
+}
+
+// separate makes the call's own group one of it alone, that has not flown yet.
+func (c *call) separate() *group {
+	holds := c.few.holds[:0]
+	for i, key := range c.keys {
+		holds = append(holds, hold{key: key})
+		c.at[i] = i
+	}
+	c.few.calls[0] = c
+	c.own = group{calls: c.few.calls[:], holds: holds}
+	return &c.own
 }
 
 // run lets decide decide, on what is in found.

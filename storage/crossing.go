@@ -7,25 +7,24 @@ import (
 
 // queued sees the call of g through, together with those of others.
 func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
-	flies, others, err := e.queue.enter(c, g)
+	flies, err := e.queue.enter(c, g)
 	if err != nil {
 		return How{}, err
 	}
-	e.launch(others)
 	if flies {
 		e.solo(ctx, c, g)
-	}
-	select {
-	case <-c.done:
-		return c.answer()
-	default:
+		select {
+		case <-c.done:
+			return c.answer()
+		default:
+		}
 	}
 	return e.await(ctx, c)
 }
 
 // await waits for the answer, or as long as the caller has time.
 func (e *Engine) await(ctx context.Context, c *call) (How, error) {
-	timer := time.NewTimer(time.Until(c.deadline))
+	timer := time.NewTimer(e.options.Budget)
 	defer timer.Stop()
 	var ended error
 	select {

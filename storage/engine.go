@@ -58,10 +58,10 @@ const DefaultQueue = 1 << 16
 // element the zero [Change]; Decide sets those that it wants, and the engine
 // owns their states afterwards.
 //
-// An answer that changes nothing is lasting if it holds whatever was stored
-// since found was current: a denial is (what others did in the meantime cannot
-// have made room at that instant), a look is not. Only lasting answers are
-// given from memory.
+// Of keys that it does not change, an answer is lasting if it holds whatever was
+// stored since found was current: a denial is (what others did in the meantime
+// cannot have made room at that instant); a look is not, nor is a refund to a key
+// that has nothing to give back. Only a lasting answer rests on what is remembered.
 type Decide func(now time.Time, found [][]byte, next []Change) (lasting bool, err error)
 
 // How tells how an engine came to an answer.
@@ -161,7 +161,7 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 		return How{}, err
 	}
 	c := newCall(keys, decide, time.Now().Add(e.options.Budget))
-	g := newGroup(c)
+	g := &c.own
 	e.recall(g)
 	g.fold(e.options.Clock())
 	if g.stands() {

@@ -8,44 +8,56 @@ import (
 // fly takes groups that share no key to the store and back, in one round trip; in
 // two if some of them need a look as well. Each then has its fate.
 func (e *Engine) fly(ctx context.Context, groups []*group) {
-	now := e.options.Clock()
+	for _, g := range groups {
+		g.fate = stood
+	}
+	e.fold(groups)
 	var blind []*group
 	for _, g := range groups {
-		if g.fate = stood; !g.folded {
-			e.recall(g)
-			g.fold(now)
-		}
 		if !g.grounded() {
 			blind = append(blind, g)
 		}
 	}
 	if len(blind) > 0 {
-		e.look(ctx, now, blind)
-		now = e.options.Clock()
+		e.look(ctx, blind)
+		e.fold(groups)
 	}
 
 	var ready []*group
 	var swaps [][]Swap
 	for _, g := range groups {
-		if g.fate != stood {
+		if g.fate != stood || g.stands() {
 			continue
 		}
-		if !g.folded {
-			g.fold(now)
-		}
-		if s := g.swaps(); len(s) > 0 {
-			ready, swaps = append(ready, g), append(swaps, s)
-		} else {
-			g.stands()
-		}
+		ready, swaps = append(ready, g), append(swaps, g.swaps())
 	}
-	for i, o := range e.swap(ctx, now, swaps) {
-		ready[i].settle(e.memory, now, swaps[i], o)
+	if len(ready) == 0 {
+		return
+	}
+	for i, o := range e.swap(ctx, ready[0].now, swaps) {
+		ready[i].settle(e.memory, swaps[i], o)
+	}
+}
+
+// fold runs the calls of those groups that are not folded, by one reading of the
+// clock.
+func (e *Engine) fold(groups []*group) {
+	var now time.Time
+	for _, g := range groups {
+		if g.folded || g.fate != stood {
+			continue
+		}
+		if now.IsZero() {
+			now = e.options.Clock()
+		}
+		e.recall(g)
+		g.fold(now)
 	}
 }
 
 // look reads what is stored under the keys of groups.
-func (e *Engine) look(ctx context.Context, now time.Time, groups []*group) {
+func (e *Engine) look(ctx context.Context, groups []*group) {
+	now := groups[0].now
 	var keys []string
 	for _, g := range groups {
 		for i := range g.holds {
@@ -78,13 +90,13 @@ func (e *Engine) resolve(ctx context.Context, g *group) {
 		e.memory.forget(swaps[i].Key)
 	}
 	for g.pause.wait(ctx, g.last) == nil {
-		o := e.swap(ctx, g.sentAt, [][]Swap{swaps})[0]
+		o := e.swap(ctx, g.now, [][]Swap{swaps})[0]
 		switch {
 		case o.Err != nil:
 			g.last = o.Err
 			continue
 		case o.Swapped || applied(swaps, o.Current):
-			g.settle(e.memory, g.sentAt, swaps, Outcome{Swapped: true})
+			g.settle(e.memory, swaps, Outcome{Swapped: true})
 			return
 		}
 		break

@@ -12,14 +12,14 @@ type group struct {
 	calls []*call // in the order of their arrival
 	holds []hold  // their keys
 
-	folded bool // the calls have run on what is held
-	fresh  bool // what is held was read in the store for this group
+	folded bool      // the calls have run on what is held
+	now    time.Time // when they did
+	fresh  bool      // what is held was read in the store for this group
 
-	fate   fate
-	last   error // why the latest attempt failed; nil for a conflict
-	pause  backoff
-	sent   []Swap // whose reply was lost
-	sentAt time.Time
+	fate  fate
+	last  error // why the latest attempt failed; nil for a conflict
+	pause backoff
+	sent  []Swap // whose reply was lost
 
 	// What follows is of the queue, and under its lock.
 	trip   int           // that it is taken along on, 0 for none
@@ -49,14 +49,6 @@ const (
 	broken             // nothing was stored, and trying again will not help
 )
 
-func newGroup(c *call) *group {
-	g := &group{calls: []*call{c}, holds: make([]hold, len(c.keys))}
-	for i, key := range c.keys {
-		g.holds[i].key, c.at[i] = key, i
-	}
-	return g
-}
-
 // merge takes in the calls and keys of another group. Nothing is shared by the two,
 // so that either may be taken to have come first.
 func (g *group) merge(other *group) {
@@ -67,7 +59,7 @@ func (g *group) merge(other *group) {
 	}
 	g.calls = append(g.calls, other.calls...)
 	g.holds = append(g.holds, other.holds...)
-	g.folded, g.fresh = false, false
+	g.fresh = false
 	g.pause.failures = max(g.pause.failures, other.pause.failures)
 }
 
@@ -91,7 +83,7 @@ func (g *group) fold(now time.Time) {
 			}
 		}
 	}
-	g.folded = true
+	g.folded, g.now = true, now
 }
 
 func (h *hold) move(c Change) {
@@ -112,11 +104,11 @@ func (r Record) state() []byte {
 	return r.State
 }
 
-// grounded reports whether every answer stands once the changes are stored. What
-// changed is put to the test by that; what did not rests on what is held.
+// grounded reports whether every answer stands once the changes are stored. The
+// keys that change are put to the test by that; the others rest on what is held.
 func (g *group) grounded() bool {
 	return g.fresh || !slices.ContainsFunc(g.calls, func(c *call) bool {
-		return !c.changed && c.err == nil && slices.ContainsFunc(c.at, func(at int) bool {
+		return c.err == nil && slices.ContainsFunc(c.at, func(at int) bool {
 			h := &g.holds[at]
 			return h.change.Verb == Keep && !(c.lasting && h.seen)
 		})
@@ -153,22 +145,22 @@ func (g *group) swaps() []Swap {
 }
 
 // settle takes in the answer to swaps.
-func (g *group) settle(m *memory, now time.Time, swaps []Swap, o Outcome) {
+func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 	switch {
 	case o.Err != nil && errors.Is(o.Err, ErrNotApplied):
 		g.fresh = false
 		g.fail(o.Err)
 	case o.Err != nil:
-		g.last, g.fate, g.sent, g.sentAt = o.Err, lost, swaps, now
+		g.last, g.fate, g.sent = o.Err, lost, swaps
 	case o.Swapped:
 		g.fate = stood
 		for i := range swaps {
-			m.put(swaps[i].Key, now, swaps[i].New)
+			m.put(swaps[i].Key, g.now, swaps[i].New)
 		}
 	default:
 		g.last, g.fate, g.fresh = nil, again, len(swaps) == len(g.holds)
 		for i, r := range o.Current {
-			g.see(m, now, swaps[i].Key, r)
+			g.see(m, swaps[i].Key, r)
 		}
 	}
 }
@@ -182,8 +174,8 @@ func (g *group) fail(err error) {
 }
 
 // see takes in what is stored under a key.
-func (g *group) see(m *memory, now time.Time, key string, r Record) {
-	m.put(key, now, r)
+func (g *group) see(m *memory, key string, r Record) {
+	m.put(key, g.now, r)
 	for i := range g.holds {
 		if h := &g.holds[i]; h.key == key {
 			h.record, h.known, h.seen = r, true, true

@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -23,50 +24,94 @@ type queue struct {
 	mu      sync.Mutex
 	trips   int // so far
 	flights int // round trips under way
-	places  map[string]place
+	lines   map[string]*line
+	spare   []*line
 	waiting []*call  // that are in no group
 	resting []*group // that are to try again
 	trouble error    // why the latest round trip failed, if it did
 }
 
-// place is where a key that is under way is held.
-type place struct {
-	group *group
-	at    int
+// line is a key that is under way, or waited for.
+type line struct {
+	group   *group // that has it under way
+	at      int    // among the keys of that
+	waiting int    // calls for it
+	passed  int    // the trip that such a call did not get a seat on
 }
 
 func (q *queue) init(o *EngineOptions) {
 	q.combining, q.inFlight, q.shared, q.room = !o.NoCombining, o.InFlight, maxShared, o.Queue
-	q.places = make(map[string]place)
+	q.lines = make(map[string]*line)
 }
 
 // enter takes the call of g in. It flies at once, in the hands of its caller, if
-// nothing is in its way; else it waits, and flights that this lets take off are
-// returned.
-func (q *queue) enter(c *call, g *group) (flies bool, others [][]*group, err error) {
+// nothing is in its way; else it waits.
+func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.waiting) == 0 && len(q.resting) == 0 && q.flights < q.inFlight && q.isFree(c) {
+	if q.flights < q.inFlight && q.isFree(c) {
 		q.seat(g)
 		q.trips++
 		q.flights++
 		q.take([]*group{g})
-		return true, nil, nil
+		return true, nil
 	}
 	if len(q.waiting) >= q.room {
-		return false, nil, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting))
+		return false, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting))
 	}
 	q.waiting = append(q.waiting, c)
-	return false, q.takeOff(), nil
+	q.lineUp(c)
+	return false, nil
 }
 
+// isFree reports whether the keys of a call are neither under way nor waited for.
 func (q *queue) isFree(c *call) bool {
 	for _, key := range c.keys {
-		if _, busy := q.places[key]; busy {
+		if q.lines[key] != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// line is that of key, which begins here if there is none.
+func (q *queue) line(key string) *line {
+	l := q.lines[key]
+	if l == nil {
+		if n := len(q.spare); n > 0 {
+			l, q.spare = q.spare[n-1], q.spare[:n-1]
+		} else {
+			l = new(line)
+		}
+		q.lines[key] = l
+	}
+	return l
+}
+
+// clear ends a line that is of no more use.
+func (q *queue) clear(key string, l *line) {
+	if l.group == nil && l.waiting == 0 {
+		delete(q.lines, key)
+		*l = line{}
+		if len(q.spare) < maxShared {
+			q.spare = append(q.spare, l)
+		}
+	}
+}
+
+func (q *queue) lineUp(c *call) {
+	for _, key := range c.keys {
+		q.line(key).waiting++
+	}
+}
+
+// stepOut is for a call that waits no more.
+func (q *queue) stepOut(c *call) {
+	for _, key := range c.keys {
+		l := q.lines[key]
+		l.waiting--
+		q.clear(key, l)
+	}
 }
 
 // leave is for a caller that will not wait any longer. It is too late if the answer
@@ -78,6 +123,7 @@ func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last 
 	defer q.mu.Unlock()
 	switch {
 	case c.finished || c.flying && !now.Before(c.group.until):
+		c.late = true
 		return true, false, How{}, nil
 	case c.flying:
 		c.left = true
@@ -111,7 +157,9 @@ func (q *queue) land(groups []*group) (l landing) {
 		}
 		switch g.fate {
 		case again:
-			if q.rest(g); g.rest > 0 {
+			if l.finished = append(l.finished, q.dismiss(g)...); len(g.calls) == 0 {
+				q.release(g)
+			} else if q.rest(g); g.rest > 0 {
 				l.tired = append(l.tired, g)
 			}
 		case lost:
@@ -119,6 +167,7 @@ func (q *queue) land(groups []*group) (l landing) {
 				l.lost = append(l.lost, g)
 			}
 		case broken:
+			l.finished = append(l.finished, q.dismiss(g)...)
 			l.finished = append(l.finished, q.breakUp(g)...)
 		default:
 			l.finished = append(l.finished, q.finish(g)...)
@@ -152,6 +201,18 @@ func (q *queue) finish(g *group) []*call {
 	return g.calls
 }
 
+// dismiss ends the calls of g that are late, and drops those that were left.
+func (q *queue) dismiss(g *group) (finished []*call) {
+	g.calls = slices.DeleteFunc(g.calls, func(c *call) bool {
+		if c.late {
+			c.err, c.finished = exhausted(g.last, c.how.Attempts, context.DeadlineExceeded), true
+			finished = append(finished, c)
+		}
+		return c.late || c.left
+	})
+	return finished
+}
+
 // breakUp ends the call of g, or if there are several lets each try apart: only
 // one of them may be to blame.
 func (q *queue) breakUp(g *group) []*call {
@@ -162,6 +223,7 @@ func (q *queue) breakUp(g *group) []*call {
 	q.release(g)
 	for _, c := range g.calls {
 		c.group, c.flying, c.apart = nil, false, true
+		q.lineUp(c)
 	}
 	q.waiting = slices.Concat(g.calls, q.waiting)
 	return nil
@@ -189,14 +251,18 @@ func (q *queue) stay(g *group) bool {
 
 func (q *queue) release(g *group) {
 	for i := range g.holds {
-		delete(q.places, g.holds[i].key)
+		key := g.holds[i].key
+		l := q.lines[key]
+		l.group = nil
+		q.clear(key, l)
 	}
 }
 
 // seat takes the keys of g, each of which is free or its own.
 func (q *queue) seat(g *group) {
 	for i := range g.holds {
-		q.places[g.holds[i].key] = place{g, i}
+		l := q.line(g.holds[i].key)
+		l.group, l.at = g, i
 	}
 	for _, c := range g.calls {
 		c.group = g
