@@ -33,16 +33,26 @@ func (s *Store) Schema() string {
 `, kind, s.options.name())
 }
 
-// Migrate applies [Store.Schema]. Several processes may do so at once.
+// Migrate applies [Store.Schema]. Several processes may do so at once, also in a
+// transaction of the caller, which goes on whatever becomes of this.
 func (s *Store) Migrate(ctx context.Context) error {
-	_, err := s.db.Exec(ctx, s.Schema())
+	err := s.create(ctx)
 	if isThere(err) { // another one was first
-		_, err = s.db.Exec(ctx, s.Schema())
+		err = s.create(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("postgres: creating table %s: %w", s.options.name(), err)
 	}
 	return nil
+}
+
+// create is a transaction, or a savepoint of the caller's: a statement that
+// fails must not end theirs.
+func (s *Store) create(ctx context.Context) error {
+	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, s.Schema())
+		return err
+	})
 }
 
 // isThere is true for the table or its type created meanwhile: committed, or

@@ -104,21 +104,54 @@ func TestLostReplies(t *testing.T) {
 }
 
 func TestMigrateAtOnce(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
-	for round := range 5 {
+	const connections = 8
+	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", connections))
+	for round := range 8 {
 		s, err := postgres.New(p, postgres.Options{Table: fmt.Sprint("migrated ", round), Unlogged: round == 0})
 		require.NoError(t, err)
-		errs := make(chan error, 8)
-		for range cap(errs) {
-			go func() { errs <- s.Migrate(context.Background()) }()
+		errs, start := make(chan error, connections), make(chan struct{})
+		for range connections {
+			go func() {
+				<-start
+				errs <- s.Migrate(context.Background())
+			}()
 		}
-		for range cap(errs) {
+		close(start)
+		for range connections {
 			require.NoError(t, <-errs)
 		}
 	}
 	var kind string
 	require.NoError(t, p.QueryRow(context.Background(), `SELECT relpersistence::text FROM pg_class WHERE relname = 'migrated 0'`).Scan(&kind))
 	require.Equal(t, "u", kind)
+}
+
+// A transaction of the caller that is too late to create the table goes on, and
+// finds the other's.
+func TestMigrateInATransactionThatIsTooLate(t *testing.T) {
+	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
+	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
+		t.Run(string(level), func(t *testing.T) {
+			table := fmt.Sprintf("raced_%d", tables.Add(1))
+			first, second := transaction(t, p), transaction(t, p)
+			_, err := second.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL "+string(level))
+			require.NoError(t, err)
+			_, err = second.Exec(ctx, "SELECT 1")
+			require.NoError(t, err)
+			require.NoError(t, inside(t, first, table).Migrate(ctx))
+			late := inside(t, second, table)
+			done := make(chan error, 1)
+			go func() { done <- late.Migrate(ctx) }()
+			waiting(t, p, table, 1)
+			require.NoError(t, first.Commit(ctx))
+			require.NoError(t, <-done)
+
+			_, swapped, err := late.CompareAndSwap(ctx, creating("a")...)
+			require.NoError(t, err)
+			require.True(t, swapped)
+			require.NoError(t, second.Commit(ctx))
+		})
+	}
 }
 
 func TestPurgePassesOverWhatIsLocked(t *testing.T) {
