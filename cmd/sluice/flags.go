@@ -31,6 +31,7 @@ type replayFlags struct {
 var logFlags = [...]string{"by", "out", "json", "top", "reorder", "time-field", "key-field"}
 
 func (f *replayFlags) define(c *cobra.Command) {
+	f.top, f.reorder = 10, stretch(time.Minute) // the defaults
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "a `POLICY` to replay; repeat it to compare several")
@@ -42,16 +43,14 @@ func (f *replayFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.timeField, "time-field", "", "the `MEMBER` of JSON lines that has the time, such as request.at")
 	flags.StringVar(&f.keyField, "key-field", "", "the `MEMBER` of JSON lines to limit by (sets --by key)")
 	flags.BoolVar(&f.check, "check", false, "compare the answers of traces with those right of ->")
-	f.top, f.reorder = 10, stretch(time.Minute)
-	flags.Lookup("top").DefValue, flags.Lookup("reorder").DefValue = f.top.String(), f.reorder.String()
 	f.given = flags.Changed
 }
 
 // validate finds the flags that are wrong whatever there is to replay.
 func (f *replayFlags) validate() error {
-	for _, name := range [...]string{"out", "time-field", "key-field"} {
-		if value := map[string]string{"out": f.out, "time-field": f.timeField, "key-field": f.keyField}[name]; value == "" && f.given(name) {
-			return usagef("--%s is empty; leave it out or say which", name)
+	for _, flag := range [...]struct{ name, value string }{{"out", f.out}, {"time-field", f.timeField}, {"key-field", f.keyField}} {
+		if flag.value == "" && f.given(flag.name) {
+			return usagef("--%s is empty; leave it out or say which", flag.name)
 		}
 	}
 	if f.out != "" && pictureFormat(f.out) == "" {
@@ -60,8 +59,8 @@ func (f *replayFlags) validate() error {
 	return nil
 }
 
-// keyer is what --by says, or --key-field alone.
-func (f *replayFlags) keyer() (*accesslog.Keyer, error) {
+// parseKeyer reads what --by says, or --key-field alone.
+func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	if f.keyField != "" && !f.given("by") {
 		f.by = "key"
 	}

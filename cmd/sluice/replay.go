@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,23 +37,20 @@ func replayCommand(s streams) *cobra.Command {
 // plan is a command line that was understood.
 type plan struct {
 	replayFlags
+	keyer    *accesslog.Keyer
 	policies []algo.Policy // none: the defaults, or those of the trace
 	sources  []source
 }
 
 func runReplay(ctx context.Context, f replayFlags, args []string, s streams) error {
-	if err := f.validate(); err != nil {
-		return err
-	}
-	policies, err := parsePolicies(f.policies)
+	p, err := f.plan()
 	if err != nil {
 		return err
 	}
-	sources, err := await(ctx, func() ([]source, error) { return openSources(args, s.in) })
+	p.sources, err = await(ctx, func() ([]source, error) { return openSources(args, s.in) })
 	if err != nil {
 		return err
 	}
-	p := &plan{f, policies, sources}
 	if traces := p.traces(); traces > 0 {
 		return p.runTraces(ctx, traces, s)
 	}
@@ -62,6 +58,19 @@ func runReplay(ctx context.Context, f replayFlags, args []string, s streams) err
 		fmt.Fprintln(s.err, "sluice: this is the bundled sample log; for standard input give -")
 	}
 	return p.runLogs(ctx, s)
+}
+
+// plan understands the flags, before anybody is asked for input.
+func (f *replayFlags) plan() (*plan, error) {
+	if err := f.validate(); err != nil {
+		return nil, err
+	}
+	keyer, err := f.parseKeyer()
+	if err != nil {
+		return nil, err
+	}
+	policies, err := parsePolicies(f.policies)
+	return &plan{replayFlags: *f, keyer: keyer, policies: policies}, err
 }
 
 func parsePolicies(specs []string) ([]algo.Policy, error) {
@@ -86,19 +95,18 @@ func policyError(err error) error {
 }
 
 func (p *plan) runLogs(ctx context.Context, s streams) error {
-	keyer, err := p.prepare()
-	if err != nil {
+	if err := p.prepare(); err != nil {
 		return err
 	}
 	log := accesslog.NewReader(ctx, inputs(p.sources), accesslog.Options{
 		Reorder:   time.Duration(p.reorder),
 		TimeField: p.timeField,
 		KeyField:  p.keyField,
-		Fields:    keyer.Fields(),
+		Fields:    p.keyer.Fields(),
 	})
 	defer log.Close()
 	bar := newProgress(s.err, p.sources)
-	result, err := p.replay(log, keyer, bar)
+	result, err := p.replay(log, bar)
 	bar.done()
 	if err != nil {
 		return err
@@ -115,12 +123,9 @@ func (p *plan) runLogs(ctx context.Context, s streams) error {
 }
 
 // prepare does all that can fail before the log is read.
-func (p *plan) prepare() (keyer *accesslog.Keyer, err error) {
+func (p *plan) prepare() (err error) {
 	if err := p.forLogs(p.sources[0].name); err != nil {
-		return nil, err
-	}
-	if keyer, err = p.keyer(); err != nil {
-		return nil, err
+		return err
 	}
 	if len(p.policies) == 0 {
 		p.policies, err = parsePolicies(defaultPolicies)
@@ -128,7 +133,7 @@ func (p *plan) prepare() (keyer *accesslog.Keyer, err error) {
 	if p.out != "" && err == nil {
 		err = tryToWrite(p.out)
 	}
-	return keyer, err
+	return err
 }
 
 // result is a replay that came to its end.
@@ -141,9 +146,9 @@ type result struct {
 	start, end time.Time
 }
 
-func (p *plan) replay(log *accesslog.Reader, keyer *accesslog.Keyer, bar *progress) (*result, error) {
+func (p *plan) replay(log *accesslog.Reader, bar *progress) (*result, error) {
 	r := replay.New(p.policies...)
-	res := &result{by: keyer.String(), name: describe(p.sources), absent: keyer.Fields()}
+	res := &result{by: p.keyer.String(), name: describe(p.sources), absent: p.keyer.Fields()}
 	var key []byte
 	for log.Next() {
 		e := log.Entry()
@@ -152,9 +157,9 @@ func (p *plan) replay(log *accesslog.Reader, keyer *accesslog.Keyer, bar *progre
 		}
 		res.end = e.Time
 		if res.absent != 0 {
-			res.absent &^= keyer.Present(e)
+			res.absent &^= p.keyer.Present(e)
 		}
-		key = keyer.AppendKey(key[:0], e)
+		key = p.keyer.AppendKey(key[:0], e)
 		if err := r.Add(e.Time, key); err != nil {
 			return nil, err
 		}
@@ -165,47 +170,4 @@ func (p *plan) replay(log *accesslog.Reader, keyer *accesslog.Keyer, bar *progre
 	}
 	res.Report, res.Stats = r.Report(int(p.top)), log.Stats()
 	return res, p.doubt(res)
-}
-
-// doubt is an error if what was read cannot be what was meant.
-func (p *plan) doubt(r *result) error {
-	switch {
-	case r.Lines == 0:
-		return fmt.Errorf("%s: no requests to replay: it is empty; name a log that is not", r.name)
-	case r.Requests == 0:
-		return fmt.Errorf("%s: no requests to replay: %d lines are no log lines, the first one %v", r.name, r.Lines, r.FirstSkipped)
-	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
-		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
-	case r.absent&accesslog.Key != 0:
-		return fmt.Errorf("%s: no line has the member %q; --key-field takes its name, as in request.tenant if it lies in another", r.name, p.keyField)
-	}
-	return nil
-}
-
-// unread adds a remedy to what a log could not be read for.
-func unread(err error) error {
-	var bad *accesslog.UnreadableError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	first := bad.First
-	if first.Line == 1 {
-		for _, z := range zips {
-			if bytes.HasPrefix(first.Text, []byte(z.magic)) {
-				return fmt.Errorf("%s is packed by %s; unpack it: %s FILE | sluice replay -", first.File, z.name, z.cat)
-			}
-		}
-	}
-	if bytes.HasPrefix(first.Text, []byte("{")) {
-		return fmt.Errorf("%w; --time-field names the member of JSON lines that has the time", err)
-	}
-	return err
-}
-
-// zips are the packers, other than gzip, that logs are rotated with.
-var zips = [...]struct{ name, magic, cat string }{
-	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
-	{"bzip2", "BZh", "bzcat"},
-	{"xz", "\xfd7zXZ\x00", "xzcat"},
-	{"zip", "PK\x03\x04", "unzip -p"},
 }

@@ -96,7 +96,7 @@ func cutComment(s string) (text, comment string) {
 func (p *parser) policy(l *line, spec string) error {
 	policy, err := compose.ParsePolicy(spec)
 	if err != nil {
-		return p.fail("%w", err)
+		return p.fail("%s", strings.TrimPrefix(err.Error(), "compose: "))
 	}
 	if p.running && p.column == p.trace.policies {
 		return p.fail("the policies before the first event are %d, no more can replace them", p.trace.policies)

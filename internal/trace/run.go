@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -23,7 +24,7 @@ func (t *Trace) Run() (*Trace, error) {
 			for c := range policies {
 				r, err := policies[c].decide(&answered)
 				if err != nil {
-					return nil, fmt.Errorf("%s:%d: policy %s: %w", t.name, l.number, policies[c].policy, err)
+					return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, policies[c].policy, err, remedy(err))
 				}
 				answered.answers[c] = t.answer(&r)
 			}
@@ -32,6 +33,13 @@ func (t *Trace) Run() (*Trace, error) {
 		ran.lines[i] = l
 	}
 	return &ran, nil
+}
+
+func remedy(err error) string {
+	if errors.Is(err, algo.ErrState) {
+		return "; a policy line after an event takes the states over, so it needs the same algorithm"
+	}
+	return ""
 }
 
 func (t *Trace) answer(r *algo.Result) []string {

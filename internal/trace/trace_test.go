@@ -33,7 +33,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		policy:                                         `x.trace: not a trace`,
 		"polcy gcra 10/s":                              `x.trace:1: unknown word "polcy"; a line is policy SPEC, show COLUMN ..., @OFFSET KEY COST -> ..., or a # comment`,
 		"\x1f\x8b\x08\x00":                             `x.trace:1: unknown word "\x1f\x8b\b\x00"`,
-		"# one\n\npolicy gcra 10/s brust=3":            `x.trace:3: compose: policy "gcra 10/s brust=3", column 11: unknown option "brust"`,
+		"# one\n\npolicy gcra 10/s brust=3":            `x.trace:3: policy "gcra 10/s brust=3", column 11: unknown option "brust"`,
 		"@0s a 1":                                      `x.trace:1: an event before any policy; a trace begins with policy SPEC`,
 		policy + "@0s a":                               `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
 		policy + "@0s a #1":                            `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
@@ -65,7 +65,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 }
 
 func TestEndlessInputIsRefused(t *testing.T) {
-	_, err := Parse(endless("# so it goes\n"), "-")
+	_, err := Parse(endless("# "+strings.Repeat("so it goes ", 100)+"\n"), "-")
 	require.ErrorContains(t, err, "the trace is longer than 16777216 bytes")
 }
 
@@ -110,7 +110,7 @@ func TestColumnsAreCountedInCharacters(t *testing.T) {
 
 func TestAStateOfAnotherAlgorithmIsAnError(t *testing.T) {
 	_, err := parse(t, "policy gcra 10/s\n@0s a 1\npolicy all(gcra 10/s)\n@0s b 1\n@0s a 1").Run()
-	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy")
+	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy; a policy line after an event takes the states over, so it needs the same algorithm")
 }
 
 func FuzzParse(f *testing.F) {

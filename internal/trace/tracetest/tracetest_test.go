@@ -22,7 +22,7 @@ func TestOnlyTheAnswersAreRewritten(t *testing.T) {
 
 	write(before)
 	_, err := golden(file, true)
-	require.ErrorContains(t, err, `x.trace:2: compose: policy`)
+	require.ErrorContains(t, err, `x.trace:2: policy`)
 	text := strings.NewReplacer("3#", "3 #", "1->   x", "1").Replace(before)
 	write(text)
 	differences, err := golden(file, false)

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-go/sluice/internal/accesslog"
+)
+
+// doubt is an error if what was read cannot be what was meant.
+func (p *plan) doubt(r *result) error {
+	switch {
+	case r.Requests == 0: // lines that are none would have been an error
+		return fmt.Errorf("%s: no requests to replay: it is empty; name a log that is not", r.name)
+	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
+		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
+	case r.absent&accesslog.Key != 0:
+		return fmt.Errorf("%s: no line has the member %q; --key-field takes its name, as in request.tenant if it lies in another", r.name, p.keyField)
+	}
+	return nil
+}
+
+// unread adds a remedy to what a log could not be read for.
+func unread(err error) error {
+	var bad *accesslog.UnreadableError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	first := bad.First
+	if first.Line == 1 {
+		for _, z := range zips {
+			if bytes.HasPrefix(first.Text, []byte(z.magic)) {
+				return fmt.Errorf("%s is packed by %s; unpack it: %s FILE | sluice replay -", first.File, z.name, z.cat)
+			}
+		}
+	}
+	if bytes.HasPrefix(first.Text, []byte("{")) {
+		return fmt.Errorf("%w; --time-field names the member of JSON lines that has the time", err)
+	}
+	return err
+}
+
+// zips are the packers, other than gzip, that logs are rotated with.
+var zips = [...]struct{ name, magic, cat string }{
+	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
+	{"bzip2", "BZh", "bzcat"},
+	{"xz", "\xfd7zXZ\x00", "xzcat"},
+	{"zip", "PK\x03\x04", "unzip -p"},
+}
