@@ -11,12 +11,10 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// A run ends after that many decisions or admissions, if it did not take too
-// long before.
+// tooLong ends a run in which not every process has been admitted enough.
 const (
-	enoughDecisions  = 8_000
-	enoughAdmissions = 1_000
-	tooLong          = time.Second
+	enough  = 400
+	tooLong = time.Second
 )
 
 // Four processes, sixteen callers in each: every admission is one that the
@@ -27,9 +25,10 @@ func TestFourProcessesShareOneStore(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait for their databases most of the time
 			p := place(t)
-			for i := range traffics {
+			for i := range slow {
 				t.Run(traffics[i].name, func(t *testing.T) {
 					f := newFleet(t, p, i, long).on(p)
+					f.task.Enough = enough
 					f.start(4)
 					f.hammer(4)
 					f.finish()
@@ -49,10 +48,10 @@ func TestSixtyFourCallersShareOneMemory(t *testing.T) {
 		"by swaps": bySwaps{new(memory.Store)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for i := range traffics {
+			for i := range slow {
 				t.Run(traffics[i].name, func(t *testing.T) {
 					f := newFleet(t, "", i, long)
-					f.store, f.task.Callers = store, 64
+					f.store, f.task.Callers, f.task.Enough = store, 64, 4*enough
 					own := f.task
 					own.Journal = f.journal(0)
 					done := make(chan error, 1)
@@ -66,20 +65,18 @@ func TestSixtyFourCallersShareOneMemory(t *testing.T) {
 	}
 }
 
-// hammer lets the members work until they have done enough, or had their time,
-// and each of them was admitted.
+// hammer lets the members work until each has done enough, or they had their
+// time and each of them was admitted.
 func (f *fleet) hammer(members int) {
 	f.t.Helper()
 	defer f.page.stop()
 	began := time.Now()
 	require.Eventually(f.t, func() bool {
-		var all, least int64 = 0, math.MaxInt64
+		least := int64(math.MaxInt64)
 		for m := range members {
-			n := admissions(f.page.desk(m))
-			all, least = all+n, min(least, n)
+			least = min(least, admissions(f.page.desk(m)))
 		}
-		enough := all >= enoughAdmissions || f.page.calls().Load() >= enoughDecisions || time.Since(began) >= tooLong
-		return enough && least > 0
+		return least >= f.task.Enough || least > 0 && time.Since(began) >= tooLong
 	}, long, time.Millisecond, "every process is admitted at least once")
 }
 

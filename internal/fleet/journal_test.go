@@ -37,15 +37,21 @@ type step struct {
 type fate int
 
 const (
-	begun    fate = iota // about to be committed; nothing later in the journal: its process died
+	begun    fate = iota // about to be committed; its caller has left or its process died
 	admitted             // committed, and the caller knows
 	denied
 	refused // an error that proves that nothing was paid
 	unknown // an error that leaves it open
 )
 
-// uncertain reports whether the entry may have been committed or not.
-func (e *entry) uncertain() bool { return e.Fate == begun || e.Fate == unknown }
+// allowed reports whether both rules allow.
+func (e *entry) allowed() bool { return e.Steps[0].Result.Allowed && e.Steps[1].Result.Allowed }
+
+// A decision is what a caller asked for the how manyth time; it may have several
+// entries.
+type decision struct{ member, caller, number int }
+
+func (e *entry) decision() decision { return decision{e.Member, e.Caller, e.Number} }
 
 // A journal is written entry by entry, so that who is killed leaves all that it
 // knew.
@@ -69,17 +75,14 @@ func (j *journal) write(e *entry) error {
 	return j.encoder.Encode(e)
 }
 
-// readJournal reads the last entry of every decision. Of a process that was
-// killed the very last may be cut off.
-func readJournal(path string) ([]*entry, error) {
+// readJournal reads all entries. Of a process that was killed the very last may
+// be cut off.
+func readJournal(path string) (entries []*entry, err error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	type name struct{ caller, number int }
-	last := map[name]int{}
-	var entries []*entry
 	for decoder := gob.NewDecoder(f); ; {
 		e := new(entry)
 		switch err := decoder.Decode(e); {
@@ -88,12 +91,6 @@ func readJournal(path string) ([]*entry, error) {
 		case err != nil:
 			return nil, err
 		}
-		n := name{e.Caller, e.Number}
-		if i, again := last[n]; again {
-			entries[i] = e
-			continue
-		}
-		last[n] = len(entries)
 		entries = append(entries, e)
 	}
 }

@@ -186,12 +186,20 @@ func TestUncertainDecisionsCountAtMostOnce(t *testing.T) {
 		_, seen := j.nth(admitted, 20)
 		seen.Fate = uncertain
 		twin, unseen := *seen, *seen
+		twin.Caller, unseen.Caller = 99, 100
 		for r := range unseen.Steps {
 			unseen.Steps[r].Next = []byte("never")
 		}
 		j.entries = append(j.entries, &twin, &unseen)
 		require.Empty(t, j.verdict())
+
 		seen.Fate, twin.Fate = refused, refused
 		require.NotEmpty(t, j.verdict(), "nothing was paid, it was said")
+
+		_, other := j.nth(admitted, 30)
+		j.guilt, twin.Fate, other.Fate = nil, uncertain, uncertain
+		require.Empty(t, j.verdict())
+		other.Caller, other.Number = twin.Caller, twin.Number
+		require.NotEmpty(t, j.verdict(), "one decision, and it was paid twice")
 	}
 }

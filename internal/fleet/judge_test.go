@@ -87,27 +87,25 @@ func (j *judge) committed() []*entry {
 	for _, e := range j.entries {
 		if e.Fate == admitted {
 			known = append(known, e)
+			j.claim(e)
 		}
 	}
-	for _, e := range known {
-		j.claim(e)
-	}
-	guesses := j.guesses()
-	wanted := j.wanted()
+	guesses, wanted := j.guesses(), j.wanted()
 	for {
 		missing := j.missing(wanted)
 		if len(missing) == 0 {
 			return known
 		}
-		e := guess(guesses, wanted, missing)
+		e := guesses.best(wanted, missing)
 		if e == nil {
 			for _, s := range missing {
 				j.fault("rule %s, key %q: nobody left the state %x, yet it was seen", ruleNames[s.rule], s.key, s.state)
 			}
 			return known
 		}
-		j.claim(e)
+		guesses.spent[e.decision()] = true
 		known = append(known, e)
+		j.claim(e)
 		for r := range e.Steps {
 			wanted[seen{laneOf(r, e), string(e.Steps[r].Found)}] = true
 		}
@@ -131,19 +129,49 @@ func (j *judge) claim(e *entry) {
 	}
 }
 
-// guesses are the decisions of uncertain outcome, by the states they would have
-// left.
-func (j *judge) guesses() map[seen][]*entry {
-	found := map[seen][]*entry{}
+// guesses are entries of decisions that may have been committed or not, by the
+// states they would have left. A decision counts once at most.
+type guesses struct {
+	entries map[seen][]*entry
+	spent   map[decision]bool
+}
+
+func (j *judge) guesses() guesses {
+	g := guesses{map[seen][]*entry{}, map[decision]bool{}}
+	certain := map[decision]bool{}
 	for _, e := range j.entries {
-		if e.uncertain() && e.Now != 0 && e.Steps[0].Result.Allowed && e.Steps[1].Result.Allowed {
+		certain[e.decision()] = certain[e.decision()] || e.Fate == admitted || e.Fate == denied || e.Fate == refused
+	}
+	for _, e := range j.entries {
+		if !certain[e.decision()] && e.allowed() {
 			for r := range e.Steps {
 				s := seen{laneOf(r, e), string(e.Steps[r].Next)}
-				found[s] = append(found[s], e)
+				g.entries[s] = append(g.entries[s], e)
 			}
 		}
 	}
-	return found
+	return g
+}
+
+// best is the entry that explains a missing state, better one that both rules
+// miss. Those that all their states make equal cannot be told apart, and need
+// not be.
+func (g *guesses) best(wanted map[seen]bool, missing []seen) (best *entry) {
+	most := 0
+	for _, s := range missing {
+		for _, e := range g.entries[s] {
+			n := 0
+			for r := range e.Steps {
+				if wanted[seen{laneOf(r, e), string(e.Steps[r].Next)}] {
+					n++
+				}
+			}
+			if n > most && !g.spent[e.decision()] {
+				best, most = e, n
+			}
+		}
+	}
+	return best
 }
 
 // wanted are the states that were seen: by decisions that rested on them, and in
@@ -170,27 +198,6 @@ func (j *judge) missing(wanted map[seen]bool) (found []seen) {
 		}
 	}
 	return found
-}
-
-// guess picks a decision that explains a missing state: best one that both
-// rules want. Those that all their states make equal cannot be told apart, and
-// need not be.
-func guess(guesses map[seen][]*entry, wanted map[seen]bool, missing []seen) (best *entry) {
-	most := 0
-	for _, s := range missing {
-		for _, e := range guesses[s] {
-			n := 0
-			for r := range e.Steps {
-				if wanted[seen{laneOf(r, e), string(e.Steps[r].Next)}] {
-					n++
-				}
-			}
-			if n > most {
-				best, most = e, n
-			}
-		}
-	}
-	return best
 }
 
 // link puts what was committed in order: the state that one left is the one that
@@ -298,21 +305,20 @@ func (j *judge) replay(c *chain) {
 // law no more is admitted than if time had stood still.
 func (j *judge) bounds(c *chain) {
 	for i := range c.entries {
-		_, end := c.life(i)
-		sum, rest := int64(0), int64(0)
-		for _, e := range c.entries[i:end] {
-			rest += e.Cost
+		from, to := c.life(i)
+		if i > from && c.latest[i].Equal(c.latest[i-1]) {
+			continue // an interval that begins here has begun before
 		}
-		for k := i; k < end; k++ {
+		sum := int64(0)
+		for k := i; k < to; k++ {
 			sum += c.entries[k].Cost
+			if k+1 < to && c.latest[k].Equal(c.latest[k+1]) {
+				continue
+			}
 			interval := c.latest[k].Sub(c.latest[i]) + 1
-			bound := j.policies[c.rule].Bound(interval)
-			if sum > bound {
+			if bound := j.policies[c.rule].Bound(interval); sum > bound {
 				j.fault("rule %s, key %q: %d units in %v from %v on, the bound is %d", ruleNames[c.rule], c.key, sum, interval, c.latest[i].UTC(), bound)
 				return
-			}
-			if bound >= rest {
-				break
 			}
 		}
 	}

@@ -27,7 +27,9 @@ type task struct {
 	Budget    time.Duration
 	Page      string // files
 	Journal   string
-	Careful   bool // write down every decision before it is committed too
+	Enough    int64         // admissions, after which the member stops; 0: it goes on
+	Think     time.Duration // between two calls of a caller, at most
+	Careful   bool          // write down every decision before it is committed too
 }
 
 const taskVariable = "SLUICE_FLEET_TASK"
@@ -95,45 +97,53 @@ type member struct {
 
 func (m *member) call(caller int) error {
 	random := rand.New(rand.NewPCG(uint64(m.Member), uint64(caller)))
-	for number := 0; !m.page.stopped(); number++ {
-		a := &asked{entry: entry{Member: m.Member, Caller: caller, Number: number}}
+	for number := 0; !m.done(); number++ {
+		a := &asked{entry: entry{Member: m.Member, Caller: caller, Number: number}, careful: m.Careful, tell: m.journal.write}
 		a.Key, a.Cost = traffics[m.Traffic].key(random), 1+random.Int64N(3)
-		if m.Careful {
-			a.before = func() error { return m.journal.write(&a.entry) }
-		}
 		if err := m.ask(a); err != nil {
 			return err
+		}
+		if m.Think > 0 {
+			time.Sleep(time.Duration(random.Int64N(int64(m.Think))))
 		}
 	}
 	return nil
 }
 
+// done reports whether the member has done its share, so that it is not in the
+// way of those who are slower.
+func (m *member) done() bool {
+	return m.page.stopped() || m.Enough > 0 && m.desk.admitted.Load() >= m.Enough
+}
+
 // ask asks for one decision and writes down what became of it.
 func (m *member) ask(a *asked) error {
-	m.page.calls().Add(1)
 	began := time.Now()
 	a.Call = m.page.read()
 	d, err := m.limiter.Allow(context.Background(), a)
-	a.Return, a.Took = m.page.read(), time.Since(began)
-	a.Memory, a.Attempts = d.Memory, d.Attempts
-	for i := range d.Results {
-		a.Steps[i].Result = d.Results[i].Result
+	f, ok := fateOf(d, err)
+	if !ok {
+		return fmt.Errorf("neither paid nor not: %w", err)
 	}
-	switch {
-	case err == nil && d.Allowed:
-		a.Fate = admitted
-	case err == nil:
-		a.Fate = denied
-	case errors.Is(err, storage.ErrNotApplied):
-		a.Fate, a.Err = refused, err.Error()
-	default:
-		a.Fate, a.Err = unknown, err.Error()
-	}
-	if err := m.journal.write(&a.entry); err != nil {
+	e := a.answered(d, f, err, m.page.read())
+	e.Took = time.Since(began)
+	if err := m.journal.write(e); err != nil {
 		return err
 	}
-	m.count(a.Fate)
+	m.count(f)
 	return nil
+}
+
+func fateOf(d compose.Decision, err error) (f fate, ok bool) {
+	switch {
+	case errors.Is(err, storage.ErrOutcomeUnknown):
+		return unknown, true
+	case err != nil:
+		return refused, errors.Is(err, storage.ErrNotApplied)
+	case d.Allowed:
+		return admitted, true
+	}
+	return denied, true
 }
 
 func (m *member) count(f fate) {

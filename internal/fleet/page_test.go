@@ -50,9 +50,6 @@ func (p page) now() time.Time { return at(p.read()) }
 func (p page) stop()         { p.words[1].Store(1) }
 func (p page) stopped() bool { return p.words[1].Load() != 0 }
 
-// calls is how many decisions all members have asked for.
-func (p page) calls() *atomic.Int64 { return &p.words[2] }
-
 // A desk has the counts of one member.
 type desk struct{ admitted, denied, failed *atomic.Int64 }
 

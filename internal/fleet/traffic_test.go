@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -24,6 +25,9 @@ type traffic struct {
 	specs   [rules]string
 	oracles [rules]algotest.Oracle // the naive accounts of the two
 }
+
+// slow is the index of the last of them.
+const slow = 4
 
 var traffics = []traffic{
 	{
@@ -58,6 +62,16 @@ var traffics = []traffic{
 			algotest.WindowByClock(algo.Per(20, 2*time.Hour), 0),
 		},
 	},
+	{
+		// The state of the second rule lapses in no test, however far an outage
+		// moves the clock: what the store forgets, shows.
+		name: "1 key, gcra and a long movingwindow", keys: 1,
+		specs: [rules]string{"gcra 10/h burst=12", "movingwindow 100000/100000h slots=4"},
+		oracles: [rules]algotest.Oracle{
+			algotest.Bucket(algo.Per(10, time.Hour), 12),
+			algotest.MovingWindow(algo.Per(100_000, 100_000*time.Hour), 4, false),
+		},
+	},
 }
 
 func (t *traffic) policies() (found [rules]algo.Policy, err error) {
@@ -87,10 +101,15 @@ func storedKey(namespace string, rule int, key string) string {
 	return storage.Key("", namespace, ruleNames[rule], keyOf(rule, key))
 }
 
-// asked is the input of a limiter whose decisions go into a journal.
+// asked is the input of a limiter whose decisions go into a journal. The entry's
+// key and cost are fixed; all else is under the lock, because a decision whose
+// caller has left may yet be made.
 type asked struct {
 	entry
-	before func() error // called when a decision is about to be committed; may be nil
+	mu      sync.Mutex
+	careful bool               // tell of every decision that is about to be committed,
+	left    bool               // or of those that are when the caller has left
+	tell    func(*entry) error // nil: nobody
 }
 
 // noting is a policy that notes what it steps on, and what it makes of it.
@@ -102,15 +121,37 @@ type noting struct {
 
 func (n noting) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	next, r, err := n.Policy.Step(dst, state, now, cost)
-	if err != nil {
-		return next, r, err
-	}
-	n.a.Now = now.UnixNano()
-	n.a.Steps[n.rule] = step{Found: clone(state), Next: clone(next[len(dst):]), Result: r}
-	if n.rule == rules-1 && n.a.before != nil && n.a.Steps[0].Result.Allowed && r.Allowed {
-		err = n.a.before()
+	if err == nil {
+		err = n.a.note(n.rule, now, step{clone(state), clone(next[len(dst):]), r})
 	}
 	return next, r, err
+}
+
+func (a *asked) note(rule int, now time.Time, s step) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.Now, a.Steps[rule] = now.UnixNano(), s
+	if rule < rules-1 || a.tell == nil || !a.careful && !a.left || !a.allowed() {
+		return nil
+	}
+	e := a.entry
+	return a.tell(&e)
+}
+
+// answered notes what the caller was told, when the clock said so.
+func (a *asked) answered(d compose.Decision, f fate, err error, reading int64) *entry {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	e := a.entry
+	a.left = true
+	e.Return, e.Memory, e.Attempts, e.Fate = reading, d.Memory, d.Attempts, f
+	for i := range d.Results {
+		e.Steps[i].Result = d.Results[i].Result
+	}
+	if err != nil {
+		e.Err = err.Error()
+	}
+	return &e
 }
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
