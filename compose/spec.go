@@ -262,7 +262,7 @@ func (p *parser) options(a *algorithm, s *settings) (given map[string]word, err 
 		w := p.next()
 		name, value, ok := strings.Cut(w.text, "=")
 		if !ok {
-			return nil, p.fail(w, "%s is not an option=value; %s", quote(w.text), a.takes())
+			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", quote(w.text), a.takes())
 		}
 		o, err := p.option(a, w, name)
 		if err != nil {

@@ -70,7 +70,7 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 		"gcra «-1/s»":                    `limit "-1/s": the count must be at least 1`,
 		"gcra «10/0s»":                   `limit "10/0s": the period "0s" must be at least 1ns`,
 		"gcra «10/fortnight»":            `the period "fortnight" is neither one of ns, us, ms, s, m, h, d nor a duration`,
-		"gcra 100/m «20»":                `"20" is not an option=value; gcra takes burst=, cost=`,
+		"gcra 100/m «20»":                `"20" is not an option=value, written without spaces; gcra takes burst=, cost=`,
 		"gcra 100/m «brust=20»":          `unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?`,
 		"gcra 100/m «slots=12»":          `slots= is an option of movingwindow; gcra takes burst=, cost=`,
 		"fixedwindow 5/h «burst=2»":      `burst= is an option of gcra and tokenbucket; fixedwindow takes align=, offset=, cost=`,

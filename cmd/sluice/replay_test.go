@@ -207,7 +207,7 @@ func TestBadLinesAreCountedAndTheFirstIsShown(t *testing.T) {
 	code, out, errs := sluice(t, fourLines+"what is this\n"+strings.Repeat("y", 10<<20)+"\n"+fourLines, "replay", "-p", "gcra 1/m", "-")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "8 requests")
-	require.Contains(t, out, "2 of 10 lines are no log lines")
+	require.Contains(t, out, "2 of 10 lines skipped, being no log lines")
 	require.Contains(t, out, `standard input:5`)
 	require.Contains(t, out, `"what is this"`)
 }
@@ -319,7 +319,7 @@ func TestTraceUnderOtherPolicies(t *testing.T) {
 }
 
 func TestTraceIsRecognisedByItsWords(t *testing.T) {
-	code, out, errs := sluice(t, "# a remark\n\npolicy\tgcra 1/s\n@0s a 1\n", "replay", "-")
+	code, out, errs := sluice(t, "\uFEFF# a remark\n\npolicy\tgcra 1/s\n@0s a 1\n", "replay", "-")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "ok")
 }

@@ -62,7 +62,7 @@ func openFile(path string) (source, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return source{}, usagef("there is no file %s; name log files or traces, - for standard input, or nothing for the sample", path)
+		return source{}, usagef("there is no file %q; name log files or traces, - for standard input, or nothing for the sample", path)
 	case err != nil:
 		return source{}, usagef("%w", err)
 	case info.IsDir():

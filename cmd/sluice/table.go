@@ -25,16 +25,16 @@ func printTables(w io.Writer, r *result) error {
 const stamp = "2006-01-02 15:04:05"
 
 func printHead(w io.Writer, r *result) {
-	fmt.Fprintf(w, "%s: %d requests, %s to %s UTC, %d keys by %s\n",
-		r.name, r.Requests, r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), r.Keys, r.by)
+	fmt.Fprintf(w, "%s: %s, %s to %s UTC, %s by %s\n", r.name, many(r.Requests, "request"),
+		r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), many(r.Keys, "key"), r.by)
 	if r.Reordered > 0 {
-		fmt.Fprintf(w, "%d lines were out of order and put right\n", r.Reordered)
+		fmt.Fprintf(w, "%s out of order, put right\n", many(r.Reordered, "line"))
 	}
 	if r.Late > 0 {
-		fmt.Fprintf(w, "%d lines were older than --reorder and are replayed at the latest time seen\n", r.Late)
+		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time seen\n", many(r.Late, "line"))
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(w, "%d of %d lines are no log lines and were skipped, the first one %v\n", r.Skipped, r.Lines, r.FirstSkipped)
+		fmt.Fprintf(w, "%d of %s skipped, being no log lines; the first is %v\n", r.Skipped, many(r.Lines, "line"), r.FirstSkipped)
 	}
 	if r.absent != 0 {
 		fmt.Fprintf(w, "no request has a %v; - stands for it\n", r.absent)
@@ -64,6 +64,14 @@ func nameThem(w io.Writer, r *result) []any {
 		fmt.Fprintf(w, "  %-*s  %s\n", len(fmt.Sprint(numbers[len(numbers)-1])), numbers[i], spec)
 	}
 	return numbers
+}
+
+// many is how many there are of a thing.
+func many(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func printPolicies(w io.Writer, r *result, names []any) {
@@ -96,7 +104,7 @@ func printDisagreements(w io.Writer, r *result, names []any) {
 	if len(r.Policies) < 2 {
 		return
 	}
-	fmt.Fprintf(w, "\nthe policies disagree on %d of %d requests", r.Disagreements, r.Requests)
+	fmt.Fprintf(w, "\nthe policies disagree on %d of %s", r.Disagreements, many(r.Requests, "request"))
 	if r.Disagreements == 0 {
 		fmt.Fprintln(w)
 		return

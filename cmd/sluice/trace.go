@@ -19,7 +19,7 @@ const peekSize = 64 << 10
 // looksLikeTrace reports whether the first line with a word of its own is one
 // of a trace.
 func looksLikeTrace(first []byte) bool {
-	for line := range bytes.Lines(first) {
+	for line := range bytes.Lines(bytes.TrimPrefix(first, []byte("\uFEFF"))) {
 		words := bytes.Fields(line)
 		if len(words) == 0 || words[0][0] == '#' {
 			continue

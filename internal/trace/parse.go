@@ -30,7 +30,11 @@ func Parse(r io.Reader, name string) (*Trace, error) {
 		if p.size += len(lines.Bytes()) + 1; p.size > maxTrace {
 			return nil, p.fail("the trace is longer than %d bytes", maxTrace)
 		}
-		if err := p.line(lines.Text()); err != nil {
+		text := lines.Text()
+		if p.number == 1 {
+			text = strings.TrimPrefix(text, "\uFEFF") // some editors begin a file with it
+		}
+		if err := p.line(text); err != nil {
 			return nil, err
 		}
 	}

@@ -102,6 +102,10 @@ func TestDurationsCompareByValue(t *testing.T) {
 	require.Equal(t, "policy gcra 1/h burst=2\n@0s a 2 -> ok   0 0s 2h\n@0s a 1 -> deny 0 1h 2h\n", format(t, tr))
 }
 
+func TestAByteOrderMarkIsNoWord(t *testing.T) {
+	require.Equal(t, "policy gcra 10/s\n@0s a 1\n", format(t, parse(t, "\uFEFFpolicy gcra 10/s\n@0s a 1\n")))
+}
+
 func TestColumnsAreCountedInCharacters(t *testing.T) {
 	ran, err := parse(t, "policy gcra 10/s\nshow left\n@0s größenwahn 1\n@0s b 1\n").Run()
 	require.NoError(t, err)
