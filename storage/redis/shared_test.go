@@ -53,3 +53,8 @@ func stored(t *testing.T, s storage.Store, key string) string {
 	require.NoError(t, err)
 	return string(records[0].State)
 }
+
+func waitFor(t *testing.T, condition func() bool) {
+	t.Helper()
+	require.Eventually(t, condition, long, time.Millisecond)
+}

@@ -1,0 +1,67 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// A swap finds its rows by their keys, in a table that was never analysed as
+// well as in one that was. A plan that is made once for all sizes is so even
+// where the table was still empty.
+func TestASwapReadsItsRowsAlone(t *testing.T) {
+	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
+	s, table := fresh(t, p)
+	const once, anew = "force_generic_plan", "force_custom_plan"
+	for _, c := range []struct {
+		prepare string
+		modes   []string
+	}{
+		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{once}},
+		{fill(table, 20_000), []string{once, anew}},
+		{"ANALYZE " + table, []string{once, anew}},
+	} {
+		_, err := p.Exec(ctx, c.prepare)
+		require.NoError(t, err)
+		for _, mode := range c.modes {
+			for _, keys := range []int{1, 2, 64} {
+				text := plan(t, p, s, mode, keys)
+				require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
+				require.Contains(t, text, table+"_pkey")
+			}
+		}
+	}
+}
+
+func fill(table string, rows int) string {
+	return fmt.Sprintf(`INSERT INTO %s SELECT convert_to('key ' || i, 'UTF8'), i, '\x00112233445566778899', 'infinity'
+		FROM generate_series(1, %d) i`, table, rows)
+}
+
+// plan explains a swap of so many keys.
+func plan(t *testing.T, p *pgxpool.Pool, s *postgres.Store, mode string, keys int) string {
+	t.Helper()
+	ctx := context.Background()
+	for _, statement := range []string{"SET plan_cache_mode = " + mode, "DEALLOCATE ALL", "PREPARE swap AS " + s.SwapSQL()} {
+		_, err := p.Exec(ctx, statement)
+		require.NoError(t, err)
+	}
+	numbers := strings.TrimSuffix(strings.Repeat("7,", keys), ",")
+	var names []string
+	for i := range keys {
+		names = append(names, fmt.Sprintf("convert_to('key %d', 'UTF8')", 7*i))
+	}
+	rows, err := p.Query(ctx, fmt.Sprintf("EXPLAIN EXECUTE swap (ARRAY[%[1]s], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], ARRAY[%[1]s]::bigint[], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], 500)",
+		numbers, strings.Join(names, ",")))
+	require.NoError(t, err)
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	require.NoError(t, err)
+	return strings.Join(lines, "\n")
+}
