@@ -1,7 +1,6 @@
 package compose
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -59,14 +58,36 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d
 	if l.place == nil || ctx.Err() != nil {
 		return l.do(ctx, OpAllow, in, n)
 	}
+	var asked int
+	var held bool
+	if len(l.rules) == 1 {
+		asked, held, err = l.solo(in, n, results, &d.Allowed)
+	} else {
+		asked, held, err = l.together(in, n, results, &d.Allowed)
+	}
+	switch {
+	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
+		return l.do(ctx, OpAllow, in, n)
+	case err != nil:
+		return Decision{Attempts: min(asked, 1)}, err
+	}
+	d.Results, d.Attempts = results[:asked], 1
+	d.summarize()
+	if l.options.MaxSkew > 0 {
+		l.judge(&d)
+	}
+	return d, nil
+}
+
+// together decides by several rules, or none. asked are those that applied.
+func (l *Limiter[T]) together(in T, n int64, results *room, allowed *bool) (asked int, held bool, err error) {
 	var demands [few]demand
 	var names [few]memory.Name
-	asked := 0
 	for i := range l.rules {
 		rule := &l.rules[i]
 		demand, err := rule.demand(in, n)
 		if err != nil {
-			return Decision{}, err
+			return 0, true, err
 		}
 		if demand.policy == nil {
 			continue
@@ -75,48 +96,41 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d
 		results[asked].Rule, results[asked].Key, results[asked].Shadow = rule.Name, demand.key, rule.Shadow
 		asked++
 	}
-	if asked == 0 {
-		return Decision{Allowed: true, Attempts: 1}, nil
+	if *allowed = true; asked == 0 {
+		return 0, true, nil
 	}
-	d.Results, d.Attempts = results[:asked], 1
-	held, err := l.place.decide(demands[:asked], names[:asked], l.options.Clock(), &d)
-	switch {
-	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
-		return l.do(ctx, OpAllow, in, n)
-	case err != nil:
-		return Decision{Attempts: 1}, err
-	}
-	d.summarize()
-	l.judge(&d)
-	return d, nil
+	*allowed, held, err = l.place.decide(demands[:asked], names[:asked], l.options.Clock(), results[:asked])
+	return asked, held, err
 }
 
 // decide decides while it holds the records of names, unless they cannot be held.
-func (p *place) decide(demands []demand, names []memory.Name, now time.Time, d *Decision) (held bool, err error) {
+func (p *place) decide(demands []demand, names []memory.Name, now time.Time, results []RuleResult) (allowed, held bool, err error) {
 	var hold memory.Hold
 	if p.store.Hold(&hold, now, names...) != nil {
-		return false, nil
+		return false, false, nil
 	}
 	defer hold.Release()
 	buffer, ends := hold.Buffer(), [few]int{}
 	for i := range demands {
-		r := &d.Results[i]
+		r := &results[i]
 		buffer, r.Result, err = demands[i].policy.Step(buffer, hold.State(i), now, demands[i].cost)
 		if err != nil {
-			return true, r.wrap(err)
+			return false, true, r.wrap(err)
 		}
 		ends[i] = len(buffer)
 	}
 	hold.Keep(buffer)
-	if d.Allowed = enforced(d.Results); !d.Allowed {
-		return true, look(demands, &hold, now, d.Results)
+	if !enforced(results) {
+		return false, true, look(demands, &hold, now, results)
 	}
 	start := 0
 	for i := range demands {
-		write(&hold, i, buffer[start:ends[i]], d.Results[i].ResetAfter)
+		if r := &results[i]; r.Allowed { // else it is a shadow, and nothing has changed
+			hold.Put(i, buffer[start:ends[i]], ttl(r.ResetAfter))
+		}
 		start = ends[i]
 	}
-	return true, nil
+	return true, true, nil
 }
 
 // enforced reports whether all rules that are enforced allow.
@@ -139,17 +153,6 @@ func look(demands []demand, hold *memory.Hold, now time.Time, results []RuleResu
 		}
 	}
 	return nil
-}
-
-// write stores the next state of the i-th record, if it is another.
-func write(hold *memory.Hold, i int, next []byte, reset time.Duration) {
-	switch {
-	case bytes.Equal(next, hold.State(i)):
-	case reset == 0:
-		hold.Delete(i)
-	default:
-		hold.Put(i, next, ttl(reset))
-	}
 }
 
 func (r *RuleResult) wrap(err error) error {

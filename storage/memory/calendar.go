@@ -13,18 +13,11 @@ const (
 // Most writes give a record more time, and so cost nothing here. What the
 // calendar takes is half a byte for each entry.
 type calendar struct {
+	top    int64   // bounds[1]; 0: there are no bounds yet
 	bounds []int64 // a tournament: the least of 2i and 2i+1 at i; the blocks are the second half
 }
 
 func (c *calendar) blocks() int { return len(c.bounds) / 2 }
-
-// least is no later than the first entry lapses; none if there is no entry.
-func (c *calendar) least() int64 {
-	if len(c.bounds) == 0 {
-		return none
-	}
-	return c.bounds[1]
-}
 
 // hasten is told that the entry lapses then.
 func (c *calendar) hasten(number uint32, lapses int64) {
@@ -47,6 +40,7 @@ func (c *calendar) set(block int, bound int64) {
 		}
 		c.bounds[i/2] = least
 	}
+	c.top = c.bounds[1]
 }
 
 // first is the block where the least is.
@@ -71,13 +65,14 @@ func (c *calendar) grow() {
 	for i := blocks - 1; i > 0; i-- {
 		c.bounds[i] = min(c.bounds[2*i], c.bounds[2*i+1])
 	}
+	c.top = c.bounds[1]
 }
 
 // settle makes the least exact and finds the entry that lapses then, 0 if there
 // is none.
 func (c *calendar) settle(all *entries) (number uint32) {
 	for exact := -1; ; {
-		if c.least() == none {
+		if c.top == none || c.top == untouched {
 			return 0
 		}
 		block := c.first()

@@ -12,15 +12,19 @@ func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()
 	}
-	began := s.began.Load()
-	if began == nil {
-		began = s.begin()
+	b := s.began.Load()
+	if b == nil {
+		b = s.begin()
 	}
-	return began.Add(time.Since(*began))
+	return b.wall.Add(time.Since(b.monotonic))
 }
 
-func (s *Store) begin() *time.Time {
+// beginning is one instant by both clocks. wall is without a monotonic
+// reading, so that adding to it takes half the work.
+type beginning struct{ wall, monotonic time.Time }
+
+func (s *Store) begin() *beginning {
 	now := time.Now()
-	s.began.CompareAndSwap(nil, &now)
+	s.began.CompareAndSwap(nil, &beginning{now.Round(0), now})
 	return s.began.Load()
 }

@@ -13,8 +13,8 @@ const (
 // shard is a table with its lock, on cache lines of its own.
 type shard struct {
 	mu        sync.Mutex
+	published int64 // what Store.nearest says of it
 	table     table
-	published int64   // what Store.nearest says of it
 	scratch   scratch // for who holds the lock
 	_         [64]byte
 }
@@ -36,12 +36,15 @@ func (s *Store) lock(names []Name) (locked uint64) {
 // unlock says first when each shard's records begin to lapse now.
 func (s *Store) unlock(locked uint64) {
 	for set := locked; set != 0; set &= set - 1 {
-		i := bits.TrailingZeros64(set)
-		sh := &s.shards[i]
-		if at := sh.table.calendar.least(); at != sh.published {
-			sh.published = at
-			s.nearest[i].Store(at)
-		}
-		sh.mu.Unlock()
+		s.unlockOne(bits.TrailingZeros64(set))
 	}
+}
+
+func (s *Store) unlockOne(i int) {
+	sh := &s.shards[i]
+	if at := sh.table.calendar.top; at != sh.published {
+		sh.published = at
+		s.nearest[i].Store(at)
+	}
+	sh.mu.Unlock()
 }

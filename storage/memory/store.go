@@ -24,7 +24,7 @@ type Store struct {
 	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.
 	Clock func() time.Time
 
-	began   atomic.Pointer[time.Time] // see Now
+	began   atomic.Pointer[beginning] // see Now
 	keys    atomic.Int64              // records held or reserved, at most MaxKeys
 	nearest [shardCount]atomic.Int64  // of each shard, when its first record lapses, or earlier; or none, or untouched
 	shards  [shardCount]shard         // a key belongs to the shard that its name says

@@ -5,12 +5,12 @@ import "github.com/sluice-go/sluice/storage"
 // table holds the records of one shard. The zero table is empty. Whoever uses it
 // holds the shard's lock.
 type table struct {
-	entries  entries
 	index    index
-	growth   growth
-	calendar calendar
-	long     long
+	entries  entries
 	latest   storage.Version // of a write in place
+	calendar calendar
+	growth   growth
+	long     long
 
 	evicted, lapsed int64
 }
@@ -131,7 +131,7 @@ func (t *table) remove(n Name) bool {
 // first is the entry that lapses first, 0 for an empty table, and when it does.
 func (t *table) first() (number uint32, lapses int64) {
 	number = t.calendar.settle(&t.entries)
-	return number, t.calendar.least()
+	return number, t.calendar.top
 }
 
 // drop removes an entry, and counts it.
