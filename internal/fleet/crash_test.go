@@ -13,7 +13,7 @@ import (
 
 const (
 	hasty    = 250 * time.Millisecond // a budget that an outage uses up
-	thinking = 100 * time.Millisecond  // so that no process is in the way of the others
+	thinking = 100 * time.Millisecond // so that no process is in the way of the others
 )
 
 // Redis that was told to keep nothing forgets everything that was used, once:
