@@ -132,6 +132,9 @@ func FuzzParsePolicy(f *testing.F) {
 			require.True(t, strings.HasPrefix(e.Spec[e.Offset:], e.Word))
 			require.NotContains(t, err.Error(), "\n")
 			_ = e.Pointer()
+			if e.Err != nil { // each has words of its own in specs
+				require.Regexp(t, "limit|longer than 2.62 ns to regain|Offset is for AlignClock|All takes at most", e.Err.Error())
+			}
 			return
 		}
 		again, err := compose.ParsePolicy(p.String())

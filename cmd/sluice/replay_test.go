@@ -331,7 +331,12 @@ func pipe(t *testing.T, text string) string {
 	require.NoError(t, syscall.Mkfifo(path, 0o600))
 	wrote := make(chan error, 1)
 	go func() { wrote <- os.WriteFile(path, []byte(text), 0) }()
-	t.Cleanup(func() { require.NoError(t, <-wrote) })
+	t.Cleanup(func() {
+		f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // so that the writing ends though nobody else reads
+		require.NoError(t, err)
+		defer f.Close()
+		require.NoError(t, <-wrote)
+	})
 	return path
 }
 
@@ -431,6 +436,36 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	f, err := os.OpenFile(fifo, os.O_RDWR, 0)
 	require.NoError(t, err)
 	f.Close()
+}
+
+// TestStandardInputIsNotPassedOverInSilence where somebody forgot the -.
+func TestStandardInputIsNotPassedOverInSilence(t *testing.T) {
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	defer r.Close()
+	defer w.Close()
+	full, err := os.Open(write(t, "access.log", fourLines))
+	require.NoError(t, err)
+	defer full.Close()
+	empty, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	defer empty.Close()
+	for in, says := range map[*os.File]string{r: "for standard input give -", full: "for standard input give -", empty: ""} {
+		var out, errs bytes.Buffer
+		require.Zero(t, run(context.Background(), []string{"replay"}, streams{in, &out, &errs}))
+		require.Contains(t, errs.String(), says)
+		require.Equal(t, says == "", errs.Len() == 0)
+		require.Contains(t, out.String(), sampleName)
+	}
+	var out, errs bytes.Buffer
+	require.Zero(t, run(context.Background(), []string{"replay", "-"}, streams{full, &out, &errs}))
+	require.Empty(t, errs.String())
+}
+
+func TestVersion(t *testing.T) {
+	code, out, errs := sluice(t, "", "--version")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `^sluice \S+\n$`, out)
 }
 
 func TestFullDeviceIsAnError(t *testing.T) {

@@ -50,16 +50,24 @@ func TestPeekShowsFailuresInTheReader(t *testing.T) {
 
 // TestPeekAsksForTheEndOnce is what makes one ctrl-D enough on a terminal.
 func TestPeekAsksForTheEndOnce(t *testing.T) {
-	_, whole := Peek(io.MultiReader(strings.NewReader("hello"), &endsOnce{}), 100)
+	_, whole := Peek(&terminal{text: "hello"}, 100)
 	all, err := io.ReadAll(whole)
 	require.NoError(t, err)
 	require.Equal(t, "hello", string(all))
 }
 
-type endsOnce struct{ ended bool }
+// terminal goes on after its end.
+type terminal struct {
+	text  string
+	ended bool
+}
 
-func (r *endsOnce) Read([]byte) (int, error) {
-	if r.ended {
+func (r *terminal) Read(b []byte) (n int, err error) {
+	n = copy(b, r.text)
+	switch r.text = r.text[n:]; {
+	case n > 0:
+		return n, nil
+	case r.ended:
 		return 0, io.ErrClosedPipe
 	}
 	r.ended = true
