@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -263,7 +264,7 @@ func TestEveryAnswerIsThatOfTheModel(t *testing.T) {
 }
 
 func rounds(n int) int {
-	if testing.Short() {
+	if algotest.Brief() {
 		return n / 20
 	}
 	return n

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 #
 # The test command: vet, formatting, every test and example under the race
-# detector with no test skipped, then a short fuzz of every fuzz target.
+# detector with no test skipped, the laws of algo/algotest at full length without
+# it, then a short fuzz of every fuzz target.
 #
 #   scripts/test.sh                   everything
 #   FUZZTIME=1m scripts/test.sh       a longer look at each fuzz target
@@ -68,6 +69,22 @@ check() {
   (cd "$1" && go test -race -vet=off -count=1 -timeout=10m -v ./... 2>&1) | awk -v least="$2" -f scripts/verdict.awk
 }
 
+# at_length tests algorithms as long as they ask for: under the race detector, which
+# has nothing to find in pure functions, their searches are brief and they do not
+# count allocations.
+at_length() {
+  say "go test, the laws at full length"
+  local packages
+  mapfile -t packages < <(algorithms)
+  {
+    go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
+    go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
+  } 2>&1 | awk -v least=300 -f scripts/verdict.awk
+}
+
+# algorithms prints the packages at the top that are held to the laws.
+algorithms() { grep -l 'algotest\.Run(' ./*/laws_test.go | xargs -n1 dirname | grep -vx ./compose; }
+
 # fuzz_targets prints "package directory target" for every fuzz target of this module.
 fuzz_targets() {
   go list -f '{{.ImportPath}} {{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... |
@@ -119,6 +136,7 @@ have go || die "go is missing: https://go.dev/doc/install, or on Debian: apt-get
 install_missing
 formatted
 check . 1
+at_length
 while read -r module; do
   check "$(dirname "$module")" 0 # it may hold benchmarks alone
 done < <(find . -mindepth 2 -name go.mod -not -path '*/testdata/*' | sort)

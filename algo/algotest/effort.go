@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"math"
+	"testing"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -22,6 +23,10 @@ var (
 	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, judged: 350, random: 40_000, game: 100_000}
 	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, judged: 500, random: 12_000, game: 5_000}
 )
+
+// Brief reports whether searches are to be brief: with testing.Short, and under
+// the race detector, which slows them down and has nothing to find in pure functions.
+func Brief() bool { return raceEnabled || testing.Short() }
 
 // complete is the product of count and period up to which a thorough search
 // tries every event and judges every state that comes of it, or a sample where

@@ -102,7 +102,7 @@ func (l law) hold(t testing.TB, s Subject) {
 	h := &hunt{law: l, subject: s, known: seen{}, effort: s.effort, random: rand.New(rand.NewPCG(seed, uint64(l.number)))}
 	if h.effort == (effort{}) {
 		h.effort = thorough
-		if raceEnabled || testing.Short() {
+		if Brief() {
 			h.effort = brief
 		}
 	}
