@@ -108,19 +108,40 @@ func parsePeriod(s string) (time.Duration, error) {
 			return u.period, nil
 		}
 	}
-	d, err := time.ParseDuration(s)
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		var n int64
-		n, err = strconv.ParseInt(days, 10, 64)
-		if d = time.Duration(n) * 24 * time.Hour; err == nil && int64(d/(24*time.Hour)) != n {
-			err = strconv.ErrRange
-		}
-	}
+	d, err := parseDays(s)
 	switch {
-	case err != nil:
-		return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h", s)
-	case d < 1:
+	case err == nil && d >= 1:
+		return d, nil
+	case err == nil || isDuration(s) && s[0] == '-':
 		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
+	case isDuration(s):
+		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
 	}
-	return d, nil
+	return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h", s)
+}
+
+// parseDays is time.ParseDuration that knows days too.
+func parseDays(s string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(s, "d")
+	if !ok {
+		return time.ParseDuration(s)
+	}
+	n, err := strconv.ParseInt(days, 10, 64)
+	d := time.Duration(n) * 24 * time.Hour
+	if err == nil && int64(d/(24*time.Hour)) != n {
+		err = strconv.ErrRange
+	}
+	return d, err
+}
+
+// isDuration tells one that is too long for its numbers from what is none: it is one
+// with all digits 0.
+func isDuration(s string) bool {
+	_, err := parseDays(strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, s))
+	return err == nil
 }
