@@ -7,8 +7,11 @@
 //
 // # One statement
 //
-// A write is one statement, whatever the number of keys: it locks the rows in
-// the order of their keys, compares, and writes all or nothing.
+// A write is one statement and one round trip, whatever the number of keys: it
+// locks the rows in the order of their keys, compares, and writes all or nothing.
+// Independent groups of a batch share the statement. Those that are in the way of
+// nobody do not wait for one whose key somebody has locked for more than a tenth
+// of a second: then each is a statement of its own.
 //
 // # In the caller's transaction
 //
@@ -23,7 +26,8 @@
 // Behind PgBouncer in transaction mode, connect with
 // default_query_exec_mode=exec (or cache_describe with a PgBouncer that tracks
 // prepared statements), because prepared statements do not follow a session
-// there.
+// there. In the mode exec the server plans the statement anew each time, which
+// costs it more than to execute it.
 //
 // # Expiry
 //

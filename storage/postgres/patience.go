@@ -13,24 +13,37 @@ import (
 // server to say that a lock was not had.
 const longestReserve = 100 * time.Millisecond
 
+// shared is for how long groups that share a statement wait for a lock. It is
+// more than those need who only decide; a transaction of somebody's that takes
+// longer must not hold up the other groups, which then are tried one by one.
+const shared = 100 * time.Millisecond
+
+// hasty is for how long one of these waits: those that are in nobody's way have
+// waited long enough.
+const hasty = time.Millisecond
+
 // alone sends the statement as a transaction of its own, which gives up waiting
 // for a lock shortly before ctx ends. What is left of the time then is too
 // little to try again and be sure of an answer, so it is waited for.
 func (s *Store) alone(ctx context.Context, db DB, w *write) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return s.exec(ctx, db, w, 0)
+		return s.exec(ctx, db, w, w.patience)
 	}
 	left := time.Until(deadline)
 	reserve := min(left/4, longestReserve)
-	err := s.exec(ctx, db, w, lockTimeout(left-reserve))
+	err := s.exec(ctx, db, w, w.limit(left-reserve))
 	if errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
 		<-ctx.Done()
 	}
 	return err
 }
 
-// lockTimeout is what the server takes: at least a millisecond.
-func lockTimeout(d time.Duration) time.Duration {
+// limit is the shorter of d and the patience of the write, as the server takes
+// it: at least a millisecond.
+func (w *write) limit(d time.Duration) time.Duration {
+	if w.patience > 0 {
+		d = min(d, w.patience)
+	}
 	return min(max(d, time.Millisecond), math.MaxInt32*time.Millisecond)
 }

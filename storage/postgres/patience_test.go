@@ -33,9 +33,11 @@ func TestALockIsNotHadInTime(t *testing.T) {
 	}
 	before := backend()
 	began := time.Now()
-	e := storage.NewEngine(waiter, storage.EngineOptions{Budget: time.Second})
-	_, err = e.Do(ctx, []string{"a"}, add)
+	limited, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	_, _, err = waiter.CompareAndSwap(limited, creating("a")...)
 	require.ErrorIs(t, err, storage.ErrContended)
+	require.ErrorIs(t, err, storage.ErrNotApplied)
 	require.Less(t, time.Since(began), 10*time.Second)
 	require.Equal(t, before, backend())
 	var setting string

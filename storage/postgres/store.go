@@ -124,24 +124,45 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swa
 	if err := ctx.Err(); err != nil {
 		return fail(outcomes, storage.NotApplied(err))
 	}
-	w := newWrite(groups, outcomes)
-	if len(w.places) == 0 {
-		return outcomes
-	}
-	err := s.write(ctx, w)
-	if !errors.Is(err, errRaced) {
-		return fail(outcomes, err)
-	}
-	if w.groups() == 1 {
-		s.lost(ctx, w)
-		return outcomes
-	}
-	for i := range groups { // one of them raced: each for itself
-		if outcomes[i].Err == nil && len(groups[i]) > 0 {
-			outcomes[i] = s.CompareAndSwapBatch(ctx, groups[i])[0]
-		}
+	if w := newWrite(groups, outcomes); len(w.places) > 0 {
+		s.commit(ctx, w)
 	}
 	return outcomes
+}
+
+// attempts is how often a batch is tried when a key was created at the same
+// moment: the next time that is a conflict of its group alone.
+const attempts = 3
+
+// commit tries all groups together, and answers them.
+func (s *Store) commit(ctx context.Context, w *write) {
+	for range attempts {
+		err := s.write(ctx, w)
+		switch several := w.groups() > 1; {
+		case errors.Is(err, errRaced) && several:
+			continue
+		case errors.Is(err, errRaced):
+			s.lost(ctx, w)
+			return
+		case errors.Is(err, storage.ErrContended) && several && !s.inside():
+			s.apart(ctx, w, hasty)
+			return
+		}
+		fail(w.outcomes, err)
+		return
+	}
+	s.apart(ctx, w, 0)
+}
+
+// apart tries each group for itself, because one was in the way of all.
+func (s *Store) apart(ctx context.Context, w *write, patience time.Duration) {
+	for g, group := range w.all {
+		if w.outcomes[g].Err == nil && len(group) > 0 {
+			alone := newWrite(w.all[g:g+1], w.outcomes[g:g+1])
+			alone.patience = patience
+			s.commit(ctx, alone)
+		}
+	}
 }
 
 func fail(outcomes []storage.Outcome, err error) []storage.Outcome {
@@ -166,6 +187,12 @@ func (s *Store) lost(ctx context.Context, w *write) {
 		err = storage.NotApplied(err)
 	}
 	w.outcomes[g] = storage.Outcome{Current: current, Err: err}
+}
+
+// inside reports whether the database is a transaction of the caller.
+func (s *Store) inside() bool {
+	_, ok := s.db.(pgx.Tx)
+	return ok
 }
 
 // connection is what to send statements on. Of a pool a connection is acquired,
@@ -200,6 +227,7 @@ type write struct {
 	all      [][]storage.Swap
 	outcomes []storage.Outcome
 	places   []place
+	patience time.Duration // how long to wait for a lock at most; 0: as long as there is time
 }
 
 // place is where a swap stands.
@@ -219,6 +247,9 @@ func newWrite(groups [][]storage.Swap, outcomes []storage.Outcome) *write {
 	slices.SortFunc(w.places, func(a, b place) int {
 		return cmp.Compare(w.swap(a).Key, w.swap(b).Key)
 	})
+	if w.groups() > 1 {
+		w.patience = shared
+	}
 	return w
 }
 
