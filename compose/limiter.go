@@ -56,6 +56,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if store == nil {
 		store = new(memory.Store)
 	}
+	given := o.Clock
 	if o.Clock == nil {
 		o.Clock = clockOf(store)
 	}
@@ -74,7 +75,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 		engine.Clock = o.StoreClock.Now
 	}
 	l.engine = storage.NewEngine(store, engine)
-	l.place = l.findPlace(store)
+	l.place = l.findPlace(store, given)
 	return l, nil
 }
 

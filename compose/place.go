@@ -17,6 +17,7 @@ const few = 3
 // its locks, on the stack of the caller.
 type place struct {
 	store *memory.Store
+	clock func() time.Time // nil: the store's
 	rules []placeRule
 }
 
@@ -30,18 +31,25 @@ type placeRule struct {
 }
 
 // findPlace is nil where a limiter needs its engine.
-func (l *Limiter[T]) findPlace(store storage.Store) *place {
+func (l *Limiter[T]) findPlace(store storage.Store, clock func() time.Time) *place {
 	o := &l.options
 	s, ok := store.(*memory.Store)
 	if !ok || len(l.rules) > few || o.Group != nil || o.StoreClock != nil || o.Observer != nil {
 		return nil
 	}
-	p := &place{store: s}
+	p := &place{store: s, clock: clock}
 	for i := range l.rules {
 		prefix := storage.Key("", o.Namespace, l.rules[i].Name)
 		p.rules = append(p.rules, placeRule{memory.PrefixOf(prefix), storage.MaxKey - len(prefix) - binary.MaxVarintLen16})
 	}
 	return p
+}
+
+func (p *place) now() time.Time {
+	if p.clock != nil {
+		return p.clock()
+	}
+	return p.store.Now()
 }
 
 // name is the name of the record of a rule for a user's key.
@@ -99,7 +107,7 @@ func (l *Limiter[T]) together(in T, n int64, results *room, allowed *bool) (aske
 	if *allowed = true; asked == 0 {
 		return 0, true, nil
 	}
-	*allowed, held, err = l.place.decide(demands[:asked], names[:asked], l.options.Clock(), results[:asked])
+	*allowed, held, err = l.place.decide(demands[:asked], names[:asked], l.place.now(), results[:asked])
 	return asked, held, err
 }
 

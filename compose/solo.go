@@ -26,7 +26,7 @@ func (l *Limiter[T]) solo(in T, n int64, results *room, allowed *bool) (asked in
 	if rule.Key != nil {
 		r.Key = rule.Key(in)
 	}
-	held, err = l.place.step(policy, l.name(0, r.Key), l.options.Clock(), cost, &r.Result)
+	held, err = l.place.step(policy, l.name(0, r.Key), l.place.now(), cost, &r.Result)
 	if err != nil {
 		err = r.wrap(err)
 	}
@@ -36,15 +36,16 @@ func (l *Limiter[T]) solo(in T, n int64, results *room, allowed *bool) (asked in
 
 // step decides on the record of a name while it is locked, unless it cannot be.
 func (p *place) step(policy algo.Policy, name memory.Name, now time.Time, cost int64, r *algo.Result) (held bool, err error) {
-	cell, err := p.store.Lock(now, name)
-	if err != nil {
+	var cell memory.Cell
+	if p.store.Lock(&cell, now, name) != nil {
 		return false, nil
 	}
 	defer cell.Unlock()
-	var next []byte
-	if next, *r, err = policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
+	next, result, err := policy.Step(cell.Buffer(), cell.State(), now, cost)
+	if err != nil {
 		return true, err
 	}
+	*r = result
 	cell.Keep(next)
 	if r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))

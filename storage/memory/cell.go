@@ -3,7 +3,8 @@ package memory
 import "time"
 
 // Cell is one record that is locked, as [Hold] is several. It is the way of most
-// decisions, and of nothing that they can do without.
+// decisions, and without what they do not need. It must not be copied while it
+// is locked.
 type Cell struct {
 	store  *Store
 	shard  *shard
@@ -15,10 +16,10 @@ type Cell struct {
 
 // Lock locks the record of a name. Unless it returns an error, which is
 // [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
-func (s *Store) Lock(now time.Time, n Name) (c Cell, err error) {
-	c = Cell{store: s, shard: &s.shards[n.shard()], at: instant(now), name: n}
+func (s *Store) Lock(c *Cell, now time.Time, n Name) (err error) {
+	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], instant(now), n
 	c.number, c.room, err = s.acquireOne(n, c.at)
-	return c, err
+	return err
 }
 
 // State is the record's state, nil when it is absent. It may be read until the

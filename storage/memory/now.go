@@ -16,15 +16,19 @@ func (s *Store) Now() time.Time {
 	if b == nil {
 		b = s.begin()
 	}
-	return b.wall.Add(time.Since(b.monotonic))
+	ns := uint64(b.wall + int64(time.Since(b.monotonic)))
+	sec := ns / 1e9
+	return time.Unix(int64(sec), int64(ns-sec*1e9)) // half the work of adding to a time
 }
 
-// beginning is one instant by both clocks. wall is without a monotonic
-// reading, so that adding to it takes half the work.
-type beginning struct{ wall, monotonic time.Time }
+// beginning is one instant by both clocks.
+type beginning struct {
+	wall      int64 // nanoseconds since 1970
+	monotonic time.Time
+}
 
 func (s *Store) begin() *beginning {
 	now := time.Now()
-	s.began.CompareAndSwap(nil, &beginning{now.Round(0), now})
+	s.began.CompareAndSwap(nil, &beginning{now.UnixNano(), now})
 	return s.began.Load()
 }
