@@ -340,6 +340,13 @@ func pipe(t *testing.T, text string) string {
 	return path
 }
 
+func TestAPipeNamedTwiceIsNotWaitedFor(t *testing.T) {
+	path := pipe(t, fourLines)
+	code, _, errs := sluice(t, "", "replay", path, path)
+	require.Equal(t, exitUsage, code)
+	require.Contains(t, errs, "same file")
+}
+
 func TestPipeIsReadOnce(t *testing.T) {
 	code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", pipe(t, fourLines))
 	require.Zero(t, code, errs)

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/sluice-go/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/sample"
@@ -19,7 +20,7 @@ type source struct {
 	input accesslog.Input
 	size  int64 // in bytes; -1: not known
 	trace bool
-	info  os.FileInfo // nil for what is no file
+	info  os.FileInfo // nil: standard input, or the sample
 }
 
 const sampleName = "the bundled sample log"
@@ -29,57 +30,75 @@ func openSources(args []string, stdin io.Reader) ([]source, error) {
 		return []source{{name: sampleName, input: accesslog.FromReader(sampleName, sample.Open()), size: -1}}, nil
 	}
 	var sources []source
-	stdins := 0
 	for _, arg := range args {
-		if arg == "-" {
-			if stdins++; stdins > 1 {
-				return nil, usagef("standard input (-) can be read only once")
-			}
-			sources = append(sources, openReader("standard input", stdin))
-			continue
-		}
-		s, err := openFile(arg)
+		s, err := openSource(arg, stdin, sources)
 		if err != nil {
 			return nil, err
-		}
-		for _, other := range sources {
-			if other.info != nil && os.SameFile(s.info, other.info) {
-				return nil, usagef("%s and %s are the same file, whose requests would count twice; name it once", other.name, arg)
-			}
 		}
 		sources = append(sources, s)
 	}
 	return sources, nil
 }
 
-// openReader is for what can be read only once.
-func openReader(name string, r io.Reader) source {
-	first, whole := accesslog.Peek(r, peekSize)
-	return source{name: name, input: accesslog.FromReader(name, whole), size: -1, trace: looksLikeTrace(first)}
+// openSource opens one FILE, which is not one of those before it.
+func openSource(arg string, stdin io.Reader, before []source) (source, error) {
+	if arg == "-" {
+		if slices.ContainsFunc(before, func(s source) bool { return s.info == nil }) {
+			return source{}, usagef("standard input (-) can be read only once")
+		}
+		return openOnce("standard input", io.NopCloser(stdin)), nil
+	}
+	info, err := lookAt(arg)
+	if err != nil {
+		return source{}, err
+	}
+	for _, s := range before {
+		if s.info != nil && os.SameFile(s.info, info) {
+			return source{}, usagef("%s and %s are the same file, whose requests would count twice; name it once", s.name, arg)
+		}
+	}
+	return openFile(arg, info)
 }
 
-func openFile(path string) (source, error) {
+func lookAt(path string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return source{}, usagef("there is no file %q; name log files or traces, - for standard input, or nothing for the sample", path)
+		return nil, usagef("there is no file %q; name log files or traces, - for standard input, or nothing for the sample", path)
 	case err != nil:
-		return source{}, usagef("%w", err)
+		return nil, usagef("%w", err)
 	case info.IsDir():
-		return source{}, usagef("%s is a directory; name the files in it, for instance %s", path, filepath.Join(path, "*.log"))
+		return nil, usagef("%s is a directory; name the files in it, for instance %s", path, filepath.Join(path, "*.log"))
 	}
+	return info, nil
+}
+
+func openFile(path string, info os.FileInfo) (source, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return source{}, usagef("%w", err)
 	}
-	if !info.Mode().IsRegular() { // a pipe: what is read of it is gone
-		s := openReader(path, f)
+	if !info.Mode().IsRegular() { // such as a pipe
+		s := openOnce(path, f)
 		s.info = info
 		return s, nil
 	}
 	defer f.Close()
 	first, _ := accesslog.Peek(f, peekSize)
-	return source{path, accesslog.FromFile(path), info.Size(), looksLikeTrace(first) || filepath.Ext(path) == ".trace", info}, nil
+	trace := looksLikeTrace(first) || filepath.Ext(path) == ".trace"
+	return source{path, accesslog.FromFile(path), info.Size(), trace, info}, nil
+}
+
+// openOnce is for what is gone when it has been read.
+func openOnce(name string, r io.ReadCloser) source {
+	first, whole := accesslog.Peek(r, peekSize)
+	open := func() (io.ReadCloser, error) {
+		return struct {
+			io.Reader
+			io.Closer
+		}{whole, r}, nil
+	}
+	return source{name, accesslog.Input{Name: name, Open: open, Once: true}, -1, looksLikeTrace(first), nil}
 }
 
 func inputs(sources []source) []accesslog.Input {
