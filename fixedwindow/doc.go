@@ -6,7 +6,9 @@
 //
 // A window admits at most Count units. Across the edge between two windows come
 // the end of one and the beginning of the next, so a stretch of time as short as
-// 2ns can see 2*Count. Over any x consecutive nanoseconds it admits at most
+// 2ns can see 2*Count units; one less where the first request opens the window,
+// for its unit came at the other end. Over any x consecutive nanoseconds it
+// admits at most
 //
 //	Count * (1 + ceil((x-1) / Period))
 //

@@ -101,6 +101,64 @@ func TestBound(t *testing.T) {
 	}
 }
 
+// Every way to spend under 2 in 3ns, over three windows: the most that any stretch
+// sees is the bound, but for windows that a first request opened, which see one unit
+// less than that in stretches of up to a period.
+func TestTheWorstCaseOfTheDoc(t *testing.T) {
+	const count, period, instants = 2, 3, 9
+	o := fixedwindow.Options{Limit: algo.Per(count, period)}
+	clock := o
+	clock.Align = fixedwindow.AlignClock
+	for x := 2; x <= period+1; x++ {
+		bound := fixedwindow.Bound(o, time.Duration(x))
+		require.EqualValues(t, 2*count, bound)
+		require.Equal(t, bound, worst(clock, fixedwindow.State{}, 0, instants, x))
+		if x <= period {
+			bound--
+		}
+		require.Equal(t, bound, worst(o, fixedwindow.State{}, 0, instants, x))
+	}
+}
+
+// worst is the most that is admitted in the x instants before some instant up to end.
+func worst(o fixedwindow.Options, s fixedwindow.State, now, end, x int, spent ...int64) int64 {
+	var most int64
+	for _, units := range spent[max(0, len(spent)-x):] {
+		most += units
+	}
+	if now == end {
+		return most
+	}
+	for o.Cost = 1; o.Cost <= o.Limit.Count; o.Cost++ {
+		if next, r := fixedwindow.Step(s, time.Unix(0, int64(now)), o); r.Allowed {
+			most = max(most, worst(o, next, now+1, end, x, append(spent[:now:now], o.Cost)...))
+		}
+	}
+	return max(most, worst(o, s, now+1, end, x, append(spent[:now:now], 0)...))
+}
+
+// The time-lines of the package comment.
+func TestTheTimeLinesOfTheDoc(t *testing.T) {
+	for _, c := range []struct {
+		align      fixedwindow.Align
+		retryAfter time.Duration
+		again      time.Duration
+	}{{fixedwindow.AlignFirst, 30 * time.Second, 80 * time.Second}, {fixedwindow.AlignClock, 10 * time.Second, 60 * time.Second}} {
+		var s fixedwindow.State
+		at := func(at time.Duration, cost int64) (r algo.Result) {
+			o := fixedwindow.Options{Limit: algo.Per(3, time.Minute), Align: c.align, Cost: cost}
+			s, r = fixedwindow.Step(s, y2k.Add(at), o)
+			return r
+		}
+		require.True(t, at(20*time.Second, 1).Allowed)
+		require.True(t, at(40*time.Second, 2).Allowed)
+		require.Equal(t, c.retryAfter, at(50*time.Second, 1).RetryAfter)
+		r := at(c.again, 3)
+		require.True(t, r.Allowed && r.Fresh)
+		require.Equal(t, time.Minute, r.ResetAfter)
+	}
+}
+
 func TestSpecs(t *testing.T) {
 	clock := fixedwindow.AlignClock
 	for want, o := range map[string]fixedwindow.Options{

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -157,6 +158,33 @@ func saturated(a, b, c int64) int64 {
 		return math.MaxInt64
 	}
 	return p.Int64()
+}
+
+// But for 1ns the bound of two counters is that of gcra, as the doc of the package has it.
+func TestTwoCountersAreBoundedAsGCRAIs(t *testing.T) {
+	for _, limit := range []algo.Limit{algo.Per(1, 7), algo.Per(10, time.Second), algo.Per(1000, 24*time.Hour)} {
+		for x := time.Duration(2); x < 5*limit.Period; x += max(1, limit.Period/101) {
+			want := gcra.Bound(gcra.Options{Limit: limit}, x-1)
+			require.Equal(t, want, movingwindow.Bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
+		}
+	}
+}
+
+// The time-line of the package comment.
+func TestTheTimeLineOfTheDoc(t *testing.T) {
+	o := movingwindow.Options{Limit: algo.Per(10, time.Minute)}
+	var s movingwindow.State
+	for _, c := range []struct {
+		at         time.Duration
+		cost, left int64
+		retryAfter time.Duration
+	}{{30 * time.Second, 6, 4, 0}, {60 * time.Second, 4, 0, 0}, {64 * time.Second, 1, 0, 6 * time.Second}, {90 * time.Second, 3, 0, 0}} {
+		o.Cost = c.cost
+		next, r := movingwindow.Step(s, y2k.Add(c.at), o)
+		require.Equal(t, c.left, r.Remaining, "at %v", c.at)
+		require.Equal(t, c.retryAfter, r.RetryAfter, "at %v", c.at)
+		s = next
+	}
 }
 
 // What a caller gets of the limit who comes back as soon as there is a unit. The

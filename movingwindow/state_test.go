@@ -199,6 +199,21 @@ func TestAQuietKeyIsSmall(t *testing.T) {
 	require.Len(t, state, 2+8+8+1+1)
 }
 
+// The package comment tells these sizes.
+func TestAStateIsAsLargeAsItsSlots(t *testing.T) {
+	for _, c := range []struct{ slots, least, most int }{{1, 20, 23}, {12, 20, 45}} {
+		o := movingwindow.Options{Limit: algo.Per(1<<20, time.Duration(c.slots)*time.Second), Slots: c.slots, Cost: 1<<14 - 1}
+		var s movingwindow.State
+		for i := range c.slots + 1 {
+			s, _ = movingwindow.Step(s, y2k.Add(time.Duration(i)*time.Second), o)
+		}
+		require.Len(t, movingwindow.AppendState(nil, s), c.most)
+		o.Cost = 127
+		s, _ = movingwindow.Step(movingwindow.State{}, y2k, o)
+		require.Len(t, movingwindow.AppendState(nil, s), c.least)
+	}
+}
+
 func TestUpToSixteenSlotsAllocateNothing(t *testing.T) {
 	for _, slots := range []int{1, 12, 16} {
 		o := movingwindow.Options{Limit: algo.Per(100, time.Minute), Slots: slots}

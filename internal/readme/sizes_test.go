@@ -1,0 +1,66 @@
+package readme
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+)
+
+// TestTheTableTellsTheSizesOfStates measures states under usual limits, from one
+// unit used to all of them.
+func TestTheTableTellsTheSizesOfStates(t *testing.T) {
+	table := readFile(t, root, "README.md")
+	for _, algorithm := range []string{"gcra", "tokenbucket", "fixedwindow"} {
+		least, most := math.MaxInt, 0
+		for _, limit := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
+			policy := parse(t, algorithm+" "+limit)
+			least = min(least, len(spend(t, policy, 0, 1)))
+			most = max(most, len(spend(t, policy, 0, policy.Limit().Count)))
+		}
+		require.Regexp(t, fmt.Sprintf(`(?m)^\| \[%s\].*\| %d to %d bytes \|`, algorithm, least, most), table)
+	}
+}
+
+// TestTheTableTellsTheSizeOfARing takes a byte's and two bytes' worth of units from
+// every slot and the trailing one.
+func TestTheTableTellsTheSizeOfARing(t *testing.T) {
+	table := readFile(t, root, "README.md")
+	for _, slots := range []int{1, 2, 12} {
+		policy := parse(t, fmt.Sprintf("movingwindow 1000000/h slots=%d", slots))
+		for bytes, cost := range map[int]int64{1: 127, 2: 16383} {
+			costs := make([]int64, slots+1)
+			for i := range costs {
+				costs[i] = cost
+			}
+			state := spend(t, policy, time.Hour/time.Duration(slots), costs...)
+			words := fmt.Sprintf(`(?m)^\| \[movingwindow\].*\| %d bytes, and 1 or 2 for each slot and the trailing one \|`, len(state)-bytes*(slots+1))
+			require.Regexp(t, words, table, "slots=%d", slots)
+		}
+	}
+}
+
+func parse(t *testing.T, spec string) algo.Policy {
+	t.Helper()
+	policy, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	return policy
+}
+
+// spend is the state after steps of these costs, so long apart.
+func spend(t *testing.T, policy algo.Policy, apart time.Duration, costs ...int64) (state []byte) {
+	t.Helper()
+	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, cost := range costs {
+		next, r, err := policy.Step(nil, state, now, cost)
+		require.NoError(t, err)
+		require.True(t, r.Allowed, "%s: %+v", policy, r)
+		state, now = next, now.Add(apart)
+	}
+	return state
+}
