@@ -98,7 +98,7 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 		return
 	}
 	for _, c := range s.exchange(ctx, unknown, "eval", source) {
-		c.settle(c.cmd.Err())
+		c.fail(c.cmd.Err())
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *Store) exchange(ctx context.Context, calls []*call, name, script string
 	ended := within(ctx, func() error { s.process(ctx, calls); return nil })
 	for _, c := range calls {
 		if ended != nil {
-			c.settle(ended)
+			c.fail(ended)
 		} else if err := c.cmd.Err(); err != nil && redis.HasErrorPrefix(err, "NOSCRIPT") {
 			unknown = append(unknown, c)
 		} else {
@@ -133,31 +133,44 @@ func (s *Store) process(ctx context.Context, calls []*call) {
 	_, _ = pipe.Exec(ctx)
 }
 
-// settle reads the reply: 1, or what is stored.
+// settle reads the reply: 1, or what is stored. One that came before the
+// connection failed counts, though the client then gives its error to all
+// commands of a pipeline.
 func (c *call) settle(err error) {
-	if err != nil {
-		c.outcome.Err = c.store.failed(err)
-		if c.ticket.withdraw() {
-			c.outcome.Err = storage.NotApplied(c.outcome.Err)
-		}
-		return
-	}
-	found, conflict := c.cmd.Val().([]any)
-	if !conflict {
+	switch reply := c.cmd.Val().(type) {
+	case int64:
 		c.outcome.Swapped = true
 		return
+	case []any:
+		if len(reply) == len(c.swaps) {
+			c.conflict(reply)
+			return
+		}
 	}
-	c.outcome.Current = make([]storage.Record, len(c.swaps))
-	for i := range min(len(found), len(c.swaps)) {
+	c.fail(err)
+}
+
+func (c *call) fail(err error) {
+	c.outcome.Err = c.store.failed(err)
+	if c.ticket.withdraw() {
+		c.outcome.Err = storage.NotApplied(c.outcome.Err)
+	}
+}
+
+// conflict takes in what is stored.
+func (c *call) conflict(found []any) {
+	current := make([]storage.Record, len(found))
+	for i := range found {
 		value, ok := found[i].(string)
 		if !ok {
 			continue
 		}
 		r, err := decode([]byte(value))
 		if err != nil {
-			c.outcome.Current, c.outcome.Err = nil, storage.NotApplied(fmt.Errorf("%w: key %q", err, c.store.key(c.swaps[i].Key)))
+			c.outcome.Err = storage.NotApplied(fmt.Errorf("%w: key %q", err, c.store.key(c.swaps[i].Key)))
 			return
 		}
-		c.outcome.Current[i] = r
+		current[i] = r
 	}
+	c.outcome.Current = current
 }

@@ -1,0 +1,145 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+const many = 64
+
+// pairs are groups of two keys each, that create them.
+func pairs() [][]storage.Swap {
+	var groups [][]storage.Swap
+	for i := range many {
+		groups = append(groups, []storage.Swap{creating(fmt.Sprint(i, "a"), "x"), creating(fmt.Sprint(i, "b"), "x")})
+	}
+	return groups
+}
+
+// honest requires of every outcome of a batch that it tells no lie about what
+// is stored, and that no group is torn. It answers how many are stored.
+func honest(t *testing.T, truth *redis.Store, groups [][]storage.Swap, outcomes []storage.Outcome) (applied int) {
+	t.Helper()
+	for i, group := range groups {
+		records, err := truth.Load(t.Context(), group[0].Key, group[1].Key)
+		require.NoError(t, err)
+		there := records[0].Version == group[0].New.Version
+		require.Equal(t, there, records[1].Version == group[1].New.Version, "torn: %d", i)
+		if there {
+			applied++
+		}
+		if o := outcomes[i]; o.Err == nil {
+			require.Equal(t, there, o.Swapped, "group %d", i)
+		} else {
+			require.ErrorIs(t, o.Err, storage.ErrUnavailable)
+			require.False(t, there && errors.Is(o.Err, storage.ErrNotApplied), "group %d", i)
+		}
+	}
+	return applied
+}
+
+// behind is a store on one connection behind a proxy that numbers its writes,
+// and the same one past the proxy.
+func behind(t *testing.T, server *servers.RedisServer) (s, truth *redis.Store, proxy *faultproxy.Proxy) {
+	t.Helper()
+	proxy = faultproxy.Redis(t, server.Addr())
+	client := goredis.NewClient(&goredis.Options{Addr: proxy.Addr(), PoolSize: 1, ContextTimeoutEnabled: true, ReadTimeout: long})
+	t.Cleanup(func() { client.Close() })
+	s, truth = open(t, client, t.Name()), open(t, newClient(t, server.Addr()), t.Name())
+	create(t, s, creating("warm", "x"))
+	proxy.Only(isWrite)
+	return s, truth, proxy
+}
+
+// meet has a batch meet a fault, and answers how many groups were applied, and
+// of how many the outcome was told.
+func meet(t *testing.T, s, truth *redis.Store, proxy *faultproxy.Proxy, fault faultproxy.Fault) (applied, told int) {
+	t.Helper()
+	proxy.Plan(fault)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	if fault.Kind.Hangs() {
+		go func() {
+			waitFor(t, func() bool { return proxy.Seen() >= fault.At })
+			cancel()
+		}()
+	}
+	groups := pairs()
+	outcomes := s.CompareAndSwapBatch(ctx, groups...)
+	waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
+	for _, o := range outcomes {
+		if o.Err == nil {
+			told++
+		}
+	}
+	if fault.Kind == faultproxy.StallReply || fault.Kind == faultproxy.LateRequest {
+		// What the client had sent may still be on its way.
+		create(t, s, creating("marker", "x"))
+	}
+	return honest(t, truth, groups, outcomes), told
+}
+
+func TestABatchMeetsAFault(t *testing.T) {
+	server := shared.Redis(t)
+	for _, kind := range faultproxy.Kinds() {
+		for _, at := range []int{1, many / 2, many} {
+			t.Run(fmt.Sprint(kind, " at ", at), func(t *testing.T) {
+				s, truth, proxy := behind(t, server)
+				applied, told := meet(t, s, truth, proxy, faultproxy.Fault{At: at, Kind: kind})
+				require.LessOrEqual(t, told, at-1)
+				// Elsewhere the system may throw away replies that have arrived.
+				if at == many && (kind == faultproxy.DropReply || kind == faultproxy.CutReply) {
+					require.Equal(t, at-1, told, "the groups before the fault have their answer")
+				}
+				if !kind.Applied() {
+					require.Equal(t, at-1, applied)
+				}
+			})
+		}
+	}
+}
+
+// The server knows no script: the batch is sent twice, and the fault hits the
+// second pipeline.
+func TestABatchInFullMeetsAFault(t *testing.T) {
+	server := servers.Redis(t)
+	for _, kind := range []faultproxy.Kind{faultproxy.DropRequest, faultproxy.DropReply, faultproxy.CutReply} {
+		t.Run(kind.String(), func(t *testing.T) {
+			s, truth, proxy := behind(t, server)
+			do(t, server, "SCRIPT", "FLUSH")
+			applied, told := meet(t, s, truth, proxy, faultproxy.Fault{At: many + 2, Kind: kind})
+			require.LessOrEqual(t, told, 1)
+			require.GreaterOrEqual(t, applied, 1)
+		})
+	}
+}
+
+// One group loses, and the others do not notice.
+func TestABatchWithLosers(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	there := creating("7a", "x")
+	create(t, s, there)
+	groups := pairs()
+	groups[3] = []storage.Swap{creating(string(make([]byte, storage.MaxKey+1)), "x")}
+	for i, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
+		switch i {
+		case 3:
+			require.ErrorIs(t, o.Err, storage.ErrKey)
+		case 7:
+			require.NoError(t, o.Err)
+			require.Equal(t, []storage.Record{there.New, {}}, o.Current)
+		default:
+			require.Equal(t, storage.Outcome{Swapped: true}, o)
+		}
+	}
+}
