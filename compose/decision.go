@@ -98,10 +98,10 @@ func outcomeOf(d *Decision, err error) Outcome {
 }
 
 // summarize fills in what the decision says over all rules.
-func (d *Decision) summarize() {
+func (d *Decision) summarize(results []RuleResult) {
 	first := true
-	for i := range d.Results {
-		r := &d.Results[i]
+	for i := range results {
+		r := &results[i]
 		d.Skew = max(d.Skew, r.Skew)
 		if r.Shadow {
 			continue

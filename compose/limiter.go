@@ -88,14 +88,16 @@ func clockOf(store storage.Store) func() time.Time {
 }
 
 // Allow asks for one call: it is AllowN for 1.
-func (l *Limiter[T]) Allow(ctx context.Context, in T) (Decision, error) {
-	return l.allow(ctx, in, 1, new(room)) // inlined, so that the room is on the caller's stack
+func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
+	d.Results, err = l.allow(ctx, in, 1, new(room), &d) // inlined, so that the room is on the caller's stack
+	return
 }
 
 // AllowN asks for n calls at once, all or none: n times what each rule's Cost
 // says. n is at least 1.
-func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (Decision, error) {
-	return l.allow(ctx, in, n, new(room))
+func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
+	d.Results, err = l.allow(ctx, in, n, new(room), &d)
+	return
 }
 
 // Peek answers what Allow would, and pays nothing.

@@ -60,54 +60,58 @@ func (l *Limiter[T]) name(rule int, key string) memory.Name {
 	return memory.NameOf(storage.Key("", l.options.Namespace, l.rules[rule].Name, key))
 }
 
-// allow is AllowN. Nothing that a decision in place is made of leaves the
-// stack, unless the caller keeps it.
-func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d Decision, err error) {
+// allow is AllowN, but that it returns the results beside the decision. Those of a
+// decision in place are in the room it is handed: nothing that such a decision is
+// made of leaves the caller's stack, unless he keeps it.
+func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room, d *Decision) (_ []RuleResult, err error) {
 	if l.place == nil || ctx.Err() != nil {
-		return l.do(ctx, OpAllow, in, n)
+		*d, err = l.do(ctx, OpAllow, in, n)
+		return d.Results, err
 	}
 	var asked int
 	var held bool
 	if len(l.rules) == 1 {
-		asked, held, err = l.solo(in, n, results, &d.Allowed)
+		asked, held, err = l.solo(in, n, results, d)
 	} else {
-		asked, held, err = l.together(in, n, results, &d.Allowed)
+		asked, held, err = l.together(in, n, results, d)
 	}
 	switch {
 	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
-		return l.do(ctx, OpAllow, in, n)
+		*d, err = l.do(ctx, OpAllow, in, n)
+		return d.Results, err
 	case err != nil:
-		return Decision{Attempts: min(asked, 1)}, err
+		*d = Decision{Attempts: min(asked, 1)}
+		return nil, err
 	}
-	d.Results, d.Attempts = results[:asked], 1
-	d.summarize()
+	d.Attempts = 1
 	if l.options.MaxSkew > 0 {
-		l.judge(&d)
+		l.judge(d)
 	}
-	return d, nil
+	return results[:asked], nil
 }
 
 // together decides by several rules, or none. asked are those that applied.
-func (l *Limiter[T]) together(in T, n int64, results *room, allowed *bool) (asked int, held bool, err error) {
+func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked int, held bool, err error) {
 	var demands [few]demand
 	var names [few]memory.Name
 	for i := range l.rules {
 		rule := &l.rules[i]
-		demand, err := rule.demand(in, n)
+		asks, err := rule.demand(in, n)
 		if err != nil {
 			return 0, true, err
 		}
-		if demand.policy == nil {
+		if asks.policy == nil {
 			continue
 		}
-		demands[asked], names[asked] = demand, l.name(i, demand.key)
-		results[asked].Rule, results[asked].Key, results[asked].Shadow = rule.Name, demand.key, rule.Shadow
+		demands[asked], names[asked] = asks, l.name(i, asks.key)
+		results[asked].Rule, results[asked].Key, results[asked].Shadow = rule.Name, asks.key, rule.Shadow
 		asked++
 	}
-	if *allowed = true; asked == 0 {
+	if d.Allowed = true; asked == 0 {
 		return 0, true, nil
 	}
-	*allowed, held, err = l.place.decide(demands[:asked], names[:asked], l.place.now(), results[:asked])
+	d.Allowed, held, err = l.place.decide(demands[:asked], names[:asked], l.place.now(), results[:asked])
+	d.summarize(results[:asked])
 	return asked, held, err
 }
 

@@ -9,7 +9,7 @@ import (
 
 // solo is allow for the limiters that most are: with one rule, in place. It does
 // what place.decide does, and leaves out what only several rules need.
-func (l *Limiter[T]) solo(in T, n int64, results *room, allowed *bool) (asked int, held bool, err error) {
+func (l *Limiter[T]) solo(in T, n int64, results *room, d *Decision) (asked int, held bool, err error) {
 	rule, r := &l.rules[0], &results[0]
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.Choose != nil || n < 1 {
@@ -19,7 +19,7 @@ func (l *Limiter[T]) solo(in T, n int64, results *room, allowed *bool) (asked in
 		}
 	}
 	if policy == nil {
-		*allowed = true
+		d.Allowed = true
 		return 0, true, nil
 	}
 	r.Rule, r.Shadow = rule.Name, rule.Shadow
@@ -30,7 +30,10 @@ func (l *Limiter[T]) solo(in T, n int64, results *room, allowed *bool) (asked in
 	if err != nil {
 		err = r.wrap(err)
 	}
-	*allowed = r.Allowed || r.Shadow
+	d.Allowed, d.Skew = r.Allowed || r.Shadow, r.Skew
+	if !r.Shadow {
+		d.Rule, d.RetryAfter, d.Remaining = r.Rule, r.RetryAfter, r.Remaining
+	}
 	return 1, held, err
 }
 

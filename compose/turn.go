@@ -106,7 +106,7 @@ func (t *turn) look(now time.Time, found [][]byte) (err error) {
 
 func (t *turn) decision(how storage.How) Decision {
 	d := Decision{Allowed: t.allowed, Results: t.results, Memory: how.Memory && !t.allowed, Attempts: how.Attempts}
-	d.summarize()
+	d.summarize(t.results)
 	return d
 }
 
