@@ -27,22 +27,3 @@ func (s *Store) release(locked uint64, room int) {
 	}
 	s.unlock(locked)
 }
-
-// acquireOne is acquire for one name.
-func (s *Store) acquireOne(n Name, at int64) (number uint32, room int, err error) {
-	i := n.shard()
-	sh := &s.shards[i]
-	for {
-		sh.mu.Lock()
-		if number = sh.table.find(n); number != 0 {
-			return number, 0, nil
-		}
-		if s.reserve(1) {
-			return 0, 1, nil
-		}
-		s.unlockOne(i)
-		if err := s.makeRoom(1, at); err != nil {
-			return 0, 0, err
-		}
-	}
-}

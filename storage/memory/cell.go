@@ -8,9 +8,10 @@ import "time"
 type Cell struct {
 	store  *Store
 	shard  *shard
+	entry  *entry // nil: there is none yet
+	number uint32 // of entry
 	at     int64
 	name   Name
-	number uint32
 	room   int
 }
 
@@ -18,13 +19,39 @@ type Cell struct {
 // [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
 func (s *Store) Lock(c *Cell, now time.Time, n Name) (err error) {
 	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], instant(now), n
-	c.number, c.room, err = s.acquireOne(n, c.at)
-	return err
+	c.shard.mu.Lock()
+	if c.number = c.shard.table.find(n); c.number == 0 {
+		return c.reserve()
+	}
+	c.entry = c.shard.table.entries.at(c.number)
+	return nil
+}
+
+// reserve makes sure that there is room for a record that was not found.
+func (c *Cell) reserve() error {
+	for !c.store.reserve(1) {
+		c.store.unlockOne(c.name.shard())
+		if err := c.store.makeRoom(1, c.at); err != nil {
+			return err
+		}
+		c.shard.mu.Lock()
+		if c.number = c.shard.table.find(c.name); c.number != 0 {
+			c.entry = c.shard.table.entries.at(c.number)
+			return nil
+		}
+	}
+	c.room = 1
+	return nil
 }
 
 // State is the record's state, nil when it is absent. It may be read until the
 // record is changed, and not modified.
-func (c *Cell) State() []byte { return c.shard.table.state(c.number, c.at) }
+func (c *Cell) State() []byte {
+	if c.entry == nil || c.entry.lapses <= c.at {
+		return nil
+	}
+	return c.shard.table.stateOf(c.entry)
+}
 
 // Buffer is empty, to be appended to, and the caller's until Unlock. What he made
 // of it is handed back with Keep, so that it need not grow again.
@@ -37,9 +64,11 @@ func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 // not be negative. It ends what may be done with the record.
 func (c *Cell) Put(state []byte, ttl time.Duration) {
 	t := &c.shard.table
-	if t.put(c.name, c.number, t.nextVersion(), state, lapse(c.at, ttl)) {
+	if c.entry == nil {
+		c.number, c.entry = t.create(c.name)
 		c.room = 0
 	}
+	t.write(c.number, c.entry, t.nextVersion(), state, lapse(c.at, ttl))
 }
 
 // Unlock unlocks the record.

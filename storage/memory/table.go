@@ -74,33 +74,39 @@ func (t *table) record(n Name, at int64) storage.Record {
 // put stores a record under a name whose entry has that number, or has none yet.
 func (t *table) put(n Name, number uint32, version storage.Version, state []byte, lapses int64) (created bool) {
 	var e *entry
-	if number == 0 {
+	if created = number == 0; created {
 		number, e = t.create(n)
 	} else {
 		e = t.entries.at(number)
 	}
-	if lapses < e.lapses {
-		t.calendar.hasten(number, lapses)
-	}
-	created = e.version == 0
-	e.version, e.lapses = version, lapses
-	t.setState(e, state)
+	t.write(number, e, version, state, lapses)
 	return created
 }
 
-func (t *table) setState(e *entry, state []byte) {
+// write stores a record over the one that an entry has.
+func (t *table) write(number uint32, e *entry, version storage.Version, state []byte, lapses int64) {
+	if lapses < e.lapses {
+		t.calendar.hasten(number, lapses)
+	}
+	e.version, e.lapses = version, lapses
+	if len(state) <= inline && e.size != spilled {
+		e.size = uint8(copy(e.state[:], state))
+		return
+	}
+	t.spill(e, state)
+}
+
+// spill changes a state that is long, or was.
+func (t *table) spill(e *entry, state []byte) {
 	switch {
-	case len(state) > inline && e.size == spilled:
-		t.long.replace(e, state)
-		return
-	case e.size == spilled:
-		t.long.drop(e)
-	}
-	if len(state) > inline {
+	case e.size != spilled:
 		t.long.put(e, state)
-		return
+	case len(state) > inline:
+		t.long.replace(e, state)
+	default:
+		t.long.drop(e)
+		e.size = uint8(copy(e.state[:], state))
 	}
-	e.size = uint8(copy(e.state[:], state))
 }
 
 // create makes an entry for a name that has none. Its version is still 0.
