@@ -13,8 +13,8 @@ import (
 
 // tooLong ends a run in which not every process has been admitted enough.
 const (
-	enough  = 400
-	tooLong = time.Second
+	enough  = 300
+	tooLong = 700 * time.Millisecond
 )
 
 // Four processes, sixteen callers in each: every admission is one that the
@@ -51,7 +51,7 @@ func TestSixtyFourCallersShareOneMemory(t *testing.T) {
 			for i := range slow {
 				t.Run(traffics[i].name, func(t *testing.T) {
 					f := newFleet(t, "", i, long)
-					f.store, f.task.Callers, f.task.Enough = store, 64, 4*enough
+					f.store, f.task.Callers, f.task.Enough = store, 64, 2*enough
 					own := f.task
 					own.Journal = f.journal(0)
 					done := make(chan error, 1)

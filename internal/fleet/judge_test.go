@@ -309,15 +309,15 @@ func (j *judge) bounds(c *chain) {
 		if i > from && c.latest[i].Equal(c.latest[i-1]) {
 			continue // an interval that begins here has begun before
 		}
-		sum := int64(0)
+		sum, allowed := int64(0), int64(0)
 		for k := i; k < to; k++ {
 			sum += c.entries[k].Cost
-			if k+1 < to && c.latest[k].Equal(c.latest[k+1]) {
-				continue
+			if sum <= allowed || k+1 < to && c.latest[k].Equal(c.latest[k+1]) {
+				continue // a longer interval is allowed no less
 			}
 			interval := c.latest[k].Sub(c.latest[i]) + 1
-			if bound := j.policies[c.rule].Bound(interval); sum > bound {
-				j.fault("rule %s, key %q: %d units in %v from %v on, the bound is %d", ruleNames[c.rule], c.key, sum, interval, c.latest[i].UTC(), bound)
+			if allowed = j.policies[c.rule].Bound(interval); sum > allowed {
+				j.fault("rule %s, key %q: %d units in %v from %v on, the bound is %d", ruleNames[c.rule], c.key, sum, interval, c.latest[i].UTC(), allowed)
 				return
 			}
 		}

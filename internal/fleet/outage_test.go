@@ -37,34 +37,43 @@ func TestOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, place := begin(t)
+			var customers []*customer
 			for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-				outage(t, s, newCustomer(t, openStore(t, place), policy))
+				customers = append(customers, newCustomer(t, openStore(t, place), policy))
 			}
+			outage(t, s, customers)
 		})
 	}
 }
 
-// outage stops the server, and then freezes it, under a limiter of 5 a day.
-func outage(t *testing.T, s server, c *customer) {
-	for range 2 {
-		require.True(t, c.allow().Allowed)
+// outage stops the server, and then freezes it, under limiters of 3 a day.
+func outage(t *testing.T, s server, customers []*customer) {
+	for _, c := range customers {
+		require.EqualValues(t, 2, c.pay())
 	}
 	s.Stop()
-	for range 6 {
-		d, err := c.ask()
-		c.requireOutage(d, err)
-		requireAway(t, errors.Join(err, d.Err))
+	for _, c := range customers {
+		for range 4 {
+			d, err := c.ask()
+			c.requireOutage(d, err)
+			requireAway(t, errors.Join(err, d.Err))
+		}
 	}
 	require.NoError(t, s.Start())
-	require.EqualValues(t, 3, c.awaitRecovery(), "nothing was paid during the outage")
-	require.EqualValues(t, 2, c.allow().Remaining)
-
+	for _, c := range customers {
+		require.EqualValues(t, 2, c.awaitRecovery(), "nothing was paid during the outage")
+		require.EqualValues(t, 1, c.pay())
+	}
 	s.Pause()
-	d, err := c.ask()
+	for _, c := range customers {
+		d, err := c.ask()
+		require.Error(t, errors.Join(err, d.Err))
+		require.Equal(t, c.policy != compose.FailClosed, d.Degraded)
+	}
 	s.Resume()
-	require.Error(t, errors.Join(err, d.Err))
-	require.Equal(t, c.policy != compose.FailClosed, d.Degraded)
-	require.Contains(t, []int64{1, 2}, c.awaitRecovery(), "at most that one call was paid")
+	for _, c := range customers {
+		require.Contains(t, []int64{0, 1}, c.awaitRecovery(), "at most that one call was paid")
+	}
 }
 
 // requireAway requires the error of a store that is not there; or that of a budget
@@ -77,22 +86,25 @@ func requireAway(t *testing.T, err error) {
 	}
 }
 
-// A customer asks a limiter of 5 a day for one call after the other.
+// A customer asks a limiter of 3 a day for one call after the other.
 type customer struct {
 	t       *testing.T
 	policy  compose.FailurePolicy
 	limiter *compose.Limiter[string]
-	local   int64 // calls that were allowed in the outage
+	patient *compose.Limiter[string] // the same, in another process, that has time
+	local   int                      // calls asked for in the outage
 }
 
 func newCustomer(t *testing.T, store storage.Store, policy compose.FailurePolicy) *customer {
-	limit, err := compose.ParsePolicy("fixedwindow 5/24h")
+	limit, err := compose.ParsePolicy("fixedwindow 3/24h")
 	require.NoError(t, err)
-	l, err := compose.Options[string]{
-		Namespace: t.Name(), Budget: hasty, OnFailure: policy,
-	}.New(store, compose.Rule[string]{Name: "daily", Key: func(key string) string { return key }, Policy: limit})
+	rule := compose.Rule[string]{Name: "daily", Key: func(key string) string { return key }, Policy: limit}
+	c := &customer{t: t, policy: policy}
+	c.limiter, err = compose.Options[string]{Budget: hasty, OnFailure: policy}.New(store, rule)
 	require.NoError(t, err)
-	return &customer{t: t, policy: policy, limiter: l}
+	c.patient, err = compose.Options[string]{Budget: long}.New(store, rule)
+	require.NoError(t, err)
+	return c
 }
 
 // ask asks for one call, which must not hang.
@@ -113,17 +125,13 @@ func (c *customer) ask() (d compose.Decision, err error) {
 
 func (c *customer) key() string { return string(rune('a' + c.policy)) }
 
-// allow is a call that the store decides.
-func (c *customer) allow() compose.Decision {
+// pay is a call while the store is there. It says how much is left.
+func (c *customer) pay() int64 {
 	c.t.Helper()
-	var d compose.Decision
-	var err error
-	require.Eventually(c.t, func() bool {
-		d, err = c.ask()
-		return !errors.Is(errors.Join(err, d.Err), storage.ErrNotApplied) // a busy machine
-	}, long, time.Millisecond)
-	require.NoError(c.t, errors.Join(err, d.Err))
-	return d
+	d, err := c.patient.Allow(context.Background(), c.key())
+	require.NoError(c.t, err)
+	require.True(c.t, d.Allowed)
+	return d.Remaining
 }
 
 // requireOutage requires what the policy makes of it.
@@ -141,7 +149,7 @@ func (c *customer) requireOutage(d compose.Decision, err error) {
 	case compose.FailLocal:
 		require.NoError(c.t, err)
 		require.True(c.t, d.Degraded)
-		require.Equal(c.t, c.local < 5, d.Allowed, "a limiter of its own, in memory")
+		require.Equal(c.t, c.local < 3, d.Allowed, "a limiter of its own, in memory")
 		c.local++
 	}
 }
