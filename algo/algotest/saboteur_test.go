@@ -87,6 +87,11 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 			}
 			require.Contains(t, failed, c.law)
 			t.Log(failed[c.law])
+
+			// Of a stack what it has left is known, and not what each of its parts has.
+			composed := subject(c.flaw)
+			composed.Composed = true
+			require.Equal(t, c.flaw != keepsWhatIsLeft, fails(composed, c.law), "as if it were composed")
 		})
 	}
 }
@@ -127,6 +132,17 @@ func failures(s Subject) map[string]string {
 		}
 	}
 	return failed
+}
+
+// fails reports whether the subject fails the law of that name.
+func fails(s Subject, name string) bool {
+	r := &recorder{}
+	for _, law := range laws {
+		if law.name == name {
+			law.hold(r, s)
+		}
+	}
+	return len(r.said) > 0
 }
 
 // A recorder is a testing.TB that keeps what it is told.
