@@ -21,7 +21,8 @@ import (
 )
 
 // What another process is to do: "hold" takes the write lock until its standard
-// input ends, and "spend" adds to two keys.
+// input ends, "spend" adds to two keys, and "spend for ever" does until it is
+// killed.
 const (
 	task     = "SLUICE_SQLITE_TASK"
 	file     = "SLUICE_SQLITE_FILE"
@@ -39,6 +40,10 @@ func TestMain(m *testing.M) {
 		err = hold(os.Getenv(file))
 	case "spend":
 		err = spend(os.Getenv(file))
+	case "spend for ever":
+		for err == nil {
+			err = spend(os.Getenv(file))
+		}
 	}
 	if err != nil {
 		fmt.Println(err)
