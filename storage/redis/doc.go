@@ -38,12 +38,15 @@
 //
 // A failover shows as storage.ErrUnavailable until the client knows the new
 // primary, and as storage.ErrOutcomeUnknown to those whose write was on its
-// way. The limiter needs no restart.
+// way. So does a Redis Cluster that lost a node, to all keys if it has no
+// replica, and a slot that is moved to another node, for as long as one key of a
+// decision is here and another there. The limiter needs no restart.
 //
 // A client with ReadOnly, RouteByLatency or RouteRandomly looks at replicas,
 // which may be behind; writes are decided by primaries all the same.
 //
 // A call ends with its context, whatever the client does. go-redis itself goes
-// on until its ReadTimeout, and until then the connection stays in use: make the
-// client with ContextTimeoutEnabled, so that it ends with the deadline.
+// on until its ReadTimeout, and until then a goroutine of the call waits for it
+// and the connection stays in use: make the client with ContextTimeoutEnabled,
+// so that it ends with the deadline.
 package redis

@@ -92,6 +92,20 @@ func TestTheClientNeverSendsAgain(t *testing.T) {
 	}
 }
 
+// A plain script is sent again, and so may be applied twice: that is why ours is
+// not plain.
+func TestTheClientSendsPlainScriptsAgain(t *testing.T) {
+	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+	client := newClient(t, proxy.Addr())
+	const count = "return redis.call('INCR', KEYS[1])"
+	require.NoError(t, client.Eval(t.Context(), count, []string{t.Name()}).Err())
+	proxy.Only(isWrite)
+	proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.DropReply})
+	n, err := client.Eval(t.Context(), count, []string{t.Name()}).Int()
+	require.NoError(t, err)
+	require.Equal(t, 3, n)
+}
+
 // lost requires an error that leaves open whether anything was applied.
 func lost(t *testing.T, err error) {
 	t.Helper()
