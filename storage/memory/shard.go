@@ -2,13 +2,17 @@ package memory
 
 import (
 	"math/bits"
+	"runtime"
 	"sync"
 )
 
-const (
-	shardBits  = 6
-	shardCount = 1 << shardBits // as many as a uint64 has bits
-)
+// maxShards is as many as a uint64 has bits.
+const maxShards = 64
+
+// shardBits are the bits of a name that choose its shard: eight shards for each
+// processor are enough for goroutines to seldom meet, and more of them would only
+// be in each other's way in the processors' caches.
+var shardBits = bits.Len(uint(min(8*runtime.NumCPU(), maxShards) - 1))
 
 // shard is a table with its lock, on cache lines of its own.
 type shard struct {

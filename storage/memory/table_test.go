@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"math"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -186,17 +187,20 @@ func TestClassesOfLongStates(t *testing.T) {
 }
 
 func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
-	shards, homes := map[int]int{}, map[int]int{}
-	x := index{slots: make([]uint32, 64)}
+	shards, homes := make([]int, 1<<shardBits), make([]int, 64)
+	x := index{slots: make([]uint32, len(homes))}
 	for i := range 64_000 {
 		n := NameOf(strconv.Itoa(i))
 		shards[n.shard()]++
 		homes[x.home(n)]++
 	}
-	for i := range 64 { // 1000 each, give or take ten standard deviations
-		require.InDelta(t, 1000, shards[i], 320)
-		require.InDelta(t, 1000, homes[i], 320)
+	for _, counts := range [][]int{shards, homes} {
+		mean := 64_000 / float64(len(counts))
+		for _, count := range counts {
+			require.InDelta(t, mean, count, 10*math.Sqrt(mean)) // ten standard deviations
+		}
 	}
+	require.LessOrEqual(t, len(shards), maxShards)
 }
 
 func TestKeysAreNamedByPrefixAndLastPart(t *testing.T) {
