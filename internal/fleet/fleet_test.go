@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -143,7 +144,7 @@ func (f *fleet) finish(killed ...int) {
 	f.t.Helper()
 	f.page.stop()
 	for i, p := range f.members {
-		if contains(killed, i) {
+		if slices.Contains(killed, i) {
 			continue
 		}
 		timer := time.AfterFunc(long, func() { p.cmd.Process.Kill() })
@@ -151,15 +152,6 @@ func (f *fleet) finish(killed ...int) {
 		timer.Stop()
 		require.NoError(f.t, err, p.log())
 	}
-}
-
-func contains(all []int, one int) bool {
-	for _, i := range all {
-		if i == one {
-			return true
-		}
-	}
-	return false
 }
 
 // judge reads the journals of all members, and what is stored.

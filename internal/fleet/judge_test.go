@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -203,45 +204,58 @@ func (j *judge) missing(wanted map[seen]bool) (found []seen) {
 // link puts what was committed in order: the state that one left is the one that
 // the next found.
 func (j *judge) link(committed []*entry) {
-	j.chains = map[lane]*chain{}
 	next := map[seen]*entry{}
-	starts := map[lane][]*entry{}
-	total := map[lane]int{}
+	starts, total := map[lane][]*entry{}, map[lane]int{}
 	for _, e := range committed {
 		for r := range e.Steps {
 			s := seen{laneOf(r, e), string(e.Steps[r].Found)}
 			total[s.lane]++
-			if s.state == "" {
+			switch other := next[s]; {
+			case s.state == "":
 				starts[s.lane] = append(starts[s.lane], e)
-				continue
-			}
-			if other := next[s]; other != nil {
+			case other != nil:
 				j.fault("rule %s, key %q: two decisions spent the same state:\n\t%v\n\t%v", ruleNames[r], s.key, other, e)
+			default:
+				next[s] = e
 			}
-			next[s] = e
 		}
 	}
+	j.chains = map[lane]*chain{}
 	for l, n := range total {
-		c := &chain{lane: l, place: map[*entry]int{}, after: map[string]int{"": 0}}
-		j.chains[l] = c
-		slices.SortFunc(starts[l], func(a, b *entry) int { return int(a.Now - b.Now) })
-		for _, e := range starts[l] {
-			j.begin(c, e)
-			for ; e != nil; e = next[seen{l, string(e.Steps[l.rule].Next)}] {
-				if len(c.entries) == n {
-					break // a ring, which counting finds
-				}
-				c.add(e)
-			}
-		}
-		if len(c.entries) != n {
-			j.fault("rule %s, key %q: %d decisions of %d are in one order", ruleNames[l.rule], l.key, len(c.entries), n)
+		j.chains[l] = j.follow(l, starts[l], next)
+		if got := len(j.chains[l].entries); got != n {
+			j.fault("rule %s, key %q: %d decisions of %d are in one order", ruleNames[l.rule], l.key, got, n)
 		}
 	}
+	j.ends()
+}
+
+// follow strings together what follows from the starts of a lane.
+func (j *judge) follow(l lane, starts []*entry, next map[seen]*entry) *chain {
+	c := &chain{lane: l, place: map[*entry]int{}, after: map[string]int{}}
+	slices.SortFunc(starts, func(a, b *entry) int { return cmp.Compare(a.Now, b.Now) })
+	for _, e := range starts {
+		j.begin(c, e)
+		for e != nil {
+			if _, again := c.place[e]; again {
+				break // in a circle
+			}
+			c.add(e)
+			e = next[seen{l, string(e.Steps[l.rule].Next)}]
+		}
+	}
+	return c
+}
+
+// ends checks that the store holds what the last decisions left.
+func (j *judge) ends() {
 	for l, state := range j.stored {
-		c := j.chains[l]
-		if c == nil && state != "" || c != nil && state != string(c.entries[len(c.entries)-1].Steps[l.rule].Next) {
-			j.fault("rule %s, key %q: the store holds %x, which is not what the last decision left", ruleNames[l.rule], l.key, state)
+		left := ""
+		if c := j.chains[l]; c != nil && len(c.entries) > 0 {
+			left = string(c.entries[len(c.entries)-1].Steps[l.rule].Next)
+		}
+		if state != left {
+			j.fault("rule %s, key %q: the store holds %x, which is not what the last decision left: %x", ruleNames[l.rule], l.key, state, left)
 		}
 	}
 }

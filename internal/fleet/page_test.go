@@ -15,7 +15,6 @@ type page struct{ words *[pageWords]atomic.Int64 }
 const (
 	pageWords = 512
 	firstDesk = 8 // where the counts of the first member begin
-	mostDesks = (pageWords - firstDesk) / 4
 )
 
 // tick is what one reading of the clock takes. It is so long that limits which
