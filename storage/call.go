@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 )
 
@@ -41,10 +42,12 @@ type call struct {
 	}
 }
 
+var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+
 // newCall makes a call in a group of its own.
 func newCall(keys []string, decide Decide, deadline time.Time) *call {
-	n := len(keys)
-	c := &call{decide: decide, deadline: deadline, keys: keys, done: make(chan struct{}, 1)}
+	n, c := len(keys), calls.Get().(*call)
+	c.decide, c.deadline, c.keys = decide, deadline, keys
 	if n <= len(c.few.at) {
 		c.at, c.found, c.next = c.few.at[:n], c.few.found[:n], c.few.next[:n]
 	} else {
@@ -87,12 +90,16 @@ func (c *call) run(now time.Time) {
 // errNoAnswer stands while decide runs: it is left if that panics.
 var errNoAnswer = errors.New("storage: the decision was not made")
 
-// answer is what the caller is told once the answer stands.
+// answer is what the caller is told once the answer stands. Nobody else has the call
+// then, and it is of no more use.
 func (c *call) answer() (How, error) {
-	if c.panicked != nil {
-		panic(c.panicked)
+	how, err, panicked := c.how, c.err, c.panicked
+	*c = call{done: c.done}
+	calls.Put(c)
+	if panicked != nil {
+		panic(panicked)
 	}
-	return c.how, c.err
+	return how, err
 }
 
 // exhausted is the error when the time is over, or the context has ended: last is

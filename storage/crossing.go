@@ -50,7 +50,7 @@ func (e *Engine) await(ctx context.Context, c *call) (How, error) {
 func (e *Engine) solo(ctx context.Context, c *call, g *group) {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
-	e.fly(ctx, []*group{g})
+	e.fly(patiently(ctx), []*group{g})
 	e.launch(e.land([]*group{g}))
 }
 
@@ -65,7 +65,7 @@ func (e *Engine) launch(flights [][]*group) {
 func (e *Engine) carry(groups []*group) {
 	for {
 		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
-		e.fly(ctx, groups)
+		e.fly(patiently(ctx), groups)
 		cancel()
 		next := e.land(groups)
 		if len(next) == 0 {

@@ -34,7 +34,7 @@ type EngineOptions struct {
 	// NoSharing makes each write a round trip of its own, also on a [Batcher].
 	NoSharing bool
 	// InFlight is how many round trips may be under way at once where they are
-	// shared; 0 means DefaultInFlight.
+	// shared; 0 means what a [Parallel] store says, else DefaultInFlight.
 	InFlight int
 	// Queue is how many decisions may wait for those before them; one more is
 	// refused with [ErrOverloaded]. 0 means DefaultQueue.
@@ -121,6 +121,9 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	}
 	if o.InFlight <= 0 {
 		o.InFlight = DefaultInFlight
+		if p, ok := store.(Parallel); ok {
+			o.InFlight = p.InFlight()
+		}
 	}
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue

@@ -149,7 +149,7 @@ func (e *Engine) alone(ctx context.Context, g *group) (How, error) {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
 	for {
-		e.fly(ctx, []*group{g})
+		e.fly(patiently(ctx), []*group{g})
 		switch g.fate {
 		case lost:
 			e.resolve(ctx, g)

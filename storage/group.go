@@ -1,7 +1,9 @@
 package storage
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -167,10 +169,13 @@ func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 
 // fail takes in an error that proves that nothing was stored.
 func (g *group) fail(err error) {
-	g.last, g.fate, g.folded = err, broken, false
+	g.fate, g.folded = broken, false
 	if errors.Is(err, ErrContended) || errors.Is(err, ErrUnavailable) {
 		g.fate = again
+	} else if g.last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		err = fmt.Errorf("%w: %w", g.last, err) // the time is over; this is what it was spent on
 	}
+	g.last = err
 }
 
 // see takes in what is stored under a key.

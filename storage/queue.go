@@ -181,7 +181,7 @@ func (q *queue) land(groups []*group) (l landing) {
 func (q *queue) found(g *group) (finished []*call, next [][]*group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.finish(g), q.takeOff()
+	return slices.Clone(q.finish(g)), q.takeOff()
 }
 
 // wake lets a group that rested try again.

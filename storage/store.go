@@ -89,6 +89,15 @@ type Batcher interface {
 	CompareAndSwapBatch(ctx context.Context, groups ...[]Swap) []Outcome
 }
 
+// Parallel is a [Batcher] that knows how many round trips at once it gains by.
+type Parallel interface {
+	Batcher
+
+	// InFlight is that number, at least 1. Beyond it they would wait for each other
+	// in the database, where more could be in one instead.
+	InFlight() int
+}
+
 // Outcome is the answer to one group of a batch: the results of CompareAndSwap.
 type Outcome struct {
 	Current []Record

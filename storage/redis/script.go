@@ -108,7 +108,7 @@ func (s *Store) exchange(ctx context.Context, calls []*call, name, script string
 	for _, c := range calls {
 		c.command(ctx, name, script)
 	}
-	ended := within(ctx, func() error { s.process(ctx, calls); return nil })
+	ended := s.within(ctx, func(c redis.UniversalClient) error { process(ctx, c, calls); return nil })
 	for _, c := range calls {
 		if ended != nil {
 			c.fail(ended)
@@ -121,12 +121,12 @@ func (s *Store) exchange(ctx context.Context, calls []*call, name, script string
 	return unknown
 }
 
-func (s *Store) process(ctx context.Context, calls []*call) {
+func process(ctx context.Context, client redis.UniversalClient, calls []*call) {
 	if len(calls) == 1 {
-		_ = s.client.Process(ctx, calls[0].cmd)
+		_ = client.Process(ctx, calls[0].cmd)
 		return
 	}
-	pipe := s.client.Pipeline()
+	pipe := client.Pipeline()
 	for _, c := range calls {
 		_ = pipe.Process(ctx, c.cmd)
 	}

@@ -58,11 +58,15 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		return nil, ctx.Err()
 	}
 	gets := make([]*redis.StringCmd, len(keys))
-	pipe := s.client.Pipeline()
-	for i, key := range keys {
-		gets[i] = pipe.Get(ctx, s.key(key))
-	}
-	if err := within(ctx, func() error { _, err := pipe.Exec(ctx); return err }); err != nil && !errors.Is(err, redis.Nil) {
+	err := s.within(ctx, func(c redis.UniversalClient) error {
+		pipe := c.Pipeline()
+		for i, key := range keys {
+			gets[i] = pipe.Get(ctx, s.key(key))
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	})
+	if err != nil && !errors.Is(err, redis.Nil) {
 		return nil, s.failed(err)
 	}
 	records := make([]storage.Record, len(keys))
@@ -125,28 +129,69 @@ func fail(outcomes []storage.Outcome, err error) []storage.Outcome {
 // one of its servers.
 func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 	var cmd *redis.TimeCmd
-	err = within(ctx, func() error { cmd = s.client.Time(ctx); return cmd.Err() })
+	err = s.within(ctx, func(c redis.UniversalClient) error { cmd = c.Time(ctx); return cmd.Err() })
 	if err != nil {
 		return time.Time{}, s.failed(err)
 	}
 	return cmd.Val(), nil
 }
 
-// within runs do, and returns when ctx ends. The client lets do outlive a
-// deadline unless it was made with ContextTimeoutEnabled, and a cancellation in
-// any case.
-func within(ctx context.Context, do func() error) error {
+// within lets do use the client, and returns when ctx ends. The client lets do
+// outlive a deadline unless it was made with ContextTimeoutEnabled, and a
+// cancellation in any case.
+func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error) error {
 	if ctx.Done() == nil {
-		return do()
+		return do(s.client)
+	}
+	if client := s.punctual(ctx); client != nil {
+		return do(client)
 	}
 	done := make(chan error, 1)
-	go func() { done <- do() }()
+	go func() { done <- do(s.client) }()
 	select {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// punctual is the client such that it ends by the deadline of a patient caller, or
+// nil. It spares the goroutine, which costs as much as the way to the server.
+func (s *Store) punctual(ctx context.Context) redis.UniversalClient {
+	if !storage.Patient(ctx) {
+		return nil
+	}
+	switch c := s.client.(type) {
+	case *redis.Client:
+		return inTime(ctx, c)
+	case *redis.ClusterClient:
+		if c.Options().ContextTimeoutEnabled {
+			return c
+		}
+	}
+	return nil
+}
+
+// inTime is c, with shorter timeouts if its own go beyond the deadline.
+func inTime(ctx context.Context, c *redis.Client) redis.UniversalClient {
+	o := c.Options()
+	if o.ContextTimeoutEnabled {
+		return c
+	}
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	if left <= 0 {
+		return nil
+	}
+	own := max(o.ReadTimeout, o.WriteTimeout)
+	if own > 0 && own <= left {
+		return c
+	}
+	if o.ReadTimeout > 0 {
+		left = min(left, o.ReadTimeout)
+	}
+	return c.WithTimeout(left)
 }
 
 // encode is a record as it is stored: its version, then its state.
