@@ -2,5 +2,7 @@
 // is a module of its own, so that no peer enters the dependencies of a user.
 //
 //	go test -bench Step -count 5 .      one decision, beside golang.org/x/time/rate
+//	go test -bench Memory -count 5 .    limiters in memory, beside their peers and floors
+//	go test -run Memory -figures -v .   the goals of the memory store, each beside its peer
 //	go test -bench Replay -count 5 .    lines of log a second, beside goaccess
 package benchmarks

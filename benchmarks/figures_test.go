@@ -30,9 +30,9 @@ var memoryGoals = []goal{
 	{1_000_000, 2, sethvargoMemory, 0.7},
 }
 
-// TestMemoryFigures prints a row for every goal; it fails none, since a figure is no
-// law. Ours and the peer take turns of a few milliseconds, so that whatever else
-// the machine does falls on both, and the median turn counts.
+// TestMemoryFigures measures every goal, and fails where one is missed. Ours and
+// the peer take turns of a few milliseconds, so that whatever else the machine
+// does falls on both, and the median turn counts.
 func TestMemoryFigures(t *testing.T) {
 	if !*figures {
 		t.Skip("figures are measured with -figures")
@@ -46,16 +46,36 @@ func TestMemoryFigures(t *testing.T) {
 		fill(ours, traffic)
 		fill(peer, traffic)
 		a, b := turns(ours, peer, traffic, g.goroutines)
-		t.Logf("%9d keys, %d goroutines: %6.1f ns, %s %6.1f ns; ratio %.2f, goal %.2f %s",
-			g.keys, g.goroutines, a, g.peer.name, b, a/b, g.ratio, met(a/b <= g.ratio))
+		report(t, a/b <= g.ratio, "%9d keys, %d goroutines: %6.1f ns, %s %6.1f ns; ratio %.2f, goal %.2f",
+			g.keys, g.goroutines, a, g.peer.name, b, a/b, g.ratio)
 	}
 }
 
-func met(ok bool) string {
-	if ok {
-		return "met"
+func report(t *testing.T, met bool, format string, args ...any) {
+	t.Helper()
+	if !met {
+		t.Errorf("MISSED "+format, args...)
+		return
 	}
-	return "MISSED"
+	t.Logf("met    "+format, args...)
+}
+
+// TestMemoryRoomFigures measures what a million keys take, the collections that
+// they cost, and what decisions allocate.
+func TestMemoryRoomFigures(t *testing.T) {
+	if !*figures {
+		t.Skip("figures are measured with -figures")
+	}
+	for _, length := range []int{16, 200} {
+		perKey, collection := weigh(t, sluiceMemory, 1_000_000, length)
+		report(t, perKey <= 64, "heap per key of %d bytes: %.1f B, goal 64", length, perKey)
+		report(t, collection <= 2*time.Millisecond, "forced collection: %v, goal 2ms", collection)
+	}
+	for _, rules := range []int{1, 3} {
+		allow := openSluiceRules(t, plenty, plentyPeriod, rules)
+		allocations := testing.AllocsPerRun(10_000, func() { allow("0123456789abcdef") })
+		report(t, allocations == 0, "allocations by %d rules: %v, goal 0", rules, allocations)
+	}
 }
 
 // turns measures two limiters in turn, in ns per call: the median of each.
