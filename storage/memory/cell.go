@@ -61,7 +61,7 @@ func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
 func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 
 // Put stores a copy of state, for as long as [storage.Swap.TTL] says, which must
-// not be negative. It ends what may be done with the record.
+// not be negative.
 func (c *Cell) Put(state []byte, ttl time.Duration) {
 	t := &c.shard.table
 	if c.entry == nil {

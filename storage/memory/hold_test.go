@@ -1,0 +1,246 @@
+package memory_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// increment adds one to a count in one byte, in place.
+func increment(s *memory.Store, now time.Time, n memory.Name, ttl time.Duration) error {
+	var c memory.Cell
+	if err := s.Lock(&c, now, n); err != nil {
+		return err
+	}
+	defer c.Unlock()
+	next := append(c.Buffer(), one(c.State()))
+	c.Keep(next)
+	c.Put(next, ttl)
+	return nil
+}
+
+func one(state []byte) byte {
+	if state == nil {
+		return 1
+	}
+	return state[0] + 1
+}
+
+func load(t *testing.T, s *memory.Store, now time.Time, key string) storage.Record {
+	t.Helper()
+	records, err := s.LoadAt(ctx, now, key)
+	require.NoError(t, err)
+	return records[0]
+}
+
+func TestACellIsARecordLikeAnyOther(t *testing.T) {
+	s := new(memory.Store)
+	key := storage.Key("", "rule", "ann")
+	name := memory.PrefixOf(storage.Key("", "rule")).Name("ann")
+	for i := range 3 {
+		before := load(t, s, epoch, key)
+		require.NoError(t, increment(s, epoch, name, time.Minute))
+		after := load(t, s, epoch, key)
+		require.Equal(t, []byte{byte(i + 1)}, after.State)
+		require.NotEqual(t, before.Version, after.Version, "a swap from before must fail")
+	}
+	require.Zero(t, load(t, s, epoch.Add(time.Minute), key))
+	require.NoError(t, increment(s, epoch.Add(time.Minute), name, time.Second))
+	require.Equal(t, []byte{1}, load(t, s, epoch.Add(time.Minute), key).State, "a lapsed state is none")
+	require.Equal(t, memory.Stats{Keys: 1}, s.Stats())
+	require.Equal(t, 1, s.Sweep(epoch.Add(61*time.Second), 10), "it lapses when it was told to last")
+}
+
+func TestACellOfAFullStoreEvictsWhatLapsesFirst(t *testing.T) {
+	s := &memory.Store{MaxKeys: 2}
+	put(t, s, epoch, "soon", time.Second)
+	put(t, s, epoch, "late", time.Hour)
+	require.NoError(t, increment(s, epoch, memory.NameOf("new"), time.Minute))
+	require.Equal(t, memory.Stats{Keys: 2, Evicted: 1}, s.Stats())
+	require.Equal(t, []string{"late"}, has(t, s, epoch, "soon", "late"))
+	require.Equal(t, []byte{1}, load(t, s, epoch, "new").State)
+}
+
+func TestWhatIsNotPutTakesNoRoom(t *testing.T) {
+	s := &memory.Store{MaxKeys: 2}
+	for i := range 10 {
+		var c memory.Cell
+		require.NoError(t, s.Lock(&c, epoch, memory.NameOf(strconv.Itoa(i))))
+		require.Nil(t, c.State())
+		c.Unlock()
+		var h memory.Hold
+		require.NoError(t, s.Hold(&h, epoch, memory.NameOf(strconv.Itoa(i)), memory.NameOf("other")))
+		require.Nil(t, h.State(0))
+		h.Release()
+		require.Zero(t, s.Stats().Keys)
+	}
+	put(t, s, epoch, "a", 0)
+	put(t, s, epoch, "b", 0)
+	require.Equal(t, memory.Stats{Keys: 2}, s.Stats())
+}
+
+func TestAHoldChangesWhatItSays(t *testing.T) {
+	s := new(memory.Store)
+	put(t, s, epoch, "keep", time.Hour)
+	put(t, s, epoch, "delete", time.Hour)
+	var h memory.Hold
+	require.NoError(t, s.Hold(&h, epoch, memory.NameOf("put"), memory.NameOf("keep"), memory.NameOf("delete"), memory.NameOf("absent")))
+	require.Nil(t, h.State(0))
+	require.Equal(t, "keep", string(h.State(1)))
+	h.Keep(append(h.Buffer(), "put"...))
+	h.Put(0, h.Buffer()[:3], time.Minute)
+	h.Delete(2)
+	h.Release()
+	require.Equal(t, []string{"put", "keep"}, has(t, s, epoch, "put", "keep", "delete", "absent"))
+	require.Equal(t, []string{"keep"}, has(t, s, epoch.Add(time.Minute), "put", "keep"))
+	require.Equal(t, 2, s.Stats().Keys)
+}
+
+func TestAHoldOfMoreThanMaxKeysIsRefused(t *testing.T) {
+	s := &memory.Store{MaxKeys: 1}
+	var h memory.Hold
+	require.ErrorIs(t, s.Hold(&h, epoch, memory.NameOf("a"), memory.NameOf("b")), storage.ErrNotApplied)
+	require.NoError(t, increment(s, epoch, memory.NameOf("a"), 0), "nothing is left locked")
+}
+
+// However records are written, none is lost, none is made up, and there are never
+// too many.
+func TestCellsHoldsUpdatesAndSwapsCountTogether(t *testing.T) {
+	const writers, times = 8, 2000 / scale
+	s, sum := new(memory.Store), 0
+	crowded := &memory.Store{MaxKeys: 10}
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(2, uint64(w)))
+			for range times {
+				if err := errors.Join(add(s, w, "a", "b"), add(crowded, w, strconv.Itoa(random.IntN(40)), "x")); err != nil {
+					t.Error(err)
+				}
+				if keys := crowded.Stats().Keys; keys > 10 {
+					t.Errorf("%d keys", keys)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, key := range []string{"a", "b"} {
+		state := load(t, s, epoch, key).State
+		sum += int(state[0]) | int(state[1])<<8
+	}
+	require.Equal(t, 2*writers*times, sum)
+}
+
+// add adds one to the counts under both keys, in one of four ways.
+func add(s *memory.Store, way int, keys ...string) error {
+	switch way % 4 {
+	case 0:
+		for _, key := range keys {
+			var c memory.Cell
+			if err := s.Lock(&c, epoch, memory.NameOf(key)); err != nil {
+				return err
+			}
+			c.Put(counted(c.State()), time.Hour)
+			c.Unlock()
+		}
+	case 1:
+		var h memory.Hold
+		if err := s.Hold(&h, epoch, memory.NameOf(keys[0]), memory.NameOf(keys[1])); err != nil {
+			return err
+		}
+		defer h.Release()
+		for i := range keys {
+			h.Put(i, counted(h.State(i)), time.Hour)
+		}
+	case 2:
+		return s.Update(ctx, epoch, keys, decider(func(found [][]byte, next []storage.Change) error {
+			for i, state := range found {
+				next[i] = storage.Change{Verb: storage.Put, State: counted(state), TTL: time.Hour}
+			}
+			return nil
+		}))
+	default:
+		for swapped := false; !swapped; {
+			records, err := s.LoadAt(ctx, epoch, keys...)
+			if err != nil {
+				return err
+			}
+			var swaps []storage.Swap
+			for i, r := range records {
+				swaps = append(swaps, swapOf(keys[i], r.Version, string(counted(r.State)), time.Hour))
+			}
+			if _, swapped, err = s.CompareAndSwapAt(ctx, epoch, swaps...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func counted(state []byte) []byte {
+	if state == nil {
+		return []byte{1, 0}
+	}
+	n := int(state[0]) | int(state[1])<<8 + 1
+	return []byte{byte(n), byte(n >> 8)}
+}
+
+func TestACellDoesNotAllocate(t *testing.T) {
+	s, name := new(memory.Store), memory.NameOf("ann")
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		if increment(s, epoch, name, time.Minute) != nil {
+			panic("not locked")
+		}
+	}))
+}
+
+func ExampleStore_Lock() {
+	store, noon := new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for range 3 {
+		var c memory.Cell
+		if err := store.Lock(&c, noon, memory.NameOf("alice")); err != nil {
+			fmt.Println(err)
+			return
+		}
+		c.Put(append(c.State(), '.'), time.Minute)
+		fmt.Printf("%s\n", c.State())
+		c.Unlock()
+	}
+	// Output:
+	// .
+	// ..
+	// ...
+}
+
+func ExampleStore_Hold() {
+	store, noon := new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var h memory.Hold
+	if err := store.Hold(&h, noon, memory.NameOf("alice"), memory.NameOf("everyone")); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for i := range 2 { // nobody sees one without the other
+		h.Put(i, []byte("1 used"), time.Minute)
+	}
+	h.Release()
+	fmt.Println(store.Stats().Keys)
+	// Output:
+	// 2
+}
+
+func ExampleStore_Now() {
+	store := new(memory.Store)
+	before := store.Now()
+	fmt.Println(store.Now().Before(before), time.Since(before).Abs() < time.Hour)
+	// Output:
+	// false true
+}
