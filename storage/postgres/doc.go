@@ -19,7 +19,9 @@
 // with the work that the limit guards: an order and its quota. The rows it
 // wrote stay locked until then, so that others who spend under the same keys
 // wait; keep such transactions short, at the isolation level READ COMMITTED,
-// and decide in them once. After an error the transaction is to be rolled back.
+// and decide in them once. An error has ended the transaction: roll it back. It
+// has the server's code, and is neither storage.ErrContended nor ErrUnavailable,
+// because only the whole transaction can be tried again.
 //
 // # PgBouncer
 //
@@ -48,7 +50,7 @@
 // context ends, or when a statement_timeout or lock_timeout of the session is
 // over. In the caller's transaction the settings of that transaction alone count:
 // set a lock_timeout there, because a context that ends while a statement waits
-// leaves it in doubt and closes the connection.
+// closes the connection.
 //
 // A connection that was left in the middle of a statement, because the server or
 // the network was silent, keeps its place in the pool until pgx has closed it,

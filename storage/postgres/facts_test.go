@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -12,20 +13,21 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// contended requires an error of the server's with a code, that tells to try
-// again and that nothing was applied.
-func contended(t *testing.T, err error, code string) {
+// ended requires an error of the server's with a code, that has ended the
+// transaction: to try again in it does not help.
+func ended(t *testing.T, err error, code string) {
 	t.Helper()
 	var e *pgconn.PgError
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, code, e.Code)
-	require.ErrorIs(t, err, storage.ErrContended)
 	require.ErrorIs(t, err, storage.ErrNotApplied)
+	require.NotErrorIs(t, err, storage.ErrContended)
+	require.NotErrorIs(t, err, storage.ErrUnavailable)
 }
 
 // At a higher level of isolation a transaction of the caller cannot write what
 // others wrote since it began to read.
-func TestASerializationFailureIsContention(t *testing.T) {
+func TestASerializationFailureInATransaction(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	for _, level := range []pgx.TxIsoLevel{pgx.RepeatableRead, pgx.Serializable} {
 		t.Run(string(level), func(t *testing.T) {
@@ -44,14 +46,14 @@ func TestASerializationFailureIsContention(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, swapped)
 			_, _, err = late.CompareAndSwap(ctx, after(first)...)
-			contended(t, err, "40001")
+			ended(t, err, "40001")
 		})
 	}
 }
 
 // Callers who decide twice in a transaction may wait for each other. Postgres
 // finds that and ends one of them.
-func TestADeadlockOfCallersIsContention(t *testing.T) {
+func TestADeadlockOfTransactions(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN()+"&deadlock_timeout=10ms")
 	s, table := fresh(t, p)
 	a, b := creating("a"), creating("b")
@@ -68,8 +70,54 @@ func TestADeadlockOfCallersIsContention(t *testing.T) {
 	if victim.err == nil {
 		victim, winner = winner, victim
 	}
-	contended(t, victim.err, "40P01")
+	ended(t, victim.err, "40P01")
 	require.NoError(t, winner.err)
+}
+
+// Alone, a statement meets neither, unless the session's default is such a level
+// of isolation: then it is tried again.
+func TestASerializationFailureAloneIsContention(t *testing.T) {
+	s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_isolation=serializable&pool_max_conns=8"))
+	e := storage.NewEngine(s, storage.EngineOptions{Budget: 20 * time.Second, NoCombining: true, NoSharing: true})
+	const goroutines, each = 8, 10
+	errs := make(chan error, goroutines)
+	for range goroutines {
+		go func() {
+			var all error
+			for range each {
+				_, err := e.Do(context.Background(), []string{"a", "b"}, add)
+				all = errors.Join(all, err)
+			}
+			errs <- all
+		}()
+	}
+	for range goroutines {
+		require.NoError(t, <-errs)
+	}
+	require.Equal(t, []uint64{goroutines * each, goroutines * each}, sums(t, s, "a", "b"))
+}
+
+// A caller who leaves, because the time is over, has the transaction for himself.
+func TestNobodyUsesATransactionThatWasLeft(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN())
+	s, table := fresh(t, p)
+	a := creating("a")
+	_, _, err := s.CompareAndSwap(t.Context(), a...)
+	require.NoError(t, err)
+	_, _, err = inside(t, transaction(t, p), table).CompareAndSwap(t.Context(), after(a)...)
+	require.NoError(t, err)
+
+	tx := transaction(t, p)
+	e := storage.NewEngine(inside(t, tx, table), storage.EngineOptions{})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	defer cancel()
+	_, err = e.Do(ctx, []string{"a"}, add) // waits for the row
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, storage.ErrNotApplied)
+	for range 1000 { // with the race detector
+		_, err = tx.Exec(context.Background(), "SELECT 1")
+		require.Error(t, err)
+	}
 }
 
 // The server's clock goes on in a transaction of the caller, also that by which

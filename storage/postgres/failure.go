@@ -31,6 +31,17 @@ func failure(err error) error {
 	return fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
 }
 
+// failed is failure, but for what fails in a transaction of the caller. The
+// server has undone that, or will when it misses the connection, so nothing of it
+// was or will be applied; and to try again helps only with the whole of it.
+func (s *Store) failed(err error) error {
+	told := failure(err)
+	if !s.inside() || errors.Is(told, errRaced) {
+		return told
+	}
+	return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", err))
+}
+
 // isContention is true for a serialization failure, a deadlock resolved, and a
 // lock that was not had in time: NOWAIT, lock_timeout or statement_timeout.
 func isContention(code string) bool {

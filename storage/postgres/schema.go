@@ -70,7 +70,7 @@ func (s *Store) Purge(ctx context.Context, max int) (int, error) {
 	}
 	tag, err := s.db.Exec(ctx, s.sql.purge, max)
 	if err != nil {
-		return 0, failure(err)
+		return 0, s.failed(err)
 	}
 	return int(tag.RowsAffected()), nil
 }

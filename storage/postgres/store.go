@@ -92,7 +92,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	defer release()
 	rows, err := db.Query(ctx, s.sql.load, names)
 	if err != nil {
-		return nil, failure(err)
+		return nil, s.failed(err)
 	}
 	var key, state []byte
 	var version int64
@@ -103,7 +103,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		return nil
 	})
 	if err != nil {
-		return nil, failure(err)
+		return nil, s.failed(err)
 	}
 	return records, nil
 }
@@ -144,7 +144,7 @@ func (s *Store) commit(ctx context.Context, w *write) {
 		case errors.Is(err, errRaced):
 			s.lost(ctx, w)
 			return
-		case errors.Is(err, storage.ErrContended) && several && !s.inside():
+		case errors.Is(err, storage.ErrContended) && several:
 			s.apart(ctx, w, hasty)
 			return
 		}
@@ -216,7 +216,7 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 		now, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[time.Time])
 	}
 	if err != nil {
-		return time.Time{}, failure(err)
+		return time.Time{}, s.failed(err)
 	}
 	return now, nil
 }
@@ -309,13 +309,13 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	}
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
-		return failure(err)
+		return s.failed(err)
 	}
 	if err := s.exec(ctx, savepoint, w, 0); err != nil {
 		return errors.Join(err, savepoint.Rollback(ctx))
 	}
 	if err := savepoint.Commit(ctx); err != nil {
-		return failure(err)
+		return s.failed(err)
 	}
 	return nil
 }
@@ -325,7 +325,7 @@ func (s *Store) write(ctx context.Context, w *write) error {
 func (s *Store) exec(ctx context.Context, db DB, w *write, patience time.Duration) error {
 	rows, err := db.Query(ctx, s.sql.swap, w.args(patience)...)
 	if err != nil {
-		return failure(err)
+		return s.failed(err)
 	}
 	var same bool
 	var version *int64
@@ -337,7 +337,7 @@ func (s *Store) exec(ctx context.Context, db DB, w *write, patience time.Duratio
 		return nil
 	})
 	if err != nil {
-		return failure(err)
+		return s.failed(err)
 	}
 	return nil
 }
