@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -51,7 +52,7 @@ const burst = 12
 // history lets six callers ask for one key, two by each face of a store, as
 // three processes would. Now and then one of them moves the clock on by leap.
 func history(t *testing.T, shared page, faces []storage.Store, traffic int, leap int64) []porcupine.Operation {
-	namespace := fmt.Sprint(t.Name(), shared.read())
+	namespace := fmt.Sprintf("%s %x", t.Name(), rand.Uint64())
 	var mu sync.Mutex
 	var operations []porcupine.Operation
 	var callers sync.WaitGroup
