@@ -19,6 +19,7 @@ type Cell struct {
 // [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
 func (s *Store) Lock(c *Cell, now time.Time, n Name) (err error) {
 	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], instant(now), n
+	c.entry, c.room = nil, 0
 	c.shard.mu.Lock()
 	if c.number = c.shard.table.find(n); c.number == 0 {
 		return c.reserve()
