@@ -84,7 +84,7 @@ func (g *game) most(state []byte, now int64) []int64 {
 	g.moves(state, now, func(cost int64, next []byte) {
 		for i, had := range g.most(next, now) {
 			if i > 0 {
-				best[i] = max(best[i], had+cost)
+				best[i] = max(best[i], cost+min(had, math.MaxInt64-cost))
 			}
 		}
 	})
@@ -116,10 +116,14 @@ func (g *game) moves(state []byte, now int64, move func(cost int64, next []byte)
 // there are few, else such as lead to few. One who takes a large burst unit by unit
 // would be at it for ever.
 func takes(left int64) []int64 {
-	if left > small {
+	if left > 2*small {
 		return []int64{left, left - 1, left / 2}
 	}
-	return costs(max(left, 0), left)
+	all := make([]int64, max(left+1, 1))
+	for i := range all {
+		all[i] = int64(i) + 1
+	}
+	return all
 }
 
 // play follows the first steps to every state within a period and looks for a

@@ -14,11 +14,12 @@
 //	}
 //
 // Each law is a function of its own. It searches twice: under small limits
-// (counts to 6, periods to 12ns) from state to state, nanosecond by nanosecond, all
-// of them for the smallest and a sample for the others; and under random limits
-// and histories from the whole valid range. The worst case of law 8 is played out
-// by every adversary of the small limits. A law that does not hold is reported
-// once, as its sentence and the shortest history found, in the form of a trace:
+// (counts to 6, periods to 12ns) from state to state, nanosecond by nanosecond,
+// most of them for the smallest and a sample for the others; and under random
+// limits and histories from the whole valid range. The worst case of law 8 is
+// played out by the adversaries of the small limits. A law that does not hold is
+// reported once, as its sentence and the shortest history found, in the form of a
+// trace:
 //
 //	algotest: law 5, RetryIsExact, does not hold for reference (seed 1):
 //	    at RetryAfter-1ns the same cost is still denied, at RetryAfter it is allowed
@@ -32,6 +33,6 @@
 //	    # step   @0s cost 2: deny, left 0, retry 1ns, next 1ns, reset 2ns
 //	    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns
 //
-// Searches are the same in every run, and take a few seconds for a subject. Under
-// testing.Short and the race detector they are shorter.
+// Searches are the same in every run, and take a few seconds for a subject. Where
+// [Brief] says so they are shorter.
 package algotest

@@ -20,7 +20,7 @@ type effort struct {
 }
 
 var (
-	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, judged: 350, random: 40_000, game: 100_000}
+	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, judged: 350, random: 40_000, game: 40_000}
 	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, judged: 500, random: 12_000, game: 5_000}
 )
 

@@ -2,7 +2,6 @@ package algotest
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -39,53 +38,6 @@ type hunt struct {
 	calls   int  // of the policy, so far
 	known   seen // what once has seen
 	scratch scratch
-}
-
-// once reports whether it is the first time that it is asked this of a state at
-// an instant, under the limit that is being searched.
-func (h *hunt) once(state []byte, t int64) bool { return h.known.add(state, t) }
-
-// seen is the states that have been seen at an instant.
-type seen map[string]struct{}
-
-// add reports whether the state had not been seen at t.
-func (s seen) add(state []byte, t int64) bool {
-	var room [128]byte
-	key := append(binary.BigEndian.AppendUint64(room[:0], uint64(t)), state...)
-	if _, ok := s[string(key)]; ok {
-		return false
-	}
-	s[string(key)] = struct{}{}
-	return true
-}
-
-// scratch is memory that one point after the other uses: a search asks so many
-// questions that to allocate for each would take most of its time.
-type scratch struct {
-	point point
-	block []byte
-}
-
-// room is for an answer to be appended to, which is lost with the next one
-// unless it is kept.
-func (s *scratch) room(more int) []byte {
-	size := 192 + more
-	if cap(s.block)-len(s.block) < size {
-		s.block = make([]byte, 0, 64*size)
-	}
-	n := len(s.block)
-	return s.block[n : n : n+size]
-}
-
-// keep leaves what was appended to a room where it is until the next point, with
-// nothing behind it; of no bytes it makes nil, as a key never seen has. An answer
-// that was too large for its room lies elsewhere.
-func (s *scratch) keep(answer []byte) []byte {
-	if len(answer) == 0 {
-		return nil
-	}
-	s.block = s.block[:min(len(s.block)+len(answer), cap(s.block))]
-	return slices.Clip(answer)
 }
 
 // A finding is such a point.
@@ -140,6 +92,7 @@ func (h *hunt) examine(past *node, limit algo.Limit, policy algo.Policy, now int
 	return h.examineBy(h.law.judge, past, limit, policy, now)
 }
 
+// examineBy lets that judge decide on one point.
 func (h *hunt) examineBy(judge func(*point), past *node, limit algo.Limit, policy algo.Policy, now int64) *finding {
 	h.scratch.block = h.scratch.block[:0]
 	p := &h.scratch.point
@@ -182,7 +135,7 @@ func (h *hunt) counted(policy algo.Policy, op op, dst, state []byte, now, cost i
 // is, for the judge to see.
 func (h *hunt) try(n *node, policy algo.Policy, e event) *node { return h.discover(n, policy, e, nil) }
 
-// discover is try, which stays where it is too where it has been before.
+// discover is try, but stays where it is also if it has been there before.
 func (h *hunt) discover(n *node, policy algo.Policy, e event, been seen) (to *node) {
 	defer func() {
 		if recover() != nil {
