@@ -51,6 +51,15 @@
 //	clock := &storage.ServerClock{Server: store}
 //	limiter, err := compose.Options[string]{StoreClock: clock}.New(store, rules...)
 //
+// # In memory
+//
+// On a memory.Store a decision is made in place, under the locks of its
+// records. Allow and AllowN by up to three rules allocate nothing, if they are
+// called as methods and the decision is not kept: the results are on the
+// caller's stack. Unless Options.Clock is set the time is memory.Store.Now,
+// which goes on steadily while the wall clock is set; windows that must begin
+// with its hours after that want Clock to be time.Now.
+//
 // # Known limits
 //
 // Callers of one limiter that meet on a key share a round trip. Those of several

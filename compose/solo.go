@@ -44,11 +44,10 @@ func (p *place) step(policy algo.Policy, name memory.Name, now time.Time, cost i
 		return false, nil
 	}
 	defer cell.Unlock()
-	next, result, err := policy.Step(cell.Buffer(), cell.State(), now, cost)
-	if err != nil {
+	var next []byte
+	if next, *r, err = policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
 		return true, err
 	}
-	*r = result
 	cell.Keep(next)
 	if r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
