@@ -169,12 +169,12 @@ func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
 			return storage.How{}, err
 		}
 	}
-	return l.engine.Do(ctx, t.keys, t.decide)
+	return l.engine.Do(ctx, t.keys, t.run)
 }
 
 // ask calls the functions of the rules.
 func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
-	t := &turn{op: op}
+	t := newTurn(op)
 	group := ""
 	if l.options.Group != nil {
 		group = l.options.Group(in)
@@ -203,7 +203,7 @@ func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause
 	d := Decision{Allowed: true, Attempts: how.Attempts}
 	if l.options.OnFailure == FailLocal {
 		t = t.again()
-		local, err := l.local.Do(ctx, t.keys, t.decide)
+		local, err := l.local.Do(ctx, t.keys, t.run)
 		if err != nil {
 			return Decision{Attempts: how.Attempts}, errors.Join(cause, err)
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -18,14 +20,41 @@ type turn struct {
 	results []RuleResult
 	allowed bool
 	buffer  []byte
+
+	run storage.Decide // is decide
+}
+
+var turns = sync.Pool{New: func() any {
+	t := new(turn)
+	t.run = t.decide
+	return t
+}}
+
+func newTurn(op Op) *turn {
+	t := turns.Get().(*turn)
+	t.op = op
+	return t
+}
+
+// end lets the turn be used again. The engine must be done with it.
+func (t *turn) end() {
+	if t.allowed || t.op != OpAllow && t.op != OpPeek {
+		t.buffer = nil // the states in it are the engine's now
+	}
+	clear(t.demands)
+	clear(t.keys)
+	clear(t.results)
+	t.demands, t.keys, t.results, t.allowed = t.demands[:0], t.keys[:0], t.results[:0], false
+	turns.Put(t)
 }
 
 // again is the same turn afresh, for when the first may still be under way.
 func (t *turn) again() *turn {
-	a := &turn{op: t.op, demands: t.demands, keys: t.keys, results: make([]RuleResult, len(t.results))}
+	a := newTurn(t.op)
+	a.demands, a.keys = append(a.demands, t.demands...), append(a.keys, t.keys...)
 	for i := range t.results {
 		r := &t.results[i]
-		a.results[i] = RuleResult{Rule: r.Rule, Key: r.Key, Shadow: r.Shadow}
+		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Shadow: r.Shadow})
 	}
 	return a
 }
@@ -104,8 +133,9 @@ func (t *turn) look(now time.Time, found [][]byte) (err error) {
 	return nil
 }
 
+// decision is the answer, and the end of the turn.
 func (t *turn) decision(how storage.How) Decision {
-	d := Decision{Allowed: t.allowed, Results: t.results, Memory: how.Memory && !t.allowed, Attempts: how.Attempts}
+	d := Decision{Allowed: t.allowed, Results: slices.Clone(t.results), Memory: how.Memory && !t.allowed, Attempts: how.Attempts}
 	d.summarize(t.results)
 	return d
 }

@@ -42,12 +42,12 @@ type call struct {
 	}
 }
 
-var calls = sync.Pool{New: func() any { return &call{done: make(chan struct{}, 1)} }}
+var calls = sync.Pool{New: func() any { return new(call) }}
 
 // newCall makes a call in a group of its own.
-func newCall(keys []string, decide Decide, deadline time.Time) *call {
+func newCall(keys []string, decide Decide) *call {
 	n, c := len(keys), calls.Get().(*call)
-	c.decide, c.deadline, c.keys = decide, deadline, keys
+	c.decide, c.keys = decide, keys
 	if n <= len(c.few.at) {
 		c.at, c.found, c.next = c.few.at[:n], c.few.found[:n], c.few.next[:n]
 	} else {
@@ -94,7 +94,7 @@ var errNoAnswer = errors.New("storage: the decision was not made")
 // then, and it is of no more use.
 func (c *call) answer() (How, error) {
 	how, err, panicked := c.how, c.err, c.panicked
-	*c = call{done: c.done}
+	*c = call{}
 	calls.Put(c)
 	if panicked != nil {
 		panic(panicked)

@@ -7,6 +7,7 @@ import (
 
 // queued sees the call of g through, together with those of others.
 func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
+	c.done = make(chan struct{}, 1)
 	flies, err := e.queue.enter(c, g)
 	if err != nil {
 		return How{}, err

@@ -22,7 +22,7 @@ type EngineOptions struct {
 	// included, if the caller's context does not end sooner; 0 means
 	// DefaultBudget.
 	Budget time.Duration
-	// Remember is how many keys to remember the last seen state of; 0 means
+	// Remember is about how many keys to remember the last seen state of; 0 means
 	// DefaultRemember, and a negative number none.
 	Remember int
 	// MaxAge is for how long a remembered state may answer without a look at
@@ -163,13 +163,14 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 	if err := CheckKeys(keys); err != nil {
 		return How{}, err
 	}
-	c := newCall(keys, decide, time.Now().Add(e.options.Budget))
+	c := newCall(keys, decide)
 	g := &c.own
 	e.recall(g)
 	g.fold(e.options.Clock())
 	if g.stands() {
 		return c.answer()
 	}
+	c.deadline = time.Now().Add(e.options.Budget)
 	if e.options.NoCombining && e.batcher == nil {
 		return e.alone(ctx, g)
 	}
