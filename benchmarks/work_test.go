@@ -1,21 +1,16 @@
 package benchmarks
 
 import (
-	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
 )
 
 var (
-	area    = flag.String("area", "", "the area to measure figures of: redis, postgres or sqlite")
 	rounds  = flag.Int("rounds", 5, "how often each contender has its turn; the median counts")
 	stretch = flag.Duration("stretch", time.Second, "how long a turn is")
-	results = flag.String("results", "", "the file to write the figures to, as JSON")
-	goals   = flag.Bool("goals", false, "fail when a goal is missed")
 )
 
 // work is something that contenders are asked to do, in turns.
@@ -23,15 +18,14 @@ type work struct {
 	area, name string
 	keys       int
 	goroutines int
+	processes  int         // that have so many goroutines each; 0 is this one
 	denied     bool        // the limit is used up; else all calls are allowed
 	contenders []contender // ours first
 	goals      []ratio
-	// run is how a turn is taken, nil for crowd.
-	run func(w *work, c contender, d decider, length time.Duration) pace
 }
 
-// ratio is how many times the pace of another ours must be. A goal of 1 on slow is
-// that our p99 is below the other's p50.
+// ratio is how many times the pace of another ours must be; or, with p99, that our
+// p99 must be below its p50.
 type ratio struct {
 	to   string
 	goal float64
@@ -48,43 +42,6 @@ type row struct {
 	pace
 	Ratio float64 `json:"ratio,omitempty"` // of ours to this one
 	Goal  float64 `json:"goal,omitempty"`
-}
-
-// TestFigures measures the works of an area. Contenders take turns, so that
-// whatever else the machine does falls on all of them.
-func TestFigures(t *testing.T) {
-	if *area == "" {
-		t.Skip("figures are measured by scripts/bench.sh")
-	}
-	var rows []row
-	missed := false
-	for _, w := range works() {
-		if w.area != *area {
-			continue
-		}
-		measured := w.measure(t)
-		ours := measured[0]
-		for i := range measured {
-			measured[i].Ratio = ours.PerSecond / measured[i].PerSecond
-		}
-		t.Logf("%s\n%s", w.name, table(measured))
-		for _, g := range w.goals {
-			missed = w.judge(t, g, measured) || missed
-		}
-		rows = append(rows, measured...)
-	}
-	if *results != "" {
-		text, err := json.MarshalIndent(rows, "", "\t")
-		if err == nil {
-			err = os.WriteFile(*results, append(text, '\n'), 0o666)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if *goals && missed {
-		t.Error("a goal was missed")
-	}
 }
 
 // judge says how a goal fared, and whether it was missed.
@@ -125,19 +82,21 @@ func (w *work) measure(t testing.TB) (rows []row) {
 	if w.denied {
 		count, period = 1, 50_000*time.Hour
 	}
-	keys := newTraffic(w.keys)
+	keys := w.traffic()
 	deciders, paces := make([]decider, len(w.contenders)), make([][]pace, len(w.contenders))
 	for i, c := range w.contenders {
 		deciders[i] = c.open(t, count, period)
-		warm := crowd // every key is there, and every connection open
-		warm(deciders[i], &traffic{keys.keys, keys.order}, w.goroutines, *stretch/4, true && !w.denied)
+		crowd(deciders[i], keys, w.goroutines, *stretch/4, isAnything) // keys are there, and connections open
 	}
 	for range *rounds {
 		for i, c := range w.contenders {
-			if w.run != nil {
-				paces[i] = append(paces[i], w.run(w, c, deciders[i], *stretch))
-			} else {
-				paces[i] = append(paces[i], crowd(deciders[i], keys, w.goroutines, *stretch, !w.denied))
+			switch {
+			case w.processes > 1:
+				paces[i] = append(paces[i], w.fleet(t, c))
+			case w.denied:
+				paces[i] = append(paces[i], crowd(deciders[i], keys, w.goroutines, *stretch, isDenied))
+			default:
+				paces[i] = append(paces[i], crowd(deciders[i], keys, w.goroutines, *stretch, isAllowed))
 			}
 		}
 	}
@@ -145,4 +104,20 @@ func (w *work) measure(t testing.TB) (rows []row) {
 		rows = append(rows, row{Area: w.area, Work: w.name, Keys: w.keys, Goroutines: w.goroutines, Name: c.name, pace: median(paces[i])})
 	}
 	return rows
+}
+
+func works() []work {
+	return slices.Concat(redisWorks(), postgresWorks(), sqliteWorks())
+}
+
+// traffic is that of keys which no other work has.
+func (w *work) traffic() *traffic {
+	t := newTraffic(w.keys)
+	for i := range t.keys {
+		t.keys[i] = w.name + t.keys[i]
+	}
+	for i, k := range t.order {
+		t.calls[i] = t.keys[k]
+	}
+	return t
 }

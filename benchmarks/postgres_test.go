@@ -1,0 +1,82 @@
+package benchmarks
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+func postgresWorks() []work {
+	return []work{
+		{
+			area: "postgres", name: "64 callers, 10,000 keys", keys: 10_000, goroutines: 64,
+			contenders: []contender{sluiceOnPostgres, postgresUpsert}, goals: []ratio{{to: postgresUpsert.name, goal: 8}},
+		}, {
+			area: "postgres", name: "64 callers, one key", keys: 1, goroutines: 64,
+			contenders: []contender{sluiceOnPostgres, postgresIncrement}, goals: []ratio{{to: postgresIncrement.name, goal: 25}},
+		},
+	}
+}
+
+var postgresServer *servers.PostgresServer
+
+// postgresPool is of a server with the durability that it has by default. No peer
+// here has a store in Postgres: floors stand for what one would cost at least.
+func postgresPool(t testing.TB) *pgxpool.Pool {
+	if postgresServer == nil {
+		postgresServer = servers.Postgres(t, "fsync = on", "full_page_writes = on", "shared_buffers = 128MB")
+	}
+	config, err := pgxpool.ParseConfig(postgresServer.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.MaxConns = 16
+	pool, err := pgxpool.NewWithConfig(context.Background(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	return pool
+}
+
+var sluiceOnPostgres = contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
+	store, err := postgres.New(postgresPool(t), postgres.Options{})
+	if err == nil {
+		err = store.Migrate(context.Background())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return oneRule(t, store, count, period)
+}}
+
+var postgresUpsert = floorOnPostgres("floor: one upsert each",
+	`CREATE TABLE IF NOT EXISTS floor_upsert (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`,
+	`INSERT INTO floor_upsert VALUES ($1, 1, $2) ON CONFLICT (key) DO UPDATE SET version = floor_upsert.version + 1, state = excluded.state`,
+	make([]byte, 30))
+
+var postgresIncrement = floorOnPostgres("floor: one increment each",
+	`CREATE TABLE IF NOT EXISTS floor_increment (key bytea PRIMARY KEY, n bigint NOT NULL)`,
+	`INSERT INTO floor_increment VALUES ($1, 1) ON CONFLICT (key) DO UPDATE SET n = floor_increment.n + 1`)
+
+func floorOnPostgres(name, table, statement string, args ...any) contender {
+	return contender{name, func(t testing.TB, _ int64, _ time.Duration) decider {
+		pool := postgresPool(t)
+		if _, err := pool.Exec(context.Background(), table); err != nil {
+			t.Fatal(err)
+		}
+		return func(ctx context.Context, key string) (bool, error) {
+			tag, err := pool.Exec(ctx, statement, append([]any{[]byte(key)}, args...)...)
+			if err == nil && tag.RowsAffected() != 1 {
+				err = fmt.Errorf("%d rows were written", tag.RowsAffected())
+			}
+			return true, err
+		}
+	}}
+}

@@ -1,0 +1,162 @@
+package benchmarks
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// Each is asked for the same keys and limits; all use go-redis with the size of
+// pool that it has by default.
+var (
+	redisPeers  = []contender{sluiceOnRedis, redisRate, ululeOnRedis}
+	redisFloors = []contender{redisRoundTrip}
+)
+
+func redisWorks() []work {
+	const name = "redis_rate"
+	return []work{
+		{
+			area: "redis", name: "one caller, 10,000 keys", keys: 10_000, goroutines: 1,
+			contenders: append(redisPeers, redisFloors...), goals: []ratio{{to: name, goal: 0.95}},
+		}, {
+			area: "redis", name: "64 callers, 10,000 keys", keys: 10_000, goroutines: 64,
+			contenders: append(redisPeers, redisRoundTrip, redisPipeline),
+			goals:      []ratio{{to: name, goal: 2.5}, {to: ululeOnRedis.name, goal: 1.5}},
+		}, {
+			area: "redis", name: "64 callers, one key", keys: 1, goroutines: 64,
+			contenders: append(redisPeers, throttledOnRedis, redisRoundTrip),
+			goals:      []ratio{{to: name, goal: 6}, {to: name, p99: true}},
+		}, {
+			area: "redis", name: "64 callers, one key, denied", keys: 1, goroutines: 64, denied: true,
+			contenders: append(redisPeers, throttledOnRedis, redisRoundTrip),
+			goals:      []ratio{{to: name, goal: 100}},
+		}, {
+			area: "redis", name: "4 processes of 16 callers, one key", keys: 1, goroutines: 16, processes: 4,
+			contenders: redisPeers, goals: []ratio{{to: name, goal: 2}},
+		}, {
+			area: "redis", name: "64 callers, a key each and one of all", keys: 10_000, goroutines: 64,
+			contenders: []contender{sluiceOnRedisBoth, redisRate},
+			goals:      []ratio{{to: name, goal: 1}},
+		},
+	}
+}
+
+func redisAddress(t testing.TB) string {
+	if addr := os.Getenv(redisAddr); addr != "" {
+		return addr
+	}
+	return shared.Redis(t).Addr()
+}
+
+func redisClient(t testing.TB) *goredis.Client {
+	c := goredis.NewClient(&goredis.Options{Addr: redisAddress(t)})
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+var sluiceOnRedis = contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
+	return oneRule(t, redisStore(t, "one:"), count, period)
+}}
+
+// sluiceOnRedisBoth has a limit for each key, and one for all together.
+var sluiceOnRedisBoth = contender{"sluice, both keys", func(t testing.TB, count int64, period time.Duration) decider {
+	p := policyOf(t, count, period)
+	return ours(t, redisStore(t, "both:"),
+		compose.Rule[string]{Name: "each", Key: itself, Policy: p},
+		compose.Rule[string]{Name: "all", Key: func(string) string { return "" }, Policy: p})
+}}
+
+func redisStore(t testing.TB, prefix string) storage.Store {
+	s, err := redis.New(redisClient(t), redis.Options{Prefix: prefix})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func policyOf(t testing.TB, count int64, period time.Duration) algo.Policy {
+	p, err := gcra.New(gcra.Options{Limit: algo.Per(count, period)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func oneRule(t testing.TB, s storage.Store, count int64, period time.Duration) decider {
+	return ours(t, s, compose.Rule[string]{Name: "each", Key: itself, Policy: policyOf(t, count, period)})
+}
+
+func ours(t testing.TB, s storage.Store, rules ...compose.Rule[string]) decider {
+	l, err := compose.New(s, rules...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(ctx context.Context, key string) (bool, error) {
+		d, err := l.Allow(ctx, key)
+		return d.Allowed, err
+	}
+}
+
+// redisRoundTrip is a bare one: GET.
+var redisRoundTrip = contender{"floor: GET", func(t testing.TB, count int64, _ time.Duration) decider {
+	c := redisClient(t)
+	return func(ctx context.Context, key string) (bool, error) {
+		err := c.Get(ctx, "floor:"+key).Err()
+		if err == goredis.Nil {
+			err = nil
+		}
+		return count > 1, err
+	}
+}}
+
+// redisPipeline is a script that does nothing, in pipelines of whatever callers are
+// there at once.
+var redisPipeline = contender{"floor: pipelined script", func(t testing.TB, count int64, _ time.Duration) decider {
+	c := redisClient(t)
+	asked := make(chan chan error, 1024)
+	done := make(chan struct{})
+	t.Cleanup(func() { close(done) })
+	script := goredis.NewScript("return 1")
+	if err := script.Load(context.Background(), c).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		go func() {
+			for {
+				var waiting []chan error
+				select {
+				case first := <-asked:
+					waiting = append(waiting, first)
+				case <-done:
+					return
+				}
+				for len(waiting) < 64 && len(asked) > 0 {
+					waiting = append(waiting, <-asked)
+				}
+				pipe := c.Pipeline()
+				for range waiting {
+					script.EvalSha(context.Background(), pipe, []string{"floor"})
+				}
+				_, err := pipe.Exec(context.Background())
+				for _, w := range waiting {
+					w <- err
+				}
+			}
+		}()
+	}
+	return func(context.Context, string) (bool, error) {
+		answer := make(chan error, 1)
+		asked <- answer
+		return count > 1, <-answer
+	}
+}}

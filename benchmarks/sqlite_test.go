@@ -1,0 +1,72 @@
+package benchmarks
+
+import (
+	"context"
+	"database/sql"
+	"testing"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/sluice-go/sluice/storage/sqlite"
+)
+
+func sqliteWorks() []work {
+	of := func(name string, keys int, synchronous string, goal float64) work {
+		floor := sqliteUpsert(synchronous)
+		return work{
+			area: "sqlite", name: name, keys: keys, goroutines: 64,
+			contenders: []contender{sluiceOnSQLite(synchronous), floor}, goals: []ratio{{to: floor.name, goal: goal}},
+		}
+	}
+	return []work{
+		of("64 callers, one key, synchronous=NORMAL", 1, "NORMAL", 10),
+		of("64 callers, 10,000 keys, synchronous=NORMAL", 10_000, "NORMAL", 2),
+		of("64 callers, 10,000 keys, synchronous=FULL", 10_000, "FULL", 10),
+	}
+}
+
+// sqliteDB is a database on disk, in WAL mode.
+func sqliteDB(t testing.TB, synchronous string) *sql.DB {
+	db, err := sql.Open("sqlite3", "file:"+t.TempDir()+"/bench.db?_journal_mode=WAL&_busy_timeout=10000&_txlock=immediate&_synchronous="+synchronous)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func sluiceOnSQLite(synchronous string) contender {
+	return contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
+		store, err := sqlite.New(sqliteDB(t, synchronous), sqlite.Options{})
+		if err == nil {
+			err = store.Migrate(context.Background())
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return oneRule(t, store, count, period)
+	}}
+}
+
+// sqliteUpsert commits every decision on its own, on the one connection that is the
+// quickest for it.
+func sqliteUpsert(synchronous string) contender {
+	return contender{"floor: one upsert each", func(t testing.TB, _ int64, _ time.Duration) decider {
+		db := sqliteDB(t, synchronous)
+		db.SetMaxOpenConns(1)
+		if _, err := db.Exec(`CREATE TABLE floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
+			t.Fatal(err)
+		}
+		upsert, err := db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { upsert.Close() })
+		state := make([]byte, 30)
+		return func(ctx context.Context, key string) (bool, error) {
+			_, err := upsert.ExecContext(ctx, []byte(key), state)
+			return true, err
+		}
+	}}
+}
