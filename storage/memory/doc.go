@@ -24,9 +24,9 @@
 //
 // # Keys
 //
-// Of a key only its [Name] is kept: 118 bits of two 64-bit hashes under seeds drawn
+// Of a key only its [Name] is kept: 112 bits of two 64-bit hashes under seeds drawn
 // anew in each process. A new key is taken for one that is there with a
-// probability of 2^-98 in a store of a million records, and nobody outside the
+// probability of 2^-92 in a store of a million records, and nobody outside the
 // process can prepare keys that are.
 //
 // # Time

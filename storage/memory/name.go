@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Name stands for a key: 118 bits of two hashes of it that no one outside this
+// Name stands for a key: 112 bits of two hashes of it that no one outside this
 // process can predict. It is what an entry keeps of its key, however long that is.
 type Name struct {
 	hi   uint64 // its upper bits choose the shard, its lower ones the home in the index
