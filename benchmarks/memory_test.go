@@ -83,8 +83,8 @@ func BenchmarkMemoryRules(b *testing.B) {
 }
 
 // BenchmarkMemoryHeap is what a million keys take, and how long one forced
-// collection takes with them, the median of five. The strings of the keys count to whoever keeps
-// them.
+// collection takes with them, the median of five. The strings of the keys count
+// to whoever keeps them.
 func BenchmarkMemoryHeap(b *testing.B) {
 	const keys = 1_000_000
 	for _, s := range inMemory {

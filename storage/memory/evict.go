@@ -35,10 +35,10 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.Sweep(s.Now(), max), nil
 }
 
-// Sweep drops up to max records that have lapsed at now, and says how many. No store
-// needs sweeping to stay correct or bounded, since what has lapsed makes room by
-// itself. It takes that work out of the decisions, and [Stats.Keys] then counts
-// hardly more than what is in use.
+// Sweep drops up to max records that have lapsed at now, and says how many. No
+// store needs sweeping to stay correct or bounded, since what has lapsed makes
+// room by itself. It takes that work out of the decisions, and [Stats.Keys] then
+// counts hardly more than what is in use.
 func (s *Store) Sweep(now time.Time, max int) (removed int) {
 	at := instant(now)
 	for i := range s.shards {
@@ -102,9 +102,9 @@ func (s *Store) makeRoom(n int, at int64) error {
 	return nil
 }
 
-// evict drops the record that lapses first. A shard's published instant may be too
-// early, since a record that was given more time is put in its new place only
-// when it comes up; then the next look finds another shard first.
+// evict drops the record that lapses first. A shard's published instant may be
+// too early, since a record that was given more time, or removed, is noticed
+// only when it comes up; then the next look finds another shard first.
 func (s *Store) evict(at int64) {
 	for looks := 1; ; looks++ {
 		i, next := s.soonest()

@@ -13,7 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// lru is the plain cache that the store is compared with: the most recently written keys.
+// lru is the plain cache that the store is compared with: the most recently
+// written keys.
 type lru struct {
 	max   int
 	order *list.List // of keys, the most recent first
@@ -33,9 +34,9 @@ func (l *lru) put(key string) {
 
 func (l *lru) has(key string) bool { return l.keys[key] != nil }
 
-// A key has used up its 5/m and must wait: its state lapses in a minute. Then a million
-// random keys come, each once, 50,000 a second: each has used 1 of 5, which lapses in
-// 12s.
+// A key has used up its 5/m and must wait: its state lapses in a minute. Then a
+// million random keys come, each once, 50,000 a second: each has used 1 of 5,
+// which lapses in 12s.
 //
 // The store has to hold the throttled key for as long as it means something. An
 // LRU of the same size gives its burst back after two seconds.

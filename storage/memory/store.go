@@ -14,11 +14,11 @@ import (
 const DefaultMaxKeys = 1 << 20
 
 // Store keeps records in memory. The zero Store is ready for use. It may be used
-// from any number of goroutines, must not be copied, and its fields must not be changed once it is
-// in use. It needs no closing.
+// from any number of goroutines, must not be copied, and its fields must not be
+// changed once it is in use. It needs no closing.
 type Store struct {
-	// MaxKeys is how many records are held at most; 0: DefaultMaxKeys, and for no bound
-	// math.MaxInt.
+	// MaxKeys is how many records are held at most; 0: DefaultMaxKeys, and for
+	// no bound math.MaxInt.
 	MaxKeys int
 	// Clock tells the time to the methods that are not handed one: Load,
 	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.

@@ -35,8 +35,8 @@ func (t *table) live(number uint32, at int64) *entry {
 	return nil
 }
 
-// version is what is stored under a name, 0 when it is absent or has lapsed. held is
-// whether the name has an entry, which putting it again would use.
+// version is what is stored under a name, 0 when it is absent or has lapsed.
+// held is whether the name has an entry, which putting it again would use.
 func (t *table) version(n Name, at int64) (v storage.Version, held bool) {
 	number := t.find(n)
 	if e := t.live(number, at); e != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// scratch is what an update shows its decider. Each shard has one; the first of those
-// that are locked lends it, so that no update allocates.
+// scratch is what an update shows its decider. Each shard has one; the first of
+// those that are locked lends it, so that no update allocates.
 type scratch struct {
 	found  [][]byte
 	next   []storage.Change
@@ -21,9 +21,9 @@ func (s *Store) scratch(locked uint64) *scratch {
 	return &s.shards[bits.TrailingZeros64(locked)].scratch
 }
 
-// Update decides in place; see [storage.InPlace]. Keys that are absent, and more than
-// MaxKeys, are refused with an error that is [storage.ErrNotApplied], whatever
-// d would have decided.
+// Update decides in place; see [storage.InPlace]. Keys that are absent, and more
+// than MaxKeys, are refused with an error that is [storage.ErrNotApplied],
+// whatever d would have decided.
 func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
