@@ -35,7 +35,7 @@ const complete = 3
 
 func (e effort) within(l algo.Limit) effort {
 	if e.limits == 1 && l.Count*int64(l.Period) <= complete {
-		e.layer, e.tries, e.judged = 2_000, math.MaxInt, 50_000
+		e.layer, e.tries, e.judged = 1_000, math.MaxInt, 30_000
 	}
 	return e
 }
