@@ -11,7 +11,8 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// tooLong ends a run in which not every process has been admitted enough.
+// A run ends when every process has been admitted enough, or after a time that
+// is too long.
 const (
 	enough  = 300
 	tooLong = 700 * time.Millisecond
