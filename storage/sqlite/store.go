@@ -35,7 +35,7 @@ type Store struct {
 	sql   statements
 }
 
-var _ storage.Batcher = (*Store)(nil)
+var _ storage.Parallel = (*Store)(nil)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -100,6 +100,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return o.Current, o.Swapped, o.Err
 }
 
+// InFlight implements [storage.Parallel]: SQLite has one writer at a time.
+func (s *Store) InFlight() int { return 1 }
+
 // CompareAndSwapBatch implements [storage.Batcher]: the groups share one
 // transaction.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
@@ -129,7 +132,7 @@ func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []s
 	}
 	// The rest is not cancelled: it waits for nothing, and an interrupted
 	// transaction would leave the connection in doubt.
-	if err := s.swapAll(context.WithoutCancel(ctx), conn.Conn, groups, outcomes); err != nil {
+	if err := s.swapAll(context.WithoutCancel(ctx), &prepared{Conn: conn.Conn}, groups, outcomes); err != nil {
 		conn.rollback()
 		return storage.NotApplied(failure(err))
 	}
@@ -141,7 +144,8 @@ func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []s
 	return nil
 }
 
-func (s *Store) swapAll(ctx context.Context, conn *sql.Conn, groups [][]storage.Swap, outcomes []storage.Outcome) error {
+func (s *Store) swapAll(ctx context.Context, conn *prepared, groups [][]storage.Swap, outcomes []storage.Outcome) error {
+	defer conn.finalize()
 	for i, group := range groups {
 		if outcomes[i].Err != nil {
 			continue
@@ -155,7 +159,7 @@ func (s *Store) swapAll(ctx context.Context, conn *sql.Conn, groups [][]storage.
 
 // swapGroup applies a group, or undoes what it did of it and reads what is
 // there.
-func (s *Store) swapGroup(ctx context.Context, conn *sql.Conn, group []storage.Swap, o *storage.Outcome) error {
+func (s *Store) swapGroup(ctx context.Context, conn *prepared, group []storage.Swap, o *storage.Outcome) error {
 	if len(group) > 1 {
 		if _, err := conn.ExecContext(ctx, "SAVEPOINT sluice"); err != nil {
 			return err
@@ -175,7 +179,7 @@ func (s *Store) swapGroup(ctx context.Context, conn *sql.Conn, group []storage.S
 	return nil
 }
 
-func (s *Store) conflict(ctx context.Context, conn *sql.Conn, group []storage.Swap, o *storage.Outcome) (err error) {
+func (s *Store) conflict(ctx context.Context, conn *prepared, group []storage.Swap, o *storage.Outcome) (err error) {
 	if len(group) > 1 {
 		if _, err := conn.ExecContext(ctx, "ROLLBACK TO sluice"); err != nil {
 			return err
@@ -185,26 +189,26 @@ func (s *Store) conflict(ctx context.Context, conn *sql.Conn, group []storage.Sw
 	for i := range group {
 		keys[i] = group[i].Key
 	}
-	o.Current, err = s.load(ctx, conn, keys)
+	o.Current, err = s.load(ctx, conn.Conn, keys)
 	return err
 }
 
 // swap applies one swap if the old version is what is stored.
-func (s *Store) swap(ctx context.Context, conn *sql.Conn, w *storage.Swap) (same bool, err error) {
+func (s *Store) swap(ctx context.Context, conn *prepared, w *storage.Swap) (same bool, err error) {
 	now := s.now()
 	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
 	state := append([]byte{}, w.New.State...) // nil would be NULL
 	var r sql.Result
 	switch {
 	case w.Old == 0 && w.New.Version == 0:
-		found, err := s.load(ctx, conn, []string{w.Key})
+		found, err := s.load(ctx, conn.Conn, []string{w.Key})
 		return err == nil && found[0].Version == 0, err
 	case w.Old == 0:
-		r, err = conn.ExecContext(ctx, s.sql.create, key, version, state, expiry(now, w.TTL), now)
+		r, err = conn.exec(ctx, s.sql.create, key, version, state, expiry(now, w.TTL), now)
 	case w.New.Version == 0:
-		r, err = conn.ExecContext(ctx, s.sql.remove, key, old, now)
+		r, err = conn.exec(ctx, s.sql.remove, key, old, now)
 	default:
-		r, err = conn.ExecContext(ctx, s.sql.replace, version, state, expiry(now, w.TTL), key, old, now)
+		r, err = conn.exec(ctx, s.sql.replace, version, state, expiry(now, w.TTL), key, old, now)
 	}
 	if err != nil {
 		return false, err
