@@ -3,49 +3,46 @@
 package benchmarks
 
 import (
-	"encoding/json"
 	"flag"
-	"os"
+	"slices"
 	"testing"
+
+	"github.com/sluice-go/sluice/benchmarks/figure"
 )
 
 var (
-	area    = flag.String("area", "", "the area to measure figures of: redis, postgres or sqlite")
+	area    = flag.String("area", "", "the area to measure")
 	only    = flag.String("only", "", "the one work of it to measure")
-	results = flag.String("results", "", "the file to write the figures to, as JSON")
+	results = flag.String("results", "", "the directory to write the figures to")
 	strict  = flag.Bool("goals", false, "fail when a goal is missed")
 )
 
-// TestFigures measures the works of an area. Contenders take turns, so that
-// whatever else the machine does falls on all of them.
+// TestFigures measures an area. Contenders take turns, so that whatever else the
+// machine does falls on all of them.
 func TestFigures(t *testing.T) {
-	var rows []row
-	missed := false
+	result := figure.NewResult(*area)
 	for _, w := range works() {
 		if w.area != *area || *only != "" && w.name != *only {
 			continue
 		}
-		measured := w.measure(t)
-		ours := measured[0]
-		for i := range measured {
-			measured[i].Ratio = ours.PerSecond / measured[i].PerSecond
-		}
-		t.Logf("%s\n%s", w.name, table(measured))
+		figures := w.measure(t)
+		result.Figures = append(result.Figures, figures...)
+		t.Logf("%s\n%s", w.name, table(figures))
 		for _, g := range w.goals {
-			missed = w.judge(t, g, measured) || missed
+			goal := w.judge(g, figures)
+			result.Goals = append(result.Goals, goal)
+			t.Log(sentence(goal))
 		}
-		rows = append(rows, measured...)
+	}
+	if len(result.Figures) == 0 {
+		t.Fatalf("-area %q -only %q: there is no such work", *area, *only)
 	}
 	if *results != "" {
-		text, err := json.MarshalIndent(rows, "", "\t")
-		if err == nil {
-			err = os.WriteFile(*results, append(text, '\n'), 0o666)
-		}
-		if err != nil {
+		if err := result.Write(*results); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if *strict && missed {
+	if missed := func(g figure.Goal) bool { return !g.Met() }; *strict && slices.ContainsFunc(result.Goals, missed) {
 		t.Error("a goal was missed")
 	}
 }

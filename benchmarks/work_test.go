@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/benchmarks/figure"
 )
 
 var (
@@ -32,52 +34,41 @@ type ratio struct {
 	p99  bool
 }
 
-// row is what was measured of one contender at one work.
-type row struct {
-	Area       string `json:"area"`
-	Work       string `json:"work"`
-	Keys       int    `json:"keys"`
-	Goroutines int    `json:"goroutines"`
-	Name       string `json:"name"`
-	pace
-	Ratio float64 `json:"ratio,omitempty"` // of ours to this one
-	Goal  float64 `json:"goal,omitempty"`
-}
-
-// judge says how a goal fared, and whether it was missed.
-func (w *work) judge(t testing.TB, g ratio, measured []row) (missed bool) {
-	i := slices.IndexFunc(measured, func(r row) bool { return r.Name == g.to })
-	ours, peer := measured[0], &measured[i]
+// judge holds ours, the first of the figures, to a goal.
+func (w *work) judge(g ratio, figures []figure.Figure) figure.Goal {
+	ours := figures[0]
+	peer := figures[slices.IndexFunc(figures, func(f figure.Figure) bool { return f.Name == g.to })]
+	goal := figure.Goal{Work: w.name, To: g.to, What: "decisions a second", Ratio: ours.Value / peer.Value, Goal: g.goal}
 	if g.p99 {
-		missed = ours.P99 >= peer.P50
-		t.Logf("%-44s p99 %v, p50 of %s %v %s", w.name, ours.P99, g.to, peer.P50, verdict(missed))
-		return missed
+		goal = figure.Goal{Work: w.name, To: g.to, What: "our p99 to its p50", Ratio: float64(ours.P99) / float64(peer.P50), Goal: 1, Most: true}
 	}
-	peer.Goal = g.goal
-	missed = peer.Ratio < g.goal
-	t.Logf("%-44s %.2f of %s, goal %.2f %s", w.name, peer.Ratio, g.to, g.goal, verdict(missed))
-	return missed
+	return goal
 }
 
-func verdict(missed bool) string {
-	if missed {
-		return "MISSED"
+func sentence(g figure.Goal) string {
+	verdict := "MISSED"
+	if g.Met() {
+		verdict = "met"
 	}
-	return "met"
+	bound := "at least"
+	if g.Most {
+		bound = "at most"
+	}
+	return fmt.Sprintf("%-44s %s: %.2f of %s, %s %.2f: %s", g.Work, g.What, g.Ratio, g.To, bound, g.Goal, verdict)
 }
 
-func table(rows []row) (text string) {
-	for _, r := range rows {
-		text += fmt.Sprintf("    %-24s %10.0f /s  p50 %8v  p99 %8v", r.Name, r.PerSecond, r.P50.Round(time.Microsecond), r.P99.Round(time.Microsecond))
-		if r.Failed > 0 {
-			text += fmt.Sprintf("  %.1f%% failed", 100*r.Failed)
+func table(figures []figure.Figure) (text string) {
+	for _, f := range figures {
+		text += fmt.Sprintf("    %-24s %10.0f %s  p50 %8v  p99 %8v", f.Name, f.Value, f.Unit, f.P50.Round(time.Microsecond), f.P99.Round(time.Microsecond))
+		if f.Failed > 0 {
+			text += fmt.Sprintf("  %.1f%% failed", 100*f.Failed)
 		}
 		text += "\n"
 	}
 	return text
 }
 
-func (w *work) measure(t testing.TB) (rows []row) {
+func (w *work) measure(t testing.TB) (figures []figure.Figure) {
 	count, period := int64(plenty), plentyPeriod
 	if w.denied {
 		count, period = 1, 50_000*time.Hour
@@ -101,9 +92,12 @@ func (w *work) measure(t testing.TB) (rows []row) {
 		}
 	}
 	for i, c := range w.contenders {
-		rows = append(rows, row{Area: w.area, Work: w.name, Keys: w.keys, Goroutines: w.goroutines, Name: c.name, pace: median(paces[i])})
+		m := median(paces[i])
+		figures = append(figures, figure.Figure{
+			Work: w.name, Name: c.name, Value: m.PerSecond, Unit: "/s", P50: m.P50, P99: m.P99, Failed: m.Failed, Ours: i == 0,
+		})
 	}
-	return rows
+	return figures
 }
 
 func works() []work {

@@ -1,0 +1,102 @@
+// Package figure is what the benchmarks write down and what is drawn from it.
+package figure
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Figure is what was measured of one contender at one work.
+type Figure struct {
+	Work   string        `json:"work"`
+	Name   string        `json:"name"`
+	Value  float64       `json:"value"`
+	Unit   string        `json:"unit"` // such as "/s", more of which is better, or "ns"
+	P50    time.Duration `json:"p50_ns,omitempty"`
+	P99    time.Duration `json:"p99_ns,omitempty"`
+	Failed float64       `json:"failed,omitempty"` // share of the calls that ended in an error
+	Ours   bool          `json:"ours,omitempty"`
+}
+
+// Goal is what ours is to be beside another, and what it is.
+type Goal struct {
+	Work  string  `json:"work"`
+	To    string  `json:"to"`   // whom
+	What  string  `json:"what"` // of which unit, or a sentence
+	Ratio float64 `json:"ratio"`
+	Goal  float64 `json:"goal"`
+	Most  bool    `json:"most,omitempty"` // the ratio is to be at most the goal, else at least
+}
+
+// Met reports whether it is.
+func (g Goal) Met() bool {
+	if g.Most {
+		return g.Ratio <= g.Goal
+	}
+	return g.Ratio >= g.Goal
+}
+
+// Result is a run of the benchmarks of one area.
+type Result struct {
+	Area    string   `json:"area"`
+	Commit  string   `json:"commit"`
+	Go      string   `json:"go"`
+	CPU     string   `json:"cpu"`
+	CPUs    int      `json:"cpus"`
+	Date    string   `json:"date"`
+	Figures []Figure `json:"figures"`
+	Goals   []Goal   `json:"goals"`
+}
+
+// NewResult is one of this machine, now.
+func NewResult(area string) Result {
+	return Result{
+		Area: area, Commit: commit(), Go: runtime.Version(), CPU: cpu(), CPUs: runtime.NumCPU(),
+		Date: time.Now().UTC().Format(time.DateOnly),
+	}
+}
+
+// commit is what is checked out, with a + where files differ from it.
+func commit() string {
+	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--abbrev=12").Output()
+	if err != nil {
+		return "unknown"
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func cpu() string {
+	text, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// Write puts the result into a directory, in the place of an earlier one.
+func (r Result) Write(dir string) error {
+	text, err := json.MarshalIndent(r, "", "\t")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, r.Area+".json"), append(text, '\n'), 0o666)
+}
+
+// Read gets the result of an area from a directory.
+func Read(dir, area string) (r Result, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, area+".json"))
+	if err != nil {
+		return r, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return r, d.Decode(&r)
+}
