@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -146,6 +148,52 @@ func TestErrorsInPlace(t *testing.T) {
 	require.NoError(t, err)
 	_, err = small.Allow(background, call{user: "ann"})
 	require.ErrorIs(t, err, storage.ErrNotApplied)
+}
+
+func TestADenialInPlaceWritesNothing(t *testing.T) {
+	for _, specs := range [][]string{{"gcra 1/h"}, {"gcra 1/h", "gcra 100/h"}} {
+		store, clock := new(memory.Store), newVirtual()
+		l, err := compose.Options[call]{Clock: clock.Now}.New(store, rulesOf(t, specs...)...)
+		require.NoError(t, err)
+		d, err := l.AllowN(background, call{user: "new"}, 2)
+		require.False(t, must(t, d, err).Allowed)
+		require.Zero(t, store.Stats().Keys)
+
+		d, err = l.Allow(background, call{user: "ann"})
+		require.True(t, must(t, d, err).Allowed)
+		keys := []string{storage.Key("", "", "rule 0", "ann")}
+		before, err := store.LoadAt(background, clock.now, keys...)
+		require.NoError(t, err)
+		require.NotZero(t, before[0].Version)
+		clock.advance(time.Second)
+		d, err = l.Allow(background, call{user: "ann"})
+		require.False(t, must(t, d, err).Allowed)
+		after, err := store.LoadAt(background, clock.now, keys...)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}
+}
+
+func TestManyGoroutinesInPlaceAreAdmittedWhatThereIs(t *testing.T) {
+	for _, specs := range [][]string{{"gcra 300/h"}, {"gcra 900/h", "tokenbucket 300/h"}} {
+		l, err := compose.Options[call]{Clock: newVirtual().Now}.New(nil, rulesOf(t, specs...)...)
+		require.NoError(t, err)
+		var allowed atomic.Int64
+		var group sync.WaitGroup
+		for range 8 {
+			group.Go(func() {
+				for range 100 {
+					if d, err := l.Allow(background, call{user: "ann"}); err != nil {
+						t.Error(err)
+					} else if d.Allowed {
+						allowed.Add(1)
+					}
+				}
+			})
+		}
+		group.Wait()
+		require.EqualValues(t, 300, allowed.Load())
+	}
 }
 
 // A panic of a policy leaves the records as they were, and unlocked.
