@@ -111,5 +111,11 @@ func exhausted(last error, attempts int, ended error) error {
 	return NotApplied(fmt.Errorf("%w: %w", last, ended))
 }
 
-// unknown is the error of a decision that may have been stored.
-func unknown(cause error) error { return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause) }
+// unknown is the error of a decision that may have been stored. What its last
+// attempt failed with proves nothing of those before.
+func unknown(cause error) error {
+	if errors.Is(cause, ErrNotApplied) {
+		return fmt.Errorf("%w: %v", ErrOutcomeUnknown, cause)
+	}
+	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause)
+}

@@ -62,7 +62,8 @@ func (g *group) merge(other *group) {
 	g.calls = append(g.calls, other.calls...)
 	g.holds = append(g.holds, other.holds...)
 	g.fresh = false
-	g.pause.failures = max(g.pause.failures, other.pause.failures)
+	g.pause.conflicts = max(g.pause.conflicts, other.pause.conflicts)
+	g.pause.errors = max(g.pause.errors, other.pause.errors)
 }
 
 // fold runs the calls one after the other, each on the states that those before it

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -51,7 +52,7 @@ func (c *connection) wait(ms int64) {
 
 const (
 	firstPause   = 500 * time.Microsecond
-	longestPause = 20 * time.Millisecond
+	longestPause = 2 * time.Millisecond // much longer than a decision keeps the lock
 )
 
 // patiently does what may find the database locked, until it does not, the
@@ -67,7 +68,7 @@ func (c *connection) patiently(ctx context.Context, do func(context.Context) err
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("%w: %w", err, ctx.Err())
-		case <-time.After(pause):
+		case <-time.After(rand.N(pause)):
 			pause = min(2*pause, longestPause)
 		}
 	}
