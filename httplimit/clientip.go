@@ -1,0 +1,162 @@
+package httplimit
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// ClientIP finds the address of the client that a request came from. The zero
+// value takes the peer of the connection, and believes no field.
+//
+// Behind proxies the peer is a proxy, and the client is in a field that the
+// proxies write, but that clients may forge. So the field is read only if the peer
+// is trusted, and from its right end, where the nearest proxy wrote:
+//
+//	peer 10.0.0.1, trusted; X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2
+//	                                           |           |          trusted, go on
+//	                                           |           not trusted: the client
+//	                                           never looked at
+//
+// The client is the first address that is not trusted, or the last that is if the
+// field ends, or goes on with what is no address. What a client adds to the left
+// of its own address changes nothing.
+type ClientIP struct {
+	// Trusted are the addresses of your proxies. Each of them must append to
+	// the field, or replace it.
+	Trusted []netip.Prefix
+	// Forwarded is for proxies that write the field Forwarded (RFC 7239). It is
+	// read in place of X-Forwarded-For, never beside it: a proxy that writes one
+	// passes on the other as the client forged it.
+	Forwarded bool
+	// IPv6Bits is how much of an IPv6 address is the key, from 32 to 128. 0
+	// means 64, for that is the least that a network gives to one customer, who
+	// could come from another of its 2^64 addresses every time.
+	IPv6Bits int
+}
+
+// Key makes the key of a rule: an IPv4 address such as "192.0.2.1", or an IPv6
+// prefix such as "2001:db8::/64". Zones are dropped, and IPv4 addresses mapped to
+// IPv6 are IPv4 addresses. A peer without an address, as on a unix socket, is not
+// trusted, and is its own key.
+func (c ClientIP) Key() (func(*http.Request) string, error) {
+	if c.IPv6Bits == 0 {
+		c.IPv6Bits = 64
+	}
+	if c.IPv6Bits < 32 || c.IPv6Bits > 128 {
+		return nil, fmt.Errorf("httplimit: ClientIP.IPv6Bits must be from 32 to 128, or 0 for 64, got %d", c.IPv6Bits)
+	}
+	trusted := make([]netip.Prefix, 0, len(c.Trusted))
+	for _, prefix := range c.Trusted {
+		if !prefix.IsValid() {
+			return nil, fmt.Errorf("httplimit: ClientIP.Trusted has an invalid prefix, %v", prefix)
+		}
+		trusted = append(trusted, plainPrefix(prefix))
+	}
+	c.Trusted = trusted
+	return c.key, nil
+}
+
+// plainPrefix is a prefix of IPv4 addresses for one of mapped addresses.
+func plainPrefix(p netip.Prefix) netip.Prefix {
+	if p.Addr().Is4In6() && p.Bits() >= 96 {
+		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+	}
+	return p.Masked()
+}
+
+func (c *ClientIP) key(r *http.Request) string {
+	addr, text, ok := parsePeer(r.RemoteAddr)
+	if !ok {
+		return r.RemoteAddr
+	}
+	if len(c.Trusted) > 0 && c.trusts(addr) {
+		addr, text = c.client(addr, r.Header), ""
+	}
+	switch {
+	case addr.Is6():
+		prefix, _ := addr.Prefix(c.IPv6Bits)
+		return prefix.String()
+	case text != "":
+		return text
+	}
+	return addr.String()
+}
+
+// parsePeer reads RemoteAddr. text is how it has an IPv4 address, which allocates
+// nothing.
+func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
+	colon := strings.LastIndexByte(remote, ':')
+	if colon > 0 && remote[0] != '[' {
+		if addr, err := netip.ParseAddr(remote[:colon]); err == nil && addr.Is4() {
+			return addr, remote[:colon], true
+		}
+	}
+	addr, ok = parseHop(remote)
+	return addr, "", ok
+}
+
+func (c *ClientIP) trusts(addr netip.Addr) bool {
+	for _, prefix := range c.Trusted {
+		if prefix.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// client walks from the peer back to the client.
+func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
+	field, read := "X-Forwarded-For", parseHop
+	if c.Forwarded {
+		field, read = "Forwarded", parseForwarded
+	}
+	lines := h[field]
+	for i := len(lines) - 1; i >= 0; i-- {
+		for rest, more := lines[i], true; more; {
+			var hop string
+			rest, hop, more = cutLast(rest)
+			next, ok := read(strings.Trim(hop, " \t"))
+			if !ok {
+				return addr
+			}
+			if addr = next; !c.trusts(addr) {
+				return addr
+			}
+		}
+	}
+	return addr
+}
+
+// cutLast cuts the last element off a list. It cuts at any comma, in a quoted
+// string too, because where one begins is for the client to say, to the left: a
+// piece of such a string has a quote too few and is refused.
+func cutLast(list string) (rest, last string, more bool) {
+	comma := strings.LastIndexByte(list, ',')
+	if comma < 0 {
+		return "", list, false
+	}
+	return list[:comma], list[comma+1:], true
+}
+
+// parseHop reads an address, with or without a port, brackets and zone.
+func parseHop(hop string) (netip.Addr, bool) {
+	const longest = len("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%]:65535") + 32 // for a zone
+	if len(hop) > longest {
+		return netip.Addr{}, false
+	}
+	addr, err := netip.ParseAddr(hop)
+	if err != nil {
+		var with netip.AddrPort
+		with, err = netip.ParseAddrPort(hop)
+		addr = with.Addr()
+	}
+	if n := len(hop); err != nil && n > 2 && hop[0] == '[' && hop[n-1] == ']' {
+		addr, err = netip.ParseAddr(hop[1 : n-1])
+		if addr.Is4() {
+			return netip.Addr{}, false
+		}
+	}
+	return addr.Unmap().WithZone(""), err == nil
+}

@@ -1,0 +1,197 @@
+package httplimit_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// still is a clock that stands still, so that the examples print the same every time.
+func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+func mustPolicy(spec string) algo.Policy {
+	p, err := compose.ParsePolicy(spec)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
+
+// show sends a request to a handler and prints what a client sees of the limits.
+func show(h http.Handler, r *http.Request) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
+	for _, name := range []string{"RateLimit-Policy", "RateLimit", "Retry-After"} {
+		if values := w.Header().Values(name); len(values) > 0 {
+			fmt.Printf("  %s: %s\n", name, strings.Join(values, ", "))
+		}
+	}
+}
+
+// Two requests a minute for each client, by its address.
+func ExampleHandler() {
+	client, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}.Key()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	rules := []compose.Rule[*http.Request]{{Name: "client", Key: client, Policy: mustPolicy("gcra 2/m")}}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...) // nil: in memory
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /hello", httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules}))
+
+	for range 3 {
+		show(mux, httptest.NewRequest("GET", "/hello", nil))
+	}
+	// Output:
+	// 200 hello
+	//   RateLimit-Policy: "client";q=2;w=60
+	//   RateLimit: "client";r=1;t=30
+	// 200 hello
+	//   RateLimit-Policy: "client";q=2;w=60
+	//   RateLimit: "client";r=0;t=30
+	// 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"violated-policies":["client"]}
+	//   RateLimit-Policy: "client";q=2;w=60
+	//   RateLimit: "client";r=0;t=30
+	//   Retry-After: 30
+}
+
+// router stands for chi, gorilla/mux and the like: whatever takes middleware as
+// func(http.Handler) http.Handler.
+type router struct {
+	http.ServeMux
+	middleware []func(http.Handler) http.Handler
+}
+
+func (m *router) Use(middleware func(http.Handler) http.Handler) {
+	m.middleware = append(m.middleware, middleware)
+}
+
+func (m *router) Get(path string, h http.Handler) {
+	for i := len(m.middleware) - 1; i >= 0; i-- {
+		h = m.middleware[i](h)
+	}
+	m.Handle("GET "+path, h)
+}
+
+// With a router that takes middleware: all routes share the limit of a client,
+// and each route has one of its own.
+func ExampleMiddleware() {
+	rules := []compose.Rule[*http.Request]{
+		{Name: "customer", Key: httplimit.Header("X-Customer"), Policy: mustPolicy("gcra 10/m")},
+		{Name: "route", Key: httplimit.Join(httplimit.Header("X-Customer"), httplimit.Pattern), Policy: mustPolicy("fixedwindow 1/h")},
+	}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	r := new(router) // chi.NewRouter()
+	r.Use(httplimit.Middleware(limiter, httplimit.Options{Rules: rules}))
+	r.Get("/orders/{id}", hello)
+	r.Get("/search", hello)
+
+	for _, path := range []string{"/orders/1", "/search", "/orders/2"} {
+		request := httptest.NewRequest("GET", path, nil)
+		request.Header.Set("X-Customer", "ann")
+		show(r, request)
+	}
+	// Output:
+	// 200 hello
+	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
+	//   RateLimit: "customer";r=9;t=6, "route";r=0;t=3600
+	// 200 hello
+	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
+	//   RateLimit: "customer";r=8;t=6, "route";r=0;t=3600
+	// 429 {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Request cannot be satisfied as assigned quota has been exceeded","status":429,"violated-policies":["route"]}
+	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
+	//   RateLimit: "customer";r=8;t=6, "route";r=0;t=3600
+	//   Retry-After: 3600
+}
+
+// A customer's plan says how much there is.
+func ExampleHandler_planByCustomer() {
+	plans := map[string]algo.Policy{
+		"free": mustPolicy("gcra 1/m"),
+		"paid": mustPolicy("all(gcra 10/s; gcra 100/m)"),
+	}
+	planOf := map[string]string{"ann": "free", "bob": "paid"}
+	customer := httplimit.Header("X-Customer") // set by what authenticated the request
+	rules := []compose.Rule[*http.Request]{{
+		Name: "plan",
+		// The plan is part of the key, because the two are policies of different
+		// algorithms, which do not read each other's states.
+		Key:    func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
+		Choose: func(r *http.Request) algo.Policy { return plans[planOf[customer(r)]] },
+	}}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules})
+	for _, name := range []string{"ann", "bob", "eve"} {
+		request := httptest.NewRequest("GET", "/", nil)
+		request.Header.Set("X-Customer", name)
+		show(h, request)
+	}
+	// Output:
+	// 200 hello
+	//   RateLimit-Policy: "plan";q=1;w=60
+	//   RateLimit: "plan";r=0;t=60
+	// 200 hello
+	//   RateLimit-Policy: "plan.1";q=10;w=1, "plan.2";q=100;w=60
+	//   RateLimit: "plan.1";r=9;t=1
+	// 200 hello
+}
+
+// Uploads are paid by the byte; one that can never fit is told so.
+func ExampleContentLength() {
+	const largest = 1 << 20
+	rules := []compose.Rule[*http.Request]{{
+		Name:   "upload",
+		Key:    httplimit.Header("X-Customer"),
+		Policy: mustPolicy("tokenbucket 1000/s burst=5000"),
+		Cost:   httplimit.ContentLength(largest),
+	}}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := httplimit.Handler(limiter, hello, httplimit.Options{
+		Rules: rules,
+		Bytes: []string{"upload"},
+		Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+			http.Error(w, fmt.Sprint("not now: ", refusal.Violated), refusal.Status)
+		},
+	})
+	for _, size := range []int{4000, 4000, 6000} {
+		show(h, httptest.NewRequest("PUT", "/", strings.NewReader(strings.Repeat("x", size))))
+	}
+	// Output:
+	// 200 hello
+	//   RateLimit-Policy: "upload";q=5000;w=5;qu="content-bytes"
+	//   RateLimit: "upload";r=1000;t=1
+	// 429 not now: [upload]
+	//   RateLimit-Policy: "upload";q=5000;w=5;qu="content-bytes"
+	//   RateLimit: "upload";r=1000;t=3
+	//   Retry-After: 3
+	// 413 not now: [upload]
+	//   RateLimit-Policy: "upload";q=5000;w=5;qu="content-bytes"
+	//   RateLimit: "upload";r=1000
+}

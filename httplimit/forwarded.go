@@ -1,0 +1,90 @@
+package httplimit
+
+import (
+	"net/netip"
+	"strings"
+)
+
+// parseForwarded reads the address that an element of Forwarded is for. An element
+// in which anything is malformed, or that names no address, or two, has none.
+func parseForwarded(element string) (addr netip.Addr, ok bool) {
+	for more := true; more; {
+		var name, value string
+		name, value, element, more = cutPair(element)
+		if name == "" {
+			return netip.Addr{}, false
+		}
+		if !strings.EqualFold(name, "for") {
+			continue
+		}
+		if ok {
+			return netip.Addr{}, false
+		}
+		if addr, ok = parseHop(value); !ok {
+			return netip.Addr{}, false
+		}
+	}
+	return addr, ok
+}
+
+// cutPair cuts the first pair off an element. An empty name tells that there is
+// none.
+func cutPair(element string) (name, value, rest string, more bool) {
+	name, rest, found := strings.Cut(element, "=")
+	if !found || !isToken(name) {
+		return "", "", "", false
+	}
+	if strings.HasPrefix(rest, `"`) {
+		value, rest, found = cutQuoted(rest[1:])
+	} else {
+		end := strings.IndexByte(rest+";", ';')
+		value, rest = rest[:end], rest[end:]
+		found = isToken(strings.Map(dropAddress, value))
+	}
+	if rest == "" {
+		return ifFound(name, found), value, "", false
+	}
+	return ifFound(name, found && rest[0] == ';'), value, rest[1:], true
+}
+
+func ifFound(name string, found bool) string {
+	if found {
+		return name
+	}
+	return ""
+}
+
+// cutQuoted cuts off a quoted string whose opening quote is gone. The value is as
+// written, escapes and all: no address has any.
+func cutQuoted(text string) (value, rest string, found bool) {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return text[:i], text[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// dropAddress replaces what addresses have and tokens must not: many proxies do
+// not quote them.
+func dropAddress(r rune) rune {
+	if r == ':' || r == '[' || r == ']' {
+		return '-'
+	}
+	return r
+}
+
+// isToken reports whether text is a token of RFC 9110.
+func isToken(text string) bool {
+	for i := range len(text) {
+		c := text[i]
+		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+			return false
+		}
+	}
+	return text != ""
+}

@@ -1,0 +1,92 @@
+package httplimit
+
+import (
+	"net/http"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Options configure a [Handler]. The zero value is ready.
+type Options struct {
+	// Rules are those that the limiter was made of. From their policies come
+	// the parts and the window (w) of RateLimit-Policy, which has no more than
+	// the capacity of a rule that is missing here. A rule's Choose is asked once
+	// more for each request, so find what it goes by beforehand.
+	Rules []compose.Rule[*http.Request]
+	// Bytes are the names of the rules whose cost is a size, in bytes of
+	// content: their unit is told, and a request that is too large for the
+	// capacity is answered 413.
+	Bytes []string
+	// Legacy adds X-RateLimit-Limit, -Remaining and -Reset, of the rule that
+	// bound. Reset is the Unix time in seconds at which all is there again. Of
+	// several limiters on a route the one with the least remaining tells.
+	Legacy bool
+	// PartitionSecret adds the parameter pk, which tells a client's keys apart:
+	// a hash of the key under this secret. Nil means no pk.
+	PartitionSecret []byte
+	// Refuse writes the response to a request that is not let through; the
+	// RateLimit fields and Retry-After are set before. Nil means [Problem].
+	Refuse func(http.ResponseWriter, *http.Request, Refusal)
+}
+
+// Handler lets next serve the requests that the limiter allows.
+func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
+	return Middleware(limiter, options)(next)
+}
+
+// Middleware is Handler for routers that take a func(http.Handler) http.Handler.
+// Handlers that it is put before share the limiter.
+func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
+	g := newGuard(limiter, options)
+	return func(next http.Handler) http.Handler { return &handler{g, next} }
+}
+
+type handler struct {
+	*guard
+	next http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if h.admit(w, r) {
+		h.next.ServeHTTP(w, r)
+	}
+}
+
+// guard is what stands before all handlers of one middleware.
+type guard struct {
+	limiter *compose.Limiter[*http.Request]
+	teller  teller
+	legacy  bool
+	refuse  func(http.ResponseWriter, *http.Request, Refusal)
+}
+
+func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
+	g := &guard{limiter: limiter, teller: newTeller(o), legacy: o.Legacy, refuse: o.Refuse}
+	if g.refuse == nil {
+		g.refuse = Problem
+	}
+	return g
+}
+
+// admit reports whether the request is let through; otherwise it has been
+// answered. The decision must not leave this frame: its results are on the stack.
+func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
+	d, err := g.limiter.Allow(r.Context(), r)
+	if err != nil {
+		g.refuse(w, r, failure(err))
+		return false
+	}
+	g.teller.tell(w.Header(), r, d.Results)
+	if g.legacy {
+		tellLegacy(w.Header(), &d)
+	}
+	if !d.Allowed {
+		refusal := g.denial(r, &d)
+		if refusal.RetryAfter > 0 {
+			w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
+		}
+		g.refuse(w, r, refusal)
+	}
+	return d.Allowed
+}

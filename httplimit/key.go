@@ -1,0 +1,68 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+)
+
+// Header is a key: the first value of a field. What a client may choose freely
+// limits nobody, so use it for fields that were checked before, or set by a proxy
+// of your own. Requests without the field share the empty key.
+func Header(name string) func(*http.Request) string {
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) string {
+		if name == "Host" {
+			return r.Host // the server moves it there
+		}
+		if values := r.Header[name]; len(values) > 0 {
+			return values[0]
+		}
+		return ""
+	}
+}
+
+// Cookie is a key: the value of the first cookie of that name. What is said of
+// [Header] holds for it too.
+func Cookie(name string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		cookie, err := r.Cookie(name)
+		if err != nil {
+			return ""
+		}
+		return cookie.Value
+	}
+}
+
+// PathValue is a key: what a wildcard of the ServeMux's pattern matched. It is
+// empty unless the limiter stands behind the mux.
+func PathValue(wildcard string) func(*http.Request) string {
+	return func(r *http.Request) string { return r.PathValue(wildcard) }
+}
+
+// Pattern is a key: the ServeMux's pattern that the request matched. It is empty
+// unless the limiter stands behind the mux.
+func Pattern(r *http.Request) string { return r.Pattern }
+
+// Host is a key: the host that the request is for, with its port if one is named.
+// On a server it is what the client says.
+func Host(r *http.Request) string {
+	if r.URL != nil && r.URL.Host != "" {
+		return r.URL.Host
+	}
+	return r.Host
+}
+
+// Join is a key made of several. Each is quoted, so that no value of one can pass
+// for a value of another.
+func Join(keys ...func(*http.Request) string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		var text []byte
+		for i, key := range keys {
+			if i > 0 {
+				text = append(text, ' ')
+			}
+			text = strconv.AppendQuote(text, key(r))
+		}
+		return string(text)
+	}
+}

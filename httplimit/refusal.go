@@ -1,0 +1,109 @@
+package httplimit
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// Refusal is why a request is not let through.
+type Refusal struct {
+	Status   int      // as the package comment lists them
+	Violated []string // the policies that denied, by their names in RateLimit-Policy
+	// RetryAfter is exact; the field of that name has it in whole seconds,
+	// rounded up. 0 means that there is none: waiting does not help, or nobody
+	// knows for how long.
+	RetryAfter time.Duration
+	// Decision is the denial, but for its Err; the zero Decision if Err is set.
+	Decision compose.Decision
+	// Err is why nothing could be decided; nil for a denial. It is not for the
+	// client's eyes.
+	Err error
+}
+
+// failure is the refusal of a request that could not be decided on.
+func failure(err error) Refusal {
+	for _, own := range [...]error{algo.ErrCost, algo.ErrState, algo.ErrStateVersion, storage.ErrKey, storage.ErrDuplicateKey} {
+		if errors.Is(err, own) {
+			return Refusal{Status: http.StatusInternalServerError, Err: err}
+		}
+	}
+	return Refusal{Status: http.StatusServiceUnavailable, Err: err}
+}
+
+// denial is the refusal of a request that was denied. It copies what it keeps of
+// the decision, by way of the elements of its results, so that the results of the
+// many that are allowed stay on the stack.
+func (g *guard) denial(r *http.Request, d *compose.Decision) Refusal {
+	results := slices.Clone(d.Results)
+	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: compose.Decision{
+		RetryAfter: d.RetryAfter, Remaining: d.Remaining, Results: results, Skew: d.Skew,
+		Memory: d.Memory, Degraded: d.Degraded, Attempts: d.Attempts,
+	}}
+	for i := range results {
+		result := &results[i]
+		if result.Rule == d.Rule {
+			refusal.Decision.Rule = result.Rule
+		}
+		if result.Allowed || result.Shadow {
+			continue
+		}
+		refusal.Violated = append(refusal.Violated, g.teller.name(r, result))
+		if result.Cost > result.Limit && refusal.Status != http.StatusRequestEntityTooLarge {
+			refusal.Status = g.tooMuch(result.Rule)
+		}
+	}
+	if d.RetryAfter != algo.Never {
+		refusal.RetryAfter = d.RetryAfter
+	}
+	return refusal
+}
+
+// tooMuch is the status of a cost above the capacity.
+func (g *guard) tooMuch(rule string) int {
+	if slices.Contains(g.teller.bytes, rule) {
+		return http.StatusRequestEntityTooLarge
+	}
+	return http.StatusUnprocessableEntity
+}
+
+// problem is a problem document of RFC 9457.
+type problem struct {
+	Type     string   `json:"type"`
+	Title    string   `json:"title"`
+	Status   int      `json:"status"`
+	Violated []string `json:"violated-policies,omitempty"`
+}
+
+const problemTypes = "https://iana.org/assignments/http-problem-types#"
+
+func problemOf(status int) problem {
+	switch status {
+	case http.StatusTooManyRequests:
+		return problem{Type: problemTypes + "quota-exceeded", Title: "Request cannot be satisfied as assigned quota has been exceeded"}
+	case http.StatusServiceUnavailable:
+		return problem{Type: problemTypes + "temporary-reduced-capacity", Title: "Request cannot be satisfied due to temporary server capacity constraints"}
+	}
+	return problem{Type: "about:blank", Title: http.StatusText(status)}
+}
+
+// Problem answers a refusal with a problem document (RFC 9457). It is what
+// Options.Refuse does unless told otherwise, and tells nothing of keys or errors.
+func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
+	p := problemOf(refusal.Status)
+	p.Status, p.Violated = refusal.Status, refusal.Violated
+	body, err := json.Marshal(p)
+	if err != nil {
+		http.Error(w, http.StatusText(refusal.Status), refusal.Status)
+		return
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(refusal.Status)
+	_, _ = w.Write(append(body, '\n')) // a client that is gone has no use for it
+}

@@ -1,0 +1,34 @@
+package httplimit
+
+import "strconv"
+
+// maxInteger is the largest Integer of RFC 9651.
+const maxInteger = 999_999_999_999_999
+
+// appendInteger appends a non-negative Integer: debt is nothing left, and what is
+// larger than an Integer can be is as large as it can be.
+func appendInteger(text []byte, n int64) []byte {
+	return strconv.AppendInt(text, min(max(n, 0), maxInteger), 10)
+}
+
+// appendName appends a rule's name as a String, with the number of a part, from 1,
+// if part is not negative. A String is printable ASCII; other bytes are written as
+// %xx.
+func appendName(text []byte, name string, part int) []byte {
+	text = append(text, '"')
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			text = append(text, '\\', c)
+		case c < ' ' || c > '~':
+			const digits = "0123456789abcdef"
+			text = append(text, '%', digits[c>>4], digits[c&15])
+		default:
+			text = append(text, c)
+		}
+	}
+	if part >= 0 {
+		text = strconv.AppendInt(append(text, '.'), int64(part)+1, 10)
+	}
+	return append(text, '"')
+}
