@@ -21,21 +21,20 @@ var (
 // machine does falls on all of them.
 func TestFigures(t *testing.T) {
 	result := figure.NewResult(*area)
-	for _, w := range works() {
-		if w.area != *area || *only != "" && w.name != *only {
-			continue
-		}
-		figures := w.measure(t)
-		result.Figures = append(result.Figures, figures...)
-		t.Logf("%s\n%s", w.name, table(figures))
-		for _, g := range w.goals {
-			goal := w.judge(g, figures)
-			result.Goals = append(result.Goals, goal)
-			t.Log(sentence(goal))
-		}
+	switch *area {
+	case "step":
+		result.Figures, result.Goals = stepArea(t)
+	case "memory":
+		result.Figures, result.Goals = memoryArea(t)
+	default:
+		result.Figures, result.Goals = networkArea(t)
+	}
+	t.Log("\n" + table(result.Figures))
+	for _, g := range result.Goals {
+		t.Log(sentence(g))
 	}
 	if len(result.Figures) == 0 {
-		t.Fatalf("-area %q -only %q: there is no such work", *area, *only)
+		t.Fatalf("-area %q -only %q: there is no such work; areas are step, memory, redis, postgres and sqlite", *area, *only)
 	}
 	if *results != "" {
 		if err := result.Write(*results); err != nil {
@@ -45,4 +44,19 @@ func TestFigures(t *testing.T) {
 	if missed := func(g figure.Goal) bool { return !g.Met() }; *strict && slices.ContainsFunc(result.Goals, missed) {
 		t.Error("a goal was missed")
 	}
+}
+
+// networkArea is the works of an area.
+func networkArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+	for _, w := range works() {
+		if w.area != *area || *only != "" && w.name != *only {
+			continue
+		}
+		measured := w.measure(t)
+		figures = append(figures, measured...)
+		for _, g := range w.goals {
+			goals = append(goals, w.judge(g, measured))
+		}
+	}
+	return figures, goals
 }

@@ -58,8 +58,16 @@ func sentence(g figure.Goal) string {
 }
 
 func table(figures []figure.Figure) (text string) {
+	work := ""
 	for _, f := range figures {
-		text += fmt.Sprintf("    %-24s %10.0f %s  p50 %8v  p99 %8v", f.Name, f.Value, f.Unit, f.P50.Round(time.Microsecond), f.P99.Round(time.Microsecond))
+		if f.Work != work {
+			work = f.Work
+			text += work + "\n"
+		}
+		text += fmt.Sprintf("    %-24s %12.1f %s", f.Name, f.Value, f.Unit)
+		if f.P50 > 0 {
+			text += fmt.Sprintf("  p50 %8v  p99 %8v", f.P50.Round(time.Microsecond), f.P99.Round(time.Microsecond))
+		}
 		if f.Failed > 0 {
 			text += fmt.Sprintf("  %.1f%% failed", 100*f.Failed)
 		}

@@ -91,11 +91,14 @@ func (c *call) run(now time.Time) {
 var errNoAnswer = errors.New("storage: the decision was not made")
 
 // answer is what the caller is told once the answer stands. Nobody else has the call
-// then, and it is of no more use.
+// then, so that it can be used again; but for one that was late, of which the group
+// may be on its way with others still.
 func (c *call) answer() (How, error) {
 	how, err, panicked := c.how, c.err, c.panicked
-	*c = call{}
-	calls.Put(c)
+	if !c.late {
+		*c = call{}
+		calls.Put(c)
+	}
 	if panicked != nil {
 		panic(panicked)
 	}
@@ -114,8 +117,11 @@ func exhausted(last error, attempts int, ended error) error {
 // unknown is the error of a decision that may have been stored. What its last
 // attempt failed with proves nothing of those before.
 func unknown(cause error) error {
-	if errors.Is(cause, ErrNotApplied) {
-		return fmt.Errorf("%w: %v", ErrOutcomeUnknown, cause)
+	switch {
+	case !errors.Is(cause, ErrNotApplied):
+		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause)
+	case errors.Is(cause, ErrUnavailable):
+		return fmt.Errorf("%w: %w (%v)", ErrOutcomeUnknown, ErrUnavailable, cause)
 	}
-	return fmt.Errorf("%w: %w", ErrOutcomeUnknown, cause)
+	return fmt.Errorf("%w: %v", ErrOutcomeUnknown, cause)
 }

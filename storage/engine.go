@@ -124,6 +124,9 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 		if p, ok := store.(Parallel); ok {
 			o.InFlight = p.InFlight()
 		}
+		if o.InFlight == 0 {
+			o.NoCombining, o.NoSharing = true, true
+		}
 	}
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue

@@ -93,8 +93,10 @@ type Batcher interface {
 type Parallel interface {
 	Batcher
 
-	// InFlight is that number, at least 1. Beyond it they would wait for each other
-	// in the database, where more could be in one instead.
+	// InFlight is that number. Beyond it they would wait for each other in the
+	// database, where more could be in one instead. It is 0 where every call must be
+	// made by the goroutine that asks, as in a transaction of the caller: then nothing
+	// is combined or shared.
 	InFlight() int
 }
 

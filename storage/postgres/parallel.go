@@ -9,12 +9,12 @@ import (
 var _ storage.Parallel = (*Store)(nil)
 
 // InFlight implements [storage.Parallel]. Commits that are under way together share
-// a flush of the log; a connection or transaction of the caller has one at a time.
+// a flush of the log. A connection or transaction of the caller is his alone.
 func (s *Store) InFlight() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {
 		return min(parallel, int(pool.Config().MaxConns))
 	}
-	return 1
+	return 0
 }
 
 const parallel = 4

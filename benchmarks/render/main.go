@@ -1,0 +1,99 @@
+// Command render writes README.md of the benchmarks, and a picture for each area,
+// from the results that scripts/bench.sh left. It is run in the directory of the
+// benchmarks.
+package main
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/sluice-go/sluice/benchmarks/figure"
+)
+
+// areas are in the order of the page.
+var areas = []struct{ name, title string }{
+	{"step", "One step, as a pure function"},
+	{"memory", "A limiter in memory"},
+	{"redis", "A limiter on Redis"},
+	{"postgres", "A limiter on Postgres"},
+	{"sqlite", "A limiter on SQLite"},
+	{"replay", "Replaying a log"},
+}
+
+//go:embed head.md
+var head string
+
+func main() {
+	if err := render("results", "README.md"); err != nil {
+		fmt.Fprintln(os.Stderr, "render:", err)
+		os.Exit(1)
+	}
+}
+
+func render(results, page string) error {
+	var text strings.Builder
+	text.WriteString(head)
+	for _, a := range areas {
+		r, err := figure.Read(results, a.name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s of %s: %w", a.name, results, err)
+		}
+		picture := filepath.Join(results, a.name+".svg")
+		if err := draw(r, picture); err != nil {
+			return err
+		}
+		fmt.Fprintf(&text, "\n## %s\n\n", a.title)
+		write(&text, r, picture)
+	}
+	return os.WriteFile(page, []byte(text.String()), 0o666)
+}
+
+func write(text *strings.Builder, r figure.Result, picture string) {
+	fmt.Fprintf(text, "Measured on %s, commit %s, %s, %d × %s.\n\n![%s](%s)\n\n", r.Date, r.Commit, r.Go, r.CPUs, r.CPU, r.Area, picture)
+	if len(r.Goals) > 0 {
+		text.WriteString("| goal | beside | ratio | goal | |\n|---|---|---|---|---|\n")
+		for _, g := range r.Goals {
+			fmt.Fprintf(text, "| %s, %s | %s | %.2f | %s %.3g | %s |\n", g.Work, g.What, g.To, g.Ratio, sign(g), g.Goal, verdict(g))
+		}
+		text.WriteString("\n")
+	}
+	text.WriteString("| work | | | p50 | p99 |\n|---|---|---|---|---|\n")
+	last := ""
+	for _, f := range r.Figures {
+		work := f.Work
+		if work == last {
+			work = ""
+		}
+		last = f.Work
+		name := f.Name
+		if f.Ours {
+			name = "**" + name + "**"
+		}
+		if f.Failed > 0 {
+			name += fmt.Sprintf(" (%.0f%% of its calls failed)", 100*f.Failed)
+		}
+		fmt.Fprintf(text, "| %s | %s | %s %s | %s | %s |\n", work, name, number(f.Value), f.Unit, latency(f.P50), latency(f.P99))
+	}
+}
+
+func sign(g figure.Goal) string {
+	if g.Most {
+		return "≤"
+	}
+	return "≥"
+}
+
+func verdict(g figure.Goal) string {
+	if g.Met() {
+		return "met"
+	}
+	return "**missed**"
+}
