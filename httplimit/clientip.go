@@ -77,7 +77,7 @@ func (c *ClientIP) key(r *http.Request) string {
 	switch {
 	case addr.Is6():
 		prefix, _ := addr.Prefix(c.IPv6Bits)
-		return prefix.String()
+		return string(prefix.AppendTo(make([]byte, 0, 64)))
 	case text != "":
 		return text
 	}
@@ -108,15 +108,15 @@ func (c *ClientIP) trusts(addr netip.Addr) bool {
 
 // client walks from the peer back to the client.
 func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
-	field, read := "X-Forwarded-For", parseHop
+	field, cut, read := "X-Forwarded-For", cutLast, parseHop
 	if c.Forwarded {
-		field, read = "Forwarded", parseForwarded
+		field, cut, read = "Forwarded", cutForwarded, parseForwarded
 	}
 	lines := h[field]
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {
 			var hop string
-			rest, hop, more = cutLast(rest)
+			rest, hop, more = cut(rest)
 			next, ok := read(strings.Trim(hop, " \t"))
 			if !ok {
 				return addr
@@ -129,9 +129,7 @@ func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
 	return addr
 }
 
-// cutLast cuts the last element off a list. It cuts at any comma, in a quoted
-// string too, because where one begins is for the client to say, to the left: a
-// piece of such a string has a quote too few and is refused.
+// cutLast cuts the last element off a list.
 func cutLast(list string) (rest, last string, more bool) {
 	comma := strings.LastIndexByte(list, ',')
 	if comma < 0 {
@@ -146,17 +144,18 @@ func parseHop(hop string) (netip.Addr, bool) {
 	if len(hop) > longest {
 		return netip.Addr{}, false
 	}
-	addr, err := netip.ParseAddr(hop)
-	if err != nil {
-		var with netip.AddrPort
-		with, err = netip.ParseAddrPort(hop)
-		addr = with.Addr()
+	bracket := strings.IndexByte(hop, ']') // tells the forms apart: an error costs three allocations
+	switch {
+	case bracket < 0 && strings.Count(hop, ":") != 1:
+		addr, err := netip.ParseAddr(hop)
+		return plain(addr), err == nil
+	case bracket != len(hop)-1:
+		with, err := netip.ParseAddrPort(hop)
+		return plain(with.Addr()), err == nil
 	}
-	if n := len(hop); err != nil && n > 2 && hop[0] == '[' && hop[n-1] == ']' {
-		addr, err = netip.ParseAddr(hop[1 : n-1])
-		if addr.Is4() {
-			return netip.Addr{}, false
-		}
-	}
-	return addr.Unmap().WithZone(""), err == nil
+	addr, err := netip.ParseAddr(strings.TrimPrefix(hop[:bracket], "["))
+	return plain(addr), err == nil && hop[0] == '[' && addr.Is6()
 }
+
+// plain is the address without what does not tell who it is.
+func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }

@@ -5,6 +5,27 @@ import (
 	"strings"
 )
 
+// cutForwarded cuts the last element off a list. It reads from the right, quoted
+// strings too: to the left of what the nearest proxy wrote, a client may have
+// opened a quote that swallows it.
+func cutForwarded(list string) (rest, last string, more bool) {
+	quoted := false
+	for i := len(list) - 1; i >= 0; i-- {
+		switch c := list[i]; {
+		case c == '"' && !escaped(list[:i]):
+			quoted = !quoted
+		case c == ',' && !quoted:
+			return list[:i], list[i+1:], true
+		}
+	}
+	return "", list, false
+}
+
+// escaped reports whether a backslash holds for what follows text.
+func escaped(text string) bool {
+	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
+}
+
 // parseForwarded reads the address that an element of Forwarded is for. An element
 // in which anything is malformed, or that names no address, or two, has none.
 func parseForwarded(element string) (addr netip.Addr, ok bool) {

@@ -1,0 +1,217 @@
+package httplimit_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+func prefixes(list ...string) (found []netip.Prefix) {
+	for _, p := range list {
+		found = append(found, netip.MustParsePrefix(p))
+	}
+	return found
+}
+
+// behind is a key for a server behind proxies of its own.
+func behind(t *testing.T, c httplimit.ClientIP) func(*http.Request) string {
+	t.Helper()
+	c.Trusted = prefixes("10.0.0.0/8", "fd00::/8")
+	key, err := c.Key()
+	require.NoError(t, err)
+	return key
+}
+
+// from is a request of a peer with lines of a field.
+func from(peer, field string, lines ...string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = peer
+	if lines != nil {
+		r.Header[field] = lines
+	}
+	return r
+}
+
+const xff = "X-Forwarded-For"
+
+func TestThePeerIsTheClient(t *testing.T) {
+	key, err := httplimit.ClientIP{}.Key()
+	require.NoError(t, err)
+	for _, test := range []struct{ peer, want string }{
+		{"192.0.2.1:5001", "192.0.2.1"},
+		{"192.0.2.1", "192.0.2.1"},
+		{"[::ffff:192.0.2.1]:5001", "192.0.2.1"},
+		{"[2001:db8:1:2:3:4:5:6]:5001", "2001:db8:1:2::/64"},
+		{"[2001:db8:1:2:f::]:5002", "2001:db8:1:2::/64"},
+		{"[fe80::1%eth0]:5001", "fe80::/64"},
+		{"2001:db8::1", "2001:db8::/64"},
+		{"@", "@"},
+		{"", ""},
+		{"localhost:80", "localhost:80"},
+	} {
+		require.Equal(t, test.want, key(from(test.peer, xff, "203.0.113.9")), test.peer)
+	}
+}
+
+func TestIPv6Bits(t *testing.T) {
+	for bits, want := range map[int]string{32: "2001:db8::/32", 48: "2001:db8:1::/48", 56: "2001:db8:1::/56", 128: "2001:db8:1:2:3:4:5:6/128"} {
+		key, err := httplimit.ClientIP{IPv6Bits: bits}.Key()
+		require.NoError(t, err)
+		require.Equal(t, want, key(from("[2001:db8:1:2:3:4:5:6]:1", xff)))
+	}
+	for _, bits := range []int{-1, 1, 31, 129} {
+		_, err := httplimit.ClientIP{IPv6Bits: bits}.Key()
+		require.ErrorContains(t, err, "IPv6Bits must be from 32 to 128")
+	}
+	_, err := httplimit.ClientIP{Trusted: make([]netip.Prefix, 1)}.Key()
+	require.ErrorContains(t, err, "invalid prefix")
+}
+
+// An attacker at 203.0.113.6 sends what he likes, and the proxy adds his address
+// to it. Whatever it is, he is found, so he frees himself of nothing and the
+// victim, 198.51.100.7, is not made to pay.
+func TestSpoofing(t *testing.T) {
+	const attacker, victim = "203.0.113.6", "198.51.100.7"
+	long := strings.Repeat(victim+", ", 100_000/len(victim+", "))
+	forged := []string{
+		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
+		"127.0.0.1", "::1", "[::1]:80", "::ffff:198.51.100.7", "[::ffff:198.51.100.7]:443", "fe80::1%eth0", "fd00::1%10.0.0.1",
+		"unknown", "_hidden", "localhost", "192.0.2", "192.0.2.256", "0x7f000001", "010.0.0.1", "192.0.2.1/24",
+		"'; drop table", "\"", "\\", "\"unclosed", ",,,,", " , ,", ";", "=", "\x00\xff", "for=" + victim,
+		"for=\"" + victim, `for="[::1]`, `for="x\`, "for=" + victim + ";", "for=" + victim + ", for=10.0.0.9", "For=\"unclosed, for=" + victim,
+		long, strings.Repeat("x", 100_000), strings.Repeat(",", 100_000), strings.Repeat("\"", 100_000), strings.Repeat("[", 100_000),
+		strings.Repeat("10.0.0.9, ", 10_000), strings.Repeat("for=", 25_000),
+	}
+	keys := map[string]func(*http.Request) string{
+		xff:         behind(t, httplimit.ClientIP{}),
+		"Forwarded": behind(t, httplimit.ClientIP{Forwarded: true}),
+	}
+	element := map[string]func(string) string{
+		xff: func(addr string) string { return addr },
+		"Forwarded": func(addr string) string {
+			return `for="` + addr + `:4711";proto=https;host="a, for=198.51.100.7;b=\",\\"`
+		},
+	}
+	for field, key := range keys {
+		for _, forgery := range forged {
+			appended := element[field](attacker)
+			for name, r := range map[string]*http.Request{
+				"appended":           from("10.0.0.1:80", field, forgery+", "+appended),
+				"a line of its own":  from("10.0.0.1:80", field, forgery, appended),
+				"several lines":      from("10.0.0.1:80", field, forgery, forgery, forgery+", "+appended),
+				"two proxies":        from("10.0.0.1:80", field, forgery+","+appended+","+element[field]("10.0.0.2")),
+				"two proxies, lines": from("[fd00::1]:80", field, forgery, appended, element[field]("10.0.0.2")),
+				"no proxy":           from(attacker+":5001", field, forgery),
+			} {
+				for _, other := range []string{xff, "Forwarded", "X-Real-Ip", "True-Client-Ip"} {
+					if other != field {
+						r.Header[other] = []string{victim}
+					}
+				}
+				require.Equal(t, attacker, key(r), "%s: %s: %.100q", field, name, forgery)
+			}
+		}
+	}
+}
+
+func TestFieldsOfProxies(t *testing.T) {
+	for _, test := range []struct {
+		name, peer, field, want string
+		lines                   []string
+	}{
+		{"no field", "10.0.0.1:80", xff, "10.0.0.1", nil},
+		{"an empty field", "10.0.0.1:80", xff, "10.0.0.1", []string{""}},
+		{"a mapped peer is trusted as the IPv4 address that it is", "[::ffff:10.0.0.1]:80", xff, "192.0.2.1", []string{"192.0.2.1"}},
+		{"a peer with a zone", "[fd00::1%eth0]:80", xff, "192.0.2.1", []string{"192.0.2.1"}},
+		{"a mapped client", "10.0.0.1:80", xff, "192.0.2.1", []string{"::ffff:192.0.2.1"}},
+		{"a mapped proxy", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1, ::ffff:10.0.0.2"}},
+		{"a port", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1:5001"}},
+		{"IPv6", "10.0.0.1:80", xff, "2001:db8::/64", []string{"2001:db8::1"}},
+		{"IPv6 in brackets", "10.0.0.1:80", xff, "2001:db8::/64", []string{"[2001:db8::1]"}},
+		{"IPv6 with a port", "10.0.0.1:80", xff, "2001:db8::/64", []string{"[2001:db8::1]:5001"}},
+		{"IPv6 with a zone", "10.0.0.1:80", xff, "fe80::/64", []string{"fe80::1%eth0"}},
+		{"IPv4 in brackets is no address", "10.0.0.1:80", xff, "10.0.0.1", []string{"[192.0.2.1]"}},
+		{"white space", "10.0.0.1:80", xff, "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
+		{"all trusted", "10.0.0.1:80", xff, "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
+		{"what no address precedes ends at the hop that wrote it", "10.0.0.1:80", xff, "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
+		{"an empty element ends it", "10.0.0.1:80", xff, "10.0.0.1", []string{"192.0.2.1, "}},
+		{"100 kB of one element", "10.0.0.1:80", xff, "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
+		{"100 kB of zone", "10.0.0.1:80", xff, "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
+
+		{"forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1"}},
+		{"forwarded, not quoted as it should be", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1:80"}},
+		{"forwarded IPv6", "10.0.0.1:80", "Forwarded", "2001:db8::/64", []string{`For="[2001:db8::1]:4711"`}},
+		{"all of an element", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`}},
+		{"two elements", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=198.51.100.7, for=192.0.2.1;by="_x", for=10.0.0.2`}},
+		{"for twice", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;for=192.0.2.2"}},
+		{"for nobody", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"by=192.0.2.1"}},
+		{"for unknown", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=unknown"}},
+		{"a hidden one", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="_gazonk"`}},
+		{"a semicolon at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;"}},
+		{"a quote left open", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1`}},
+		{"an escape at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1\`}},
+		{"more behind a quote", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1"0`}},
+		{"an address in a host that the client names", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7"`}},
+		{"and one with quotes", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=192.0.2.1;host="x, for=198.51.100.7;a=\""`}},
+		{"the other field is not read", "10.0.0.1:80", "X-Other", "10.0.0.1", []string{"for=192.0.2.1"}},
+		{"a quote too many", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for=192.0.2.1;host="x"", for=10.0.0.2"`}},
+	} {
+		key := behind(t, httplimit.ClientIP{Forwarded: test.field == "Forwarded"})
+		require.Equal(t, test.want, key(from(test.peer, test.field, test.lines...)), test.name)
+	}
+}
+
+func TestTrustedMappedPrefix(t *testing.T) {
+	key, err := httplimit.ClientIP{Trusted: prefixes("::ffff:10.0.0.0/104")}.Key()
+	require.NoError(t, err)
+	require.Equal(t, "192.0.2.1", key(from("10.1.2.3:80", xff, "192.0.2.1")))
+	require.Equal(t, "11.0.0.1", key(from("11.0.0.1:80", xff, "192.0.2.1")))
+}
+
+func TestLongFieldsAreNotRead(t *testing.T) {
+	key := behind(t, httplimit.ClientIP{})
+	r := from("10.0.0.1:80", xff, strings.Repeat("198.51.100.7,", 8000)+"203.0.113.6")
+	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { key(r) }), 1.0)
+}
+
+func TestKeys(t *testing.T) {
+	r := httptest.NewRequest("GET", "http://example.com:8080/orders/7", nil)
+	r.Header.Add("X-Api-Key", "k1")
+	r.Header.Add("X-Api-Key", "k2")
+	r.AddCookie(&http.Cookie{Name: "session", Value: "s1"})
+	var pattern, id string
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", func(_ http.ResponseWriter, r *http.Request) {
+		pattern, id = httplimit.Pattern(r), httplimit.PathValue("id")(r)
+	})
+	mux.ServeHTTP(httptest.NewRecorder(), r)
+
+	require.Equal(t, "GET /orders/{id}", pattern)
+	require.Equal(t, "7", id)
+	require.Equal(t, "k1", httplimit.Header("x-api-key")(r))
+	require.Equal(t, "", httplimit.Header("X-Missing")(r))
+	require.Equal(t, "example.com:8080", httplimit.Header("host")(r))
+	require.Equal(t, "s1", httplimit.Cookie("session")(r))
+	require.Equal(t, "", httplimit.Cookie("missing")(r))
+	require.Equal(t, "example.com:8080", httplimit.Host(r))
+}
+
+func TestJoinedKeysAreNotForged(t *testing.T) {
+	joined := httplimit.Join(httplimit.Header("A"), httplimit.Header("B"))
+	values := []string{"", " ", "\"", "\\", "\" \"", "\\\"", "a", "a b", "\xff", "\\xff", "\ufffd"}
+	seen := make(map[string][2]string)
+	for _, a := range values {
+		for _, b := range values {
+			key := joined(&http.Request{Header: http.Header{"A": {a}, "B": {b}}})
+			require.NotContains(t, seen, key, "%q %q", a, b)
+			seen[key] = [2]string{a, b}
+		}
+	}
+	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
+}
