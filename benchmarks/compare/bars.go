@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"image/color"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -88,13 +89,9 @@ type bars struct {
 // Plot implements plot.Plotter.
 func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	for i := range b.outcomes {
-		o, row := b.outcomes[i], float64(len(b.outcomes)-1-i)
-		paint := barColor
-		if i == 0 {
-			paint = exactColor
-		}
-		fill(c, paint, x(0), x(b.bar(o)), y(row-0.35), y(row+0.35))
+	for i, o := range b.outcomes {
+		row := float64(len(b.outcomes) - 1 - i) // the first is on top
+		fill(c, paint(i), x(0), x(b.bar(o)), y(row-0.35), y(row+0.35))
 		if b.mark != nil {
 			at := x(b.mark(o))
 			fill(c, markColor, at-vg.Points(0.75), at+vg.Points(0.75), y(row-0.45), y(row+0.45))
@@ -104,6 +101,14 @@ func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 			c.FillText(style(8.5, draw.XRight, draw.YCenter), vg.Point{X: x(0) - vg.Points(6), Y: y(row)}, shortName(o))
 		}
 	}
+}
+
+// paint is grey for the exact log, which is not one of the algorithms.
+func paint(i int) color.Color {
+	if i == 0 {
+		return exactColor
+	}
+	return barColor
 }
 
 // shortName is without the limit that all have in common.
