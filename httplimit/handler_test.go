@@ -1,0 +1,325 @@
+package httplimit_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/storage"
+)
+
+const (
+	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
+)
+
+// problemOf reads the problem document of a response.
+func problemOf(t *testing.T, response *http.Response) (p struct {
+	Type, Title string
+	Status      int
+	Violated    []string `json:"violated-policies"`
+}) {
+	t.Helper()
+	require.Equal(t, "application/problem+json", response.Header.Get("Content-Type"))
+	decoder := json.NewDecoder(response.Body)
+	decoder.DisallowUnknownFields()
+	require.NoError(t, decoder.Decode(&p))
+	require.Equal(t, response.StatusCode, p.Status)
+	require.NotEmpty(t, p.Title)
+	return p
+}
+
+func rule(name, spec string) compose.Rule[*http.Request] {
+	return compose.Rule[*http.Request]{Name: name, Policy: mustPolicy(spec)}
+}
+
+func TestDenialIsAProblem(t *testing.T) {
+	s := newServer(t, httplimit.Options{}, rule("minute", "gcra 1/m"), rule("day", "fixedwindow 1/d"), rule("second", "gcra 100/s"))
+	require.Equal(t, http.StatusOK, s.get(1).StatusCode)
+	response := s.get(1)
+	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	require.Equal(t, "86400", response.Header.Get("Retry-After"))
+	p := problemOf(t, response)
+	require.Equal(t, quotaExceeded, p.Type)
+	require.Equal(t, []string{"minute", "day"}, p.Violated)
+}
+
+func TestViolatedPartIsNamed(t *testing.T) {
+	s := newServer(t, httplimit.Options{}, rule("client", "all(gcra 100/s; gcra 1/m)"))
+	s.get(1)
+	response := s.get(1)
+	require.Equal(t, []string{"client.2"}, problemOf(t, response).Violated)
+	require.Equal(t, `"client.2";r=0;t=60`, response.Header.Get("RateLimit"))
+}
+
+func TestCostAboveTheCapacity(t *testing.T) {
+	for _, test := range []struct {
+		bytes []string
+		want  int
+	}{{nil, http.StatusUnprocessableEntity}, {[]string{"size"}, http.StatusRequestEntityTooLarge}, {[]string{"other"}, http.StatusUnprocessableEntity}} {
+		s := newServer(t, httplimit.Options{Bytes: test.bytes}, byCost("size", "gcra 10/s"), byCost("count", "gcra 1000/s"))
+		response := s.get(11)
+		require.Equal(t, test.want, response.StatusCode)
+		require.Empty(t, response.Header.Values("Retry-After"))
+		require.Equal(t, `"size";r=10, "count";r=1000`, response.Header.Get("RateLimit"))
+		p := problemOf(t, response)
+		require.Equal(t, "about:blank", p.Type)
+		require.Equal(t, []string{"size"}, p.Violated)
+	}
+	s := newServer(t, httplimit.Options{Bytes: []string{"a"}}, byCost("b", "gcra 1/s"), byCost("a", "gcra 1/s"), byCost("c", "gcra 1/s"))
+	require.Equal(t, http.StatusRequestEntityTooLarge, s.get(2).StatusCode, "in whatever order")
+}
+
+func TestFreeAndShadowRulesShowNowhere(t *testing.T) {
+	shadow := rule("shadow", "gcra 1/h")
+	shadow.Shadow = true
+	s := newServer(t, httplimit.Options{Legacy: true}, shadow)
+	for range 3 {
+		response := s.get(1)
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, response.Header)
+	}
+
+	s = newServer(t, httplimit.Options{}, shadow, rule("client", "gcra 1/m"), byCost("size", "gcra 10/s"))
+	s.get(0)
+	response := s.get(0)
+	require.Equal(t, "60", response.Header.Get("Retry-After"), "the shadow would deny for an hour")
+	require.Equal(t, `"client";q=1;w=60`, response.Header.Get("RateLimit-Policy"))
+	require.Equal(t, []string{"client"}, problemOf(t, response).Violated)
+}
+
+func TestUnknownRulesTellTheirCapacity(t *testing.T) {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 7/m"))
+	require.NoError(t, err)
+	response := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
+	policies, limits := told(t, response.Header)
+	require.Equal(t, []item{{"client", map[string]any{"q": int64(7)}}}, policies)
+	require.Equal(t, []item{{"client", map[string]any{"r": int64(6), "t": int64(9)}}}, limits)
+}
+
+func TestLimitersOfARouteAppend(t *testing.T) {
+	inner := newServer(t, httplimit.Options{Legacy: true}, rule("inner", "gcra 2/m"))
+	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
+	require.NoError(t, err)
+	proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Add("RateLimit", `"upstream";r=1`) // as a reverse proxy adds what it was told
+		w.Header().Add("RateLimit-Policy", `"upstream";q=1`)
+		inner.ServeHTTP(w, r)
+	})
+	outer := httplimit.Handler(limiter, proxy, httplimit.Options{Legacy: true})
+	for _, want := range []int{200, 200, 429} {
+		response := respond(outer, httptest.NewRequest("GET", "/", nil))
+		require.Equal(t, want, response.StatusCode)
+		policies, limits := told(t, response.Header)
+		for i, name := range []string{"outer", "upstream", "inner"} {
+			require.Equal(t, name, policies[i].name)
+			require.Equal(t, name, limits[i].name)
+		}
+		require.Len(t, limits, 3)
+		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "the tightest tells")
+	}
+}
+
+func TestLegacyFields(t *testing.T) {
+	limiter, err := compose.New(nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
+	require.NoError(t, err)
+	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
+	for _, remaining := range []string{"2", "1", "0", "0"} {
+		response := respond(h, httptest.NewRequest("GET", "/", nil))
+		require.Equal(t, "3", response.Header.Get("X-RateLimit-Limit"))
+		require.Equal(t, remaining, response.Header.Get("X-RateLimit-Remaining"))
+		reset, err := strconv.ParseInt(response.Header.Get("X-RateLimit-Reset"), 10, 64)
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now().Add(24*time.Hour), time.Unix(reset, 0), 10*time.Minute)
+	}
+	plain := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
+	require.Empty(t, plain.Header.Get("X-RateLimit-Limit"), "off by default")
+}
+
+// broken is a store whose database is away.
+type broken struct{ err error }
+
+func (b broken) Load(context.Context, ...string) ([]storage.Record, error) { return nil, b.err }
+func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, b.err
+}
+
+// outage is a handler whose store is away.
+func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*http.Request]) http.Handler {
+	o := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}
+	limiter, err := o.New(broken{storage.NotApplied(storage.ErrUnavailable)}, rules...)
+	require.NoError(t, err)
+	return httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules, Legacy: true})
+}
+
+func TestOutageWhenClosed(t *testing.T) {
+	response := respond(outage(t, compose.FailClosed, rule("client", "gcra 1/m")), httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
+	require.Equal(t, http.Header{"Content-Type": {"application/problem+json"}}, response.Header, "nothing is known of limits")
+	p := problemOf(t, response)
+	require.Equal(t, reducedCapacity, p.Type)
+	require.Empty(t, p.Violated)
+}
+
+func TestOutageWhenOpen(t *testing.T) {
+	h := outage(t, compose.FailOpen, rule("client", "gcra 1/m"))
+	for range 3 {
+		response := respond(h, httptest.NewRequest("GET", "/", nil))
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Empty(t, response.Header.Values("RateLimit"))
+	}
+}
+
+func TestOutageWhenLocal(t *testing.T) {
+	h := outage(t, compose.FailLocal, rule("client", "gcra 1/m"))
+	require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
+	response := respond(h, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	require.Equal(t, "60", response.Header.Get("Retry-After"))
+}
+
+func TestARulesOwnFaultIsNoOutage(t *testing.T) {
+	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
+		response := respond(outage(t, policy, byCost("client", "gcra 1/m")), func() *http.Request {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.Header.Set("Cost", "-1")
+			return r
+		}())
+		require.Equal(t, http.StatusInternalServerError, response.StatusCode)
+		require.NotContains(t, problemOf(t, response).Title, "cost")
+	}
+}
+
+func TestRefuse(t *testing.T) {
+	var got httplimit.Refusal
+	o := httplimit.Options{Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+		got = refusal
+		w.WriteHeader(http.StatusTeapot)
+	}}
+	s := newServer(t, o, rule("second", "gcra 100/s"), rule("client", "gcra 1/1500ms"))
+	s.get(1)
+	response := s.get(1)
+	require.Equal(t, http.StatusTeapot, response.StatusCode)
+	require.Equal(t, "2", response.Header.Get("Retry-After"))
+	require.Equal(t, http.StatusTooManyRequests, got.Status)
+	require.Equal(t, 1500*time.Millisecond, got.RetryAfter)
+	require.Equal(t, []string{"client"}, got.Violated)
+	require.NoError(t, got.Err)
+	require.Equal(t, "client", got.Decision.Rule)
+	require.False(t, got.Decision.Allowed)
+	require.Equal(t, got.RetryAfter, got.Decision.RetryAfter)
+	require.Len(t, got.Decision.Results, 2)
+	require.EqualValues(t, 99, got.Decision.Results[0].Remaining)
+
+	limiter, err := compose.New(broken{errors.New("disk on fire")}, rule("client", "gcra 1/s"))
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	respond(httplimit.Handler(limiter, hello, o), httptest.NewRequestWithContext(ctx, "GET", "/", nil))
+	require.ErrorIs(t, got.Err, context.Canceled)
+	require.Equal(t, http.StatusServiceUnavailable, got.Status)
+}
+
+// unread is a body that nobody may touch.
+type unread struct{ t *testing.T }
+
+func (u unread) Read([]byte) (int, error) { u.t.Error("the body was read"); return 0, io.EOF }
+func (u unread) Close() error             { return nil }
+
+func TestNothingIsWrappedOrRead(t *testing.T) {
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest("PUT", "/", unread{t})
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 1/s"))
+	require.NoError(t, err)
+	served := 0
+	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		require.Same(t, recorder, w)
+		require.Same(t, request, r)
+		served++
+	}), httplimit.Options{})
+	h.ServeHTTP(recorder, request)
+	h.ServeHTTP(recorder, request)
+	require.Equal(t, 1, served)
+}
+
+// Over a real connection: a response that is flushed while it is written, one that
+// is taken over, and a denial without a body to HEAD.
+func TestOverAConnection(t *testing.T) {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 3/h"))
+	require.NoError(t, err)
+	more := make(chan struct{})
+	mux := http.NewServeMux()
+	mux.HandleFunc("/flush", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, "first\n")
+		_ = http.NewResponseController(w).Flush()
+		<-more
+	})
+	mux.HandleFunc("/hijack", func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := http.NewResponseController(w).Hijack()
+		if err == nil {
+			_, _ = io.WriteString(conn, "HTTP/1.1 299 Mine\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+			_ = conn.Close()
+		}
+	})
+	mux.HandleFunc("/deadline", func(w http.ResponseWriter, _ *http.Request) {
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
+	})
+	server := httptest.NewServer(httplimit.Handler(limiter, mux, httplimit.Options{Rules: []compose.Rule[*http.Request]{rule("client", "gcra 3/h")}}))
+	defer server.Close()
+	client := server.Client()
+
+	response, err := client.Get(server.URL + "/flush")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(response.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "first\n", line, "before the handler has ended")
+	close(more)
+	require.NoError(t, response.Body.Close())
+
+	response, err = client.Get(server.URL + "/hijack")
+	require.NoError(t, err)
+	require.Equal(t, 299, response.StatusCode)
+	require.NoError(t, response.Body.Close())
+
+	response, err = client.Get(server.URL + "/deadline")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.NoError(t, response.Body.Close())
+
+	response, err = client.Head(server.URL + "/deadline")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	require.Equal(t, `"client";r=0;t=1200`, response.Header.Get("RateLimit"))
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.Empty(t, body)
+	require.NoError(t, response.Body.Close())
+}
+
+// A denied upload is answered before it was sent, if its client waits to hear.
+func TestDenialDoesNotAskForTheBody(t *testing.T) {
+	server := httptest.NewServer(newServer(t, httplimit.Options{}, byCost("client", "gcra 1/h")))
+	defer server.Close()
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	require.NoError(t, err)
+	defer func() { _ = conn.Close() }()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(time.Minute)))
+	_, err = io.WriteString(conn, "PUT / HTTP/1.1\r\nHost: x\r\nCost: 2\r\nContent-Length: 1000000\r\nExpect: 100-continue\r\n\r\n")
+	require.NoError(t, err)
+	line, err := bufio.NewReader(conn).ReadString('\n')
+	require.NoError(t, err)
+	require.True(t, strings.HasPrefix(line, "HTTP/1.1 422 "), line)
+}
