@@ -137,6 +137,7 @@ func (t *turn) look(now time.Time, found [][]byte) (err error) {
 func (t *turn) decision(how storage.How) Decision {
 	d := Decision{Allowed: t.allowed, Results: slices.Clone(t.results), Memory: how.Memory && !t.allowed, Attempts: how.Attempts}
 	d.summarize(t.results)
+	t.end()
 	return d
 }
 

@@ -8,20 +8,25 @@ import (
 
 // backoff is how long to wait before trying again.
 //
-// After a conflict it is not at all: the answer told what is stored, which is worth
-// less with every moment, and who waits leaves the key to those who do not. Only
-// every few conflicts there is a pause, for the sake of the database where very
-// many contend. After an error there is always one. Pauses are of full jitter:
-// anything from nothing to a bound that doubles, so that writers that collided are
-// spread over a stretch of time that soon is as long as all of them take, whatever
-// their number.
-type backoff struct{ conflicts, errors int }
+// Pauses are of full jitter: anything from nothing to a bound that doubles, so that
+// writers that collided are spread over a stretch of time that soon is as long as
+// all of them take, whatever their number. There is none after a first conflict,
+// which mostly says no more than that the state was not yet known.
+//
+// Who pauses after a conflict leaves the key to those who do not, and by the end of
+// the pause knows an older state than they do. So there are no more pauses for who
+// has lost for long, but for a few for the sake of the database.
+type backoff struct {
+	conflicts, errors int
+	since             time.Time // the first conflict
+}
 
 const (
-	inARow       = 8 // conflicts without a pause
 	firstPause   = 100 * time.Microsecond
 	longestPause = 50 * time.Millisecond
-	longestYield = 2 * time.Millisecond // after conflicts
+	longestYield = 5 * time.Millisecond  // after conflicts
+	lostForLong  = 10 * time.Millisecond // from the first conflict on
+	inARow       = 8                     // conflicts of those without a pause
 )
 
 // next is the pause after one more failure: an error, or nil for a conflict.
@@ -31,10 +36,14 @@ func (b *backoff) next(failure error) time.Duration {
 		return upTo(b.errors, longestPause)
 	}
 	b.conflicts++
-	if b.conflicts%inARow != 0 {
+	switch {
+	case b.conflicts == 1:
+		b.since = time.Now()
+		return 0
+	case b.conflicts%inARow != 0 && time.Since(b.since) > lostForLong:
 		return 0
 	}
-	return upTo(b.conflicts/inARow, longestYield)
+	return upTo(b.conflicts-1, longestYield)
 }
 
 // upTo is a random pause, the bound of which doubles with n from 1 on.

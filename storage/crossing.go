@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"runtime"
 	"time"
 )
 
@@ -52,7 +53,7 @@ func (e *Engine) solo(ctx context.Context, c *call, g *group) {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
 	e.fly(patiently(ctx), []*group{g})
-	e.launch(e.land([]*group{g}))
+	e.launch(e.land([]*group{g}, false))
 }
 
 // launch gives flights a goroutine each.
@@ -68,7 +69,7 @@ func (e *Engine) carry(groups []*group) {
 		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
 		e.fly(patiently(ctx), groups)
 		cancel()
-		next := e.land(groups)
+		next := e.land(groups, e.dear)
 		if len(next) == 0 {
 			return
 		}
@@ -77,8 +78,11 @@ func (e *Engine) carry(groups []*group) {
 	}
 }
 
-// land ends a flight, and returns those that can take off.
-func (e *Engine) land(groups []*group) [][]*group {
+// land ends a flight, and returns those that can take off. One that lingers lets
+// those who were told come back first, if they do so at once: they then take off
+// together, where the first would have gone alone and the others after it. That is
+// worth it where round trips are dear.
+func (e *Engine) land(groups []*group, linger bool) [][]*group {
 	l := e.queue.land(groups)
 	tell(l.finished)
 	for _, g := range l.lost {
@@ -87,7 +91,10 @@ func (e *Engine) land(groups []*group) [][]*group {
 	for _, g := range l.tired {
 		time.AfterFunc(g.rest, func() { e.launch(e.queue.wake(g)) })
 	}
-	return l.next
+	if linger {
+		runtime.Gosched()
+	}
+	return e.queue.clearWay(&l)
 }
 
 // search looks for a group that was lost.

@@ -103,6 +103,7 @@ type How struct {
 type Engine struct {
 	store   Store
 	batcher Batcher // of store, if round trips are shared
+	dear    bool    // are round trips
 	options EngineOptions
 	memory  *memory
 	queue   queue
@@ -131,7 +132,8 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
-	e := &Engine{store: store, options: o, memory: newMemory(o.Remember)}
+	_, dear := store.(Parallel)
+	e := &Engine{store: store, dear: dear, options: o, memory: newMemory(o.Remember)}
 	e.queue.init(&e.options)
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own
 		e.batcher, _ = store.(Batcher)

@@ -62,8 +62,9 @@ func (g *group) merge(other *group) {
 	g.calls = append(g.calls, other.calls...)
 	g.holds = append(g.holds, other.holds...)
 	g.fresh = false
-	g.pause.conflicts = max(g.pause.conflicts, other.pause.conflicts)
-	g.pause.errors = max(g.pause.errors, other.pause.errors)
+	if other.pause.conflicts > g.pause.conflicts {
+		g.pause = other.pause
+	}
 }
 
 // fold runs the calls one after the other, each on the states that those before it

@@ -136,19 +136,22 @@ func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last 
 	return false, false, c.how, last
 }
 
+// landed holds keys whose group is done, until the way is clear.
+var landed group
+
 // landing is what is left to do after a flight, without the lock.
 type landing struct {
-	finished []*call    // to be told
-	lost     []*group   // to be looked for
-	tired    []*group   // to be woken after their rest
-	next     [][]*group // to take off
+	finished []*call  // to be told
+	lost     []*group // to be looked for
+	tired    []*group // to be woken after their rest
+	done     []hold   // keys to be released
 }
 
-// land puts groups down where their fate leaves them.
+// land puts groups down where their fate leaves them. The flight goes on until it
+// has cleared the way.
 func (q *queue) land(groups []*group) (l landing) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.flights--
 	q.trouble = nil
 	for _, g := range groups {
 		g.trip = 0
@@ -158,7 +161,7 @@ func (q *queue) land(groups []*group) (l landing) {
 		switch g.fate {
 		case again:
 			if l.finished = append(l.finished, q.dismiss(g)...); len(g.calls) == 0 {
-				q.release(g)
+				q.release(g.holds)
 			} else if q.rest(g); g.rest > 0 {
 				l.tired = append(l.tired, g)
 			}
@@ -170,18 +173,31 @@ func (q *queue) land(groups []*group) (l landing) {
 			l.finished = append(l.finished, q.dismiss(g)...)
 			l.finished = append(l.finished, q.breakUp(g)...)
 		default:
-			l.finished = append(l.finished, q.finish(g)...)
+			for i := range g.holds {
+				q.lines[g.holds[i].key].group = &landed
+			}
+			l.done = append(l.done, g.holds...)
+			l.finished = append(l.finished, finish(g)...)
 		}
 	}
-	l.next = q.takeOff()
 	return l
+}
+
+// clearWay ends a flight that has landed.
+func (q *queue) clearWay(l *landing) (next [][]*group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.flights--
+	q.release(l.done)
+	return q.takeOff()
 }
 
 // found is land for a group that was lost.
 func (q *queue) found(g *group) (finished []*call, next [][]*group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return slices.Clone(q.finish(g)), q.takeOff()
+	q.release(g.holds)
+	return slices.Clone(finish(g)), q.takeOff()
 }
 
 // wake lets a group that rested try again.
@@ -193,8 +209,7 @@ func (q *queue) wake(g *group) (next [][]*group) {
 }
 
 // finish ends all calls of g.
-func (q *queue) finish(g *group) []*call {
-	q.release(g)
+func finish(g *group) []*call {
 	for _, c := range g.calls {
 		c.finished, c.flying = true, false
 	}
@@ -218,9 +233,10 @@ func (q *queue) dismiss(g *group) (finished []*call) {
 func (q *queue) breakUp(g *group) []*call {
 	if len(g.calls) == 1 {
 		g.calls[0].err = g.last
-		return q.finish(g)
+		q.release(g.holds)
+		return finish(g)
 	}
-	q.release(g)
+	q.release(g.holds)
 	for _, c := range g.calls {
 		c.group, c.flying, c.apart = nil, false, true
 		q.lineUp(c)
@@ -244,14 +260,15 @@ func (q *queue) rest(g *group) {
 func (q *queue) stay(g *group) bool {
 	g.calls = slices.DeleteFunc(g.calls, func(c *call) bool { return c.left })
 	if len(g.calls) == 0 {
-		q.release(g)
+		q.release(g.holds)
 	}
 	return len(g.calls) > 0
 }
 
-func (q *queue) release(g *group) {
-	for i := range g.holds {
-		key := g.holds[i].key
+// release gives up keys.
+func (q *queue) release(holds []hold) {
+	for i := range holds {
+		key := holds[i].key
 		l := q.lines[key]
 		l.group = nil
 		q.clear(key, l)
