@@ -1,0 +1,81 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// left is what a server told is left.
+type left struct {
+	remaining int64         // requests
+	wait      time.Duration // until there are more
+	window    time.Duration // of the policy; 0 if not told
+}
+
+// readLimit reads the limit that binds: the one with the least left, and of these
+// the one that grows last. Limits of other units than requests bind only when
+// nothing is left of them, because nobody knows what the next request costs.
+func readLimit(h http.Header) (found left, ok bool) {
+	if len(h[limitField]) == 0 {
+		return left{}, false
+	}
+	items, valid := readItems(h[limitField])
+	if !valid {
+		return left{}, false
+	}
+	policies, _ := readItems(h[policyField]) // a server may keep them to itself
+	for _, item := range items {
+		l, binds := leftOf(item, policies)
+		if binds && (!ok || l.remaining < found.remaining || l.remaining == found.remaining && l.wait > found.wait) {
+			found, ok = l, true
+		}
+	}
+	return found, ok
+}
+
+func leftOf(item fieldItem, policies []fieldItem) (l left, binds bool) {
+	remaining, told := item.integer("r")
+	if !told || remaining < 0 {
+		return left{}, false
+	}
+	l = left{remaining: remaining, wait: time.Second}
+	unit := "requests"
+	for _, policy := range policies {
+		if policy.name != item.name {
+			continue
+		}
+		if window, ok := policy.integer("w"); ok {
+			l.window = wholeSeconds(window)
+		}
+		if qu, ok := policy.params["qu"].(string); ok {
+			unit = qu
+		}
+	}
+	if wait, ok := item.integer("t"); ok {
+		l.wait = wholeSeconds(wait)
+	}
+	return l, unit == "requests" || unit == "content-bytes" && remaining == 0
+}
+
+// wholeSeconds holds n within what a Duration can count.
+func wholeSeconds(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), 1<<33)) * time.Second
+}
+
+// readRetryAfter reads a number of seconds, or a date, which is by the server's
+// clock if the response tells that.
+func readRetryAfter(now time.Time, h http.Header) (time.Duration, bool) {
+	text := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
+		return wholeSeconds(int64(n)), true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return max(at.Sub(now), 0), true
+}

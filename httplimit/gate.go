@@ -1,0 +1,213 @@
+package httplimit
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// gate holds back the requests that share one limit of a server, by what its
+// responses told.
+//
+// credit is how many requests the server is sure to let in still: what it said was
+// left, less all that it may not have counted when it said so. Responses come in
+// any order, and each is taken at its worst; but all that is known of the server
+// only ever grows by itself, so the best of what is known holds. When every
+// request is answered nothing is uncounted, and the least that was told since the
+// last such moment is left.
+type gate struct {
+	mu      sync.Mutex
+	longest time.Duration
+	changed chan struct{} // closed when there is something new
+
+	flying   int   // sent and not answered
+	answered int64 // ever
+	inside   int   // flying, or about to pass
+	ticks    int64 // sent and answered, ever: an order of events
+
+	limited bool
+	credit  int64
+	least   int64         // the least that was told since flying was last 0
+	lost    int64         // how many had no response since then
+	grows   time.Time     // when there is one more than credit
+	grown   int64         // of ticks, when grows was set
+	renewed time.Time     // when all is there again, whatever was not answered
+	window  time.Duration // in which all comes back, as far as is known
+
+	pause    time.Time // nothing before
+	failures int       // denials in a row that did not say for how long
+}
+
+func newGate(longest time.Duration) *gate {
+	return &gate{longest: longest, changed: make(chan struct{}), least: math.MaxInt64}
+}
+
+// flight is one request that was let through.
+type flight struct {
+	gate     *gate
+	tick     int64 // of the gate, when it was sent
+	answered int64 // likewise
+}
+
+func (g *gate) enter() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside++
+}
+
+// idle reports whether the gate may be forgotten.
+func (g *gate) idle() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	return g.inside == 0 && g.failures == 0 && !now.Before(g.pause) && (!g.limited || !now.Before(g.renewed))
+}
+
+// pass waits until a request may be sent.
+func (g *gate) pass(ctx context.Context) (*flight, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for {
+		if err := ctx.Err(); err != nil {
+			g.inside--
+			return nil, err
+		}
+		now := time.Now()
+		at := g.opens(now)
+		if !at.After(now) {
+			g.send(now)
+			return &flight{g, g.ticks, g.answered}, nil
+		}
+		// No news can bring it forward while the server has stopped all, or has
+		// nothing to answer.
+		if deadline, ok := ctx.Deadline(); ok && at.After(deadline) && (g.flying == 0 || g.pause.After(now)) {
+			g.inside--
+			return nil, fmt.Errorf("httplimit: held back for %v: %w", at.Sub(now), context.DeadlineExceeded)
+		}
+		g.wait(ctx, at.Sub(now))
+	}
+}
+
+// opens is when the next request may be sent, as far as is known now.
+func (g *gate) opens(now time.Time) time.Time {
+	switch {
+	case now.Before(g.pause):
+		return g.pause
+	case !g.limited || g.credit > 0:
+		return now
+	case g.credit == 0:
+		return g.grows
+	}
+	return g.renewed
+}
+
+// send counts a request that is sent now.
+func (g *gate) send(now time.Time) {
+	g.flying++
+	g.ticks++
+	if !g.limited {
+		return
+	}
+	if g.credit > 0 {
+		g.credit--
+		return
+	}
+	// That was the one by which the credit grew. When there is another, its
+	// answer tells; without one, only that all is there after a window.
+	g.credit = 0
+	g.grows, g.grown = now.Add(g.window), g.ticks
+	g.renewed = g.grows
+}
+
+// wait sleeps without the lock, until there is news or d is over.
+func (g *gate) wait(ctx context.Context, d time.Duration) {
+	changed := g.changed
+	g.mu.Unlock()
+	defer g.mu.Lock()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// land learns from the response, which is nil if there is none.
+func (f *flight) land(response *http.Response) {
+	g := f.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.flying--
+	g.inside--
+	g.ticks++
+	if response == nil {
+		g.lost++
+	} else {
+		now := time.Now()
+		g.heed(now, response)
+		g.learn(now, f, response.Header)
+	}
+	g.answered++
+	if g.flying == 0 {
+		g.settle()
+	}
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// settle counts what is left when nothing is uncounted.
+func (g *gate) settle() {
+	if g.least != math.MaxInt64 {
+		g.credit = max(g.credit, g.least-g.lost)
+	}
+	g.least, g.lost = math.MaxInt64, 0
+}
+
+// learn takes in what is left.
+func (g *gate) learn(now time.Time, f *flight, h http.Header) {
+	left, ok := readLimit(h)
+	if !ok {
+		if g.limited {
+			g.credit++ // what tells nothing of limits was not under any
+		}
+		return
+	}
+	if !g.limited {
+		g.limited, g.credit = true, math.MinInt64
+	}
+	uncounted := g.answered - f.answered + int64(g.flying)
+	g.credit = min(max(g.credit, left.remaining-uncounted), left.remaining)
+	g.least = min(g.least, left.remaining)
+	g.window = min(max(left.window, left.wait, time.Second), g.longest)
+	g.renewed = now.Add(g.window)
+	// A request that was sent after the last word on it knows better. One that
+	// was on its way then may be older news, and is heeded only if it is worse.
+	if grows := now.Add(min(left.wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
+		g.grows, g.grown = grows, g.ticks
+	}
+}
+
+// heed stops for as long as a denial says.
+func (g *gate) heed(now time.Time, response *http.Response) {
+	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
+		g.failures = 0
+		return
+	}
+	wait, ok := readRetryAfter(now, response.Header)
+	if !ok {
+		wait = time.Second << min(g.failures, 30)
+		g.failures++
+	}
+	g.pause = later(g.pause, now.Add(min(wait, g.longest)))
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

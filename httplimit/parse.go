@@ -1,0 +1,156 @@
+package httplimit
+
+import (
+	"strconv"
+	"strings"
+)
+
+// fieldItem is an Item of RFC 9651 that is a String. Of its parameters, Integers
+// and Strings have their values; those of other types are true.
+type fieldItem struct {
+	name   string
+	params map[string]any
+}
+
+func (i fieldItem) integer(key string) (int64, bool) {
+	n, ok := i.params[key].(int64)
+	return n, ok
+}
+
+// readItems reads a List of Strings. As RFC 9651 wants it, a field in which
+// anything is malformed says nothing at all. Items that are no Strings are left
+// out.
+func readItems(lines []string) (items []fieldItem, ok bool) {
+	rest := strings.Trim(strings.Join(lines, ","), " ")
+	for rest != "" {
+		value, after, ok := cutBare(rest)
+		if !ok {
+			return nil, false
+		}
+		var params map[string]any
+		if params, after, ok = cutParams(after); !ok {
+			return nil, false
+		}
+		if name, isString := value.(string); isString {
+			items = append(items, fieldItem{name, params})
+		}
+		after = strings.TrimLeft(after, " \t")
+		if after == "" {
+			break
+		}
+		rest = strings.TrimLeft(after[1:], " \t")
+		if after[0] != ',' || rest == "" {
+			return nil, false
+		}
+	}
+	return items, true
+}
+
+func cutParams(text string) (params map[string]any, rest string, ok bool) {
+	for strings.HasPrefix(text, ";") {
+		text = strings.TrimLeft(text[1:], " ")
+		end := span(text, isKeyByte)
+		if end == 0 || text[0] != '*' && (text[0] < 'a' || text[0] > 'z') {
+			return nil, "", false
+		}
+		key := text[:end]
+		var value any = true
+		if text = text[end:]; strings.HasPrefix(text, "=") {
+			if value, text, ok = cutBare(text[1:]); !ok {
+				return nil, "", false
+			}
+		}
+		if params == nil {
+			params = make(map[string]any)
+		}
+		params[key] = value
+	}
+	return params, text, true
+}
+
+// cutBare cuts off a bare item.
+func cutBare(text string) (value any, rest string, ok bool) {
+	if text == "" {
+		return nil, "", false
+	}
+	switch c := text[0]; {
+	case c == '"':
+		return cutString(text[1:])
+	case c == '-' || isDigit(c):
+		return cutNumber(text)
+	case c == '@':
+		value, rest, ok = cutNumber(text[1:])
+		return true, rest, ok
+	case c == ':':
+		_, rest, ok = strings.Cut(text[1:], ":")
+		return true, rest, ok
+	case c == '?':
+		ok = len(text) > 1 && (text[1] == '0' || text[1] == '1')
+		return true, text[min(2, len(text)):], ok
+	case c == '%':
+		value, rest, ok = cutString(strings.TrimPrefix(text[1:], `"`))
+		return true, rest, ok && len(text) > 1 && text[1] == '"'
+	case c == '*' || 'a' <= c|0x20 && c|0x20 <= 'z':
+		return true, text[span(text, isTokenByte):], true
+	}
+	return nil, "", false
+}
+
+// cutNumber cuts off an Integer, or a Decimal, which is just true.
+func cutNumber(text string) (value any, rest string, ok bool) {
+	digits := strings.TrimPrefix(text, "-")
+	end := span(digits, isDigit)
+	n, err := strconv.ParseInt(digits[:end], 10, 64)
+	if err != nil || end > 15 {
+		return nil, "", false
+	}
+	if len(digits) < len(text) {
+		n = -n
+	}
+	if rest = digits[end:]; !strings.HasPrefix(rest, ".") {
+		return n, rest, true
+	}
+	fraction := span(rest[1:], isDigit)
+	return true, rest[1+fraction:], end <= 12 && fraction >= 1 && fraction <= 3
+}
+
+// cutString cuts off a String whose opening quote is gone.
+func cutString(text string) (value any, rest string, ok bool) {
+	var plain []byte
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == '"':
+			return string(plain), text[i+1:], true
+		case c < ' ' || c > '~':
+			return nil, "", false
+		case c == '\\':
+			if i++; i == len(text) || text[i] != '"' && text[i] != '\\' {
+				return nil, "", false
+			}
+			c = text[i]
+		}
+		plain = append(plain, c)
+	}
+	return nil, "", false
+}
+
+// span is how many bytes at the beginning of text are of a kind.
+func span(text string, kind func(byte) bool) int {
+	for i := range len(text) {
+		if !kind(text[i]) {
+			return i
+		}
+	}
+	return len(text)
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+func isKeyByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || isDigit(c) || strings.IndexByte("_-.*", c) >= 0
+}
+
+func isTokenByte(c byte) bool {
+	return c == ':' || c == '/' || isToken(string(c))
+}

@@ -1,0 +1,122 @@
+package httplimit
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Transport is a client's http.RoundTripper that stays within limits: those of a
+// limiter of its own, and those that servers tell. It holds requests back until
+// they may be sent, or fails them at once if their context ends before that. The
+// zero value goes by what servers tell alone.
+//
+//	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
+//
+// Of a server that tells RateLimit, no more requests are sent than it said were
+// left, and then one after each t, until it tells of more. If the limit is one of
+// requests, and nobody else spends it, the server has nothing to deny of what is
+// sent after its first answer. A Retry-After on 429 or 503 stops all that share the server's limit for
+// that long; without one, the first stop is a second and each that follows on it
+// twice as long. The response is the caller's in any case: nothing is sent twice.
+//
+// Requests that are held back do not queue: who is first to find room goes first.
+// A Transport must not be copied after first use. It is safe for concurrent use,
+// starts no goroutine, and has nothing to close.
+type Transport struct {
+	// Base sends the requests; nil means http.DefaultTransport.
+	Base http.RoundTripper
+	// Limiter is asked before each request is sent, in addition to what servers
+	// tell; nil means nobody is. A rule with the key Host limits each host by
+	// itself. A store that fails fails the request, or does not, as the
+	// limiter's failure policy says.
+	Limiter *compose.Limiter[*http.Request]
+	// Key tells which requests share a limit of the server; nil means Host. A
+	// server with limits of its own for some routes wants them told apart.
+	Key func(*http.Request) string
+	// MaxPause is the longest that a server can stop requests at a time; 0 means
+	// an hour.
+	MaxPause time.Duration
+
+	mu    sync.Mutex
+	gates map[string]*gate
+	sweep int // how many gates there may be before idle ones are looked for
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// RoundTrip implements http.RoundTripper. The error of a request that was not sent
+// wraps that of its context, or context.DeadlineExceeded where it would have been
+// held back for longer than its context has.
+func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	flight, err := t.start(r)
+	if err != nil {
+		if r.Body != nil {
+			_ = r.Body.Close() // which every RoundTripper has to, and its error is nobody's
+		}
+		return nil, err
+	}
+	response, err := t.base().RoundTrip(r)
+	flight.land(response)
+	return response, err
+}
+
+func (t *Transport) start(r *http.Request) (*flight, error) {
+	if t.Limiter != nil {
+		if _, err := t.Limiter.Wait(r.Context(), r); err != nil {
+			return nil, err
+		}
+	}
+	return t.gateOf(r).pass(r.Context())
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+// gateOf finds or makes the gate of a request, which the request must pass.
+func (t *Transport) gateOf(r *http.Request) *gate {
+	key := Host(r)
+	if t.Key != nil {
+		key = t.Key(r)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.gates[key]
+	if g == nil {
+		t.forget()
+		if t.gates == nil {
+			t.gates = make(map[string]*gate)
+		}
+		g = newGate(t.maxPause())
+		t.gates[key] = g
+	}
+	g.enter()
+	return g
+}
+
+func (t *Transport) maxPause() time.Duration {
+	if t.MaxPause == 0 {
+		return time.Hour
+	}
+	return t.MaxPause
+}
+
+// forget drops gates that have nothing to tell, whenever there are twice as many as
+// were kept the last time.
+func (t *Transport) forget() {
+	if len(t.gates) < max(t.sweep, 64) {
+		return
+	}
+	for key, g := range t.gates {
+		if g.idle() {
+			delete(t.gates, key)
+		}
+	}
+	t.sweep = 2 * len(t.gates)
+}
