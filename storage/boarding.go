@@ -38,13 +38,14 @@ func (b *boarding) boardWaiting() {
 	waiting := b.queue.waiting
 	kept := waiting[:0]
 	for i, c := range waiting {
-		if b.calls >= maxFolded {
+		if b.calls >= maxFolded || len(b.groups) >= b.queue.shared && i >= maxFolded {
 			kept = append(kept, waiting[i:]...)
 			break
 		}
 		switch {
 		case c.left:
 			b.queue.stepOut(c)
+			b.queue.ghosts--
 		case b.seat(c):
 			b.queue.stepOut(c)
 			b.calls++
@@ -64,8 +65,8 @@ func (b *boarding) take(g *group) {
 
 // pass leaves a call behind, and with it all behind it who need its keys.
 func (b *boarding) pass(c *call) {
-	for _, key := range c.keys {
-		b.queue.lines[key].passed = b.queue.trips
+	for _, l := range c.lines {
+		l.passed = b.queue.trips
 	}
 }
 
@@ -73,8 +74,7 @@ func (b *boarding) pass(c *call) {
 // are several, or in a new one. It reports whether there is any.
 func (b *boarding) seat(c *call) bool {
 	var host *group
-	for _, key := range c.keys {
-		l := b.queue.lines[key]
+	for _, l := range c.lines {
 		switch {
 		case l.passed == b.queue.trips:
 			return false

@@ -12,7 +12,8 @@ type call struct {
 	decide   Decide
 	deadline time.Time
 	keys     []string
-	at       []int // where its keys stand among those of its group
+	lines    []*line // of its keys, while it waits
+	at       []int   // where its keys stand among those of its group
 	found    [][]byte
 	next     []Change
 
@@ -34,6 +35,8 @@ type call struct {
 
 	own group    // to begin with
 	few struct { // room for the keys of most
+		keys  [3]string
+		lines [3]*line
 		at    [3]int
 		found [3][]byte
 		next  [3]Change
@@ -47,7 +50,7 @@ var calls = sync.Pool{New: func() any { return new(call) }}
 // newCall makes a call in a group of its own.
 func newCall(keys []string, decide Decide) *call {
 	n, c := len(keys), calls.Get().(*call)
-	c.decide, c.keys = decide, keys
+	c.decide, c.keys = decide, append(c.few.keys[:0], keys...)
 	if n <= len(c.few.at) {
 		c.at, c.found, c.next = c.few.at[:n], c.few.found[:n], c.few.next[:n]
 	} else {
@@ -75,8 +78,16 @@ func (c *call) run(now time.Time) {
 	clear(c.next)
 	c.lasting, c.changed, c.err = false, false, errNoAnswer
 	func() {
-		defer func() { c.panicked = recover() }()
+		returned := false
+		defer func() {
+			if c.panicked = recover(); c.panicked != nil {
+				c.lasting = true
+			} else if !returned { // runtime.Goexit
+				c.decide = decideNothing
+			}
+		}()
 		c.lasting, c.err = c.decide(now, c.found, c.next)
+		returned = true
 	}()
 	for i := range c.next {
 		if c.next[i].Verb == Put && c.next[i].TTL < 0 && c.err == nil {
@@ -86,6 +97,9 @@ func (c *call) run(now time.Time) {
 	}
 	c.changed = c.changed && c.err == nil
 }
+
+// decideNothing takes the place of a decide that ended its goroutine.
+func decideNothing(time.Time, [][]byte, []Change) (bool, error) { return true, errNoAnswer }
 
 // errNoAnswer stands while decide runs: it is left if that panics.
 var errNoAnswer = errors.New("storage: the decision was not made")
@@ -108,6 +122,9 @@ func (c *call) answer() (How, error) {
 // exhausted is the error when the time is over, or the context has ended: last is
 // why the latest attempt failed, nil for a conflict.
 func exhausted(last error, attempts int, ended error) error {
+	if last == nil && attempts <= 1 { // it never got its turn
+		return NotApplied(ended)
+	}
 	if last == nil {
 		last = fmt.Errorf("%w: %d attempts", ErrContended, attempts)
 	}

@@ -112,6 +112,7 @@ func inBubble(t *testing.T, o storage.EngineOptions, test func(s *gated, c *crow
 		c := &crowd{engine: e, limit: 1000}
 		test(s, c)
 		c.group.Wait()
+		time.Sleep(time.Second) // of the bubble: a group that everybody left may rest yet
 		synctest.Wait()
 		require.True(t, e.Idle(), "somebody was forgotten")
 	})

@@ -26,7 +26,7 @@ func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
 
 // await waits for the answer, or as long as the caller has time.
 func (e *Engine) await(ctx context.Context, c *call) (How, error) {
-	timer := time.NewTimer(e.options.Budget)
+	timer := time.NewTimer(time.Until(c.deadline))
 	defer timer.Stop()
 	var ended error
 	select {
@@ -52,8 +52,8 @@ func (e *Engine) await(ctx context.Context, c *call) (How, error) {
 func (e *Engine) solo(ctx context.Context, c *call, g *group) {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
+	defer func() { e.launch(e.land([]*group{g}, false)) }() // also if the store panics, or decide ends the goroutine
 	e.fly(patiently(ctx), []*group{g})
-	e.launch(e.land([]*group{g}, false))
 }
 
 // launch gives flights a goroutine each.
@@ -65,12 +65,19 @@ func (e *Engine) launch(flights [][]*group) {
 
 // carry flies, and goes on for as long as others wait.
 func (e *Engine) carry(groups []*group) {
+	done := false
+	defer func() {
+		if !done { // a decide has ended this goroutine
+			go e.carry(groups)
+		}
+	}()
 	for {
 		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
 		e.fly(patiently(ctx), groups)
 		cancel()
 		next := e.land(groups, e.dear)
 		if len(next) == 0 {
+			done = true
 			return
 		}
 		e.launch(next[1:])

@@ -61,7 +61,8 @@ const DefaultQueue = 1 << 16
 // Of keys that it does not change, an answer is lasting if it holds whatever was
 // stored since found was current: a denial is (what others did in the meantime
 // cannot have made room at that instant); a look is not, nor is a refund to a key
-// that has nothing to give back. Only a lasting answer rests on what is remembered.
+// that has nothing to give back, nor an error about a state. Only a lasting answer
+// rests on what is remembered.
 type Decide func(now time.Time, found [][]byte, next []Change) (lasting bool, err error)
 
 // How tells how an engine came to an answer.

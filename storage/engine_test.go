@@ -219,7 +219,7 @@ func TestErrorOfTheDecisionIsReturnedAsItIs(t *testing.T) {
 	e := storage.NewEngine(s, storage.EngineOptions{})
 	_, err := e.Do(context.Background(), []string{"k"}, func(_ time.Time, _ [][]byte, next []storage.Change) (bool, error) {
 		next[0].Verb = storage.Put
-		return false, errLost
+		return true, errLost
 	})
 	require.Equal(t, errLost, err)
 	require.Empty(t, s.trips)

@@ -65,9 +65,15 @@ func (e *Engine) look(ctx context.Context, groups []*group) {
 		}
 	}
 	records, err := e.load(ctx, now, keys)
+	if err != nil && len(groups) > 1 && ctx.Err() == nil { // it may be that of one alone
+		for i := range groups {
+			e.look(ctx, groups[i:i+1])
+		}
+		return
+	}
 	for _, g := range groups {
 		if err != nil {
-			g.fail(err)
+			g.fail(NotApplied(err))
 			continue
 		}
 		for i := range g.holds {
@@ -102,7 +108,7 @@ func (e *Engine) resolve(ctx context.Context, g *group) {
 		break
 	}
 	g.fate = stood
-	g.end(unknown(g.last))
+	g.end()
 }
 
 // applied reports whether what is stored shows a write of swaps. Of a group of

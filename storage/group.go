@@ -3,7 +3,6 @@ package storage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -112,9 +111,9 @@ func (r Record) state() []byte {
 // keys that change are put to the test by that; the others rest on what is held.
 func (g *group) grounded() bool {
 	return g.fresh || !slices.ContainsFunc(g.calls, func(c *call) bool {
-		return c.err == nil && slices.ContainsFunc(c.at, func(at int) bool {
+		return slices.ContainsFunc(c.at, func(at int) bool {
 			h := &g.holds[at]
-			return h.change.Verb == Keep && !(c.lasting && h.seen)
+			return h.change.Verb == Keep && !(c.lasting && (h.seen || c.err != nil))
 		})
 	})
 }
@@ -174,8 +173,8 @@ func (g *group) fail(err error) {
 	g.fate, g.folded = broken, false
 	if errors.Is(err, ErrContended) || errors.Is(err, ErrUnavailable) {
 		g.fate = again
-	} else if g.last != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		err = fmt.Errorf("%w: %w", g.last, err) // the time is over; this is what it was spent on
+	} else if (g.last != nil || g.pause.conflicts > 0) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		err = exhausted(g.last, g.calls[0].how.Attempts, err) // the time is over; this is what it was spent on
 	}
 	g.last = err
 }
@@ -191,9 +190,16 @@ func (g *group) see(m *memory, key string, r Record) {
 	g.folded = false
 }
 
-// end is what all calls are told that have no answer of their own.
-func (g *group) end(err error) {
+// end is what the calls are told when nobody can tell whether they were stored.
+// One that changes nothing was not, but its answer may rest on one that was not
+// either; an error or panic of its own stands.
+func (g *group) end() {
 	for _, c := range g.calls {
-		c.err, c.panicked = err, nil
+		switch {
+		case c.changed:
+			c.err = unknown(g.last)
+		case c.err == nil:
+			c.err = NotApplied(g.last)
+		}
 	}
 }

@@ -56,14 +56,15 @@ func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time
 
 func (m *memory) find(key string) *sighting {
 	place := m.place(key)
+	var other *sighting
 	if place != nil {
-		if s := place.Load(); s != nil && s.key == key {
-			return s
+		if other = place.Load(); other != nil && other.key == key {
+			return other
 		}
 	}
 	s, ok := m.cache.Get(key)
 	if ok && place != nil {
-		place.Store(s)
+		place.CompareAndSwap(other, s) // not over one that was put meanwhile
 	}
 	return s
 }

@@ -27,7 +27,9 @@ type queue struct {
 	lines   map[string]*line
 	spare   []*line
 	waiting []*call  // that are in no group
+	ghosts  int      // of these, that were left
 	resting []*group // that are to try again
+	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
 }
 
@@ -56,7 +58,7 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 		q.take([]*group{g})
 		return true, nil
 	}
-	if len(q.waiting) >= q.room {
+	if len(q.waiting)-q.ghosts >= q.room {
 		return false, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting))
 	}
 	q.waiting = append(q.waiting, c)
@@ -100,17 +102,19 @@ func (q *queue) clear(key string, l *line) {
 }
 
 func (q *queue) lineUp(c *call) {
+	c.lines = c.few.lines[:0]
 	for _, key := range c.keys {
-		q.line(key).waiting++
+		l := q.line(key)
+		l.waiting++
+		c.lines = append(c.lines, l)
 	}
 }
 
 // stepOut is for a call that waits no more.
 func (q *queue) stepOut(c *call) {
-	for _, key := range c.keys {
-		l := q.lines[key]
+	for i, l := range c.lines {
 		l.waiting--
-		q.clear(key, l)
+		q.clear(c.keys[i], l)
 	}
 }
 
@@ -132,12 +136,11 @@ func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last 
 	c.left, last = true, q.trouble
 	if c.group != nil {
 		last = c.group.last
+	} else {
+		q.ghosts++
 	}
 	return false, false, c.how, last
 }
-
-// landed holds keys whose group is done, until the way is clear.
-var landed group
 
 // landing is what is left to do after a flight, without the lock.
 type landing struct {
@@ -155,7 +158,7 @@ func (q *queue) land(groups []*group) (l landing) {
 	q.trouble = nil
 	for _, g := range groups {
 		g.trip = 0
-		if q.trouble == nil {
+		if q.trouble == nil && g.fate != broken {
 			q.trouble = g.last
 		}
 		switch g.fate {
@@ -174,7 +177,7 @@ func (q *queue) land(groups []*group) (l landing) {
 			l.finished = append(l.finished, q.breakUp(g)...)
 		default:
 			for i := range g.holds {
-				q.lines[g.holds[i].key].group = &landed
+				q.lines[g.holds[i].key].group = &q.landed
 			}
 			l.done = append(l.done, g.holds...)
 			l.finished = append(l.finished, finish(g)...)
