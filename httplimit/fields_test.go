@@ -145,7 +145,7 @@ func TestWaitsAreTrue(t *testing.T) {
 			t.Run(fmt.Sprint(spec, " cost ", cost), func(t *testing.T) {
 				s := newServer(t, httplimit.Options{}, byCost("client", spec))
 				denials := 0
-				for i := range 200 {
+				for i := range 100 {
 					s.now = s.now.Add(time.Duration(i%7) * 37 * time.Millisecond)
 					response := s.get(cost)
 					_, limits := told(t, response.Header)
