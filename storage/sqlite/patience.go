@@ -29,9 +29,8 @@ func (s *Store) connection(ctx context.Context) (c *connection, release func(), 
 		return nil, nil, failure(err)
 	}
 	c = &connection{Conn: conn}
-	ctx = context.WithoutCancel(ctx)
-	var ms int64
-	if err := conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&ms); err != nil {
+	ms, err := s.busyTimeout(context.WithoutCancel(ctx), conn)
+	if err != nil {
 		conn.Close()
 		return nil, nil, failure(err)
 	}
@@ -41,6 +40,17 @@ func (s *Store) connection(ctx context.Context) (c *connection, release func(), 
 		c.wait(ms)
 		conn.Close()
 	}, nil
+}
+
+// busyTimeout is what the user has set, for all connections: it is asked for once.
+func (s *Store) busyTimeout(ctx context.Context, conn *sql.Conn) (ms int64, err error) {
+	if known := s.waits.Load(); known > 0 {
+		return known - 1, nil
+	}
+	if err = conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&ms); err == nil {
+		s.waits.Store(ms + 1)
+	}
+	return ms, err
 }
 
 // wait sets how many milliseconds SQLite waits for a lock.

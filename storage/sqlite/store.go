@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -30,6 +31,7 @@ type Options struct {
 // Store keeps records in a table. It is safe for concurrent use.
 type Store struct {
 	db    *sql.DB
+	waits atomic.Int64 // the busy_timeout of the user in milliseconds, and 1; 0: not known yet
 	table string
 	clock func() time.Time
 	sql   statements
@@ -127,6 +129,9 @@ func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []s
 		return storage.NotApplied(err)
 	}
 	defer release()
+	if i := only(groups, outcomes); i >= 0 {
+		return s.writeOne(ctx, conn, &groups[i][0], &outcomes[i])
+	}
 	if err := conn.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return storage.NotApplied(failure(err))
 	}
@@ -140,6 +145,47 @@ func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []s
 	if err := conn.insist(ctx, "COMMIT"); err != nil {
 		conn.rollback()
 		return failure(err)
+	}
+	return nil
+}
+
+// only is the group that alone is to be tried, if it is of one swap that writes:
+// a statement is a transaction by itself, and cheaper than one around it. Else -1.
+func only(groups [][]storage.Swap, outcomes []storage.Outcome) int {
+	found := -1
+	for i, group := range groups {
+		switch {
+		case outcomes[i].Err != nil:
+		case found >= 0 || len(group) != 1 || group[0].Old == 0 && group[0].New.Version == 0:
+			return -1
+		default:
+			found = i
+		}
+	}
+	return found
+}
+
+// writeOne tries one swap, and reads what is there if it is refused.
+func (s *Store) writeOne(ctx context.Context, conn *connection, w *storage.Swap, o *storage.Outcome) error {
+	err := conn.patiently(ctx, func(ctx context.Context) (err error) {
+		o.Swapped, err = s.swap(ctx, &prepared{Conn: conn.Conn}, w)
+		return err
+	})
+	var e sqlite3.Error
+	switch {
+	case errors.As(err, &e) && e.Code == sqlite3.ErrIoErr: // of the commit, perhaps
+		return failure(err)
+	case err != nil:
+		return storage.NotApplied(failure(err))
+	case o.Swapped:
+		return nil
+	}
+	err = conn.patiently(ctx, func(ctx context.Context) (err error) {
+		o.Current, err = s.load(ctx, conn.Conn, []string{w.Key})
+		return err
+	})
+	if err != nil {
+		return storage.NotApplied(failure(err))
 	}
 	return nil
 }
