@@ -20,7 +20,7 @@ import (
 const lines = 1_000_000
 
 // longLog writes the sample log again and again, each time an hour later.
-func longLog(b *testing.B) string {
+func longLog(b testing.TB) string {
 	path := filepath.Join(b.TempDir(), "access.log")
 	f, err := os.Create(path)
 	if err != nil {
@@ -63,14 +63,18 @@ func benchmarkCommand(b *testing.B, name string, args ...string) {
 	b.ReportMetric(float64(lines)*float64(b.N)/b.Elapsed().Seconds(), "lines/s")
 }
 
-func BenchmarkReplayFourPolicies(b *testing.B) {
-	command := filepath.Join(b.TempDir(), "sluice")
+func sluiceCommand(t testing.TB) string {
+	command := filepath.Join(t.TempDir(), "sluice")
 	build := exec.Command("go", "build", "-o", command, "./cmd/sluice")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
-		b.Fatalf("%v: %s", err, out)
+		t.Fatalf("%v: %s", err, out)
 	}
-	log := longLog(b)
+	return command
+}
+
+func BenchmarkReplayFourPolicies(b *testing.B) {
+	command, log := sluiceCommand(b), longLog(b)
 	benchmarkCommand(b, command, "replay", log)
 }
 

@@ -26,6 +26,8 @@ func TestFigures(t *testing.T) {
 		result.Figures, result.Goals = stepArea(t)
 	case "memory":
 		result.Figures, result.Goals = memoryArea(t)
+	case "replay":
+		result.Figures, result.Goals = replayArea(t)
 	default:
 		result.Figures, result.Goals = networkArea(t)
 	}
@@ -34,7 +36,7 @@ func TestFigures(t *testing.T) {
 		t.Log(sentence(g))
 	}
 	if len(result.Figures) == 0 {
-		t.Fatalf("-area %q -only %q: there is no such work; areas are step, memory, redis, postgres and sqlite", *area, *only)
+		t.Fatalf("-area %q -only %q: there is no such work; areas are step, memory, redis, postgres, sqlite and replay", *area, *only)
 	}
 	if *results != "" {
 		if err := result.Write(*results); err != nil {
