@@ -39,4 +39,3 @@ func replayArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 			{Work: work, To: peer, What: "lines a second", Ratio: ours / theirs, Goal: 1},
 		}
 }
-

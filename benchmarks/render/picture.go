@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"image/color"
-	"slices"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -17,39 +16,60 @@ var (
 	theirColor = color.RGBA{R: 0xb8, G: 0xbf, B: 0xc6, A: 0xff}
 )
 
-// draw makes a picture of bars, a line for each figure; each bar is as long as its
-// part of the best at the same work, so that works of all sizes can be compared.
+// picture is bars below each other, the first at 0 and on downwards.
+type picture struct {
+	*plot.Plot
+	rows int
+}
+
+// draw makes a picture of a result: for each work its name, and a bar for each
+// figure. A bar is as long as its part of the largest at the same work, so that
+// works of all sizes have room. What a bar is stands behind it.
 func draw(r figure.Result, path string) error {
-	figures := slices.Clone(r.Figures)
-	slices.Reverse(figures) // the first at the top
-	p := plot.New()
-	p.Title.Text = r.Area + ": each beside the largest at the same work"
-	p.X.Min, p.X.Max = 0, 1.25
-	p.X.Tick.Marker = plot.ConstantTicks{}
-	p.X.Label.Text = ""
-	var names []string
-	for i, f := range figures {
-		bar, err := plotter.NewBarChart(plotter.Values{f.Value / largest(r, f.Work)}, vg.Points(11))
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", r.Area, err)
+	p := picture{Plot: plot.New()}
+	p.HideAxes()
+	p.X.Min, p.X.Max = 0, 1.7
+	work := ""
+	for _, f := range r.Figures {
+		if f.Work != work {
+			work = f.Work
+			p.rows++ // a little room
+			if err := p.text(0, work); err != nil {
+				return err
+			}
 		}
-		bar.Horizontal, bar.XMin, bar.LineStyle.Width = true, float64(i), 0
-		if bar.Color = theirColor; f.Ours {
-			bar.Color = oursColor
+		if err := p.bar(f, largest(r, work)); err != nil {
+			return err
 		}
-		label, err := plotter.NewLabels(plotter.XYLabels{
-			XYs:    plotter.XYs{{X: f.Value/largest(r, f.Work) + 0.01, Y: float64(i) - 0.15}},
-			Labels: []string{number(f.Value) + " " + f.Unit},
-		})
-		if err != nil {
-			return fmt.Errorf("drawing %s: %w", r.Area, err)
-		}
-		p.Add(bar, label)
-		names = append(names, f.Work+": "+f.Name)
 	}
-	p.NominalY(names...)
-	p.X.Tick.Marker = plot.ConstantTicks{}
-	return p.Save(22*vg.Centimeter, vg.Length(len(figures))*0.55*vg.Centimeter+2*vg.Centimeter, path)
+	p.X.Min, p.X.Max = 0, 1.7
+	p.Y.Min, p.Y.Max = float64(-p.rows)-0.5, 0.5
+	return p.Save(18*vg.Centimeter, vg.Length(p.rows+2)*0.5*vg.Centimeter, path)
+}
+
+func (p *picture) bar(f figure.Figure, largest float64) error {
+	length := f.Value / largest
+	bar, err := plotter.NewBarChart(plotter.Values{length}, vg.Points(10))
+	if err != nil {
+		return fmt.Errorf("%s, %s: %w", f.Work, f.Name, err)
+	}
+	bar.Horizontal, bar.XMin, bar.LineStyle.Width, bar.Color = true, float64(-p.rows), 0, theirColor
+	if f.Ours {
+		bar.Color = oursColor
+	}
+	p.Add(bar)
+	return p.text(length+0.01, fmt.Sprintf("%s: %s %s", f.Name, number(f.Value), f.Unit))
+}
+
+// text writes a line, and goes on to the next.
+func (p *picture) text(x float64, text string) error {
+	labels, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: x, Y: float64(-p.rows) - 0.3}}, Labels: []string{text}})
+	if err != nil {
+		return fmt.Errorf("%s: %w", text, err)
+	}
+	p.Add(labels)
+	p.rows++
+	return nil
 }
 
 func largest(r figure.Result, work string) (most float64) {
