@@ -211,6 +211,7 @@ func TestABatchWithALockedKey(t *testing.T) {
 
 	for name, limit := range map[string]time.Duration{"no deadline": 0, "a deadline": time.Minute} {
 		t.Run(name, func(t *testing.T) {
+			ctx := ctx
 			if limit > 0 {
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(ctx, limit)
