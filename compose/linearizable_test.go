@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -46,9 +47,9 @@ var sequential = porcupine.Model{
 	},
 }
 
-// history lets callers hammer one key of a store, through limiters of their own as
-// processes would, on a clock that every reading moves on.
-func history(t *testing.T, store storage.Store, spec string) []porcupine.Operation {
+// history lets callers hammer one key of a store on a clock that every reading moves
+// on, through two limiters, as the callers of two processes would.
+func history(t *testing.T, store storage.Store, spec string, o compose.Options[*attempt]) []porcupine.Operation {
 	const callers, calls = 6, 40
 	var clock atomic.Int64
 	clock.Store(1e18)
@@ -56,21 +57,23 @@ func history(t *testing.T, store storage.Store, spec string) []porcupine.Operati
 	var mu sync.Mutex
 	var ops []porcupine.Operation
 	var wg sync.WaitGroup
-	for caller := range callers {
-		limiter, err := compose.Options[*attempt]{
-			Clock:  func() time.Time { return time.Unix(0, clock.Add(1)) },
-			Budget: time.Minute,
-		}.New(store, compose.Rule[*attempt]{
+	o.Clock, o.Budget = func() time.Time { return time.Unix(0, clock.Add(1)) }, time.Minute
+	var limiters [2]*compose.Limiter[*attempt]
+	for i := range limiters {
+		var err error
+		limiters[i], err = o.New(store, compose.Rule[*attempt]{
 			Name:   "one key",
 			Choose: func(a *attempt) algo.Policy { return noting{a.policy, a} },
 			Cost:   func(a *attempt) int64 { return a.cost },
 		})
 		require.NoError(t, err)
+	}
+	for caller := range callers {
 		wg.Go(func() {
 			for i := range calls {
 				a := &attempt{policy: policy, cost: 1 + int64(i%3)}
 				began := clock.Add(1)
-				d, err := limiter.Allow(context.Background(), a)
+				d, err := limiters[caller%2].Allow(context.Background(), a)
 				if err != nil {
 					t.Error(err)
 					return
@@ -108,16 +111,42 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 			"by compare-and-swap":    contended{new(memory.Store)},
 		} {
 			t.Run(spec+" "+name, func(t *testing.T) {
-				ops := history(t, store, spec)
+				ops := history(t, store, spec, compose.Options[*attempt]{})
 				require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(sequential, ops, time.Minute))
 			})
 		}
 	}
 }
 
+// batching is a store that takes batches.
+type batching struct{ contended }
+
+func (b batching) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
+	outcomes := make([]storage.Outcome, len(groups))
+	for i, swaps := range groups {
+		o := &outcomes[i]
+		o.Current, o.Swapped, o.Err = b.CompareAndSwap(ctx, swaps...)
+	}
+	return outcomes
+}
+
+// Each optimisation on and off, together with each of the others.
+func TestHistoriesAreLinearizableWhateverIsOptimised(t *testing.T) {
+	for i := range 16 {
+		o := compose.Options[*attempt]{NoCombining: i&1 > 0, NoSharing: i&2 > 0, InFlight: i >> 2 & 1}
+		if i&8 > 0 {
+			o.Remember = -1
+		}
+		t.Run(fmt.Sprintf("%04b", i), func(t *testing.T) {
+			ops := history(t, batching{contended{new(memory.Store)}}, "gcra 30/us", o)
+			require.Equal(t, porcupine.Ok, porcupine.CheckOperationsTimeout(sequential, ops, time.Minute))
+		})
+	}
+}
+
 func TestAForgetfulStoreIsFoundOut(t *testing.T) {
 	for range 100 { // it is a race; one history that is illegal is enough
-		ops := history(t, forgetful{new(memory.Store)}, "gcra 30/s")
+		ops := history(t, forgetful{new(memory.Store)}, "gcra 30/s", compose.Options[*attempt]{})
 		if porcupine.CheckOperationsTimeout(sequential, ops, time.Minute) == porcupine.Illegal {
 			return
 		}
