@@ -114,6 +114,7 @@ func TestQuotaAndWindow(t *testing.T) {
 		"gcra 100/m":                               `"client";q=100;w=60`,
 		"gcra 100/m burst=20":                      `"client";q=20;w=12`,
 		"gcra 7/11s burst=3":                       `"client";q=3;w=5`,
+		"gcra 3/3000000001ns burst=1":              `"client";q=1;w=2`,
 		"gcra 1000/250ms":                          `"client";q=1000;w=1`,
 		"tokenbucket 10/s burst=50":                `"client";q=50;w=5`,
 		"fixedwindow 5/h":                          `"client";q=5;w=3600`,
@@ -125,6 +126,18 @@ func TestQuotaAndWindow(t *testing.T) {
 		s := newServer(t, httplimit.Options{}, byCost("client", spec))
 		require.Equal(t, want, s.get(1).Header.Get("RateLimit-Policy"), spec)
 	}
+}
+
+func TestDebtIsNothingLeft(t *testing.T) {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 10/s"))
+	require.NoError(t, err)
+	_, err = limiter.Charge(t.Context(), httptest.NewRequest("GET", "/", nil), 25)
+	require.NoError(t, err)
+	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
+	response := respond(h, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, `"client";r=0;t=2`, response.Header.Get("RateLimit"))
+	require.Equal(t, "2", response.Header.Get("Retry-After"))
+	require.Equal(t, "0", response.Header.Get("X-RateLimit-Remaining"))
 }
 
 func TestNamesAreStrings(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -354,6 +355,112 @@ func TestALostAnswer(t *testing.T) {
 		require.Equal(t, seconds(0, 2, 32), c.asked(t, 1))
 		cancel()
 		all.Wait()
+	})
+}
+
+// late answers at once or after a while, as the request's query tells, with the
+// fields that it tells.
+func late(r *http.Request) (*http.Response, error) {
+	q := r.URL.Query()
+	after, _ := time.ParseDuration(q.Get("after"))
+	time.Sleep(after)
+	return says(200, "RateLimit", q.Get("limit"), "RateLimit-Policy", `"a";q=10;w=60`)
+}
+
+// told sends a request that is answered so, and does not wait for it.
+func (c *transport) told(t *testing.T, after, limit string) {
+	t.Helper()
+	go get(t, c, "http://example.com/?"+url.Values{"after": {after}, "limit": {limit}}.Encode())
+	synctest.Wait()
+}
+
+// An answer that was overtaken is old news: that there is more after its t was
+// counted by the one that overtook it.
+func TestAnOvertakenAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(late)
+		c.told(t, "2s", `"a";r=1;t=1`)
+		c.told(t, "1s", `"a";r=0;t=10`)
+		time.Sleep(3 * time.Second)
+		c.told(t, "0s", `"a";r=0;t=10`)
+		time.Sleep(time.Minute)
+		require.Equal(t, seconds(0, 0, 11), c.times())
+	})
+}
+
+// While a request is unanswered the server may not have counted it. When all are
+// answered, there is no doubt left.
+func TestAllAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(late)
+		c.told(t, "13s", `"a";r=0;t=10`)
+		c.told(t, "14s", `"a";r=0;t=10`) // one came back, and was taken by this
+		time.Sleep(15 * time.Second)
+		c.told(t, "0s", `"a";r=0;t=10`)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, seconds(0, 0, 24), c.times())
+	})
+}
+
+// What grew may be for one that is on its way still.
+func TestOneThatIsNotAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(late)
+		c.told(t, "2h", `"a";r=0;t=10`)
+		c.told(t, "0s", `"a";r=0;t=10`)
+		c.told(t, "0s", `"a";r=9;t=10`)
+		time.Sleep(3 * time.Hour)
+		require.Equal(t, seconds(0, 0, 60), c.times(), "when all is there again")
+	})
+}
+
+// A request that failed may have arrived all the same.
+func TestOneThatFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == "PUT" {
+				time.Sleep(time.Second)
+				return nil, io.ErrUnexpectedEOF
+			}
+			return says(200, "RateLimit", `"a";r=1;t=100`)
+		})
+		go func() {
+			r, _ := request(t.Context(), t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		}()
+		synctest.Wait()
+		require.Len(t, c.asked(t, 1), 2)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, seconds(0, 0, 100), c.asked(t, 1))
+	})
+}
+
+// As long as there may be news, nobody is sent away because of the old.
+func TestADeadlineBeforeAllIsThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(late)
+		c.told(t, "0s", `"a";r=0;t=1`)
+		c.told(t, "5s", `"a";r=5;t=1`)
+		time.Sleep(2 * time.Second) // it is on its way, and all is there again at 61s
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		r, _ := request(ctx, t)
+		_, err := c.RoundTrip(r)
+		require.NoError(t, err)
+		require.Equal(t, seconds(0, 1, 6), c.times())
+	})
+}
+
+func TestNewsWakeThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(late)
+		c.told(t, "0s", `"a";r=0;t=2`)
+		c.told(t, "1s", `"a";r=5;t=2`)
+		time.Sleep(2500 * time.Millisecond)
+		c.told(t, "0s", `"a";r=4;t=2`)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, seconds(0, 2, 3), c.times())
 	})
 }
 
