@@ -1,6 +1,8 @@
 package httplimit_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -194,4 +196,57 @@ func ExampleContentLength() {
 	// 413 not now: [upload]
 	//   RateLimit-Policy: "upload";q=5000;w=5;qu="content-bytes"
 	//   RateLimit: "upload";r=1000
+}
+
+// A client is looked for behind the proxies that are trusted, from the right.
+func ExampleClientIP() {
+	key, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}.Key()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, hop := range []struct{ peer, forwarded string }{
+		{"198.51.100.7:5001", "192.0.2.1"}, // no proxy of ours: its field is not read
+		{"10.0.0.1:5001", "192.0.2.1"},
+		{"10.0.0.1:5001", "203.0.113.9, 192.0.2.1, 10.0.0.2"}, // the first of them is made up
+		{"10.0.0.1:5001", "2001:db8:1:2:3:4:5:6"},
+	} {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = hop.peer
+		r.Header.Set("X-Forwarded-For", hop.forwarded)
+		fmt.Println(key(r))
+	}
+	// Output:
+	// 198.51.100.7
+	// 192.0.2.1
+	// 192.0.2.1
+	// 2001:db8:1:2::/64
+}
+
+// A client that heeds what the server tells: the third request would have to wait
+// for half an hour, which its context does not have, and is not sent.
+func ExampleTransport() {
+	rules := []compose.Rule[*http.Request]{{Name: "client", Policy: mustPolicy("gcra 2/h")}}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	server := httptest.NewServer(httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules}))
+	defer server.Close()
+
+	client := &http.Client{Transport: new(httplimit.Transport), Timeout: time.Minute}
+	for range 3 {
+		response, err := client.Get(server.URL)
+		if err != nil {
+			fmt.Println("not sent:", errors.Is(err, context.DeadlineExceeded))
+			return
+		}
+		fmt.Println(response.Status, response.Header.Get("RateLimit"))
+		_ = response.Body.Close()
+	}
+	// Output:
+	// 200 OK "client";r=1;t=1800
+	// 200 OK "client";r=0;t=1800
+	// not sent: true
 }

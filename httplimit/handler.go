@@ -10,8 +10,9 @@ import (
 type Options struct {
 	// Rules are those that the limiter was made of. From their policies come
 	// the parts and the window (w) of RateLimit-Policy, which has no more than
-	// the capacity of a rule that is missing here. A rule's Choose is asked once
-	// more for each request, so find what it goes by beforehand.
+	// the capacity of a rule that is missing here. A rule's Choose is asked again
+	// for the response, so have it look up what is at hand: a plan that has to be
+	// fetched belongs into the request's context before.
 	Rules []compose.Rule[*http.Request]
 	// Bytes are the names of the rules whose cost is a size, in bytes of
 	// content: their unit is told, and a request that is too large for the

@@ -51,11 +51,13 @@ func newTeller(o Options) teller {
 // are one list, so what another limiter told stays.
 func (t *teller) tell(h http.Header, r *http.Request, results []compose.RuleResult) {
 	var room [256]byte
-	text := room[:0]
+	var few [4]algo.Policy
+	text, policies := room[:0], few[:0]
 	for i := range results {
+		policies = append(policies, t.policy(r, &results[i]))
 		if result := &results[i]; !result.Shadow {
 			text = appendComma(text, 0)
-			text = t.appendLimit(text, result, t.policy(r, result))
+			text = t.appendLimit(text, result, policies[i])
 		}
 	}
 	if len(text) == 0 {
@@ -65,7 +67,7 @@ func (t *teller) tell(h http.Header, r *http.Request, results []compose.RuleResu
 	for i := range results {
 		if result := &results[i]; !result.Shadow {
 			text = appendComma(text, split)
-			text = t.appendPolicy(text, r, result)
+			text = t.appendPolicy(text, result, policies[i])
 		}
 	}
 	all := string(text) // one allocation for both fields, and one for their slices
@@ -139,11 +141,11 @@ func waitOf(r *algo.Result) time.Duration {
 }
 
 // appendPolicy appends the items of RateLimit-Policy that a rule has.
-func (t *teller) appendPolicy(text []byte, r *http.Request, result *compose.RuleResult) []byte {
+func (t *teller) appendPolicy(text []byte, result *compose.RuleResult, policy algo.Policy) []byte {
 	if rule := t.find(result.Rule); rule != nil && rule.items != "" {
 		return append(text, rule.items...)
 	}
-	return t.appendPolicies(text, result, t.policy(r, result))
+	return t.appendPolicies(text, result, policy)
 }
 
 func (t *teller) appendPolicies(text []byte, result *compose.RuleResult, policy algo.Policy) []byte {
