@@ -64,7 +64,11 @@ func (l *Limiter[T]) name(rule int, key string) memory.Name {
 // decision in place are in the room it is handed: nothing that such a decision is
 // made of leaves the caller's stack, unless he keeps it.
 func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room, d *Decision) (_ []RuleResult, err error) {
-	if l.place == nil || ctx.Err() != nil {
+	switch {
+	case l.place != nil && ctx.Err() == nil:
+	case l.options.Observer == nil:
+		return l.remote(ctx, in, n, results, d)
+	default:
 		*d, err = l.do(ctx, OpAllow, in, n)
 		return d.Results, err
 	}
@@ -88,6 +92,30 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room, d 
 		l.judge(d)
 	}
 	return results[:asked], nil
+}
+
+// remote is allow by the engine.
+func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room, d *Decision) ([]RuleResult, error) {
+	t, err := l.ask(OpAllow, in, n)
+	if err != nil {
+		return nil, err
+	}
+	how, err := l.commit(ctx, t)
+	switch {
+	case err != nil:
+		*d, err = l.failed(ctx, t, how, err)
+		return d.Results, err
+	case len(t.results) > few:
+		*d = t.decision(how)
+		l.judge(d)
+		return d.Results, nil
+	}
+	d.Allowed, d.Memory, d.Attempts = t.allowed, how.Memory && !t.allowed, how.Attempts
+	d.summarize(t.results)
+	kept := results[:copy(results[:], t.results)]
+	t.end()
+	l.judge(d)
+	return kept, nil
 }
 
 // together decides by several rules, or none. asked are those that applied.

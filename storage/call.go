@@ -35,13 +35,13 @@ type call struct {
 
 	own group    // to begin with
 	few struct { // room for the keys of most
-		keys  [3]string
-		lines [3]*line
-		at    [3]int
-		found [3][]byte
-		next  [3]Change
+		keys  [2]string
+		lines [2]*line
+		at    [2]int
+		found [2][]byte
+		next  [2]Change
 		calls [1]*call
-		holds [3]hold
+		holds [2]hold
 	}
 }
 
