@@ -186,6 +186,37 @@ func TestWaitsAreTrue(t *testing.T) {
 	require.Greater(t, denied, len(specs), "most of these were denied sometimes")
 }
 
+// The same of two rules at once: Retry-After is the longest t of those that deny.
+func TestWaitsOfSeveralRulesAreTrue(t *testing.T) {
+	some := []string{"gcra 7/11s burst=3", "gcra 3/s", "tokenbucket 7/1500ms burst=2 refill=interval", "fixedwindow 5/7s align=clock offset=1s", "movingwindow 6/20s slots=5", "movingwindow 6/5s slots=3 trailing=whole"}
+	for _, a := range some {
+		for _, b := range some {
+			s := newServer(t, httplimit.Options{}, byCost("a", a), byCost("b", b))
+			for i := range 60 {
+				s.now = s.now.Add(time.Duration(i%5) * 73 * time.Millisecond)
+				response := s.get(int64(1 + i%2))
+				_, limits := told(t, response.Header)
+				if response.StatusCode == http.StatusOK {
+					continue
+				}
+				wait, err := strconv.ParseInt(response.Header.Get("Retry-After"), 10, 64)
+				require.NoError(t, err)
+				longest := int64(0)
+				for _, name := range problemOf(t, response).Violated {
+					for _, l := range limits {
+						if l.name == name {
+							longest = max(longest, l.params["t"].(int64))
+						}
+					}
+				}
+				require.Equal(t, longest, wait)
+				s.now = s.now.Add(time.Duration(wait) * time.Second)
+				require.Equal(t, http.StatusOK, s.get(int64(1+i%2)).StatusCode, "%s and %s after %ds", a, b, wait)
+			}
+		}
+	}
+}
+
 // What t promises is as late as whole seconds allow: a second sooner it was still
 // denied.
 func TestRetryAfterIsNotTooLate(t *testing.T) {

@@ -148,8 +148,9 @@ func (f *flight) land(response *http.Response) {
 		g.lost++
 	} else {
 		now := time.Now()
-		g.heed(now, response)
-		g.learn(now, f, response.Header)
+		l, told := readLimit(response.Header)
+		g.heed(now, response, l, told)
+		g.learn(now, f, l, told)
 	}
 	g.answered++
 	if g.flying == 0 {
@@ -168,9 +169,8 @@ func (g *gate) settle() {
 }
 
 // learn takes in what is left.
-func (g *gate) learn(now time.Time, f *flight, h http.Header) {
-	left, ok := readLimit(h)
-	if !ok {
+func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
+	if !told {
 		if g.limited {
 			g.credit++ // what tells nothing of limits was not under any
 		}
@@ -180,25 +180,30 @@ func (g *gate) learn(now time.Time, f *flight, h http.Header) {
 		g.limited, g.credit = true, math.MinInt64
 	}
 	uncounted := g.answered - f.answered + int64(g.flying)
-	g.credit = min(max(g.credit, left.remaining-uncounted), left.remaining)
-	g.least = min(g.least, left.remaining)
-	g.window = min(max(left.window, left.wait, time.Second), g.longest)
+	g.credit = min(max(g.credit, l.remaining-uncounted), l.remaining)
+	g.least = min(g.least, l.remaining)
+	g.window = min(max(l.window, l.wait, time.Second), g.longest)
 	g.renewed = now.Add(g.window)
 	// A request that was sent after the last word on it knows better. One that
 	// was on its way then may be older news, and is heeded only if it is worse.
-	if grows := now.Add(min(left.wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
+	if grows := now.Add(min(l.wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
 		g.grows, g.grown = grows, g.ticks
 	}
 }
 
-// heed stops for as long as a denial says.
-func (g *gate) heed(now time.Time, response *http.Response) {
+// heed stops for as long as a denial says: by its Retry-After, else by what it
+// tells of the limit, else for ever longer until there is no denial.
+func (g *gate) heed(now time.Time, response *http.Response, l left, told bool) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 		g.failures = 0
 		return
 	}
 	wait, ok := readRetryAfter(now, response.Header)
-	if !ok {
+	switch {
+	case ok:
+	case told:
+		wait = l.wait
+	default:
 		wait = time.Second << min(g.failures, 30)
 		g.failures++
 	}

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"net/http"
+	"time"
 
 	"github.com/sluice-go/sluice/compose"
 )
@@ -22,6 +23,9 @@ type Options struct {
 	// bound. Reset is the Unix time in seconds at which all is there again. Of
 	// several limiters on a route the one with the least remaining tells.
 	Legacy bool
+	// Clock tells the time that Legacy counts from; nil means time.Now. Give it the
+	// limiter's, if that has one of its own.
+	Clock func() time.Time
 	// PartitionSecret adds the parameter pk, which tells a client's keys apart:
 	// a hash of the key under this secret. Nil means no pk.
 	PartitionSecret []byte
@@ -59,11 +63,15 @@ type guard struct {
 	limiter *compose.Limiter[*http.Request]
 	teller  teller
 	legacy  bool
+	clock   func() time.Time
 	refuse  func(http.ResponseWriter, *http.Request, Refusal)
 }
 
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
-	g := &guard{limiter: limiter, teller: newTeller(o), legacy: o.Legacy, refuse: o.Refuse}
+	g := &guard{limiter: limiter, teller: newTeller(o), legacy: o.Legacy, clock: o.Clock, refuse: o.Refuse}
+	if g.clock == nil {
+		g.clock = time.Now
+	}
 	if g.refuse == nil {
 		g.refuse = Problem
 	}
@@ -80,7 +88,7 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	}
 	g.teller.tell(w.Header(), r, d.Results)
 	if g.legacy {
-		tellLegacy(w.Header(), &d)
+		tellLegacy(w.Header(), &d, g.clock())
 	}
 	if !d.Allowed {
 		refusal := g.denial(r, &d)

@@ -134,17 +134,21 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 }
 
 func TestLegacyFields(t *testing.T) {
-	limiter, err := compose.New(nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
+	v := &virtual{still()}
+	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
 	require.NoError(t, err)
-	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
+	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true, Clock: v.Now})
+	reset := strconv.FormatInt(still().Add(24*time.Hour).Unix(), 10)
 	for _, remaining := range []string{"2", "1", "0", "0"} {
 		response := respond(h, httptest.NewRequest("GET", "/", nil))
 		require.Equal(t, "3", response.Header.Get("X-RateLimit-Limit"))
 		require.Equal(t, remaining, response.Header.Get("X-RateLimit-Remaining"))
-		reset, err := strconv.ParseInt(response.Header.Get("X-RateLimit-Reset"), 10, 64)
-		require.NoError(t, err)
-		require.WithinDuration(t, time.Now().Add(24*time.Hour), time.Unix(reset, 0), 10*time.Minute)
+		require.Equal(t, reset, response.Header.Get("X-RateLimit-Reset"))
 	}
+	v.now = v.now.Add(24*time.Hour + time.Nanosecond)
+	reset = strconv.FormatInt(still().Add(48*time.Hour+time.Second).Unix(), 10)
+	require.Equal(t, reset, respond(h, httptest.NewRequest("GET", "/", nil)).Header.Get("X-RateLimit-Reset"), "rounded up")
+
 	plain := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
 	require.Empty(t, plain.Header.Get("X-RateLimit-Limit"), "off by default")
 }

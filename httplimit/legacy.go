@@ -10,15 +10,15 @@ import (
 
 // tellLegacy sets the fields that came before the standard, unless another limiter
 // of the route told them of less.
-func tellLegacy(h http.Header, d *compose.Decision) {
+func tellLegacy(h http.Header, d *compose.Decision, now time.Time) {
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Rule == d.Rule && !r.Shadow {
-			setLegacy(h, r)
+			setLegacy(h, r, now)
 		}
 	}
 }
 
-func setLegacy(h http.Header, r *compose.RuleResult) {
+func setLegacy(h http.Header, r *compose.RuleResult, now time.Time) {
 	remaining := max(r.Remaining, 0)
 	told, err := strconv.ParseInt(h.Get("X-Ratelimit-Remaining"), 10, 64)
 	if err == nil && told < remaining {
@@ -26,7 +26,7 @@ func setLegacy(h http.Header, r *compose.RuleResult) {
 	}
 	h.Set("X-Ratelimit-Limit", decimal(r.Limit))
 	h.Set("X-Ratelimit-Remaining", decimal(remaining))
-	reset := time.Now().Add(r.ResetAfter)
+	reset := now.Add(r.ResetAfter)
 	if reset.Nanosecond() > 0 {
 		reset = reset.Add(time.Second)
 	}

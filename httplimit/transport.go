@@ -19,8 +19,8 @@ import (
 // left, and then one after each t, until it tells of more. If the limit is one of
 // requests, and nobody else spends it, the server has nothing to deny of what is
 // sent after its first answer. A Retry-After on 429 or 503 stops all that share the server's limit for
-// that long; without one, the first stop is a second and each that follows on it
-// twice as long. The response is the caller's in any case: nothing is sent twice.
+// that long; without one, t does, and where there is neither, the first stop is a
+// second and each that follows on it twice as long. The response is the caller's in any case: nothing is sent twice.
 //
 // Requests that are held back do not queue: who is first to find room goes first.
 // A Transport must not be copied after first use. It is safe for concurrent use,
