@@ -128,6 +128,28 @@ func TestQuotaAndWindow(t *testing.T) {
 	}
 }
 
+// foreign is somebody's own policy, with a limit that takes no care.
+type foreign struct {
+	algo.Policy
+	limit algo.Limit
+}
+
+func (f foreign) Limit() algo.Limit { return f.limit }
+
+func TestQuotaOfForeignPolicies(t *testing.T) {
+	for limit, want := range map[algo.Limit]string{
+		{}:                                 `"own";q=5;w=1`,
+		{Count: -1, Period: time.Second}:   `"own";q=5;w=1`,
+		{Count: 2, Period: time.Second}:    `"own";q=5;w=3`,
+		{Count: 1, Period: math.MaxInt64}:  `"own";q=5;w=9223372037`, // all that a duration can count
+		{Count: 3, Period: math.MaxInt64}:  `"own";q=5;w=9223372037`,
+		{Count: 10, Period: math.MaxInt64}: `"own";q=5;w=4611686019`,
+	} {
+		s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "own", Policy: foreign{mustPolicy("gcra 5/s"), limit}})
+		require.Equal(t, want, s.get(1).Header.Get("RateLimit-Policy"))
+	}
+}
+
 func TestDebtIsNothingLeft(t *testing.T) {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 10/s"))
 	require.NoError(t, err)

@@ -133,6 +133,17 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 	}
 }
 
+func TestLegacyFieldsOfTheTightest(t *testing.T) {
+	for _, order := range [][2]string{{"gcra 2/m", "gcra 10/m"}, {"gcra 10/m", "gcra 2/m"}} {
+		inner := newServer(t, httplimit.Options{Legacy: true}, rule("inner", order[0]))
+		limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", order[1]))
+		require.NoError(t, err)
+		response := respond(httplimit.Handler(limiter, inner, httplimit.Options{Legacy: true}), httptest.NewRequest("GET", "/", nil))
+		require.Equal(t, "2", response.Header.Get("X-RateLimit-Limit"))
+		require.Equal(t, "1", response.Header.Get("X-RateLimit-Remaining"))
+	}
+}
+
 func TestLegacyFields(t *testing.T) {
 	v := &virtual{still()}
 	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))

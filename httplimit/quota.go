@@ -18,9 +18,9 @@ func quotaOf(policy algo.Policy) (quota, window int64) {
 	if limit.Count < 1 {
 		return r.Limit, 1
 	}
-	high, low := bits.Mul64(uint64(max(r.Limit, 0)), uint64(limit.Period))
+	high, low := bits.Mul64(uint64(max(r.Limit, 0)), uint64(max(limit.Period, 0)))
 	if high >= uint64(limit.Count) {
-		return r.Limit, maxInteger // beyond 2^63 ns
+		return r.Limit, seconds(math.MaxInt64) // all that a Duration can count
 	}
 	nanoseconds, rest := bits.Div64(high, low, uint64(limit.Count))
 	if rest > 0 && nanoseconds < math.MaxInt64 {

@@ -224,6 +224,25 @@ func TestStopsEndWithASuccess(t *testing.T) {
 	})
 }
 
+// Of two that stop for different times, the longer holds.
+func TestAShorterStopEndsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == "PUT" {
+				time.Sleep(time.Second)
+				return says(503, "Retry-After", "2")
+			}
+			return says(429, "Retry-After", "60")
+		})
+		go func() {
+			r, _ := request(t.Context(), t)
+			_, _ = c.RoundTrip(r)
+		}()
+		synctest.Wait()
+		require.Equal(t, seconds(0, 0, 60), c.asked(t, 2))
+	})
+}
+
 func TestMaxPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) {
