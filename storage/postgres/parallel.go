@@ -17,4 +17,4 @@ func (s *Store) InFlight() int {
 	return 0
 }
 
-const parallel = 4
+const parallel = 2

@@ -27,6 +27,7 @@ func TestASwapReadsItsRowsAlone(t *testing.T) {
 		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{once}},
 		{fill(table, 20_000), []string{once, anew}},
 		{"ANALYZE " + table, []string{once, anew}},
+		{"TRUNCATE " + table + "; " + fill(table, 5_000) + "; ANALYZE " + table, []string{once, anew}},
 	} {
 		_, err := p.Exec(ctx, c.prepare)
 		require.NoError(t, err)

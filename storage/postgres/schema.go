@@ -84,7 +84,8 @@ func newStatements(o Options) statements {
 	return statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
 }
 
-const loadSQL = `SELECT key, version, state FROM TABLE WHERE key = ANY($1::bytea[]) AND expires_at > clock_timestamp()`
+const loadSQL = `SELECT found.* FROM unnest($1::bytea[]) AS k (key)
+	CROSS JOIN LATERAL (SELECT key, version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock_timestamp() OFFSET 0) AS found`
 
 // purgeSQL has an array, because a subquery with a limit might run twice.
 const purgeSQL = `DELETE FROM TABLE WHERE key = ANY(ARRAY(
@@ -103,6 +104,9 @@ const purgeSQL = `DELETE FROM TABLE WHERE key = ANY(ARRAY(
 // So nobody who creates waits for a lock on what is there, but only for those
 // who create a greater key, and no ring of such waits is possible.
 //
+// Keys are looked up one by one, so that a plan made while the table is small, and
+// kept, does not read all of it when it is not.
+//
 // The wait for a lock has a limit, for this statement: else a context that ends
 // meanwhile would leave it in doubt whether the statement was applied.
 const swapSQL = `
@@ -114,8 +118,8 @@ WITH want AS (
 		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
 		THEN current_setting('lock_timeout') ELSE $7::text END, true) END
 ), there AS MATERIALIZED (
-	SELECT key, version, state, expires_at FROM TABLE
-	WHERE key = ANY($2::bytea[]) AND (SELECT true FROM patience) ORDER BY key FOR UPDATE
+	SELECT found.* FROM (SELECT key FROM unnest($2::bytea[]) AS u (key) WHERE (SELECT true FROM patience) ORDER BY key) AS k
+	CROSS JOIN LATERAL (SELECT key, version, state, expires_at FROM TABLE AS t WHERE t.key = k.key FOR UPDATE) AS found
 ), live AS MATERIALIZED (
 	SELECT key, version, state FROM there WHERE expires_at > clock_timestamp()
 ), verdict AS MATERIALIZED (
