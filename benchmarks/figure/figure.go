@@ -62,13 +62,19 @@ func NewResult(area string) Result {
 	}
 }
 
-// commit is what is checked out, with a + where files differ from it.
+// commit is what is checked out, with a + where files differ from it, other than
+// those that benchmarks write.
 func commit() string {
-	out, err := exec.Command("git", "describe", "--always", "--dirty=+", "--abbrev=12").Output()
+	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSpace(string(out))
+	changes, err := exec.Command("git", "status", "--porcelain", "--", ":(top)",
+		":(top,exclude)benchmarks/results", ":(top,exclude)benchmarks/README.md").Output()
+	if err != nil || len(changes) > 0 {
+		return strings.TrimSpace(string(hash)) + "+"
+	}
+	return strings.TrimSpace(string(hash))
 }
 
 func cpu() string {
