@@ -32,6 +32,7 @@ for area in "${areas[@]}"; do
     -args -area "$area" -results results "-goals=$goals" || missed+=("$area")
 done
 go run ./render
+go run ./compare
 ((${#missed[@]} == 0)) || {
   echo "bench.sh: a goal was missed, or measuring failed: ${missed[*]}" >&2
   exit 1
