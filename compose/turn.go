@@ -2,7 +2,6 @@ package compose
 
 import (
 	"bytes"
-	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -64,14 +63,14 @@ func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (las
 	t.buffer = t.buffer[:0]
 	for i := range t.demands {
 		if err := t.move(i, now, found[i], &next[i]); err != nil {
-			return false, fmt.Errorf("compose: rule %q, key %.64q: %w", t.results[i].Rule, t.results[i].Key, err)
+			return false, t.results[i].wrap(err)
 		}
 	}
 	if t.op != OpAllow {
-		t.allowed = t.op != OpPeek || t.enforced()
+		t.allowed = t.op != OpPeek || enforced(t.results)
 		return t.op == OpPeek && !t.allowed, nil
 	}
-	if t.allowed = t.enforced(); t.allowed {
+	if t.allowed = enforced(t.results); t.allowed {
 		return true, nil // a rule that has not paid is a shadow that denies
 	}
 	clear(next)
@@ -109,16 +108,6 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 		}
 	}
 	return nil
-}
-
-// enforced reports whether all rules that are enforced allow.
-func (t *turn) enforced() bool {
-	for i := range t.results {
-		if r := &t.results[i]; !r.Allowed && !r.Shadow {
-			return false
-		}
-	}
-	return true
 }
 
 // look replaces the results of rules that would have paid, had no other denied.

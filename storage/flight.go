@@ -77,9 +77,7 @@ func (e *Engine) look(ctx context.Context, groups []*group) {
 			continue
 		}
 		for i := range g.holds {
-			h := &g.holds[i]
-			h.record, h.known, h.seen = records[i], true, true
-			e.memory.put(h.key, now, records[i])
+			g.holds[i].see(e.memory, now, records[i])
 		}
 		records = records[len(g.holds):]
 		g.last, g.fresh, g.folded = nil, true, false

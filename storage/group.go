@@ -161,9 +161,14 @@ func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 			m.put(swaps[i].Key, g.now, swaps[i].New)
 		}
 	default:
-		g.last, g.fate, g.fresh = nil, again, len(swaps) == len(g.holds)
-		for i, r := range o.Current {
-			g.see(m, swaps[i].Key, r)
+		g.last, g.fate, g.fresh, g.folded = nil, again, len(swaps) == len(g.holds), false
+		at := 0
+		for _, r := range o.Current { // of the keys that were to change, in their order
+			for g.holds[at].change.Verb == Keep {
+				at++
+			}
+			g.holds[at].see(m, g.now, r)
+			at++
 		}
 	}
 }
@@ -179,15 +184,10 @@ func (g *group) fail(err error) {
 	g.last = err
 }
 
-// see takes in what is stored under a key.
-func (g *group) see(m *memory, key string, r Record) {
-	m.put(key, g.now, r)
-	for i := range g.holds {
-		if h := &g.holds[i]; h.key == key {
-			h.record, h.known, h.seen = r, true, true
-		}
-	}
-	g.folded = false
+// see takes in what is stored.
+func (h *hold) see(m *memory, now time.Time, r Record) {
+	h.record, h.known, h.seen = r, true, true
+	m.put(h.key, now, r)
 }
 
 // end is what the calls are told when nobody can tell whether they were stored.
