@@ -11,7 +11,7 @@ const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
 	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
-	programs   = "internal/accesslog internal/replay internal/sample"
+	programs   = "internal/accesslog internal/replay internal/sample internal/config internal/serve"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
 	redis  = "github.com/redis/go-redis/v9/..."
@@ -35,8 +35,12 @@ var arrows = []arrow{
 
 	{"compose", "algo storage storage/memory " + algorithms},
 	{"httplimit", "algo compose storage"},
-	{"cmd/...", "algo compose httplimit internal/trace internal/accesslog internal/replay internal/sample cmd/... " + algorithms + " " + stores +
-		" github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
+	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
+	{"internal/config", "algo compose github.com/goccy/go-yaml/..."},
+	{"internal/serve", "algo compose httplimit observe internal/config " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
+		" github.com/prometheus/client_golang/..."},
+	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/serve cmd/... " +
+		algorithms + " " + stores + " github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	// What a user could write: nothing of internal/.
 	{"examples/...", "algo compose httplimit " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite},
@@ -59,8 +63,9 @@ var arrows = []arrow{
 var testArrows = []arrow{
 	// The algorithms stay pure in their tests: nothing to start, nothing to wait for.
 	{"algo/... internal/u128 " + algorithms, "algo/... compose internal/trace/tracetest internal/u128 " + algorithms + " " + assertions},
-	{"...", "algo/... compose/... storage/... httplimit " + algorithms + " " + testKits + " " + programs + " " +
-		assertions + " github.com/anishathalye/porcupine " + pgx + " " + redis + " " + sqlite},
+	{"...", "algo/... compose/... storage/... httplimit observe " + algorithms + " " + testKits + " " + programs + " " +
+		assertions + " github.com/anishathalye/porcupine " + pgx + " " + redis + " " + sqlite +
+		" github.com/prometheus/client_golang/... github.com/dunglas/httpsfv github.com/getkin/kin-openapi/..."},
 }
 
 const assertions = "testing/... github.com/stretchr/testify/require github.com/stretchr/testify/assert"
