@@ -36,7 +36,7 @@ var arrows = []arrow{
 	{"compose", "algo storage storage/memory " + algorithms},
 	{"httplimit", "algo compose storage"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
-	{"internal/config", "algo compose github.com/goccy/go-yaml/..."},
+	{"internal/config", "algo compose httplimit github.com/goccy/go-yaml/..."},
 	{"internal/serve", "algo compose httplimit observe internal/config " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
 		" github.com/prometheus/client_golang/..."},
 	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/serve cmd/... " +

@@ -1,0 +1,52 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Error is all that is wrong with a file.
+type Error struct {
+	File   string
+	Faults []Fault // at least one, in the order of lines
+}
+
+// Fault is one thing that is wrong, and what would be right.
+type Fault struct {
+	Line    int    // from 1
+	Field   string // such as rules[1].policy; empty if it is the file as a whole
+	Problem string // one line
+	Pointer string // two lines more, the text and a caret below what is wrong; or empty
+}
+
+// Error is a line for each fault, and its pointer.
+func (e *Error) Error() string {
+	var lines []string
+	for _, f := range e.Faults {
+		where := fmt.Sprintf("%s:%d: ", e.File, f.Line)
+		if f.Field != "" {
+			where += f.Field + ": "
+		}
+		lines = append(lines, where+f.Problem)
+		if f.Pointer != "" {
+			lines = append(lines, "  "+strings.ReplaceAll(f.Pointer, "\n", "\n  "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// faults gathers what is wrong.
+type faults []Fault
+
+func (f *faults) add(n ast.Node, field, format string, args ...any) {
+	*f = append(*f, Fault{Line: lineOf(n), Field: field, Problem: fmt.Sprintf(format, args...)})
+}
+
+func lineOf(n ast.Node) int {
+	if n == nil || n.GetToken() == nil || n.GetToken().Position == nil {
+		return 1
+	}
+	return n.GetToken().Position.Line
+}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+const fieldWords = "ip, user, method, path, host, header:NAME or cookie:NAME"
+
+// ParseFields reads the names of fields joined by +, such as ip or
+// user+header:X-Team. The error tells the word that is none, and what would be
+// accepted.
+func ParseFields(by string) ([]Field, error) {
+	var fields []Field
+	for _, word := range strings.Split(by, "+") {
+		field, err := parseField(strings.TrimSpace(word))
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(fields, field) {
+			return nil, fmt.Errorf("%v is named twice; name it once", field)
+		}
+		fields = append(fields, field)
+	}
+	return fields, nil
+}
+
+func parseField(word string) (Field, error) {
+	kind, name, named := strings.Cut(word, ":")
+	switch k := Kind(kind); k {
+	case IP, User, Method, Path, Host:
+		if !named {
+			return Field{Kind: k}, nil
+		}
+		return Field{}, fmt.Errorf("%s takes no name, and %q has one; want %[1]s", kind, word)
+	case Header, Cookie:
+		return namedField(k, name)
+	}
+	return Field{}, fmt.Errorf("no field %s%s; want %s, or several joined by +, such as ip+path",
+		quote(word), didYouMean(word, []string{"ip", "user", "method", "path", "host"}), fieldWords)
+}
+
+func namedField(kind Kind, name string) (Field, error) {
+	if !isToken(name) {
+		return Field{}, fmt.Errorf("%s is no name of a %s; want %s:NAME, such as %[3]s:%s", quote(name), kind, kind, exampleName[kind])
+	}
+	if kind == Cookie {
+		return Field{kind, name}, nil
+	}
+	name = http.CanonicalHeaderKey(name)
+	switch name {
+	case "X-Forwarded-For", "Forwarded":
+		return Field{}, fmt.Errorf("anybody can write the header %s; want ip, with the addresses of your proxies in trusted", name)
+	case "Host":
+		return Field{}, fmt.Errorf("the header Host is a field of its own; want host")
+	}
+	return Field{kind, name}, nil
+}
+
+var exampleName = map[Kind]string{Header: "X-Api-Key", Cookie: "session"}
+
+// isToken tells what can be the name of a header or a cookie, or a method (RFC
+// 9110, section 5.6.2).
+func isToken(s string) bool {
+	const marks = "!#$%&'*+-.^_`|~"
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(marks, r))
+	})
+}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// HTTPRules are the rules of the file for requests. A rule whose cost is in bytes
+// takes unknown of a request that does not tell its length.
+func (f *File) HTTPRules(unknown int64) ([]compose.Rule[*http.Request], error) {
+	ip, err := httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: f.IPv6Bits}.Key()
+	if err != nil {
+		return nil, err
+	}
+	var rules []compose.Rule[*http.Request]
+	for i := range f.Rules {
+		rules = append(rules, f.Rules[i].http(ip, unknown))
+	}
+	return rules, nil
+}
+
+func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
+	rule := compose.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
+	switch {
+	case r.Cost.Bytes:
+		rule.Cost = httplimit.ContentLength(unknown)
+	case r.Cost.Units != 1:
+		rule.Cost = func(*http.Request) int64 { return r.Cost.Units }
+	}
+	if len(r.Methods) > 0 || len(r.Paths) > 0 {
+		rule.Policy, rule.Choose = nil, r.choose
+	}
+	return rule
+}
+
+type key = func(*http.Request) string
+
+// key is that of the one field, or of the fields joined; nil if there are none.
+func (r *Rule) key(ip key) key {
+	var keys []key
+	for _, f := range r.By {
+		keys = append(keys, f.key(ip))
+	}
+	switch len(keys) {
+	case 0:
+		return nil
+	case 1:
+		return keys[0]
+	}
+	return httplimit.Join(keys...)
+}
+
+func (f Field) key(ip key) key {
+	switch f.Kind {
+	case IP:
+		return ip
+	case User:
+		return userOf
+	case Method:
+		return func(r *http.Request) string { return r.Method }
+	case Path:
+		return pathOf
+	case Host:
+		return httplimit.Host
+	case Cookie:
+		return httplimit.Cookie(f.Name)
+	}
+	return httplimit.Header(f.Name)
+}
+
+func userOf(r *http.Request) string {
+	user, _, _ := r.BasicAuth()
+	return user
+}
+
+func pathOf(r *http.Request) string { return cleanPath(r.URL.Path) }
+
+// cleanPath is one spelling for all that servers take for the same path, so that
+// nobody escapes a limit by //login or /x/../login/.
+func cleanPath(p string) string {
+	return path.Clean("/" + p)
+}
+
+func (r *Rule) choose(req *http.Request) algo.Policy {
+	if r.For(req.Method, req.URL.Path) {
+		return r.Policy
+	}
+	return nil
+}
+
+// For reports whether the rule is for such requests. The path is decoded; /a//b/,
+// /a/./b and /a/b are the same.
+func (r *Rule) For(method, path string) bool {
+	if len(r.Methods) > 0 && !slices.Contains(r.Methods, method) {
+		return false
+	}
+	if len(r.Paths) == 0 {
+		return true
+	}
+	path = cleanPath(path)
+	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, path) })
+}
+
+// matches reports whether path is that of the pattern, or below it if the pattern
+// ends in /*.
+func matches(pattern, path string) bool {
+	tree, below := strings.CutSuffix(pattern, "/*")
+	if !below {
+		return path == pattern
+	}
+	rest, ok := strings.CutPrefix(path, tree)
+	return ok && (rest == "" || rest[0] == '/')
+}

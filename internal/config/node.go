@@ -1,0 +1,184 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// member is a key of a mapping and what reads its value, which stands at that
+// place of the file.
+type member struct {
+	name string
+	read func(n ast.Node, at string)
+}
+
+// members reads a mapping. It returns the values by their keys; nil if it is no
+// mapping.
+func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.Node {
+	mapping, ok := n.(*ast.MappingNode)
+	if !ok {
+		r.faults.add(n, at, "%s; want %s", isA(n), keysOf(known))
+		return nil
+	}
+	given := make(map[string]ast.Node)
+	for _, pair := range mapping.Values {
+		r.member(pair, at, known, given)
+	}
+	return given
+}
+
+func (r *reader) member(pair *ast.MappingValueNode, at string, known []member, given map[string]ast.Node) {
+	name, ok := text(pair.Key)
+	if !ok {
+		r.faults.add(pair.Key, at, "%s in place of a key; want %s", isA(pair.Key), keysOf(known))
+		return
+	}
+	place := strings.TrimPrefix(at+"."+name, ".")
+	if first := given[name]; first != nil {
+		r.faults.add(pair.Key, place, "stands here a second time, first in line %d; want it once", lineOf(first))
+		return
+	}
+	for _, m := range known {
+		if m.name == name {
+			given[name] = pair.Key
+			m.read(pair.Value, place)
+			return
+		}
+	}
+	r.faults.add(pair.Key, at, "no field %s%s; want %s", quote(name), didYouMean(name, names(known)), keysOf(known))
+}
+
+func names(known []member) []string {
+	var names []string
+	for _, m := range known {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+func keysOf(known []member) string {
+	n := names(known)
+	return strings.Join(n[:len(n)-1], ", ") + " or " + n[len(n)-1]
+}
+
+// text is the value of a node that is text.
+func text(n ast.Node) (string, bool) {
+	switch n := n.(type) {
+	case *ast.StringNode:
+		return n.Value, true
+	case *ast.LiteralNode:
+		return strings.TrimSpace(n.Value.Value), true
+	}
+	return "", false
+}
+
+// isA says what stands where something else should.
+func isA(n ast.Node) string {
+	switch n := n.(type) {
+	case nil, *ast.NullNode:
+		return "is empty"
+	case *ast.MappingNode, *ast.MappingValueNode:
+		return "is a mapping"
+	case *ast.SequenceNode:
+		return "is a list"
+	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
+		return "anchors and aliases are not taken"
+	case *ast.TagNode:
+		return "tags are not taken"
+	case *ast.BoolNode:
+		return "is " + n.String()
+	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "is a number"
+	case *ast.StringNode:
+		return "is " + quote(n.Value)
+	case *ast.LiteralNode:
+		return "is text"
+	}
+	return fmt.Sprintf("is a %s", n.Type())
+}
+
+// word is text on one line.
+func (r *reader) word(n ast.Node, at, want string) (string, bool) {
+	s, ok := text(n)
+	if !ok || strings.TrimSpace(s) == "" {
+		r.faults.add(n, at, "%s; want %s", isA(n), want)
+		return "", false
+	}
+	return s, true
+}
+
+// list reads each value of a list, or the one value that stands in its place.
+func (r *reader) list(n ast.Node, at, want string, read func(n ast.Node, at string)) {
+	l, ok := n.(*ast.SequenceNode)
+	switch {
+	case !ok:
+		read(n, at)
+		return
+	case len(l.Values) == 0:
+		r.faults.add(n, at, "is an empty list; leave it out, or want %s", want)
+	}
+	for i, value := range l.Values {
+		read(value, fmt.Sprintf("%s[%d]", at, i))
+	}
+}
+
+func (r *reader) boolean(n ast.Node, at string) bool {
+	b, ok := n.(*ast.BoolNode)
+	if !ok {
+		r.faults.add(n, at, "%s; want true or false", isA(n))
+		return false
+	}
+	return b.Value
+}
+
+func (r *reader) number(n ast.Node, at string, least, most int64) int64 {
+	i, ok := n.(*ast.IntegerNode)
+	if !ok {
+		r.faults.add(n, at, "%s; want a whole number from %d to %d", isA(n), least, most)
+		return 0
+	}
+	var v int64
+	switch u := i.Value.(type) {
+	case int64:
+		v = u
+	case uint64:
+		v = int64(min(u, 1<<63-1))
+	}
+	if v < least || v > most {
+		r.faults.add(n, at, "is %v; want a whole number from %d to %d", i.Value, least, most)
+		return 0
+	}
+	return v
+}
+
+func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
+	const want = "addresses or prefixes, such as [10.0.0.0/8, 192.0.2.1]"
+	r.list(n, at, want, func(n ast.Node, at string) {
+		s, ok := r.word(n, at, want)
+		if !ok {
+			return
+		}
+		p, err := parsePrefix(s)
+		if err != nil {
+			r.faults.add(n, at, "%s is no address and no prefix; want one such as 10.0.0.0/8 or 192.0.2.1", quote(s))
+			return
+		}
+		all = append(all, p)
+	})
+	return all
+}
+
+func parsePrefix(s string) (netip.Prefix, error) {
+	if strings.Contains(s, "/") {
+		return netip.ParsePrefix(s)
+	}
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	addr = addr.WithZone("")
+	return netip.PrefixFrom(addr, addr.BitLen()), nil
+}

@@ -1,0 +1,118 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+)
+
+// MaxSize is the longest file that Parse reads, in bytes.
+const MaxSize = 1 << 20
+
+// Parse reads a file, whose name is for errors only. Every error is an [*Error].
+func Parse(name string, text []byte) (*File, error) {
+	var r reader
+	f := r.file(text)
+	if len(r.faults) == 0 {
+		return f, nil
+	}
+	slices.SortStableFunc(r.faults, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
+	return nil, &Error{File: name, Faults: r.faults}
+}
+
+// reader makes a File of nodes.
+type reader struct {
+	faults faults
+}
+
+func (r *reader) file(text []byte) *File {
+	root := r.root(text)
+	if root == nil {
+		return nil
+	}
+	f := new(File)
+	given := r.members(root, "", []member{
+		{"trusted", func(n ast.Node, at string) { f.Trusted = r.prefixes(n, at) }},
+		{"forwarded", func(n ast.Node, at string) { f.Forwarded = r.boolean(n, at) }},
+		{"ipv6_bits", func(n ast.Node, at string) { f.IPv6Bits = int(r.number(n, at, 32, 128)) }},
+		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
+	})
+	if given != nil && given["rules"] == nil {
+		r.faults.add(root, "rules", "missing; want a list of rules, such as\n%s", example)
+	}
+	if n := given["forwarded"]; n != nil && f.Forwarded && given["trusted"] == nil {
+		r.faults.add(n, "forwarded", "has no effect without trusted; want the addresses of your proxies there")
+	}
+	return f
+}
+
+const example = "  rules:\n    - name: client\n      policy: gcra 100/m burst=20\n      by: ip"
+
+// root is the one document of the text; nil after a fault.
+func (r *reader) root(text []byte) ast.Node {
+	if problem := unreadable(text); problem != "" {
+		r.faults = append(r.faults, Fault{Line: 1, Problem: problem})
+		return nil
+	}
+	file, err := parseYAML(text)
+	if err != nil {
+		r.faults = append(r.faults, syntaxFault(err))
+		return nil
+	}
+	var root ast.Node
+	for _, doc := range file.Docs {
+		switch {
+		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
+		case root != nil:
+			r.faults.add(doc.Body, "", "a second document begins here; want one, without --- between")
+			return nil
+		default:
+			root = doc.Body
+		}
+	}
+	if root == nil {
+		r.faults.add(nil, "", "the file is empty; want rules, such as\n%s", example)
+	}
+	return root
+}
+
+// unreadable is what is wrong with a text that is not even looked at.
+func unreadable(text []byte) string {
+	switch {
+	case len(text) > MaxSize:
+		return fmt.Sprintf("the file has more than %d bytes; want a limits.yaml, is this one?", MaxSize)
+	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
+		return "the file is not text in UTF-8; want a limits.yaml, is this one?"
+	}
+	return ""
+}
+
+// parseYAML is the library's parser. Should a text be found that it panics on, the
+// text is wrong, not the process that reads it again on a signal.
+func parseYAML(text []byte) (file *ast.File, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("no YAML that can be read: %v", p)
+		}
+	}()
+	return parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey()) // members tells duplicates
+}
+
+func syntaxFault(err error) Fault {
+	var bad yaml.Error
+	if !errors.As(err, &bad) {
+		return Fault{Line: 1, Problem: err.Error()}
+	}
+	f := Fault{Line: 1, Problem: "no valid YAML: " + bad.GetMessage()}
+	if t := bad.GetToken(); t != nil && t.Position != nil {
+		f.Line = max(1, t.Position.Line)
+	}
+	return f
+}

@@ -1,0 +1,34 @@
+package config_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/config"
+)
+
+func TestAFile(t *testing.T) {
+	f, err := config.Parse("limits.yaml", []byte(`
+trusted: [10.0.0.0/8, 192.0.2.1]
+rules:
+  - name: client
+    policy: gcra 100/m burst=20
+    by: ip
+  - name: login
+    policy: fixedwindow 5/h
+    by: [ip, path]
+    methods: POST
+    paths: [/login, /api/*]
+    cost: 2
+    shadow: true
+`))
+	require.NoError(t, err)
+	require.Len(t, f.Rules, 2)
+	login := f.Rules[1]
+	require.Equal(t, "ip+path", login.ByString())
+	require.Equal(t, config.Cost{Units: 2}, login.Cost)
+	require.True(t, login.Shadow)
+	require.True(t, login.For("POST", "/login/"))
+	require.False(t, login.For("GET", "/login"))
+}
