@@ -46,7 +46,7 @@ const (
 	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked here
 	Method Kind = "method" // GET, POST and so on
 	Path   Kind = "path"   // decoded and cleaned, without the query
-	Host   Kind = "host"   // the host that the request is for, as the client says
+	Host   Kind = "host"   // the host that the request is for, as the client says, in small letters and without the port
 	Header Kind = "header" // header:NAME, the first value of that field
 	Cookie Kind = "cookie" // cookie:NAME
 )

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net"
 	"net/http"
 	"path"
 	"slices"
@@ -67,7 +68,7 @@ func (f Field) key(ip key) key {
 	case Path:
 		return pathOf
 	case Host:
-		return httplimit.Host
+		return hostOf
 	case Cookie:
 		return httplimit.Cookie(f.Name)
 	}
@@ -77,6 +78,16 @@ func (f Field) key(ip key) key {
 func userOf(r *http.Request) string {
 	user, _, _ := r.BasicAuth()
 	return user
+}
+
+// hostOf is one spelling too: in small letters, without the port and the point that
+// may end it.
+func hostOf(r *http.Request) string {
+	host := httplimit.Host(r)
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
 func pathOf(r *http.Request) string { return cleanPath(r.URL.Path) }

@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"slices"
 	"unicode/utf8"
 
@@ -27,6 +29,20 @@ func Parse(name string, text []byte) (*File, error) {
 	return nil, &Error{File: name, Faults: r.faults}
 }
 
+// Read reads the file of that name. What is wrong with its content is an [*Error].
+func Read(name string) (*File, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, MaxSize+1))
+	if err != nil {
+		return nil, err
+	}
+	return Parse(name, text)
+}
+
 // reader makes a File of nodes.
 type reader struct {
 	faults faults
@@ -45,7 +61,7 @@ func (r *reader) file(text []byte) *File {
 		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
 	})
 	if given != nil && given["rules"] == nil {
-		r.faults.add(root, "rules", "missing; want a list of rules, such as\n%s", example)
+		r.faults.add(root, "rules", "missing; want %s", wantRules)
 	}
 	if n := given["forwarded"]; n != nil && f.Forwarded && given["trusted"] == nil {
 		r.faults.add(n, "forwarded", "has no effect without trusted; want the addresses of your proxies there")
@@ -53,7 +69,7 @@ func (r *reader) file(text []byte) *File {
 	return f
 }
 
-const example = "  rules:\n    - name: client\n      policy: gcra 100/m burst=20\n      by: ip"
+const wantRules = "a list of rules, each with a name and a policy, such as [{name: client, policy: gcra 100/m, by: ip}]"
 
 // root is the one document of the text; nil after a fault.
 func (r *reader) root(text []byte) ast.Node {
@@ -78,7 +94,7 @@ func (r *reader) root(text []byte) ast.Node {
 		}
 	}
 	if root == nil {
-		r.faults.add(nil, "", "the file is empty; want rules, such as\n%s", example)
+		r.faults.add(nil, "", "the file is empty; want rules: %s", wantRules)
 	}
 	return root
 }

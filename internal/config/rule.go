@@ -15,10 +15,9 @@ import (
 )
 
 func (r *reader) rules(n ast.Node, at string) (rules []Rule) {
-	const want = "a list of rules, each with a name and a policy"
 	list, ok := n.(*ast.SequenceNode)
 	if !ok || len(list.Values) == 0 {
-		r.faults.add(n, at, "%s; want %s", isA(n), want)
+		r.faults.add(n, at, "%s; want %s", isA(n), wantRules)
 		return nil
 	}
 	lines := make(map[string]int)
