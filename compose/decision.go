@@ -47,8 +47,9 @@ type Decision struct {
 // RuleResult is the result of one rule.
 type RuleResult struct {
 	Rule   string
-	Key    string // as Rule.Key found it
-	Shadow bool   // the rule is not enforced
+	Key    string      // as Rule.Key found it
+	Policy algo.Policy // the rule's, or what its Choose found
+	Shadow bool        // the rule is not enforced
 	algo.Result
 }
 

@@ -190,7 +190,7 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
 		}
 		t.demands = append(t.demands, d)
 		t.keys = append(t.keys, storage.Key(group, l.options.Namespace, rule.Name, d.key))
-		t.results = append(t.results, RuleResult{Rule: rule.Name, Key: d.key, Shadow: rule.Shadow})
+		t.results = append(t.results, RuleResult{Rule: rule.Name, Key: d.key, Policy: d.policy, Shadow: rule.Shadow})
 	}
 	return t, nil
 }

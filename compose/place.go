@@ -132,7 +132,8 @@ func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked 
 			continue
 		}
 		demands[asked], names[asked] = asks, l.name(i, asks.key)
-		results[asked].Rule, results[asked].Key, results[asked].Shadow = rule.Name, asks.key, rule.Shadow
+		r := &results[asked]
+		r.Rule, r.Key, r.Policy, r.Shadow = rule.Name, asks.key, asks.policy, rule.Shadow
 		asked++
 	}
 	if d.Allowed = true; asked == 0 {

@@ -22,7 +22,7 @@ func (l *Limiter[T]) solo(in T, n int64, results *room, d *Decision) (asked int,
 		d.Allowed = true
 		return 0, true, nil
 	}
-	r.Rule, r.Shadow = rule.Name, rule.Shadow
+	r.Rule, r.Policy, r.Shadow = rule.Name, policy, rule.Shadow
 	if rule.Key != nil {
 		r.Key = rule.Key(in)
 	}

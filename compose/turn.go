@@ -53,7 +53,7 @@ func (t *turn) again() *turn {
 	a.demands, a.keys = append(a.demands, t.demands...), append(a.keys, t.keys...)
 	for i := range t.results {
 		r := &t.results[i]
-		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Shadow: r.Shadow})
+		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Shadow: r.Shadow})
 	}
 	return a
 }
