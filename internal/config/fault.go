@@ -21,10 +21,15 @@ type Fault struct {
 	Pointer string // two lines more, the text and a caret below what is wrong; or empty
 }
 
-// Error is a line for each fault, and its pointer.
+// Error is a line for each of the first faults, and its pointer.
 func (e *Error) Error() string {
+	const most = 20
 	var lines []string
-	for _, f := range e.Faults {
+	for i, f := range e.Faults {
+		if i == most {
+			lines = append(lines, fmt.Sprintf("%s: and %d faults more", e.File, len(e.Faults)-most))
+			break
+		}
 		where := fmt.Sprintf("%s:%d: ", e.File, f.Line)
 		if f.Field != "" {
 			where += f.Field + ": "

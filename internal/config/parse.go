@@ -12,11 +12,17 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
 )
 
 // MaxSize is the longest file that Parse reads, in bytes.
-const MaxSize = 1 << 20
+const MaxSize = 128 << 10
+
+// maxDepth is how deep lists and mappings may be nested on a line. The library takes
+// time and stack that grow with the square of it.
+const maxDepth = 50
 
 // Parse reads a file, whose name is for errors only. Every error is an [*Error].
 func Parse(name string, text []byte) (*File, error) {
@@ -85,7 +91,7 @@ func (r *reader) root(text []byte) ast.Node {
 	var root ast.Node
 	for _, doc := range file.Docs {
 		switch {
-		case doc.Body == nil || doc.Body.Type() == ast.CommentType:
+		case doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType:
 		case root != nil:
 			r.faults.add(doc.Body, "", "a second document begins here; want one, without --- between")
 			return nil
@@ -103,7 +109,7 @@ func (r *reader) root(text []byte) ast.Node {
 func unreadable(text []byte) string {
 	switch {
 	case len(text) > MaxSize:
-		return fmt.Sprintf("the file has more than %d bytes; want a limits.yaml, is this one?", MaxSize)
+		return fmt.Sprintf("the file has more than %d kB; want a limits.yaml, is this one?", MaxSize>>10)
 	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
 		return "the file is not text in UTF-8; want a limits.yaml, is this one?"
 	}
@@ -118,7 +124,33 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 			err = fmt.Errorf("no YAML that can be read: %v", p)
 		}
 	}()
-	return parser.ParseBytes(text, 0, parser.AllowDuplicateMapKey()) // members tells duplicates
+	tokens := lexer.Tokenize(string(bytes.TrimPrefix(text, []byte("\uFEFF"))))
+	if deep := tooDeep(tokens); deep != nil {
+		return nil, &yaml.SyntaxError{Message: fmt.Sprintf("nested more than %d deep", maxDepth), Token: deep}
+	}
+	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // members tells duplicates
+}
+
+// tooDeep is the token that goes beyond maxDepth; nil if none does.
+func tooDeep(tokens token.Tokens) *token.Token {
+	open, entries, line := 0, 0, 0
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			open++
+		case token.SequenceEndType, token.MappingEndType:
+			open--
+		case token.SequenceEntryType:
+			if t.Position.Line != line {
+				entries, line = 0, t.Position.Line
+			}
+			entries++
+		}
+		if open > maxDepth || entries > maxDepth {
+			return t
+		}
+	}
+	return nil
 }
 
 func syntaxFault(err error) Fault {
