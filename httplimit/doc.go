@@ -3,7 +3,7 @@
 // client within what servers allow.
 //
 //	limiter, err := compose.New(store, rules...)
-//	http.Handle("/", httplimit.Handler(limiter, next, httplimit.Options{Rules: rules}))
+//	http.Handle("/", httplimit.Handler(limiter, next, httplimit.Options{}))
 //
 // # What the client sees
 //

@@ -47,14 +47,14 @@ func ExampleHandler() {
 		fmt.Println(err)
 		return
 	}
-	rules := []compose.Rule[*http.Request]{{Name: "client", Key: client, Policy: mustPolicy("gcra 2/m")}}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...) // nil: in memory
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, // in memory
+		compose.Rule[*http.Request]{Name: "client", Key: client, Policy: mustPolicy("gcra 2/m")})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /hello", httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules}))
+	mux.Handle("GET /hello", httplimit.Handler(limiter, hello, httplimit.Options{}))
 
 	for range 3 {
 		show(mux, httptest.NewRequest("GET", "/hello", nil))
@@ -93,17 +93,16 @@ func (m *router) Get(path string, h http.Handler) {
 // With a router that takes middleware: all routes share the limit of a client,
 // and each route has one of its own.
 func ExampleMiddleware() {
-	rules := []compose.Rule[*http.Request]{
-		{Name: "customer", Key: httplimit.Header("X-Customer"), Policy: mustPolicy("gcra 10/m")},
-		{Name: "route", Key: httplimit.Join(httplimit.Header("X-Customer"), httplimit.Pattern), Policy: mustPolicy("fixedwindow 1/h")},
-	}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	customer := httplimit.Header("X-Customer")
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+		compose.Rule[*http.Request]{Name: "customer", Key: customer, Policy: mustPolicy("gcra 10/m")},
+		compose.Rule[*http.Request]{Name: "route", Key: httplimit.Join(customer, httplimit.Pattern), Policy: mustPolicy("fixedwindow 1/h")})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	r := new(router) // chi.NewRouter()
-	r.Use(httplimit.Middleware(limiter, httplimit.Options{Rules: rules}))
+	r.Use(httplimit.Middleware(limiter, httplimit.Options{}))
 	r.Get("/orders/{id}", hello)
 	r.Get("/search", hello)
 
@@ -133,19 +132,19 @@ func ExampleHandler_planByCustomer() {
 	}
 	planOf := map[string]string{"ann": "free", "bob": "paid"}
 	customer := httplimit.Header("X-Customer") // set by what authenticated the request
-	rules := []compose.Rule[*http.Request]{{
+	rule := compose.Rule[*http.Request]{
 		Name: "plan",
 		// The plan is part of the key, because the two are policies of different
 		// algorithms, which do not read each other's states.
 		Key:    func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
 		Choose: func(r *http.Request) algo.Policy { return plans[planOf[customer(r)]] },
-	}}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	h := httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules})
+	h := httplimit.Handler(limiter, hello, httplimit.Options{})
 	for _, name := range []string{"ann", "bob", "eve"} {
 		request := httptest.NewRequest("GET", "/", nil)
 		request.Header.Set("X-Customer", name)
@@ -164,19 +163,17 @@ func ExampleHandler_planByCustomer() {
 // Uploads are paid by the byte; one that can never fit is told so.
 func ExampleContentLength() {
 	const largest = 1 << 20
-	rules := []compose.Rule[*http.Request]{{
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
 		Name:   "upload",
 		Key:    httplimit.Header("X-Customer"),
 		Policy: mustPolicy("tokenbucket 1000/s burst=5000"),
 		Cost:   httplimit.ContentLength(largest),
-	}}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	h := httplimit.Handler(limiter, hello, httplimit.Options{
-		Rules: rules,
 		Bytes: []string{"upload"},
 		Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
 			http.Error(w, fmt.Sprint("not now: ", refusal.Violated), refusal.Status)
@@ -226,13 +223,13 @@ func ExampleClientIP() {
 // A client that heeds what the server tells: the third request would have to wait
 // for half an hour, which its context does not have, and is not sent.
 func ExampleTransport() {
-	rules := []compose.Rule[*http.Request]{{Name: "client", Policy: mustPolicy("gcra 2/h")}}
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+		compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/h")})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	server := httptest.NewServer(httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules}))
+	server := httptest.NewServer(httplimit.Handler(limiter, hello, httplimit.Options{}))
 	defer server.Close()
 
 	client := &http.Client{Transport: new(httplimit.Transport), Timeout: time.Minute}

@@ -42,7 +42,6 @@ func newServer(t testing.TB, o httplimit.Options, rules ...compose.Rule[*http.Re
 	v := &virtual{still().Add(1234567 * time.Microsecond)}
 	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(nil, rules...)
 	require.NoError(t, err)
-	o.Rules = rules
 	return server{httplimit.Handler(limiter, hello, o), v}
 }
 

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
@@ -9,12 +10,6 @@ import (
 
 // Options configure a [Handler]. The zero value is ready.
 type Options struct {
-	// Rules are those that the limiter was made of. From their policies come
-	// the parts and the window (w) of RateLimit-Policy, which has no more than
-	// the capacity of a rule that is missing here. A rule's Choose is asked again
-	// for the response, so have it look up what is at hand: a plan that has to be
-	// fetched belongs into the request's context before.
-	Rules []compose.Rule[*http.Request]
 	// Bytes are the names of the rules whose cost is a size, in bytes of
 	// content: their unit is told, and a request that is too large for the
 	// capacity is answered 413.
@@ -68,7 +63,7 @@ type guard struct {
 }
 
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
-	g := &guard{limiter: limiter, teller: newTeller(o), legacy: o.Legacy, clock: o.Clock, refuse: o.Refuse}
+	g := &guard{limiter: limiter, teller: teller{slices.Clone(o.Bytes), slices.Clone(o.PartitionSecret)}, legacy: o.Legacy, clock: o.Clock, refuse: o.Refuse}
 	if g.clock == nil {
 		g.clock = time.Now
 	}
@@ -86,12 +81,12 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		g.refuse(w, r, failure(err))
 		return false
 	}
-	g.teller.tell(w.Header(), r, d.Results)
+	g.teller.tell(w.Header(), d.Results)
 	if g.legacy {
 		tellLegacy(w.Header(), &d, g.clock())
 	}
 	if !d.Allowed {
-		refusal := g.denial(r, &d)
+		refusal := g.denial(&d)
 		if refusal.RetryAfter > 0 {
 			w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
@@ -101,13 +102,30 @@ func TestFreeAndShadowRulesShowNowhere(t *testing.T) {
 	require.Equal(t, []string{"client"}, problemOf(t, response).Violated)
 }
 
-func TestUnknownRulesTellTheirCapacity(t *testing.T) {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 7/m"))
-	require.NoError(t, err)
-	response := respond(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
-	policies, limits := told(t, response.Header)
-	require.Equal(t, []item{{"client", map[string]any{"q": int64(7)}}}, policies)
-	require.Equal(t, []item{{"client", map[string]any{"r": int64(6), "t": int64(9)}}}, limits)
+func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
+	asked := 0
+	choose := func(r *http.Request) algo.Policy {
+		asked++
+		switch r.Header.Get("Plan") {
+		case "free":
+			return mustPolicy("gcra 7/m")
+		case "paid":
+			return mustPolicy("all(gcra 10/s; gcra 100/m)")
+		}
+		return nil
+	}
+	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan"), Choose: choose})
+	for plan, want := range map[string]string{
+		"free": `"plan";q=7;w=60`,
+		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
+		"none": "",
+	} {
+		asked = 0
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Plan", plan)
+		require.Equal(t, want, respond(s, r).Header.Get("RateLimit-Policy"))
+		require.Equal(t, 1, asked, "the plan may have changed since")
+	}
 }
 
 func TestLimitersOfARouteAppend(t *testing.T) {
@@ -177,7 +195,7 @@ func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*h
 	o := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}
 	limiter, err := o.New(broken{storage.NotApplied(storage.ErrUnavailable)}, rules...)
 	require.NoError(t, err)
-	return httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules, Legacy: true})
+	return httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
 }
 
 func TestOutageWhenClosed(t *testing.T) {
@@ -292,7 +310,7 @@ func TestOverAConnection(t *testing.T) {
 	mux.HandleFunc("/deadline", func(w http.ResponseWriter, _ *http.Request) {
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(time.Minute))
 	})
-	server := httptest.NewServer(httplimit.Handler(limiter, mux, httplimit.Options{Rules: []compose.Rule[*http.Request]{rule("client", "gcra 3/h")}}))
+	server := httptest.NewServer(httplimit.Handler(limiter, mux, httplimit.Options{}))
 	defer server.Close()
 	client := server.Client()
 

@@ -9,24 +9,28 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// quotaOf is a policy's capacity and the seconds in which that much comes back,
-// at least 1. They are rounded up, so that the two never promise a higher rate
-// than the policy has, and the capacity is the most that RateLimit ever tells.
-func quotaOf(policy algo.Policy) (quota, window int64) {
-	limit := policy.Limit()
+// capacityOf is the most units that a policy lets be had at once, and so the most
+// that RateLimit ever tells of it.
+func capacityOf(policy algo.Policy) int64 {
 	r, _ := policy.Peek(nil, time.Unix(0, 0), 1)
+	return r.Limit
+}
+
+// windowOf is the seconds in which so many units come back, at least 1. They are
+// rounded up, so that the two never promise a higher rate than the limit.
+func windowOf(capacity int64, limit algo.Limit) int64 {
 	if limit.Count < 1 {
-		return r.Limit, 1
+		return 1
 	}
-	high, low := bits.Mul64(uint64(max(r.Limit, 0)), uint64(max(limit.Period, 0)))
+	high, low := bits.Mul64(uint64(max(capacity, 0)), uint64(max(limit.Period, 0)))
 	if high >= uint64(limit.Count) {
-		return r.Limit, seconds(math.MaxInt64) // all that a Duration can count
+		return seconds(math.MaxInt64) // all that a Duration can count
 	}
 	nanoseconds, rest := bits.Div64(high, low, uint64(limit.Count))
 	if rest > 0 && nanoseconds < math.MaxInt64 {
 		nanoseconds++
 	}
-	return r.Limit, seconds(time.Duration(min(nanoseconds, math.MaxInt64)))
+	return seconds(time.Duration(min(nanoseconds, math.MaxInt64)))
 }
 
 // seconds rounds up, to at least 1.

@@ -40,7 +40,7 @@ func failure(err error) Refusal {
 // denial is the refusal of a request that was denied. It copies what it keeps of
 // the decision, by way of the elements of its results, so that the results of the
 // many that are allowed stay on the stack.
-func (g *guard) denial(r *http.Request, d *compose.Decision) Refusal {
+func (g *guard) denial(d *compose.Decision) Refusal {
 	results := slices.Clone(d.Results)
 	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: compose.Decision{
 		RetryAfter: d.RetryAfter, Remaining: d.Remaining, Results: results, Skew: d.Skew,
@@ -54,7 +54,7 @@ func (g *guard) denial(r *http.Request, d *compose.Decision) Refusal {
 		if result.Allowed || result.Shadow {
 			continue
 		}
-		refusal.Violated = append(refusal.Violated, g.teller.name(r, result))
+		refusal.Violated = append(refusal.Violated, nameOf(result))
 		if result.Cost > result.Limit && refusal.Status != http.StatusRequestEntityTooLarge {
 			refusal.Status = g.tooMuch(result.Rule)
 		}

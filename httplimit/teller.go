@@ -22,42 +22,19 @@ const (
 // teller writes the fields of draft-ietf-httpapi-ratelimit-headers-11. All that
 // the next revision may change is in this file.
 type teller struct {
-	rules  []toldRule
-	bytes  []string
+	bytes  []string // the rules whose unit it is
 	secret []byte
-}
-
-// toldRule is what is known of a rule beforehand.
-type toldRule struct {
-	name   string
-	policy algo.Policy // nil where it is chosen
-	choose func(*http.Request) algo.Policy
-	items  string // of the policy field, unless chosen or with a pk
-}
-
-func newTeller(o Options) teller {
-	t := teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)}
-	for i := range o.Rules {
-		rule := toldRule{name: o.Rules[i].Name, policy: o.Rules[i].Policy, choose: o.Rules[i].Choose}
-		if rule.policy != nil && t.secret == nil {
-			rule.items = string(t.appendPolicies(nil, &compose.RuleResult{Rule: rule.name}, rule.policy))
-		}
-		t.rules = append(t.rules, rule)
-	}
-	return t
 }
 
 // tell appends the items of a decision to both fields. Several lines of a field
 // are one list, so what another limiter told stays.
-func (t *teller) tell(h http.Header, r *http.Request, results []compose.RuleResult) {
+func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 	var room [256]byte
-	var few [4]algo.Policy
-	text, policies := room[:0], few[:0]
+	text := room[:0]
 	for i := range results {
-		policies = append(policies, t.policy(r, &results[i]))
 		if result := &results[i]; !result.Shadow {
 			text = appendComma(text, 0)
-			text = t.appendLimit(text, result, policies[i])
+			text = t.appendLimit(text, result)
 		}
 	}
 	if len(text) == 0 {
@@ -67,7 +44,7 @@ func (t *teller) tell(h http.Header, r *http.Request, results []compose.RuleResu
 	for i := range results {
 		if result := &results[i]; !result.Shadow {
 			text = appendComma(text, split)
-			text = t.appendPolicy(text, result, policies[i])
+			text = t.appendPolicies(text, result)
 		}
 	}
 	all := string(text) // one allocation for both fields, and one for their slices
@@ -90,31 +67,10 @@ func appendComma(text []byte, start int) []byte {
 	return text
 }
 
-func (t *teller) find(name string) *toldRule {
-	for i := range t.rules {
-		if t.rules[i].name == name {
-			return &t.rules[i]
-		}
-	}
-	return nil
-}
-
-// policy is the policy of a rule, nil if that is not known.
-func (t *teller) policy(r *http.Request, result *compose.RuleResult) algo.Policy {
-	rule := t.find(result.Rule)
-	switch {
-	case rule == nil:
-		return nil
-	case rule.choose != nil:
-		return rule.choose(r)
-	}
-	return rule.policy
-}
-
 // appendLimit appends an item of RateLimit.
-func (t *teller) appendLimit(text []byte, result *compose.RuleResult, policy algo.Policy) []byte {
+func (t *teller) appendLimit(text []byte, result *compose.RuleResult) []byte {
 	part := -1
-	if partsOf(policy) != nil {
+	if isStack(result.Policy) {
 		part = result.Part
 	}
 	text = appendName(text, result.Rule, part)
@@ -140,47 +96,32 @@ func waitOf(r *algo.Result) time.Duration {
 	return r.RetryAfter
 }
 
-// appendPolicy appends the items of RateLimit-Policy that a rule has.
-func (t *teller) appendPolicy(text []byte, result *compose.RuleResult, policy algo.Policy) []byte {
-	if rule := t.find(result.Rule); rule != nil && rule.items != "" {
-		return append(text, rule.items...)
+// appendPolicies appends the items of RateLimit-Policy that a rule has.
+func (t *teller) appendPolicies(text []byte, result *compose.RuleResult) []byte {
+	stack, ok := result.Policy.(*compose.Stack)
+	if !ok {
+		return t.appendQuota(text, result, -1, result.Limit, result.Policy.Limit())
 	}
-	return t.appendPolicies(text, result, policy)
-}
-
-func (t *teller) appendPolicies(text []byte, result *compose.RuleResult, policy algo.Policy) []byte {
-	parts := partsOf(policy)
-	if parts == nil {
-		return t.appendQuota(text, result, policy, -1)
-	}
-	for i, part := range parts {
+	for i, part := range stack.Parts() {
 		if i > 0 {
 			text = append(text, ", "...)
 		}
-		text = t.appendQuota(text, result, part, i)
+		text = t.appendQuota(text, result, i, capacityOf(part), part.Limit())
 	}
 	return text
 }
 
-// partsOf are the parts of a policy that is a stack, else nil.
-func partsOf(policy algo.Policy) []algo.Policy {
-	if stack, ok := policy.(*compose.Stack); ok {
-		return stack.Parts()
-	}
-	return nil
+func isStack(policy algo.Policy) bool {
+	_, ok := policy.(*compose.Stack)
+	return ok
 }
 
-func (t *teller) appendQuota(text []byte, result *compose.RuleResult, policy algo.Policy, part int) []byte {
+func (t *teller) appendQuota(text []byte, result *compose.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
 	text = appendName(text, result.Rule, part)
 	text = append(text, ";q="...)
-	if policy == nil {
-		text = appendInteger(text, result.Limit)
-	} else {
-		quota, window := quotaOf(policy)
-		text = appendInteger(text, quota)
-		text = append(text, ";w="...)
-		text = appendInteger(text, window)
-	}
+	text = appendInteger(text, capacity)
+	text = append(text, ";w="...)
+	text = appendInteger(text, windowOf(capacity, limit))
 	if slices.Contains(t.bytes, result.Rule) {
 		text = append(text, `;qu="content-bytes"`...)
 	}
@@ -201,8 +142,8 @@ func (t *teller) appendPartition(text []byte, result *compose.RuleResult) []byte
 }
 
 // name is what a result is called in the fields.
-func (t *teller) name(r *http.Request, result *compose.RuleResult) string {
-	if partsOf(t.policy(r, result)) == nil {
+func nameOf(result *compose.RuleResult) string {
+	if !isStack(result.Policy) {
 		return result.Rule
 	}
 	return result.Rule + "." + strconv.Itoa(result.Part+1)

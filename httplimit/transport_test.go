@@ -80,10 +80,9 @@ func TestNeverDeniedInSteadyState(t *testing.T) {
 }
 
 func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
-	rules := []compose.Rule[*http.Request]{rule("client", spec)}
-	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rules...)
+	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rule("client", spec))
 	require.NoError(t, err)
-	w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules}), slowest)
+	w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), slowest)
 	client := &httplimit.Transport{Base: w}
 	get(t, client, "http://example.com/") // its answer is the first that tells anything
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -498,10 +497,9 @@ func TestAnswersWithoutFields(t *testing.T) {
 // Others who spend the same limit cost denials, and no more than a few.
 func TestOthersSpendTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules := []compose.Rule[*http.Request]{rule("client", "gcra 60/m burst=10")}
-		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rules...)
+		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rule("client", "gcra 60/m burst=10"))
 		require.NoError(t, err)
-		w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules}), 100*time.Millisecond)
+		w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), 100*time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		var all sync.WaitGroup
@@ -573,11 +571,10 @@ func (p *pipes) Dial(context.Context, string, string) (net.Conn, error) {
 // The client and the server of net/http, with all that they do to fields.
 func TestClientAndServerOfTheStandardLibrary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rules := []compose.Rule[*http.Request]{rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d")}
-		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rules...)
+		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d"))
 		require.NoError(t, err)
 		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
-		server := &http.Server{Handler: httplimit.Handler(limiter, hello, httplimit.Options{Rules: rules})}
+		server := &http.Server{Handler: httplimit.Handler(limiter, hello, httplimit.Options{})}
 		go func() { _ = server.Serve(listener) }()
 		base := &http.Transport{DialContext: listener.Dial}
 		client := &http.Client{Transport: &httplimit.Transport{Base: base}}

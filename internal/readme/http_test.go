@@ -21,12 +21,11 @@ func limited(next http.Handler, store storage.Store) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	rules := []compose.Rule[*http.Request]{{Name: "client", Key: client, Policy: policy}}
-	limiter, err := compose.New(store, rules...)
+	limiter, err := compose.New(store, compose.Rule[*http.Request]{Name: "client", Key: client, Policy: policy})
 	if err != nil {
 		return nil, err
 	}
-	return httplimit.Handler(limiter, next, httplimit.Options{Rules: rules}), nil
+	return httplimit.Handler(limiter, next, httplimit.Options{}), nil
 }
 
 func TestAServerIsLimited(t *testing.T) {
