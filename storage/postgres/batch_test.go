@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -115,37 +116,58 @@ func TestABatchWithLosers(t *testing.T) {
 // Many keys of a batch are created by others at the same moment, and the batch
 // is still one statement, or few.
 func TestABatchIsRaced(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
-	through, proxy := counting(t, "")
-	raced, err := postgres.New(through, postgres.Options{Table: table})
-	require.NoError(t, err)
-	try(t, proxy, raced, creating("warm"))
+	var singles [][]storage.Swap
+	for i := range many {
+		singles = append(singles, creating(fmt.Sprint("single", i)))
+	}
+	for name, c := range map[string]struct {
+		groups [][]storage.Swap
+		trips  int
+	}{
+		"groups of two keys": {pairs("x"), 4}, // two tries, and pgx prepares anew after an error
+		"groups of one key":  {singles, 2},    // the second is of those that were raced
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := pool(t, shared.Postgres(t).DSN())
+			s, table := fresh(t, p)
+			through, proxy := counting(t, "")
+			raced, err := postgres.New(through, postgres.Options{Table: table})
+			require.NoError(t, err)
+			try(t, proxy, raced, creating("warm"))
 
-	winner := transaction(t, p)
-	groups := pairs("x")
-	first := inside(t, winner, table)
-	for _, i := range []int{5, 20, 40} {
-		require.True(t, first.CompareAndSwapBatch(t.Context(), creating(groups[i][0].Key))[0].Swapped)
+			winner, lost := transaction(t, p), []int{5, 20, 40}
+			first := inside(t, winner, table)
+			for _, i := range lost {
+				require.True(t, first.CompareAndSwapBatch(t.Context(), creating(c.groups[i][0].Key))[0].Swapped)
+			}
+			proxy.Plan()
+			done := make(chan []storage.Outcome, 1)
+			go func() { done <- raced.CompareAndSwapBatch(context.Background(), c.groups...) }()
+			waiting(t, p, table, 1)
+			require.NoError(t, winner.Commit(t.Context()))
+			for i, o := range <-done {
+				require.NoError(t, o.Err)
+				require.Equal(t, !slices.Contains(lost, i), o.Swapped)
+				records, err := s.Load(t.Context(), keysOf(c.groups[i])...)
+				require.NoError(t, err)
+				if !o.Swapped {
+					require.Equal(t, records, o.Current)
+					require.NotZero(t, records[0].Version)
+				}
+				for k, swap := range c.groups[i] {
+					require.Equal(t, o.Swapped, records[k].Version == swap.New.Version, "group %d, key %d", i, k)
+				}
+			}
+			require.LessOrEqual(t, proxy.Seen(), c.trips)
+		})
 	}
-	proxy.Plan()
-	done := make(chan []storage.Outcome, 1)
-	go func() { done <- raced.CompareAndSwapBatch(context.Background(), groups...) }()
-	waiting(t, p, table, 1)
-	require.NoError(t, winner.Commit(t.Context()))
-	outcomes := <-done
-	lost := 0
-	for _, o := range outcomes {
-		require.NoError(t, o.Err)
-		if !o.Swapped {
-			lost++
-			require.NotZero(t, o.Current[0].Version)
-			require.Zero(t, o.Current[1].Version)
-		}
+}
+
+func keysOf(swaps []storage.Swap) (keys []string) {
+	for _, s := range swaps {
+		keys = append(keys, s.Key)
 	}
-	require.Equal(t, 3, lost)
-	require.LessOrEqual(t, proxy.Seen(), 4) // two tries, and pgx prepares anew after an error
-	honest(t, s, groups, outcomes)
+	return keys
 }
 
 // Batches on the same keys come in any order from many sides: first all create

@@ -59,7 +59,7 @@ func plan(t *testing.T, p *pgxpool.Pool, s *postgres.Store, mode string, keys in
 	for i := range keys {
 		names = append(names, fmt.Sprintf("convert_to('key %d', 'UTF8')", 7*i))
 	}
-	rows, err := p.Query(ctx, fmt.Sprintf("EXPLAIN EXECUTE swap (ARRAY[%[1]s], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], ARRAY[%[1]s]::bigint[], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], 500)",
+	rows, err := p.Query(ctx, fmt.Sprintf("EXPLAIN EXECUTE swap (ARRAY[%[1]s], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], ARRAY[%[1]s]::bigint[], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], 500, 1)",
 		numbers, strings.Join(names, ",")))
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])

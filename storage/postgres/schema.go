@@ -92,55 +92,53 @@ const purgeSQL = `DELETE FROM TABLE WHERE key = ANY(ARRAY(
 	SELECT key FROM TABLE WHERE expires_at <= clock_timestamp() LIMIT $1 FOR UPDATE SKIP LOCKED
 )) AND expires_at <= clock_timestamp()`
 
-// swapSQL locks what is there in the order of the keys, compares each group,
-// and writes those that match: first it creates what was not there, also in the
-// order of the keys, and then it replaces.
+// swapSQL locks what is there in the order of the keys, compares each group, and
+// writes those that match: it creates what is not there, in the order of the keys,
+// and replaces the rest. It returns the keys of the other groups and what is there.
 //
 // A key that was not there when the statement began may have been created
-// meanwhile: then the insertion does nothing. Because the rest of its group may
-// be written already, that is made an error (a division by zero), which undoes
-// the statement; of one key alone nothing is written, and it is a conflict.
+// meanwhile: then the insertion does nothing, and the group is raced. A group of
+// one key has then had nothing written, but of one of several keys the rest may be
+// written already; so, unless all are of one key, that is made an error (a division
+// by zero), which undoes the statement.
 //
 // So nobody who creates waits for a lock on what is there, but only for those
 // who create a greater key, and no ring of such waits is possible.
 //
 // Keys are looked up one by one, so that a plan made while the table is small, and
-// kept, does not read all of it when it is not.
+// kept, does not read all of it when it is not. The arrays are those of a row of
+// their own, so that their lengths, which the planner could see, do not make it
+// plan again each time.
 //
 // The wait for a lock has a limit, for this statement: else a context that ends
 // meanwhile would leave it in doubt whether the statement was applied.
 const swapSQL = `
-WITH want AS (
-	SELECT * FROM unnest($1::int[], $2::bytea[], $3::bigint[], $4::bigint[], $5::bytea[], $6::bigint[])
-		WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
-), patience AS MATERIALIZED (
+WITH patience AS MATERIALIZED (
 	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
 		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
-		THEN current_setting('lock_timeout') ELSE $7::text END, true) END
-), there AS MATERIALIZED (
-	SELECT found.* FROM (SELECT key FROM unnest($2::bytea[]) AS u (key) WHERE (SELECT true FROM patience) ORDER BY key) AS k
-	CROSS JOIN LATERAL (SELECT key, version, state, expires_at FROM TABLE AS t WHERE t.key = k.key FOR UPDATE) AS found
-), live AS MATERIALIZED (
-	SELECT key, version, state FROM there WHERE expires_at > clock_timestamp()
-), verdict AS MATERIALIZED (
-	SELECT grp, bool_and(coalesce(live.version, 0) = old) AS same FROM want LEFT JOIN live USING (key) GROUP BY grp
-), record AS MATERIALIZED (
-	SELECT place, key, new, want.state, CASE
+		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
+), want AS (
+	SELECT w.* FROM patience CROSS JOIN LATERAL (
+		SELECT is_set, $1::int[] AS grps, $2::bytea[] AS keys, $3::bigint[] AS olds, $4::bigint[] AS news, $5::bytea[] AS states, $6::bigint[] AS ttls OFFSET 0
+	) AS a CROSS JOIN LATERAL unnest(grps, keys, olds, news, states, ttls) WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
+), found AS MATERIALIZED (
+	SELECT want.*, there.key IS NULL AS absent, there.state AS was,
+		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
+	FROM want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = want.key FOR UPDATE OFFSET 0) AS there ON true
+), judged AS MATERIALIZED (
+	SELECT place, key, new, state, CASE
 		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
-		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at, there.key IS NULL AS absent
-	FROM want JOIN verdict USING (grp) LEFT JOIN there USING (key) WHERE same
+		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at,
+		absent, version, was, bool_and(coalesce(version, 0) = old) OVER (PARTITION BY grp) AS same
+	FROM found
 ), created AS (
 	INSERT INTO TABLE (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM record WHERE absent ORDER BY place
+	SELECT key, new, state, expires_at FROM judged WHERE same AND absent ORDER BY place
 	ON CONFLICT (key) DO NOTHING RETURNING key
-), complete AS MATERIALIZED (
-	SELECT 1 / CASE
-		WHEN (SELECT count(*) FROM created) = (SELECT count(*) FROM record WHERE absent) THEN 1
-		WHEN cardinality($2::bytea[]) = 1 THEN 2 ELSE 0 END AS one
 ), replaced AS (
 	INSERT INTO TABLE AS t (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM record, complete WHERE NOT absent AND one = 1
+	SELECT key, new, state, expires_at FROM judged WHERE same AND NOT absent
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
 )
-SELECT same AND one = 1, live.version, live.state
-FROM want JOIN verdict USING (grp) CROSS JOIN complete LEFT JOIN live USING (key) ORDER BY place`
+SELECT place, CASE WHEN same THEN 1 / (place * $8::int) >= 0 ELSE false END, version, CASE WHEN version IS NOT NULL THEN was END
+FROM judged WHERE NOT same OR absent AND key NOT IN (SELECT key FROM created)`
