@@ -48,7 +48,7 @@ var arrows = []arrow{
 	{"internal/trace", "algo compose"},
 	{"internal/trace/tracetest", "internal/trace testing"},
 	{"internal/accesslog", ""},
-	{"internal/replay", "algo compose internal/accesslog internal/trace"},
+	{"internal/replay", "algo compose internal/accesslog internal/trace storage/memory"},
 
 	{"internal/sample/...", ""},
 

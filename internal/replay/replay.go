@@ -10,8 +10,7 @@ import (
 // Replay is a replay under way. It is for one goroutine.
 type Replay struct {
 	columns  []column
-	ids      map[string]int32
-	keys     []string
+	keys     keys
 	timeline Timeline
 	last     int64
 
@@ -40,16 +39,19 @@ type column struct {
 // own options say, by default one unit.
 func New(policies ...algo.Policy) *Replay {
 	r := &Replay{
-		ids:      make(map[string]int32),
 		timeline: newTimeline(len(policies)),
 		verdicts: make([]bool, len(policies)),
 	}
 	for _, p := range policies {
-		c := column{policy: p, period: int64(p.Limit().Period)}
-		c.bound, c.inRequests = bound(p)
-		r.columns = append(r.columns, c)
+		r.columns = append(r.columns, newColumn(p))
 	}
 	return r
+}
+
+func newColumn(p algo.Policy) column {
+	c := column{policy: p, period: int64(p.Limit().Period)}
+	c.bound, c.inRequests = bound(p)
+	return c
 }
 
 // Add replays one request. Its time is not before the time of the one before.
@@ -67,11 +69,7 @@ func (r *Replay) Add(at time.Time, key []byte) error {
 			return fmt.Errorf("replay: key %q under %v: %w", key, r.columns[i].policy, err)
 		}
 		r.verdicts[i] = allowed
-		if allowed {
-			r.timeline.Allowed[i][r.timeline.bin]++
-		} else {
-			r.timeline.Denied[i][r.timeline.bin]++
-		}
+		r.timeline.count(i, allowed)
 	}
 	r.requests++
 	r.compare(at, key)
@@ -79,15 +77,29 @@ func (r *Replay) Add(at time.Time, key []byte) error {
 }
 
 func (r *Replay) id(key []byte) int32 {
-	id, seen := r.ids[string(key)]
+	id, seen := r.keys.ids[string(key)]
 	if !seen {
-		id = int32(len(r.keys))
-		r.keys = append(r.keys, string(key))
-		r.ids[r.keys[id]] = id
+		id = r.keys.add(string(key))
 		for i := range r.columns {
 			r.columns[i].cells.grow()
 		}
 	}
+	return id
+}
+
+// keys numbers keys in the order in which they are first seen.
+type keys struct {
+	ids   map[string]int32
+	names []string
+}
+
+func (k *keys) add(name string) (id int32) {
+	if k.ids == nil {
+		k.ids = make(map[string]int32)
+	}
+	id = int32(len(k.names))
+	k.names = append(k.names, name)
+	k.ids[name] = id
 	return id
 }
 
@@ -123,23 +135,37 @@ func (c *column) step(id int32, at time.Time, now int64) (allowed bool, err erro
 	}
 	c.spare = next
 	if result.Allowed {
-		c.allowed++
 		cell.keep(next)
-		admitted := result.Paid
-		if c.inRequests {
-			admitted = 1
-		}
-		c.worst = max(c.worst, cell.window.add(now, admitted, c.period))
-		return true, nil
 	}
+	c.note(cell, now, &result)
+	return result.Allowed, nil
+}
+
+// note counts what was decided for one key.
+func (c *column) note(cell *cell, now int64, result *algo.Result) {
+	if !result.Allowed {
+		cell.denied++
+		c.deny(result.RetryAfter)
+		return
+	}
+	c.allowed++
+	if result.Paid == 0 { // another rule denied
+		return
+	}
+	admitted := result.Paid
+	if c.inRequests {
+		admitted = 1
+	}
+	c.worst = max(c.worst, cell.window.add(now, admitted, c.period))
+}
+
+func (c *column) deny(wait time.Duration) {
 	c.denied++
-	cell.denied++
-	if result.RetryAfter == algo.Never {
+	if wait == algo.Never {
 		c.never++
 	} else {
-		c.longest = max(c.longest, result.RetryAfter)
+		c.longest = max(c.longest, wait)
 	}
-	return false, nil
 }
 
 // cell is what one key has come to under one policy.

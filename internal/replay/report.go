@@ -60,19 +60,19 @@ type Denials struct {
 func (r *Replay) Report(top int) Report {
 	report := Report{
 		Requests:      r.requests,
-		Keys:          int64(len(r.keys)),
+		Keys:          int64(len(r.keys.names)),
 		Disagreements: r.disagreements,
 		Examples:      r.examples,
 		TopDenied:     r.topDenied(top),
 		Timeline:      r.timeline.done(),
 	}
 	for i := range r.columns {
-		report.Policies = append(report.Policies, r.outcome(&r.columns[i], top))
+		report.Policies = append(report.Policies, r.columns[i].outcome(r.keys.names, top))
 	}
 	return report
 }
 
-func (r *Replay) outcome(c *column, top int) Outcome {
+func (c *column) outcome(keys []string, top int) Outcome {
 	o := Outcome{
 		Policy:      c.policy,
 		Allowed:     c.allowed,
@@ -83,7 +83,7 @@ func (r *Replay) outcome(c *column, top int) Outcome {
 		Never:       c.never,
 	}
 	leaders := ranking{most: top}
-	for id, key := range r.keys {
+	for id, key := range keys {
 		if n := c.cells.at(int32(id)).denied; n > 0 {
 			o.KeysDenied++
 			leaders.add(Denials{key, n})
@@ -95,7 +95,7 @@ func (r *Replay) outcome(c *column, top int) Outcome {
 
 func (r *Replay) topDenied(top int) []KeyDenials {
 	leaders := ranking{most: top}
-	for id, key := range r.keys {
+	for id, key := range r.keys.names {
 		var sum int64
 		for i := range r.columns {
 			sum += r.columns[i].cells.at(int32(id)).denied
@@ -108,7 +108,7 @@ func (r *Replay) topDenied(top int) []KeyDenials {
 	for _, d := range leaders.done() {
 		row := KeyDenials{Key: d.Key}
 		for i := range r.columns {
-			row.Denied = append(row.Denied, r.columns[i].cells.at(r.ids[d.Key]).denied)
+			row.Denied = append(row.Denied, r.columns[i].cells.at(r.keys.ids[d.Key]).denied)
 		}
 		rows = append(rows, row)
 	}

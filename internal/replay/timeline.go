@@ -41,6 +41,15 @@ func (t *Timeline) at(now int64) {
 	t.used = t.bin + 1
 }
 
+// count counts a request in the current stretch.
+func (t *Timeline) count(policy int, allowed bool) {
+	if allowed {
+		t.Allowed[policy][t.bin]++
+	} else {
+		t.Denied[policy][t.bin]++
+	}
+}
+
 // widths are in seconds, each a multiple of the one before.
 var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 43200, 86400}
 
