@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -178,19 +179,24 @@ func (f *fleet) judge(members int) *judge {
 	return j
 }
 
-// stored is the state of a rule and key at the end.
+// stored is the state of a rule and key at the end. A connection that was open
+// when the server was killed may be the first to be asked.
 func (f *fleet) stored(rule int, key string) string {
 	f.t.Helper()
 	name := storedKey(f.task.Namespace, rule, key)
-	var records []storage.Record
-	var err error
-	if timed, ok := f.store.(storage.Timed); ok {
-		records, err = timed.LoadAt(context.Background(), at(0), name) // nothing had lapsed by then
-	} else {
-		records, err = f.store.Load(context.Background(), name)
+	records, err := f.load(name)
+	if errors.Is(err, storage.ErrUnavailable) {
+		records, err = f.load(name)
 	}
 	require.NoError(f.t, err)
 	return string(records[0].State)
+}
+
+func (f *fleet) load(name string) ([]storage.Record, error) {
+	if timed, ok := f.store.(storage.Timed); ok {
+		return timed.LoadAt(context.Background(), at(0), name) // nothing had lapsed by then
+	}
+	return f.store.Load(context.Background(), name)
 }
 
 // requireSettled judges a run whose callers may have left: what they asked for
