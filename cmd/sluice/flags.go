@@ -16,6 +16,7 @@ import (
 // replayFlags are the flags as given.
 type replayFlags struct {
 	policies  []string
+	config    string
 	by        string
 	out       string
 	json      bool
@@ -28,13 +29,14 @@ type replayFlags struct {
 }
 
 // logFlags are those that mean nothing to a trace.
-var logFlags = [...]string{"by", "out", "json", "top", "reorder", "time-field", "key-field"}
+var logFlags = [...]string{"config", "by", "out", "json", "top", "reorder", "time-field", "key-field"}
 
 func (f *replayFlags) define(c *cobra.Command) {
 	f.top, f.reorder = 10, stretch(time.Minute) // the defaults
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "a `POLICY` to replay; repeat it to compare several")
+	flags.StringVar(&f.config, "config", "", "replay the rules of this `FILE`, as limits.yaml has them, in place of policies")
 	flags.StringVar(&f.by, "by", "ip", "what is limited, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +")
 	flags.StringVar(&f.out, "out", "", "also draw a picture into this `FILE`, .svg or .png")
 	flags.BoolVar(&f.json, "json", false, "print JSON instead of tables")
@@ -48,13 +50,27 @@ func (f *replayFlags) define(c *cobra.Command) {
 
 // validate finds the flags that are wrong whatever there is to replay.
 func (f *replayFlags) validate() error {
-	for _, flag := range [...]struct{ name, value string }{{"out", f.out}, {"time-field", f.timeField}, {"key-field", f.keyField}} {
+	for _, flag := range [...]struct{ name, value string }{{"config", f.config}, {"out", f.out}, {"time-field", f.timeField}, {"key-field", f.keyField}} {
 		if flag.value == "" && f.given(flag.name) {
 			return usagef("--%s is empty; leave it out or say which", flag.name)
 		}
 	}
 	if f.out != "" && pictureFormat(f.out) == "" {
 		return usagef("--out %q: want a name that ends in .svg or .png", f.out)
+	}
+	if f.config != "" {
+		return f.withConfig()
+	}
+	return nil
+}
+
+// withConfig refuses what the rules of a file say themselves.
+func (f *replayFlags) withConfig() error {
+	switch {
+	case len(f.policies) > 0:
+		return usagef("-p and --config both say what to replay; leave one of them out, or write the policy into a rule of %s", f.config)
+	case f.given("by"):
+		return usagef("--by and --config both say what is limited; leave --by out, or write it into the rules of %s", f.config)
 	}
 	return nil
 }

@@ -44,6 +44,35 @@ written like "1m0s". It goes together with --out.
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`
 
+const checkHelp = `Check reads files of limits, limits.yaml, and says what each of their rules means.
+Of a file with faults it tells them all, each with its line, its field and what
+would be accepted. - is standard input.
+
+  # Addresses of your own proxies, of which X-Forwarded-For is believed.
+  trusted: [10.0.0.0/8]
+  forwarded: false          # true: they write Forwarded (RFC 7239) in its place
+  ipv6_bits: 64             # how much of an IPv6 address is one client
+
+  rules:
+    - name: client          # letters, digits, - and _
+      policy: gcra 100/m burst=20
+      by: ip                # ip, user, method, path, host, header:NAME, cookie:NAME,
+                            # several as a list or joined by +; without it all
+                            # requests share one limit
+    - name: login
+      policy: fixedwindow 5/h
+      by: [ip, path]
+      methods: [POST]       # only these requests; without it all of them
+      paths: [/login, /account/*]
+      cost: 2               # units for each request, or bytes: its content's length
+      shadow: true          # decided and reported, never enforced
+
+Policies are those of sluice replay; see its help. A request is let through if
+every rule that is for it allows, and then costs under each. A path ends in /* for
+all below it; it is compared decoded, cleaned and without its query.
+
+Exit status: 0; 1 if a file has faults; 2 for a mistake on the command line.`
+
 const replayExamples = `  sluice replay
   sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" access.log access.log.1.gz
   zcat *.gz | sluice replay --by path --json -

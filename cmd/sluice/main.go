@@ -15,6 +15,8 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/sluice-go/sluice/internal/config"
 )
 
 func main() {
@@ -32,7 +34,7 @@ type streams struct {
 // Exit codes.
 const (
 	exitOK     = 0
-	exitFailed = 1 // the run failed, or a check found differences
+	exitFailed = 1 // the run failed, or a check found something
 	exitUsage  = 2 // the command line is wrong; nothing was read or written
 )
 
@@ -55,19 +57,25 @@ func run(ctx context.Context, args []string, s streams) int {
 	})
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("no command %q: want replay; see sluice --help", args[0])
+			return usagef("no command %q: want replay, check or serve; see sluice --help", args[0])
 		}
 		return nil
 	}
 	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 	root.AddCommand(replayCommand(s))
+	root.AddCommand(checkCommand(s))
+	root.AddCommand(serveCommand(s))
 
 	err := root.ExecuteContext(ctx)
 	var usage usageError
+	var faults *config.Error
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errDiffers): // told already
+	case errors.Is(err, errTold):
+		return exitFailed
+	case errors.As(err, &faults): // each begins with its place, for editors to go to
+		fmt.Fprintln(s.err, faults)
 		return exitFailed
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.err, "sluice: interrupted")

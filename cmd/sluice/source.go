@@ -48,7 +48,7 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 		}
 		return openOnce("standard input", io.NopCloser(stdin)), nil
 	}
-	info, err := lookAt(arg)
+	info, err := lookAt(arg, "log files or traces, - for standard input, or nothing for the sample")
 	if err != nil {
 		return source{}, err
 	}
@@ -60,15 +60,16 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 	return openFile(arg, info)
 }
 
-func lookAt(path string) (os.FileInfo, error) {
+// lookAt finds the file, which is one of those that are wanted.
+func lookAt(path, want string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("there is no file %q; name log files or traces, - for standard input, or nothing for the sample", path)
+		return nil, usagef("there is no file %q; name %s", path, want)
 	case err != nil:
 		return nil, usagef("%w", err)
 	case info.IsDir():
-		return nil, usagef("%s is a directory; name the files in it, for instance %s", path, filepath.Join(path, "*.log"))
+		return nil, usagef("%s is a directory; name the files in it, for instance %s", path, filepath.Join(path, "*"))
 	}
 	return info, nil
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
-// errDiffers ends a check that found, and told, differences.
-var errDiffers = errors.New("answers differ")
+// errTold ends a check that found, and told, what is wrong.
+var errTold = errors.New("told already")
 
 // peekSize is how much of a file is looked at to tell a trace from a log.
 const peekSize = 64 << 10
@@ -81,7 +81,7 @@ func (p *plan) runTraces(ctx context.Context, traces int, s streams) error {
 		}
 	}
 	if differ {
-		return errDiffers
+		return errTold
 	}
 	return nil
 }

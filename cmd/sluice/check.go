@@ -1,0 +1,184 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
+)
+
+func checkCommand(s streams) *cobra.Command {
+	return &cobra.Command{
+		Use:     "check FILE...",
+		Short:   "Find what is wrong with files of limits, or say what they mean",
+		Long:    checkHelp,
+		Example: "  sluice check limits.yaml",
+		RunE: func(c *cobra.Command, args []string) error {
+			return runCheck(c.Context(), args, s)
+		},
+	}
+}
+
+func runCheck(ctx context.Context, names []string, s streams) error {
+	if len(names) == 0 {
+		return usagef("name the files to check, such as limits.yaml, or - for standard input")
+	}
+	for _, name := range names {
+		if err := lookAtConfig(name); err != nil {
+			return err
+		}
+	}
+	wrong := false
+	for i, name := range names {
+		f, err := await(ctx, func() (*config.File, error) { return readConfig(name, s.in) })
+		var faults *config.Error
+		switch {
+		case errors.As(err, &faults):
+			fmt.Fprintln(s.err, faults)
+			wrong = true
+			continue
+		case err != nil:
+			return err
+		case i > 0:
+			fmt.Fprintln(s.out)
+		}
+		if err := printConfig(s.out, name, f); err != nil {
+			return err
+		}
+	}
+	if wrong {
+		return errTold
+	}
+	return nil
+}
+
+// lookAtConfig finds what cannot be a file of limits without reading it.
+func lookAtConfig(name string) error {
+	if name == "-" {
+		return nil
+	}
+	_, err := lookAt(name, "a file of limits such as limits.yaml")
+	return err
+}
+
+func readConfig(name string, stdin io.Reader) (*config.File, error) {
+	if name != "-" {
+		return config.Read(name)
+	}
+	text, err := io.ReadAll(io.LimitReader(stdin, config.MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("standard input: %w", err)
+	}
+	return config.Parse("standard input", text)
+}
+
+// printConfig says what the rules of a file amount to.
+func printConfig(w io.Writer, name string, f *config.File) error {
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "%s: %s\n\n", name, many(int64(len(f.Rules)), "rule"))
+	if len(f.Trusted) > 0 {
+		field := "X-Forwarded-For"
+		if f.Forwarded {
+			field = "Forwarded"
+		}
+		fmt.Fprintf(out, "  the client is in %s where that comes from %s\n\n", field, list(f.Trusted, ", "))
+	}
+	t := &legend{}
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		t.add(ruleName(r), ruleWords(r))
+		t.add("", promise(r))
+	}
+	t.print(out)
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+// ruleName is what the tables call a rule.
+func ruleName(r *config.Rule) string {
+	if r.Shadow {
+		return r.Name + " (shadow)"
+	}
+	return r.Name
+}
+
+// ruleWords is all that the file says of a rule but its name.
+func ruleWords(r *config.Rule) string {
+	words := fmt.Sprintf("%v by %s", r.Policy, r.ByString())
+	if len(r.By) == 0 {
+		words = fmt.Sprintf("%v for everybody together", r.Policy)
+	}
+	switch {
+	case r.Cost.Bytes:
+		words += ", a unit for each byte of content"
+	case r.Cost.Units != 1:
+		words += fmt.Sprintf(", %d units for each request", r.Cost.Units)
+	}
+	switch {
+	case len(r.Methods) > 0 && len(r.Paths) > 0:
+		words += fmt.Sprintf(", only %s of %s", list(r.Methods, " and "), list(r.Paths, " and "))
+	case len(r.Methods) > 0:
+		words += ", only " + list(r.Methods, " and ")
+	case len(r.Paths) > 0:
+		words += ", only " + list(r.Paths, " and ")
+	}
+	return words
+}
+
+// promise is the rule's bound in words.
+func promise(r *config.Rule) string {
+	unit := "requests"
+	switch {
+	case r.Cost.Bytes:
+		unit = "bytes"
+	case r.Cost.Units != 1:
+		unit = "units"
+	}
+	period := r.Policy.Limit().Period
+	return fmt.Sprintf("up to %d %s at once, %s in the long run, never more than %d in any %s",
+		config.Capacity(r.Policy), unit, list(limits(r.Policy), " and "), r.Policy.Bound(period), algo.FormatDuration(period))
+}
+
+// limits are those of the policy, or of its parts.
+func limits(p algo.Policy) (all []algo.Limit) {
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		return []algo.Limit{p.Limit()}
+	}
+	for _, part := range stack.Parts() {
+		all = append(all, part.Limit())
+	}
+	return all
+}
+
+func list[T any](values []T, between string) string {
+	var words []string
+	for _, v := range values {
+		words = append(words, fmt.Sprint(v))
+	}
+	return strings.Join(words, between)
+}
+
+// legend is lines that explain names.
+type legend struct {
+	names, words []string
+	widest       int
+}
+
+func (l *legend) add(name, words string) {
+	l.names, l.words = append(l.names, name), append(l.words, words)
+	l.widest = max(l.widest, len(name))
+}
+
+func (l *legend) print(w io.Writer) {
+	for i, name := range l.names {
+		fmt.Fprintf(w, "  %-*s  %s\n", l.widest, name, l.words[i])
+	}
+}
