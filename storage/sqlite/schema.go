@@ -8,17 +8,16 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Schema is the DDL of the store's table and index, one statement after the
-// other. It does nothing where they are there.
+// Schema is the DDL of the store's table. It does nothing where the table is
+// there.
 func (s *Store) Schema() string {
-	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %[1]s (
+	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s (
 	key        BLOB    NOT NULL PRIMARY KEY,
 	version    INTEGER NOT NULL, -- drawn at random for every write
 	state      BLOB    NOT NULL,
 	expires_at INTEGER           -- ns since 1970; NULL: never
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS %[2]s ON %[1]s (expires_at) WHERE expires_at IS NOT NULL;
-`, quote(s.table), quote(s.table+"_expires_at"))
+`, quote(s.table))
 }
 
 // Migrate applies [Store.Schema].
@@ -73,6 +72,6 @@ func newStatements(table string) statements {
 		replace: "UPDATE " + t + " SET version = ?, state = ?, expires_at = ? WHERE key = ? AND version = ? AND " + live,
 		remove:  "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
 		purge: "DELETE FROM " + t + " WHERE key IN (SELECT key FROM " + t +
-			" WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2) AND expires_at <= ?1",
+			" WHERE expires_at <= ?1 LIMIT ?2) AND expires_at <= ?1",
 	}
 }
