@@ -18,28 +18,48 @@ type Ask struct {
 	Cost   int64    // how many calls, or bytes where the rule counts those; 0 means 1
 }
 
-// Limits are those of one reading of the configuration.
+// Limits are those of one reading of the configuration. They are immutable.
 type Limits struct {
 	Rules   []config.Rule
 	Service *compose.Limiter[Ask]
 	Proxy   *compose.Limiter[*http.Request]
+
+	file  *config.File
+	front http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
 // NewLimits builds the limiters of rules on store.
 func NewLimits(rules []config.Rule, store storage.Store) (*Limits, error) {
-	var asked []compose.Rule[Ask]
-	for i := range rules {
-		asked = append(asked, serviceRule(&rules[i]))
-	}
-	service, err := compose.New(store, asked...)
+	return (&base{store: store}).limits(&config.File{Rules: rules})
+}
+
+// base is what the limiters of all readings are made on.
+type base struct {
+	store    storage.Store
+	service  compose.Options[Ask]
+	requests compose.Options[*http.Request]
+	unknown  int64 // bytes of a request that does not tell its length
+}
+
+func (b *base) limits(file *config.File) (l *Limits, err error) {
+	l = &Limits{Rules: file.Rules, file: file}
+	requests, err := file.HTTPRules(b.unknown)
 	if err != nil {
 		return nil, err
 	}
-	return &Limits{Rules: rules, Service: service}, nil
+	if l.Proxy, err = b.requests.New(b.store, requests...); err != nil {
+		return nil, err
+	}
+	var asked []compose.Rule[Ask]
+	for i := range file.Rules {
+		asked = append(asked, serviceRule(&file.Rules[i]))
+	}
+	l.Service, err = b.service.New(b.store, asked...)
+	return l, err
 }
 
 // serviceRule is a rule for the decision service, under the name that it has for
-// requests.
+// requests. Which requests it is for, whoever asks has found out by himself.
 func serviceRule(rule *config.Rule) compose.Rule[Ask] {
 	asked := compose.Rule[Ask]{Name: rule.Name, Shadow: rule.Shadow, Cost: func(a Ask) int64 { return costOf(a, rule.Cost) }}
 	if len(rule.By) > 0 {
@@ -61,4 +81,24 @@ func costOf(a Ask, c config.Cost) int64 {
 		return math.MaxInt64 // more than any capacity
 	}
 	return n * units
+}
+
+// bytes are the names of the rules whose cost is a size.
+func (l *Limits) bytes() (names []string) {
+	for i := range l.Rules {
+		if l.Rules[i].Cost.Bytes {
+			names = append(names, l.Rules[i].Name)
+		}
+	}
+	return names
+}
+
+// weighs reports whether a rule counts the bytes of the request.
+func (l *Limits) weighs(r *http.Request) bool {
+	for i := range l.Rules {
+		if l.Rules[i].Cost.Bytes && l.Rules[i].For(r.Method, r.URL.Path) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/serve"
+)
+
+// serveFlags are the flags as given.
+type serveFlags struct {
+	limit, by, config string
+	trust             []string
+
+	upstream, listen string
+	upstreamHost     bool
+	upstreamTimeout  stretch
+	maxBody          count
+
+	api, tokenFile string
+
+	store, namespace, onFailure string
+	maxKeys                     count
+	budget, maxAge              stretch
+
+	drain               stretch
+	logFormat, logLevel string
+
+	given func(flag string) bool // on the command line
+}
+
+// The places that are listened at unless said otherwise.
+const (
+	defaultListen = "127.0.0.1:8080"
+	defaultAPI    = "127.0.0.1:8081"
+)
+
+func (f *serveFlags) define(c *cobra.Command) {
+	f.budget, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
+	f.maxKeys = 1 << 20
+	flags := c.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.limit, "limit", "", "the one `POLICY`, such as \"gcra 100/m burst=20\"; for several, use --config")
+	flags.StringVar(&f.by, "by", "ip", "what --limit is for each of, `FIELDS`: ip, user, method, path, host, header:NAME, cookie:NAME, several joined by +; or everything, for one limit of all requests together")
+	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit, the `PREFIXES` of your own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed")
+	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, limits.yaml, in place of --limit; SIGHUP reads it again")
+
+	flags.StringVar(&f.upstream, "upstream", "", "limit requests on their way to this `URL`, such as http://localhost:3000")
+	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, :PORT for the whole network, or unix:PATH")
+	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
+	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
+	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
+
+	flags.StringVar(&f.api, "api", "", "where programs ask for decisions, `ADDRESS`: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream, and nowhere with it)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "whoever asks must have the token in this `FILE`; without it --api must be this machine's own")
+
+	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...")
+	flags.Var(&f.maxKeys, "max-keys", "how many keys memory: holds, about 70 bytes each")
+	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
+	flags.StringVar(&f.onFailure, "on-failure", "closed", "when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
+	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")
+	flags.Var(&f.maxAge, "max-age", "how long a denial may rest on what is remembered, unaware of a reset or refund elsewhere; 0s is until it ends")
+
+	flags.Var(&f.drain, "drain", "how long requests have to end after SIGTERM or SIGINT")
+	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "the least that is logged: debug, info, warn or error")
+	f.given = flags.Changed
+}
+
+// options understands the flags.
+func (f *serveFlags) options(log io.Writer) (o serve.Options, err error) {
+	for _, step := range [...]func(*serve.Options) error{f.rules, f.proxy, f.service, f.storage, func(o *serve.Options) error { return f.logger(o, log) }} {
+		if err = step(&o); err != nil {
+			return o, err
+		}
+	}
+	o.Drain, o.Version = time.Duration(f.drain), version()
+	return o, nil
+}
+
+func (f *serveFlags) rules(o *serve.Options) error {
+	switch {
+	case f.limit == "" && f.config == "":
+		return usagef("nothing says what to limit; want --limit \"gcra 100/m burst=20\", or --config limits.yaml")
+	case f.limit != "" && f.config != "":
+		return usagef("--limit and --config exclude each other; put the limit into the file")
+	case f.config != "":
+		for _, flag := range [...]string{"by", "trust"} {
+			if f.given(flag) {
+				return usagef("--%s goes with --limit; with --config say it in the file", flag)
+			}
+		}
+		o.Read = f.readConfig
+		return nil
+	}
+	file, err := f.oneRule()
+	o.Read = func() (*config.File, error) { return file, nil }
+	return err
+}
+
+func (f *serveFlags) readConfig() (*config.File, error) {
+	text, err := os.ReadFile(f.config)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	return config.Parse(f.config, text)
+}
+
+// oneRuleName is what the rule of --limit is called.
+const oneRuleName = "default"
+
+func (f *serveFlags) oneRule() (*config.File, error) {
+	policy, err := compose.ParsePolicy(f.limit)
+	if err != nil {
+		return nil, usagef("--limit: %s", inWords(err))
+	}
+	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
+	if f.by != "everything" {
+		if rule.By, err = config.ParseFields(f.by); err != nil {
+			return nil, usagef("--by: %v, or everything", err)
+		}
+	}
+	file := &config.File{Rules: []config.Rule{rule}}
+	for _, text := range f.trust {
+		prefix, err := parsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, usagef("--trust %q: want an address such as 10.0.0.7, or a prefix such as 10.0.0.0/8", text)
+		}
+		file.Trusted = append(file.Trusted, prefix)
+	}
+	return file, nil
+}
+
+func parsePrefix(text string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+		return addr.Prefix(addr.BitLen())
+	}
+	return netip.ParsePrefix(text)
+}
+
+func (f *serveFlags) proxy(o *serve.Options) error {
+	if f.upstream == "" {
+		for _, flag := range [...]string{"upstream", "listen", "upstream-host", "upstream-timeout", "max-body"} {
+			if f.given(flag) {
+				return usagef("--%s needs --upstream, the program to stand in front of, such as http://localhost:3000", flag)
+			}
+		}
+		return nil
+	}
+	u, err := url.Parse(f.upstream)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return usagef("--upstream: want a URL such as http://localhost:3000")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
+	}
+	if f.listen == "" {
+		return usagef("--listen is empty; want HOST:PORT, :PORT or unix:PATH, or leave it out for %s", defaultListen)
+	}
+	o.Upstream, o.Listen, o.UpstreamHost = u, f.listen, f.upstreamHost
+	o.UpstreamTimeout, o.MaxBody = time.Duration(f.upstreamTimeout), int64(f.maxBody)
+	return nil
+}
+
+func (f *serveFlags) service(o *serve.Options) error {
+	o.API = f.api
+	switch {
+	case f.given("api") && f.api == "":
+		return usagef("--api is empty; want HOST:PORT or unix:PATH, or leave it out")
+	case f.api == "" && f.upstream == "":
+		o.API = defaultAPI
+	case f.api == "" && f.given("token-file"):
+		return usagef("--token-file needs --api, the place where the token is asked for")
+	}
+	if !f.given("token-file") {
+		return nil
+	}
+	text, err := os.ReadFile(f.tokenFile)
+	if err != nil {
+		return usagef("--token-file: %v", err)
+	}
+	o.Token = strings.TrimSpace(string(text))
+	const least = 16
+	switch {
+	case len(o.Token) < least:
+		return usagef("--token-file %s: the token has %d characters; want at least %d, such as openssl rand -hex 32 makes", f.tokenFile, len(o.Token), least)
+	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return usagef("--token-file %s: want one token of printable ASCII, without spaces", f.tokenFile)
+	}
+	return nil
+}
+
+func (f *serveFlags) storage(o *serve.Options) error {
+	if err := serve.CheckStore(f.store); err != nil {
+		return usagef("--store %v", err)
+	}
+	if f.given("max-keys") && !strings.HasPrefix(f.store, "memory:") {
+		return usagef("--max-keys is for --store memory:, and %s keeps as many keys as it has room for", strings.SplitN(f.store, ":", 2)[0])
+	}
+	switch f.onFailure {
+	case "closed":
+		o.OnFailure = compose.FailClosed
+	case "open":
+		o.OnFailure = compose.FailOpen
+	case "local":
+		o.OnFailure = compose.FailLocal
+	default:
+		return usagef("--on-failure %q: want closed, open or local", f.onFailure)
+	}
+	if f.maxKeys == 0 {
+		return usagef("--max-keys 0: want at least 1")
+	}
+	if f.budget == 0 {
+		return usagef("--budget 0s: no store answers in no time; want a duration such as 1s")
+	}
+	o.Store, o.MaxKeys, o.Namespace = f.store, int(f.maxKeys), f.namespace
+	o.Budget, o.MaxAge = time.Duration(f.budget), time.Duration(f.maxAge)
+	return nil
+}
+
+func (f *serveFlags) logger(o *serve.Options, w io.Writer) error {
+	var level slog.Level
+	switch f.logLevel {
+	case "debug", "info", "warn", "error":
+		_ = level.UnmarshalText([]byte(f.logLevel)) // these are its words
+	default:
+		return usagef("--log-level %q: want debug, info, warn or error", f.logLevel)
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch f.logFormat {
+	case "text":
+		o.Log = slog.New(slog.NewTextHandler(w, options))
+	case "json":
+		o.Log = slog.New(slog.NewJSONHandler(w, options))
+	default:
+		return usagef("--log-format %q: want text or json", f.logFormat)
+	}
+	return nil
+}

@@ -1,0 +1,28 @@
+// Package serve is the server behind "sluice serve": a reverse proxy with limits
+// in front of it, and a decision service for programs that ask by themselves. Both
+// go by the same rules on the same store.
+//
+//	clients  -> proxy listener -> limits -> upstream
+//	programs -> API listener   -> /v1/...      decisions, see openapi.yaml
+//	                              /healthz     does the store answer
+//	                              /metrics     for Prometheus
+//	                              /debug/denied
+//
+// A rule has the same name and the same keys on both sides, so that they share
+// its use: the service asked with the key "203.0.113.7" sees, refunds or resets
+// what the proxy counted for that client. Of a rule by several fields the key is
+// what [httplimit.Join] makes of them.
+//
+// # Reload
+//
+// The rules can be replaced while requests are served. States are in the store
+// under the names of rules, so what was used stays used. A rule that changes its
+// algorithm needs a new name, because its states could not be read: such a reload
+// is refused, as is every other that is faulty, and the old rules stay.
+//
+// # What the proxy tells the upstream
+//
+// X-Forwarded-For, -Host and -Proto are the proxy's own words. What a client wrote
+// there is passed on only if the client is one of the trusted proxies; so nobody
+// forges them.
+package serve

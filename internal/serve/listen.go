@@ -1,0 +1,127 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// listen listens at HOST:PORT, or unix:PATH. private tells that nobody but this
+// machine reaches it.
+func listen(address string) (l net.Listener, private bool, err error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		l, err = listenUnix(path)
+		return l, true, err
+	}
+	resolved, err := resolve(address)
+	if err != nil {
+		return nil, false, err
+	}
+	l, err = net.ListenTCP("tcp", resolved)
+	return l, resolved.IP.IsLoopback(), err
+}
+
+func resolve(address string) (*net.TCPAddr, error) {
+	resolved, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("%q: want HOST:PORT, :PORT or unix:PATH: %w", address, err)
+	}
+	return resolved, nil
+}
+
+// socket is a unix socket that this process made, and removes.
+type socket struct {
+	*net.UnixListener
+	path string
+	made fs.FileInfo
+}
+
+// listenUnix makes a socket that only the owner and the group may connect to. It
+// is made where nobody else can reach it, and moved to its place when it has its
+// mode: the umask would be that of the whole process.
+func listenUnix(path string) (net.Listener, error) {
+	if err := clearSocket(path); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
+	if err != nil {
+		return nil, fmt.Errorf("unix:%s: %w", path, err)
+	}
+	defer os.RemoveAll(dir)
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, "s")})
+	if err != nil {
+		return nil, fmt.Errorf("unix:%s: %w", path, tooLong(dir, err))
+	}
+	l.SetUnlinkOnClose(false)
+	s := &socket{UnixListener: l, path: path}
+	if err := s.place(filepath.Join(dir, "s")); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("unix:%s: %w", path, err)
+	}
+	return s, nil
+}
+
+// tooLong says what the system means by an invalid argument.
+func tooLong(dir string, err error) error {
+	if errors.Is(err, syscall.EINVAL) || len(dir) > 100 {
+		return errors.New("the path is too long for a socket; take a shorter one")
+	}
+	return err
+}
+
+func (s *socket) place(from string) (err error) {
+	if err = os.Chmod(from, 0o660); err != nil {
+		return err
+	}
+	if s.made, err = os.Lstat(from); err != nil {
+		return err
+	}
+	return os.Rename(from, s.path)
+}
+
+// clearSocket makes sure that nothing is lost at path: a socket that nobody
+// listens on may be replaced.
+func clearSocket(path string) error {
+	if path == "" {
+		return errors.New("unix: has no path; want unix:PATH, such as unix:/run/sluice.sock")
+	}
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("unix:%s: %w", path, err)
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("unix:%s: there is something that is no socket; take another path, or remove it", path)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		conn.Close()
+		return fmt.Errorf("unix:%s: a process listens there already; stop it, or take another path", path)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return nil
+	}
+	return fmt.Errorf("unix:%s: nobody can tell whether a process listens there: %w", path, err)
+}
+
+// Close closes the socket, and removes it unless another process has put its own
+// in the place.
+func (s *socket) Close() error {
+	if there, err := os.Lstat(s.path); err == nil && os.SameFile(there, s.made) {
+		_ = os.Remove(s.path)
+	}
+	return s.UnixListener.Close()
+}
+
+// Addr is where the socket can be reached.
+func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.path} }

@@ -1,0 +1,37 @@
+package serve
+
+import (
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
+)
+
+// Options say what to serve.
+type Options struct {
+	// Read reads the rules: at the start, and at each [Server.Reload].
+	Read func() (*config.File, error)
+
+	Store   string // memory:, sqlite:FILE, postgres://... or redis://...
+	MaxKeys int    // how many keys the store in memory holds at most; 0: memory.DefaultMaxKeys
+
+	Upstream        *url.URL      // nil: no proxy
+	Listen          string        // HOST:PORT or unix:PATH of the proxy
+	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
+	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
+	MaxBody         int64         // bytes of a request's content; 0: no limit
+
+	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
+	Token string // what callers of it must have; required unless API is this machine's own
+
+	Namespace string
+	Budget    time.Duration // 0: storage.DefaultBudget
+	MaxAge    time.Duration // see compose.Options
+	OnFailure compose.FailurePolicy
+
+	Drain   time.Duration // how long requests have to end when the server does
+	Log     *slog.Logger
+	Version string
+}

@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// upstream is what the proxy stands in front of.
+type upstream struct {
+	url       *url.URL
+	ownHost   bool  // Host is the upstream's, not what the client said
+	maxBody   int64 // 0: no limit
+	transport *http.Transport
+	log       *slog.Logger
+}
+
+const dialTimeout = 10 * time.Second
+
+func newUpstream(o *Options) *upstream {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
+	return &upstream{
+		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, log: sparsely(o.Log),
+		transport: &http.Transport{
+			// No Proxy: the environment's is for programs that go out, not for what
+			// stands beside this one.
+			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
+			TLSHandshakeTimeout:   dialTimeout,
+			ResponseHeaderTimeout: o.UpstreamTimeout,
+			ExpectContinueTimeout: time.Second,
+			MaxIdleConnsPerHost:   512,
+			IdleConnTimeout:       90 * time.Second,
+			DisableCompression:    true, // what the client asks for, the upstream decides
+			Protocols:             protocols,
+		},
+	}
+}
+
+// front is the upstream behind limits.
+func (u *upstream) front(l *Limits) (http.Handler, error) {
+	forwarder, err := newForwarder(l.file)
+	if err != nil {
+		return nil, err
+	}
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: no limit looks at it
+			r.SetURL(u.url)
+			if !u.ownHost {
+				r.Out.Host = r.In.Host
+			}
+			forwarder.tell(r)
+		},
+		Transport:    u.transport,
+		BufferPool:   new(buffers),
+		ErrorHandler: u.fail,
+		ErrorLog:     slog.NewLogLogger(u.log.Handler(), slog.LevelWarn),
+	}
+	limited := httplimit.Handler(l.Proxy, keepFields(proxy), httplimit.Options{Bytes: l.bytes()})
+	return u.sized(l, limited), nil
+}
+
+// sized refuses what is too long, and what does not say how long it is where that
+// is limited and has no bound.
+func (u *upstream) sized(l *Limits, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case u.maxBody == 0 && r.ContentLength < 0 && l.weighs(r):
+			plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length").write(w)
+			return
+		case u.maxBody > 0 && r.ContentLength > u.maxBody:
+			u.tooLarge().write(w)
+			return
+		case u.maxBody > 0 && r.ContentLength < 0:
+			r.Body = http.MaxBytesReader(w, r.Body, u.maxBody)
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (u *upstream) tooLarge() *problem {
+	return plainProblem(http.StatusRequestEntityTooLarge, "requests may have no more than %d bytes of content here", u.maxBody)
+}
+
+// fail answers a request that was let through and got no response. What it cost
+// stays spent: else who can make the upstream fail would not be limited.
+func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var long *http.MaxBytesError
+	switch {
+	case errors.As(err, &long):
+		u.tooLarge().write(w)
+		return
+	case r.Context().Err() != nil:
+		u.log.Debug("the client left", "error", err)
+	default:
+		u.log.Warn("the upstream failed", "upstream", u.url.Redacted(), "error", err)
+	}
+	status, detail := http.StatusBadGateway, "the upstream did not answer; what the request cost under the limits stays spent"
+	if isTimeout(err) {
+		status, detail = http.StatusGatewayTimeout, "the upstream did not answer in time; what the request cost under the limits stays spent"
+	}
+	p := plainProblem(status, "%s", detail)
+	p.Paid = "yes"
+	p.write(w)
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// plainProblem is a problem that is no more than its status.
+func plainProblem(status int, format string, args ...any) *problem {
+	p := newProblem("", format, args...)
+	p.Type, p.Title, p.Status = "about:blank", http.StatusText(status), status
+	return p
+}
+
+// keepFields lets the RateLimit fields survive an interim response: behind one,
+// the proxy clears the header.
+func keepFields(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		next.ServeHTTP(&keeper{ResponseWriter: w, told: maps.Clone(w.Header())}, r)
+	})
+}
+
+type keeper struct {
+	http.ResponseWriter
+	told    http.Header // before the upstream was asked
+	cleared bool
+}
+
+// Unwrap is for http.ResponseController.
+func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (k *keeper) WriteHeader(status int) {
+	switch {
+	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
+		k.cleared = true
+	case k.cleared:
+		h := k.Header()
+		for name, values := range k.told {
+			h[name] = append(values[:len(values):len(values)], h[name]...)
+		}
+		k.cleared = false
+	}
+	k.ResponseWriter.WriteHeader(status)
+}
+
+// buffers implements httputil.BufferPool.
+type buffers struct{ pool sync.Pool }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte {
+	if buffer, ok := b.pool.Get().(*[32 << 10]byte); ok {
+		return buffer[:]
+	}
+	return make([]byte, 32<<10)
+}
+
+// Put implements httputil.BufferPool.
+func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }

@@ -1,0 +1,73 @@
+package serve
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+const (
+	purgeEvery = time.Minute
+	purgeBatch = 1000
+	purgeTime  = 10 * time.Second // for one batch
+)
+
+// purgeInBackground removes what has expired now and then, until stop, which
+// returns when it is over.
+func (s *Server) purgeInBackground() (stop func()) {
+	purger, ok := s.store.Store.(storage.Purger)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		ticks := time.NewTicker(purgeEvery)
+		defer ticks.Stop()
+		s.purgeAt(ctx, ticks.C, purger)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger storage.Purger) {
+	log := sparsely(s.log)
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks:
+		}
+		removed, err := purgeAll(ctx, purger)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			log.Warn("the store's expired records could not be removed", "error", err)
+		case removed > 0:
+			log.Debug("removed expired records", "removed", removed)
+		}
+	}
+}
+
+// purgeAll removes batch by batch, so that no write of a decision waits for more
+// than one.
+func purgeAll(ctx context.Context, purger storage.Purger) (removed int, err error) {
+	for {
+		n, err := purgeOnce(ctx, purger)
+		removed += n
+		if err != nil || n < purgeBatch {
+			return removed, err
+		}
+	}
+}
+
+func purgeOnce(ctx context.Context, purger storage.Purger) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, purgeTime)
+	defer cancel()
+	return purger.Purge(ctx, purgeBatch)
+}

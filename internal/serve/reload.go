@@ -1,0 +1,79 @@
+package serve
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
+)
+
+// Reload reads the rules anew and goes by them from the next request on. If
+// something is wrong with them the old ones stay. What was used stays used.
+func (s *Server) Reload() error {
+	file, err := s.options.Read()
+	if err == nil {
+		err = s.adopt(file)
+	}
+	if err != nil {
+		s.log.Error("not reloaded, the old rules stay", "error", err)
+		return err
+	}
+	s.log.Info("reloaded", "rules", len(file.Rules))
+	return nil
+}
+
+func (s *Server) adopt(file *config.File) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	shapes, err := shapesOf(file.Rules, s.shapes)
+	if err != nil {
+		return err
+	}
+	l, err := s.base.limits(file)
+	if err != nil {
+		return err
+	}
+	if s.behind != nil {
+		if l.front, err = s.behind.front(l); err != nil {
+			return err
+		}
+	}
+	s.shapes = shapes
+	s.current.Store(l)
+	return nil
+}
+
+// shapesOf adds the shapes of rules to those known. A rule cannot come back with
+// another one, for the states of the old are in the store.
+func shapesOf(rules []config.Rule, known map[string]string) (map[string]string, error) {
+	all := maps.Clone(known)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	for _, r := range rules {
+		shape := shapeOf(r.Policy)
+		if before, ok := all[r.Name]; ok && before != shape {
+			return nil, fmt.Errorf("rule %q was %s and is now %s, which cannot read what is stored of it; give it a new name", r.Name, before, shape)
+		}
+		all[r.Name] = shape
+	}
+	return all, nil
+}
+
+// shapeOf tells policies apart that cannot read each other's states: by their
+// algorithms, one after the other.
+func shapeOf(p algo.Policy) string {
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		word, _, _ := strings.Cut(p.String(), " ")
+		return word
+	}
+	var parts []string
+	for _, part := range stack.Parts() {
+		parts = append(parts, shapeOf(part))
+	}
+	return "all(" + strings.Join(parts, "; ") + ")"
+}

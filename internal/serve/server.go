@@ -1,0 +1,248 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Server is the proxy, the decision service, or both.
+type Server struct {
+	options Options
+	log     *slog.Logger
+	base    base
+	store   *opened
+	probe   *probe
+	sparse  *slog.Logger // for what may go wrong at every request
+	behind  *upstream    // nil: no proxy
+	current atomic.Pointer[Limits]
+
+	reloading sync.Mutex
+	shapes    map[string]string // of the states of each rule that ever was, by its name
+
+	proxy, api *listener // nil where there is none
+	closing    chan struct{}
+	closeOnce  sync.Once
+}
+
+// listener is a place where requests come in.
+type listener struct {
+	net.Listener
+	http *http.Server
+	cut  context.CancelFunc // ends the requests that are left
+}
+
+// startTime is how long the store may take to answer for the first time.
+const startTime = 15 * time.Second
+
+// New opens the store and the listeners. Nobody is served before [Server.Serve].
+// The server must be closed.
+func New(ctx context.Context, o Options) (*Server, error) {
+	s := &Server{options: o, log: o.Log, closing: make(chan struct{})}
+	file, err := o.Read()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if s.store, err = openStore(ctx, o.Store, o.MaxKeys); err != nil {
+		return nil, fmt.Errorf("--store %w", err)
+	}
+	if o.Upstream != nil {
+		s.behind = newUpstream(&o)
+	}
+	s.base, s.probe, s.sparse = s.newBase(), &probe{store: s.store}, sparsely(s.log)
+	if err := s.adopt(file); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) newBase() base {
+	o := &s.options
+	b := base{store: s.store.Store, unknown: o.MaxBody}
+	if b.unknown == 0 {
+		b.unknown = math.MaxInt64
+	}
+	b.service = compose.Options[Ask]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure}
+	b.requests = compose.Options[*http.Request]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure}
+	return b
+}
+
+func (s *Server) listen() (err error) {
+	if s.behind != nil {
+		front := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().front.ServeHTTP(w, r) })
+		l, _, err := listen(s.options.Listen)
+		if err != nil {
+			return fmt.Errorf("--listen %w", err)
+		}
+		s.proxy = s.server(l, front)
+	}
+	if s.options.API == "" {
+		return nil
+	}
+	l, private, err := listenAPI(s.options.API, s.options.Token)
+	if err != nil {
+		return fmt.Errorf("--api %w", err)
+	}
+	s.api = s.server(l, s.routes(private))
+	s.api.http.ReadTimeout, s.api.http.WriteTimeout = 10*time.Second, 30*time.Second
+	return nil
+}
+
+// listenAPI does not so much as bind a public address without a token.
+func listenAPI(address, token string) (net.Listener, bool, error) {
+	if token == "" && !isUnix(address) {
+		resolved, err := resolve(address)
+		if err != nil {
+			return nil, false, err
+		}
+		if !resolved.IP.IsLoopback() {
+			return nil, false, fmt.Errorf("%s: others than this machine can reach that, and whoever can may reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
+		}
+		address = resolved.String()
+	}
+	return listen(address)
+}
+
+// Limits of all that comes in, so that nobody who says little keeps much.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	headerSize = 64 << 10
+)
+
+func (s *Server) server(l net.Listener, handler http.Handler) *listener {
+	ctx, cut := context.WithCancel(context.Background())
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	return &listener{l, &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    headerSize,
+		Protocols:         protocols,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ErrorLog:          slog.NewLogLogger(sparsely(s.log).Handler(), slog.LevelWarn),
+	}, cut}
+}
+
+// ProxyAddr is where the proxy listens; nil if there is none.
+func (s *Server) ProxyAddr() net.Addr { return s.proxy.addr() }
+
+// APIAddr is where the decision service listens; nil if there is none.
+func (s *Server) APIAddr() net.Addr { return s.api.addr() }
+
+func (l *listener) addr() net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
+}
+
+// ErrCut is returned by Serve when requests had to be cut off.
+var ErrCut = errors.New("serve: requests were cut off")
+
+// Serve serves until ctx ends, and then lets the requests that are there come to
+// their end for as long as Options.Drain says. It may be called once.
+func (s *Server) Serve(ctx context.Context) error {
+	s.announce()
+	stopPurging := s.purgeInBackground()
+	defer stopPurging()
+	failed := make(chan error, 2)
+	for _, l := range s.listeners() {
+		go func() { failed <- l.http.Serve(l.Listener) }()
+	}
+	select {
+	case <-ctx.Done():
+		return s.drain()
+	case <-s.closing:
+		return ErrCut
+	case err := <-failed:
+		return err
+	}
+}
+
+func (s *Server) listeners() (all []*listener) {
+	for _, l := range [...]*listener{s.proxy, s.api} {
+		if l != nil {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// drain ends the proxy before the service, which can be asked for its health until
+// then. Connections that were upgraded have no end to wait for: they are cut when
+// the rest is done.
+func (s *Server) drain() error {
+	s.log.Info("shutting down", "drain", s.options.Drain)
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	var err error
+	for _, l := range s.listeners() {
+		if l.http.Shutdown(ctx) != nil {
+			err = ErrCut
+		}
+	}
+	s.Close()
+	s.log.Info("shut down", "cut", err != nil)
+	return err
+}
+
+// Close ends everything at once; Serve returns if it has not.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closing)
+		for _, l := range s.listeners() {
+			l.cut()
+			_ = l.http.Close()
+			_ = l.Close()
+		}
+		if s.behind != nil {
+			s.behind.transport.CloseIdleConnections()
+		}
+		s.store.close()
+	})
+}
+
+func (s *Server) announce() {
+	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
+	if s.proxy != nil {
+		args = append(args, "proxy", reachable(s.ProxyAddr()), "upstream", s.behind.url.Redacted())
+	}
+	if s.api != nil {
+		args = append(args, "api", reachable(s.APIAddr()))
+	}
+	s.log.Info("serving", args...)
+}
+
+// reachable is an address as curl takes it, or as it is given here.
+func reachable(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "unix:" + addr.String()
+	}
+	return "http://" + addr.String()
+}

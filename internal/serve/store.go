@@ -1,0 +1,164 @@
+package serve
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/mattn/go-sqlite3" // the driver
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/storage/postgres"
+	"github.com/sluice-go/sluice/storage/redis"
+	"github.com/sluice-go/sluice/storage/sqlite"
+)
+
+// opened is a store and how to close it.
+type opened struct {
+	storage.Store
+	address string // without its password
+	close   func()
+}
+
+const storeForms = "memory:, sqlite:FILE, postgres://... or redis://..."
+
+// CheckStore finds what is wrong with the address of a store without opening it.
+func CheckStore(address string) error {
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch {
+	case scheme == "memory" && rest != "":
+		return fmt.Errorf("%s: there is only one memory; want memory:", redacted(address))
+	case scheme == "sqlite":
+		return checkFile(rest)
+	case !slices.Contains([]string{"memory", "postgres", "postgresql", "redis", "rediss"}, scheme) || rest == "" && scheme != "memory":
+		return fmt.Errorf("%s: want %s", redacted(address), storeForms)
+	}
+	return nil
+}
+
+func checkFile(file string) error {
+	switch {
+	case file == "" || file == ":memory:":
+		return fmt.Errorf("sqlite:%s: want the name of a file, such as sqlite:limits.db", file)
+	case strings.HasPrefix(file, "//"), strings.ContainsRune(file, '?'):
+		return fmt.Errorf("sqlite:%s: want the name of a file and nothing else, such as sqlite:limits.db or sqlite:/var/lib/limits.db", file)
+	}
+	return nil
+}
+
+// openStore opens the store at an address and makes its table. It fails unless the
+// store answers.
+func openStore(ctx context.Context, address string, maxKeys int) (*opened, error) {
+	if err := CheckStore(address); err != nil {
+		return nil, err
+	}
+	scheme, rest, _ := strings.Cut(address, ":")
+	o := &opened{address: redacted(address), close: func() {}}
+	var err error
+	switch scheme {
+	case "memory":
+		o.Store = &memory.Store{MaxKeys: maxKeys}
+	case "sqlite":
+		err = o.sqlite(ctx, rest)
+	case "postgres", "postgresql":
+		err = o.postgres(ctx, address)
+	case "redis", "rediss":
+		err = o.redis(ctx, address)
+	}
+	if err != nil {
+		o.close()
+		return nil, fmt.Errorf("%s: %s", o.address, oneLine(err))
+	}
+	return o, nil
+}
+
+func (o *opened) sqlite(ctx context.Context, file string) error {
+	name := (&url.URL{Path: file}).EscapedPath()
+	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000")
+	if err != nil {
+		return err
+	}
+	o.close = func() { _ = db.Close() }
+	store, err := sqlite.New(db, sqlite.Options{})
+	if err != nil {
+		return err
+	}
+	o.Store = store
+	return store.Migrate(ctx)
+}
+
+func (o *opened) postgres(ctx context.Context, address string) error {
+	pool, err := pgxpool.New(ctx, address)
+	if err != nil {
+		return unparsed(err)
+	}
+	o.close = pool.Close
+	store, err := postgres.New(pool, postgres.Options{})
+	if err != nil {
+		return err
+	}
+	o.Store = store
+	if err = store.Migrate(ctx); err == nil {
+		return nil
+	}
+	// Who may not create tables may still use one that is there.
+	if _, there := store.Load(ctx, probeKey); there == nil {
+		return nil
+	}
+	return err
+}
+
+func (o *opened) redis(ctx context.Context, address string) error {
+	options, err := goredis.ParseURL(address)
+	if err != nil {
+		return unparsed(err)
+	}
+	options.ContextTimeoutEnabled = true
+	client := goredis.NewClient(options)
+	o.close = func() { _ = client.Close() }
+	if err := client.Ping(ctx).Err(); err != nil {
+		return err
+	}
+	o.Store, err = redis.New(client, redis.Options{})
+	return err
+}
+
+// unparsed is the error of an address that could not be read, without the address,
+// which may hold a password.
+func unparsed(err error) error {
+	var bad *url.Error
+	if errors.As(err, &bad) {
+		return bad.Err
+	}
+	return err
+}
+
+// redacted is an address without its password; only the scheme, where nobody can
+// tell which part of it that is.
+func redacted(address string) string {
+	scheme, rest, found := strings.Cut(address, ":")
+	if !found || !strings.HasPrefix(rest, "//") {
+		return address
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		return scheme + "://..."
+	}
+	if query := u.Query(); query.Has("password") {
+		query.Set("password", "xxxxx")
+		u.RawQuery = query.Encode()
+	}
+	return u.Redacted()
+}
+
+// oneLine is the text of an error on one line.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(err.Error()), " ")
+}
