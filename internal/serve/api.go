@@ -1,0 +1,176 @@
+package serve
+
+import (
+	"context"
+	_ "embed" // for the document
+	"log/slog"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+// openAPI is the document that describes the API.
+//
+//go:embed openapi.yaml
+var openAPI []byte
+
+const (
+	documentPath = "/openapi.yaml"
+	apiRoot      = "/v1/"
+)
+
+// routes are the paths below apiRoot, and what is asked of a limiter there.
+var routes = [...]compose.Op{compose.OpAllow, compose.OpPeek, compose.OpRefund, compose.OpCharge, compose.OpReset}
+
+// API is the decision service: the routes below /v1/, and /openapi.yaml, which
+// describes them. Each request is answered by what current returns at that time. Log
+// is told of failures, never with a key.
+//
+// A decision is answered 200 whether it allows or denies, for the question was
+// answered; every other status means that there is no decision, and has a problem
+// document (RFC 9457).
+func API(current func() *Limits, log *slog.Logger) http.Handler {
+	return &api{current, log}
+}
+
+type api struct {
+	current func() *Limits
+	log     *slog.Logger
+}
+
+// ServeHTTP implements http.Handler.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if r.URL.Path == documentPath {
+		serveDocument(w, r)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	if p := a.serve(w, r); p != nil {
+		p.write(w)
+	}
+}
+
+func serveDocument(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		methodProblem(r, "GET, HEAD").write(w)
+		return
+	}
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
+	_, _ = w.Write(openAPI) // a client that is gone has no use for it
+}
+
+// serve answers, or finds the problem that it leaves to be answered.
+func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
+	op, ok := routeOf(r.URL.Path)
+	switch {
+	case !ok:
+		return routeProblem(r)
+	case fromPage(r.Header):
+		return pageProblem()
+	case r.Method != http.MethodPost:
+		return methodProblem(r, http.MethodPost)
+	}
+	ask, p := readAsk(w, r)
+	if p != nil {
+		return p
+	}
+	limits := a.current()
+	if p := findLimits(limits, ask.Limits); p != nil {
+		return p
+	}
+	if err := answer(r.Context(), w, limits.Service, op, ask); err != nil {
+		return a.failure(r.Context(), op, err)
+	}
+	return nil
+}
+
+func routeOf(path string) (compose.Op, bool) {
+	word, below := strings.CutPrefix(path, apiRoot)
+	for _, op := range routes {
+		if below && word == string(op) {
+			return op, true
+		}
+	}
+	return "", false
+}
+
+// findLimits finds the first name that no rule has.
+func findLimits(limits *Limits, names []string) *problem {
+	for _, name := range names {
+		if !limits.has(name) {
+			return limitProblem(limits, name)
+		}
+	}
+	return nil
+}
+
+func (l *Limits) has(name string) bool {
+	for i := range l.Rules {
+		if l.Rules[i].Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// answer writes the answer to a question, unless the error tells that there is none.
+func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[Ask], op compose.Op, ask Ask) error {
+	switch op {
+	case compose.OpAllow:
+		d, err := limiter.Allow(ctx, ask)
+		return writeDecision(w, &d, err)
+	case compose.OpPeek:
+		d, err := limiter.Peek(ctx, ask)
+		return writeDecision(w, &d, err)
+	case compose.OpRefund:
+		d, err := limiter.Refund(ctx, ask, 1)
+		return writeBalance(w, &d, err)
+	case compose.OpCharge:
+		d, err := limiter.Charge(ctx, ask, 1)
+		return writeBalance(w, &d, err)
+	}
+	err := limiter.Reset(ctx, ask)
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	}
+	return err
+}
+
+func writeDecision(w http.ResponseWriter, d *compose.Decision, err error) error {
+	if err != nil {
+		return err
+	}
+	if wait := d.RetryAfter; !d.Allowed && waitable(wait) {
+		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
+	}
+	writeJSON(w, http.StatusOK, "application/json", decisionOf(d))
+	return nil
+}
+
+// writeBalance takes what is degraded for the failure that it is: a failure policy
+// stands in for the store where a question must be answered, but what was to be
+// refunded or charged is not in the store.
+func writeBalance(w http.ResponseWriter, d *compose.Decision, err error) error {
+	switch {
+	case err != nil:
+		return err
+	case d.Degraded:
+		return d.Err
+	}
+	writeJSON(w, http.StatusOK, "application/json", balanceOf(d))
+	return nil
+}
+
+// seconds rounds up, to at least 1.
+func seconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return max(whole, 1)
+}
