@@ -42,6 +42,10 @@ func (p *probe) ask() error {
 // health answers whether the store does. Why not is for the log alone.
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
+	if s.draining.Load() {
+		plainProblem(http.StatusServiceUnavailable, "shutting down").write(w)
+		return
+	}
 	if err := s.probe.ask(); err != nil {
 		s.sparse.Warn("not healthy", "error", err)
 		plainProblem(http.StatusServiceUnavailable, "the store does not answer").write(w)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -41,6 +42,7 @@ type socket struct {
 	*net.UnixListener
 	path string
 	made fs.FileInfo
+	gone sync.Once
 }
 
 // listenUnix makes a socket that only the owner and the group may connect to. It
@@ -117,9 +119,11 @@ func clearSocket(path string) error {
 // Close closes the socket, and removes it unless another process has put its own
 // in the place.
 func (s *socket) Close() error {
-	if there, err := os.Lstat(s.path); err == nil && os.SameFile(there, s.made) {
-		_ = os.Remove(s.path)
-	}
+	s.gone.Do(func() {
+		if there, err := os.Lstat(s.path); err == nil && os.SameFile(there, s.made) {
+			_ = os.Remove(s.path)
+		}
+	})
 	return s.UnixListener.Close()
 }
 

@@ -10,8 +10,11 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-go/sluice/httplimit"
 )
@@ -23,16 +26,17 @@ type upstream struct {
 	maxBody   int64 // 0: no limit
 	transport *http.Transport
 	log       *slog.Logger
+	failures  *prometheus.CounterVec
 }
 
 const dialTimeout = 10 * time.Second
 
-func newUpstream(o *Options) *upstream {
+func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) *upstream {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
 	return &upstream{
-		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, log: sparsely(o.Log),
+		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, log: log, failures: failures,
 		transport: &http.Transport{
 			// No Proxy: the environment's is for programs that go out, not for what
 			// stands beside this one.
@@ -77,6 +81,9 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 func (u *upstream) sized(l *Limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
+		case r.Method == http.MethodConnect:
+			plainProblem(http.StatusMethodNotAllowed, "this is a proxy to one server, not to any").write(w)
+			return
 		case u.maxBody == 0 && r.ContentLength < 0 && l.weighs(r):
 			plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length").write(w)
 			return
@@ -113,6 +120,7 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := plainProblem(status, "%s", detail)
 	p.Paid = "yes"
+	u.failures.WithLabelValues(strconv.Itoa(status)).Inc()
 	p.write(w)
 }
 

@@ -35,7 +35,6 @@ func (s *Server) purgeInBackground() (stop func()) {
 }
 
 func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger storage.Purger) {
-	log := sparsely(s.log)
 	for {
 		select {
 		case <-ctx.Done():
@@ -47,9 +46,9 @@ func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger sto
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			log.Warn("the store's expired records could not be removed", "error", err)
+			s.sparse.Warn("the store's expired records could not be removed", "error", err)
 		case removed > 0:
-			log.Debug("removed expired records", "removed", removed)
+			s.sparse.Debug("removed expired records", "removed", removed)
 		}
 	}
 }

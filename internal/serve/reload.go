@@ -18,9 +18,11 @@ func (s *Server) Reload() error {
 		err = s.adopt(file)
 	}
 	if err != nil {
+		s.metrics.reloads.WithLabelValues(reloadFailed).Inc()
 		s.log.Error("not reloaded, the old rules stay", "error", err)
 		return err
 	}
+	s.metrics.reloads.WithLabelValues(reloadOK).Inc()
 	s.log.Info("reloaded", "rules", len(file.Rules))
 	return nil
 }
@@ -42,6 +44,7 @@ func (s *Server) adopt(file *config.File) error {
 		}
 	}
 	s.shapes = shapes
+	s.metrics.rules.Set(float64(len(file.Rules)))
 	s.current.Store(l)
 	return nil
 }

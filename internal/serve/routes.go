@@ -3,22 +3,49 @@ package serve
 import (
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 )
 
 func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
 
 // routes are those of the API listener. private tells that only this machine
-// reaches it.
+// reaches it; only then there is a list of keys.
 func (s *Server) routes(private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", s.health)
-	mux.Handle("/", s.admit(API(s.current.Load, sparsely(s.log))))
-	return s.onlyByName(mux, private)
+	mux.Handle("GET /metrics", s.admit(s.metrics.handler()))
+	if private {
+		mux.Handle("GET /debug/denied", s.admit(s.denied))
+	}
+	mux.Handle("/", s.admit(API(s.current.Load, s.sparse)))
+	if private && !isUnix(s.options.API) && s.options.Token == "" {
+		return onlyLocal(mux)
+	}
+	return mux
 }
 
-func (s *Server) onlyByName(next http.Handler, private bool) http.Handler {
-	return next
+// onlyLocal refuses requests that are for another name than this machine's. A web
+// page may have its own name point here (DNS rebinding), and its browser takes what
+// it reads from here for its own.
+func onlyLocal(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !isLocal(r.Host) {
+			plainProblem(http.StatusMisdirectedRequest, "there is no %.64q here; want localhost, or the address that is listened at", r.Host).write(w)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
-var _ = net.SplitHostPort
+// isLocal reports whether a field Host names this machine and nothing else.
+func isLocal(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(strings.TrimSuffix(host, "."), "localhost") {
+		return true
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.Unmap().IsLoopback()
+}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/observe"
 )
 
 // Server is the proxy, the decision service, or both.
@@ -25,11 +27,14 @@ type Server struct {
 	sparse  *slog.Logger // for what may go wrong at every request
 	behind  *upstream    // nil: no proxy
 	current atomic.Pointer[Limits]
+	metrics *metrics
+	denied  *observe.Denied
 
 	reloading sync.Mutex
 	shapes    map[string]string // of the states of each rule that ever was, by its name
 
 	proxy, api *listener // nil where there is none
+	draining   atomic.Bool
 	closing    chan struct{}
 	closeOnce  sync.Once
 }
@@ -57,19 +62,26 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if s.store, err = openStore(ctx, o.Store, o.MaxKeys); err != nil {
 		return nil, fmt.Errorf("--store %w", err)
 	}
-	if o.Upstream != nil {
-		s.behind = newUpstream(&o)
-	}
-	s.base, s.probe, s.sparse = s.newBase(), &probe{store: s.store}, sparsely(s.log)
-	if err := s.adopt(file); err != nil {
-		s.Close()
-		return nil, err
-	}
-	if err := s.listen(); err != nil {
+	if err := s.open(file); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
+}
+
+func (s *Server) open(file *config.File) (err error) {
+	s.probe, s.denied, s.sparse = &probe{store: s.store}, observe.NewDenied(0), sparsely(s.log)
+	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
+		return err
+	}
+	if s.options.Upstream != nil {
+		s.behind = newUpstream(&s.options, s.sparse, s.metrics.upstream)
+	}
+	s.base = s.newBase()
+	if err := s.adopt(file); err != nil {
+		return err
+	}
+	return s.listen()
 }
 
 func (s *Server) newBase() base {
@@ -78,8 +90,8 @@ func (s *Server) newBase() base {
 	if b.unknown == 0 {
 		b.unknown = math.MaxInt64
 	}
-	b.service = compose.Options[Ask]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure}
-	b.requests = compose.Options[*http.Request]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure}
+	b.service = compose.Options[Ask]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure, Observer: s.observer(serviceSide)}
+	b.requests = compose.Options[*http.Request]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure, Observer: s.observer(proxySide)}
 	return b
 }
 
@@ -138,7 +150,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(sparsely(s.log).Handler(), slog.LevelWarn),
+		ErrorLog:          slog.NewLogLogger(s.sparse.Handler(), slog.LevelWarn),
 	}, cut}
 }
 
@@ -174,6 +186,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-s.closing:
 		return ErrCut
 	case err := <-failed:
+		if errors.Is(err, http.ErrServerClosed) {
+			return ErrCut
+		}
 		return err
 	}
 }
@@ -191,6 +206,7 @@ func (s *Server) listeners() (all []*listener) {
 // then. Connections that were upgraded have no end to wait for: they are cut when
 // the rest is done.
 func (s *Server) drain() error {
+	s.draining.Store(true)
 	s.log.Info("shutting down", "drain", s.options.Drain)
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 	defer cancel()
@@ -201,15 +217,26 @@ func (s *Server) drain() error {
 		case <-ctx.Done():
 		}
 	}()
-	var err error
+	cut := false
 	for _, l := range s.listeners() {
-		if l.http.Shutdown(ctx) != nil {
-			err = ErrCut
-		}
+		cut = l.http.Shutdown(ctx) != nil || cut
 	}
+	cut = s.isClosed() || cut
 	s.Close()
-	s.log.Info("shut down", "cut", err != nil)
-	return err
+	s.log.Info("shut down", "cut", cut)
+	if cut {
+		return ErrCut
+	}
+	return nil
+}
+
+func (s *Server) isClosed() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
 }
 
 // Close ends everything at once; Serve returns if it has not.

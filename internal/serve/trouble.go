@@ -1,0 +1,51 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/observe"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// observer is what the limiters of one side are watched by; nil where there is
+// nobody to tell and nothing that fails, for then they are quicker.
+func (s *Server) observer(side string) func(compose.Event) {
+	var watchers []func(compose.Event)
+	if s.options.API != "" {
+		watchers = append(watchers, s.metrics.decisions.Observer(side), s.denied.Observe)
+	}
+	if _, ok := s.store.Store.(*memory.Store); !ok {
+		watchers = append(watchers, func(e compose.Event) { tellTrouble(s.sparse, side, &e) })
+	}
+	return observe.Each(watchers...)
+}
+
+// The sides that ask limiters.
+const (
+	proxySide   = "proxy"
+	serviceSide = "service"
+)
+
+// tellTrouble logs what could not be decided as it should. Of its own failures the
+// decision service tells by itself.
+func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
+	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == compose.Failed {
+		return
+	}
+	log.Warn("the store failed", "side", side, "op", string(e.Op), "outcome", string(e.Outcome), "error", withoutKey(e.Err))
+}
+
+// withoutKey is the error of a decision without the key that it was about, which
+// may be a secret.
+func withoutKey(err error) error {
+	for _, own := range [...]error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
+		if errors.Is(err, own) {
+			return own
+		}
+	}
+	return err
+}
