@@ -3,9 +3,12 @@ package httplimit_test
 import (
 	"fmt"
 	"math"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +17,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // specs are policies of all algorithms, with periods from nanoseconds to decades.
@@ -23,7 +28,15 @@ var specs = []string{
 	"tokenbucket 10/s burst=50 refill=interval", "tokenbucket 3/m", "tokenbucket 7/1500ms burst=2 refill=interval", "tokenbucket 1/d",
 	"fixedwindow 5/h", "fixedwindow 5/h align=clock offset=15m", "fixedwindow 2/1s", "fixedwindow 1/250ms", "fixedwindow 4611686018427387904/d",
 	"movingwindow 100/m slots=12", "movingwindow 6/m slots=12 trailing=whole", "movingwindow 3/s", "movingwindow 2/7s slots=3",
-	"all(gcra 10/s; gcra 100/m)", "all(fixedwindow 3/d; gcra 2/m; movingwindow 5/h slots=4)",
+	"all(gcra 10/s; gcra 100/m)", "all(fixedwindow 3/d; gcra 2/m; movingwindow 5/h slots=4)", "all(tokenbucket 3/250ms refill=interval; fixedwindow 5/7s align=clock)",
+}
+
+// extremes are the ends of what policies can be.
+var extremes = []string{
+	"gcra 4611686018427387904/1ns burst=4611686018427387904", "gcra 1/1281023h53m38.427387904s", "tokenbucket 1/1ns burst=4611686018427387904",
+	"tokenbucket 4611686018427387904/1281023h refill=interval", "fixedwindow 1/2562047h", "fixedwindow 4611686018427387904/1ns",
+	"movingwindow 4611686018427387904/1281023h slots=64", "movingwindow 1/1ns", "movingwindow 999999999999999/d", "movingwindow 1000000000000000/d trailing=whole",
+	"all(gcra 1/1ns; fixedwindow 4611686018427387904/2562047h)", "all(" + strings.Repeat("gcra 5/s; ", 63) + "gcra 1/d)",
 }
 
 // virtual is a clock that is told the time.
@@ -35,20 +48,43 @@ func (v *virtual) Now() time.Time { return v.now }
 type server struct {
 	http.Handler
 	*virtual
+	limiter *compose.Limiter[*http.Request]
 }
 
 func newServer(t testing.TB, o httplimit.Options, rules ...compose.Rule[*http.Request]) server {
 	t.Helper()
-	v := &virtual{still().Add(1234567 * time.Microsecond)}
-	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(nil, rules...)
-	require.NoError(t, err)
-	return server{httplimit.Handler(limiter, hello, o), v}
+	return newServerOn(t, nil, o, rules...)
 }
 
-func (s server) get(cost int64) *http.Response {
+func newServerOn(t testing.TB, store storage.Store, o httplimit.Options, rules ...compose.Rule[*http.Request]) server {
+	t.Helper()
+	v := &virtual{still().Add(1234567 * time.Microsecond)}
+	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(store, rules...)
+	require.NoError(t, err)
+	return server{httplimit.Handler(limiter, hello, o), v, limiter}
+}
+
+// far is a store for which a limiter remembers denials, as it does for those of a
+// database.
+type far struct{ storage.Store }
+
+func (s server) get(cost int64) *http.Response { return respond(s, costing(cost)) }
+
+// after is what get answers in so many seconds.
+func (s server) after(seconds, cost int64) *http.Response {
+	s.now = s.now.Add(time.Duration(seconds) * time.Second)
+	return s.get(cost)
+}
+
+// lasts reports whether the clocks of the algorithms go on for so many seconds.
+func (s server) lasts(seconds int64) bool {
+	return seconds < (algo.MaxInstant-s.now.UnixNano())/int64(time.Second)
+}
+
+func costing(cost int64) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.Header.Set("Cost", strconv.FormatInt(cost, 10))
-	return respond(s, r)
+	return r
 }
 
 func respond(h http.Handler, r *http.Request) *http.Response {
@@ -65,14 +101,11 @@ func byCost(name, spec string) compose.Rule[*http.Request] {
 	}}
 }
 
-// told reads both fields, which must be well-formed, and checks what must hold of
-// them whatever the policy.
+// told reads both fields, which must be written as RFC 9651 writes them, and checks
+// what must hold of them whatever the policy.
 func told(t testing.TB, h http.Header) (policies, limits []item) {
 	t.Helper()
-	policies, err := parseItems(h.Values("RateLimit-Policy"))
-	require.NoError(t, err, "%q", h)
-	limits, err = parseItems(h.Values("RateLimit"))
-	require.NoError(t, err, "%q", h)
+	policies, limits = read(t, h.Values("RateLimit-Policy")), read(t, h.Values("RateLimit"))
 	quota := make(map[string]int64)
 	for _, p := range policies {
 		require.NotContains(t, quota, p.name)
@@ -93,17 +126,57 @@ func told(t testing.TB, h http.Header) (policies, limits []item) {
 	return policies, limits
 }
 
+func read(t testing.TB, lines []string) []item {
+	t.Helper()
+	items, canonical, err := parseItems(lines)
+	require.NoError(t, err, "%q", lines)
+	require.Equal(t, canonical, strings.Join(lines, ", "))
+	return items
+}
+
+// oddNames are names of rules that a String cannot have as they are, or almost.
+var oddNames = []string{"client", `a "b" \c`, `\`, `"`, "café", "a\nb\x7f\x00", "a, b;q=1", " ", "\xff", strings.Repeat("n", 300)}
+
+// At all times, of all policies, with costs from nothing to more than there can
+// be, and in debt.
 func TestFieldsParseForAllPolicies(t *testing.T) {
-	for _, spec := range specs {
-		for _, cost := range []int64{1, 2, 3, 1000, 1 << 62, math.MaxInt64} {
-			s := newServer(t, httplimit.Options{}, byCost("client", spec))
-			for range 4 {
-				response := s.get(cost)
-				policies, limits := told(t, response.Header)
+	for i, spec := range slices.Concat(specs, extremes) {
+		for _, cost := range []int64{1, 2, 3, 1000, 999_999_999_999_999, 1 << 62, math.MaxInt64} {
+			s := newServer(t, httplimit.Options{Legacy: true}, byCost(oddNames[i%len(oddNames)], spec))
+			for round := range 6 {
+				if round == 3 {
+					_, err := s.limiter.Charge(t.Context(), costing(cost), 1)
+					require.NoError(t, err)
+				}
+				policies, limits := told(t, s.get(cost).Header)
 				require.NotEmpty(t, policies, spec)
 				require.Len(t, limits, 1, spec)
 				s.now = s.now.Add(333 * time.Millisecond)
 			}
+		}
+	}
+}
+
+// In w no more than q comes back, and in a second less q would not.
+func TestTheWindowIsThatOfTheQuota(t *testing.T) {
+	for _, spec := range slices.Concat(specs, extremes) {
+		policies, _ := told(t, newServer(t, httplimit.Options{}, byCost("client", spec)).get(1).Header)
+		parts := []algo.Policy{mustPolicy(spec)}
+		if stack, ok := parts[0].(*compose.Stack); ok {
+			parts = stack.Parts()
+		}
+		require.Len(t, policies, len(parts), spec)
+		for i, part := range parts {
+			q, w, limit := policies[i].params["q"].(int64), policies[i].params["w"].(int64), part.Limit()
+			if q == 999_999_999_999_999 || w == math.MaxInt64/int64(time.Second)+1 {
+				continue // as large as they get
+			}
+			back := func(seconds int64) int64 { // what comes back in that time
+				n := new(big.Int).Mul(big.NewInt(seconds*int64(time.Second)), big.NewInt(limit.Count))
+				return n.Div(n, big.NewInt(int64(limit.Period))).Int64()
+			}
+			require.GreaterOrEqual(t, back(w), q, spec)
+			require.Less(t, back(w-1), q, spec)
 		}
 	}
 }
@@ -162,54 +235,105 @@ func TestDebtIsNothingLeft(t *testing.T) {
 }
 
 func TestNamesAreStrings(t *testing.T) {
-	for name, want := range map[string]string{`a "b" \c`: `a "b" \c`, "café": "caf%c3%a9", "a\nb\x7f": "a%0ab%7f", "a, b;q=1": "a, b;q=1"} {
+	for name, want := range map[string]string{`a "b" \c`: `a "b" \c`, "café": "caf%c3%a9", "a\nb\x7f": "a%0ab%7f", "a, b;q=1": "a, b;q=1", "\x00\xff": "%00%ff", "~ ": "~ "} {
 		s := newServer(t, httplimit.Options{}, byCost(name, "gcra 1/s"))
 		policies, limits := told(t, s.get(1).Header)
 		require.Equal(t, want, policies[0].name)
 		require.Equal(t, want, limits[0].name)
+		require.Equal(t, []string{want}, problemOf(t, s.get(1)).Violated)
 	}
 }
 
-// Who waits exactly Retry-After is let in, and so is who waits for t; t is never
-// later, nor is there more before it. Whoever is told that r is left can have it.
-func TestWaitsAreTrue(t *testing.T) {
-	denied := 0
+// waits are the servers on which waiting is tested: of every policy, deciding in
+// place, and by an engine that remembers denials.
+func waits(t *testing.T, test func(t *testing.T, s server)) {
 	for _, spec := range specs {
-		for _, cost := range []int64{1, 2, 5} {
-			t.Run(fmt.Sprint(spec, " cost ", cost), func(t *testing.T) {
-				s := newServer(t, httplimit.Options{}, byCost("client", spec))
-				denials := 0
-				for i := range 100 {
-					s.now = s.now.Add(time.Duration(i%7) * 37 * time.Millisecond)
-					response := s.get(cost)
-					_, limits := told(t, response.Header)
-					retry := response.Header.Get("Retry-After")
-					if response.StatusCode != http.StatusTooManyRequests {
-						require.Empty(t, retry)
-						continue
-					}
-					denials++
-					require.Equal(t, fmt.Sprint(limits[0].params["t"]), retry)
-					wait, err := strconv.ParseInt(retry, 10, 64)
-					require.NoError(t, err)
-					if wait > math.MaxInt64/int64(time.Second)/2 || s.now.Add(time.Duration(wait)*time.Second).UnixNano() > algo.MaxInstant {
-						break // the clocks of the algorithms end before
-					}
-					s.now = s.now.Add(time.Duration(wait) * time.Second)
-					require.Equal(t, http.StatusOK, s.get(cost).StatusCode, "after %ds", wait)
-				}
-				if denials > 0 {
-					denied++
-				}
-			})
+		for name, store := range map[string]storage.Store{"": nil, ", far": far{new(memory.Store)}} {
+			t.Run(spec+name, func(t *testing.T) { test(t, newServerOn(t, store, httplimit.Options{}, byCost("client", spec))) })
 		}
 	}
+}
+
+// Who waits exactly Retry-After is let in if nobody else spends, and a second
+// sooner was not. It is t, too.
+func TestWaitsAreTrue(t *testing.T) {
+	denied := 0
+	waits(t, func(t *testing.T, s server) {
+		denials := 0
+		for i := range 300 {
+			s.now = s.now.Add(time.Duration(i%7) * 37 * time.Millisecond)
+			cost := []int64{1, 2, 1, 5}[i/20%4]
+			response := s.get(cost)
+			_, limits := told(t, response.Header)
+			retry := response.Header.Get("Retry-After")
+			if response.StatusCode != http.StatusTooManyRequests {
+				require.Empty(t, retry)
+				continue
+			}
+			require.Equal(t, fmt.Sprint(limits[0].params["t"]), retry)
+			wait, err := strconv.ParseInt(retry, 10, 64)
+			require.NoError(t, err)
+			if !s.lasts(wait) {
+				break
+			}
+			require.Equal(t, http.StatusTooManyRequests, s.after(wait-1, cost).StatusCode, "after %ds", wait-1)
+			require.Equal(t, http.StatusOK, s.after(1, cost).StatusCode, "after %ds", wait)
+			denials++
+		}
+		if denials > 0 {
+			denied++
+		}
+	})
 	require.Greater(t, denied, len(specs), "most of these were denied sometimes")
+}
+
+// The same of debts, which take longer.
+func TestWaitsInDebtAreTrue(t *testing.T) {
+	waits(t, func(t *testing.T, s server) {
+		for _, debt := range []int64{1, 7, 40} {
+			_, err := s.limiter.Charge(t.Context(), costing(debt), 1)
+			require.NoError(t, err)
+			response := s.get(1)
+			_, limits := told(t, response.Header)
+			if response.StatusCode == http.StatusOK {
+				continue // there was enough
+			}
+			require.EqualValues(t, 0, limits[0].params["r"])
+			wait, ok := limits[0].params["t"].(int64)
+			if !ok || !s.lasts(wait) {
+				break
+			}
+			require.Equal(t, http.StatusTooManyRequests, s.after(wait-1, 1).StatusCode)
+			require.Equal(t, http.StatusOK, s.after(1, 1).StatusCode, "after %ds", wait)
+		}
+	})
+}
+
+// What an allowed response says is left can be had, more cannot until t, and at t
+// it can.
+func TestThereIsMoreAtT(t *testing.T) {
+	waited := 0
+	waits(t, func(t *testing.T, s server) {
+		for i := range 40 {
+			s.now = s.now.Add(time.Duration(i%5) * 41 * time.Millisecond)
+			response := s.get(1 + int64(i)%2)
+			_, limits := told(t, response.Header)
+			left := limits[0].params["r"].(int64)
+			wait, ok := limits[0].params["t"].(int64)
+			if response.StatusCode != http.StatusOK || !ok || left >= 1_000_000 || !s.lasts(wait) {
+				continue
+			}
+			require.Equal(t, http.StatusTooManyRequests, s.after(wait-1, left+1).StatusCode, "%d after %ds", left+1, wait-1)
+			require.Equal(t, http.StatusOK, s.after(1, left+1).StatusCode, "%d after %ds", left+1, wait)
+			waited++
+		}
+	})
+	require.Greater(t, waited, 20*len(specs), "most of these had to wait for more")
 }
 
 // The same of two rules at once: Retry-After is the longest t of those that deny.
 func TestWaitsOfSeveralRulesAreTrue(t *testing.T) {
-	some := []string{"gcra 7/11s burst=3", "gcra 3/s", "tokenbucket 7/1500ms burst=2 refill=interval", "fixedwindow 5/7s align=clock offset=1s", "movingwindow 6/20s slots=5", "movingwindow 6/5s slots=3 trailing=whole"}
+	some := []string{"gcra 7/11s burst=3", "gcra 3/s", "tokenbucket 7/1500ms burst=2 refill=interval", "fixedwindow 5/7s align=clock offset=1s", "movingwindow 6/20s slots=5", "movingwindow 6/5s slots=3 trailing=whole", "all(gcra 3/s; fixedwindow 20/m)"}
 	for _, a := range some {
 		for _, b := range some {
 			s := newServer(t, httplimit.Options{}, byCost("a", a), byCost("b", b))
@@ -238,19 +362,6 @@ func TestWaitsOfSeveralRulesAreTrue(t *testing.T) {
 	}
 }
 
-// What t promises is as late as whole seconds allow: a second sooner it was still
-// denied.
-func TestRetryAfterIsNotTooLate(t *testing.T) {
-	for _, spec := range []string{"gcra 1/10s", "tokenbucket 1/10s", "fixedwindow 1/10s", "movingwindow 1/10s slots=10 trailing=whole"} {
-		s := newServer(t, httplimit.Options{}, byCost("client", spec))
-		require.Equal(t, http.StatusOK, s.get(1).StatusCode)
-		wait, err := strconv.Atoi(s.get(1).Header.Get("Retry-After"))
-		require.NoError(t, err)
-		s.now = s.now.Add(time.Duration(wait-1) * time.Second)
-		require.Equal(t, http.StatusTooManyRequests, s.get(1).StatusCode, spec)
-	}
-}
-
 func TestWhatIsLeftCanBeHad(t *testing.T) {
 	for _, spec := range specs {
 		s := newServer(t, httplimit.Options{}, byCost("client", spec))
@@ -259,25 +370,6 @@ func TestWhatIsLeftCanBeHad(t *testing.T) {
 		if left > 0 && left < 1_000_000 {
 			require.Equal(t, http.StatusOK, s.get(left).StatusCode, spec)
 		}
-	}
-}
-
-// After t there is more, on allowed responses too.
-func TestThereIsMoreAfterT(t *testing.T) {
-	for _, spec := range specs {
-		s := newServer(t, httplimit.Options{}, byCost("client", spec))
-		var left, wait int64
-		for range 3 {
-			_, limits := told(t, s.get(1).Header)
-			left = limits[0].params["r"].(int64)
-			wait, _ = limits[0].params["t"].(int64)
-		}
-		if wait == 0 || wait > int64(100*365*24*time.Hour/time.Second) {
-			continue // all is there again, or for ages it is not
-		}
-		s.now = s.now.Add(time.Duration(wait) * time.Second)
-		_, limits := told(t, s.get(1).Header)
-		require.GreaterOrEqual(t, limits[0].params["r"], left, spec) // one more, and that is paid
 	}
 }
 

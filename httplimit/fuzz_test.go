@@ -26,7 +26,7 @@ func FuzzReadItems(f *testing.F) {
 		f.Add(field)
 	}
 	f.Fuzz(func(t *testing.T, field string) {
-		want, err := parseItems([]string{field})
+		want, _, err := parseItems([]string{field})
 		names, integers, ok := httplimit.ReadItems([]string{field})
 		if err != nil {
 			return // it may be of a type that only the package knows

@@ -17,18 +17,27 @@ func appendInteger(text []byte, n int64) []byte {
 func appendName(text []byte, name string, part int) []byte {
 	text = append(text, '"')
 	for i := range len(name) {
-		switch c := name[i]; {
-		case c == '"' || c == '\\':
+		switch c := name[i]; c {
+		case '"', '\\':
 			text = append(text, '\\', c)
-		case c < ' ' || c > '~':
-			const digits = "0123456789abcdef"
-			text = append(text, '%', digits[c>>4], digits[c&15])
 		default:
-			text = append(text, c)
+			text = appendPrintable(text, c)
 		}
 	}
-	if part >= 0 {
-		text = strconv.AppendInt(append(text, '.'), int64(part)+1, 10)
+	return append(appendPart(text, part), '"')
+}
+
+func appendPrintable(text []byte, c byte) []byte {
+	if ' ' <= c && c <= '~' {
+		return append(text, c)
 	}
-	return append(text, '"')
+	const digits = "0123456789abcdef"
+	return append(text, '%', digits[c>>4], digits[c&15])
+}
+
+func appendPart(text []byte, part int) []byte {
+	if part < 0 {
+		return text
+	}
+	return strconv.AppendInt(append(text, '.'), int64(part)+1, 10)
 }

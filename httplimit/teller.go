@@ -69,11 +69,7 @@ func appendComma(text []byte, start int) []byte {
 
 // appendLimit appends an item of RateLimit.
 func (t *teller) appendLimit(text []byte, result *compose.RuleResult) []byte {
-	part := -1
-	if isStack(result.Policy) {
-		part = result.Part
-	}
-	text = appendName(text, result.Rule, part)
+	text = appendName(text, result.Rule, partOf(result))
 	text = append(text, ";r="...)
 	text = appendInteger(text, result.Remaining)
 	if wait := waitOf(&result.Result); wait > 0 {
@@ -111,9 +107,12 @@ func (t *teller) appendPolicies(text []byte, result *compose.RuleResult) []byte 
 	return text
 }
 
-func isStack(policy algo.Policy) bool {
-	_, ok := policy.(*compose.Stack)
-	return ok
+// partOf is the part of a stack that bound; -1 where there are no parts.
+func partOf(result *compose.RuleResult) int {
+	if _, ok := result.Policy.(*compose.Stack); ok {
+		return result.Part
+	}
+	return -1
 }
 
 func (t *teller) appendQuota(text []byte, result *compose.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
@@ -141,10 +140,11 @@ func (t *teller) appendPartition(text []byte, result *compose.RuleResult) []byte
 	return append(text, ':')
 }
 
-// name is what a result is called in the fields.
+// nameOf is what a client reads as the name of a result's policy.
 func nameOf(result *compose.RuleResult) string {
-	if !isStack(result.Policy) {
-		return result.Rule
+	var text []byte
+	for i := range len(result.Rule) {
+		text = appendPrintable(text, result.Rule[i])
 	}
-	return result.Rule + "." + strconv.Itoa(result.Part+1)
+	return string(appendPart(text, partOf(result)))
 }
