@@ -243,7 +243,7 @@ func (m *members) readLimit(value []byte) *problem {
 		return nil
 	}
 	var list []json.RawMessage
-	if json.Unmarshal(value, &list) != nil || len(list) == 0 {
+	if json.Unmarshal(value, &list) != nil || len(list) == 0 { // none, or null
 		return wrong("limit", value, `a limit's name such as "api", or a list of names such as ["api","daily"]; leave it out to ask all limits`)
 	}
 	named := make(map[string]bool, len(list))
@@ -310,7 +310,9 @@ func wrong(name string, value []byte, want string) *problem {
 
 // shown is a value for a person to recognise: as it is if that is short.
 func shown(value []byte) string {
-	if kind := kindOf(value); len(value) > 40 || kind == "an object" || kind == "an array" {
+	kind := kindOf(value)
+	switch {
+	case len(value) > 40, kind == "an object", kind == "a list":
 		return kind
 	}
 	return string(value)
@@ -321,7 +323,7 @@ func kindOf(value []byte) string {
 	case '{':
 		return "an object"
 	case '[':
-		return "an array"
+		return "a list"
 	case '"':
 		return "a string"
 	case 't', 'f':

@@ -44,7 +44,7 @@ func operation(doc *openapi3.T, path string) *routers.Route {
 }
 
 func requestInput(route *routers.Route, r *http.Request) *openapi3filter.RequestValidationInput {
-	options := &openapi3filter.Options{IncludeResponseStatus: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
+	options := &openapi3filter.Options{IncludeResponseStatus: true, SkipSettingDefaults: true, AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}
 	return &openapi3filter.RequestValidationInput{Request: r, Route: route, Options: options}
 }
 
