@@ -61,7 +61,7 @@ type DeniedKey struct {
 // shard is the summary of the keys that fall to it. No key falls to two.
 type shard struct {
 	mu sync.Mutex
-	summary
+	*summary
 	_ [64]byte // the locks are not to share a cache line
 }
 
@@ -116,7 +116,7 @@ func (d *Denied) Reset() {
 	for i := range d.shards {
 		s := &d.shards[i]
 		s.mu.Lock()
-		s.summary = summary{size: d.size, index: make(map[uint64]*count)}
+		s.summary = newSummary(d.size)
 		s.mu.Unlock()
 	}
 	d.since = d.clock()

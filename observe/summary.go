@@ -32,6 +32,10 @@ type count struct {
 // run is the counters that are equal.
 type run struct{ first int }
 
+func newSummary(size int) *summary {
+	return &summary{size: size, index: make(map[uint64]*count)}
+}
+
 // add counts an item once. taken is set if the item has not had a counter, and
 // its rule and key are still to be set.
 func (s *summary) add(item uint64) (c *count, taken bool) {

@@ -1,0 +1,201 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+)
+
+func TestDeniedCountsDenialsOfRulesEnforced(t *testing.T) {
+	d := NewDenied(0)
+	l, err := compose.Options[string]{Clock: still, Observer: d.Observe}.New(nil,
+		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")},
+		compose.Rule[string]{Name: "new", Key: byItself, Policy: policyOf(t, "gcra 1/h"), Shadow: true},
+	)
+	require.NoError(t, err)
+	ctx := context.Background()
+	for _, key := range []string{"ann", "bob", "ann", "cid", "ann", "bob"} {
+		_, err := l.Allow(ctx, key)
+		require.NoError(t, err)
+	}
+	_, err = l.Peek(ctx, "ann") // a look
+	require.NoError(t, err)
+	_, err = l.AllowN(ctx, "ann", 0) // an error
+	require.Error(t, err)
+	require.Equal(t, []DeniedKey{{Rule: "client", Key: "ann", Count: 2}, {Rule: "client", Key: "bob", Count: 1}}, d.Top())
+}
+
+func TestEveryRuleThatDeniesIsCounted(t *testing.T) {
+	d := NewDenied(10)
+	d.Observe(denialOf(denied("user", "ann"), denied("address", "ann"), allowed("everyone", "")))
+	require.Equal(t, []DeniedKey{{Rule: "address", Key: "ann", Count: 1}, {Rule: "user", Key: "ann", Count: 1}}, d.Top())
+}
+
+// A decision that a limiter in memory made, because the store is down, counts too.
+func TestDegradedDenialsAreCounted(t *testing.T) {
+	d := NewDenied(10)
+	l, err := compose.Options[string]{Clock: still, OnFailure: compose.FailLocal, Observer: d.Observe}.New(down{errFire},
+		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")})
+	require.NoError(t, err)
+	for range 3 {
+		_, err := l.Allow(context.Background(), "ann")
+		require.NoError(t, err)
+	}
+	require.Equal(t, []DeniedKey{{Rule: "client", Key: "ann", Count: 2}}, d.Top())
+}
+
+func TestAllowedDecisionsAreNotCounted(t *testing.T) {
+	d := NewDenied(10)
+	e := denialOf(denied("client", "ann"))
+	e.Outcome, e.Decision.Allowed = compose.Allowed, true
+	d.Observe(e)
+	require.Empty(t, d.Top())
+}
+
+// What the paper proves of one summary holds for the list, whose keys are parted
+// over several.
+func TestTheListAgainstExactCounts(t *testing.T) {
+	for _, size := range []int{1, 5, 20, 100} {
+		for name, stream := range streams(20_000) {
+			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
+				d, exact := NewDenied(size), map[string]uint64{}
+				for _, item := range stream {
+					key := fmt.Sprint(item)
+					d.add("client", key)
+					exact[key]++
+				}
+				requireHonest(t, d, exact, len(stream))
+			})
+		}
+	}
+}
+
+func requireHonest(t *testing.T, d *Denied, exact map[string]uint64, total int) {
+	t.Helper()
+	r := d.report()
+	require.EqualValues(t, total, r.Denials)
+	require.LessOrEqual(t, len(r.Keys), d.size)
+	listed, most := map[string]bool{}, uint64(total/d.size)
+	for i, k := range r.Keys {
+		n := exact[k.Key]
+		require.LessOrEqual(t, n, k.Count)
+		require.GreaterOrEqual(t, n, k.Count-k.Error)
+		require.LessOrEqual(t, k.Error, most)
+		require.False(t, listed[k.Key], "listed twice")
+		listed[k.Key] = true
+		if i > 0 {
+			require.GreaterOrEqual(t, r.Keys[i-1].Count, k.Count, "sorted")
+		}
+	}
+	require.LessOrEqual(t, r.Missing, most)
+	for key, n := range exact {
+		if !listed[key] {
+			require.LessOrEqual(t, n, r.Missing, "%s is not listed", key)
+		}
+	}
+}
+
+func TestLongKeysAreCutAndToldApart(t *testing.T) {
+	d := NewDenied(10)
+	long := strings.Repeat("k", MaxDeniedKey+1)
+	for _, key := range []string{long, long, long + "a", long[:MaxDeniedKey], "short"} {
+		d.add("client", key)
+	}
+	top := d.Top()
+	require.Len(t, top, 4)
+	keys := map[string]bool{}
+	for _, k := range top {
+		require.LessOrEqual(t, len(k.Key), MaxDeniedKey)
+		keys[k.Key] = true
+	}
+	require.Len(t, keys, 4)
+	require.EqualValues(t, 2, top[0].Count)
+	require.Regexp(t, `^k{111}~[0-9a-f]{16}$`, top[0].Key)
+	require.True(t, keys["short"] && keys[long[:MaxDeniedKey]])
+}
+
+// A key is often part of something large, such as a request's headers.
+func TestKeysAreCopied(t *testing.T) {
+	d, buffer := NewDenied(1), []byte("ann")
+	d.add("client", string(buffer))
+	first := d.Top()
+	d.add("client", "bobby") // takes over the counter, and its memory
+	require.Equal(t, "ann", first[0].Key)
+}
+
+func TestKeysOfDifferentRulesAreDifferent(t *testing.T) {
+	d := NewDenied(10)
+	for _, pair := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"", "abc"}, {"abc", ""}, {"c", "ab"}, {"x", "x"}, {"y", "y"}} {
+		d.add(pair[0], pair[1])
+	}
+	require.Len(t, d.Top(), 7)
+}
+
+func TestResetBeginsAnew(t *testing.T) {
+	now := still()
+	d := NewDenied(10)
+	d.clock = func() time.Time { return now }
+	d.add("client", "ann")
+	now = now.Add(time.Hour)
+	d.Reset()
+	require.Empty(t, d.Top())
+	require.NotNil(t, d.Top())
+	require.Equal(t, now, d.report().Since)
+	require.Zero(t, d.report().Denials)
+	d.add("client", "bob")
+	require.Equal(t, []DeniedKey{{Rule: "client", Key: "bob", Count: 1}}, d.Top())
+}
+
+func TestDeniedStaysSmall(t *testing.T) {
+	d := NewDenied(10)
+	for i := range 10_000 {
+		d.add("client", strings.Repeat("long", i%1000)+fmt.Sprint(i))
+	}
+	for i := range d.shards {
+		s := &d.shards[i]
+		require.LessOrEqual(t, len(s.counters), 10)
+		require.LessOrEqual(t, len(s.index), 10)
+		for _, c := range s.counters {
+			require.LessOrEqual(t, cap(c.key), 2*MaxDeniedKey)
+		}
+	}
+}
+
+func TestDeniedFromManyGoroutines(t *testing.T) {
+	const goroutines, each = 8, 2000
+	d := NewDenied(100)
+	var all sync.WaitGroup
+	for i := range goroutines {
+		all.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for j := range each {
+				key := fmt.Sprint(random.IntN(10_000))
+				if j%2 == 0 {
+					key = fmt.Sprint("often ", j%10)
+				}
+				d.Observe(denialOf(denied("client", key)))
+			}
+		})
+	}
+	for range 50 {
+		require.LessOrEqual(t, len(d.Top()), 100)
+	}
+	all.Wait()
+	require.EqualValues(t, goroutines*each, d.report().Denials)
+	for _, k := range d.Top()[:5] { // each is a tenth of all
+		require.Contains(t, k.Key, "often")
+		require.GreaterOrEqual(t, k.Count, uint64(goroutines*each/10))
+	}
+	all.Go(d.Reset)
+	all.Go(func() { d.add("client", "late") })
+	all.Wait()
+	require.LessOrEqual(t, d.report().Denials, uint64(1))
+}

@@ -1,0 +1,87 @@
+package observe
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// still is a clock that stands still.
+func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+
+func policyOf(t testing.TB, spec string) algo.Policy {
+	policy, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	return policy
+}
+
+func byItself(key string) string { return key }
+
+func newRegistered(t testing.TB) (*Metrics, *prometheus.Registry) {
+	registry := prometheus.NewPedanticRegistry()
+	m, err := NewMetrics(registry)
+	require.NoError(t, err)
+	return m, registry
+}
+
+// scrape is what Prometheus reads.
+func scrape(t testing.TB, registry *prometheus.Registry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	options := promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}
+	promhttp.HandlerFor(registry, options).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	require.Equal(t, http.StatusOK, w.Code, w.Body)
+	return w.Body.String()
+}
+
+// requireSeries demands that a metric has these series, and no others but those at 0.
+func requireSeries(t testing.TB, registry *prometheus.Registry, metric string, want ...string) {
+	t.Helper()
+	var got []string
+	for line := range strings.Lines(scrape(t, registry)) {
+		line = strings.TrimSuffix(line, "\n")
+		if series, ok := strings.CutPrefix(line, metric+"{"); ok && !strings.HasSuffix(line, " 0") {
+			got = append(got, "{"+series)
+		}
+	}
+	require.ElementsMatch(t, want, got, metric)
+}
+
+// down is a store that fails with an error.
+type down struct{ err error }
+
+func (d down) Load(context.Context, ...string) ([]storage.Record, error) { return nil, d.err }
+
+func (d down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, storage.NotApplied(d.err)
+}
+
+var errFire = errors.New("the database is on fire")
+
+func denialOf(results ...compose.RuleResult) compose.Event {
+	d := compose.Decision{Rule: results[0].Rule, Results: results, Attempts: 1}
+	return compose.Event{Op: compose.OpAllow, Outcome: compose.Denied, Decision: d, Duration: time.Millisecond}
+}
+
+func denied(rule, key string) compose.RuleResult { return compose.RuleResult{Rule: rule, Key: key} }
+
+func allowed(rule, key string) compose.RuleResult {
+	return compose.RuleResult{Rule: rule, Key: key, Result: algo.Result{Allowed: true}}
+}
+
+func shadow(r compose.RuleResult) compose.RuleResult {
+	r.Shadow = true
+	return r
+}

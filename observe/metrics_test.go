@@ -1,0 +1,316 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+func TestDecisionsAreCountedByTheRuleThatBound(t *testing.T) {
+	m, registry := newRegistered(t)
+	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
+		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 2/m")},
+		compose.Rule[string]{Name: "everyone", Policy: policyOf(t, "gcra 3/m")},
+	)
+	require.NoError(t, err)
+	ctx := context.Background()
+	for _, client := range []string{"ann", "ann", "ann", "bob", "bob"} { // ann is denied by client, bob by everyone
+		_, err := l.Allow(ctx, client)
+		require.NoError(t, err)
+	}
+	_, err = l.Peek(ctx, "ann")
+	require.NoError(t, err)
+	_, err = l.AllowN(ctx, "ann", 0)
+	require.ErrorIs(t, err, algo.ErrCost)
+	requireSeries(t, registry, "sluice_decisions_total",
+		`{limiter="http",op="allow",outcome="allowed",rule="client"} 2`,
+		`{limiter="http",op="allow",outcome="allowed",rule="everyone"} 1`,
+		`{limiter="http",op="allow",outcome="denied",rule="client"} 1`,
+		`{limiter="http",op="allow",outcome="denied",rule="everyone"} 1`,
+		`{limiter="http",op="allow",outcome="failed",rule=""} 1`,
+		`{limiter="http",op="peek",outcome="denied",rule="client"} 1`,
+	)
+	requireSeries(t, registry, "sluice_errors_total", `{kind="cost",limiter="http",op="allow"} 1`)
+	requireSeries(t, registry, "sluice_decision_duration_seconds_count",
+		`{limiter="http",op="allow"} 6`,
+		`{limiter="http",op="peek"} 1`,
+	)
+	requireSeries(t, registry, "sluice_shadow_denials_total")
+	requireSeries(t, registry, "sluice_remembered_denials_total")
+	requireSeries(t, registry, "sluice_retries_total")
+}
+
+func TestShadowDenialsAreCountedApart(t *testing.T) {
+	m, registry := newRegistered(t)
+	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
+		compose.Rule[string]{Name: "old", Policy: policyOf(t, "gcra 3/m")},
+		compose.Rule[string]{Name: "new", Policy: policyOf(t, "gcra 1/m"), Shadow: true},
+	)
+	require.NoError(t, err)
+	for range 4 {
+		_, err := l.Allow(context.Background(), "")
+		require.NoError(t, err)
+	}
+	requireSeries(t, registry, "sluice_decisions_total",
+		`{limiter="http",op="allow",outcome="allowed",rule="old"} 3`,
+		`{limiter="http",op="allow",outcome="denied",rule="old"} 1`,
+	)
+	requireSeries(t, registry, "sluice_shadow_denials_total",
+		`{limiter="http",op="allow",outcome="allowed",rule="new"} 2`,
+		`{limiter="http",op="allow",outcome="denied",rule="new"} 1`,
+	)
+}
+
+func TestStoreErrorsAreCountedByKind(t *testing.T) {
+	for _, test := range []struct {
+		policy  compose.FailurePolicy
+		outcome string
+		bound   string
+	}{
+		{compose.FailClosed, "failed", ""},
+		{compose.FailOpen, "degraded", ""},
+		{compose.FailLocal, "degraded", "client"},
+	} {
+		m, registry := newRegistered(t)
+		l, err := compose.Options[string]{OnFailure: test.policy, Observer: m.Observer("http")}.New(down{errFire},
+			compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 2/m")})
+		require.NoError(t, err)
+		_, err = l.Allow(context.Background(), "ann")
+		require.Equal(t, test.policy == compose.FailClosed, err != nil)
+		requireSeries(t, registry, "sluice_decisions_total",
+			fmt.Sprintf(`{limiter="http",op="allow",outcome=%q,rule=%q} 1`, test.outcome, test.bound))
+		requireSeries(t, registry, "sluice_errors_total", `{kind="other",limiter="http",op="allow"} 1`)
+	}
+}
+
+func TestKindsOfErrors(t *testing.T) {
+	for _, test := range []struct {
+		err  error
+		kind string
+	}{
+		{storage.ErrOutcomeUnknown, "outcome_unknown"},
+		{storage.ErrOverloaded, "overloaded"},
+		{storage.ErrContended, "contended"},
+		{storage.ErrUnavailable, "unavailable"},
+		{fmt.Errorf("%w: %w", storage.ErrUnavailable, context.DeadlineExceeded), "unavailable"},
+		{fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, context.Canceled), "outcome_unknown"},
+		{fmt.Errorf("compose: rule %q: %w", "a", algo.ErrCost), "cost"},
+		{algo.ErrState, "state"},
+		{algo.ErrStateVersion, "state"},
+		{fmt.Errorf("%w by 3s", compose.ErrSkew), "skew"},
+		{context.Canceled, "context"},
+		{context.DeadlineExceeded, "context"},
+		{storage.ErrKey, "other"},
+		{errFire, "other"},
+	} {
+		m, registry := newRegistered(t)
+		m.Observer("http")(compose.Event{Op: compose.OpCharge, Outcome: compose.Failed, Err: test.err})
+		requireSeries(t, registry, "sluice_errors_total", fmt.Sprintf(`{kind=%q,limiter="http",op="charge"} 1`, test.kind))
+	}
+}
+
+func TestWhatADecisionTookIsCounted(t *testing.T) {
+	m, registry := newRegistered(t)
+	e := denialOf(denied("client", "ann"))
+	e.Decision.Attempts, e.Decision.Memory, e.Decision.Skew, e.Duration = 4, true, 50*time.Millisecond, 3*time.Microsecond
+	m.Observer("http")(e)
+	requireSeries(t, registry, "sluice_retries_total", `{limiter="http",op="allow"} 3`)
+	requireSeries(t, registry, "sluice_remembered_denials_total", `{limiter="http",op="allow",rule="client"} 1`)
+	requireSeries(t, registry, "sluice_skew_seconds_sum", `{limiter="http"} 0.05`)
+	text := scrape(t, registry)
+	require.Contains(t, text, `sluice_decision_duration_seconds_bucket{limiter="http",op="allow",le="2.5e-06"} 0`+"\n")
+	require.Contains(t, text, `sluice_decision_duration_seconds_bucket{limiter="http",op="allow",le="5e-06"} 1`+"\n")
+	require.Contains(t, text, `sluice_decision_duration_seconds_sum{limiter="http",op="allow"} 3e-06`+"\n")
+}
+
+func TestDenialsFromMemoryAreCounted(t *testing.T) {
+	m, registry := newRegistered(t)
+	store := struct{ storage.Store }{new(memory.Store)} // one that the limiter does not know
+	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
+		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")})
+	require.NoError(t, err)
+	for range 5 {
+		_, err := l.Allow(context.Background(), "ann")
+		require.NoError(t, err)
+	}
+	text := scrape(t, registry)
+	require.Contains(t, text, `sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="client"} 4`+"\n")
+	require.Contains(t, text, `sluice_remembered_denials_total{limiter="http",op="allow",rule="client"} 4`+"\n")
+}
+
+// Prometheus sees no increase in a series that begins with its first increment.
+func TestSeriesBeginAtZero(t *testing.T) {
+	m, registry := newRegistered(t)
+	e := denialOf(allowed("client", "ann"), shadow(allowed("new", "ann")))
+	e.Outcome, e.Decision.Allowed = compose.Allowed, true
+	m.Observer("http")(e)
+	text := scrape(t, registry)
+	for _, series := range []string{
+		`sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="client"}`,
+		`sluice_shadow_denials_total{limiter="http",op="allow",outcome="allowed",rule="new"}`,
+		`sluice_remembered_denials_total{limiter="http",op="allow",rule="client"}`,
+		`sluice_retries_total{limiter="http",op="allow"}`,
+		`sluice_errors_total{kind="unavailable",limiter="http",op="allow"}`,
+	} {
+		require.Contains(t, text, series+" 0\n")
+	}
+}
+
+func TestNoLabelIsMadeOfAKey(t *testing.T) {
+	m, registry := newRegistered(t)
+	observer := m.Observer("http")
+	series := func() int {
+		n, err := testutil.GatherAndCount(registry)
+		require.NoError(t, err)
+		return n
+	}
+	observer(denialOf(denied("client", "first"), shadow(denied("new", "first"))))
+	before := series()
+	for i := range 1000 {
+		key := fmt.Sprint("secret-", i)
+		observer(denialOf(denied("client", key), shadow(denied("new", key))))
+	}
+	require.Equal(t, before, series())
+	require.NotContains(t, scrape(t, registry), "secret")
+}
+
+// Names are any bytes to a limiter, and not to Prometheus, which panics.
+func TestNamesThatAreNotUTF8(t *testing.T) {
+	m, registry := newRegistered(t)
+	m.Observer("\xff")(denialOf(denied("a\xff", "k"), shadow(denied("b\xff", "k"))))
+	registry.MustRegister(NewMemoryCollector("c\xff", new(memory.Store)))
+	requireSeries(t, registry, "sluice_decisions_total", "{limiter=\"\uFFFD\",op=\"allow\",outcome=\"denied\",rule=\"a\uFFFD\"} 1")
+}
+
+// A limiter made anew goes on where the old one of its name ended.
+func TestObserversOfOneNameCountTogether(t *testing.T) {
+	m, registry := newRegistered(t)
+	m.Observer("http")(denialOf(denied("client", "ann")))
+	m.Observer("http")(denialOf(denied("client", "ann")))
+	m.Observer("api")(denialOf(denied("client", "ann")))
+	requireSeries(t, registry, "sluice_decisions_total",
+		`{limiter="http",op="allow",outcome="denied",rule="client"} 2`,
+		`{limiter="api",op="allow",outcome="denied",rule="client"} 1`,
+	)
+}
+
+func TestMetricsAreRegisteredAllOrNone(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	taken := newMetrics().skews
+	registry.MustRegister(taken)
+	_, err := NewMetrics(registry)
+	require.Error(t, err)
+	registry.Unregister(taken)
+	_, err = NewMetrics(registry)
+	require.NoError(t, err)
+	_, err = NewMetrics(registry)
+	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
+	_, err = NewMetrics(nil)
+	require.EqualError(t, err, "observe: NewMetrics needs a registerer, such as prometheus.NewRegistry()")
+}
+
+func TestMemoryStoresAreCollected(t *testing.T) {
+	small, unused := &memory.Store{MaxKeys: 2}, new(memory.Store)
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(NewMemoryCollector("small", small), NewMemoryCollector("unused", unused))
+	l, err := compose.Options[string]{Clock: still}.New(small, compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")})
+	require.NoError(t, err)
+	for _, key := range []string{"a", "b", "c"} {
+		_, err := l.Allow(context.Background(), key)
+		require.NoError(t, err)
+	}
+	small.Sweep(still().Add(time.Hour), 1)
+	requireSeries(t, registry, "sluice_memory_store_keys", `{store="small"} 1`)
+	requireSeries(t, registry, "sluice_memory_store_keys_limit", `{store="small"} 2`, `{store="unused"} 1.048576e+06`)
+	requireSeries(t, registry, "sluice_memory_store_evictions_total", `{store="small"} 1`)
+	requireSeries(t, registry, "sluice_memory_store_lapses_total", `{store="small"} 1`)
+}
+
+// everything is a registry in which every metric has a series.
+func everything(t *testing.T) *prometheus.Registry {
+	m, registry := newRegistered(t)
+	e := denialOf(denied("client", "ann"), shadow(denied("new", "ann")))
+	e.Decision.Skew = time.Second
+	m.Observer("http")(e)
+	registry.MustRegister(NewMemoryCollector("default", new(memory.Store)))
+	return registry
+}
+
+func TestMetricsFollowTheConventions(t *testing.T) {
+	problems, err := testutil.GatherAndLint(everything(t))
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestThePackageCommentListsTheMetrics(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	families, err := everything(t).Gather()
+	require.NoError(t, err)
+	var want []string
+	for _, family := range families {
+		var labels []string
+		for _, label := range family.Metric[0].Label {
+			labels = append(labels, label.GetName())
+		}
+		slices.Sort(labels)
+		want = append(want, fmt.Sprintln(family.GetName(), strings.ToLower(family.GetType().String()), labels))
+	}
+	require.ElementsMatch(t, want, listed(file.Doc))
+}
+
+// listed is the metrics in the preformatted lines of a comment.
+func listed(comment *ast.CommentGroup) (metrics []string) {
+	for line := range strings.Lines(comment.Text()) {
+		fields := strings.Fields(strings.ReplaceAll(line, ",", ""))
+		if len(fields) > 2 && strings.HasPrefix(line, "\tsluice_") {
+			slices.Sort(fields[2:])
+			metrics = append(metrics, fmt.Sprintln(fields[0], fields[1], fields[2:]))
+		}
+	}
+	return metrics
+}
+
+func TestMetricsFromManyGoroutines(t *testing.T) {
+	m, registry := newRegistered(t)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			observer := m.Observer("http")
+			for j := range 500 {
+				observer(denialOf(denied(fmt.Sprint("rule", (i+j)%7), "ann")))
+			}
+		})
+	}
+	for range 20 {
+		scrape(t, registry)
+	}
+	all.Wait()
+	want := make([]string, 7)
+	total := map[int]int{}
+	for i := range 8 {
+		for j := range 500 {
+			total[(i+j)%7]++
+		}
+	}
+	for rule, n := range total {
+		want[rule] = fmt.Sprintf(`{limiter="http",op="allow",outcome="denied",rule="rule%d"} %d`, rule, n)
+	}
+	requireSeries(t, registry, "sluice_decisions_total", want...)
+}

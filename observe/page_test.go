@@ -1,0 +1,130 @@
+package observe
+
+import (
+	"encoding/json"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+func listOf(keys ...string) *Denied {
+	d := NewDenied(10)
+	d.clock = still
+	d.Reset()
+	for i, key := range keys {
+		for range len(keys) - i {
+			d.add("client", key)
+		}
+	}
+	d.clock = func() time.Time { return still().Add(90 * time.Second) }
+	return d
+}
+
+func get(d *Denied, accept ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", "/debug/denied", nil)
+	r.Header["Accept"] = accept
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w
+}
+
+func TestTheListAsText(t *testing.T) {
+	w := get(listOf("203.0.113.7", "a\x1b[2J\u202e\n\x9b<b>"))
+	require.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Equal(t, `3 denials since 2026-01-01T12:00:00Z (1m30s).
+A count may be too large, by its error at most. A key that is not here was denied 0 times at most.
+
+       count        error  rule and key
+           2            0  "client" "203.0.113.7"
+           1            0  "client" "a\x1b[2J\u202e\n\x9b<b>"
+`, w.Body.String())
+}
+
+func TestTheListAsJSON(t *testing.T) {
+	w := get(listOf("203.0.113.7", "a\x1b\x7f<b>é\u009b😀", "\xff"), "application/json")
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+	require.Equal(t, `{"since":"2026-01-01T12:00:00Z","denials":6,"missing_at_most":0,"keys":[`+
+		`{"rule":"client","key":"203.0.113.7","count":3,"error":0},`+
+		`{"rule":"client","key":"a\u001b\u007f\u003cb\u003e\u00e9\u009b\ud83d\ude00","count":2,"error":0},`+
+		`{"rule":"client","key":"\ufffd","bytes":"/w==","count":1,"error":0}]}`+"\n", w.Body.String())
+}
+
+func TestAnEmptyListIsNotNull(t *testing.T) {
+	require.Contains(t, get(listOf(), "application/json").Body.String(), `"keys":[]`)
+}
+
+func TestTheListAnswersGETAlone(t *testing.T) {
+	for method, code := range map[string]int{"GET": 200, "HEAD": 200, "POST": 405, "DELETE": 405} {
+		w := httptest.NewRecorder()
+		listOf("ann").ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+		require.Equal(t, code, w.Code, method)
+		if code == 405 {
+			require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+		}
+	}
+}
+
+func TestWhoGetsJSON(t *testing.T) {
+	for accept, want := range map[string]bool{
+		"":    false,
+		"*/*": false, // curl
+		"text/html,application/xml;q=0.9,*/*;q=0.8": false, // browsers
+		"application/json":                          true,
+		"Application/JSON":                          true,
+		"application/json, */*":                     true,
+		"application/json, text/plain, */*":         true, // axios
+		"application/*":                             true,
+		"text/plain":                                false,
+		"text/*, application/json;q=0.5":            false,
+		"text/plain;q=0.5, application/json":        true,
+		"text/plain, application/json;q=0":          false,
+		"application/json;q=0":                      false,
+		"application/json;q=0, */*":                 false,
+		"*/*, text/plain;q=0":                       true,
+		"image/png":                                 false,
+		";;;, application/json":                     true,
+		"application/json;q=many":                   true,
+	} {
+		require.Equal(t, want, prefersJSON([]string{accept}), accept)
+	}
+	require.True(t, prefersJSON([]string{"text/plain;q=0.1", "application/json"}), "two lines")
+}
+
+// Keys are chosen by attackers. Whatever they are, a terminal prints them as they
+// come, a browser does not run them, and a program gets them back.
+func FuzzKeysAreHarmless(f *testing.F) {
+	f.Add("\x1b]0;title\x07", "\u202e\u2028\u009b")
+	f.Add("<script>", "\xff\xfe😀\x7f")
+	f.Fuzz(func(t *testing.T, rule, key string) {
+		if len(key) > MaxDeniedKey || !utf8.ValidString(rule) {
+			return
+		}
+		d := NewDenied(1)
+		d.add(rule, key)
+		text, document := get(d).Body.String(), get(d, "application/json").Body.String()
+		require.NotContains(t, document, "<")
+		for _, c := range text + document {
+			require.True(t, c == '\n' || c >= ' ' && c < 0x7f, "%q", c)
+		}
+		require.Equal(t, 5, strings.Count(text, "\n"))
+		var got struct {
+			Keys []struct {
+				Rule, Key string
+				Bytes     []byte
+			}
+		}
+		require.NoError(t, json.Unmarshal([]byte(document), &got))
+		require.Equal(t, rule, got.Keys[0].Rule)
+		if got.Keys[0].Bytes != nil {
+			got.Keys[0].Key = string(got.Keys[0].Bytes)
+		}
+		require.Equal(t, key, got.Keys[0].Key)
+	})
+}
