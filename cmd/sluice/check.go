@@ -31,6 +31,9 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 		return usagef("name the files to check, such as limits.yaml, or - for standard input")
 	}
 	for _, name := range names {
+		if name == "-" {
+			continue
+		}
 		if err := lookAtConfig(name); err != nil {
 			return err
 		}
@@ -61,9 +64,6 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 
 // lookAtConfig finds what cannot be a file of limits without reading it.
 func lookAtConfig(name string) error {
-	if name == "-" {
-		return nil
-	}
 	_, err := lookAt(name, "a file of limits such as limits.yaml")
 	return err
 }

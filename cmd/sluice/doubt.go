@@ -9,9 +9,9 @@ import (
 )
 
 // doubt is an error if what was read cannot be what was meant.
-func (p *plan) doubt(r *result) error {
+func (p *plan) doubt(r *passage) error {
 	switch {
-	case r.Requests == 0: // lines that are none would have been an error
+	case r.Entries == 0: // lines that are none would have been an error
 		return fmt.Errorf("%s: no requests to replay: it is empty; name a log that is not", r.name)
 	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"io"
+
+	"github.com/sluice-go/sluice/internal/replay"
 )
 
 // The types below are the output of --json, as its help documents it.
@@ -45,40 +47,111 @@ type jsonDenied struct {
 	Denied int64  `json:"denied"`
 }
 
-func printJSON(w io.Writer, r *result) error {
+func printJSON(w io.Writer, report any) error {
+	out := json.NewEncoder(w)
+	out.SetEscapeHTML(false)
+	out.SetIndent("", "  ")
+	return out.Encode(report)
+}
+
+func (r *result) json() any {
 	report := jsonReport{
 		Lines:         r.Lines,
 		Skipped:       r.Skipped,
 		Reordered:     r.Reordered,
 		Late:          r.Late,
 		Disagreements: r.Disagreements,
-		Damaged:       []jsonDamage{},
+		Damaged:       r.damages(),
 	}
-	for _, f := range r.Files {
+	for i := range r.Policies {
+		report.Policies = append(report.Policies, jsonOf(&r.Policies[i], r.Requests, r.Keys))
+	}
+	return report
+}
+
+func jsonOf(o *replay.Outcome, requests, keys int64) jsonPolicy {
+	return jsonPolicy{
+		Policy:      o.Policy.String(),
+		Requests:    requests,
+		Allowed:     o.Allowed,
+		Denied:      o.Denied,
+		Keys:        keys,
+		KeysDenied:  o.KeysDenied,
+		Worst:       jsonWorst{o.Policy.Limit().Period.String(), o.Admitted, o.Bound},
+		LongestWait: o.LongestWait.String(),
+		Never:       o.Never,
+		TopDenied:   topDenied(o),
+	}
+}
+
+func (p *passage) damages() []jsonDamage {
+	all := []jsonDamage{}
+	for _, f := range p.Files {
 		if f.Damage != nil {
-			report.Damaged = append(report.Damaged, jsonDamage{f.Name, f.Damage.Error()})
+			all = append(all, jsonDamage{f.Name, f.Damage.Error()})
 		}
 	}
-	for _, p := range r.Policies {
-		j := jsonPolicy{
-			Policy:      p.Policy.String(),
-			Requests:    r.Requests,
-			Allowed:     p.Allowed,
-			Denied:      p.Denied,
-			Keys:        r.Keys,
-			KeysDenied:  p.KeysDenied,
-			Worst:       jsonWorst{p.Policy.Limit().Period.String(), p.Admitted, p.Bound},
-			LongestWait: p.LongestWait.String(),
-			Never:       p.Never,
-			TopDenied:   []jsonDenied{},
-		}
-		for _, d := range p.TopDenied {
-			j.TopDenied = append(j.TopDenied, jsonDenied(d))
-		}
-		report.Policies = append(report.Policies, j)
+	return all
+}
+
+func topDenied(o *replay.Outcome) []jsonDenied {
+	top := []jsonDenied{}
+	for _, d := range o.TopDenied {
+		top = append(top, jsonDenied(d))
 	}
-	out := json.NewEncoder(w)
-	out.SetEscapeHTML(false)
-	out.SetIndent("", "  ")
-	return out.Encode(report)
+	return top
+}
+
+type jsonRulesReport struct {
+	Lines     int64        `json:"lines"`
+	Skipped   int64        `json:"skipped"`
+	Reordered int64        `json:"reordered"`
+	Late      int64        `json:"late"`
+	Proxied   int64        `json:"proxied"`
+	Together  jsonTogether `json:"together"`
+	Rules     []jsonRule   `json:"rules"`
+	Damaged   []jsonDamage `json:"damaged"`
+}
+
+type jsonTogether struct {
+	Requests    int64  `json:"requests"`
+	Allowed     int64  `json:"allowed"`
+	Denied      int64  `json:"denied"`
+	LongestWait string `json:"longest_wait"`
+	Never       int64  `json:"never"`
+}
+
+type jsonRule struct {
+	Rule   string   `json:"rule"`
+	By     []string `json:"by"`
+	Cost   int64    `json:"cost"`
+	Shadow bool     `json:"shadow"`
+	Alone  int64    `json:"alone"`
+	jsonPolicy
+}
+
+func (r *ruleResult) json() any {
+	report := jsonRulesReport{
+		Lines:     r.Lines,
+		Skipped:   r.Skipped,
+		Reordered: r.Reordered,
+		Late:      r.Late,
+		Proxied:   r.of.proxied,
+		Together:  jsonTogether{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never},
+		Damaged:   r.damages(),
+	}
+	for i := range r.Rules {
+		report.Rules = append(report.Rules, r.jsonRule(i))
+	}
+	return report
+}
+
+func (r *ruleResult) jsonRule(i int) jsonRule {
+	o, rule := &r.Rules[i], &r.of.file.Rules[i]
+	j := jsonRule{Rule: rule.Name, By: []string{}, Cost: rule.Cost.Units, Shadow: rule.Shadow, Alone: o.Alone,
+		jsonPolicy: jsonOf(&o.Outcome, o.Requests, o.Keys)}
+	for _, f := range rule.By {
+		j.By = append(j.By, f.String())
+	}
+	return j
 }

@@ -39,16 +39,42 @@ const (
 	margin       = 0.15 * vg.Inch
 )
 
-// drawPicture draws a panel for each policy, on equal axes, into the file.
-func drawPicture(path string, r *result) error {
-	panels, lines := r.panels()
+// picture is a panel for each row of a timeline, all on equal axes.
+type picture struct {
+	title, subtitle string
+	panels          []panel
+	timeline        *replay.Timeline
+}
+
+// panel is what the title of one tells: whose it is, and counts.
+type panel struct{ name, counts string }
+
+func (r *result) picture() *picture {
+	p := &picture{
+		title:    "Allowed and denied requests under each policy",
+		subtitle: fmt.Sprintf("%s, %s, limited by %s", shorten(filepath.Base(r.name)), r.span(), r.by),
+		timeline: &r.Timeline,
+	}
+	for _, o := range r.Policies {
+		p.panels = append(p.panels, panel{o.Policy.String(), countsOf(o.Allowed, o.Denied)})
+	}
+	return p
+}
+
+func countsOf(allowed, denied int64) string {
+	return fmt.Sprintf("%d allowed, %d denied (%s)", allowed, denied, share(denied, allowed+denied))
+}
+
+// drawPicture draws into the file.
+func drawPicture(path string, r *picture) error {
+	panels, lines := r.plots()
 	height := headHeight + vg.Length(len(panels))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
 	canvas, writer := newCanvas(pictureFormat(path), pictureWidth, height)
 	dc := draw.New(canvas)
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
 
-	r.title(draw.Crop(dc, margin, -margin, height-headHeight, 0))
+	r.head(draw.Crop(dc, margin, -margin, height-headHeight, 0))
 	body := draw.Crop(dc, margin, -margin, margin, -headHeight)
 	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: vg.Points(8)}
 	var rows [][]*plot.Plot
@@ -115,14 +141,13 @@ func writeFile(path string, content io.WriterTo) (err error) {
 	return err
 }
 
-// title says what the picture shows, and which colour is which.
-func (r *result) title(c draw.Canvas) {
+// head says what the picture shows, and which colour is which.
+func (r *picture) head(c draw.Canvas) {
 	head := textStyle(15, draw.XLeft)
 	sub := textStyle(10, draw.XLeft)
 	top := c.Max.Y - margin
-	c.FillText(head, vg.Point{X: c.Min.X, Y: top}, "Allowed and denied requests under each policy")
-	c.FillText(sub, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, fmt.Sprintf("%s, %s to %s UTC, limited by %s",
-		shorten(filepath.Base(r.name)), r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), r.by))
+	c.FillText(head, vg.Point{X: c.Min.X, Y: top}, r.title)
+	c.FillText(sub, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, r.subtitle)
 
 	x := c.Max.X - vg.Points(125)
 	for _, entry := range [...]struct {
@@ -150,27 +175,27 @@ func textStyle(size vg.Length, align draw.XAlignment) draw.TextStyle {
 	}
 }
 
-// panels are the plots, and of how many lines their titles are.
-func (r *result) panels() (panels []*plot.Plot, lines int) {
+// plots are those of the panels, and of how many lines their titles are.
+func (r *picture) plots() (plots []*plot.Plot, lines int) {
 	highest := r.highest()
 	var titles [][]string
-	for _, outcome := range r.Policies {
-		titles = append(titles, r.panelTitle(&outcome))
+	for _, p := range r.panels {
+		titles = append(titles, p.title())
 		lines = max(lines, len(titles[len(titles)-1]))
 	}
-	for i := range r.Policies {
+	for i := range r.panels {
 		p := plot.New()
 		// The shorter titles are filled up from above, so that all axes are equal.
 		p.Title.Text = strings.Repeat("\n", lines-len(titles[i])) + strings.Join(titles[i], "\n")
 		p.Title.TextStyle = textStyle(10, draw.XCenter)
 		p.Title.Padding = vg.Points(3)
-		p.Y.Label.Text = "requests per " + algo.FormatDuration(r.Timeline.Width)
+		p.Y.Label.Text = "requests per " + algo.FormatDuration(r.timeline.Width)
 		p.Y.Label.TextStyle.Font = textStyle(8, draw.XCenter).Font
 		p.Y.Label.Padding = vg.Points(4)
 		p.Y.Tick.Label.Font = textStyle(8, draw.XRight).Font
 		p.X.Tick.Label.Font = textStyle(8, draw.XCenter).Font
 		p.X.Tick.Marker = clockTicks{}
-		if i == len(r.Policies)-1 {
+		if i == len(r.panels)-1 {
 			p.X.Label.Text = "time (UTC)"
 			p.X.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
 		}
@@ -179,21 +204,20 @@ func (r *result) panels() (panels []*plot.Plot, lines int) {
 		p.Add(grid, bars{r, i})
 		p.X.Min, p.X.Max = r.span()
 		p.Y.Min, p.Y.Max = 0, 1.05*highest
-		panels = append(panels, p)
+		plots = append(plots, p)
 	}
-	return panels, lines
+	return plots, lines
 }
 
-// panelTitle is the policy and its counts, in lines as wide as the picture. Of a
-// very long policy the end is left out, never the counts.
-func (r *result) panelTitle(o *replay.Outcome) []string {
+// title is in lines as wide as the picture. Of a very long name the end is left
+// out, never the counts.
+func (p *panel) title() []string {
 	const most = 3
-	counts := fmt.Sprintf("%d allowed, %d denied (%s)", o.Allowed, o.Denied, share(o.Denied, r.Requests))
-	lines := wrap(fmt.Sprintf("%v: %s", o.Policy, counts))
+	lines := wrap(p.name + ": " + p.counts)
 	if len(lines) > most {
 		lines = lines[:most]
 		lines[most-2] += " …"
-		lines[most-1] = counts
+		lines[most-1] = p.counts
 	}
 	return lines
 }
@@ -213,35 +237,36 @@ func wrap(title string) []string {
 	return lines
 }
 
-func (r *result) highest() float64 {
+func (r *picture) highest() float64 {
 	highest := int64(1)
-	for i, allowed := range r.Timeline.Allowed[0] { // every policy saw every request
-		highest = max(highest, allowed+r.Timeline.Denied[0][i])
+	for row, allowed := range r.timeline.Allowed {
+		for i, n := range allowed {
+			highest = max(highest, n+r.timeline.Denied[row][i])
+		}
 	}
 	return float64(highest)
 }
 
 // span is the time across, in seconds since the Unix epoch.
-func (r *result) span() (from, to float64) {
-	t := &r.Timeline
+func (r *picture) span() (from, to float64) {
+	t := r.timeline
 	from = float64(t.Start.Unix())
 	return from, from + float64(len(t.Allowed[0]))*t.Width.Seconds()
 }
 
-// bars draws the stretches of one policy: what was denied on top of what was
-// allowed.
+// bars draws the stretches of one row: what was denied on top of what was allowed.
 type bars struct {
-	r      *result
-	policy int
+	r   *picture
+	row int
 }
 
 // Plot implements plot.Plotter.
 func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	from, _ := b.r.span()
-	width := b.r.Timeline.Width.Seconds()
-	denied := b.r.Timeline.Denied[b.policy]
-	for i, allowed := range b.r.Timeline.Allowed[b.policy] {
+	width := b.r.timeline.Width.Seconds()
+	denied := b.r.timeline.Denied[b.row]
+	for i, allowed := range b.r.timeline.Allowed[b.row] {
 		left, right := x(from+float64(i)*width), x(from+float64(i+1)*width)
 		middle, top := y(float64(allowed)), y(float64(allowed+denied[i]))
 		fill(c, allowedColor, left, right, y(0), middle)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 	"unicode"
@@ -13,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/replay"
 )
 
@@ -39,6 +41,7 @@ type plan struct {
 	replayFlags
 	keyer    *accesslog.Keyer
 	policies []algo.Policy // none: the defaults, or those of the trace
+	file     *config.File  // nil: policies are replayed
 	sources  []source
 }
 
@@ -65,12 +68,23 @@ func (f *replayFlags) plan() (*plan, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
 	}
+	if f.config != "" {
+		file, err := f.readConfig()
+		return &plan{replayFlags: *f, file: file}, err
+	}
 	keyer, err := f.parseKeyer()
 	if err != nil {
 		return nil, err
 	}
 	policies, err := parsePolicies(f.policies)
 	return &plan{replayFlags: *f, keyer: keyer, policies: policies}, err
+}
+
+func (f *replayFlags) readConfig() (*config.File, error) {
+	if err := lookAtConfig(f.config); err != nil {
+		return nil, err
+	}
+	return config.Read(f.config)
 }
 
 func parsePolicies(specs []string) ([]algo.Policy, error) {
@@ -98,28 +112,21 @@ func (p *plan) runLogs(ctx context.Context, s streams) error {
 	if err := p.prepare(); err != nil {
 		return err
 	}
-	log := accesslog.NewReader(ctx, inputs(p.sources), accesslog.Options{
-		Reorder:   time.Duration(p.reorder),
-		TimeField: p.timeField,
-		KeyField:  p.keyField,
-		Fields:    p.keyer.Fields(),
-	})
-	defer log.Close()
 	bar := newProgress(s.err, p.sources)
-	result, err := p.replay(log, bar)
+	report, err := p.replay(ctx, bar)
 	bar.done()
 	if err != nil {
 		return err
 	}
 	if p.out != "" {
-		if err := drawPicture(p.out, result); err != nil {
+		if err := drawPicture(p.out, report.picture()); err != nil {
 			return err
 		}
 	}
 	if p.json {
-		return printJSON(s.out, result)
+		return printJSON(s.out, report.json())
 	}
-	return printTables(s.out, result)
+	return printTables(s.out, report)
 }
 
 // prepare does all that can fail before the log is read.
@@ -127,40 +134,51 @@ func (p *plan) prepare() (err error) {
 	if err := p.forLogs(p.sources[0].name); err != nil {
 		return err
 	}
-	if len(p.policies) == 0 {
-		p.policies, err = parsePolicies(defaultPolicies)
+	if p.out != "" {
+		return tryToWrite(p.out)
 	}
-	if p.out != "" && err == nil {
-		err = tryToWrite(p.out)
-	}
-	return err
+	return nil
 }
 
-// result is a replay that came to its end.
-type result struct {
-	replay.Report
+// subject is what is replayed.
+type subject interface {
+	fields() accesslog.Fields // that it needs
+	add(ctx context.Context, e *accesslog.Entry) error
+	report(top int, from passage) report
+}
+
+// report is what came of it.
+type report interface {
+	tables(w io.Writer)
+	json() any
+	picture() *picture
+}
+
+// passage is a log that was read to its end.
+type passage struct {
 	accesslog.Stats
-	by         string
-	absent     accesslog.Fields // those of by that no request has
-	name       string           // of the log
+	name       string
+	absent     accesslog.Fields // those needed that no request has
 	start, end time.Time
 }
 
-func (p *plan) replay(log *accesslog.Reader, bar *progress) (*result, error) {
-	r := replay.New(p.policies...)
-	res := &result{by: p.keyer.String(), name: describe(p.sources), absent: p.keyer.Fields()}
-	var key []byte
+func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
+	what, err := p.subject()
+	if err != nil {
+		return nil, err
+	}
+	log := accesslog.NewReader(ctx, inputs(p.sources), accesslog.Options{
+		Reorder:   time.Duration(p.reorder),
+		TimeField: p.timeField,
+		KeyField:  p.keyField,
+		Fields:    what.fields(),
+	})
+	defer log.Close()
+	from := passage{name: describe(p.sources), absent: what.fields()}
 	for log.Next() {
 		e := log.Entry()
-		if res.start.IsZero() {
-			res.start = e.Time
-		}
-		res.end = e.Time
-		if res.absent != 0 {
-			res.absent &^= p.keyer.Present(e)
-		}
-		key = p.keyer.AppendKey(key[:0], e)
-		if err := r.Add(e.Time, key); err != nil {
+		from.pass(e)
+		if err := what.add(ctx, e); err != nil {
 			return nil, err
 		}
 		bar.at(log)
@@ -168,6 +186,55 @@ func (p *plan) replay(log *accesslog.Reader, bar *progress) (*result, error) {
 	if err := log.Err(); err != nil {
 		return nil, unread(err)
 	}
-	res.Report, res.Stats = r.Report(int(p.top)), log.Stats()
-	return res, p.doubt(res)
+	from.Stats = log.Stats()
+	return what.report(int(p.top), from), p.doubt(&from)
+}
+
+func (p *passage) pass(e *accesslog.Entry) {
+	if p.start.IsZero() {
+		p.start = e.Time
+	}
+	p.end = e.Time
+	if p.absent != 0 {
+		p.absent &^= e.Present()
+	}
+}
+
+func (p *plan) subject() (subject, error) {
+	if p.file != nil {
+		return newRuleSubject(p.config, p.file, p.keyField)
+	}
+	policies := p.policies
+	if len(policies) == 0 {
+		var err error
+		if policies, err = parsePolicies(defaultPolicies); err != nil {
+			return nil, err
+		}
+	}
+	return &policySubject{replay.New(policies...), p.keyer, nil}, nil
+}
+
+// policySubject is policies side by side, all by the same key.
+type policySubject struct {
+	replay *replay.Replay
+	keyer  *accesslog.Keyer
+	key    []byte
+}
+
+func (s *policySubject) fields() accesslog.Fields { return s.keyer.Fields() }
+
+func (s *policySubject) add(_ context.Context, e *accesslog.Entry) error {
+	s.key = s.keyer.AppendKey(s.key[:0], e)
+	return s.replay.Add(e.Time, s.key)
+}
+
+func (s *policySubject) report(top int, from passage) report {
+	return &result{s.replay.Report(top), from, s.keyer.String()}
+}
+
+// result is what came of policies.
+type result struct {
+	replay.Report
+	passage
+	by string
 }

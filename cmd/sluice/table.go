@@ -11,22 +11,29 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-func printTables(w io.Writer, r *result) error {
+func printTables(w io.Writer, r report) error {
 	out := &strings.Builder{}
-	printHead(out, r)
-	names := nameThem(out, r)
-	printPolicies(out, r, names)
-	printTopDenied(out, r, names)
-	printDisagreements(out, r, names)
+	r.tables(out)
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
+func (r *result) tables(out io.Writer) {
+	r.head(out, fmt.Sprintf("%s by %s", many(r.Keys, "key"), r.by))
+	if r.absent != 0 {
+		fmt.Fprintf(out, "no request has a %v; - stands for it\n", r.absent)
+	}
+	names := nameThem(out, r)
+	printPolicies(out, r, names)
+	printTopDenied(out, r, names)
+	printDisagreements(out, r, names)
+}
+
 const stamp = "2006-01-02 15:04:05"
 
-func printHead(w io.Writer, r *result) {
-	fmt.Fprintf(w, "%s: %s, %s to %s UTC, %s by %s\n", r.name, many(r.Requests, "request"),
-		r.start.UTC().Format(stamp), r.end.UTC().Format(stamp), many(r.Keys, "key"), r.by)
+// head says what was read, and ends its first line with how it was limited.
+func (r *passage) head(w io.Writer, limited string) {
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", r.name, many(r.Entries, "request"), r.span(), limited)
 	if r.Reordered > 0 {
 		fmt.Fprintf(w, "%s out of order, put right\n", many(r.Reordered, "line"))
 	}
@@ -36,14 +43,16 @@ func printHead(w io.Writer, r *result) {
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "%d of %s skipped, being no log lines; the first is %v\n", r.Skipped, many(r.Lines, "line"), r.FirstSkipped)
 	}
-	if r.absent != 0 {
-		fmt.Fprintf(w, "no request has a %v; - stands for it\n", r.absent)
-	}
 	for _, f := range r.Files {
 		if f.Damage != nil {
 			fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Damage)
 		}
 	}
+}
+
+// span is the time from the first request to the last.
+func (r *passage) span() string {
+	return fmt.Sprintf("%s to %s UTC", r.start.UTC().Format(stamp), r.end.UTC().Format(stamp))
 }
 
 // nameThem is what the tables call the policies: their specs or, where those would

@@ -38,4 +38,18 @@ const (
 	allFields = IP | User | Method | Path | Host | Key | Status
 )
 
+// Present is those of the fields that e has.
+func (e *Entry) Present() Fields {
+	var set Fields
+	for i, text := range e.texts() {
+		if len(*text) > 0 {
+			set |= 1 << i
+		}
+	}
+	if e.Status > 0 {
+		set |= Status
+	}
+	return set
+}
+
 func (e *Entry) stamp() stamp { return stamp{e.sec, e.nsec} }

@@ -83,20 +83,6 @@ func (k *Keyer) Fields() Fields {
 	return set
 }
 
-// Present is those of the key's fields that e has.
-func (k *Keyer) Present(e *Entry) Fields {
-	var set Fields
-	for i, text := range e.texts() {
-		if len(*text) > 0 {
-			set |= 1 << i
-		}
-	}
-	if e.Status > 0 {
-		set |= Status
-	}
-	return set & k.Fields()
-}
-
 // AppendKey appends the key of e to dst: its fields with a space between them, -
 // for one that is empty. Different fields never give the same key, and a key
 // can be printed as it is: whatever is not printable, a backslash, and in a key

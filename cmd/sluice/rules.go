@@ -1,0 +1,254 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/replay"
+)
+
+// ruleSubject is the rules of a file, deciding together on requests that are made
+// of what the log tells of them.
+type ruleSubject struct {
+	name    string // of the file
+	file    *config.File
+	replay  *replay.Rules[*http.Request]
+	needs   accesslog.Fields
+	keyed   config.Field // the header or cookie that --key-field has; the zero Field: none
+	request http.Request
+	proxied int64 // requests that come from a trusted proxy
+}
+
+func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubject, error) {
+	s := &ruleSubject{name: name, file: file}
+	if err := s.replayable(keyField); err != nil {
+		return nil, err
+	}
+	rules, err := file.HTTPRules(0)
+	if err != nil {
+		return nil, err
+	}
+	var policies []algo.Policy
+	for i := range file.Rules {
+		policies = append(policies, file.Rules[i].Policy)
+		s.needs |= needs(&file.Rules[i])
+	}
+	if s.needs == 0 {
+		s.needs = accesslog.Status // to the reader, none is all
+	}
+	s.replay, err = replay.NewRules(rules, policies)
+	return s, err
+}
+
+// replayable refuses rules that go by what logs do not have.
+func (s *ruleSubject) replayable(keyField string) error {
+	for i := range s.file.Rules {
+		r := &s.file.Rules[i]
+		if r.Cost.Bytes {
+			return usagef("%s: rule %s costs bytes of content, which access logs do not have; replay a copy of the file without it, or with a number for its cost", s.name, r.Name)
+		}
+		for _, f := range r.By {
+			if err := s.find(f, r.Name, keyField); err != nil {
+				return err
+			}
+		}
+	}
+	if keyField != "" && s.keyed.Kind == "" {
+		return usagef("--key-field is of no use: no rule of %s is by a header or a cookie; leave it out", s.name)
+	}
+	return nil
+}
+
+// find is where the log has a header or a cookie, if the field is one.
+func (s *ruleSubject) find(f config.Field, rule, keyField string) error {
+	switch {
+	case f.Kind != config.Header && f.Kind != config.Cookie:
+		return nil
+	case keyField == "":
+		return usagef("%s: rule %s is by %v, which access logs do not have; name the member of JSON lines that has it with --key-field, or replay a copy of the file without the rule", s.name, rule, f)
+	case s.keyed.Kind != "" && s.keyed != f:
+		return usagef("%s: rules are by %v and by %v, and --key-field has only one of them; replay a copy of the file without rule %s", s.name, s.keyed, f, rule)
+	}
+	s.keyed = f
+	return nil
+}
+
+// needs is what a rule looks at.
+func needs(r *config.Rule) (set accesslog.Fields) {
+	for _, f := range r.By {
+		set |= fieldOf[f.Kind]
+	}
+	if len(r.Methods) > 0 {
+		set |= accesslog.Method
+	}
+	if len(r.Paths) > 0 {
+		set |= accesslog.Path
+	}
+	return set
+}
+
+var fieldOf = map[config.Kind]accesslog.Fields{
+	config.IP:     accesslog.IP,
+	config.User:   accesslog.User,
+	config.Method: accesslog.Method,
+	config.Path:   accesslog.Path,
+	config.Host:   accesslog.Host,
+	config.Header: accesslog.Key,
+	config.Cookie: accesslog.Key,
+}
+
+func (s *ruleSubject) fields() accesslog.Fields { return s.needs }
+
+func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
+	s.fill(e)
+	if s.fromProxy(s.request.RemoteAddr) {
+		s.proxied++
+	}
+	return s.replay.Add(ctx, e.Time, &s.request)
+}
+
+// fill makes the request as the server had it.
+func (s *ruleSubject) fill(e *accesslog.Entry) {
+	s.request = http.Request{
+		Method:     string(e.Method),
+		URL:        target(string(e.Path)),
+		Host:       string(e.Host),
+		RemoteAddr: string(e.IP),
+		Header:     http.Header{},
+	}
+	if len(e.User) > 0 {
+		s.request.SetBasicAuth(string(e.User), "")
+	}
+	switch {
+	case len(e.Key) == 0:
+	case s.keyed.Kind == config.Header:
+		s.request.Header.Set(s.keyed.Name, string(e.Key))
+	default:
+		s.request.Header.Set("Cookie", s.keyed.Name+"="+string(e.Key))
+	}
+}
+
+// target is what net/http reads of a request's line. What it would refuse stays
+// as it is.
+func target(path string) *url.URL {
+	if path == "" {
+		return new(url.URL)
+	}
+	u, err := url.ParseRequestURI(path)
+	if err != nil {
+		return &url.URL{Path: path}
+	}
+	return u
+}
+
+func (s *ruleSubject) fromProxy(remote string) bool {
+	if len(s.file.Trusted) == 0 {
+		return false
+	}
+	addr, err := netip.ParseAddr(remote)
+	return err == nil && slices.ContainsFunc(s.file.Trusted, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+}
+
+func (s *ruleSubject) report(top int, from passage) report {
+	return &ruleResult{s.replay.Report(top), from, s}
+}
+
+// ruleResult is what came of rules.
+type ruleResult struct {
+	replay.RulesReport
+	passage
+	of *ruleSubject
+}
+
+const together = "all together" // how the rules are called
+
+func (r *ruleResult) tables(w io.Writer) {
+	rules := r.of.file.Rules
+	r.head(w, fmt.Sprintf("%s of %s", many(int64(len(rules)), "rule"), r.of.name))
+	r.doubts(w)
+	fmt.Fprintln(w)
+	l := &legend{}
+	for i := range rules {
+		l.add(ruleName(&rules[i]), ruleWords(&rules[i]))
+	}
+	l.print(w)
+	r.printRules(w)
+	r.printTopDenied(w)
+}
+
+// doubts tells what the log does not.
+func (r *ruleResult) doubts(w io.Writer) {
+	if absent := r.absent &^ accesslog.Status; absent != 0 {
+		fmt.Fprintf(w, "no request has a %v; the rules take it as empty\n", strings.ReplaceAll(absent.String(), "+", " or a "))
+	}
+	if r.of.proxied > 0 {
+		fmt.Fprintf(w, "%s from a proxy that is trusted: the log has its address in place of the client's; have the server log that of X-Forwarded-For\n", many(r.of.proxied, "request"))
+	}
+}
+
+func (r *ruleResult) printRules(w io.Writer) {
+	t := newTable(w, "rule", "requests", "allowed", "denied", "share denied", "by it alone", "keys", "keys denied",
+		"most in a period", "limit", "bound", "longest wait")
+	for i := range r.Rules {
+		o := &r.Rules[i]
+		alone := any(o.Alone)
+		if o.Shadow {
+			alone = "-"
+		}
+		t.row(ruleName(&r.of.file.Rules[i]), o.Requests, o.Allowed, o.Denied, share(o.Denied, o.Requests), alone, o.Keys, o.KeysDenied,
+			o.Admitted, o.Policy.Limit(), o.Bound, waits(o.LongestWait, o.Never))
+	}
+	t.row(together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests), "", "", "", "", "", "", waits(r.LongestWait, r.Never))
+	t.print()
+}
+
+func (r *ruleResult) printTopDenied(w io.Writer) {
+	for i := range r.Rules {
+		o, rule := &r.Rules[i], &r.of.file.Rules[i]
+		if len(o.TopDenied) == 0 || len(rule.By) == 0 {
+			continue
+		}
+		t := newTable(w, "denied most by "+ruleName(rule)+", "+rule.ByString(), "denied")
+		for _, d := range o.TopDenied {
+			t.row(shorten(printable(d.Key)), d.Denied)
+		}
+		t.print()
+	}
+}
+
+// printable keeps a key on its line, and - stands for one that is empty. Keys of
+// several fields are quoted already.
+func printable(key string) string {
+	if key == "" {
+		return "-"
+	}
+	if quoted := strconv.QuoteToGraphic(key); strings.Contains(quoted, `\`) && !strings.HasPrefix(key, `"`) {
+		return quoted[1 : len(quoted)-1]
+	}
+	return key
+}
+
+func (r *ruleResult) picture() *picture {
+	p := &picture{
+		title:    "Allowed and denied requests under each rule",
+		subtitle: fmt.Sprintf("%s, %s, rules of %s", shorten(filepath.Base(r.passage.name)), r.span(), shorten(filepath.Base(r.of.name))),
+		timeline: &r.Timeline,
+	}
+	for i := range r.Rules {
+		o, rule := &r.Rules[i], &r.of.file.Rules[i]
+		p.panels = append(p.panels, panel{ruleName(rule) + ", " + ruleWords(rule), countsOf(o.Allowed, o.Denied)})
+	}
+	p.panels = append(p.panels, panel{together, countsOf(r.Allowed, r.Denied)})
+	return p
+}
