@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"fmt"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -26,6 +27,10 @@ type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each of them must append to
 	// the field, or replace it.
 	Trusted []netip.Prefix
+	// TrustUnix trusts the peers of unix sockets, for a proxy that reaches the
+	// server by one. Whatever process may connect to the socket can then pass for
+	// any address, so its permissions should let in nobody but the proxy.
+	TrustUnix bool
 	// Forwarded is for proxies that write the field Forwarded (RFC 7239). It is
 	// read in place of X-Forwarded-For, never beside it: a proxy that writes one
 	// passes on the other as the client forged it.
@@ -38,8 +43,8 @@ type ClientIP struct {
 
 // Key makes the key of a rule: an IPv4 address such as "192.0.2.1", or an IPv6
 // prefix such as "2001:db8::/64". Zones are dropped, and IPv4 addresses mapped to
-// IPv6 are IPv4 addresses. A peer without an address, as on a unix socket, is not
-// trusted, and is its own key.
+// IPv6 are IPv4 addresses. The peers of unix sockets have no addresses, and may
+// name themselves as they like: where no field tells more, they are all "unix".
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	if c.IPv6Bits == 0 {
 		c.IPv6Bits = 64
@@ -67,21 +72,43 @@ func plainPrefix(p netip.Prefix) netip.Prefix {
 }
 
 func (c *ClientIP) key(r *http.Request) string {
+	if onUnix(r) {
+		return c.keyOnUnix(r.Header)
+	}
 	addr, text, ok := parsePeer(r.RemoteAddr)
-	if !ok {
-		return r.RemoteAddr
-	}
-	if len(c.Trusted) > 0 && c.trusts(addr) {
-		addr, text = c.client(addr, r.Header), ""
-	}
 	switch {
-	case addr.Is6():
-		prefix, _ := addr.Prefix(c.IPv6Bits)
-		return string(prefix.AppendTo(make([]byte, 0, 64)))
+	case !ok:
+		return r.RemoteAddr
+	case len(c.Trusted) > 0 && c.trusts(addr):
+		return c.keyOf(c.client(addr, r.Header))
 	case text != "":
 		return text
 	}
-	return addr.String()
+	return c.keyOf(addr)
+}
+
+// onUnix goes by the server's end of the connection. Its peer's may be bound to a
+// file named 10.0.0.1:80.
+func onUnix(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	return ok && local.Network() == "unix"
+}
+
+func (c *ClientIP) keyOnUnix(h http.Header) string {
+	if c.TrustUnix {
+		if addr := c.client(netip.Addr{}, h); addr.IsValid() {
+			return c.keyOf(addr)
+		}
+	}
+	return "unix"
+}
+
+func (c *ClientIP) keyOf(addr netip.Addr) string {
+	if addr.Is4() {
+		return addr.String()
+	}
+	prefix, _ := addr.Prefix(c.IPv6Bits)
+	return string(prefix.AppendTo(make([]byte, 0, 64)))
 }
 
 // parsePeer reads RemoteAddr. text is how it has an IPv4 address, which allocates

@@ -1,6 +1,8 @@
 package httplimit_test
 
 import (
+	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -19,10 +21,10 @@ func prefixes(list ...string) (found []netip.Prefix) {
 	return found
 }
 
-// behind is a key for a server behind proxies of its own.
+// behind is a key for a server behind proxies of its own, on a unix socket too.
 func behind(t *testing.T, c httplimit.ClientIP) func(*http.Request) string {
 	t.Helper()
-	c.Trusted = prefixes("10.0.0.0/8", "fd00::/8")
+	c.Trusted, c.TrustUnix = prefixes("10.0.0.0/8", "fd00::/8"), true
 	key, err := c.Key()
 	require.NoError(t, err)
 	return key
@@ -36,6 +38,12 @@ func from(peer, field string, lines ...string) *http.Request {
 		r.Header[field] = lines
 	}
 	return r
+}
+
+// onUnix is the request as it is on a unix socket.
+func onUnix(r *http.Request) *http.Request {
+	local := &net.UnixAddr{Name: "/run/server.sock", Net: "unix"}
+	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
 }
 
 const xff = "X-Forwarded-For"
@@ -73,13 +81,10 @@ func TestIPv6Bits(t *testing.T) {
 	require.ErrorContains(t, err, "invalid prefix")
 }
 
-// An attacker at 203.0.113.6 sends what he likes, and the proxy adds his address
-// to it. Whatever it is, he is found, so he frees himself of nothing and the
-// victim, 198.51.100.7, is not made to pay.
-func TestSpoofing(t *testing.T) {
-	const attacker, victim = "203.0.113.6", "198.51.100.7"
+// forgeries are what may stand before what the nearest proxy writes.
+func forgeries(victim string) []string {
 	long := strings.Repeat(victim+", ", 100_000/len(victim+", "))
-	forged := []string{
+	return []string{
 		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
 		"127.0.0.1", "::1", "[::1]:80", "::ffff:198.51.100.7", "[::ffff:198.51.100.7]:443", "fe80::1%eth0", "fd00::1%10.0.0.1",
 		"unknown", "_hidden", "localhost", "192.0.2", "192.0.2.256", "0x7f000001", "010.0.0.1", "192.0.2.1/24",
@@ -87,6 +92,24 @@ func TestSpoofing(t *testing.T) {
 		"for=\"" + victim, `for="[::1]`, `for="x\`, "for=" + victim + ";", "for=" + victim + ", for=10.0.0.9", "For=\"unclosed, for=" + victim,
 		long, strings.Repeat("x", 100_000), strings.Repeat(",", 100_000), strings.Repeat("\"", 100_000), strings.Repeat("[", 100_000),
 		strings.Repeat("10.0.0.9, ", 10_000), strings.Repeat("for=", 25_000),
+		"[2001:db8:7::7]", "2001:db8:7::7%eth0", "[fd00::1%25eth0]:80", "::ffff:10.0.0.9", "::ffff:a00:9", "64:ff9b::a00:9", "10.0.0.9:0", "10.0.0.9:99999", "[10.0.0.9]:80",
+		`for="[fd00::9]"`, `for="[2001:db8:7::7%eth0]:80"`, `for="10.0.0.9:80"`, "for=::ffff:10.0.0.9", "for=unknown", "for=_gateway", "proto=https;by=10.0.0.9",
+	}
+}
+
+// Attackers send what they like, and the proxy adds their address to it. Whatever
+// it is, they are found, so they free themselves of nothing, and the victim,
+// 198.51.100.7, is not made to pay.
+func TestSpoofing(t *testing.T) {
+	for attacker, key := range map[string]string{"203.0.113.6": "203.0.113.6", "2001:db8:6::6": "2001:db8:6::/64"} {
+		spoof(t, attacker, key, "198.51.100.7")
+	}
+}
+
+func spoof(t *testing.T, attacker, found, victim string) {
+	host := attacker
+	if strings.Contains(attacker, ":") {
+		host = "[" + attacker + "]"
 	}
 	keys := map[string]func(*http.Request) string{
 		xff:         behind(t, httplimit.ClientIP{}),
@@ -98,23 +121,25 @@ func TestSpoofing(t *testing.T) {
 			return `for="` + addr + `:4711";proto=https;host="a, for=198.51.100.7;b=\",\\"`
 		},
 	}
+	addresses := map[string]string{xff: attacker, "Forwarded": host}
 	for field, key := range keys {
-		for _, forgery := range forged {
-			appended := element[field](attacker)
+		for _, forgery := range forgeries(victim) {
+			appended := element[field](addresses[field])
 			for name, r := range map[string]*http.Request{
 				"appended":           from("10.0.0.1:80", field, forgery+", "+appended),
 				"a line of its own":  from("10.0.0.1:80", field, forgery, appended),
 				"several lines":      from("10.0.0.1:80", field, forgery, forgery, forgery+", "+appended),
 				"two proxies":        from("10.0.0.1:80", field, forgery+","+appended+","+element[field]("10.0.0.2")),
 				"two proxies, lines": from("[fd00::1]:80", field, forgery, appended, element[field]("10.0.0.2")),
-				"no proxy":           from(attacker+":5001", field, forgery),
+				"no proxy":           from(host+":5001", field, forgery),
+				"a unix socket":      onUnix(from("@", field, forgery, appended)),
 			} {
 				for _, other := range []string{xff, "Forwarded", "X-Real-Ip", "True-Client-Ip"} {
 					if other != field {
 						r.Header[other] = []string{victim}
 					}
 				}
-				require.Equal(t, attacker, key(r), "%s: %s: %.100q", field, name, forgery)
+				require.Equal(t, found, key(r), "%s: %s: %.100q", field, name, forgery)
 			}
 		}
 	}
@@ -165,6 +190,32 @@ func TestFieldsOfProxies(t *testing.T) {
 		key := behind(t, httplimit.ClientIP{Forwarded: test.field == "Forwarded"})
 		require.Equal(t, test.want, key(from(test.peer, test.field, test.lines...)), test.name)
 	}
+}
+
+// Whoever may connect to a unix socket may bind his own end to any name.
+func TestUnixPeers(t *testing.T) {
+	for _, c := range []httplimit.ClientIP{{}, {Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}} {
+		key, err := c.Key()
+		require.NoError(t, err)
+		for _, peer := range []string{"@", "", "10.0.0.1:80", "[::1]:80", "192.0.2.1", "/tmp/peer", "@peer"} {
+			require.Equal(t, "unix", key(onUnix(from(peer, xff, "192.0.2.1"))), "not trusted")
+		}
+	}
+	key := behind(t, httplimit.ClientIP{})
+	for _, test := range []struct {
+		want  string
+		lines []string
+	}{
+		{"192.0.2.1", []string{"192.0.2.1"}},
+		{"192.0.2.1", []string{"198.51.100.7, 192.0.2.1, 10.0.0.2"}},
+		{"2001:db8::/64", []string{"198.51.100.7", "2001:db8::1"}},
+		{"10.0.0.2", []string{"10.0.0.2"}},
+		{"unix", nil}, {"unix", []string{""}}, {"unix", []string{"192.0.2.1, unknown"}},
+	} {
+		require.Equal(t, test.want, key(onUnix(from("@", xff, test.lines...))), "%q", test.lines)
+	}
+	require.Equal(t, "192.0.2.1", key(from("192.0.2.1:80", xff, "198.51.100.7")), "peers with addresses are trusted by these alone")
+	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a server that does not say where it listens")
 }
 
 func TestTrustedMappedPrefix(t *testing.T) {
