@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +17,7 @@ func postgresWorks() []work {
 	return []work{
 		{
 			area: "postgres", name: "64 callers, 10,000 keys", keys: 10_000, goroutines: 64,
-			contenders: []contender{sluiceOnPostgres, postgresUpsert}, goals: []ratio{{to: postgresUpsert.name, goal: 8}},
+			contenders: []contender{sluiceOnPostgres, postgresUpsert, postgresUpserts}, goals: []ratio{{to: postgresUpsert.name, goal: 8}},
 		}, {
 			area: "postgres", name: "64 callers, one key", keys: 1, goroutines: 64,
 			contenders: []contender{sluiceOnPostgres, postgresIncrement}, goals: []ratio{{to: postgresIncrement.name, goal: 25}},
@@ -64,6 +65,26 @@ var postgresUpsert = floorOnPostgres("floor: one upsert each",
 var postgresIncrement = floorOnPostgres("floor: one increment each",
 	`CREATE TABLE IF NOT EXISTS floor_increment (key bytea PRIMARY KEY, n bigint NOT NULL)`,
 	`INSERT INTO floor_increment VALUES ($1, 1) ON CONFLICT (key) DO UPDATE SET n = floor_increment.n + 1`)
+
+// postgresUpserts writes what all callers ask who are there, in one statement. It
+// compares nothing, so it does not matter that one of equal keys wins.
+var postgresUpserts = contender{"floor: upserts together", func(t testing.TB, count int64, _ time.Duration) decider {
+	pool := postgresPool(t)
+	if _, err := pool.Exec(context.Background(), `CREATE TABLE IF NOT EXISTS floor_upserts (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`); err != nil {
+		t.Fatal(err)
+	}
+	state := make([]byte, 30)
+	return together(t, 2, count, func(ctx context.Context, keys []string) error {
+		slices.Sort(keys)
+		var names [][]byte
+		for _, key := range slices.Compact(keys) {
+			names = append(names, []byte(key))
+		}
+		_, err := pool.Exec(ctx, `INSERT INTO floor_upserts SELECT key, 1, $2 FROM unnest($1::bytea[]) AS k (key)
+			ON CONFLICT (key) DO UPDATE SET version = floor_upserts.version + 1, state = excluded.state`, names, state)
+		return err
+	})
+}}
 
 func floorOnPostgres(name, table, statement string, args ...any) contender {
 	return contender{name, func(t testing.TB, _ int64, _ time.Duration) decider {

@@ -123,40 +123,16 @@ var redisRoundTrip = contender{"floor: GET", func(t testing.TB, count int64, _ t
 // there at once.
 var redisPipeline = contender{"floor: pipelined script", func(t testing.TB, count int64, _ time.Duration) decider {
 	c := redisClient(t)
-	asked := make(chan chan error, 1024)
-	done := make(chan struct{})
-	t.Cleanup(func() { close(done) })
 	script := goredis.NewScript("return 1")
 	if err := script.Load(context.Background(), c).Err(); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		go func() {
-			for {
-				var waiting []chan error
-				select {
-				case first := <-asked:
-					waiting = append(waiting, first)
-				case <-done:
-					return
-				}
-				for len(waiting) < 64 && len(asked) > 0 {
-					waiting = append(waiting, <-asked)
-				}
-				pipe := c.Pipeline()
-				for range waiting {
-					script.EvalSha(context.Background(), pipe, []string{"floor"})
-				}
-				_, err := pipe.Exec(context.Background())
-				for _, w := range waiting {
-					w <- err
-				}
-			}
-		}()
-	}
-	return func(context.Context, string) (bool, error) {
-		answer := make(chan error, 1)
-		asked <- answer
-		return count > 1, <-answer
-	}
+	return together(t, 2, count, func(ctx context.Context, keys []string) error {
+		pipe := c.Pipeline()
+		for range keys {
+			script.EvalSha(ctx, pipe, []string{"floor"})
+		}
+		_, err := pipe.Exec(ctx)
+		return err
+	})
 }}

@@ -16,7 +16,7 @@ func sqliteWorks() []work {
 		floor := sqliteUpsert(synchronous)
 		return work{
 			area: "sqlite", name: name, keys: keys, goroutines: 64,
-			contenders: []contender{sluiceOnSQLite(synchronous), floor}, goals: []ratio{{to: floor.name, goal: goal}},
+			contenders: []contender{sluiceOnSQLite(synchronous), floor, sqliteUpserts(synchronous)}, goals: []ratio{{to: floor.name, goal: goal}},
 		}
 	}
 	return []work{
@@ -53,20 +53,53 @@ func sluiceOnSQLite(synchronous string) contender {
 // quickest for it.
 func sqliteUpsert(synchronous string) contender {
 	return contender{"floor: one upsert each", func(t testing.TB, _ int64, _ time.Duration) decider {
-		db := sqliteDB(t, synchronous)
-		db.SetMaxOpenConns(1)
-		if _, err := db.Exec(`CREATE TABLE floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
-			t.Fatal(err)
-		}
-		upsert, err := db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { upsert.Close() })
-		state := make([]byte, 30)
+		upsert := sqliteFloor(t, synchronous)
 		return func(ctx context.Context, key string) (bool, error) {
-			_, err := upsert.ExecContext(ctx, []byte(key), state)
+			_, err := upsert.ExecContext(ctx, []byte(key), sqliteState)
 			return true, err
 		}
 	}}
+}
+
+// sqliteUpserts commits what all callers ask who are there.
+func sqliteUpserts(synchronous string) contender {
+	return contender{"floor: upserts together", func(t testing.TB, count int64, _ time.Duration) decider {
+		upsert := sqliteFloor(t, synchronous)
+		return together(t, 1, count, func(ctx context.Context, keys []string) error {
+			tx, err := upsert.db.Begin()
+			if err != nil {
+				return err
+			}
+			defer tx.Rollback()
+			statement := tx.Stmt(upsert.Stmt)
+			for _, key := range keys {
+				if _, err := statement.ExecContext(ctx, []byte(key), sqliteState); err != nil {
+					return err
+				}
+			}
+			return tx.Commit()
+		})
+	}}
+}
+
+var sqliteState = make([]byte, 30)
+
+// upserts is the statement of the floors, and its database.
+type upserts struct {
+	*sql.Stmt
+	db *sql.DB
+}
+
+func sqliteFloor(t testing.TB, synchronous string) upserts {
+	db := sqliteDB(t, synchronous)
+	db.SetMaxOpenConns(1)
+	if _, err := db.Exec(`CREATE TABLE floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
+		t.Fatal(err)
+	}
+	statement, err := db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { statement.Close() })
+	return upserts{statement, db}
 }

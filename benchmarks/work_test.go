@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"testing"
 	"time"
@@ -112,11 +113,11 @@ func works() []work {
 	return slices.Concat(redisWorks(), postgresWorks(), sqliteWorks())
 }
 
-// traffic is that of keys which no other work has.
+// traffic is that of keys which no other work has, of 20 bytes.
 func (w *work) traffic() *traffic {
-	t := newTraffic(w.keys)
+	t, prefix := newTraffic(w.keys), fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(w.name))>>16)
 	for i := range t.keys {
-		t.keys[i] = w.name + t.keys[i]
+		t.keys[i] = prefix + t.keys[i]
 	}
 	for i, k := range t.order {
 		t.calls[i] = t.keys[k]

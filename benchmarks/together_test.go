@@ -1,0 +1,44 @@
+package benchmarks
+
+import (
+	"context"
+	"testing"
+)
+
+// together is a floor that sends at once what all callers ask who are there, up to
+// 64 of them, with so many senders.
+func together(t testing.TB, senders int, count int64, send func(ctx context.Context, keys []string) error) decider {
+	type question struct {
+		key    string
+		answer chan error
+	}
+	asked := make(chan question, 1024)
+	ctx, stop := context.WithCancel(context.Background())
+	t.Cleanup(stop)
+	sender := func() {
+		for {
+			var keys []string
+			var answers []chan error
+			for more := true; more; more = len(keys) < 64 && len(asked) > 0 {
+				select {
+				case q := <-asked:
+					keys, answers = append(keys, q.key), append(answers, q.answer)
+				case <-ctx.Done():
+					return
+				}
+			}
+			err := send(ctx, keys)
+			for _, answer := range answers {
+				answer <- err
+			}
+		}
+	}
+	for range senders {
+		go sender()
+	}
+	return func(_ context.Context, key string) (bool, error) {
+		answer := make(chan error, 1)
+		asked <- question{key, answer}
+		return count > 1, <-answer
+	}
+}
