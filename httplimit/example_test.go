@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // still is a clock that stands still, so that the examples print the same every time.
@@ -73,14 +74,16 @@ func ExampleHandler() {
 }
 
 // router stands for chi, gorilla/mux and the like: whatever takes middleware as
-// func(http.Handler) http.Handler.
+// func(http.Handler) http.Handler, or a type of its own for that, as gorilla/mux.
 type router struct {
 	http.ServeMux
-	middleware []func(http.Handler) http.Handler
+	middleware []middlewareFunc
 }
 
-func (m *router) Use(middleware func(http.Handler) http.Handler) {
-	m.middleware = append(m.middleware, middleware)
+type middlewareFunc func(http.Handler) http.Handler
+
+func (m *router) Use(middleware ...middlewareFunc) {
+	m.middleware = append(m.middleware, middleware...)
 }
 
 func (m *router) Get(path string, h http.Handler) {
@@ -101,7 +104,7 @@ func ExampleMiddleware() {
 		fmt.Println(err)
 		return
 	}
-	r := new(router) // chi.NewRouter()
+	r := new(router) // chi.NewRouter(), mux.NewRouter()
 	r.Use(httplimit.Middleware(limiter, httplimit.Options{}))
 	r.Get("/orders/{id}", hello)
 	r.Get("/search", hello)
@@ -122,6 +125,62 @@ func ExampleMiddleware() {
 	//   RateLimit-Policy: "customer";q=10;w=60, "route";q=1;w=3600
 	//   RateLimit: "customer";r=8;t=6, "route";r=0;t=3600
 	//   Retry-After: 3600
+}
+
+// On a ServeMux: some routes have a limit of their own, told by their patterns, and
+// the limit of an account is found by what a wildcard matched. Both are known to
+// handlers behind the mux only, so that is where the limiter has to be.
+func ExampleMiddleware_serveMux() {
+	limits := map[string]algo.Policy{
+		"POST /accounts/{account}/exports": mustPolicy("fixedwindow 1/h"),
+		"GET /accounts/{account}/orders":   mustPolicy("gcra 100/m"),
+	}
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
+		Name:   "route",
+		Key:    httplimit.Join(httplimit.Pattern, httplimit.PathValue("account")),
+		Choose: func(r *http.Request) algo.Policy { return limits[httplimit.Pattern(r)] },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limit := httplimit.Middleware(limiter, httplimit.Options{})
+	mux := http.NewServeMux()
+	for pattern := range limits {
+		mux.Handle(pattern, limit(hello))
+	}
+
+	show(mux, httptest.NewRequest("POST", "/accounts/ann/exports", nil))
+	show(mux, httptest.NewRequest("POST", "/accounts/bob/exports", nil))
+	show(mux, httptest.NewRequest("GET", "/accounts/ann/orders", nil))
+	// Output:
+	// 200 hello
+	//   RateLimit-Policy: "route";q=1;w=3600
+	//   RateLimit: "route";r=0;t=3600
+	// 200 hello
+	//   RateLimit-Policy: "route";q=1;w=3600
+	//   RateLimit: "route";r=0;t=3600
+	// 200 hello
+	//   RateLimit-Policy: "route";q=100;w=60
+	//   RateLimit: "route";r=99;t=1
+}
+
+// While the store is away, the limiter's failure policy decides: requests are
+// refused with 503, not 429, or let through without a word on limits.
+func ExampleHandler_failurePolicy() {
+	away := broken{storage.NotApplied(storage.ErrUnavailable)} // a database that is down
+	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
+		options := compose.Options[*http.Request]{OnFailure: policy, Budget: 10 * time.Millisecond}
+		limiter, err := options.New(away, compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/m")})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		show(httplimit.Handler(limiter, hello, httplimit.Options{}), httptest.NewRequest("GET", "/", nil))
+	}
+	// Output:
+	// 503 {"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Request cannot be satisfied due to temporary server capacity constraints","status":503}
+	// 200 hello
 }
 
 // A customer's plan says how much there is.
