@@ -118,9 +118,13 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 }
 
 // Reset forgets what was used under every rule that applies to in. Denials that
-// other processes remember end by themselves; see Options.MaxAge.
+// other processes remember end by themselves; see Options.MaxAge. No failure
+// policy can do that in place of the store, whose failure is the error.
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
-	_, err := l.do(ctx, OpReset, in, 1)
+	d, err := l.do(ctx, OpReset, in, 1)
+	if err == nil && d.Degraded {
+		return d.Err
+	}
 	return err
 }
 
