@@ -106,14 +106,19 @@ func limitProblem(limits *Limits, name string) *problem {
 }
 
 // failure is the problem of a question that could not be decided. The error is for
-// the log: it may tell of the store what clients have no business to know.
+// the log: it may tell of the store what clients have no business to know. Each kind
+// is a message of its own, lest a log that says things sparsely hide one behind
+// another. Of a client that has left there is nothing to say.
 func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	p := failureProblem(err)
 	level := slog.LevelWarn
-	if p.Status == http.StatusInternalServerError {
+	switch {
+	case ctx.Err() != nil:
+		level = slog.LevelDebug
+	case p.Status == http.StatusInternalServerError:
 		level = slog.LevelError
 	}
-	a.log.Log(ctx, level, "no decision", "op", string(op), "problem", p.Title, "paid", p.Paid, "error", err)
+	a.log.Log(ctx, level, "no decision: "+p.Title, "op", string(op), "paid", p.Paid, "error", withoutKey(err))
 	return p
 }
 

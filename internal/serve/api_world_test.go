@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -93,11 +92,3 @@ func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 }
 
 var errSecret = errors.New("dial postgres://admin:secret@10.0.0.7: refused")
-
-// body reads the whole body of a response.
-func body(t testing.TB, r io.Reader) string {
-	t.Helper()
-	text, err := io.ReadAll(r)
-	require.NoError(t, err)
-	return string(text)
-}

@@ -1,0 +1,369 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+func TestTheCommandLineOfTheManual(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	w := post(h, "http://sluice/v1/allow", askOne)
+	require.Equal(t, http.StatusOK, w.Code)
+	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
+	require.Contains(t, w.Body.String(), `"allowed":true,"limit":"api","remaining":17,`)
+}
+
+// TestRetryAfter compares the field with the exact time, for who waits just that.
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	store := standing()
+	store.Clock = func() time.Time { return now }
+	h := apiOn(t, store, compose.Options[Ask]{})
+	denied := func() (string, string) {
+		w := post(h, "/v1/allow", `{"key":"a","cost":18,"limit":"api"}`)
+		require.Equal(t, http.StatusOK, w.Code)
+		_, wait, _ := strings.Cut(w.Body.String(), `"retry_after_ns":`)
+		wait, _, _ = strings.Cut(wait, ",")
+		return w.Header().Get("Retry-After"), wait
+	}
+	field, wait := denied()
+	require.Equal(t, []string{"", "0"}, []string{field, wait})
+	field, wait = denied() // 2 of 18 are there, and each of the others takes 600ms
+	require.Equal(t, []string{"10", "9600000000"}, []string{field, wait})
+	now = now.Add(9600*time.Millisecond - 1)
+	field, wait = denied()
+	require.Equal(t, []string{"1", "1"}, []string{field, wait})
+	now = now.Add(1)
+	field, wait = denied()
+	require.Equal(t, []string{"", "0"}, []string{field, wait})
+}
+
+func TestAllOrNothing(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"limit":"api"}`).Body.String(), `"allowed":true`)
+	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"limit":["daily","api"]}`).Body.String()
+	require.Contains(t, denied, `{"allowed":false,"limit":"api","remaining":1,"retry_after_ns":600000000,`)
+	require.Contains(t, denied, `"limit":"daily","policy":"fixedwindow 1000/d","shadow":false,"capacity":1000,"cost":2,"paid":0,"remaining":1000,`)
+}
+
+func TestKeysOfAnyBytesAreOne(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	for i, key := range []string{`"key":"user:42"`, `"key_base64":"dXNlcjo0Mg=="`, `"key":"\u0075ser:42"`} {
+		w := post(h, "/v1/allow", `{"limit":"api",`+key+`}`)
+		require.Contains(t, w.Body.String(), fmt.Sprintf(`"remaining":%d,`, 19-i))
+	}
+	for _, key := range []string{"/w==", "/g==", "77+9"} { // 0xff, 0xfe, and what they would become in Unicode
+		w := post(h, "/v1/allow", `{"limit":"api","key_base64":"`+key+`"}`)
+		require.Contains(t, w.Body.String(), `"remaining":19,`)
+	}
+}
+
+func TestALimitOfEverythingLooksAtNoKey(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	require.Contains(t, post(h, "/v1/allow", `{"key":"","limit":"trial"}`).Body.String(), `"paid":1,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"other","limit":"trial"}`).Body.String(), `"remaining":0,`)
+}
+
+func TestAShadowDeniesNothing(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
+	w := post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
+	require.Empty(t, w.Header().Get("Retry-After"))
+	require.Contains(t, w.Body.String(), `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,`)
+	require.Contains(t, w.Body.String(), `"shadow":true,"capacity":1,"cost":1,"paid":0,"remaining":0,`)
+	require.Contains(t, w.Body.String(), `"allowed":false,"retry_after_ns":60000000000}`)
+}
+
+func TestReset(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	post(h, "/v1/charge", `{"key":"a","cost":1000,"limit":["api","daily"]}`)
+	w := post(h, "/v1/reset", `{"key":"a","limit":"api"}`)
+	require.Equal(t, http.StatusNoContent, w.Code)
+	require.Empty(t, w.Body.String())
+	require.Contains(t, post(h, "/v1/peek", `{"key":"a","limit":"api"}`).Body.String(), `"remaining":20,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"a","limit":"daily"}`).Body.String(), `"remaining":0,`)
+}
+
+// What is least of several limits grows when all have grown that have as little.
+func TestNextRefillOfSeveralLimits(t *testing.T) {
+	least := func(limits ...limitsBalance) (int64, int64) {
+		b := &balance{}
+		for i := range limits {
+			b.add(&limits[i])
+		}
+		return *b.Remaining, b.NextRefill
+	}
+	for _, c := range []struct {
+		limits           []limitsBalance
+		remaining, grows int64
+	}{
+		{[]limitsBalance{{Remaining: 3, NextRefill: 7}}, 3, 7},
+		{[]limitsBalance{{Remaining: 3, NextRefill: 7}, {Remaining: 2, NextRefill: 5}}, 2, 5},
+		{[]limitsBalance{{Remaining: 2, NextRefill: 5}, {Remaining: 3, NextRefill: 7}}, 2, 5},
+		{[]limitsBalance{{Remaining: 2, NextRefill: 5}, {Remaining: 2, NextRefill: 7}, {Remaining: 2, NextRefill: 6}}, 2, 7},
+		{[]limitsBalance{{Remaining: 2, NextRefill: 5}, {Remaining: 2}, {Remaining: 2, NextRefill: 7}}, 2, 0},
+	} {
+		remaining, grows := least(c.limits...)
+		assert.Equal(t, c.remaining, remaining)
+		assert.Equal(t, c.grows, grows)
+	}
+}
+
+func TestPagesMayNotAsk(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	for _, c := range []struct {
+		name, value string
+		status      int
+	}{
+		{"Origin", "https://example.com", 403},
+		{"Origin", "null", 403},
+		{"Origin", "http://127.0.0.1:8081", 403}, // by a name that was made to point here
+		{"Origin", "", 403},
+		{"Sec-Fetch-Site", "cross-site", 403},
+		{"Sec-Fetch-Site", "same-site", 403},
+		{"Sec-Fetch-Site", "same-origin", 403},
+		{"Sec-Fetch-Site", "none", 200},
+		{"Sec-Fetch-Mode", "cors", 200},
+		{"Referer", "https://example.com/", 200},
+	} {
+		for _, media := range []string{"application/json", "application/x-www-form-urlencoded", "text/plain"} {
+			r := ask("/v1/peek", askOne)
+			r.Header.Set("Content-Type", media)
+			r.Header.Set(c.name, c.value)
+			status := c.status
+			if status == http.StatusOK && media == "text/plain" {
+				status = http.StatusUnsupportedMediaType
+			}
+			w := send(h, r)
+			assert.Equal(t, status, w.Code, "%v %s", c, media)
+			for field := range w.Header() {
+				assert.False(t, strings.HasPrefix(field, "Access-Control-"), field)
+			}
+		}
+	}
+	r := ask("/v1/peek", askOne)
+	r.Header["Sec-Fetch-Site"] = []string{"none", "cross-site"}
+	require.Equal(t, http.StatusForbidden, send(h, r).Code)
+}
+
+func TestPreflightsAreNotAllowed(t *testing.T) {
+	r := httptest.NewRequest(http.MethodOptions, "/v1/allow", nil)
+	w := send(apiOn(t, standing(), compose.Options[Ask]{}), r)
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+	require.Equal(t, "POST", w.Header().Get("Allow"))
+}
+
+func TestMediaTypes(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	for value, status := range map[string]int{
+		"":                                  200,
+		"application/json":                  200,
+		"Application/JSON; charset=UTF-8":   200,
+		"application/x-www-form-urlencoded": 200,
+		"application/json; charset=latin1":  415,
+		"application/jsonp":                 415,
+		"text/plain":                        415,
+		"multipart/form-data; boundary=x":   415,
+		"application/json;;":                415,
+		"json":                              415,
+	} {
+		r := ask("/v1/peek", askOne)
+		r.Header.Set("Content-Type", value)
+		assert.Equal(t, status, send(h, r).Code, value)
+	}
+	for value, status := range map[string]int{"identity": 200, "gzip": 415} {
+		r := ask("/v1/peek", askOne)
+		r.Header.Set("Content-Encoding", value)
+		assert.Equal(t, status, send(h, r).Code, value)
+	}
+}
+
+func TestTheQueryIsNotRead(t *testing.T) {
+	w := post(apiOn(t, standing(), compose.Options[Ask]{}), "/v1/allow?cost=3", `{"key":"a"}`)
+	require.Equal(t, http.StatusBadRequest, w.Code)
+	require.Contains(t, w.Body.String(), "put everything into the body")
+}
+
+// endless is a body that nobody may read to its end.
+type endless struct{ read int }
+
+func (e *endless) Read(b []byte) (int, error) {
+	for i := range b {
+		b[i] = ' '
+	}
+	e.read += len(b)
+	return len(b), nil
+}
+
+func TestBodiesAreRead64KiBAtMost(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	for _, length := range []int64{-1, 1 << 40} {
+		body := new(endless)
+		r := httptest.NewRequest(http.MethodPost, "/v1/allow", body)
+		r.ContentLength = length
+		w := send(h, r)
+		require.Equal(t, http.StatusRequestEntityTooLarge, w.Code)
+		require.Equal(t, "close", w.Header().Get("Connection"))
+		require.LessOrEqual(t, body.read, 2*maxBody)
+		require.True(t, length < 0 || body.read == 0, "what is known to be too large is not read at all")
+	}
+	w := post(h, "/v1/allow", `{"key":"a"}`+strings.Repeat(" ", maxBody-len(`{"key":"a"}`)))
+	require.Equal(t, http.StatusOK, w.Code)
+}
+
+func TestABodyThatEndsEarly(t *testing.T) {
+	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
+	w := send(apiOn(t, standing(), compose.Options[Ask]{}), r)
+	require.Equal(t, http.StatusBadRequest, w.Code, "what came is not taken for the whole")
+}
+
+type broke struct{}
+
+func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestTheDocumentIsServed(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	get := send(h, httptest.NewRequest(http.MethodGet, "/openapi.yaml", nil))
+	require.Equal(t, http.StatusOK, get.Code)
+	require.Equal(t, "application/yaml", get.Header().Get("Content-Type"))
+	require.Equal(t, string(openAPI), get.Body.String())
+	require.Equal(t, strconv.Itoa(len(openAPI)), get.Header().Get("Content-Length"))
+
+	w := send(h, httptest.NewRequest(http.MethodDelete, "/openapi.yaml", nil))
+	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
+	require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+}
+
+func TestRoutesAreExact(t *testing.T) {
+	h := apiOn(t, standing(), compose.Options[Ask]{})
+	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
+		w := post(h, path, askOne)
+		require.Equal(t, http.StatusNotFound, w.Code, path)
+		require.Equal(t, "application/problem+json", w.Header().Get("Content-Type"))
+	}
+}
+
+// TestFailurePolicies asks while the store is down. What is to be written is not
+// there whatever the policy, so that is a failure under each.
+func TestFailurePolicies(t *testing.T) {
+	for policy, allow := range map[compose.FailurePolicy]string{
+		compose.FailClosed: `"status":503,`,
+		compose.FailOpen:   `{"allowed":true,"limit":null,`,
+		compose.FailLocal:  `{"allowed":true,"limit":"api",`,
+	} {
+		for _, op := range routes {
+			synctest.Test(t, func(t *testing.T) {
+				w := post(down(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
+				switch op {
+				case compose.OpAllow, compose.OpPeek:
+					require.Contains(t, w.Body.String(), allow, "%s %v", op, policy)
+					require.Equal(t, policy != compose.FailClosed, strings.Contains(w.Body.String(), `"degraded":true`))
+				default:
+					require.Equal(t, http.StatusServiceUnavailable, w.Code, "%s %v", op, policy)
+					require.Contains(t, w.Body.String(), `"paid":"no"`)
+				}
+			})
+		}
+	}
+}
+
+func TestWhatAFailureTells(t *testing.T) {
+	unknown := fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, storage.NotApplied(errSecret))
+	for _, c := range []struct {
+		err  error
+		kind string
+		paid string
+	}{
+		{storage.NotApplied(storage.ErrUnavailable), "store-unavailable", "no"},
+		{storage.NotApplied(context.DeadlineExceeded), "store-unavailable", "no"},
+		{errors.New("no such table"), "store-unavailable", "unknown"},
+		{storage.ErrContended, "store-contended", "no"},
+		{fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded), "store-contended", "no"},
+		{storage.ErrOverloaded, "store-overloaded", "no"},
+		{storage.ErrOutcomeUnknown, "store-outcome-unknown", "unknown"},
+		{unknown, "store-outcome-unknown", "unknown"},
+		{errors.Join(unknown, storage.ErrOverloaded), "store-outcome-unknown", "unknown"},
+		{storage.ErrKey, "fault", "no"},
+	} {
+		p := failureProblem(c.err)
+		assert.Equal(t, problemTypes+c.kind, p.Type, c.err)
+		assert.Equal(t, c.paid, p.Paid, c.err)
+	}
+}
+
+// TestFailuresTellTheLog what they tell no client, and neither of them a key.
+func TestFailuresTellTheLog(t *testing.T) {
+	var logged bytes.Buffer
+	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
+		logged.Reset()
+		a := apiOn(t, store, compose.Options[Ask]{}).(*api)
+		a.log = slog.New(slog.NewTextHandler(&logged, nil))
+		return send(a, r).Body.String()
+	}
+	synctest.Test(t, func(t *testing.T) {
+		answer := tell(t, broken{swap: errSecret}, ask("/v1/allow", askOne))
+		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's answer was lost" op=allow paid=unknown`)
+		require.Contains(t, logged.String(), "10.0.0.7")
+		require.NotContains(t, logged.String()+answer, "user:42")
+		require.NotContains(t, answer, "10.0.0.7")
+
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		tell(t, broken{}, ask("/v1/allow", askOne).WithContext(ctx))
+		require.Empty(t, logged.String(), "clients that left are no trouble")
+	})
+	faulty := renamed(t).(*api)
+	faulty.log = slog.New(slog.NewTextHandler(&logged, nil))
+	post(faulty, "/v1/allow", askOne)
+	require.Contains(t, logged.String(), `level=ERROR msg="no decision: The limit cannot be read"`)
+	require.NotContains(t, logged.String(), "user:42")
+}
+
+func TestEachQuestionGoesByTheLimitsOfItsTime(t *testing.T) {
+	first, second := apiOn(t, standing(), compose.Options[Ask]{}).(*api).current(), &Limits{}
+	now := first
+	h := API(func() *Limits { return now }, slog.New(slog.DiscardHandler))
+	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
+	now = second
+	require.Equal(t, http.StatusNotFound, post(h, "/v1/peek", askOne).Code)
+}
+
+// BenchmarkAllow is one decision in memory, from the request to the response, but
+// without a connection.
+func BenchmarkAllow(b *testing.B) {
+	h := apiOn(b, standing(), compose.Options[Ask]{})
+	question := strings.NewReader("")
+	r := ask("/v1/allow", askOne)
+	r.Body = io.NopCloser(question)
+	w := &nobody{header: http.Header{}}
+	b.ReportAllocs()
+	for b.Loop() {
+		question.Reset(askOne)
+		clear(w.header)
+		h.ServeHTTP(w, r)
+	}
+}
+
+type nobody struct{ header http.Header }
+
+func (n *nobody) Header() http.Header         { return n.header }
+func (n *nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (n *nobody) WriteHeader(int)             {}
