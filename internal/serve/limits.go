@@ -28,11 +28,6 @@ type Limits struct {
 	front http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
-// NewLimits builds the limiters of rules on store.
-func NewLimits(rules []config.Rule, store storage.Store) (*Limits, error) {
-	return (&base{store: store}).limits(&config.File{Rules: rules})
-}
-
 // base is what the limiters of all readings are made on.
 type base struct {
 	store    storage.Store

@@ -1,0 +1,48 @@
+package serve
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestWhatTheUpstreamHears is what it is told of who the client is.
+func TestWhatTheUpstreamHears(t *testing.T) {
+	const trusting, forwarded = "trusted: [127.0.0.0/8]\n", "trusted: [127.0.0.0/8]\nforwarded: true\n"
+	for _, c := range []struct {
+		name   string
+		trust  string
+		sent   []string
+		want   map[string]string // "" is absent
+		client string            // the key
+	}{
+		{"nothing", "", nil,
+			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http"}, "127.0.0.1"},
+		{"forged", "",
+			[]string{"X-Forwarded-For", "6.6.6.6", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "https", "X-Forwarded-User", "root",
+				"Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X-Forwarded_user", "root"},
+			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "X-Forwarded-User": "",
+				"Forwarded": "", "X-Real-Ip": "", "X_forwarded_for": "", "X-Forwarded_user": ""}, "127.0.0.1"},
+		{"forged and dropped on the way", "", []string{"X-Forwarded-For", "6.6.6.6", "Connection", "X-Forwarded-For, X-Forwarded-Host"},
+			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example"}, "127.0.0.1"},
+		{"by a trusted proxy", trusting,
+			[]string{"X-Forwarded-For", "6.6.6.6, 203.0.113.7", "X-Forwarded-Host", "www.example", "X-Forwarded-Proto", "https", "X-Forwarded-User", "ann", "X-Real-Ip", "203.0.113.7"},
+			map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7, 127.0.0.1", "X-Forwarded-Host": "www.example", "X-Forwarded-Proto": "https", "X-Forwarded-User": "ann", "X-Real-Ip": "203.0.113.7"}, "203.0.113.7"},
+		{"by a trusted proxy, on several lines", trusting, []string{"X-Forwarded-For", "6.6.6.6", "X-Forwarded-For", "203.0.113.7"},
+			map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7, 127.0.0.1"}, "203.0.113.7"},
+		{"Forwarded, by a trusted proxy", forwarded, []string{"Forwarded", `for=6.6.6.6, for="[2001:db8::7]:4711"`, "X-Forwarded-For", "6.6.6.6"},
+			map[string]string{"X-Forwarded-For": "2001:db8::7, 127.0.0.1", "Forwarded": ""}, "2001:db8::/64"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			seen := make(chan http.Header, 1)
+			w := started(t, c.trust+oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+			fetch(t, w.proxyURL("/"), append(c.sent, "Host", "shop.example")...)
+			got := <-seen
+			for name, want := range c.want {
+				require.Equal(t, want, got.Get(name), name)
+			}
+			require.Contains(t, w.decide("peek", `{"key":"`+c.client+`"}`).body, `"remaining":2`)
+		})
+	}
+}

@@ -1,0 +1,119 @@
+package serve
+
+import (
+	"context"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// socketPath is short: sockets take few bytes, and t.TempDir has the test's name.
+func socketPath(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "sluice")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "s")
+}
+
+func onSocket(path string) func(*Options) { return func(o *Options) { o.API = "unix:" + path } }
+
+// throughSocket asks at a socket.
+func throughSocket(t *testing.T, path, url string) (int, error) {
+	t.Helper()
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}
+	response, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
+	if err != nil {
+		return 0, err
+	}
+	response.Body.Close()
+	return response.StatusCode, nil
+}
+
+func TestSocket(t *testing.T) {
+	path := socketPath(t)
+	w := started(t, oneByIP, onSocket(path))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
+	status, err := throughSocket(t, path, "http://any.name/healthz")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+	entries, err := os.ReadDir(filepath.Dir(path))
+	require.NoError(t, err)
+	require.Len(t, entries, 1, "something is left of how it was made")
+
+	w.stop()
+	require.NoError(t, w.ended())
+	require.NoFileExists(t, path)
+}
+
+func TestSocketOfTheLiving(t *testing.T) {
+	path := socketPath(t)
+	w := started(t, oneByIP, onSocket(path))
+	_, err := opening(t, oneByIP, onSocket(path))
+	require.ErrorContains(t, err, "--api unix:"+path+": a process listens there already; stop it, or take another path")
+	status, err := throughSocket(t, w.APIAddr().String(), "http://sluice/healthz")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+}
+
+func TestSocketOfTheDead(t *testing.T) {
+	path := socketPath(t)
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+	require.NoError(t, err)
+	dead.SetUnlinkOnClose(false)
+	dead.Close()
+	started(t, oneByIP, onSocket(path))
+	status, err := throughSocket(t, path, "http://sluice/healthz")
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, status)
+}
+
+// TestSocketOfAnother is left alone by one that lost its place to it.
+func TestSocketOfAnother(t *testing.T) {
+	path := socketPath(t)
+	w := started(t, oneByIP, onSocket(path))
+	require.NoError(t, os.Remove(path))
+	other, err := listenUnix(path)
+	require.NoError(t, err)
+	defer other.Close()
+	w.Close()
+	require.Error(t, w.ended())
+	info, err := os.Lstat(path)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&fs.ModeSocket)
+}
+
+func TestNoSocket(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "precious")
+	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
+	link := filepath.Join(dir, "link")
+	require.NoError(t, os.Symlink(file, link))
+	long := filepath.Join(dir, strings.Repeat("d", 120))
+	require.NoError(t, os.Mkdir(long, 0o700))
+	for address, want := range map[string]string{
+		"unix:":                          "unix: has no path; want unix:PATH, such as unix:/run/sluice.sock",
+		"unix:" + file:                   "there is something that is no socket; take another path, or remove it",
+		"unix:" + link:                   "there is something that is no socket",
+		"unix:" + dir + "/missing/s":     "no such file or directory",
+		"unix:" + long + "/s":            "the path is too long for a socket; take a shorter one",
+		"8080":                           `"8080": want HOST:PORT, :PORT or unix:PATH`,
+		"127.0.0.1:http-that-is-no-port": "want HOST:PORT",
+	} {
+		_, err := opening(t, oneByIP, func(o *Options) { o.API = address })
+		require.ErrorContains(t, err, want, address)
+	}
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "x", string(content))
+}

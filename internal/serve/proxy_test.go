@@ -1,0 +1,234 @@
+package serve
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestProxyLimits(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	first := fetch(t, w.proxyURL("/"))
+	require.Equal(t, "hello", first.body)
+	require.Equal(t, `"client";q=3;w=3600`, first.Header.Get("RateLimit-Policy"))
+	require.Equal(t, `"client";r=2;t=1200`, first.Header.Get("RateLimit"))
+	require.Equal(t, 2, w.allowed(3))
+
+	denied := fetch(t, w.proxyURL("/"))
+	require.Equal(t, http.StatusTooManyRequests, denied.StatusCode)
+	require.Equal(t, "application/problem+json", denied.Header.Get("Content-Type"))
+	require.Contains(t, denied.body, `"violated-policies":["client"]`)
+	require.Regexp(t, `^1(1\d\d|200)$`, denied.Header.Get("Retry-After"))
+}
+
+func TestProxyAndServiceShareUse(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	require.Equal(t, 1, w.allowed(1))
+	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":2`)
+	require.Contains(t, w.decide("allow", `{"key":"127.0.0.1","cost":2}`).body, `"allowed":true`)
+	require.Equal(t, 0, w.allowed(1))
+	w.decide("reset", `{"key":"127.0.0.1"}`)
+	require.Equal(t, 3, w.allowed(4))
+}
+
+func TestProxyPassesOnWhatItGets(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, r *http.Request) {
+		seen <- r
+		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	a := call(t, http.MethodPut, w.proxyURL("/a%2Fb/?x=1;y=2&z=%zz"), strings.NewReader("abc"), "Host", "shop.example", "X-Mine", "1")
+	require.Equal(t, http.StatusTeapot, a.StatusCode)
+	require.Equal(t, []string{`"client";r=2;t=1200`, `"inner";r=7;t=1`}, a.Header.Values("RateLimit"))
+	got := <-seen
+	require.Equal(t, "/a%2Fb/?x=1;y=2&z=%zz", got.RequestURI)
+	require.Equal(t, "shop.example", got.Host)
+	require.Equal(t, "1", got.Header.Get("X-Mine"))
+	require.EqualValues(t, 3, got.ContentLength)
+}
+
+func TestProxyCanSendTheUpstreamsOwnHost(t *testing.T) {
+	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) }),
+		func(o *Options) { o.UpstreamHost = true })
+	require.Equal(t, w.options.Upstream.Host, fetch(t, w.proxyURL("/"), "Host", "shop.example").body)
+}
+
+func TestUpstreamDown(t *testing.T) {
+	w := started(t, oneByIP, at(t, "http://"+nowhere(t)))
+	a := fetch(t, w.proxyURL("/"))
+	require.Equal(t, http.StatusBadGateway, a.StatusCode)
+	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+	require.Contains(t, a.body, `"paid":"yes"`)
+	require.Equal(t, `"client";r=2;t=1200`, a.Header.Get("RateLimit"))
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 1`)
+	require.Contains(t, w.logged.String(), "the upstream failed")
+}
+
+func TestUpstreamSlow(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	w := started(t, oneByIP, before(t, func(http.ResponseWriter, *http.Request) { <-release }),
+		func(o *Options) { o.UpstreamTimeout = time.Millisecond })
+	require.Equal(t, http.StatusGatewayTimeout, fetch(t, w.proxyURL("/")).StatusCode)
+}
+
+func TestFieldsSurviveEarlyHints(t *testing.T) {
+	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
+		w.WriteHeader(http.StatusOK)
+	}))
+	a := fetch(t, w.proxyURL("/"))
+	require.Equal(t, []string{`"client";r=2;t=1200`, `"inner";r=7;t=1`}, a.Header.Values("RateLimit"))
+	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
+}
+
+func TestResponsesStream(t *testing.T) {
+	release := make(chan struct{})
+	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, "first\n")
+		http.NewResponseController(w).Flush()
+		<-release
+		io.WriteString(w, "second\n")
+	}))
+	response, err := client.Get(w.proxyURL("/"))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	r := bufio.NewReader(response.Body)
+	first, err := r.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "first\n", first)
+	close(release)
+	second, err := r.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "second\n", second)
+}
+
+// TestRequestsStream would hang if the body were buffered.
+func TestRequestsStream(t *testing.T) {
+	reader, writer := io.Pipe()
+	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) {
+		first := make([]byte, len("first"))
+		io.ReadFull(r.Body, first)
+		writer.Close() // there is no more, now that this has come
+		io.Copy(io.Discard, r.Body)
+	}))
+	go writer.Write([]byte("first"))
+	require.Equal(t, http.StatusOK, call(t, http.MethodPost, w.proxyURL("/"), reader).StatusCode)
+}
+
+// echo upgrades the connection and sends back what comes.
+func echo(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Connection", "Upgrade")
+	w.Header().Set("Upgrade", r.Header.Get("Upgrade"))
+	w.WriteHeader(http.StatusSwitchingProtocols)
+	conn, buffer, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		return
+	}
+	defer conn.Close()
+	io.Copy(conn, buffer)
+}
+
+// upgrade makes a connection through the proxy that is a WebSocket's.
+func upgrade(t *testing.T, w *world) (net.Conn, *bufio.Reader, *http.Response) {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	io.WriteString(conn, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	reader := bufio.NewReader(conn)
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	return conn, reader, response
+}
+
+func TestUpgrades(t *testing.T) {
+	w := started(t, oneByIP, before(t, echo))
+	conn, reader, response := upgrade(t, w)
+	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
+	require.Equal(t, `"client";r=2;t=1200`, response.Header.Get("RateLimit"))
+	io.WriteString(conn, "ping\n")
+	pong, err := reader.ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ping\n", pong)
+}
+
+func TestUnencryptedHTTP2(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	protocols := new(http.Protocols)
+	protocols.SetUnencryptedHTTP2(true)
+	transport := &http.Transport{Protocols: protocols}
+	defer transport.CloseIdleConnections()
+	response, err := (&http.Client{Transport: transport, Timeout: patience}).Get(w.proxyURL("/"))
+	require.NoError(t, err)
+	require.Equal(t, 2, response.ProtoMajor)
+	require.Equal(t, "hello", contentOf(t, response.Body))
+}
+
+const byBytes = `
+rules:
+  - name: uploads
+    policy: tokenbucket 1000/h
+    by: ip
+    cost: bytes
+    methods: [POST]
+`
+
+func TestBytes(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		maxBody int64
+		method  string
+		length  int // of the content; negative: it is not told, and is that long
+		status  int
+		left    string
+	}{
+		{"within", 0, http.MethodPost, 600, 200, `"uploads";r=400;t=4`},
+		{"above the capacity", 0, http.MethodPost, 1001, 413, `"uploads";r=1000`},
+		{"length not told", 0, http.MethodPost, -600, 411, ""},
+		{"length not told where no rule counts it", 0, http.MethodPut, -600, 200, ""},
+		{"length not told, but bounded", 700, http.MethodPost, -600, 200, `"uploads";r=300;t=4`},
+		{"longer than told by nobody", 500, http.MethodPost, -600, 413, `"uploads";r=500;t=4`},
+		{"longer than may be", 500, http.MethodPut, 600, 413, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := started(t, byBytes, before(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }),
+				func(o *Options) { o.MaxBody = c.maxBody })
+			var content io.Reader = strings.NewReader(strings.Repeat("x", max(c.length, -c.length)))
+			if c.length < 0 {
+				content = io.MultiReader(content)
+			}
+			a := call(t, c.method, w.proxyURL("/"), content)
+			require.Equal(t, c.status, a.StatusCode, a.body)
+			require.Equal(t, c.left, a.Header.Get("RateLimit"))
+		})
+	}
+}
+
+func TestProxyToOneServerOnly(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	conn.SetDeadline(time.Now().Add(patience))
+	io.WriteString(conn, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusMethodNotAllowed, response.StatusCode)
+}
+
+func TestHeadersHaveALimit(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	a := fetch(t, w.proxyURL("/"), "X-Long", strings.Repeat("x", 100_000))
+	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.StatusCode)
+}

@@ -1,0 +1,86 @@
+package serve
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// held is a handler whose requests are there, and stay until they are let go.
+type held struct{ there, letGo chan struct{} }
+
+func newHeld() *held { return &held{make(chan struct{}, 1), make(chan struct{})} }
+
+func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.there <- struct{}{}
+	select {
+	case <-h.letGo:
+		hello(w, r)
+	case <-r.Context().Done():
+	}
+}
+
+// begin sends a request, and returns when it is with the upstream.
+func (h *held) begin(w *world) <-chan error {
+	failed := make(chan error, 1)
+	go func() {
+		response, err := client.Get(w.proxyURL("/"))
+		if err == nil {
+			response.Body.Close()
+			if response.StatusCode != http.StatusOK {
+				err = http.ErrAbortHandler
+			}
+		}
+		failed <- err
+	}()
+	<-h.there
+	return failed
+}
+
+func TestShutdownLetsRequestsEnd(t *testing.T) {
+	h := newHeld()
+	w := started(t, oneByIP, before(t, h.ServeHTTP))
+	failed := h.begin(w)
+	w.stop()
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/healthz")).StatusCode == http.StatusServiceUnavailable },
+		patience, time.Millisecond)
+	require.Eventually(t, func() bool { // closed to new ones
+		_, err := client.Get(w.proxyURL("/"))
+		return err != nil
+	}, patience, time.Millisecond)
+	close(h.letGo)
+	require.NoError(t, <-failed)
+	require.NoError(t, w.ended())
+}
+
+func TestShutdownCutsWhatDoesNotEnd(t *testing.T) {
+	h := newHeld()
+	w := started(t, oneByIP, before(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
+	failed := h.begin(w)
+	w.stop()
+	require.ErrorIs(t, w.ended(), ErrCut)
+	require.Error(t, <-failed)
+}
+
+func TestCloseWhileShuttingDown(t *testing.T) {
+	h := newHeld()
+	w := started(t, oneByIP, before(t, h.ServeHTTP))
+	failed := h.begin(w)
+	w.stop()
+	require.Eventually(t, w.draining.Load, patience, time.Millisecond)
+	w.Close()
+	require.ErrorIs(t, w.ended(), ErrCut)
+	require.Error(t, <-failed)
+}
+
+// TestShutdownCutsUpgrades because they have no end.
+func TestShutdownCutsUpgrades(t *testing.T) {
+	w := started(t, oneByIP, before(t, echo))
+	_, reader, _ := upgrade(t, w)
+	w.stop()
+	require.NoError(t, w.ended())
+	_, err := reader.ReadByte()
+	require.Error(t, err)
+}

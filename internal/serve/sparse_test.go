@@ -1,0 +1,30 @@
+package serve
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestSparse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var logged lines
+		log := sparsely(slog.New(slog.NewTextHandler(&logged, nil)))
+		for range 100 {
+			log.Warn("same", "error", "e")
+			log.With("a", 1).WithGroup("g").Warn("same")
+		}
+		log.Warn("other")
+		log.Debug("not enabled")
+		require.Equal(t, 3, strings.Count(logged.String(), "same"))
+		require.Equal(t, 1, strings.Count(logged.String(), "other"))
+		require.NotContains(t, logged.String(), "enabled")
+		time.Sleep(10 * time.Second)
+		log.Warn("same")
+		require.Contains(t, logged.String(), "omitted=197")
+	})
+}

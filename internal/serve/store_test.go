@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/servers"
+)
+
+func TestStoresThatAreNone(t *testing.T) {
+	for address, want := range map[string]string{
+		"":                    ": want memory:, sqlite:FILE, postgres://... or redis://...",
+		"mysql://u:secret@h":  "mysql://u:xxxxx@h: want memory:",
+		"memory:x":            "there is only one memory",
+		"sqlite:":             "want the name of a file, such as sqlite:limits.db",
+		"sqlite::memory:":     "want the name of a file",
+		"sqlite://limits.db":  "want the name of a file and nothing else",
+		"sqlite:a.db?mode=ro": "want the name of a file and nothing else",
+		"redis:":              "want memory:",
+		"limits.db":           "want memory:",
+	} {
+		require.ErrorContains(t, CheckStore(address), want, address)
+	}
+}
+
+// TestStoresThatDoNotOpen are named without their passwords.
+func TestStoresThatDoNotOpen(t *testing.T) {
+	gone := nowhere(t)
+	for _, address := range []string{
+		"redis://u:secret@" + gone,
+		"redis://u:secret@" + gone + "/no-number",
+		"redis://u:secret@%zz",
+		"postgres://u:secret@" + gone + "/db",
+		"postgres://u@" + gone + "/db?password=secret",
+		"postgres://u:secret@%zz/db",
+		"postgres://u:secret@" + gone + "/db?sslmode=perhaps",
+		"sqlite:" + filepath.Join(t.TempDir(), "missing", "secret.db"),
+	} {
+		o, err := openStore(context.Background(), address, 0)
+		require.Error(t, err)
+		require.Nil(t, o)
+		text := err.Error()
+		require.NotContains(t, text, "\n")
+		require.True(t, strings.HasPrefix(text, address[:8]), text)
+		if !strings.HasPrefix(address, "sqlite") {
+			require.NotContains(t, text, "secret", address)
+		}
+	}
+}
+
+func TestPostgres(t *testing.T) {
+	w := started(t, oneByIP, on(servers.Postgres(t).DSN()), before(t, hello))
+	require.Equal(t, 3, w.allowed(4))
+	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/healthz")).StatusCode)
+	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
+}
+
+// TestOutage is what becomes of requests while the store is away.
+func TestOutage(t *testing.T) {
+	redis := servers.Redis(t)
+	start := func(policy compose.FailurePolicy) *world {
+		return started(t, oneByIP, before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
+			o.OnFailure, o.Namespace, o.Budget = policy, fmt.Sprint(policy), 50*time.Millisecond
+		})
+	}
+	closed, open, local := start(compose.FailClosed), start(compose.FailOpen), start(compose.FailLocal)
+	redis.Kill()
+
+	a := fetch(t, closed.proxyURL("/"))
+	require.Equal(t, http.StatusServiceUnavailable, a.StatusCode)
+	require.Contains(t, a.body, "temporary-reduced-capacity")
+	require.Empty(t, a.Header.Values("RateLimit"))
+	require.Contains(t, closed.logged.String(), "the store failed")
+	require.Equal(t, 5, open.allowed(5))
+	require.Equal(t, 3, local.allowed(5))
+	require.Contains(t, local.logged.String(), "outcome=degraded")
+	require.Equal(t, http.StatusServiceUnavailable, fetch(t, closed.apiURL("/healthz")).StatusCode)
+	require.Equal(t, http.StatusServiceUnavailable, closed.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
+	require.Contains(t, fetch(t, closed.apiURL("/metrics")).body, `sluice_errors_total{`)
+
+	require.NoError(t, redis.Start())
+	require.Eventually(t, func() bool { return fetch(t, closed.proxyURL("/")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/healthz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
+}
+
+func TestErrorsAreToldWithoutKeys(t *testing.T) {
+	err := errors.Join(errors.New(`compose: rule "a", key "secret"`), algo.ErrState)
+	require.NotContains(t, withoutKey(err).Error(), "secret")
+}
