@@ -24,7 +24,7 @@ const shards = 8
 // denied. Make it with [NewDenied]. It is safe for concurrent use.
 //
 // It counts denials of calls by rules that are enforced: no looks, and nothing that
-// shadow rules say. It counts them since it was made, or was last [Denied.Reset].
+// shadow rules say. It counts them since it was made or last reset: [Denied.Since].
 //
 // Of N denials and a size of M it lists every key that was denied more than N/M
 // times, in the worst case, and usually the greatest M. No denial is skipped, but
@@ -87,10 +87,14 @@ func (d *Denied) Observe(e compose.Event) {
 	}
 }
 
-// add counts one denial. Which key it was is told by a hash of 64 bits that nobody
-// outside the process can predict.
+// hash stands for a rule's key. It has 64 bits that nobody outside the process can
+// predict, so keys that share one are as good as impossible.
+func (d *Denied) hash(rule, key string) uint64 {
+	return maphash.String(d.keys, key) ^ maphash.String(d.rules, rule)
+}
+
 func (d *Denied) add(rule, key string) {
-	item := maphash.String(d.keys, key) ^ maphash.String(d.rules, rule)
+	item := d.hash(rule, key)
 	s := &d.shards[item%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,6 +129,13 @@ func (d *Denied) Reset() {
 // Top is the keys denied most, the greatest Count first, at most as many as the
 // Denied was made for.
 func (d *Denied) Top() []DeniedKey { return d.report().Keys }
+
+// Since is when the Denied began to count.
+func (d *Denied) Since() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.since
+}
 
 // report is what is known at one moment; denials that happen meanwhile may be in it
 // or not.

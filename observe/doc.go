@@ -1,15 +1,16 @@
-// Package observe shows what limiters do: [Metrics] counts for Prometheus, and
-// [Denied] lists the keys that are denied most.
+// Package observe shows what limiters do: [Metrics] counts it for Prometheus,
+// and [Denied] lists the keys that are denied most. Both are observers of a
+// [compose.Limiter]:
 //
-//	metrics, err := observe.NewMetrics(prometheus.DefaultRegisterer)
+//	metrics, err := observe.NewMetrics(registry)
 //	denied := observe.NewDenied(100)
 //	limiter, err := compose.Options[*http.Request]{
-//		Observer: observe.Each(metrics.Observer("http"), denied.Observe),
+//		Observer: observe.Each(metrics.Observer("api"), denied.Observe),
 //	}.New(store, rules...)
-//	admin.Handle("/metrics", promhttp.Handler())
+//	admin.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //	admin.Handle("/debug/denied", denied)
 //
-// # Metrics
+// # The metrics
 //
 // Of [Metrics]:
 //
@@ -27,4 +28,56 @@
 //	sluice_memory_store_keys_limit       gauge    store
 //	sluice_memory_store_evictions_total  counter  store
 //	sluice_memory_store_lapses_total     counter  store
+//
+// A decision counts once in sluice_decisions_total, whatever it cost and
+// however many rules it went by: under the rule that bound, which is empty
+// where the decision failed or no rule applied. Of an allowed decision that is
+// the rule with the least remaining, of a denied one that with the longest
+// wait.
+//
+// A shadow rule that would have denied counts in sluice_shadow_denials_total,
+// by what became of the decision without it. With the outcome allowed it is a
+// call that enforcing the rule would have turned away; with denied, one that
+// was turned away all the same.
+//
+// A denial from the remembered state of a key counts in
+// sluice_remembered_denials_total besides: it asked nothing of the store.
+//
+// sluice_decision_duration_seconds is the time that a decision took within the
+// limiter. Its buckets are from 1 µs to 5 s. sluice_retries_total is attempts
+// beyond the first: contention, or a store that comes and goes.
+//
+// sluice_errors_total counts errors of decisions, both those that failed and
+// those that were made all the same, being degraded or under skew.
+//
+// sluice_skew_seconds has one observation for each decision by states that were
+// ahead of the clock, from 1 ms to an hour: some process has a clock that is
+// wrong.
+//
+// What a store in memory evicts had not lapsed: its key begins anew with a full
+// limit. Evictions that go on mean that MaxKeys is too small.
+//
+// # The labels
+//
+//	limiter  as given to Metrics.Observer
+//	op       allow, peek, refund, charge, reset; a Wait is as many allows as it took
+//	rule     Rule.Name
+//	outcome  allowed, denied, failed, or degraded: the store failed, and the failure
+//	         policy allowed or denied
+//	kind     outcome_unknown, overloaded, contended, unavailable: see package storage;
+//	         cost, state: see package algo; skew: compose.ErrSkew;
+//	         context: the caller's ended; other
+//	store    as given to NewMemoryCollector
+//
+// No label is made of a key, or of anything else that a client sends. There are
+// as many series as there are rules, times operations and outcomes. Those that
+// an alert would wait for are there at 0 before they count.
+//
+// # What it costs
+//
+// Nothing is allocated for a decision. Metrics take some 70 ns, and [Denied]
+// some 30 ns for each denial. More is what the limiter does for any observer at
+// all: it reads a clock twice, and over a store in memory it no longer decides
+// in place. One that nobody observes does neither. The benchmarks of this
+// package tell the figures of a machine.
 package observe

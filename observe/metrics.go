@@ -18,8 +18,6 @@ type Metrics struct {
 	retries    *prometheus.CounterVec
 	faults     *prometheus.CounterVec
 	skews      *prometheus.HistogramVec
-
-	limiters kept[string, *limiter]
 }
 
 // NewMetrics registers the metrics that the package lists, all or none. The error
@@ -39,11 +37,11 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 // that it counts. Observers of one name count together: a limiter made anew, when
 // a configuration is read again, goes on where the old one ended.
 func (m *Metrics) Observer(limiter string) func(compose.Event) {
-	return m.limiters.get(limiter).observe
+	return m.newLimiter(limiter).observe
 }
 
 func newMetrics() *Metrics {
-	m := &Metrics{
+	return &Metrics{
 		decisions:  counter("decisions_total", "Decisions, by the rule that bound.", "limiter", "op", "rule", "outcome"),
 		shadows:    counter("shadow_denials_total", "Denials by rules that are not enforced, by what came of the decision without them.", "limiter", "op", "rule", "outcome"),
 		remembered: counter("remembered_denials_total", "Denials that took no round trip to the store, by the rule that bound.", "limiter", "op", "rule"),
@@ -52,8 +50,6 @@ func newMetrics() *Metrics {
 		faults:     counter("errors_total", "Errors of decisions, those included that were made all the same.", "limiter", "op", "kind"),
 		skews:      histogram("skew_seconds", "How far the states were ahead of the clock that decided, of the decisions where they were.", skews(), "limiter"),
 	}
-	m.limiters.open = m.newLimiter
-	return m
 }
 
 const namespace = "sluice"

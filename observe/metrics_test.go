@@ -3,7 +3,6 @@ package observe
 import (
 	"context"
 	"fmt"
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"slices"
@@ -259,8 +258,7 @@ func TestMetricsFollowTheConventions(t *testing.T) {
 }
 
 func TestThePackageCommentListsTheMetrics(t *testing.T) {
-	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
-	require.NoError(t, err)
+	comment := packageComment(t)
 	families, err := everything(t).Gather()
 	require.NoError(t, err)
 	var want []string
@@ -272,12 +270,28 @@ func TestThePackageCommentListsTheMetrics(t *testing.T) {
 		slices.Sort(labels)
 		want = append(want, fmt.Sprintln(family.GetName(), strings.ToLower(family.GetType().String()), labels))
 	}
-	require.ElementsMatch(t, want, listed(file.Doc))
+	require.ElementsMatch(t, want, listed(comment))
+}
+
+func TestThePackageCommentListsTheKindsOfErrors(t *testing.T) {
+	comment := packageComment(t)
+	_, list, found := strings.Cut(comment, "\tkind ")
+	require.True(t, found)
+	list, _, _ = strings.Cut(list, "\tstore ")
+	for _, k := range kinds() {
+		require.Regexp(t, `\b`+k.name+`\b`, list)
+	}
+}
+
+func packageComment(t *testing.T) string {
+	file, err := parser.ParseFile(token.NewFileSet(), "doc.go", nil, parser.ParseComments)
+	require.NoError(t, err)
+	return file.Doc.Text()
 }
 
 // listed is the metrics in the preformatted lines of a comment.
-func listed(comment *ast.CommentGroup) (metrics []string) {
-	for line := range strings.Lines(comment.Text()) {
+func listed(comment string) (metrics []string) {
+	for line := range strings.Lines(comment) {
 		fields := strings.Fields(strings.ReplaceAll(line, ",", ""))
 		if len(fields) > 2 && strings.HasPrefix(line, "\tsluice_") {
 			slices.Sort(fields[2:])
