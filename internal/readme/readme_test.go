@@ -21,7 +21,10 @@ func readFile(t *testing.T, elem ...string) string {
 	return string(b)
 }
 
-// TestGoCodeIsTested finds every block of Go in the README, letter for letter, in the
+// pages are held to what they say.
+var pages = []string{"README.md", "docs/keys.md"}
+
+// TestGoCodeIsTested finds every block of Go in the pages, letter for letter, in the
 // tests of this package or in the programs that they run.
 func TestGoCodeIsTested(t *testing.T) {
 	var tested strings.Builder
@@ -33,20 +36,24 @@ func TestGoCodeIsTested(t *testing.T) {
 			tested.WriteString(readFile(t, f))
 		}
 	}
-	blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
-	require.NotEmpty(t, blocks)
-	for _, b := range blocks {
-		require.Contains(t, tested.String(), b[1])
+	for _, page := range pages {
+		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readFile(t, root, page), -1)
+		require.NotEmpty(t, blocks)
+		for _, b := range blocks {
+			require.Contains(t, tested.String(), b[1])
+		}
 	}
 }
 
 // TestLinksLeadSomewhere follows the links to files of the repository.
 func TestLinksLeadSomewhere(t *testing.T) {
-	links := regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
-	require.NotEmpty(t, links)
-	for _, link := range links {
-		_, err := os.Stat(filepath.Join(root, link[1]))
-		require.NoError(t, err)
+	for _, page := range pages {
+		links := regexp.MustCompile(`\]\(([^)#:]+)[^):]*\)`).FindAllStringSubmatch(readFile(t, root, page), -1)
+		require.NotEmpty(t, links)
+		for _, link := range links {
+			_, err := os.Stat(filepath.Join(root, filepath.Dir(page), link[1]))
+			require.NoError(t, err, page)
+		}
 	}
 }
 

@@ -1,0 +1,72 @@
+// Address answers each request with the key that its client has, 3 times an hour.
+// Try with curl who can pass for whom:
+//
+//	go run ./examples/address
+//	go run ./examples/address -trust 127.0.0.1/32
+package main
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+func main() {
+	address := flag.String("listen", "127.0.0.1:8080", "where to listen")
+	trust := flag.String("trust", "", "the addresses of a proxy, such as 127.0.0.1/32")
+	flag.Parse()
+	if err := serve(*address, *trust); err != nil {
+		fmt.Fprintln(os.Stderr, "address:", err)
+		os.Exit(1)
+	}
+}
+
+func serve(address, trust string) error {
+	handler, err := newHandler(trust)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("listening on http://%v/\n", listener.Addr())
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	return server.Serve(listener)
+}
+
+func newHandler(trust string) (http.Handler, error) {
+	var clients httplimit.ClientIP
+	if trust != "" {
+		prefix, err := netip.ParsePrefix(trust)
+		if err != nil {
+			return nil, err
+		}
+		clients.Trusted = []netip.Prefix{prefix}
+	}
+	key, err := clients.Key()
+	if err != nil {
+		return nil, err
+	}
+	policy, err := compose.ParsePolicy("fixedwindow 3/h")
+	if err != nil {
+		return nil, err
+	}
+	limiter, err := compose.New(nil, compose.Rule[*http.Request]{Name: "client", Key: key, Policy: policy})
+	if err != nil {
+		return nil, err
+	}
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "you are", key(r)) })
+	return httplimit.Handler(limiter, answer, httplimit.Options{Refuse: refuse}), nil
+}
+
+func refuse(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
+	http.Error(w, "not now", refusal.Status)
+}

@@ -1,0 +1,236 @@
+package readme
+
+import (
+	"bufio"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/storage"
+)
+
+func clientBehind(proxies ...netip.Prefix) (func(*http.Request) string, error) {
+	return httplimit.ClientIP{Trusted: proxies}.Key()
+}
+
+func clientOverSocket() (func(*http.Request) string, error) {
+	return httplimit.ClientIP{TrustUnix: true}.Key()
+}
+
+type account struct{} // is the context's key for the name of who signed in
+
+func accountOf(r *http.Request) string {
+	name, _ := r.Context().Value(account{}).(string)
+	return name
+}
+
+func afterSignIn(store storage.Store, client func(*http.Request) string) (*compose.Limiter[*http.Request], error) {
+	perClient, err := compose.ParsePolicy("gcra 1000/m")
+	if err != nil {
+		return nil, err
+	}
+	perAccount, err := compose.ParsePolicy("all(gcra 10/s; gcra 100/m)")
+	if err != nil {
+		return nil, err
+	}
+	return compose.New(store,
+		compose.Rule[*http.Request]{Name: "client", Key: client, Policy: perClient},
+		compose.Rule[*http.Request]{Name: "account", Key: accountOf, Policy: perAccount})
+}
+
+type login struct{ client, account string }
+
+func loginLimiter(store storage.Store) (*compose.Limiter[login], error) {
+	from, err := compose.ParsePolicy("gcra 100/h burst=20")
+	if err != nil {
+		return nil, err
+	}
+	to, err := compose.ParsePolicy("gcra 10/h")
+	if err != nil {
+		return nil, err
+	}
+	return compose.New(store,
+		compose.Rule[login]{Name: "login-from", Key: func(l login) string { return l.client }, Policy: from},
+		compose.Rule[login]{Name: "login-to", Key: func(l login) string { return strings.ToLower(l.account) }, Policy: to})
+}
+
+func signIn(ctx context.Context, limiter *compose.Limiter[login], l login, check func() bool) (bool, error) {
+	d, err := limiter.Allow(ctx, l)
+	if err != nil || !d.Allowed || !check() {
+		return false, err
+	}
+	_, err = limiter.Refund(ctx, l, 1) // only failures count
+	return err == nil, err
+}
+
+func onlyWith(header string, policy algo.Policy) compose.Rule[*http.Request] {
+	key := httplimit.Header(header)
+	return compose.Rule[*http.Request]{Name: "with-" + header, Key: key, Choose: func(r *http.Request) algo.Policy {
+		if key(r) == "" {
+			return nil
+		}
+		return policy
+	}}
+}
+
+func pseudonym(secret []byte, key func(*http.Request) string) func(*http.Request) string {
+	return func(r *http.Request) string {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write([]byte(key(r)))
+		return hex.EncodeToString(mac.Sum(nil)[:16])
+	}
+}
+
+func request(peer string, forwarded ...string) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr, r.Header["X-Forwarded-For"] = peer, forwarded
+	return r
+}
+
+func TestKeysBehindProxies(t *testing.T) {
+	key, err := clientBehind(netip.MustParsePrefix("10.0.0.0/24"))
+	require.NoError(t, err)
+	require.Equal(t, "203.0.113.6", key(request("10.0.0.7:80", "198.51.100.7, 203.0.113.6")))
+	require.Equal(t, "10.0.1.7", key(request("10.0.1.7:80", "198.51.100.7")))
+	key, err = clientOverSocket()
+	require.NoError(t, err)
+	require.Equal(t, "10.0.0.7", key(request("10.0.0.7:80", "198.51.100.7")))
+
+	secret := pseudonym([]byte("secret"), key)
+	require.Equal(t, secret(request("10.0.0.7:80")), secret(request("10.0.0.7:81")))
+	require.NotEqual(t, secret(request("10.0.0.7:80")), secret(request("10.0.0.8:80")))
+}
+
+func TestAccountsAndAddressesAreLimitedTogether(t *testing.T) {
+	limiter, err := afterSignIn(nil, func(*http.Request) string { return "203.0.113.6" })
+	require.NoError(t, err)
+	ann := request("").WithContext(context.WithValue(t.Context(), account{}, "ann"))
+	d, err := limiter.AllowN(t.Context(), ann, 11) // more than 10 at once
+	require.NoError(t, err)
+	require.Equal(t, "account", d.Rule)
+	require.EqualValues(t, 1000, d.Results[0].Remaining, "who is denied by one pays under none")
+	require.Equal(t, "ann", d.Results[1].Key)
+}
+
+func TestOnlyFailedLoginsCount(t *testing.T) {
+	limiter, err := loginLimiter(nil)
+	require.NoError(t, err)
+	right, wrong := func() bool { return true }, func() bool { return false }
+	for range 50 {
+		ok, err := signIn(t.Context(), limiter, login{"203.0.113.6", "Ann"}, right)
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	for range 10 { // of which none comes back for 6 minutes
+		ok, err := signIn(t.Context(), limiter, login{"203.0.113.6", "ann"}, wrong)
+		require.NoError(t, err)
+		require.False(t, ok)
+	}
+	ok, err := signIn(t.Context(), limiter, login{"198.51.100.7", "ANN"}, right)
+	require.NoError(t, err)
+	require.False(t, ok, "from another address, and by another spelling")
+	ok, err = signIn(t.Context(), limiter, login{"203.0.113.6", "bob"}, right)
+	require.NoError(t, err)
+	require.True(t, ok)
+}
+
+func TestARuleThatDoesNotApplyWithoutAKey(t *testing.T) {
+	policy, err := compose.ParsePolicy("gcra 1/h")
+	require.NoError(t, err)
+	limiter, err := compose.New(nil, onlyWith("X-Customer", policy))
+	require.NoError(t, err)
+	for range 3 {
+		d, err := limiter.Allow(t.Context(), request(""))
+		require.NoError(t, err)
+		require.True(t, d.Allowed)
+		require.Empty(t, d.Results)
+	}
+	ann := request("")
+	ann.Header.Set("X-Customer", "ann")
+	for _, want := range []bool{true, false} {
+		d, err := limiter.Allow(t.Context(), ann)
+		require.NoError(t, err)
+		require.Equal(t, want, d.Allowed)
+	}
+}
+
+func TestLimitsFilesOfThePageAreValid(t *testing.T) {
+	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "docs/keys.md"), -1)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		_, err := config.Parse("limits.yaml", []byte(file[1]))
+		require.NoError(t, err)
+	}
+}
+
+// TestTheSpoofingExperiment plays the terminals of the page: of each block the first
+// command starts the server, and the others are asked of it.
+func TestTheSpoofingExperiment(t *testing.T) {
+	server := filepath.Join(t.TempDir(), "address")
+	build := exec.Command("go", "build", "-o", server, "./examples/address")
+	build.Dir, build.Env = root, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag)
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+
+	terminals := regexp.MustCompile("(?s)```console\n\\$ go run ./examples/address(.*?)\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "docs/keys.md"), -1)
+	require.Len(t, terminals, 2)
+	for _, terminal := range terminals {
+		address := start(t, server, strings.Fields(terminal[1])...)
+		asked := regexp.MustCompile(`(?m)^\$ curl(.*) http://127.0.0.1:8080/\n(.*)$`).FindAllStringSubmatch(terminal[2], -1)
+		require.Len(t, asked, strings.Count(terminal[2], "$"), "each of them is understood")
+		for _, command := range asked {
+			require.Equal(t, command[2], curl(t, command[1], address), "curl%s", command[1])
+		}
+	}
+}
+
+// start starts the server on a port of its own, and is told which.
+func start(t *testing.T, server string, arguments ...string) (address string) {
+	t.Helper()
+	command := exec.Command(server, append(arguments, "-listen", "127.0.0.1:0")...)
+	stdout, err := command.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	require.NoError(t, err)
+	return strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
+}
+
+// curl asks as curl does with these options, of which it knows -H.
+func curl(t *testing.T, options, address string) (answer string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	require.NoError(t, err)
+	for _, header := range regexp.MustCompile(` -H '([^:']+): ([^']+)'`).FindAllStringSubmatch(options, -1) {
+		r.Header.Add(header[1], header[2])
+		options = strings.Replace(options, header[0], "", 1)
+	}
+	require.Empty(t, options)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return strings.TrimSpace(string(body))
+}
