@@ -14,9 +14,8 @@
 //	    paths: [/login]
 //	    shadow: true
 //
-// Reading is strict: what is not known, or would have no effect, is a fault. All
-// faults are told at once, each with its line, its field and what would be
-// accepted.
+// Reading is strict: what is not known is a fault. All faults are told at once, each
+// with its line, its field and what would be accepted.
 //
 // One file makes the same rules wherever it is used. [File.HTTPRules] are those
 // for requests, so that a replay of a log decides as a server does.

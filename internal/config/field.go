@@ -9,6 +9,10 @@ import (
 
 const fieldWords = "ip, user, method, path, host, header:NAME or cookie:NAME"
 
+func fieldNames() []string {
+	return []string{string(IP), string(User), string(Method), string(Path), string(Host)}
+}
+
 // ParseFields reads the names of fields joined by +, such as ip or
 // user+header:X-Team. The error tells the word that is none, and what would be
 // accepted.
@@ -17,7 +21,7 @@ func ParseFields(by string) ([]Field, error) {
 	for _, word := range strings.Split(by, "+") {
 		field, err := parseField(strings.TrimSpace(word))
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w, or several joined by +, such as ip+path", err)
 		}
 		if slices.Contains(fields, field) {
 			return nil, fmt.Errorf("%v is named twice; name it once", field)
@@ -38,8 +42,8 @@ func parseField(word string) (Field, error) {
 	case Header, Cookie:
 		return namedField(k, name)
 	}
-	return Field{}, fmt.Errorf("no field %s%s; want %s, or several joined by +, such as ip+path",
-		quote(word), didYouMean(word, []string{"ip", "user", "method", "path", "host"}), fieldWords)
+	return Field{}, fmt.Errorf("no field %s%s; want %s",
+		quote(word), didYouMean(word, fieldNames()), fieldWords)
 }
 
 func namedField(kind Kind, name string) (Field, error) {

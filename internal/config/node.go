@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"strings"
 
@@ -20,7 +21,7 @@ type member struct {
 func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.Node {
 	mapping, ok := n.(*ast.MappingNode)
 	if !ok {
-		r.faults.add(n, at, "%s; want %s", isA(n), keysOf(known))
+		r.faults.add(n, at, "%s; want fields with their values: %s", isA(n), keysOf(known))
 		return nil
 	}
 	given := make(map[string]ast.Node)
@@ -33,7 +34,7 @@ func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.N
 func (r *reader) member(pair *ast.MappingValueNode, at string, known []member, given map[string]ast.Node) {
 	name, ok := text(pair.Key)
 	if !ok {
-		r.faults.add(pair.Key, at, "%s in place of a key; want %s", isA(pair.Key), keysOf(known))
+		r.faults.add(pair.Key, at, "no field %s; want %s", quote(pair.Key.GetToken().Value), keysOf(known))
 		return
 	}
 	place := strings.TrimPrefix(at+"."+name, ".")
@@ -83,15 +84,16 @@ func isA(n ast.Node) string {
 	case *ast.MappingNode, *ast.MappingValueNode:
 		return "is a mapping"
 	case *ast.SequenceNode:
+		if len(n.Values) == 0 {
+			return "is an empty list"
+		}
 		return "is a list"
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
 		return "anchors and aliases are not taken"
 	case *ast.TagNode:
 		return "tags are not taken"
-	case *ast.BoolNode:
-		return "is " + n.String()
-	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
-		return "is a number"
+	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
+		return "is " + n.GetToken().Value
 	case *ast.StringNode:
 		return "is " + quote(n.Value)
 	case *ast.LiteralNode:
@@ -135,23 +137,26 @@ func (r *reader) boolean(n ast.Node, at string) bool {
 }
 
 func (r *reader) number(n ast.Node, at string, least, most int64) int64 {
-	i, ok := n.(*ast.IntegerNode)
-	if !ok {
+	v, ok := integer(n)
+	if !ok || v < least || v > most {
 		r.faults.add(n, at, "%s; want a whole number from %d to %d", isA(n), least, most)
 		return 0
 	}
-	var v int64
+	return v
+}
+
+func integer(n ast.Node) (v int64, ok bool) {
+	i, ok := n.(*ast.IntegerNode)
+	if !ok {
+		return 0, false
+	}
 	switch u := i.Value.(type) {
 	case int64:
 		v = u
 	case uint64:
-		v = int64(min(u, 1<<63-1))
+		v = int64(min(u, math.MaxInt64))
 	}
-	if v < least || v > most {
-		r.faults.add(n, at, "is %v; want a whole number from %d to %d", i.Value, least, most)
-		return 0
-	}
-	return v
+	return v, true
 }
 
 func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
@@ -164,6 +169,10 @@ func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
 		p, err := parsePrefix(s)
 		if err != nil {
 			r.faults.add(n, at, "%s is no address and no prefix; want one such as 10.0.0.0/8 or 192.0.2.1", quote(s))
+			return
+		}
+		if p.Bits() == 0 {
+			r.faults.add(n, at, "%s is everybody, who could all say that they are somebody else; want the addresses of your proxies", quote(s))
 			return
 		}
 		all = append(all, p)

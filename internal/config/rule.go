@@ -171,7 +171,12 @@ func (r *reader) cost(n ast.Node, at string) Cost {
 		}
 		return Cost{Bytes: true}
 	}
-	return Cost{Units: r.number(n, at, 1, algo.MaxCount)}
+	units, ok := integer(n)
+	if !ok || units < 1 {
+		r.faults.add(n, at, "%s; want a whole number from 1, or bytes", isA(n))
+		return Cost{Units: 1}
+	}
+	return Cost{Units: units}
 }
 
 func (r *reader) methods(n ast.Node, at string) (methods []string) {

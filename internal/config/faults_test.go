@@ -1,0 +1,59 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/trace/tracetest"
+)
+
+// TestEveryFaultIsToldAtOnce reads testdata/faults.yaml and holds what is said of it
+// against faults.txt.
+func TestEveryFaultIsToldAtOnce(t *testing.T) {
+	_, err := config.Read(filepath.Join("testdata", "faults.yaml"))
+	var all *config.Error
+	require.ErrorAs(t, err, &all)
+	var told strings.Builder
+	for _, f := range all.Faults {
+		one := config.Error{File: "faults.yaml", Faults: []config.Fault{f}}
+		fmt.Fprintln(&told, one.Error())
+	}
+	path := filepath.Join("testdata", "faults.txt")
+	if tracetest.Updating() {
+		require.NoError(t, os.WriteFile(path, []byte(told.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), told.String())
+	requireFaults(t, errors.Join(&config.Error{File: "x", Faults: all.Faults}))
+}
+
+// TestOtherFaults are those that a file has instead of any other.
+func TestOtherFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"trusted: 10.0.0.1":           "x:1: rules: missing; want a list of rules",
+		"rules:":                      "x:1: rules: is empty; want a list of rules",
+		"rules: []":                   "x:1: rules: is an empty list; want a list of rules",
+		"rules: {a: {policy: 1/s}}":   "x:1: rules: is a mapping; want a list of rules",
+		"- name: a\n  policy: gcra/s": "x:1: is a list; want fields with their values: trusted, forwarded, ipv6_bits or rules",
+		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
+	} {
+		_, err := config.Parse("x", []byte(text))
+		require.ErrorContains(t, err, want, text)
+		requireFaults(t, err)
+	}
+}
+
+func TestReadTellsOfFilesThatCannotBeRead(t *testing.T) {
+	_, err := config.Read(filepath.Join(t.TempDir(), "limits.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = config.Read(t.TempDir())
+	require.ErrorContains(t, err, "directory")
+}
