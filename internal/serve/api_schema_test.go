@@ -6,11 +6,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -22,6 +24,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -109,6 +112,7 @@ var exchanges = []exchange{
 	{answer: "slow", op: "allow", edit: func(r *http.Request) { r.Body = io.NopCloser(late{}) }},
 	{answer: "too-large", op: "allow", body: `{"key":"` + strings.Repeat("x", maxKey+1) + `"}`},
 	{answer: "media-type", op: "allow", body: askOne, edit: field("Content-Type", "text/plain")},
+	{answer: "misdirected", op: "allow", body: askOne, on: local, edit: func(r *http.Request) { r.Host = "example.com" }},
 	{answer: "fault", op: "allow", body: askOne, on: renamed},
 	{answer: "store-unavailable", op: "allow", body: askOne, on: down(storage.ErrUnavailable, compose.FailClosed)},
 	{answer: "store-contended", op: "allow", body: askOne, on: down(storage.ErrContended, compose.FailClosed)},
@@ -145,11 +149,31 @@ func renamed(t *testing.T) http.Handler {
 	return apiOn(t, store, compose.Options[Ask]{})
 }
 
-// guarded wants a token.
-func guarded(*testing.T) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("WWW-Authenticate", `Bearer realm="sluice"`)
-		newProblem("unauthorized", "want Authorization: Bearer and the token").write(w)
+// whole is the handler of a server's API listener, of which the service is a part.
+func whole(t *testing.T, change func(*Options, *Server)) http.Handler {
+	options := Options{
+		Read:  func() (*config.File, error) { return config.Parse("limits.yaml", []byte(apiWorld)) },
+		Store: "memory:", API: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
+	}
+	change(&options, nil)
+	s, err := New(t.Context(), options)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
+	change(&options, s)
+	return s.routes(true)
+}
+
+func guarded(t *testing.T) http.Handler {
+	return whole(t, func(o *Options, _ *Server) { o.Token = "secret" })
+}
+
+func local(t *testing.T) http.Handler { return whole(t, func(*Options, *Server) {}) }
+
+func draining(t *testing.T) http.Handler {
+	return whole(t, func(_ *Options, s *Server) {
+		if s != nil {
+			s.draining.Store(true)
+		}
 	})
 }
 
@@ -196,7 +220,7 @@ func TestExamplesOfTheDocument(t *testing.T) {
 		})
 	}
 	for name := range unseen {
-		assert.True(t, strings.HasPrefix(name, "ask-"), "example %q of the document is not compared", name)
+		assert.True(t, strings.HasPrefix(name, "ask-") || name == "unhealthy", "example %q of the document is not compared", name)
 	}
 }
 
@@ -273,6 +297,46 @@ func TestEveryStatusIsMet(t *testing.T) {
 	}
 }
 
+// TestOperationIsDocumented brings about every status of the routes that are not
+// the service's, and of its document.
+func TestOperationIsDocumented(t *testing.T) {
+	doc := document(t)
+	met := map[string][]string{}
+	get := func(h http.Handler, path string, edit func(*http.Request)) string {
+		route := operation(doc, path)
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "localhost"
+		edit(r)
+		w := send(h, r)
+		require.NoError(t, checkResponse(route, r, w), "%s: %d %s", path, w.Code, w.Body)
+		if code := strconv.Itoa(w.Code); !slices.Contains(met[path], code) {
+			met[path] = append(met[path], code)
+		}
+		return w.Body.String()
+	}
+	asItIs := func(*http.Request) {}
+	open, closed := local(t), guarded(t)
+	r := ask("/v1/allow", `{"key_base64":"/w==","cost":21,"limit":"api"}`)
+	r.Host = "127.0.0.1:8081"
+	require.Equal(t, http.StatusOK, send(open, r).Code)
+	for path := range doc.Paths.Map() {
+		if strings.HasPrefix(path, apiRoot) {
+			continue
+		}
+		get(open, path, asItIs)
+		get(open, path, func(r *http.Request) { r.Host = "example.com" })
+		get(closed, path, asItIs)
+		get(closed, path, field("Authorization", "Bearer secret"))
+	}
+	require.Contains(t, get(open, "/debug/denied", field("Accept", "application/json")), `"bytes":"/w=="`)
+	require.JSONEq(t, jsonOf(t, doc.Components.Examples["unhealthy"].Value.Value), get(draining(t), "/healthz", asItIs))
+	get(open, documentPath, func(r *http.Request) { r.Method = http.MethodPut })
+	for path, statuses := range met {
+		documented := slices.Collect(maps.Keys(doc.Paths.Value(path).Get.Responses.Map()))
+		assert.ElementsMatch(t, documented, statuses, path)
+	}
+}
+
 // TestRoutesAreDocumented goes through the routes of the service and through those
 // of the document.
 func TestRoutesAreDocumented(t *testing.T) {
@@ -297,7 +361,7 @@ func TestRoutesAreDocumented(t *testing.T) {
 // document lists, and the statuses under which it shows them.
 func TestKindsAreDocumented(t *testing.T) {
 	doc := document(t)
-	var types, listed []string
+	types, listed := []string{"about:blank"}, []string{}
 	for kind := range kinds {
 		types = append(types, problemTypes+kind)
 		example := doc.Components.Examples[kind]
@@ -311,7 +375,7 @@ func TestKindsAreDocumented(t *testing.T) {
 	for _, response := range operation(doc, "/v1/allow").Operation.Responses.Map() {
 		if media := response.Value.Content["application/problem+json"]; media != nil {
 			for name := range media.Examples {
-				assert.Contains(t, kinds, name)
+				assert.Contains(t, slices.Collect(maps.Keys(doc.Components.Examples)), name)
 			}
 		}
 	}
