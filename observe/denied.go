@@ -29,9 +29,9 @@ const shards = 8
 // Of N denials and a size of M it lists every key that was denied more than N/M
 // times, in the worst case, and usually the greatest M. No denial is skipped, but
 // counts are estimates: see [DeniedKey]. The algorithm is Space-Saving, by Metwally,
-// Agrawal and El Abbadi (2005). Keys are parted over 8 locks, with M counters each;
-// a denial takes one of the locks, for some 50 ns. So it holds up to 8*M keys, each
-// of up to MaxDeniedKey bytes and some 150 more.
+// Agrawal and El Abbadi (2005). Keys are parted over 8 locks, with M counters each,
+// and a denial takes one of the locks. So it holds up to 8*M keys, each of up to
+// MaxDeniedKey bytes and some 250 more: 300 kB at most for 100 keys.
 //
 // Keys are what rules make of requests: addresses, accounts, sessions, tokens. They
 // are personal data, and sometimes secrets. Show them on a loopback listener, or

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/parser"
 	"go/token"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -281,6 +282,12 @@ func TestThePackageCommentListsTheKindsOfErrors(t *testing.T) {
 	for _, k := range kinds() {
 		require.Regexp(t, `\b`+k.name+`\b`, list)
 	}
+}
+
+func TestThePackageCommentNamesNoOtherMetrics(t *testing.T) {
+	words := regexp.MustCompile(`sluice_\w+`)
+	known := words.FindAllString(scrape(t, everything(t)), -1)
+	require.Subset(t, known, words.FindAllString(packageComment(t), -1))
 }
 
 func packageComment(t *testing.T) string {
