@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -17,7 +17,7 @@ func serveCommand(s streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:     "serve",
-		Short:   "Limit requests: a reverse proxy, a decision service, or both",
+		Short:   "Limit requests on their way to a program, or answer programs that ask",
 		Long:    serveHelp,
 		Example: serveExamples,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -37,39 +37,54 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	if err != nil {
 		return err
 	}
-	// Before anything is opened, so that no signal is missed; and apart from ctx,
-	// which ends at the first interrupt and hears of no second one.
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(signals)
+	// Serving is no child of ctx, which hears of no second interrupt.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	h := &heeding{signals: make(chan os.Signal, 8), stop: stop, over: make(chan struct{})}
+	signal.Notify(h.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(h.signals)
+	go h.run()
+	defer close(h.over)
 
-	server, err := serve.New(ctx, o)
+	server, err := serve.New(serving, o)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
-	go heed(signals, serving, server, stop, o.Log)
-	err = server.Serve(serving)
-	if errors.Is(err, serve.ErrCut) {
+	h.server.Store(server)
+	if err = server.Serve(serving); errors.Is(err, serve.ErrCut) {
 		return errors.New("requests that had not ended were cut off")
 	}
 	return err
 }
 
-// heed does what signals say until serving is over: reload, end, end at once.
-func heed(signals <-chan os.Signal, serving context.Context, server *serve.Server, stop func(), log *slog.Logger) {
-	for s := range signals {
-		switch {
-		case s == syscall.SIGHUP && serving.Err() == nil:
-			_ = server.Reload() // which logs
-		case s == syscall.SIGHUP:
-		case serving.Err() == nil:
-			stop()
-		default:
-			log.Warn("a second signal; not waiting for requests")
-			server.Close()
+// heeding does what signals say: reload, end, end at once.
+type heeding struct {
+	signals chan os.Signal
+	stop    context.CancelFunc
+	server  atomic.Pointer[serve.Server] // nil until it is there
+	over    chan struct{}
+}
+
+func (h *heeding) run() {
+	stopped := false
+	for {
+		select {
+		case <-h.over:
+			return
+		case s := <-h.signals:
+			server := h.server.Load()
+			switch {
+			case s == syscall.SIGHUP:
+				if server != nil && !stopped {
+					_ = server.Reload() // it logs
+				}
+			case !stopped:
+				stopped = true
+				h.stop()
+			case server != nil:
+				server.Close()
+			}
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -67,13 +66,13 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...")
 	flags.Var(&f.maxKeys, "max-keys", "how many keys memory: holds, about 70 bytes each")
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
-	flags.StringVar(&f.onFailure, "on-failure", "closed", "when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
+	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
 	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")
 	flags.Var(&f.maxAge, "max-age", "how long a denial may rest on what is remembered, unaware of a reset or refund elsewhere; 0s is until it ends")
 
 	flags.Var(&f.drain, "drain", "how long requests have to end after SIGTERM or SIGINT")
-	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	flags.StringVar(&f.logLevel, "log-level", "info", "the least that is logged: debug, info, warn or error")
+	flags.StringVar(&f.logFormat, "log-format", "text", "`FORMAT`, text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, info, warn or error")
 	f.given = flags.Changed
 }
 
@@ -100,20 +99,12 @@ func (f *serveFlags) rules(o *serve.Options) error {
 				return usagef("--%s goes with --limit; with --config say it in the file", flag)
 			}
 		}
-		o.Read = f.readConfig
-		return nil
+		o.Read = func() (*config.File, error) { return config.Read(f.config) }
+		return lookAtConfig(f.config)
 	}
 	file, err := f.oneRule()
 	o.Read = func() (*config.File, error) { return file, nil }
 	return err
-}
-
-func (f *serveFlags) readConfig() (*config.File, error) {
-	text, err := os.ReadFile(f.config)
-	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
-	}
-	return config.Parse(f.config, text)
 }
 
 // oneRuleName is what the rule of --limit is called.
@@ -150,12 +141,18 @@ func parsePrefix(text string) (netip.Prefix, error) {
 
 func (f *serveFlags) proxy(o *serve.Options) error {
 	if f.upstream == "" {
-		for _, flag := range [...]string{"upstream", "listen", "upstream-host", "upstream-timeout", "max-body"} {
+		if f.given("upstream") {
+			return usagef("--upstream is empty; want the program to stand in front of, such as http://localhost:3000")
+		}
+		for _, flag := range [...]string{"listen", "upstream-host", "upstream-timeout", "max-body"} {
 			if f.given(flag) {
 				return usagef("--%s needs --upstream, the program to stand in front of, such as http://localhost:3000", flag)
 			}
 		}
 		return nil
+	}
+	if err := serve.CheckListen(f.listen); err != nil {
+		return usagef("--listen %v", err)
 	}
 	u, err := url.Parse(f.upstream)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
@@ -164,15 +161,12 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
 	}
-	if f.listen == "" {
-		return usagef("--listen is empty; want HOST:PORT, :PORT or unix:PATH, or leave it out for %s", defaultListen)
-	}
 	o.Upstream, o.Listen, o.UpstreamHost = u, f.listen, f.upstreamHost
 	o.UpstreamTimeout, o.MaxBody = time.Duration(f.upstreamTimeout), int64(f.maxBody)
 	return nil
 }
 
-func (f *serveFlags) service(o *serve.Options) error {
+func (f *serveFlags) service(o *serve.Options) (err error) {
 	o.API = f.api
 	switch {
 	case f.given("api") && f.api == "":
@@ -181,23 +175,36 @@ func (f *serveFlags) service(o *serve.Options) error {
 		o.API = defaultAPI
 	case f.api == "" && f.given("token-file"):
 		return usagef("--token-file needs --api, the place where the token is asked for")
-	}
-	if !f.given("token-file") {
+	case f.api == "":
 		return nil
 	}
-	text, err := os.ReadFile(f.tokenFile)
-	if err != nil {
-		return usagef("--token-file: %v", err)
+	if f.given("token-file") {
+		if o.Token, err = readToken(f.tokenFile); err != nil {
+			return err
+		}
 	}
-	o.Token = strings.TrimSpace(string(text))
-	const least = 16
-	switch {
-	case len(o.Token) < least:
-		return usagef("--token-file %s: the token has %d characters; want at least %d, such as openssl rand -hex 32 makes", f.tokenFile, len(o.Token), least)
-	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return usagef("--token-file %s: want one token of printable ASCII, without spaces", f.tokenFile)
+	if err := serve.CheckAPI(o.API, o.Token); err != nil {
+		return usagef("--api %v", err)
 	}
 	return nil
+}
+
+// leastToken is what cannot be guessed, if it is drawn at random.
+const leastToken = 16
+
+func readToken(file string) (string, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", usagef("--token-file: %w", err)
+	}
+	token := strings.TrimSpace(string(text))
+	switch {
+	case len(token) < leastToken:
+		return "", usagef("--token-file %s: the token has %d characters; want at least %d, such as openssl rand -hex 32 makes", file, len(token), leastToken)
+	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return "", usagef("--token-file %s: want one token of printable ASCII, without spaces", file)
+	}
+	return token, nil
 }
 
 func (f *serveFlags) storage(o *serve.Options) error {

@@ -1,10 +1,60 @@
 package main
 
-const serveHelp = `Serve stands in front of a program and limits the requests that come to it, or
-answers other programs that ask whether something is allowed, or both. Both go by
-the same rules and share what is used.
+const serveHelp = `Serve stands in front of a program and limits the requests on their way to it, or
+answers programs that ask whether something is allowed, or both. Both go by the
+same rules and share what is used.
 
-WIP`
+In front of a program (--upstream) it is a reverse proxy. Each response tells the
+limits in the fields RateLimit-Policy and RateLimit; a denied request gets 429,
+Retry-After and a problem document, and does not reach the program. Bodies pass
+through as they come, and so do WebSockets. It speaks HTTP/1.1 and HTTP/2 without
+encryption; for https put it behind what terminates TLS, and name that in --trust.
+
+It listens on this machine alone until --listen says otherwise. Behind a proxy or
+load balancer of yours every request comes from that one's address: name it in
+--trust, or all clients share one limit. X-Forwarded-For, X-Real-IP and the like
+are believed of nobody else, and are not passed on from anybody else.
+
+Programs ask (--api) by POST /v1/allow, and /v1/peek, /v1/refund, /v1/charge and
+/v1/reset; /openapi.yaml there describes it. A rule by ip has the key
+203.0.113.7 here, so what the proxy counted can be looked at, given back and
+reset; one by ip+path has the key "203.0.113.7" "/login", quotes and all. Beside
+these are
+
+  /healthz       200 if the store answers, 503 if not; wants no token
+  /metrics       for Prometheus, without keys
+  /debug/denied  the keys denied most: who they are, so on this machine only
+
+Whoever reaches --api may reset limits. So it takes loopback addresses and unix
+sockets, for which the mode is 0660, and any other only with --token-file; then
+callers say "Authorization: Bearer TOKEN". The token travels unencrypted: across a
+network you do not trust, put TLS before it. Web pages are refused. In front of a
+program there is no --api until you ask for it.
+
+  --store memory:        one process; all is forgotten when it ends
+          sqlite:FILE    the processes of one machine, and restarts
+          postgres://... and redis://...: a fleet
+
+A store that fails is not a denial. --on-failure closed, the default, answers 503:
+your program is down while the store is. open lets everything through unlimited.
+local limits in the memory of each process, from nothing used, until the store is
+back.
+
+SIGHUP reads --config again. If anything is wrong with it the old rules stay, and
+the log says why. What was used stays used, because it is stored under the names
+of the rules; one that changes its algorithm needs a new name. SIGTERM and SIGINT
+end it when the requests that are there have ended, or after --drain; a second one
+ends it at once.
+
+Not checked here: the user of --by user is the name in Authorization: Basic, and
+nobody asked for the password; headers and cookies are what clients say. Limit by
+them only where something checks them, or beside a limit by ip. A request that the
+program does not answer (502, 504) has cost what it cost.
+
+What is logged has no line for each request, no keys, and no passwords.
+
+Exit status: 0; 1 if it could not start or serve, or requests were cut off; 2 for
+a mistake on the command line.`
 
 const serveExamples = `  sluice serve --limit "gcra 100/m burst=20" --by ip --upstream http://localhost:3000
   sluice serve --config limits.yaml --upstream http://localhost:3000 --listen :8080 --store sqlite:limits.db

@@ -25,11 +25,54 @@ func listen(address string) (l net.Listener, private bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	l, err = net.ListenTCP("tcp", resolved)
-	return l, resolved.IP.IsLoopback(), err
+	if l, err = net.ListenTCP("tcp", resolved); err != nil {
+		return nil, false, fmt.Errorf("%s: %w", address, unlistened(err))
+	}
+	return l, resolved.IP.IsLoopback(), nil
 }
 
+// unlistened says why an address cannot be had, and what to do if it is because another
+// has it.
+func unlistened(err error) error {
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return errors.New("another process listens there; stop it, or take another port")
+	}
+	return err
+}
+
+// CheckListen finds what is wrong with an address to listen at, HOST:PORT or
+// unix:PATH, without listening.
+func CheckListen(address string) error {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return clearSocket(path)
+	}
+	_, err := resolve(address)
+	return err
+}
+
+// CheckAPI is CheckListen for the decision service, which without a token must be
+// this machine's own.
+func CheckAPI(address, token string) error {
+	if token != "" || isUnix(address) {
+		return CheckListen(address)
+	}
+	resolved, err := resolve(address)
+	if err == nil && !resolved.IP.IsLoopback() {
+		err = fmt.Errorf("%s: others than this machine can reach that, and whoever can may reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
+	}
+	return err
+}
+
+func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
+
 func resolve(address string) (*net.TCPAddr, error) {
+	if address == "" {
+		return nil, errors.New("is empty; want HOST:PORT, :PORT or unix:PATH")
+	}
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("%q: want HOST:PORT, :PORT or unix:PATH: %w", address, err)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -19,12 +20,25 @@ func (s *Server) Reload() error {
 	}
 	if err != nil {
 		s.metrics.reloads.WithLabelValues(reloadFailed).Inc()
-		s.log.Error("not reloaded, the old rules stay", "error", err)
+		s.tellFaults(err)
 		return err
 	}
 	s.metrics.reloads.WithLabelValues(reloadOK).Inc()
 	s.log.Info("reloaded", "rules", len(file.Rules))
 	return nil
+}
+
+// tellFaults logs a line for each fault.
+func (s *Server) tellFaults(err error) {
+	const message = "not reloaded, the old rules stay"
+	var faults *config.Error
+	if !errors.As(err, &faults) {
+		s.log.Error(message, "error", err)
+		return
+	}
+	for _, f := range faults.Faults {
+		s.log.Error(message, "file", faults.File, "line", f.Line, "field", f.Field, "problem", f.Problem)
+	}
 }
 
 func (s *Server) adopt(file *config.File) error {

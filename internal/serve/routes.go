@@ -7,8 +7,6 @@ import (
 	"strings"
 )
 
-func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
-
 // routes are those of the API listener. private tells that only this machine
 // reaches it; only then there is a list of keys.
 func (s *Server) routes(private bool) http.Handler {

@@ -60,6 +60,9 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	if s.store, err = openStore(ctx, o.Store, o.MaxKeys); err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return nil, context.Canceled
+		}
 		return nil, fmt.Errorf("--store %w", err)
 	}
 	if err := s.open(file); err != nil {
@@ -118,17 +121,15 @@ func (s *Server) listen() (err error) {
 
 // listenAPI does not so much as bind a public address without a token.
 func listenAPI(address, token string) (net.Listener, bool, error) {
-	if token == "" && !isUnix(address) {
-		resolved, err := resolve(address)
-		if err != nil {
-			return nil, false, err
-		}
-		if !resolved.IP.IsLoopback() {
-			return nil, false, fmt.Errorf("%s: others than this machine can reach that, and whoever can may reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
-		}
-		address = resolved.String()
+	if err := CheckAPI(address, token); err != nil {
+		return nil, false, err
 	}
-	return listen(address)
+	l, private, err := listen(address)
+	if err == nil && token == "" && !private { // the name has come to mean another
+		l.Close()
+		return nil, false, fmt.Errorf("%s: not this machine's own any more", address)
+	}
+	return l, private, err
 }
 
 // Limits of all that comes in, so that nobody who says little keeps much.

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/mattn/go-sqlite3" // the driver
@@ -121,6 +122,7 @@ func (o *opened) redis(ctx context.Context, address string) error {
 		return unparsed(err)
 	}
 	options.ContextTimeoutEnabled = true
+	quietRedis()
 	client := goredis.NewClient(options)
 	o.close = func() { _ = client.Close() }
 	if err := client.Ping(ctx).Err(); err != nil {
@@ -129,6 +131,15 @@ func (o *opened) redis(ctx context.Context, address string) error {
 	o.Store, err = redis.New(client, redis.Options{})
 	return err
 }
+
+// quietRedis keeps go-redis from printing each connection that fails, beside the
+// errors that tell it here. Its logger is one for the whole process.
+var quietRedis = sync.OnceFunc(func() { goredis.SetLogger(silence{}) })
+
+type silence struct{}
+
+// Printf implements the logger of go-redis.
+func (silence) Printf(context.Context, string, ...any) {}
 
 // unparsed is the error of an address that could not be read, without the address,
 // which may hold a password.

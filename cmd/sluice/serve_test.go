@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestMain lets this binary stand in for the program: what is built already, with
+// the race detector if that is on.
+func TestMain(m *testing.M) {
+	if os.Getenv("SLUICE_TEST_MAIN") != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// patience is for what is only waited for when something is broken.
+const patience = time.Minute
+
+// serving is a process that serves.
+type serving struct {
+	*exec.Cmd
+	t     *testing.T
+	lines chan string // of the log
+	said  []string
+}
+
+// startServe starts the program with real arguments.
+func startServe(t *testing.T, args ...string) *serving {
+	t.Helper()
+	s := &serving{Cmd: exec.Command(os.Args[0], append([]string{"serve"}, args...)...), t: t, lines: make(chan string, 1000)}
+	s.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
+	log, err := s.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, s.Start())
+	t.Cleanup(func() { s.Process.Kill() })
+	go func() {
+		defer close(s.lines)
+		for in := bufio.NewScanner(log); in.Scan(); {
+			s.lines <- in.Text()
+		}
+	}()
+	return s
+}
+
+// says waits for a line of the log and returns what the group in it matched.
+func (s *serving) says(pattern string) string {
+	s.t.Helper()
+	late := time.After(patience)
+	for {
+		select {
+		case line, more := <-s.lines:
+			s.said = append(s.said, line)
+			if m := regexp.MustCompile(pattern).FindStringSubmatch(line); m != nil {
+				return m[len(m)-1]
+			}
+			if more {
+				continue
+			}
+		case <-late:
+		}
+		s.t.Fatalf("does not say %q, but\n%s", pattern, strings.Join(s.said, "\n"))
+	}
+}
+
+func (s *serving) signal(sig os.Signal) {
+	s.t.Helper()
+	require.NoError(s.t, s.Process.Signal(sig))
+}
+
+// code is the one that it exits with, once it does.
+func (s *serving) code() int {
+	s.t.Helper()
+	for range s.lines { // until it has ended
+	}
+	_ = s.Wait() // the code tells
+	return s.ProcessState.ExitCode()
+}
+
+func status(t *testing.T, url string) int {
+	t.Helper()
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}).Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	io.Copy(io.Discard, response.Body)
+	return response.StatusCode
+}
+
+func upstream(t *testing.T, h http.HandlerFunc) string {
+	server := httptest.NewServer(h)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func nothing(http.ResponseWriter, *http.Request) {}
+
+func TestServeReloadsAndEnds(t *testing.T) {
+	rules := "rules: [{name: client, policy: gcra %s, by: ip}]\n"
+	file := write(t, "limits.yaml", fmt.Sprintf(rules, "2/h"))
+	database := filepath.Join(t.TempDir(), "limits.db")
+	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database}
+	s := startServe(t, args...)
+	url := s.says(`msg=serving .*proxy=(\S+)`)
+	require.Equal(t, 200, status(t, url))
+	require.Equal(t, 200, status(t, url))
+	require.Equal(t, 429, status(t, url))
+
+	require.NoError(t, os.WriteFile(file, []byte("rules: []\nbroken: yes\n"), 0o644))
+	s.signal(syscall.SIGHUP)
+	s.says(`msg="not reloaded, the old rules stay" .*limits.yaml.* line=1 field=rules`)
+	s.says(`line=2 .*no field`)
+	require.Equal(t, 429, status(t, url))
+
+	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf(rules, "3/h")), 0o644))
+	s.signal(syscall.SIGHUP)
+	s.says("msg=reloaded")
+	require.Equal(t, 200, status(t, url), "2 were used of 3")
+	require.Equal(t, 429, status(t, url))
+
+	s.signal(syscall.SIGTERM)
+	s.says(`msg="shut down" cut=false`)
+	require.Zero(t, s.code())
+
+	// What was used stays used when it starts again.
+	again := startServe(t, args...)
+	require.Equal(t, 429, status(t, again.says(`msg=serving .*proxy=(\S+)`)))
+	again.signal(os.Interrupt)
+	require.Zero(t, again.code())
+}
+
+func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
+	there := make(chan struct{})
+	s := startServe(t, "--limit", "gcra 100/m", "--listen", "127.0.0.1:0", "--drain", "1h", "--upstream",
+		upstream(t, func(_ http.ResponseWriter, r *http.Request) {
+			close(there)
+			<-r.Context().Done()
+		}))
+	url := s.says(`msg=serving .*proxy=(\S+)`)
+	go http.Get(url)
+	<-there
+	s.signal(syscall.SIGTERM)
+	s.says(`msg="shutting down"`)
+	s.signal(syscall.SIGTERM)
+	s.says(`sluice: requests that had not ended were cut off`)
+	require.Equal(t, exitFailed, s.code())
+}
+
+func TestServeOnASocket(t *testing.T) {
+	dir, err := os.MkdirTemp("", "sluice")
+	require.NoError(t, err)
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "s")
+	s := startServe(t, "--limit", "gcra 100/m burst=20", "--by", "user", "--api", "unix:"+path, "--log-format", "json")
+	s.says(`"msg":"serving".*"api":"unix:` + path)
+	s.Process.Kill() // and leaves its socket behind
+	s.code()
+	require.FileExists(t, path)
+	s = startServe(t, "--limit", "gcra 100/m burst=20", "--api", "unix:"+path)
+	s.says(`msg=serving`)
+	s.signal(os.Interrupt)
+	require.Zero(t, s.code())
+	require.NoFileExists(t, path)
+}
+
+func TestServeMistakes(t *testing.T) {
+	const limit = "--limit=gcra 1/s"
+	short := write(t, "token", "short\n")
+	spaced := write(t, "token", "with a space, and long\n")
+	faulty := write(t, "limits.yaml", "rules: [{name: a, policy: gcar 1/s}]")
+	for _, c := range []struct {
+		code int
+		want string // of the one line
+		args []string
+	}{
+		{2, `nothing says what to limit; want --limit "gcra 100/m burst=20", or --config limits.yaml`, nil},
+		{2, `serve takes no "x"; the program to stand in front of is --upstream`, []string{"x"}},
+		{2, "unknown flag: --nope; see sluice serve --help", []string{"--nope"}},
+		{2, "did you mean gcra?", []string{"--limit", "gcar 1/s"}},
+		{2, "--limit and --config exclude each other", []string{limit, "--config", faulty}},
+		{2, "--by goes with --limit; with --config say it in the file", []string{"--config", faulty, "--by", "ip"}},
+		{2, "--trust goes with --limit", []string{"--config", faulty, "--trust", "10.0.0.0/8"}},
+		{2, `there is no file "missing"`, []string{"--config", "missing"}},
+		{1, `limits.yaml:1: rules[0].policy: `, []string{"--config", faulty}},
+		{2, `--by: no field "nobody"`, []string{limit, "--by", "nobody"}},
+		{2, `--trust "10.0.0.0/99": want an address`, []string{limit, "--trust", "10.0.0.0/99"}},
+		{2, "--upstream: want a URL such as http://localhost:3000", []string{limit, "--upstream", "localhost:3000"}},
+		{2, "--upstream: want no more than", []string{limit, "--upstream", "http://u:secret@h"}},
+		{2, "--upstream is empty", []string{limit, "--upstream", ""}},
+		{2, "--listen needs --upstream", []string{limit, "--listen", ":8080"}},
+		{2, "--max-body needs --upstream", []string{limit, "--max-body", "1"}},
+		{2, `--listen "8080": want HOST:PORT`, []string{limit, "--upstream", "http://h", "--listen", "8080"}},
+		{2, "--listen is empty", []string{limit, "--upstream", "http://h", "--listen", ""}},
+		{1, "--listen 192.0.2.1:80: ", []string{limit, "--upstream", "http://h", "--listen", "192.0.2.1:80"}},
+		{2, "want --token-file", []string{limit, "--api", ":8081"}},
+		{2, "--api is empty", []string{limit, "--api", ""}},
+		{2, "--token-file needs --api", []string{limit, "--upstream", "http://h", "--token-file", short}},
+		{2, "the token has 5 characters; want at least 16", []string{limit, "--token-file", short}},
+		{2, "want one token of printable ASCII", []string{limit, "--token-file", spaced}},
+		{2, "--token-file: open missing", []string{limit, "--token-file", "missing"}},
+		{2, "--store mysql://u:xxxxx@h: want memory:, sqlite:FILE", []string{limit, "--store", "mysql://u:secret@h"}},
+		{1, "--store sqlite:missing/x.db: ", []string{limit, "--store", "sqlite:missing/x.db"}},
+		{2, "--max-keys is for --store memory:", []string{limit, "--store", "sqlite:x.db", "--max-keys", "1"}},
+		{2, "--max-keys 0: want at least 1", []string{limit, "--max-keys", "0"}},
+		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
+		{2, "--budget 0s: ", []string{limit, "--budget", "0s"}},
+		{2, "want a duration from 0s", []string{limit, "--drain", "soon"}},
+		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
+		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},
+	} {
+		code, out, errs := sluice(t, "", append([]string{"serve"}, c.args...)...)
+		require.Equal(t, c.code, code, "%q: %s", c.args, errs)
+		require.Contains(t, errs, c.want)
+		require.Empty(t, out)
+		require.NotContains(t, errs, "secret")
+		if c.code == exitUsage {
+			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
+		}
+	}
+}
+
+func TestServeHelp(t *testing.T) {
+	code, out, _ := sluice(t, "", "serve", "--help")
+	require.Zero(t, code)
+	for _, line := range strings.Split(serveHelp, "\n") {
+		require.LessOrEqual(t, len(line), 82, line)
+		require.Contains(t, out, line)
+	}
+}
