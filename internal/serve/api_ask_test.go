@@ -95,7 +95,7 @@ var refused = []struct {
 }
 
 func TestRefused(t *testing.T) {
-	route := operation(document(t), "/v1/allow")
+	route := operation(t, document(t), "/v1/allow")
 	h := apiOn(t, standing(), compose.Options[Ask]{})
 	for _, c := range refused {
 		t.Run(brief(c.body), func(t *testing.T) {
@@ -143,7 +143,7 @@ var taken = []struct {
 }
 
 func TestTaken(t *testing.T) {
-	route := operation(document(t), "/v1/allow")
+	route := operation(t, document(t), "/v1/allow")
 	for _, c := range taken {
 		t.Run(brief(c.body), func(t *testing.T) {
 			got, p := decodeAsk([]byte(c.body))
@@ -163,7 +163,7 @@ func FuzzDecodeAsk(f *testing.F) {
 	for _, c := range taken {
 		f.Add([]byte(c.body))
 	}
-	route := operation(document(f), "/v1/peek")
+	route := operation(f, document(f), "/v1/peek")
 	h := apiOn(f, standing(), compose.Options[Ask]{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := ask("/v1/peek", string(body))

@@ -38,8 +38,10 @@ func document(t testing.TB) *openapi3.T {
 }
 
 // operation is the one operation that a path has, as kin-openapi wants it.
-func operation(doc *openapi3.T, path string) *routers.Route {
+func operation(t testing.TB, doc *openapi3.T, path string) *routers.Route {
+	t.Helper()
 	item := doc.Paths.Value(path)
+	require.NotNil(t, item, "%s is served and not documented", path)
 	for method, op := range item.Operations() {
 		return &routers.Route{Spec: doc, Path: path, PathItem: item, Method: method, Operation: op}
 	}
@@ -206,7 +208,7 @@ func TestExamplesOfTheDocument(t *testing.T) {
 		e := &exchanges[i]
 		t.Run(e.op+" "+e.answer, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { // for the time that retries take
-				route := operation(doc, "/v1/"+e.op)
+				route := operation(t, doc, "/v1/"+e.op)
 				r, w := e.run(t)
 				require.NoError(t, checkResponse(route, r, w))
 				if e.answer == "" {
@@ -237,7 +239,7 @@ func TestEveryExampleIsAnsweredWhereItIsShown(t *testing.T) {
 	doc := document(t)
 	for _, op := range routes {
 		var shown, asked []string
-		if response := operation(doc, "/v1/"+string(op)).Operation.Responses.Status(http.StatusOK); response != nil {
+		if response := operation(t, doc, "/v1/"+string(op)).Operation.Responses.Status(http.StatusOK); response != nil {
 			for _, example := range response.Value.Content["application/json"].Examples {
 				shown = append(shown, strings.TrimPrefix(example.Ref, "#/components/examples/"))
 			}
@@ -258,7 +260,7 @@ func TestEveryQuestionOfTheDocumentIsAnswered(t *testing.T) {
 	h := apiOn(t, standing(), compose.Options[Ask]{})
 	for name, example := range doc.Components.RequestBodies["Ask"].Value.Content["application/json"].Examples {
 		for _, op := range routes {
-			route := operation(doc, "/v1/"+string(op))
+			route := operation(t, doc, "/v1/"+string(op))
 			question := jsonOf(t, example.Value.Value)
 			require.NoError(t, checkRequest(route, question), name)
 			r := ask(route.Path, question)
@@ -276,7 +278,7 @@ func TestEveryStatusIsMet(t *testing.T) {
 	for _, op := range routes {
 		t.Run(string(op), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				route := operation(doc, "/v1/"+string(op))
+				route := operation(t, doc, "/v1/"+string(op))
 				met := map[string]bool{}
 				for _, e := range exchanges {
 					if e.answer == "allow-degraded" {
@@ -303,7 +305,7 @@ func TestOperationIsDocumented(t *testing.T) {
 	doc := document(t)
 	met := map[string][]string{}
 	get := func(h http.Handler, path string, edit func(*http.Request)) string {
-		route := operation(doc, path)
+		route := operation(t, doc, path)
 		r := httptest.NewRequest(http.MethodGet, path, nil)
 		r.Host = "localhost"
 		edit(r)
@@ -343,13 +345,13 @@ func TestRoutesAreDocumented(t *testing.T) {
 	doc := document(t)
 	h := apiOn(t, standing(), compose.Options[Ask]{})
 	for _, op := range routes {
-		require.NotNil(t, doc.Paths.Value("/v1/"+string(op)), "%s is served and not documented", op)
+		operation(t, doc, "/v1/"+string(op))
 	}
 	for path := range doc.Paths.Map() {
 		if !strings.HasPrefix(path, apiRoot) && path != documentPath {
 			continue // not the API's
 		}
-		route := operation(doc, path)
+		route := operation(t, doc, path)
 		r := httptest.NewRequest(route.Method, path, strings.NewReader(askAll))
 		w := send(h, r)
 		require.Less(t, w.Code, 300, "%s is documented and not served", path)
@@ -372,7 +374,7 @@ func TestKindsAreDocumented(t *testing.T) {
 		listed = append(listed, each.(string))
 	}
 	assert.ElementsMatch(t, types, listed)
-	for _, response := range operation(doc, "/v1/allow").Operation.Responses.Map() {
+	for _, response := range operation(t, doc, "/v1/allow").Operation.Responses.Map() {
 		if media := response.Value.Content["application/problem+json"]; media != nil {
 			for name := range media.Examples {
 				assert.Contains(t, slices.Collect(maps.Keys(doc.Components.Examples)), name)
