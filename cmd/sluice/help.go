@@ -21,6 +21,14 @@ A policy is ALGORITHM LIMIT [option=value ...]:
 LIMIT is COUNT/PERIOD, such as 10/s, 5/250ms or 1000/24h. Each also takes cost=N,
 the units that one request takes. Without -p logs are replayed under
 ` + "\n  %s\n" + `
+With --config the rules of a limits.yaml are replayed, the very file that sluice
+serve goes by; see sluice check --help. They decide together, as they do there: a
+request is let through if every rule that is for it allows, and only then costs
+under each. Of each rule its own verdicts are told, by its own key. A rule in shadow
+denies nothing. Keys are those of a server: an IPv6 client is its /64. What logs do
+not have is refused: a cost in bytes, and headers and cookies, unless --key-field
+names the member of JSON lines that has the one header or cookie of the rules.
+
 A FILE that is a trace, which begins with a policy line, is run as it says, one
 column of answers for each policy; -p replaces its policies, and --check compares
 with the answers that stand in it, in place of printing. Of the other flags none
@@ -37,9 +45,20 @@ written like "1m0s". It goes together with --out.
                 "top_denied":[{"key":KEY, "denied":N}]}],
    "damaged":[{"file":NAME, "problem":TEXT}]}
 
+With --config it is
+
+  {"lines":N, "skipped":N, "reordered":N, "late":N, "proxied":N,
+   "together":{"requests":N, "allowed":N, "denied":N, "longest_wait":DURATION,
+               "never":N},
+   "rules":[{"rule":NAME, "by":[FIELD], "cost":N, "shadow":BOOL, "alone":N,
+             ... and what a policy has ...}],
+   "damaged":[...]}
+
   worst is the most that one key was admitted in any one period of the limit,
   and the most it could have been; never counts denials of a cost above the
-  capacity, for which there is no wait; damaged is gzip that is cut short.
+  capacity, for which there is no wait; proxied counts requests logged with the
+  address of a trusted proxy in place of the client's; alone those that no other
+  rule would have denied; damaged is gzip that is cut short.
 
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`
@@ -76,4 +95,5 @@ Exit status: 0; 1 if a file has faults; 2 for a mistake on the command line.`
 const replayExamples = `  sluice replay
   sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" access.log access.log.1.gz
   zcat *.gz | sluice replay --by path --json -
+  sluice replay --config limits.yaml --out limits.svg access.log
   sluice replay --check burst_at_edge.trace`

@@ -62,6 +62,9 @@ func (r *result) picture() *picture {
 }
 
 func countsOf(allowed, denied int64) string {
+	if allowed+denied == 0 {
+		return "no requests"
+	}
 	return fmt.Sprintf("%d allowed, %d denied (%s)", allowed, denied, share(denied, allowed+denied))
 }
 

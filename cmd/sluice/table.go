@@ -137,7 +137,11 @@ func verdict(allowed bool) string {
 	return "deny"
 }
 
+// share is - of nothing.
 func share(part, whole int64) string {
+	if whole == 0 {
+		return "-"
+	}
 	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
 }
 

@@ -1,0 +1,166 @@
+package config_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/config"
+)
+
+// key is that of the one rule, by those fields, for a request.
+func key(t *testing.T, head, by string, r *http.Request) string {
+	t.Helper()
+	f, err := config.Parse("limits.yaml", []byte(head+"\nrules: [{name: a, policy: gcra 1/s, by: "+by+"}]"))
+	require.NoError(t, err)
+	rules, err := f.HTTPRules(0)
+	require.NoError(t, err)
+	return rules[0].Key(r)
+}
+
+func TestKeys(t *testing.T) {
+	const trusting = "trusted: [10.0.0.0/8]"
+	request := func() *http.Request {
+		r := httptest.NewRequest("GET", "http://Example.COM:8080/a//b/../c%20d/?q=1", nil)
+		r.RemoteAddr = "10.0.0.1:99"
+		r.Header.Set("X-Forwarded-For", "203.0.113.7")
+		r.Header.Set("Forwarded", "for=203.0.113.8")
+		r.Header.Set("X-Team", "blue")
+		r.Header.Set("Cookie", "session=7; other=8")
+		r.SetBasicAuth("ann", "secret")
+		return r
+	}
+	for _, c := range []struct{ head, by, want string }{
+		{"", "ip", "10.0.0.1"},
+		{trusting, "ip", "203.0.113.7"},
+		{trusting + "\nforwarded: true", "ip", "203.0.113.8"},
+		{"", "user", "ann"},
+		{"", "method", "GET"},
+		{"", "path", "/a/c d"},
+		{"", "host", "example.com"},
+		{"", "header:x-team", "blue"},
+		{"", "cookie:session", "7"},
+		{trusting, "[ip, path]", `"203.0.113.7" "/a/c d"`},
+		{trusting, "ip + user", `"203.0.113.7" "ann"`},
+	} {
+		require.Equal(t, c.want, key(t, c.head, c.by, request()), c)
+	}
+	bare := httptest.NewRequest("GET", "/", nil)
+	bare.Host, bare.RemoteAddr = "[::1]:80", "[2001:db8::1]:99"
+	require.Equal(t, "2001:db8::/64", key(t, "", "ip", bare))
+	require.Equal(t, "2001:db8::/48", key(t, "ipv6_bits: 48", "ip", bare))
+	require.Equal(t, "::1", key(t, "", "host", bare))
+	require.Empty(t, key(t, "", "user", bare))
+	for host, want := range map[string]string{"a.example.": "a.example", "A:1": "a", "::1": "::1", "": "", "[::1]": "::1"} {
+		bare.Host = host
+		require.Equal(t, want, key(t, "", "host", bare), host)
+	}
+}
+
+func TestARuleByNothingHasOneLimitForAll(t *testing.T) {
+	f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s}]"))
+	require.NoError(t, err)
+	rules, err := f.HTTPRules(0)
+	require.NoError(t, err)
+	require.Nil(t, rules[0].Key)
+	require.Equal(t, "everything", f.Rules[0].ByString())
+}
+
+func TestCosts(t *testing.T) {
+	f, err := config.Parse("limits.yaml", []byte(`
+rules:
+  - {name: one, policy: gcra 1/s}
+  - {name: three, policy: gcra 3/s, cost: 3}
+  - {name: size, policy: gcra 1000/s, cost: bytes}
+`))
+	require.NoError(t, err)
+	rules, err := f.HTTPRules(77)
+	require.NoError(t, err)
+	sized := httptest.NewRequest("POST", "/", strings.NewReader("12345"))
+	unsized := httptest.NewRequest("POST", "/", nil)
+	unsized.ContentLength = -1
+	require.Nil(t, rules[0].Cost)
+	require.EqualValues(t, 3, rules[1].Cost(sized))
+	require.EqualValues(t, 5, rules[2].Cost(sized))
+	require.EqualValues(t, 77, rules[2].Cost(unsized))
+	require.Equal(t, config.Cost{Bytes: true}, f.Rules[2].Cost)
+	require.Equal(t, "bytes", f.Rules[2].Cost.String())
+	require.Equal(t, "3", f.Rules[1].Cost.String())
+}
+
+func TestARuleIsForSomeRequests(t *testing.T) {
+	parse := func(filter string) config.Rule {
+		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s, "+filter+"}]"))
+		require.NoError(t, err)
+		return f.Rules[0]
+	}
+	for _, c := range []struct {
+		filter, method, path string
+		want                 bool
+	}{
+		{"shadow: false", "GET", "/", true},
+		{"methods: GET", "GET", "/x", true},
+		{"methods: GET", "HEAD", "/x", false},
+		{"methods: GET", "get", "/x", false},
+		{"methods: [GET, HEAD]", "HEAD", "", true},
+		{"paths: /login", "POST", "/login", true},
+		{"paths: /login", "POST", "/login/", true},
+		{"paths: /login", "POST", "//login", true},
+		{"paths: /login", "POST", "/a/../login", true},
+		{"paths: /login", "POST", "/./login/.", true},
+		{"paths: /login", "POST", "/logins", false},
+		{"paths: /login", "POST", "/login/now", false},
+		{"paths: /login", "POST", "/Login", false},
+		{"paths: /api/*", "GET", "/api", true},
+		{"paths: /api/*", "GET", "/api/", true},
+		{"paths: /api/*", "GET", "/api/a/b", true},
+		{"paths: /api/*", "GET", "/apiary", false},
+		{"paths: /api/*", "GET", "/x/../api/a", true},
+		{"paths: /api/*", "GET", "/api/../x", false},
+		{"paths: /*", "GET", "/", true},
+		{"paths: /*", "OPTIONS", "*", true},
+		{"paths: /", "GET", "", true},
+		{"paths: /", "GET", "/x", false},
+		{"paths: [/a, /b/*]", "GET", "/b/c", true},
+		{"methods: POST, paths: [/a, /b/*]", "GET", "/b/c", false},
+		{"methods: POST, paths: [/a, /b/*]", "POST", "/c", false},
+	} {
+		rule := parse(c.filter)
+		require.Equal(t, c.want, rule.For(c.method, c.path), c)
+
+		rules, err := (&config.File{Rules: []config.Rule{rule}}).HTTPRules(0)
+		require.NoError(t, err)
+		r := httptest.NewRequest(c.method, "/", nil)
+		r.URL.Path = c.path
+		require.Equal(t, c.want, rules[0].Choose == nil || rules[0].Choose(r) != nil, c)
+	}
+}
+
+func TestFieldsAreReadBack(t *testing.T) {
+	for _, by := range []string{"ip", "user+path", "method+host", "header:X-Team+cookie:session"} {
+		fields, err := config.ParseFields(by)
+		require.NoError(t, err)
+		require.Equal(t, by, (&config.Rule{By: fields}).ByString())
+	}
+	fields, err := config.ParseFields(" ip + header:x-team ")
+	require.NoError(t, err)
+	require.Equal(t, []config.Field{{Kind: config.IP}, {Kind: config.Header, Name: "X-Team"}}, fields)
+	for by, want := range map[string]string{
+		"":        `no field ""; want ip, user, method, path, host, header:NAME or cookie:NAME, or several joined by +`,
+		"pth":     "did you mean path?",
+		"ip+ip":   "ip is named twice",
+		"cookie:": `want cookie:NAME, such as cookie:session`,
+	} {
+		_, err := config.ParseFields(by)
+		require.ErrorContains(t, err, want)
+	}
+}
+
+func TestTheExampleIsWithoutFault(t *testing.T) {
+	f, err := config.Read("../../examples/limits.yaml")
+	require.NoError(t, err)
+	requireUsable(t, f)
+}
