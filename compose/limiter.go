@@ -178,11 +178,7 @@ func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
 
 // ask calls the functions of the rules.
 func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
-	t := newTurn(op)
-	group := ""
-	if l.options.Group != nil {
-		group = l.options.Group(in)
-	}
+	t, group := newTurn(op), l.group(in)
 	for i := range l.rules {
 		rule := &l.rules[i]
 		d, err := rule.demand(in, n)
@@ -192,11 +188,16 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
 		if d.policy == nil {
 			continue
 		}
-		t.demands = append(t.demands, d)
-		t.keys = append(t.keys, storage.Key(group, l.options.Namespace, rule.Name, d.key))
-		t.results = append(t.results, RuleResult{Rule: rule.Name, Key: d.key, Policy: d.policy, Shadow: rule.Shadow})
+		t.add(d, storage.Key(group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
 	}
 	return t, nil
+}
+
+func (l *Limiter[T]) group(in T) string {
+	if l.options.Group == nil {
+		return ""
+	}
+	return l.options.Group(in)
 }
 
 // failed applies the failure policy.

@@ -96,9 +96,12 @@ func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room, d 
 
 // remote is allow by the engine.
 func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room, d *Decision) ([]RuleResult, error) {
-	t, err := l.ask(OpAllow, in, n)
+	t, err := l.glance(ctx, in, n, &results[0], d)
 	if err != nil {
 		return nil, err
+	}
+	if t == nil {
+		return results[:1], nil
 	}
 	how, err := l.commit(ctx, t)
 	switch {

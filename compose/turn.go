@@ -35,6 +35,12 @@ func newTurn(op Op) *turn {
 	return t
 }
 
+// add adds what a rule asks for, under a key of the store.
+func (t *turn) add(d demand, key, rule string, shadow bool) {
+	t.demands, t.keys = append(t.demands, d), append(t.keys, key)
+	t.results = append(t.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Shadow: shadow})
+}
+
 // end lets the turn be used again. The engine must be done with it.
 func (t *turn) end() {
 	if t.allowed || t.op != OpAllow && t.op != OpPeek {

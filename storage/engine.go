@@ -183,6 +183,18 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 	return e.queued(ctx, c, g)
 }
 
+// Glance is the state that is remembered of a key, if it is one that was lately
+// written or asked for and now is within MaxAge of that; nil for a key that was
+// absent. A denial that follows from it is what Do would answer, for a fraction of
+// the effort; nothing else is. The state must be neither modified nor retained.
+func (e *Engine) Glance(key []byte, now time.Time) (state []byte, seen bool) {
+	s := e.memory.glance(key)
+	if s == nil || e.options.MaxAge != 0 && now.Sub(s.at) > e.options.MaxAge {
+		return nil, false
+	}
+	return s.record.state(), true
+}
+
 // inPlace lets decide run under the store's lock.
 func (e *Engine) inPlace(ctx context.Context, in InPlace, keys []string, decide Decide) (How, error) {
 	d := decider{now: e.options.Clock(), decide: decide}

@@ -76,6 +76,18 @@ func (m *memory) place(key string) *atomic.Pointer[sighting] {
 	return &m.hot[maphash.String(m.seed, key)%hotKeys]
 }
 
+// glance finds what is hot under a key, without a string of it.
+func (m *memory) glance(key []byte) *sighting {
+	if m == nil || m.hot == nil {
+		return nil
+	}
+	s := m.hot[maphash.Bytes(m.seed, key)%hotKeys].Load()
+	if s == nil || s.key != string(key) {
+		return nil
+	}
+	return s
+}
+
 func (m *memory) put(key string, at time.Time, r Record) {
 	if m == nil {
 		return

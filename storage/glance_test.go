@@ -1,0 +1,44 @@
+package storage_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+func TestAGlanceIsAtWhatDoRemembers(t *testing.T) {
+	s, c := newScripted(), &count{limit: 2}
+	now := time.Unix(100, 0)
+	e := storage.NewEngine(s, storage.EngineOptions{MaxAge: time.Second, Clock: func() time.Time { return now }})
+	_, seen := e.Glance([]byte("k"), now)
+	require.False(t, seen)
+	for _, want := range []string{"x", "xx"} {
+		_, err := do(e, c, "k")
+		require.NoError(t, err)
+		state, seen := e.Glance([]byte("k"), now)
+		require.True(t, seen)
+		require.Equal(t, want, string(state))
+	}
+	_, seen = e.Glance([]byte("other"), now)
+	require.False(t, seen)
+	_, seen = e.Glance([]byte("k"), now.Add(time.Second))
+	require.True(t, seen)
+	_, seen = e.Glance([]byte("k"), now.Add(time.Second+1))
+	require.False(t, seen, "it is older than MaxAge")
+	require.Equal(t, []string{"swap", "swap"}, s.trips, "a glance is none")
+	require.Zero(t, testing.AllocsPerRun(100, func() { e.Glance([]byte("k"), now) }))
+}
+
+func TestAGlanceAtNothing(t *testing.T) {
+	for _, remember := range []int{-1, 1} {
+		s, c := newScripted(), &count{limit: 1}
+		e := storage.NewEngine(s, storage.EngineOptions{Remember: remember})
+		_, err := do(e, c, "k")
+		require.NoError(t, err)
+		_, seen := e.Glance([]byte("k"), time.Now())
+		require.False(t, seen)
+	}
+}
