@@ -82,6 +82,9 @@ func readConfig(name string, stdin io.Reader) (*config.File, error) {
 // printConfig says what the rules of a file amount to.
 func printConfig(w io.Writer, name string, f *config.File) error {
 	out := &strings.Builder{}
+	if name == "-" {
+		name = "standard input"
+	}
 	fmt.Fprintf(out, "%s: %s\n\n", name, many(int64(len(f.Rules)), "rule"))
 	if len(f.Trusted) > 0 {
 		field := "X-Forwarded-For"

@@ -43,6 +43,7 @@ func TestKeys(t *testing.T) {
 		{"", "host", "example.com"},
 		{"", "header:x-team", "blue"},
 		{"", "cookie:session", "7"},
+		{"", "[cookie:session, header: x-team]", `"7" "blue"`},
 		{trusting, "[ip, path]", `"203.0.113.7" "/a/c d"`},
 		{trusting, "ip + user", `"203.0.113.7" "ann"`},
 	} {

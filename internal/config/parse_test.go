@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +11,7 @@ import (
 
 func TestAFile(t *testing.T) {
 	f, err := config.Parse("limits.yaml", []byte(`
-trusted: [10.0.0.0/8, 192.0.2.1]
+trusted: [10.0.0.0/8, 192.0.2.1, 2001:db8::/32, ::1]
 rules:
   - name: client
     policy: gcra 100/m burst=20
@@ -25,6 +26,7 @@ rules:
 `))
 	require.NoError(t, err)
 	require.Len(t, f.Rules, 2)
+	require.Equal(t, "[10.0.0.0/8 192.0.2.1/32 2001:db8::/32 ::1/128]", fmt.Sprint(f.Trusted))
 	login := f.Rules[1]
 	require.Equal(t, "ip+path", login.ByString())
 	require.Equal(t, config.Cost{Units: 2}, login.Cost)

@@ -139,7 +139,7 @@ func (r *reader) affordable(n ast.Node, at string, rule *Rule) {
 
 func (r *reader) by(n ast.Node, at string) (fields []Field) {
 	const want = "one or more of " + fieldWords
-	if s, ok := text(n); ok && s != "" {
+	if s, ok := fieldText(n); ok && s != "" {
 		fields, err := ParseFields(s)
 		if err != nil {
 			r.faults.add(n, at, "%v", err)
@@ -147,8 +147,9 @@ func (r *reader) by(n ast.Node, at string) (fields []Field) {
 		return fields
 	}
 	r.list(n, at, want, func(n ast.Node, at string) {
-		s, ok := r.word(n, at, want)
+		s, ok := fieldText(n)
 		if !ok {
+			r.faults.add(n, at, "%s; want %s", isA(n), want)
 			return
 		}
 		f, err := parseField(s)
@@ -162,6 +163,18 @@ func (r *reader) by(n ast.Node, at string) (fields []Field) {
 		fields = append(fields, f)
 	})
 	return fields
+}
+
+// fieldText is the text of a field. In a list within braces the library takes
+// header:X-Team, which is text in YAML, for a mapping of header to X-Team.
+func fieldText(n ast.Node) (string, bool) {
+	pair, ok := n.(*ast.MappingNode)
+	if !ok || len(pair.Values) != 1 {
+		return text(n)
+	}
+	kind, ok := text(pair.Values[0].Key)
+	name, ok2 := text(pair.Values[0].Value)
+	return kind + ":" + name, ok && ok2
 }
 
 func (r *reader) cost(n ast.Node, at string) Cost {

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const oneRule = "rules: [{name: client, policy: gcra 1/m, by: ip}]\n"
+
+func TestCheckSaysWhatAFileMeans(t *testing.T) {
+	code, out, errs := sluice(t, "", "check", filepath.Join("..", "..", "examples", "limits.yaml"))
+	require.Zero(t, code, errs)
+	require.Empty(t, errs)
+	golden(t, "check.txt", out)
+}
+
+func TestCheckTellsOfEveryFile(t *testing.T) {
+	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\n"+oneRule)
+	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")
+	code, out, errs := sluice(t, oneRule, "check", bad, good, "-", bad)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, out, good+": 1 rule\n\n  the client is in Forwarded where that comes from 10.0.0.1/32\n")
+	require.Contains(t, out, "\nstandard input: 1 rule\n")
+	require.Equal(t, 2, strings.Count(errs, bad+`:2: rules[0].by: no field "ipp"`))
+	require.Equal(t, 2, strings.Count(errs, "\n  grca 1/m\n  ^^^^\n"))
+	require.True(t, strings.HasPrefix(errs, bad+":2: rules[0].policy: unknown algorithm"), errs)
+}
+
+func TestMistakesOfCheck(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says []string
+	}{
+		"no file":      {[]string{"check"}, 2, []string{"name the files to check", "limits.yaml"}},
+		"unknown flag": {[]string{"check", "--strict"}, 2, []string{"--strict", "check --help"}},
+		"missing file": {[]string{"check", filepath.Join(dir, "no.yaml")}, 2, []string{"no.yaml", "limits.yaml"}},
+		"directory":    {[]string{"check", dir}, 2, []string{dir, "is a directory"}},
+		"empty":        {[]string{"check", "-"}, 1, []string{"standard input:1: the file is empty; want rules"}},
+		"a log":        {[]string{"check", write(t, "access.log", fourLines)}, 1, []string{"access.log:1: "}},
+		"gzip":         {[]string{"check", write(t, "limits.gz", gzipped(oneRule))}, 1, []string{"limits.gz:1: the file is not text"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := sluice(t, "", c.args...)
+			require.Equal(t, c.code, code, errs)
+			require.Empty(t, out)
+			for _, s := range c.says {
+				require.Contains(t, errs, s)
+			}
+		})
+	}
+}

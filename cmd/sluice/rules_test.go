@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var exampleConfig = filepath.Join("..", "..", "examples", "limits.yaml")
+
+func TestRulesOfAFileAreReplayed(t *testing.T) {
+	code, out, errs := sluice(t, "", "replay", "--config", exampleConfig, "--top", "3")
+	require.Zero(t, code, errs)
+	require.Empty(t, errs)
+	golden(t, "rules.txt", out)
+	code, out, errs = sluice(t, "", "replay", "--config", exampleConfig, "--top", "1", "--json")
+	require.Zero(t, code, errs)
+	golden(t, "rules.json", out)
+}
+
+func TestRulesAreDrawn(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "rules.svg")
+	code, _, errs := sluice(t, "", "replay", "--config", exampleConfig, "--out", path)
+	require.Zero(t, code, errs)
+	svg, err := os.ReadFile(path)
+	require.NoError(t, err)
+	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
+		require.Contains(t, string(svg), word)
+	}
+}
+
+// rulesOf replays a log under a file and returns the report.
+func rulesOf(t *testing.T, file, log string, flags ...string) jsonRulesReport {
+	t.Helper()
+	args := append([]string{"replay", "--json", "--config", write(t, "limits.yaml", file)}, flags...)
+	code, out, errs := sluice(t, log, append(args, "-")...)
+	require.Zero(t, code, errs)
+	var r jsonRulesReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	return r
+}
+
+func TestAnIPv6ClientIsItsNetwork(t *testing.T) {
+	log := strings.NewReplacer("192.0.2.1", "2001:db8::1", "192.0.2.2", "2001:db8::ffff").Replace(fourLines)
+	r := rulesOf(t, oneRule, log)
+	require.EqualValues(t, 1, r.Rules[0].Keys)
+	require.EqualValues(t, 3, r.Together.Denied)
+	require.Equal(t, []jsonDenied{{"2001:db8::/64", 3}}, r.Rules[0].TopDenied)
+	require.EqualValues(t, 2, rulesOf(t, "ipv6_bits: 128\n"+oneRule, log).Rules[0].Keys)
+}
+
+func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
+	r := rulesOf(t, "rules: [{name: user, policy: gcra 1/m, by: user}]", fourLines)
+	require.EqualValues(t, 2, r.Rules[0].Keys)
+	require.Equal(t, []jsonDenied{{"ann", 2}}, r.Rules[0].TopDenied)
+}
+
+func TestTheLogOfAProxyIsTold(t *testing.T) {
+	require.EqualValues(t, 3, rulesOf(t, "trusted: 192.0.2.1\n"+oneRule, fourLines).Proxied)
+	code, out, errs := sluice(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "3 requests from a proxy that is trusted: the log has its address in place of the client's")
+}
+
+func TestFieldsThatTheLogLacksAreTold(t *testing.T) {
+	config := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: [user, host], methods: [PUT]}]")
+	code, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "no request has a host; the rules take it as empty")
+	require.Regexp(t, `\n  a +0 +0 +0 +- +0 +0 `, out)
+}
+
+func TestRulesForNothingInParticular(t *testing.T) {
+	r := rulesOf(t, "rules: [{name: all, policy: gcra 2/m}]", fourLines)
+	require.EqualValues(t, 2, r.Together.Denied)
+	require.EqualValues(t, 1, r.Rules[0].Keys)
+	require.Empty(t, r.Rules[0].By)
+}
+
+// TestOneHeaderMayComeFromJSON has the header under a name of the log's own.
+func TestOneHeaderMayComeFromJSON(t *testing.T) {
+	log := `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x; y"}
+{"time": 946684801, "ip": "192.0.2.1", "tenant": "x; y"}
+{"time": 946684802, "ip": "192.0.2.1", "tenant": "z"}
+`
+	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: header:X-Tenant}, {name: b, policy: gcra 9/m, by: [header:x-tenant, ip]}]", log, "--key-field", "tenant")
+	require.Equal(t, []jsonDenied{{"x; y", 1}}, r.Rules[0].TopDenied)
+	require.EqualValues(t, 2, r.Rules[1].Keys)
+	r = rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: cookie:session}]", strings.ReplaceAll(log, "x; y", "x-y"), "--key-field", "tenant")
+	require.Equal(t, []jsonDenied{{"x-y", 1}}, r.Rules[0].TopDenied)
+}
+
+func TestOddTimesUnderRules(t *testing.T) {
+	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "\x16\x03 " 400 1
+192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET http://a:b/%zz HTTP/1.1" 200 1
+192.0.2.1 - - [31/Dec/9999:00:00:00 +0000] "-" 400 1
+`
+	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/s, by: [ip, path]}, {name: b, policy: fixedwindow 1/h, by: [host, method]}]", log)
+	require.EqualValues(t, 4, r.Together.Requests)
+}
+
+func TestMistakesWithRules(t *testing.T) {
+	log := write(t, "access.log", fourLines)
+	good := write(t, "limits.yaml", oneRule)
+	trace := write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
+	rule := func(text string) string {
+		return write(t, "limits.yaml", "rules: [{name: first, policy: gcra 1/s, by: ip}, {name: odd, policy: gcra 1/s, "+text+"}]")
+	}
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		says []string
+	}{
+		"two kinds":        {[]string{"--config", good, "-p", "gcra 1/s", log}, 2, []string{"-p and --config", "limits.yaml"}},
+		"two keys":         {[]string{"--config", good, "--by", "ip", log}, 2, []string{"--by and --config", "leave --by out"}},
+		"empty name":       {[]string{"--config", "", log}, 2, []string{"--config is empty"}},
+		"missing file":     {[]string{"--config", good + ".old", log}, 2, []string{"limits.yaml.old", "a file of limits"}},
+		"directory":        {[]string{"--config", t.TempDir(), log}, 2, []string{"is a directory"}},
+		"faults":           {[]string{"--config", rule("by: colour"), log}, 1, []string{`limits.yaml:1: rules[1].by: no field "colour"`}},
+		"log in its place": {[]string{"--config", log, log}, 1, []string{"access.log:1: "}},
+		"trace":            {[]string{"--config", good, trace}, 2, []string{"--config is for access logs", "a.trace"}},
+		"header":           {[]string{"--config", rule("by: header:x-team"), log}, 2, []string{"rule odd is by header:X-Team", "--key-field", "copy of the file"}},
+		"cookie":           {[]string{"--config", rule("by: [ip, cookie:id]"), log}, 2, []string{"rule odd is by cookie:id", "--key-field"}},
+		"two headers":      {[]string{"--config", rule("by: header:a+header:b"), "--key-field", "k", log}, 2, []string{"header:A and by header:B", "only one", "without rule odd"}},
+		"bytes":            {[]string{"--config", rule("cost: bytes"), log}, 2, []string{"rule odd costs bytes", "a number for its cost"}},
+		"no header":        {[]string{"--config", good, "--key-field", "k", log}, 2, []string{"--key-field is of no use", "no rule of"}},
+		"not JSON":         {[]string{"--config", rule("by: header:a"), "--key-field", "k", log}, 1, []string{"no lines of JSON"}},
+		"empty log":        {[]string{"--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := sluice(t, "", append([]string{"replay"}, c.args...)...)
+			require.Equal(t, c.code, code, errs)
+			require.Empty(t, out)
+			for _, s := range c.says {
+				require.Contains(t, errs, s)
+			}
+		})
+	}
+}
