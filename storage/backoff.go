@@ -25,7 +25,7 @@ const (
 	firstPause   = 100 * time.Microsecond
 	longestPause = 50 * time.Millisecond
 	longestYield = 5 * time.Millisecond  // after conflicts
-	lostForLong  = 10 * time.Millisecond // from the first conflict on
+	lostForLong  = 20 * time.Millisecond // from the first conflict on
 	inARow       = 8                     // conflicts of those without a pause
 )
 

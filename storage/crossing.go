@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -75,7 +76,7 @@ func (e *Engine) carry(groups []*group) {
 		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
 		e.fly(patiently(ctx), groups)
 		cancel()
-		next := e.land(groups, e.dear)
+		next := e.land(groups, e.dear || slices.ContainsFunc(groups, (*group).isCrowd))
 		if len(next) == 0 {
 			done = true
 			return
@@ -88,7 +89,8 @@ func (e *Engine) carry(groups []*group) {
 // land ends a flight, and returns those that can take off. One that lingers lets
 // those who were told come back first, if they do so at once: they then take off
 // together, where the first would have gone alone and the others after it. That is
-// worth it where round trips are dear.
+// worth it where round trips are dear; and where many want one key, because they
+// have to share, and other processes may be after it too.
 func (e *Engine) land(groups []*group, linger bool) [][]*group {
 	l := e.queue.land(groups)
 	tell(l.finished)

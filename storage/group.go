@@ -50,6 +50,9 @@ const (
 	broken             // nothing was stored, and trying again will not help
 )
 
+// isCrowd reports whether several callers met on its keys.
+func (g *group) isCrowd() bool { return len(g.calls) > 1 }
+
 // merge takes in the calls and keys of another group. Nothing is shared by the two,
 // so that either may be taken to have come first.
 func (g *group) merge(other *group) {
