@@ -72,6 +72,13 @@ func All(parts ...algo.Policy) (*Stack, error) {
 	return s, nil
 }
 
+// Len is how many parts the stack has.
+func (s *Stack) Len() int { return len(s.parts) }
+
+// Part returns one policy of the stack, as Result.Part counts them, from 0. It
+// panics beyond Len.
+func (s *Stack) Part(i int) algo.Policy { return s.parts[i] }
+
 // Parts returns the policies of the stack, in the order that Result.Part counts.
 func (s *Stack) Parts() []algo.Policy { return append([]algo.Policy(nil), s.parts...) }
 

@@ -348,3 +348,17 @@ func BenchmarkStackStep(b *testing.B) {
 		})
 	}
 }
+
+// Its parts are the same one by one as together, and those of a stack within are its own.
+func TestPartsOneByOne(t *testing.T) {
+	policy, err := compose.ParsePolicy("all(gcra 10/s; all(fixedwindow 5/m; tokenbucket 100/h))")
+	require.NoError(t, err)
+	stack := policy.(*compose.Stack)
+	var parts []algo.Policy
+	for i := range stack.Len() {
+		parts = append(parts, stack.Part(i))
+	}
+	require.Len(t, parts, 3)
+	require.Equal(t, stack.Parts(), parts)
+	require.Panics(t, func() { stack.Part(3) })
+}

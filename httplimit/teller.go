@@ -98,10 +98,11 @@ func (t *teller) appendPolicies(text []byte, result *compose.RuleResult) []byte 
 	if !ok {
 		return t.appendQuota(text, result, -1, result.Limit, result.Policy.Limit())
 	}
-	for i, part := range stack.Parts() {
+	for i := range stack.Len() {
 		if i > 0 {
 			text = append(text, ", "...)
 		}
+		part := stack.Part(i)
 		text = t.appendQuota(text, result, i, capacityOf(part), part.Limit())
 	}
 	return text
