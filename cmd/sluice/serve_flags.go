@@ -55,7 +55,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, limits.yaml, in place of --limit; SIGHUP reads it again")
 
 	flags.StringVar(&f.upstream, "upstream", "", "limit requests on their way to this `URL`, such as http://localhost:3000")
-	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, :PORT for the whole network, or unix:PATH")
+	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, or :PORT for the whole network")
 	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
@@ -150,6 +150,9 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 			}
 		}
 		return nil
+	}
+	if strings.HasPrefix(f.listen, "unix:") {
+		return usagef("--listen %s: a unix socket does not tell who the client is; want HOST:PORT or :PORT", f.listen)
 	}
 	if err := serve.CheckListen(f.listen); err != nil {
 		return usagef("--listen %v", err)

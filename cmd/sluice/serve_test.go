@@ -203,6 +203,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--listen needs --upstream", []string{limit, "--listen", ":8080"}},
 		{2, "--max-body needs --upstream", []string{limit, "--max-body", "1"}},
 		{2, `--listen "8080": want HOST:PORT`, []string{limit, "--upstream", "http://h", "--listen", "8080"}},
+		{2, "--listen unix:x: a unix socket does not tell who the client is", []string{limit, "--upstream", "http://h", "--listen", "unix:x"}},
 		{2, "--listen is empty", []string{limit, "--upstream", "http://h", "--listen", ""}},
 		{1, "--listen 192.0.2.1:80: ", []string{limit, "--upstream", "http://h", "--listen", "192.0.2.1:80"}},
 		{2, "want --token-file", []string{limit, "--api", ":8081"}},

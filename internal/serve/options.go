@@ -18,7 +18,7 @@ type Options struct {
 	MaxKeys int    // how many keys the store in memory holds at most; 0: memory.DefaultMaxKeys
 
 	Upstream        *url.URL      // nil: no proxy
-	Listen          string        // HOST:PORT or unix:PATH of the proxy
+	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
 	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
 	MaxBody         int64         // bytes of a request's content; 0: no limit

@@ -173,6 +173,8 @@ func TestUnencryptedHTTP2(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, response.ProtoMajor)
 	require.Equal(t, "hello", contentOf(t, response.Body))
+	w.stop()
+	require.NoError(t, w.ended(), "a connection that is idle is in the way")
 }
 
 const byBytes = `

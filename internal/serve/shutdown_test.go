@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"io"
 	"net/http"
 	"testing"
 	"time"
@@ -82,5 +83,5 @@ func TestShutdownCutsUpgrades(t *testing.T) {
 	w.stop()
 	require.NoError(t, w.ended())
 	_, err := reader.ReadByte()
-	require.Error(t, err)
+	require.ErrorIs(t, err, io.EOF)
 }
