@@ -137,16 +137,16 @@ func ruleWords(r *config.Rule) string {
 
 // promise is the rule's bound in words.
 func promise(r *config.Rule) string {
-	unit := "requests"
+	unit := "request"
 	switch {
 	case r.Cost.Bytes:
-		unit = "bytes"
+		unit = "byte"
 	case r.Cost.Units != 1:
-		unit = "units"
+		unit = "unit"
 	}
 	period := r.Policy.Limit().Period
-	return fmt.Sprintf("up to %d %s at once, %s in the long run, never more than %d in any %s",
-		config.Capacity(r.Policy), unit, list(limits(r.Policy), " and "), r.Policy.Bound(period), algo.FormatDuration(period))
+	return fmt.Sprintf("up to %s at once, %s in the long run, never more than %d in any %s",
+		many(config.Capacity(r.Policy), unit), list(limits(r.Policy), " and "), r.Policy.Bound(period), algo.FormatDuration(period))
 }
 
 // limits are those of the policy, or of its parts.

@@ -51,6 +51,27 @@ func TestOtherFaults(t *testing.T) {
 	}
 }
 
+// TestSyntaxIsPointedAt shows the line, and says what may have been meant.
+func TestSyntaxIsPointedAt(t *testing.T) {
+	for text, want := range map[string]string{
+		"rules:\n\t- name: a\n": `x:2: no valid YAML: found character '\t' that cannot start any token; want spaces to indent with, no tabs, and text that begins with such a character in quotes
+   - name: a
+  ^`,
+		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: no valid YAML: value is not allowed in this context; want the fields of one rule indented alike
+     policy: gcra 1/s
+     ^`,
+		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: no valid YAML: mapping value is not allowed in this context; want text that has a colon and a space in quotes, and fields of one rule indented alike
+  - policy: ü gcra: 1/s: 2
+            ^`,
+		"rules: [": `x:1: no valid YAML: sequence end token ']' not found; want a bracket that closes each one that opens
+  rules: [
+         ^`,
+	} {
+		_, err := config.Parse("x", []byte(text))
+		require.EqualError(t, err, want)
+	}
+}
+
 func TestReadTellsOfFilesThatCannotBeRead(t *testing.T) {
 	_, err := config.Read(filepath.Join(t.TempDir(), "limits.yaml"))
 	require.ErrorIs(t, err, os.ErrNotExist)

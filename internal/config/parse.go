@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -85,7 +84,7 @@ func (r *reader) root(text []byte) ast.Node {
 	}
 	file, err := parseYAML(text)
 	if err != nil {
-		r.faults = append(r.faults, syntaxFault(err))
+		r.faults = append(r.faults, syntaxFault(err, text))
 		return nil
 	}
 	var root ast.Node
@@ -151,16 +150,4 @@ func tooDeep(tokens token.Tokens) *token.Token {
 		}
 	}
 	return nil
-}
-
-func syntaxFault(err error) Fault {
-	var bad yaml.Error
-	if !errors.As(err, &bad) {
-		return Fault{Line: 1, Problem: err.Error()}
-	}
-	f := Fault{Line: 1, Problem: "no valid YAML: " + bad.GetMessage()}
-	if t := bad.GetToken(); t != nil && t.Position != nil {
-		f.Line = max(1, t.Position.Line)
-	}
-	return f
 }
