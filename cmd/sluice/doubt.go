@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"path/filepath"
 
 	"github.com/sluice-go/sluice/internal/accesslog"
 )
@@ -34,6 +35,10 @@ func unread(err error) error {
 				return fmt.Errorf("%s is packed by %s; unpack it: %s FILE | sluice replay -", first.File, z.name, z.cat)
 			}
 		}
+	}
+	switch filepath.Ext(first.File) {
+	case ".yaml", ".yml":
+		return fmt.Errorf("%w; if %s is a file of limits, say --config %[2]s", err, first.File)
 	}
 	if bytes.HasPrefix(first.Text, []byte("{")) {
 		return fmt.Errorf("%w; --time-field names the member of JSON lines that has the time", err)

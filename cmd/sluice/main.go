@@ -1,8 +1,11 @@
-// Command sluice tries rate limits on access logs.
+// Command sluice limits requests, and tries limits on access logs.
 //
 //	sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" --by ip access.log
+//	sluice check limits.yaml
+//	sluice replay --config limits.yaml access.log
+//	sluice serve --config limits.yaml --upstream http://localhost:3000
 //
-// See "sluice replay --help".
+// See "sluice --help".
 package main
 
 import (
@@ -42,7 +45,7 @@ const (
 func run(ctx context.Context, args []string, s streams) int {
 	root := &cobra.Command{
 		Use:           "sluice",
-		Short:         "Try rate limits on the requests you really had",
+		Short:         "Limit requests, and try limits on those you really had",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

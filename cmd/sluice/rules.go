@@ -87,7 +87,7 @@ func (s *ruleSubject) find(f config.Field, rule, keyField string) error {
 // needs is what a rule looks at.
 func needs(r *config.Rule) (set accesslog.Fields) {
 	for _, f := range r.By {
-		set |= fieldOf[f.Kind]
+		set |= fieldOf(f.Kind)
 	}
 	if len(r.Methods) > 0 {
 		set |= accesslog.Method
@@ -98,14 +98,20 @@ func needs(r *config.Rule) (set accesslog.Fields) {
 	return set
 }
 
-var fieldOf = map[config.Kind]accesslog.Fields{
-	config.IP:     accesslog.IP,
-	config.User:   accesslog.User,
-	config.Method: accesslog.Method,
-	config.Path:   accesslog.Path,
-	config.Host:   accesslog.Host,
-	config.Header: accesslog.Key,
-	config.Cookie: accesslog.Key,
+func fieldOf(k config.Kind) accesslog.Fields {
+	switch k {
+	case config.IP:
+		return accesslog.IP
+	case config.User:
+		return accesslog.User
+	case config.Method:
+		return accesslog.Method
+	case config.Path:
+		return accesslog.Path
+	case config.Host:
+		return accesslog.Host
+	}
+	return accesslog.Key // a header or a cookie
 }
 
 func (s *ruleSubject) fields() accesslog.Fields { return s.needs }

@@ -130,6 +130,7 @@ func TestMistakesWithRules(t *testing.T) {
 		"bytes":            {[]string{"--config", rule("cost: bytes"), log}, 2, []string{"rule odd costs bytes", "a number for its cost"}},
 		"no header":        {[]string{"--config", good, "--key-field", "k", log}, 2, []string{"--key-field is of no use", "no rule of"}},
 		"not JSON":         {[]string{"--config", rule("by: header:a"), "--key-field", "k", log}, 1, []string{"no lines of JSON"}},
+		"rules as a log":   {[]string{good}, 1, []string{"limits.yaml:1", "say --config"}},
 		"empty log":        {[]string{"--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -48,7 +48,8 @@ func parseField(word string) (Field, error) {
 
 func namedField(kind Kind, name string) (Field, error) {
 	if !isToken(name) {
-		return Field{}, fmt.Errorf("%s is no name of a %s; want %s:NAME, such as %[3]s:%s", quote(name), kind, kind, exampleName[kind])
+		return Field{}, fmt.Errorf("%s is no name of a %s; want %s:NAME, such as %s",
+			quote(name), kind, kind, Field{kind, exampleName(kind)})
 	}
 	if kind == Cookie {
 		return Field{kind, name}, nil
@@ -63,7 +64,12 @@ func namedField(kind Kind, name string) (Field, error) {
 	return Field{kind, name}, nil
 }
 
-var exampleName = map[Kind]string{Header: "X-Api-Key", Cookie: "session"}
+func exampleName(kind Kind) string {
+	if kind == Cookie {
+		return "session"
+	}
+	return "X-Api-Key"
+}
 
 // isToken tells what can be the name of a header or a cookie, or a method (RFC
 // 9110, section 5.6.2).

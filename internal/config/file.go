@@ -43,10 +43,10 @@ type Kind string
 // The kinds of fields.
 const (
 	IP     Kind = "ip"     // the client's address, as httplimit.ClientIP finds it
-	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked here
+	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked; empty without
 	Method Kind = "method" // GET, POST and so on
 	Path   Kind = "path"   // decoded and cleaned, without the query
-	Host   Kind = "host"   // the host that the request is for, as the client says, in small letters and without the port
+	Host   Kind = "host"   // as the client says, in small letters and without the port
 	Header Kind = "header" // header:NAME, the first value of that field
 	Cookie Kind = "cookie" // cookie:NAME
 )
