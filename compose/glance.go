@@ -27,7 +27,7 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 	if ctx.Err() == nil && !rule.Shadow && l.denies(&demand, key, l.options.Clock(), r) {
 		r.Rule, r.Key, r.Policy = rule.Name, demand.key, demand.policy
 		*d = Decision{Memory: true, Attempts: 1}
-		d.Rule, d.RetryAfter, d.Remaining, d.Skew = r.Rule, r.RetryAfter, r.Remaining, r.Skew
+		d.rests(r)
 		l.judge(d)
 		return nil, nil
 	}

@@ -89,15 +89,13 @@ func clockOf(store storage.Store) func() time.Time {
 
 // Allow asks for one call: it is AllowN for 1.
 func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
-	d.Results, err = l.allow(ctx, in, 1, new(room), &d) // inlined, so that the room is on the caller's stack
-	return
+	return l.allow(ctx, in, 1, new(room)) // inlined, so that the room is on the caller's stack
 }
 
 // AllowN asks for n calls at once, all or none: n times what each rule's Cost
 // says. n is at least 1.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
-	d.Results, err = l.allow(ctx, in, n, new(room), &d)
-	return
+	return l.allow(ctx, in, n, new(room))
 }
 
 // Peek answers what Allow would, and pays nothing.

@@ -52,6 +52,29 @@ func (p *place) now() time.Time {
 	return p.store.Now()
 }
 
+// moment is one reading of the clock. Most decisions need no more of it than the
+// nanoseconds since 1970, and to make a time.Time takes longer than some divisions.
+type moment struct {
+	at   int64
+	now  time.Time
+	bare bool // there is no now
+}
+
+func (p *place) moment() moment {
+	if p.clock == nil {
+		return moment{at: p.store.Instant(), bare: true}
+	}
+	now := p.clock()
+	return moment{at: memory.Instant(now), now: now}
+}
+
+func (m *moment) time() time.Time {
+	if m.bare {
+		return time.Unix(0, m.at)
+	}
+	return m.now
+}
+
 // name is the name of the record of a rule for a user's key.
 func (l *Limiter[T]) name(rule int, key string) memory.Name {
 	if r := &l.place.rules[rule]; len(key) <= r.plain {
@@ -60,65 +83,68 @@ func (l *Limiter[T]) name(rule int, key string) memory.Name {
 	return memory.NameOf(storage.Key("", l.options.Namespace, l.rules[rule].Name, key))
 }
 
-// allow is AllowN, but that it returns the results beside the decision. Those of a
-// decision in place are in the room it is handed: nothing that such a decision is
-// made of leaves the caller's stack, unless he keeps it.
-func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room, d *Decision) (_ []RuleResult, err error) {
+// allow is AllowN, but that the results of a decision in place are in the room it is
+// handed: nothing that such a decision is made of leaves the caller's stack, unless
+// he keeps it.
+func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d Decision, err error) {
 	switch {
 	case l.place != nil && ctx.Err() == nil:
 	case l.options.Observer == nil:
-		return l.remote(ctx, in, n, results, d)
+		return l.remote(ctx, in, n, results)
 	default:
-		*d, err = l.do(ctx, OpAllow, in, n)
-		return d.Results, err
+		return l.do(ctx, OpAllow, in, n)
 	}
+	// What is known of the decision is written before the records are unlocked,
+	// which waits for it. Written later, it would have to be waited for again, by
+	// the caller who copies the decision.
+	d.Attempts = 1
 	var asked int
 	var held bool
 	if len(l.rules) == 1 {
-		asked, held, err = l.solo(in, n, results, d)
+		d.Results = results[:1]
+		asked, held, err = l.solo(in, n, &results[0], &d)
 	} else {
-		asked, held, err = l.together(in, n, results, d)
+		asked, held, err = l.together(in, n, results, &d)
 	}
 	switch {
 	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
-		*d, err = l.do(ctx, OpAllow, in, n)
-		return d.Results, err
+		return l.do(ctx, OpAllow, in, n)
 	case err != nil:
-		*d = Decision{Attempts: min(asked, 1)}
-		return nil, err
+		return Decision{Attempts: min(asked, 1)}, err
+	case asked != len(d.Results):
+		d.Results = results[:asked]
 	}
-	d.Attempts = 1
 	if l.options.MaxSkew > 0 {
-		l.judge(d)
+		l.judge(&d)
 	}
-	return results[:asked], nil
+	return d, nil
 }
 
 // remote is allow by the engine.
-func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room, d *Decision) ([]RuleResult, error) {
-	t, err := l.glance(ctx, in, n, &results[0], d)
+func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room) (d Decision, err error) {
+	t, err := l.glance(ctx, in, n, &results[0], &d)
 	if err != nil {
-		return nil, err
+		return Decision{}, err
 	}
 	if t == nil {
-		return results[:1], nil
+		d.Results = results[:1]
+		return d, nil
 	}
 	how, err := l.commit(ctx, t)
 	switch {
 	case err != nil:
-		*d, err = l.failed(ctx, t, how, err)
-		return d.Results, err
+		return l.failed(ctx, t, how, err)
 	case len(t.results) > few:
-		*d = t.decision(how)
-		l.judge(d)
-		return d.Results, nil
+		d = t.decision(how)
+		l.judge(&d)
+		return d, nil
 	}
 	d.Allowed, d.Memory, d.Attempts = t.allowed, how.Memory && !t.allowed, how.Attempts
 	d.summarize(t.results)
-	kept := results[:copy(results[:], t.results)]
+	d.Results = results[:copy(results[:], t.results)]
 	t.end()
-	l.judge(d)
-	return kept, nil
+	l.judge(&d)
+	return d, nil
 }
 
 // together decides by several rules, or none. asked are those that applied.

@@ -34,15 +34,26 @@ func (p Policy) bound() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	next, err = p.StepInto(dst, state, algo.Instant(now), cost, &r)
+	if err == nil && r.Paid == 0 {
+		next = append(dst, state...)
+	}
+	return next, r, err
+}
+
+// StepInto is Step for a store that has states in memory and results to fill in:
+// at is what [algo.Instant] makes of the time, r comes zero, and dst may be
+// state[:0]. Where nothing changed it returns state itself.
+func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	s, err := open(state, cost)
 	if err != nil {
-		return dst, r, err
+		return dst, err
 	}
 	r.Cost = cost
-	if !step(&s, algo.Instant(now), p.bound(), &r) {
-		return append(dst, state...), r, nil
+	if !step(&s, at, p.bound(), r) {
+		return state, nil
 	}
-	return s.append(dst), r, nil
+	return s.append(dst), nil
 }
 
 // Peek implements [algo.Policy].

@@ -9,14 +9,14 @@ import (
 
 // Refund gives o.Cost units back, up to full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = adjust(s, now, &o, &r, back)
+	next = adjust(s, algo.Instant(now), &o, &r, back)
 	return next, r
 }
 
 // Charge takes o.Cost units unconditionally. What is not there becomes a debt,
 // of at most 2^62 units in use.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = adjust(s, now, &o, &r, more)
+	next = adjust(s, algo.Instant(now), &o, &r, more)
 	return next, r
 }
 
@@ -30,12 +30,12 @@ const (
 
 // adjust is decide for units that are given or taken whatever is there: it
 // looks, moves them, and looks again.
-func adjust(s State, now time.Time, o *Options, r *algo.Result, way direction) State {
+func adjust(s State, now int64, o *Options, r *algo.Result, way direction) State {
 	if decide(s, now, o, r, look); r.Limit == 0 {
 		return s
 	}
 	was := s.under(o.Limit.Period)
-	was.drain(algo.Instant(now), o.Limit.Count)
+	was.drain(now, o.Limit.Count)
 	next := was
 	next.move(int64(way) * r.Cost)
 	r.Allowed, r.RetryAfter = true, 0

@@ -35,12 +35,27 @@ func (p Policy) bound() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	next, err = p.StepInto(dst, state, algo.Instant(now), cost, &r)
+	if err == nil && r.Paid == 0 {
+		next = append(dst, state...)
+	}
+	return next, r, err
+}
+
+// StepInto is Step for a store that has states in memory and results to fill in:
+// at is what [algo.Instant] makes of the time, r comes zero, and dst may be
+// state[:0]. Where nothing changed it returns state itself.
+func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	s, err := open(state, cost)
 	if err != nil {
-		return dst, r, err
+		return dst, err
 	}
 	r.Cost = cost
-	return encode(dst, state, s, decide(s, now, p.bound(), &r, pay)), r, nil
+	moved := decide(s, at, p.bound(), r, pay)
+	if r.Paid == 0 {
+		return state, nil
+	}
+	return moved.append(dst), nil
 }
 
 // Peek implements [algo.Policy].
@@ -50,7 +65,7 @@ func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, er
 		return r, err
 	}
 	r.Cost = cost
-	decide(s, now, p.bound(), &r, look)
+	decide(s, algo.Instant(now), p.bound(), &r, look)
 	return r, nil
 }
 
@@ -61,7 +76,7 @@ func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byt
 		return dst, r, err
 	}
 	r.Cost = cost
-	return encode(dst, state, s, adjust(s, now, p.bound(), &r, back)), r, nil
+	return encode(dst, state, s, adjust(s, algo.Instant(now), p.bound(), &r, back)), r, nil
 }
 
 // Charge implements [algo.Policy].
@@ -71,7 +86,7 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 		return dst, r, err
 	}
 	r.Cost = cost
-	return encode(dst, state, s, adjust(s, now, p.bound(), &r, more)), r, nil
+	return encode(dst, state, s, adjust(s, algo.Instant(now), p.bound(), &r, more)), r, nil
 }
 
 func open(state []byte, cost int64) (State, error) {

@@ -12,13 +12,13 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, now, &o, &r, pay)
+	next = decide(s, algo.Instant(now), &o, &r, pay)
 	return next, r
 }
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(s, now, &o, &r, look)
+	decide(s, algo.Instant(now), &o, &r, look)
 	return r
 }
 
@@ -40,8 +40,8 @@ const (
 // It is one long function, behind exported ones that are small enough to be
 // inlined, because it is what every request pays: a Result handed on through the
 // stack costs as much as two divisions.
-func decide(s State, clock time.Time, o *Options, r *algo.Result, to purpose) State {
-	now, count, period := algo.Instant(clock), o.Limit.Count, int64(o.Limit.Period)
+func decide(s State, now int64, o *Options, r *algo.Result, to purpose) State {
+	count, period := o.Limit.Count, int64(o.Limit.Period)
 	burst, cost := o.burst(), r.Cost
 	if cost == 0 {
 		cost = o.cost()

@@ -57,9 +57,27 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byt
 	return next, r, err
 }
 
+// StepInto is Step for a store that has states in memory and results to fill in:
+// at is what [algo.Instant] makes of the time, r comes zero, and dst may be
+// state[:0]. Where nothing changed it returns state itself.
+func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
+	return p.into(dst, state, at, cost, r, pay)
+}
+
 // decide appends the next state, or the very same bytes where nothing is paid; a
 // look appends nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, to purpose) ([]byte, error) {
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, to purpose) (next []byte, err error) {
+	next, err = p.into(dst, state, algo.Instant(now), cost, r, to)
+	switch {
+	case err != nil || to == look:
+		return dst, err
+	case r.Paid == 0:
+		return append(dst, state...), nil
+	}
+	return next, nil
+}
+
+func (p Policy) into(dst, state []byte, at, cost int64, r *algo.Result, to purpose) (next []byte, err error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}
@@ -68,14 +86,11 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 		return dst, err
 	}
 	r.Cost = cost
-	next := decide(s, now, p.bound(), r, to)
-	switch {
-	case to == look:
-		return dst, nil
-	case r.Paid == 0:
-		return append(dst, state...), nil
+	moved := decide(s, at, p.bound(), r, to)
+	if r.Paid == 0 {
+		return state, nil
 	}
-	return next.append(dst), nil
+	return moved.append(dst), nil
 }
 
 // Bound implements [algo.Policy]; see [Bound].

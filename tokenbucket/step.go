@@ -12,26 +12,26 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, now, &o, &r, pay)
+	next = decide(s, algo.Instant(now), &o, &r, pay)
 	return next, r
 }
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(s, now, &o, &r, look)
+	decide(s, algo.Instant(now), &o, &r, look)
 	return r
 }
 
 // Refund gives o.Cost tokens back, up to full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, now, &o, &r, refund)
+	next = decide(s, algo.Instant(now), &o, &r, refund)
 	return next, r
 }
 
 // Charge takes o.Cost tokens unconditionally. What is not there becomes a debt,
 // of at most 2^62 tokens, or of what is regained by 2^63-1 ns if that is less.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, now, &o, &r, charge)
+	next = decide(s, algo.Instant(now), &o, &r, charge)
 	return next, r
 }
 
@@ -54,8 +54,8 @@ const (
 // It is one long function, behind exported ones that are small enough to be
 // inlined, because it is what every request pays: a Result handed on through the
 // stack costs as much as two divisions.
-func decide(s State, clock time.Time, o *Options, r *algo.Result, to purpose) State {
-	at, burst, period, cost := algo.Instant(clock), o.burst(), int64(o.Limit.Period), r.Cost
+func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
+	burst, period, cost := o.burst(), int64(o.Limit.Period), r.Cost
 	if cost == 0 {
 		cost = o.cost()
 	}

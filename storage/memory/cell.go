@@ -15,10 +15,10 @@ type Cell struct {
 	room   int
 }
 
-// Lock locks the record of a name. Unless it returns an error, which is
+// Lock locks the record of a name, at an [Instant]. Unless it returns an error, which is
 // [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
-func (s *Store) Lock(c *Cell, now time.Time, n Name) (err error) {
-	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], instant(now), n
+func (s *Store) Lock(c *Cell, at int64, n Name) (err error) {
+	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], max(at, first), n
 	c.entry, c.room = nil, 0
 	c.shard.mu.Lock()
 	if c.number = c.shard.table.find(n); c.number == 0 {
@@ -54,6 +54,17 @@ func (c *Cell) State() []byte {
 	return c.shard.table.stateOf(c.entry)
 }
 
+// Room is empty, for a state that is to be put. It lies where State does, so that
+// what is appended to it is written over that, and Put need not copy it. A record
+// that is absent has no such place, nor has one with a long state; then Room is
+// otherwise.
+func (c *Cell) Room(otherwise []byte) []byte {
+	if c.entry == nil || c.entry.size == spilled {
+		return otherwise
+	}
+	return c.entry.state[:0]
+}
+
 // Buffer is empty, to be appended to, and the caller's until Unlock. What he made
 // of it is handed back with Keep, so that it need not grow again.
 func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
@@ -61,8 +72,8 @@ func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
 // Keep keeps what became of Buffer.
 func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 
-// Put stores a copy of state, for as long as [storage.Swap.TTL] says, which must
-// not be negative.
+// Put stores state, or a copy of it if it is not in Room, for as long as
+// [storage.Swap.TTL] says, which must not be negative.
 func (c *Cell) Put(state []byte, ttl time.Duration) {
 	t := &c.shard.table
 	if c.entry == nil {

@@ -112,7 +112,7 @@ func (s *Store) evict(at int64) {
 			runtime.Gosched()
 			return
 		}
-		if looks > maxShards { // others write meanwhile: nearly the first must do
+		if looks > shards { // others write meanwhile: nearly the first must do
 			next = never
 		}
 		if s.evictFrom(i, next, at) {

@@ -3,8 +3,10 @@ package memory_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,7 +20,7 @@ import (
 // increment adds one to a count in one byte, in place.
 func increment(s *memory.Store, now time.Time, n memory.Name, ttl time.Duration) error {
 	var c memory.Cell
-	if err := s.Lock(&c, now, n); err != nil {
+	if err := s.Lock(&c, memory.Instant(now), n); err != nil {
 		return err
 	}
 	defer c.Unlock()
@@ -74,7 +76,7 @@ func TestWhatIsNotPutTakesNoRoom(t *testing.T) {
 	s := &memory.Store{MaxKeys: 2}
 	for i := range 10 {
 		var c memory.Cell
-		require.NoError(t, s.Lock(&c, epoch, memory.NameOf(strconv.Itoa(i))))
+		require.NoError(t, s.Lock(&c, memory.Instant(epoch), memory.NameOf(strconv.Itoa(i))))
 		require.Nil(t, c.State())
 		c.Unlock()
 		var h memory.Hold
@@ -146,7 +148,7 @@ func add(s *memory.Store, way int, keys ...string) error {
 	case 0:
 		for _, key := range keys {
 			var c memory.Cell
-			if err := s.Lock(&c, epoch, memory.NameOf(key)); err != nil {
+			if err := s.Lock(&c, memory.Instant(epoch), memory.NameOf(key)); err != nil {
 				return err
 			}
 			c.Put(counted(c.State()), time.Hour)
@@ -207,7 +209,7 @@ func ExampleStore_Lock() {
 	store, noon := new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for range 3 {
 		var c memory.Cell
-		if err := store.Lock(&c, noon, memory.NameOf("alice")); err != nil {
+		if err := store.Lock(&c, memory.Instant(noon), memory.NameOf("alice")); err != nil {
 			fmt.Println(err)
 			return
 		}
@@ -243,4 +245,46 @@ func ExampleStore_Now() {
 	fmt.Println(store.Now().Before(before), time.Since(before).Abs() < time.Hour)
 	// Output:
 	// false true
+}
+
+// What is appended to the room of a cell is put in its place, whatever was there.
+func TestARoomIsTheRecords(t *testing.T) {
+	s, name := new(memory.Store), memory.NameOf("ann")
+	for i, want := range []string{"first", "", "a second one", strings.Repeat("long", 10), "short", strings.Repeat("l", 26), strings.Repeat("s", 25)} {
+		now := epoch.Add(time.Duration(i) * time.Second)
+		var c memory.Cell
+		var otherwise [4]byte
+		require.NoError(t, s.Lock(&c, memory.Instant(now), name))
+		room := c.Room(otherwise[:0])
+		require.Empty(t, room)
+		require.Equal(t, i == 0, c.State() == nil)
+		c.Put(append(room, want...), time.Minute)
+		require.Equal(t, want, string(c.State()))
+		c.Unlock()
+		require.Equal(t, want, string(load(t, s, now, "ann").State))
+	}
+	require.NoError(t, increment(s, epoch.Add(time.Hour), name, time.Minute))
+	require.Equal(t, []byte{1}, load(t, s, epoch.Add(time.Hour), "ann").State, "what has lapsed is written over")
+}
+
+func TestAnInstantIsNanosecondsSince1970(t *testing.T) {
+	for _, c := range []struct {
+		at   time.Time
+		want int64
+	}{
+		{time.Time{}, 0},
+		{time.Unix(0, -1), 0},
+		{time.Unix(0, 0), 0},
+		{time.Unix(0, 1), 1},
+		{time.Unix(1e9, 7), 1e18 + 7},
+		{time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), math.MaxInt64 - 2},
+	} {
+		require.Equal(t, c.want, memory.Instant(c.at), c.at)
+	}
+	s := &memory.Store{Clock: func() time.Time { return epoch }}
+	require.Equal(t, epoch.UnixNano(), s.Instant())
+	s.Clock = nil
+	before := s.Now()
+	require.GreaterOrEqual(t, s.Instant(), memory.Instant(before))
+	require.GreaterOrEqual(t, memory.Instant(s.Now()), memory.Instant(before))
 }

@@ -13,16 +13,20 @@ const (
 	none  = math.MaxInt64     // when no record lapses, because there is none
 )
 
-func instant(t time.Time) int64 {
+// Instant is a time in whole nanoseconds since 1970: 0 for all of the time before,
+// and the same for all of it after 2262.
+func Instant(t time.Time) int64 {
 	switch sec := t.Unix(); {
 	case sec < 0:
-		return first
+		return 0
 	case sec >= last/1_000_000_000:
 		return last
 	default:
-		return max(first, sec*1e9+int64(t.Nanosecond()))
+		return sec*1e9 + int64(t.Nanosecond())
 	}
 }
+
+func instant(t time.Time) int64 { return max(first, Instant(t)) }
 
 // lapse is when a record written at that instant lapses.
 func lapse(at int64, ttl time.Duration) int64 {

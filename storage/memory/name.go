@@ -42,4 +42,4 @@ func NameOf(key string) Name {
 }
 
 // shard is the shard that a key belongs to.
-func (n Name) shard() int { return int(n.hi >> ((64 - shardBits) & 63)) }
+func (n Name) shard() int { return int(n.hi >> (64 - shardBits)) }

@@ -12,13 +12,25 @@ func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()
 	}
+	ns := uint64(s.instant())
+	sec := ns / 1e9
+	return time.Unix(int64(sec), int64(ns-sec*1e9)) // half the work of adding to a time
+}
+
+// Instant is [Instant] of Now.
+func (s *Store) Instant() int64 {
+	if s.Clock != nil {
+		return Instant(s.Clock())
+	}
+	return s.instant()
+}
+
+func (s *Store) instant() int64 {
 	b := s.began.Load()
 	if b == nil {
 		b = s.begin()
 	}
-	ns := uint64(b.wall + int64(time.Since(b.monotonic)))
-	sec := ns / 1e9
-	return time.Unix(int64(sec), int64(ns-sec*1e9)) // half the work of adding to a time
+	return b.wall + int64(time.Since(b.monotonic))
 }
 
 // beginning is one instant by both clocks.

@@ -2,25 +2,26 @@ package memory
 
 import (
 	"math/bits"
-	"runtime"
 	"sync"
 )
 
-// maxShards is as many as a uint64 has bits.
-const maxShards = 64
+// A store has as many shards as a uint64 has bits, for sets of them. Goroutines
+// seldom meet in so many, and they take up 20 KB.
+const (
+	shardBits = 6 // of a name choose its shard
+	shards    = 1 << shardBits
+)
 
-// shardBits are the bits of a name that choose its shard: eight shards for each
-// processor are enough for goroutines to seldom meet, and more of them would only
-// be in each other's way in the processors' caches.
-var shardBits = bits.Len(uint(min(8*runtime.NumCPU(), maxShards) - 1))
-
-// shard is a table with its lock, on cache lines of its own.
+// shard is a table with its lock, on five cache lines of its own. Who decides
+// takes the first of them along to his processor, since he writes to it; so it
+// holds what else he writes and most of what he reads, and the others stay as they
+// are.
 type shard struct {
 	mu        sync.Mutex
-	published int64 // what Store.nearest says of it
 	table     table
+	published int64   // what Store.nearest says of it
 	scratch   scratch // for who holds the lock
-	_         [64]byte
+	_         [40]byte
 }
 
 func (s *Store) table(n Name) *table { return &s.shards[n.shard()].table }

@@ -26,8 +26,9 @@ type Store struct {
 
 	began   atomic.Pointer[beginning] // see Now
 	keys    atomic.Int64              // records held or reserved, at most MaxKeys
-	nearest [maxShards]atomic.Int64   // of each shard, when its first record lapses, or earlier; or none, or untouched
-	shards  [maxShards]shard          // a key belongs to the shard that its name says
+	nearest [shards]atomic.Int64      // of each shard, when its first record lapses, or earlier; or none, or untouched
+	_       [32]byte                  // for the shards to begin a cache line
+	shards  [shards]shard             // a key belongs to the shard that its name says
 }
 
 // untouched is the nearest lapse in a shard that was never written.

@@ -5,9 +5,9 @@ import "github.com/sluice-go/sluice/storage"
 // table holds the records of one shard. The zero table is empty. Whoever uses it
 // holds the shard's lock.
 type table struct {
+	latest   storage.Version // of a write in place; first, see shard
 	index    index
 	entries  entries
-	latest   storage.Version // of a write in place
 	calendar calendar
 	growth   growth
 	long     long
@@ -90,7 +90,10 @@ func (t *table) write(number uint32, e *entry, version storage.Version, state []
 	}
 	e.version, e.lapses = version, lapses
 	if len(state) <= inline && e.size != spilled {
-		e.size = uint8(copy(e.state[:], state))
+		if len(state) > 0 && &state[0] != &e.state[0] { // else it was written in its place
+			copy(e.state[:], state)
+		}
+		e.size = uint8(len(state))
 		return
 	}
 	t.spill(e, state)
