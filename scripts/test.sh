@@ -34,6 +34,8 @@ missing() {
   have redis-cli || echo redis-tools
   have_initdb || echo postgresql
   have pgbouncer || echo pgbouncer
+  have hey || echo hey
+  have curl || echo curl
 }
 
 install_missing() {
