@@ -1,0 +1,145 @@
+package readme
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/servers"
+)
+
+// serving runs the README's command that contains a text, but on places that are
+// nobody's, and returns the line that it logs when it is there.
+func serving(t *testing.T, program, containing string, places ...string) (log string) {
+	t.Helper()
+	places = append(places, "go run ./cmd/sluice", program, "sqlite:limits.db", "sqlite:"+filepath.Join(t.TempDir(), "limits.db"))
+	line := strings.NewReplacer(places...).Replace(commandLines(t, containing)[0])
+	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
+	for i := range words {
+		words[i] = strings.Trim(words[i], `"`)
+	}
+	if strings.Contains(line, "--upstream") {
+		words = append(words, "--listen", "127.0.0.1:0")
+	}
+	command := exec.Command(words[0], words[1:]...)
+	command.Dir = root
+	out, err := command.StderrPipe()
+	require.NoError(t, err)
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		require.NoError(t, command.Process.Signal(os.Interrupt))
+		_, _ = io.Copy(io.Discard, out)
+		require.NoError(t, command.Wait())
+	})
+	first, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Contains(t, first, "msg=serving")
+	return first
+}
+
+// built is the command, without the go command around it, which would not pass on
+// signals.
+func built(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "sluice")
+	build := exec.Command("go", "build", "-o", file, "./cmd/sluice")
+	build.Dir = root
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	return file
+}
+
+// front is where a server listens, as it logs it.
+func front(t *testing.T, log string) string {
+	t.Helper()
+	found := regexp.MustCompile(`proxy=(\S+)`).FindStringSubmatch(log)
+	require.NotNil(t, found, log)
+	return found[1]
+}
+
+func upstream(t *testing.T) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestServe(t *testing.T) {
+	program := built(t)
+	t.Run("in front of a program", func(t *testing.T) { refusesAsShown(t, program) })
+	t.Run("by a file", func(t *testing.T) { goesByTheFile(t, program) })
+	t.Run("for programs that ask", func(t *testing.T) { answersAsShown(t, program) })
+}
+
+// The client is refused as shown, and not before its burst is spent.
+func refusesAsShown(t *testing.T, program string) {
+	shown := regexp.MustCompile("(?s)```console\n\\$ curl -i http://localhost:8080/\n(.*?)\n\n(.*?)```").FindStringSubmatch(readFile(t, root, "README.md"))
+	require.NotNil(t, shown)
+	head := strings.Split(shown[1], "\n")
+
+	url := front(t, serving(t, program, `serve --limit "gcra 100/m burst=20" --by ip`, "http://localhost:3000", upstream(t)))
+	for i := range 100 { // one comes back every 600 ms
+		response, err := http.Get(url)
+		require.NoError(t, err)
+		body, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		response.Body.Close()
+		if response.StatusCode == http.StatusOK {
+			require.Equal(t, "hello", string(body))
+			continue
+		}
+		require.GreaterOrEqual(t, i, 20)
+		require.Equal(t, head[0], response.Proto+" "+response.Status)
+		for _, field := range head[1:] {
+			name, value, _ := strings.Cut(field, ": ")
+			require.Equal(t, value, response.Header.Get(name), name)
+		}
+		require.Equal(t, shown[2], string(body))
+		return
+	}
+	t.Fatal("nothing was refused")
+}
+
+func goesByTheFile(t *testing.T, program string) {
+	url := front(t, serving(t, program, "serve --config", "http://localhost:3000", upstream(t)))
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Contains(t, response.Header.Get("RateLimit-Policy"), `"client";q=20`)
+}
+
+// The question that the README asks with curl is answered.
+func answersAsShown(t *testing.T, program string) {
+	question := regexp.MustCompile(`(?m)^    curl --unix-socket /tmp/sluice.sock -d '(.*)' http://sluice(/\S+)$`).FindStringSubmatch(readFile(t, root, "README.md"))
+	require.NotNil(t, question)
+	socket := filepath.Join(t.TempDir(), "sluice.sock")
+	serving(t, program, "--api unix:", "/tmp/sluice.sock", socket, "redis://localhost:6379", "redis://"+servers.Redis(t).Addr())
+
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}}
+	defer client.CloseIdleConnections()
+	response, err := client.Post("http://sluice"+question[2], "application/x-www-form-urlencoded", strings.NewReader(question[1]))
+	require.NoError(t, err)
+	defer response.Body.Close()
+	var answer struct {
+		Allowed   bool
+		Remaining int
+	}
+	require.NoError(t, json.NewDecoder(response.Body).Decode(&answer))
+	require.True(t, answer.Allowed)
+	require.Equal(t, 17, answer.Remaining)
+}
