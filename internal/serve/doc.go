@@ -20,6 +20,9 @@
 // algorithm needs a new name, because its states could not be read: such a reload
 // is refused, as is every other that is faulty, and the old rules stay.
 //
+// With compose.FailLocal what was used in memory during an outage is forgotten at
+// a reload, as it is at the outage's end.
+//
 // # What the proxy tells the upstream
 //
 // X-Forwarded-For, -Host and -Proto are the proxy's own words. What a client wrote

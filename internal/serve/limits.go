@@ -88,10 +88,10 @@ func (l *Limits) bytes() (names []string) {
 	return names
 }
 
-// weighs reports whether a rule counts the bytes of the request.
+// weighs reports whether a rule that is enforced counts the bytes of the request.
 func (l *Limits) weighs(r *http.Request) bool {
 	for i := range l.Rules {
-		if l.Rules[i].Cost.Bytes && l.Rules[i].For(r.Method, r.URL.Path) {
+		if rule := &l.Rules[i]; rule.Cost.Bytes && !rule.Shadow && rule.For(r.Method, r.URL.Path) {
 			return true
 		}
 	}

@@ -217,6 +217,13 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// TestShadowsChangeNothing whatever they count.
+func TestShadowsChangeNothing(t *testing.T) {
+	w := started(t, byBytes+"    shadow: true\n", before(t, hello))
+	a := call(t, http.MethodPost, w.proxyURL("/"), io.MultiReader(strings.NewReader("x")))
+	require.Equal(t, http.StatusOK, a.StatusCode, a.body)
+}
+
 func TestProxyToOneServerOnly(t *testing.T) {
 	w := started(t, oneByIP, before(t, hello))
 	conn, err := net.Dial("tcp", w.ProxyAddr().String())

@@ -38,7 +38,8 @@ func CheckStore(address string) error {
 		return fmt.Errorf("%s: there is only one memory; want memory:", redacted(address))
 	case scheme == "sqlite":
 		return checkFile(rest)
-	case !slices.Contains([]string{"memory", "postgres", "postgresql", "redis", "rediss"}, scheme) || rest == "" && scheme != "memory":
+	case scheme == "memory":
+	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("%s: want %s", redacted(address), storeForms)
 	}
 	return nil
@@ -155,8 +156,13 @@ func unparsed(err error) error {
 // tell which part of it that is.
 func redacted(address string) string {
 	scheme, rest, found := strings.Cut(address, ":")
-	if !found || !strings.HasPrefix(rest, "//") {
+	switch {
+	case scheme == "sqlite":
 		return address
+	case !strings.ContainsAny(address, "@="):
+		return address // no place for one
+	case !found || !strings.HasPrefix(rest, "//"):
+		return "..."
 	}
 	u, err := url.Parse(address)
 	if err != nil {

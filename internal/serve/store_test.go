@@ -19,17 +19,21 @@ import (
 
 func TestStoresThatAreNone(t *testing.T) {
 	for address, want := range map[string]string{
-		"":                    ": want memory:, sqlite:FILE, postgres://... or redis://...",
-		"mysql://u:secret@h":  "mysql://u:xxxxx@h: want memory:",
-		"memory:x":            "there is only one memory",
-		"sqlite:":             "want the name of a file, such as sqlite:limits.db",
-		"sqlite::memory:":     "want the name of a file",
-		"sqlite://limits.db":  "want the name of a file and nothing else",
-		"sqlite:a.db?mode=ro": "want the name of a file and nothing else",
-		"redis:":              "want memory:",
-		"limits.db":           "want memory:",
+		"":                       ": want memory:, sqlite:FILE, postgres://... or redis://...",
+		"mysql://u:secret@h":     "mysql://u:xxxxx@h: want memory:",
+		"memory:x":               "there is only one memory",
+		"sqlite:":                "want the name of a file, such as sqlite:limits.db",
+		"sqlite::memory:":        "want the name of a file",
+		"sqlite://limits.db":     "want the name of a file and nothing else",
+		"sqlite:a.db?mode=ro":    "want the name of a file and nothing else",
+		"redis:":                 "want memory:",
+		"limits.db":              "limits.db: want memory:",
+		"redis:u:secret@h":       "...: want memory:",
+		"host=h password=secret": "...: want memory:",
 	} {
-		require.ErrorContains(t, CheckStore(address), want, address)
+		err := CheckStore(address)
+		require.ErrorContains(t, err, want, address)
+		require.NotContains(t, err.Error(), "secret")
 	}
 }
 
