@@ -1,0 +1,51 @@
+package frontdoor
+
+import (
+	"net/http"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/servers"
+)
+
+// TestKilledAndStartedAgain under load, and what it had admitted is not forgotten:
+// that would be another burst, more than refills meanwhile by far.
+func TestKilledAndStartedAgain(t *testing.T) {
+	for name, store := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "limits.db") },
+		"postgres": func(t *testing.T) string { return servers.Postgres(t).DSN() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const spec, burst, lives = "gcra 300/m burst=1000", 1000, 3
+			u, address := newUpstream(t), place(t)
+			args := []string{"--limit", spec, "--upstream", u.url, "--listen", address, "--store", store(t)}
+			began := time.Now()
+			p := serve(t, args...)
+			l := steadily(t, p.proxy+"/")
+			u.await(t, burst)
+			for range lives - 1 {
+				before := u.admitted()
+				p.kill()
+				p = serve(t, args...)
+				u.await(t, before+3) // it still admits
+			}
+			r := l.stop()
+			took := time.Since(began)
+			t.Logf("%v: admitted %d, %v", took.Round(time.Millisecond), u.admitted(), r)
+
+			r.only(t, http.StatusOK, http.StatusTooManyRequests)
+			for failure := range r.failures {
+				require.Regexp(t, unconnected, failure)
+			}
+			require.LessOrEqual(t, u.admitted(), policyOf(t, spec).Bound(took))
+		})
+	}
+}
+
+// unconnected is how requests fail while nobody is there, or whoever was there dies.
+var unconnected = regexp.MustCompile(`connection refused|connection reset by peer|broken pipe|EOF$`)
