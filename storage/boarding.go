@@ -24,7 +24,7 @@ func (b *boarding) boardResting() {
 		switch {
 		case !b.queue.stay(g):
 		case len(b.groups) < b.queue.shared:
-			b.take(g)
+			b.bring(g)
 			b.calls += len(g.calls)
 		default:
 			kept = append(kept, g)
@@ -58,7 +58,7 @@ func (b *boarding) boardWaiting() {
 	b.queue.waiting = kept
 }
 
-func (b *boarding) take(g *group) {
+func (b *boarding) bring(g *group) {
 	g.trip = b.queue.trips
 	b.groups = append(b.groups, g)
 }
@@ -91,8 +91,8 @@ func (b *boarding) seat(c *call) bool {
 		}
 		host = c.separate()
 		host.closed = c.apart
-		b.take(host)
-		b.queue.seat(host)
+		b.bring(host)
+		b.queue.claim(host)
 		return true
 	}
 	b.join(host, c)
@@ -111,7 +111,7 @@ func (b *boarding) join(host *group, c *call) {
 			other := l.group
 			host.merge(other)
 			other.calls, other.holds = nil, nil
-			b.queue.seat(host)
+			b.queue.claim(host)
 		}
 		c.at[i] = l.at
 	}

@@ -35,10 +35,10 @@ type queue struct {
 
 // line is a key that is under way, or waited for.
 type line struct {
-	group   *group // that has it under way
-	at      int    // among the keys of that
-	waiting int    // calls for it
-	passed  int    // the trip that such a call did not get a seat on
+	group  *group // that has it under way
+	at     int    // among the keys of that
+	wanted int    // by so many calls that wait
+	passed int    // the trip that such a call did not get a seat on
 }
 
 func (q *queue) init(o *EngineOptions) {
@@ -52,10 +52,10 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.flights < q.inFlight && q.isFree(c) {
-		q.seat(g)
+		q.claim(g)
 		q.trips++
 		q.flights++
-		q.take([]*group{g})
+		q.depart([]*group{g})
 		return true, nil
 	}
 	if len(q.waiting)-q.ghosts >= q.room {
@@ -92,7 +92,7 @@ func (q *queue) line(key string) *line {
 
 // clear ends a line that is of no more use.
 func (q *queue) clear(key string, l *line) {
-	if l.group == nil && l.waiting == 0 {
+	if l.group == nil && l.wanted == 0 {
 		delete(q.lines, key)
 		*l = line{}
 		if len(q.spare) < maxShared {
@@ -105,7 +105,7 @@ func (q *queue) lineUp(c *call) {
 	c.lines = c.few.lines[:0]
 	for _, key := range c.keys {
 		l := q.line(key)
-		l.waiting++
+		l.wanted++
 		c.lines = append(c.lines, l)
 	}
 }
@@ -113,7 +113,7 @@ func (q *queue) lineUp(c *call) {
 // stepOut is for a call that waits no more.
 func (q *queue) stepOut(c *call) {
 	for i, l := range c.lines {
-		l.waiting--
+		l.wanted--
 		q.clear(c.keys[i], l)
 	}
 }
@@ -278,8 +278,8 @@ func (q *queue) release(holds []hold) {
 	}
 }
 
-// seat takes the keys of g, each of which is free or its own.
-func (q *queue) seat(g *group) {
+// claim takes the keys of g, each of which is free or its own.
+func (q *queue) claim(g *group) {
 	for i := range g.holds {
 		l := q.line(g.holds[i].key)
 		l.group, l.at = g, i
@@ -298,14 +298,14 @@ func (q *queue) takeOff() (flights [][]*group) {
 			break
 		}
 		q.flights++
-		q.take(groups)
+		q.depart(groups)
 		flights = append(flights, groups)
 	}
 	return flights
 }
 
-// take marks groups as those of the present trip.
-func (q *queue) take(groups []*group) {
+// depart marks groups as those of the present trip.
+func (q *queue) depart(groups []*group) {
 	var until time.Time
 	for _, g := range groups {
 		for _, c := range g.calls {
