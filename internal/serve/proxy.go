@@ -70,7 +70,7 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		Transport:    u.transport,
 		BufferPool:   new(buffers),
 		ErrorHandler: u.fail,
-		ErrorLog:     slog.NewLogLogger(u.log.Handler(), slog.LevelWarn),
+		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, keepFields(proxy), httplimit.Options{Bytes: l.bytes()})
 	return u.sized(l, limited), nil

@@ -151,7 +151,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ErrorLog:          slog.NewLogLogger(s.sparse.Handler(), slog.LevelWarn),
+		ErrorLog:          errorLog(s.sparse, "a connection failed"),
 	}, cut}
 }
 

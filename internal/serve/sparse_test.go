@@ -23,6 +23,12 @@ func TestSparse(t *testing.T) {
 		require.Equal(t, 3, strings.Count(logged.String(), "same"))
 		require.Equal(t, 1, strings.Count(logged.String(), "other"))
 		require.NotContains(t, logged.String(), "enabled")
+		failures := errorLog(log, "failed")
+		for i := range 10 {
+			failures.Printf("connection %d", i)
+		}
+		require.Equal(t, 3, strings.Count(logged.String(), "msg=failed"))
+		require.Contains(t, logged.String(), `error="connection 2"`)
 		time.Sleep(10 * time.Second)
 		log.Warn("same")
 		require.Contains(t, logged.String(), "omitted=197")
