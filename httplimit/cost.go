@@ -1,6 +1,9 @@
 package httplimit
 
-import "net/http"
+import (
+	"maps"
+	"net/http"
+)
 
 // ContentLength is a cost: the bytes of the request's content. Without content a
 // request is free under the rule. Where the client does not tell the length, the
@@ -12,5 +15,18 @@ func ContentLength(unknown int64) func(*http.Request) int64 {
 			return unknown
 		}
 		return r.ContentLength
+	}
+}
+
+// Method is a cost by the request's method, in its exact spelling, such as "POST";
+// other is that of methods which are not listed. A cost of 0 is free. A method that
+// nobody knows may cost much, or a client could call what it wants something else.
+func Method(costs map[string]int64, other int64) func(*http.Request) int64 {
+	costs = maps.Clone(costs)
+	return func(r *http.Request) int64 {
+		if cost, ok := costs[r.Method]; ok {
+			return cost
+		}
+		return other
 	}
 }

@@ -87,3 +87,12 @@ func TestContentLength(t *testing.T) {
 	chunked.ContentLength = -1
 	require.EqualValues(t, 1000, cost(chunked))
 }
+
+func TestMethod(t *testing.T) {
+	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
+	cost := httplimit.Method(costs, 20)
+	costs["GET"] = 7 // the caller's own
+	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
+		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
+	}
+}
