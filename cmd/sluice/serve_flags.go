@@ -115,6 +115,9 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 	if err != nil {
 		return nil, usagef("--limit: %s", inWords(err))
 	}
+	if strings.Contains(policy.String(), "cost=") {
+		return nil, usagef("--limit: cost= has no effect here; want --config, with cost as a field of the rule")
+	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
 	if f.by != "everything" {
 		if rule.By, err = config.ParseFields(f.by); err != nil {

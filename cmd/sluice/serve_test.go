@@ -190,6 +190,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, `serve takes no "x"; the program to stand in front of is --upstream`, []string{"x"}},
 		{2, "unknown flag: --nope; see sluice serve --help", []string{"--nope"}},
 		{2, "did you mean gcra?", []string{"--limit", "gcar 1/s"}},
+		{2, "--limit: cost= has no effect here", []string{"--limit", "all(gcra 1/s; gcra 5/m cost=2)"}},
 		{2, "--limit and --config exclude each other", []string{limit, "--config", faulty}},
 		{2, "--by goes with --limit; with --config say it in the file", []string{"--config", faulty, "--by", "ip"}},
 		{2, "--trust goes with --limit", []string{"--config", faulty, "--trust", "10.0.0.0/8"}},
