@@ -58,8 +58,13 @@ func launch(t *testing.T, args ...string) *program {
 // says waits until the log has a text.
 func (p *program) says(text string) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Contains(p.log.String(), text) }, patience, 2*time.Millisecond,
-		"%q is not said", text)
+	p.saysTimes(text, 1)
+}
+
+func (p *program) saysTimes(text string, times int) {
+	p.t.Helper()
+	require.Eventually(p.t, func() bool { return strings.Count(p.log.String(), text) >= times }, patience, 2*time.Millisecond,
+		"%q is not said %d times", text, times)
 }
 
 func (p *program) found(pattern string) string {
