@@ -52,29 +52,6 @@ func (p *place) now() time.Time {
 	return p.store.Now()
 }
 
-// moment is one reading of the clock. Most decisions need no more of it than the
-// nanoseconds since 1970, and to make a time.Time takes longer than some divisions.
-type moment struct {
-	at   int64
-	now  time.Time
-	bare bool // there is no now
-}
-
-func (p *place) moment() moment {
-	if p.clock == nil {
-		return moment{at: p.store.Instant(), bare: true}
-	}
-	now := p.clock()
-	return moment{at: memory.Instant(now), now: now}
-}
-
-func (m *moment) time() time.Time {
-	if m.bare {
-		return time.Unix(0, m.at)
-	}
-	return m.now
-}
-
 // name is the name of the record of a rule for a user's key.
 func (l *Limiter[T]) name(rule int, key string) memory.Name {
 	if r := &l.place.rules[rule]; len(key) <= r.plain {

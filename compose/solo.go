@@ -1,6 +1,8 @@
 package compose
 
 import (
+	"time"
+
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
@@ -9,11 +11,21 @@ import (
 )
 
 // solo is allow for the limiters that most are: with one rule, in place. It does
-// what place.decide does, and leaves out what only several rules need. It reads the
-// clock first, because the processor finishes what is before that and may begin
-// what comes after.
+// what place.decide does, and leaves out what only several rules need.
+//
+// It reads the clock first, because a processor finishes what is before that and
+// may begin what comes after. It makes no time.Time of what the store's clock says
+// unless the policy wants one: that takes longer than some divisions.
 func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int, held bool, err error) {
-	now, rule := l.place.moment(), &l.rules[0]
+	p, rule := l.place, &l.rules[0]
+	var at int64
+	var now time.Time
+	if p.clock == nil {
+		at = p.store.Instant()
+	} else {
+		now = p.clock()
+		at = memory.Instant(now)
+	}
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.Choose != nil || n < 1 {
 		demand, err := rule.demand(in, n)
@@ -29,30 +41,27 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 	if rule.Key != nil {
 		r.Key = rule.Key(in)
 	}
-	held, err = l.place.step(l.name(0, r.Key), now, cost, r, d)
-	if err != nil {
-		err = r.wrap(err)
-	}
-	return 1, held, err
-}
-
-// step decides on the record of a name while it is locked, unless it cannot be.
-func (p *place) step(name memory.Name, now moment, cost int64, r *RuleResult, d *Decision) (held bool, err error) {
 	var cell memory.Cell
-	if p.store.Lock(&cell, now.at, name) != nil {
-		return false, nil
+	if p.store.Lock(&cell, at, l.name(0, r.Key)) != nil {
+		return 1, false, nil
 	}
 	var room [longest]byte
-	next, known, err := stepInto(r.Policy, cell.Room(room[:0]), cell.State(), min(now.at, algo.MaxInstant), cost, &r.Result)
-	switch {
-	case !known:
-		return true, foreign(&cell, now, cost, r, d)
-	case err == nil && r.Allowed:
+	next, known, err := stepInto(policy, cell.Room(room[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
+	if !known {
+		if p.clock == nil {
+			now = time.Unix(0, at)
+		}
+		return 1, true, foreign(&cell, now, cost, r, d)
+	}
+	if err == nil && r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
 	}
 	d.rests(r)
 	cell.Unlock()
-	return true, err
+	if err != nil {
+		err = r.wrap(err)
+	}
+	return 1, true, err
 }
 
 // rests is summarize for one result.
@@ -83,12 +92,12 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 	return next, true, err
 }
 
-// foreign is step, once the record is locked, for any other policy.
-func foreign(cell *memory.Cell, now moment, cost int64, r *RuleResult, d *Decision) (err error) {
+// foreign is solo, once the record is locked, for any other policy.
+func foreign(cell *memory.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
-	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now.time(), cost); err != nil {
-		return err
+	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
+		return r.wrap(err)
 	}
 	cell.Keep(next)
 	if r.Allowed {
