@@ -22,9 +22,10 @@ const (
 // all that the package may import.
 var arrows = []arrow{
 	{"algo", ""},
-	{algorithms, "algo internal/u128"},
+	{algorithms, "algo internal/u128 internal/tally"},
 	{"algo/algotest", "algo internal/u128 testing"},
 	{"internal/u128", ""},
+	{"internal/tally", "algo"},
 
 	{"storage", "github.com/hashicorp/golang-lru/v2"},
 	{"storage/storagetest", "storage testing"},
