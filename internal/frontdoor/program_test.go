@@ -20,6 +20,7 @@ type program struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	log   *book
+	ended chan struct{}
 	proxy string // URLs; empty where it does not listen
 	api   string
 }
@@ -43,9 +44,13 @@ func launch(t *testing.T, args ...string) *program {
 			args = append(args, name, value)
 		}
 	}
-	p := &program{t: t, cmd: exec.Command(sluice, append([]string{"serve"}, args...)...), log: new(book)}
+	p := &program{t: t, cmd: exec.Command(sluice, append([]string{"serve"}, args...)...), log: new(book), ended: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	require.NoError(t, p.cmd.Start())
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // the exit code tells
+	}()
 	t.Cleanup(func() {
 		p.kill()
 		if t.Failed() {
@@ -63,8 +68,16 @@ func (p *program) says(text string) {
 
 func (p *program) saysTimes(text string, times int) {
 	p.t.Helper()
-	require.Eventually(p.t, func() bool { return strings.Count(p.log.String(), text) >= times }, patience, 2*time.Millisecond,
-		"%q is not said %d times", text, times)
+	late := time.Now().Add(patience)
+	for strings.Count(p.log.String(), text) < times {
+		select {
+		case <-p.ended:
+			require.GreaterOrEqual(p.t, strings.Count(p.log.String(), text), times, "it ended without %q", text)
+			return
+		case <-time.After(2 * time.Millisecond):
+			require.True(p.t, time.Now().Before(late), "%q is not said %d times", text, times)
+		}
+	}
 }
 
 func (p *program) found(pattern string) string {
@@ -82,12 +95,12 @@ func (p *program) signal(s os.Signal) {
 // kill ends it with SIGKILL.
 func (p *program) kill() {
 	_ = p.cmd.Process.Kill()
-	_ = p.cmd.Wait()
+	<-p.ended
 }
 
 // code waits for its end.
 func (p *program) code() int {
-	_ = p.cmd.Wait() // the code tells
+	<-p.ended
 	return p.cmd.ProcessState.ExitCode()
 }
 
