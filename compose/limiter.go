@@ -132,12 +132,16 @@ func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, er
 	}
 	began := time.Now()
 	d, err := l.decide(ctx, op, in, n)
+	l.observe(op, d, err, began)
+	return d, err
+}
+
+func (l *Limiter[T]) observe(op Op, d Decision, err error, began time.Time) {
 	e := Event{Op: op, Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
 	if err == nil {
 		e.Err = d.Err
 	}
 	l.options.Observer(e)
-	return d, err
 }
 
 func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision, error) {

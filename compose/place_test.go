@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -47,6 +48,23 @@ func TestADecisionInMemoryDoesNotAllocate(t *testing.T) {
 		}), specs)
 		require.Positive(t, decided)
 	}
+}
+
+// For an observer, who may keep them, the results are allocated; no more is.
+func TestAnObservedDecisionAllocatesItsResults(t *testing.T) {
+	var last compose.Event
+	l, err := compose.Options[call]{Observer: func(e compose.Event) { last = e }}.New(nil, rulesOf(t, "gcra 1000/s", "gcra 2000/m")...)
+	require.NoError(t, err)
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, func() {
+		if d, err := l.Allow(background, call{user: "ann"}); err != nil || len(d.Results) != 2 {
+			panic(err)
+		}
+	}), 1.0)
+	require.Len(t, last.Decision.Results, 2)
+	kept, seen := last, slices.Clone(last.Decision.Results)
+	_, err = l.Allow(background, call{user: "bob"})
+	require.NoError(t, err)
+	require.Equal(t, seen, kept.Decision.Results)
 }
 
 // A decision that is kept is not changed by those that follow.
