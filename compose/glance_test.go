@@ -16,7 +16,7 @@ import (
 )
 
 // What a glance at the memory denies, the engine would have denied with the very
-// same words. A limiter that is observed always asks its engine.
+// same words. A limiter of two rules always asks its engine, whether they apply or not.
 func TestAGlanceDecidesAsTheEngine(t *testing.T) {
 	for seed := range uint64(20) {
 		random, clock := rand.New(rand.NewPCG(seed, 0)), newVirtual()
@@ -37,8 +37,8 @@ func TestAGlanceDecidesAsTheEngine(t *testing.T) {
 		}
 		glancing, err := options.New(swapOnly{&memory.Store{Clock: clock.Now}}, rule)
 		require.NoError(t, err)
-		options.Observer = func(compose.Event) {}
-		asking, err := options.New(swapOnly{&memory.Store{Clock: clock.Now}}, rule)
+		never := compose.Rule[call]{Name: "never", Choose: func(call) algo.Policy { return nil }}
+		asking, err := options.New(swapOnly{&memory.Store{Clock: clock.Now}}, rule, never)
 		require.NoError(t, err)
 		remembered := 0
 		for step := range 400 {

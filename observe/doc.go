@@ -97,7 +97,7 @@
 // Nothing is allocated for a decision. [Metrics] take some 70 ns for each, and
 // [Denied] 30 to 130 ns for each denial. More is what the limiter does for any
 // observer at all: it reads a clock twice, and allocates the results, because
-// the observer may keep them; over a store in memory that is some 200 ns. One
+// the observer may keep them; over a store in memory that is some 250 ns. One
 // that nobody observes does neither. The benchmarks of this package tell the
 // figures of a machine.
 package observe
