@@ -4,12 +4,13 @@
 package main
 
 import (
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/benchmarks/figure"
@@ -27,6 +28,11 @@ var areas = []struct{ name, title string }{
 
 //go:embed head.md
 var head string
+
+// why has, for areas in which goals are missed, what stands in the way.
+//
+//go:embed why/*.md
+var why embed.FS
 
 func main() {
 	if err := render("results", "README.md"); err != nil {
@@ -52,8 +58,19 @@ func render(results, page string) error {
 		}
 		fmt.Fprintf(&text, "\n## %s\n\n", a.title)
 		write(&text, r, picture)
+		text.WriteString(explain(r))
 	}
 	return os.WriteFile(page, []byte(text.String()), 0o666)
+}
+
+// explain is why goals are missed, if any is.
+func explain(r figure.Result) string {
+	missed := func(g figure.Goal) bool { return !g.Met() }
+	text, err := why.ReadFile("why/" + r.Area + ".md")
+	if err != nil || !slices.ContainsFunc(r.Goals, missed) {
+		return ""
+	}
+	return "\n### What stands in the way of the goals missed\n\n" + string(text)
 }
 
 func write(text *strings.Builder, r figure.Result, picture string) {
