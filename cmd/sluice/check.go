@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -30,8 +31,11 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 	if len(names) == 0 {
 		return usagef("name the files to check, such as limits.yaml, or - for standard input")
 	}
-	for _, name := range names {
+	for i, name := range names {
 		if name == "-" {
+			if slices.Contains(names[:i], "-") {
+				return usagef("standard input (-) can be read only once")
+			}
 			continue
 		}
 		if err := lookAtConfig(name); err != nil {

@@ -40,6 +40,7 @@ func TestMistakesOfCheck(t *testing.T) {
 		"unknown flag": {[]string{"check", "--strict"}, 2, []string{"--strict", "check --help"}},
 		"missing file": {[]string{"check", filepath.Join(dir, "no.yaml")}, 2, []string{"no.yaml", "limits.yaml"}},
 		"directory":    {[]string{"check", dir}, 2, []string{dir, "is a directory"}},
+		"twice":        {[]string{"check", "-", "-"}, 2, []string{"standard input (-) can be read only once"}},
 		"empty":        {[]string{"check", "-"}, 1, []string{"standard input:1: the file is empty; want rules"}},
 		"a log":        {[]string{"check", write(t, "access.log", fourLines)}, 1, []string{"access.log:1: "}},
 		"gzip":         {[]string{"check", write(t, "limits.gz", gzipped(oneRule))}, 1, []string{"limits.gz:1: the file is not text"}},

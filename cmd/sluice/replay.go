@@ -46,7 +46,7 @@ type plan struct {
 }
 
 func runReplay(ctx context.Context, f replayFlags, args []string, s streams) error {
-	p, err := f.plan()
+	p, err := await(ctx, f.plan) // which reads a file of limits, perhaps a pipe
 	if err != nil {
 		return err
 	}

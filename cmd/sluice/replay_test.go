@@ -430,11 +430,12 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	typed, keyboard := io.Pipe()
 	defer keyboard.Close()
-	for _, arg := range []string{"-", fifo} {
+	log := write(t, "access.log", fourLines)
+	for _, args := range [][]string{{"-"}, {fifo}, {"--config", fifo, log}} {
 		ctx, interrupt := context.WithCancel(context.Background())
 		var out, errs bytes.Buffer
 		done := make(chan int)
-		go func() { done <- run(ctx, []string{"replay", arg}, streams{typed, &out, &errs}) }()
+		go func() { done <- run(ctx, append([]string{"replay"}, args...), streams{typed, &out, &errs}) }()
 		interrupt()
 		require.Equal(t, exitFailed, <-done)
 		require.Contains(t, errs.String(), "interrupted")

@@ -227,7 +227,7 @@ func (r *ruleResult) printTopDenied(w io.Writer) {
 		}
 		t := newTable(w, "denied most by "+ruleName(rule)+", "+rule.ByString(), "denied")
 		for _, d := range o.TopDenied {
-			t.row(shorten(printable(d.Key)), d.Denied)
+			t.row(shorten(printable(d.Key, len(rule.By))), d.Denied)
 		}
 		t.print()
 	}
@@ -235,11 +235,11 @@ func (r *ruleResult) printTopDenied(w io.Writer) {
 
 // printable keeps a key on its line, and - stands for one that is empty. Keys of
 // several fields are quoted already.
-func printable(key string) string {
+func printable(key string, fields int) string {
 	if key == "" {
 		return "-"
 	}
-	if quoted := strconv.QuoteToGraphic(key); strings.Contains(quoted, `\`) && !strings.HasPrefix(key, `"`) {
+	if quoted := strconv.QuoteToGraphic(key); fields == 1 && strings.Contains(quoted, `\`) {
 		return quoted[1 : len(quoted)-1]
 	}
 	return key

@@ -94,6 +94,18 @@ func TestOneHeaderMayComeFromJSON(t *testing.T) {
 	require.Equal(t, []jsonDenied{{"x-y", 1}}, r.Rules[0].TopDenied)
 }
 
+// TestKeysAreHarmlessToATerminal also where they look like those of several fields.
+func TestKeysAreHarmlessToATerminal(t *testing.T) {
+	line := `{"time": 946684800, "user": "\"\u001b[2J"}` + "\n"
+	for by, want := range map[string]string{"user": `\n  \\"\\x1b\[2J +1\n`, "[user, ip]": `\n  "\\"\\x1b\[2J" "" +1\n`} {
+		file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: "+by+"}]")
+		code, out, errs := sluice(t, line+line, "replay", "--config", file, "-")
+		require.Zero(t, code, errs)
+		require.NotContains(t, out, "\x1b")
+		require.Regexp(t, want, out)
+	}
+}
+
 func TestOddTimesUnderRules(t *testing.T) {
 	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
 192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "\x16\x03 " 400 1

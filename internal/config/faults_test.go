@@ -44,6 +44,9 @@ func TestOtherFaults(t *testing.T) {
 		"rules: {a: {policy: 1/s}}":   "x:1: rules: is a mapping; want a list of rules",
 		"- name: a\n  policy: gcra/s": "x:1: is a list; want fields with their values: trusted, forwarded, ipv6_bits or rules",
 		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
+		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" is everybody`,
+		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
+		"rules:\n- name: " + strings.Repeat("ä", 60):            `is "` + strings.Repeat("ä", 60) + `"; want`,
 	} {
 		_, err := config.Parse("x", []byte(text))
 		require.ErrorContains(t, err, want, text)

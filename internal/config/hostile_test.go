@@ -41,6 +41,8 @@ func TestHostileTexts(t *testing.T) {
 		"keys":             {strings.Repeat("a: b\n", 100), "x: and 81 faults more"},
 		"a log":            {`192.0.2.1 - - [01/Jan/2000:00:00:00 +0000] "GET /a?x=1 HTTP/1.1" 200 1`, "x:1: "},
 		"escape sequences": {"\"\\e[2J\": 1\n" + rule, `no field "\x1b[2J"`},
+		"escaping path":    {"rules:\n- paths: [\"/\\e[2J\", \"/\\u202e\"]\n", `paths[0]: is "/\x1b[2J"; want characters that can be shown`},
+		"bars":             {many("| "), "no valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("x", []byte(c.text))
@@ -63,6 +65,7 @@ func requireFaults(t *testing.T, err error) {
 	for _, line := range strings.Split(err.Error(), "\n") {
 		require.Regexp(t, `^(x:\d+: |  |x: and )`, line)
 		require.NotContains(t, line, "\x1b")
+		require.Less(t, len(line), 1000)
 	}
 	for _, f := range all.Faults {
 		require.Positive(t, f.Line, fmt.Sprint(f))

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/token"
 )
 
 // member is a key of a mapping and what reads its value, which stands at that
@@ -145,9 +146,10 @@ func (r *reader) number(n ast.Node, at string, least, most int64) int64 {
 	return v
 }
 
+// integer is a decimal number. To the library 010 is eight, which few would mean.
 func integer(n ast.Node) (v int64, ok bool) {
 	i, ok := n.(*ast.IntegerNode)
-	if !ok {
+	if !ok || i.GetToken().Type != token.IntegerType {
 		return 0, false
 	}
 	switch u := i.Value.(type) {
@@ -180,14 +182,20 @@ func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
 	return all
 }
 
+// parsePrefix reads a mapped IPv6 prefix as the IPv4 that it stands for: one of 96
+// bits is everybody too.
 func parsePrefix(s string) (netip.Prefix, error) {
 	if strings.Contains(s, "/") {
-		return netip.ParsePrefix(s)
+		p, err := netip.ParsePrefix(s)
+		if err == nil && p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		return p, err
 	}
 	addr, err := netip.ParseAddr(s)
 	if err != nil {
 		return netip.Prefix{}, err
 	}
-	addr = addr.WithZone("")
+	addr = addr.WithZone("").Unmap()
 	return netip.PrefixFrom(addr, addr.BitLen()), nil
 }

@@ -227,6 +227,8 @@ func (r *reader) paths(n ast.Node, at string) (paths []string) {
 func badPattern(p string) string {
 	tree, _ := strings.CutSuffix(p, "/*")
 	switch {
+	case strings.ContainsFunc(p, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "want characters that can be shown, such as /login"
 	case !strings.HasPrefix(p, "/"):
 		return "want a path that begins with /, such as /login or /api/*"
 	case strings.Contains(tree, "*"):

@@ -43,10 +43,16 @@ var hints = [...]struct{ message, want string }{
 	{"end character", "want a quotation mark that closes each one that opens"},
 }
 
-// oneLine escapes what cannot be shown on a line.
+// oneLine escapes what cannot be shown on a line. The library quotes some texts
+// whole, so it is cut.
 func oneLine(s string) string {
+	const most = 200
 	quoted := strconv.QuoteToGraphic(s)
-	return strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	text := strings.ReplaceAll(quoted[1:len(quoted)-1], `\"`, `"`)
+	if utf8.RuneCountInString(text) > most {
+		return string([]rune(text)[:most]) + "..."
+	}
+	return text
 }
 
 // pointer is the line and a caret below the column, counted in characters from 1;

@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // quote keeps hostile words out of messages: escaped, and cut when long.
 func quote(s string) string {
 	const most = 60
-	if len(s) > most {
+	if utf8.RuneCountInString(s) > most {
 		return fmt.Sprintf("%.*q...", most, s)
 	}
 	return fmt.Sprintf("%q", s)
