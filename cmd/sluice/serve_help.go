@@ -22,7 +22,7 @@ Programs ask (--api) by POST /v1/allow, and /v1/peek, /v1/refund, /v1/charge and
 reset; one by ip+path has the key "203.0.113.7" "/login", quotes and all. Beside
 these are
 
-  /healthz       200 if the store answers, 503 if not; wants no token
+  /healthz       200 if decisions can be stored, 503 if not; wants no token
   /metrics       for Prometheus, without keys
   /debug/denied  the keys denied most: who they are, so on this machine only
 

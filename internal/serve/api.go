@@ -43,22 +43,16 @@ type api struct {
 
 // ServeHTTP implements http.Handler.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("X-Content-Type-Options", "nosniff")
 	if r.URL.Path == documentPath {
-		serveDocument(w, r)
+		reading(http.HandlerFunc(serveDocument)).ServeHTTP(w, r)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	if p := a.serve(w, r); p != nil {
 		p.write(w)
 	}
 }
 
-func serveDocument(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		methodProblem(r, "GET, HEAD").write(w)
-		return
-	}
+func serveDocument(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
 	_, _ = w.Write(openAPI) // a client that is gone has no use for it
@@ -136,6 +130,7 @@ func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter
 	}
 	err := limiter.Reset(ctx, ask)
 	if err == nil {
+		guard(w.Header())
 		w.WriteHeader(http.StatusNoContent)
 	}
 	return err

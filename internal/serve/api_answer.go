@@ -109,12 +109,20 @@ func waitOf(d time.Duration) *int64 {
 	return (*int64)(&d)
 }
 
+// guard is for answers that are true now and for nobody else, and are what they say
+// they are.
+func guard(h http.Header) {
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+}
+
 // writeJSON writes what is made of strings, numbers and booleans, which cannot fail.
 func writeJSON(w http.ResponseWriter, status int, media string, v any) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
 	e.SetEscapeHTML(false) // it is read by people, and never as HTML
 	_ = e.Encode(v)
+	guard(w.Header())
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
 	_, _ = w.Write(body.Bytes()) // a client that is gone has no use for it

@@ -311,6 +311,8 @@ func TestOperationIsDocumented(t *testing.T) {
 		edit(r)
 		w := send(h, r)
 		require.NoError(t, checkResponse(route, r, w), "%s: %d %s", path, w.Code, w.Body)
+		require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+		require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 		if code := strconv.Itoa(w.Code); !slices.Contains(met[path], code) {
 			met[path] = append(met[path], code)
 		}
@@ -327,12 +329,12 @@ func TestOperationIsDocumented(t *testing.T) {
 		}
 		get(open, path, asItIs)
 		get(open, path, func(r *http.Request) { r.Host = "example.com" })
+		get(open, path, func(r *http.Request) { r.Method = http.MethodPut })
 		get(closed, path, asItIs)
 		get(closed, path, field("Authorization", "Bearer secret"))
 	}
 	require.Contains(t, get(open, "/debug/denied", field("Accept", "application/json")), `"bytes":"/w=="`)
 	require.JSONEq(t, jsonOf(t, doc.Components.Examples["unhealthy"].Value.Value), get(draining(t), "/healthz", asItIs))
-	get(open, documentPath, func(r *http.Request) { r.Method = http.MethodPut })
 	for path, statuses := range met {
 		documented := slices.Collect(maps.Keys(doc.Paths.Value(path).Get.Responses.Map()))
 		assert.ElementsMatch(t, documented, statuses, path)

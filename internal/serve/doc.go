@@ -4,7 +4,7 @@
 //
 //	clients  -> proxy listener -> limits -> upstream
 //	programs -> API listener   -> /v1/...      decisions, see openapi.yaml
-//	                              /healthz     does the store answer
+//	                              /healthz     can decisions be stored
 //	                              /metrics     for Prometheus
 //	                              /debug/denied
 //

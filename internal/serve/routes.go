@@ -11,16 +11,29 @@ import (
 // reaches it; only then there is a list of keys.
 func (s *Server) routes(private bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", s.health)
-	mux.Handle("GET /metrics", s.admit(s.metrics.handler()))
+	mux.Handle("/healthz", reading(http.HandlerFunc(s.health)))
+	mux.Handle("/metrics", s.admit(reading(s.metrics.handler())))
 	if private {
-		mux.Handle("GET /debug/denied", s.admit(s.denied))
+		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}
 	mux.Handle("/", s.admit(API(s.current.Load, s.sparse)))
 	if private && !isUnix(s.options.API) && s.options.Token == "" {
 		return onlyLocal(mux)
 	}
 	return mux
+}
+
+// reading refuses methods that do more than read. A pattern of the mux with a method
+// would leave them to the pattern for everything, which knows of no such path.
+func reading(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			methodProblem(r, "GET, HEAD").write(w)
+			return
+		}
+		guard(w.Header())
+		next.ServeHTTP(w, r)
+	})
 }
 
 // onlyLocal refuses requests that are for another name than this machine's. A web

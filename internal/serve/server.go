@@ -65,15 +65,19 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		}
 		return nil, fmt.Errorf("--store %w", err)
 	}
-	if err := s.open(file); err != nil {
+	if err := s.open(ctx, file); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) open(file *config.File) (err error) {
-	s.probe, s.denied, s.sparse = &probe{store: s.store}, observe.NewDenied(0), sparsely(s.log)
+func (s *Server) open(ctx context.Context, file *config.File) (err error) {
+	s.denied, s.sparse = observe.NewDenied(0), sparsely(s.log)
+	s.probe = newProbe(s.store.Store, s.options.Namespace)
+	if err := s.probe.write(ctx); err != nil {
+		return fmt.Errorf("--store %s: it can be read and not written: %s", s.store.address, oneLine(err))
+	}
 	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (o *opened) postgres(ctx context.Context, address string) error {
 		return nil
 	}
 	// Who may not create tables may still use one that is there.
-	if _, there := store.Load(ctx, probeKey); there == nil {
+	if _, there := store.Load(ctx, storage.Key("")); there == nil {
 		return nil
 	}
 	return err
