@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -18,6 +19,8 @@ type metrics struct {
 	decisions *observe.Metrics
 	reloads   *prometheus.CounterVec
 	rules     prometheus.Gauge
+	read      prometheus.Gauge
+	purges    *prometheus.CounterVec
 	upstream  *prometheus.CounterVec
 }
 
@@ -25,6 +28,8 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		reloads:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_reloads_total", Help: "Readings of the rules after the first, by outcome."}, []string{"outcome"}),
+		purges:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_purges_total", Help: "Times that expired records were removed from the store, by outcome."}, []string{"outcome"}),
+		read:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules_read_timestamp_seconds", Help: "Unix time at which the rules that are in force were read."}),
 		rules:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules", Help: "Rules that are in force."}),
 		upstream: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_upstream_failures_total", Help: "Requests let through that the upstream did not answer, by the status sent in its place."}, []string{"status"}),
 	}
@@ -34,7 +39,7 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_build_info", Help: "1, with the version that serves.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
-	all := []prometheus.Collector{m.reloads, m.rules, m.upstream, build,
+	all := []prometheus.Collector{m.reloads, m.rules, m.read, m.purges, m.upstream, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	if s, ok := store.(*memory.Store); ok {
 		all = append(all, observe.NewMemoryCollector("decisions", s))
@@ -44,18 +49,19 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 			return nil, err
 		}
 	}
-	for _, outcome := range [...]string{reloadOK, reloadFailed} {
-		m.reloads.WithLabelValues(outcome) // so that both are there from the start
+	for _, outcome := range [...]string{succeeded, failed} { // there from the start
+		m.reloads.WithLabelValues(outcome)
+		m.purges.WithLabelValues(outcome)
 	}
 	return m, nil
 }
 
-// The outcomes of reloads.
+// The outcomes of reloads and purges.
 const (
-	reloadOK     = "ok"
-	reloadFailed = "failed"
+	succeeded = "ok"
+	failed    = "failed"
 )
 
-func (m *metrics) handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+func (m *metrics) handler(log *slog.Logger) http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorLog: errorLog(log, "metrics could not be gathered")})
 }

@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 )
 
@@ -18,6 +21,10 @@ func TestMetrics(t *testing.T) {
 		`sluice_build_info{version="v1.2.3"} 1`,
 		`sluice_rules 1`,
 		`sluice_reloads_total{outcome="failed"} 0`,
+		`sluice_upstream_failures_total{status="502"} 0`,
+		`sluice_upstream_failures_total{status="504"} 0`,
+		`sluice_purges_total{outcome="failed"} 0`,
+		`sluice_rules_read_timestamp_seconds 1.`,
 		`go_goroutines`,
 		`process_start_time_seconds`,
 	} {
@@ -25,6 +32,32 @@ func TestMetrics(t *testing.T) {
 	}
 	require.NotContains(t, text, "127.0.0.1")
 	require.NotContains(t, text, "secret-key")
+}
+
+// TestMetricsAreNamedAsPrometheusWants them to be.
+func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	w.allowed(1)
+	problems, err := testutil.GatherAndLint(w.metrics.registry)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestMetricsThatCannotBeGatheredAreToldOf(t *testing.T) {
+	w := started(t, oneByIP)
+	broken := prometheus.NewDesc("broken", "", nil, nil)
+	require.NoError(t, w.metrics.registry.Register(invalidMetric{broken}))
+	fetch(t, w.apiURL("/metrics"))
+	require.Contains(t, w.logged.String(), "metrics could not be gathered")
+	require.Contains(t, w.logged.String(), "no good")
+}
+
+type invalidMetric struct{ *prometheus.Desc }
+
+func (i invalidMetric) Describe(all chan<- *prometheus.Desc) { all <- i.Desc }
+
+func (i invalidMetric) Collect(all chan<- prometheus.Metric) {
+	all <- prometheus.NewInvalidMetric(i.Desc, errors.New("no good"))
 }
 
 func TestDeniedKeys(t *testing.T) {

@@ -32,6 +32,9 @@ type upstream struct {
 const dialTimeout = 10 * time.Second
 
 func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) *upstream {
+	for _, status := range [...]int{http.StatusBadGateway, http.StatusGatewayTimeout} { // there from the start
+		failures.WithLabelValues(strconv.Itoa(status))
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
@@ -110,18 +113,29 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		u.tooLarge().write(w)
 		return
 	case r.Context().Err() != nil:
+		// Nobody reads the answer, unless the client has closed no more than its own
+		// side. A response that is not written would be an empty 200 to it.
 		u.log.Debug("the client left", "error", err)
-	default:
-		u.log.Warn("the upstream failed", "upstream", u.url.Redacted(), "error", err)
+		unanswered(http.StatusBadGateway).write(w)
+		return
 	}
-	status, detail := http.StatusBadGateway, "the upstream did not answer; what the request cost under the limits stays spent"
+	u.log.Warn("the upstream failed", "upstream", u.url.Redacted(), "error", err)
+	status := http.StatusBadGateway
 	if isTimeout(err) {
-		status, detail = http.StatusGatewayTimeout, "the upstream did not answer in time; what the request cost under the limits stays spent"
+		status = http.StatusGatewayTimeout
 	}
-	p := plainProblem(status, "%s", detail)
-	p.Paid = "yes"
 	u.failures.WithLabelValues(strconv.Itoa(status)).Inc()
-	p.write(w)
+	unanswered(status).write(w)
+}
+
+func unanswered(status int) *problem {
+	inTime := ""
+	if status == http.StatusGatewayTimeout {
+		inTime = " in time"
+	}
+	p := plainProblem(status, "the upstream did not answer%s; what the request cost under the limits stays spent", inTime)
+	p.Paid = "yes"
+	return p
 }
 
 func isTimeout(err error) bool {

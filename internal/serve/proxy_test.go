@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 )
 
@@ -69,6 +70,21 @@ func TestUpstreamDown(t *testing.T) {
 	require.Equal(t, `"client";r=2;t=1200`, a.Header.Get("RateLimit"))
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 1`)
 	require.Contains(t, w.logged.String(), "the upstream failed")
+}
+
+// TestClientsThatLeave say nothing of the upstream.
+func TestClientsThatLeave(t *testing.T) {
+	h := newHeld()
+	w := started(t, oneByIP, before(t, h.ServeHTTP))
+	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	require.NoError(t, err)
+	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	<-h.there
+	conn.Close()
+	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client left") }, patience, time.Millisecond)
+	w.stop()
+	require.NoError(t, w.ended())
+	require.Zero(t, testutil.ToFloat64(w.metrics.upstream.WithLabelValues("502")))
 }
 
 func TestUpstreamSlow(t *testing.T) {

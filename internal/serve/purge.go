@@ -45,10 +45,12 @@ func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger sto
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil:
-			s.sparse.Warn("the store's expired records could not be removed", "error", err)
-		case removed > 0:
+		case err == nil:
+			s.metrics.purges.WithLabelValues(succeeded).Inc()
 			s.sparse.Debug("removed expired records", "removed", removed)
+		default:
+			s.metrics.purges.WithLabelValues(failed).Inc()
+			s.sparse.Warn("the store's expired records could not be removed", "error", err)
 		}
 	}
 }

@@ -50,4 +50,6 @@ func TestPurgingEnds(t *testing.T) {
 	<-done
 	require.Zero(t, e.n)
 	require.Contains(t, w.logged.String(), "disk full")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"}`)
+	require.NotContains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 0`)
 }

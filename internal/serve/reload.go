@@ -14,16 +14,18 @@ import (
 // Reload reads the rules anew and goes by them from the next request on. If
 // something is wrong with them the old ones stay. What was used stays used.
 func (s *Server) Reload() error {
-	file, err := s.options.Read()
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	file, err := s.options.Read() // not before: of two reloads the later reading must win
 	if err == nil {
 		err = s.adopt(file)
 	}
 	if err != nil {
-		s.metrics.reloads.WithLabelValues(reloadFailed).Inc()
+		s.metrics.reloads.WithLabelValues(failed).Inc()
 		s.tellFaults(err)
 		return err
 	}
-	s.metrics.reloads.WithLabelValues(reloadOK).Inc()
+	s.metrics.reloads.WithLabelValues(succeeded).Inc()
 	s.log.Info("reloaded", "rules", len(file.Rules))
 	return nil
 }
@@ -41,9 +43,8 @@ func (s *Server) tellFaults(err error) {
 	}
 }
 
+// adopt goes by file from now on. Nobody else may be doing so.
 func (s *Server) adopt(file *config.File) error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
 	shapes, err := shapesOf(file.Rules, s.shapes)
 	if err != nil {
 		return err
@@ -59,6 +60,7 @@ func (s *Server) adopt(file *config.File) error {
 	}
 	s.shapes = shapes
 	s.metrics.rules.Set(float64(len(file.Rules)))
+	s.metrics.read.SetToCurrentTime()
 	s.current.Store(l)
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
@@ -49,6 +50,21 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 	require.Equal(t, 3, w.allowed(4))
 	require.Contains(t, w.logged.String(), "not reloaded, the old rules stay")
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 4`)
+}
+
+// TestTheLaterReadingWins because no other reload reads before the first is over.
+func TestTheLaterReadingWins(t *testing.T) {
+	w := started(t, oneByIP)
+	read, unlocked := w.options.Read, false
+	w.options.Read = func() (*config.File, error) {
+		if w.reloading.TryLock() {
+			unlocked = true
+			w.reloading.Unlock()
+		}
+		return read()
+	}
+	require.NoError(t, w.Reload())
+	require.False(t, unlocked)
 }
 
 // TestRuleComesBack with another algorithm, to states that it cannot read.

@@ -12,7 +12,7 @@ import (
 func (s *Server) routes(private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/healthz", reading(http.HandlerFunc(s.health)))
-	mux.Handle("/metrics", s.admit(reading(s.metrics.handler())))
+	mux.Handle("/metrics", s.admit(reading(s.metrics.handler(s.sparse))))
 	if private {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}

@@ -76,6 +76,14 @@ func TestCloseWhileShuttingDown(t *testing.T) {
 	require.Error(t, <-failed)
 }
 
+// TestClosedBeforeTheDrain finds nothing left to wait for: Close has cut it.
+func TestClosedBeforeTheDrain(t *testing.T) {
+	w, err := opening(t, oneByIP)
+	require.NoError(t, err)
+	w.Close()
+	require.ErrorIs(t, w.drain(), ErrCut)
+}
+
 // TestShutdownCutsUpgrades because they have no end.
 func TestShutdownCutsUpgrades(t *testing.T) {
 	w := started(t, oneByIP, before(t, echo))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
 )
 
 func TestStoresThatAreNone(t *testing.T) {
@@ -95,6 +97,18 @@ func TestOutage(t *testing.T) {
 	require.NoError(t, redis.Start())
 	require.Eventually(t, func() bool { return fetch(t, closed.proxyURL("/")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
 	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/healthz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
+}
+
+func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
+	for err, want := range map[error]string{
+		algo.ErrState:          `level=ERROR msg="a limit is at fault"`,
+		algo.ErrCost:           `level=ERROR msg="a limit is at fault"`,
+		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
+	} {
+		var logged lines
+		tellTrouble(slog.New(slog.NewTextHandler(&logged, nil)), proxySide, &compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: err})
+		require.Contains(t, logged.String(), want)
+	}
 }
 
 func TestErrorsAreToldWithoutKeys(t *testing.T) {

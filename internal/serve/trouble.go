@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -36,7 +37,11 @@ func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
 	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == compose.Failed {
 		return
 	}
-	log.Warn("the store failed", "side", side, "op", string(e.Op), "outcome", string(e.Outcome), "error", withoutKey(e.Err))
+	level, message := slog.LevelWarn, "the store failed"
+	if p := problemOfError(e.Err); p.Status == http.StatusInternalServerError {
+		level, message = slog.LevelError, "a limit is at fault"
+	}
+	log.Log(context.Background(), level, message, "side", side, "op", string(e.Op), "outcome", string(e.Outcome), "error", withoutKey(e.Err))
 }
 
 // withoutKey is the error of a decision without the key that it was about, which
