@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
+	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/internal/replay"
 )
@@ -48,10 +51,29 @@ type jsonDenied struct {
 }
 
 func printJSON(w io.Writer, report any) error {
-	out := json.NewEncoder(w)
+	var text bytes.Buffer
+	out := json.NewEncoder(&text)
 	out.SetEscapeHTML(false)
 	out.SetIndent("", "  ")
-	return out.Encode(report)
+	if err := out.Encode(report); err != nil {
+		return err
+	}
+	_, err := w.Write(escapeControls(text.Bytes()))
+	return err
+}
+
+// escapeControls has JSON escape those control characters that the package leaves
+// as they are: terminals take some of them for the beginning of a command.
+func escapeControls(text []byte) []byte {
+	var out []byte
+	for _, c := range string(text) {
+		if 0x7f <= c && c <= 0x9f {
+			out = fmt.Appendf(out, `\u%04x`, c)
+			continue
+		}
+		out = utf8.AppendRune(out, c)
+	}
+	return out
 }
 
 func (r *result) json() any {

@@ -94,6 +94,15 @@ func TestOneHeaderMayComeFromJSON(t *testing.T) {
 	require.Equal(t, []jsonDenied{{"x-y", 1}}, r.Rules[0].TopDenied)
 }
 
+func TestJSONIsHarmlessToATerminal(t *testing.T) {
+	line := `{"time": 946684800, "user": "\u009b2J\u007f\u001bé𝄞"}` + "\n"
+	file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: user}]")
+	code, out, errs := sluice(t, line+line, "replay", "--json", "--config", file, "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, `"key": "\u009b2J\u007f\u001bé𝄞"`)
+	require.Equal(t, "\u009b2J\x7f\x1bé𝄞", rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: user}]", line+line).Rules[0].TopDenied[0].Key)
+}
+
 // TestKeysAreHarmlessToATerminal also where they look like those of several fields.
 func TestKeysAreHarmlessToATerminal(t *testing.T) {
 	line := `{"time": 946684800, "user": "\"\u001b[2J"}` + "\n"
