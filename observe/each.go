@@ -1,10 +1,6 @@
 package observe
 
-import (
-	"slices"
-
-	"github.com/sluice-go/sluice/compose"
-)
+import "github.com/sluice-go/sluice/compose"
 
 // Each is an observer that tells every one of observers, in their order. Those
 // that are nil are left out; if none is left, Each is nil, and a limiter with that
@@ -22,7 +18,6 @@ func Each(observers ...func(compose.Event)) func(compose.Event) {
 	case 1:
 		return all[0]
 	}
-	all = slices.Clip(all)
 	return func(e compose.Event) {
 		for _, observer := range all {
 			observer(e)
