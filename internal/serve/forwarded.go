@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
@@ -28,44 +29,70 @@ const (
 	forwardedProto = "X-Forwarded-Proto"
 )
 
-// tell sets the X-Forwarded fields. Those that came in are passed on only from a
-// trusted proxy.
+// tell sets the X-Forwarded fields. What came in is passed on only from a trusted
+// proxy, and only in the fields of the one kind that such proxies write: those of the
+// other are as the client forged them.
 func (f *forwarder) tell(r *httputil.ProxyRequest) {
-	trusted := f.trusts(r.In.RemoteAddr)
+	trusted := f.trusts(r.In)
+	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
 	switch {
-	case !trusted:
-		dropForged(r.Out.Header)
-	case f.forwarded:
+	case trusted && f.forwarded:
 		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
-	default:
+	case trusted:
 		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 	}
 	r.SetXForwarded()
-	if !trusted {
-		return
+	switch {
+	case trusted && f.forwarded:
+		pass(r, "Forwarded")
+	case trusted:
+		pass(r, forwardedHost, forwardedProto)
 	}
-	for _, name := range [...]string{forwardedHost, forwardedProto} {
-		if said := r.In.Header.Get(name); said != "" {
-			r.Out.Header.Set(name, said)
+}
+
+// pass passes fields on that httputil has taken away.
+func pass(r *httputil.ProxyRequest, names ...string) {
+	for _, name := range names {
+		if said := r.In.Header[name]; len(said) > 0 {
+			r.Out.Header[name] = said
 		}
 	}
 }
 
-// dropForged removes the fields by which proxies tell upstreams who the client is.
-// With underscores they are the same to programs that take fields from
-// environment variables, as CGI and WSGI do.
-func dropForged(h http.Header) {
+// dropForged removes the fields by which proxies tell upstreams who the client is,
+// where forged says so of a name in small letters. With underscores they are the same
+// to programs that take fields from environment variables, as CGI and WSGI do; no
+// proxy writes them like that.
+func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
 		plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if plain == "forwarded" || plain == "x-real-ip" || strings.HasPrefix(plain, "x-forwarded-") {
+		if tellsClient(plain) && (strings.Contains(name, "_") || forged(plain)) {
 			delete(h, name)
 		}
 	}
 }
 
-func (f *forwarder) trusts(remote string) bool {
-	peer, err := netip.ParseAddrPort(remote)
-	if err != nil {
+// tellsClient reports whether programs take the client's address or what it asked for
+// from a field, instead of from the connection. It has the names that proxies and
+// content delivery networks are known to use.
+func tellsClient(name string) bool {
+	switch name {
+	case "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for", "client-ip", "true-client-ip",
+		"cf-connecting-ip", "cf-connecting-ipv6", "cf-pseudo-ipv4", "fastly-client-ip", "fly-client-ip", "x-azure-clientip", "x-appengine-user-ip",
+		"x-envoy-external-address", "proxy-client-ip", "wl-proxy-client-ip":
+		return true
+	}
+	return forwardedKind(name)
+}
+
+func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
+
+// trusts reports whether the peer is a trusted proxy. Whoever connects by a unix
+// socket may name itself like one.
+func (f *forwarder) trusts(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || ok && local.Network() == "unix" {
 		return false
 	}
 	addr := peer.Addr().WithZone("")

@@ -1,11 +1,25 @@
 package serve
 
 import (
+	"context"
+	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// TestNamesOfSocketsAreNotBelieved because a peer may be bound to a file named like a
+// proxy's address.
+func TestNamesOfSocketsAreNotBelieved(t *testing.T) {
+	f := &forwarder{trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.RemoteAddr = "10.0.0.1:80"
+	require.True(t, f.trusts(r))
+	require.False(t, f.trusts(r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Net: "unix"})))))
+}
 
 // TestWhatTheUpstreamHears is what it is told of who the client is.
 func TestWhatTheUpstreamHears(t *testing.T) {
@@ -21,9 +35,11 @@ func TestWhatTheUpstreamHears(t *testing.T) {
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http"}, "127.0.0.1"},
 		{"forged", "",
 			[]string{"X-Forwarded-For", "6.6.6.6", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "https", "X-Forwarded-User", "root",
-				"Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X-Forwarded_user", "root"},
+				"Forwarded", "for=6.6.6.6", "X-Real-Ip", "6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X-Forwarded_user", "root",
+				"True-Client-Ip", "6.6.6.6", "Cf-Connecting-Ip", "6.6.6.6", "X-Client-Ip", "6.6.6.6", "X-Cluster-Client-Ip", "6.6.6.6"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-Proto": "http", "X-Forwarded-User": "",
-				"Forwarded": "", "X-Real-Ip": "", "X_forwarded_for": "", "X-Forwarded_user": ""}, "127.0.0.1"},
+				"Forwarded": "", "X-Real-Ip": "", "X_forwarded_for": "", "X-Forwarded_user": "",
+				"True-Client-Ip": "", "Cf-Connecting-Ip": "", "X-Client-Ip": "", "X-Cluster-Client-Ip": ""}, "127.0.0.1"},
 		{"forged and dropped on the way", "", []string{"X-Forwarded-For", "6.6.6.6", "Connection", "X-Forwarded-For, X-Forwarded-Host"},
 			map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "shop.example"}, "127.0.0.1"},
 		{"by a trusted proxy", trusting,
@@ -32,7 +48,11 @@ func TestWhatTheUpstreamHears(t *testing.T) {
 		{"by a trusted proxy, on several lines", trusting, []string{"X-Forwarded-For", "6.6.6.6", "X-Forwarded-For", "203.0.113.7"},
 			map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7, 127.0.0.1"}, "203.0.113.7"},
 		{"Forwarded, by a trusted proxy", forwarded, []string{"Forwarded", `for=6.6.6.6, for="[2001:db8::7]:4711"`, "X-Forwarded-For", "6.6.6.6"},
-			map[string]string{"X-Forwarded-For": "2001:db8::7, 127.0.0.1", "Forwarded": ""}, "2001:db8::/64"},
+			map[string]string{"X-Forwarded-For": "2001:db8::7, 127.0.0.1", "Forwarded": `for=6.6.6.6, for="[2001:db8::7]:4711"`}, "2001:db8::/64"},
+		{"the other kind, through a trusted proxy", trusting, []string{"X-Forwarded-For", "203.0.113.7", "Forwarded", "for=6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X_Real_Ip", "6.6.6.6"},
+			map[string]string{"X-Forwarded-For": "203.0.113.7, 127.0.0.1", "Forwarded": "", "X_forwarded_for": "", "X_real_ip": ""}, "203.0.113.7"},
+		{"the other kind, through one that writes Forwarded", forwarded, []string{"Forwarded", "for=203.0.113.7", "X-Forwarded-Host", "evil", "X-Forwarded-User", "root", "X-Real-Ip", "203.0.113.7"},
+			map[string]string{"X-Forwarded-For": "203.0.113.7, 127.0.0.1", "X-Forwarded-Host": "shop.example", "X-Forwarded-User": "", "X-Real-Ip": "203.0.113.7"}, "203.0.113.7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen := make(chan http.Header, 1)
