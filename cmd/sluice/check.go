@@ -97,6 +97,9 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 		}
 		fmt.Fprintf(out, "  the client is in %s where that comes from %s\n\n", field, list(f.Trusted, ", "))
 	}
+	if f.IPv6Bits != 0 {
+		fmt.Fprintf(out, "  an IPv6 client is its /%d\n\n", f.IPv6Bits)
+	}
 	t := &legend{}
 	for i := range f.Rules {
 		r := &f.Rules[i]

@@ -18,11 +18,11 @@ func TestCheckSaysWhatAFileMeans(t *testing.T) {
 }
 
 func TestCheckTellsOfEveryFile(t *testing.T) {
-	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\n"+oneRule)
+	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\nipv6_bits: 48\n"+oneRule)
 	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")
 	code, out, errs := sluice(t, oneRule, "check", bad, good, "-", bad)
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, out, good+": 1 rule\n\n  the client is in Forwarded where that comes from 10.0.0.1/32\n")
+	require.Contains(t, out, good+": 1 rule\n\n  the client is in Forwarded where that comes from 10.0.0.1/32\n\n  an IPv6 client is its /48\n")
 	require.Contains(t, out, "\nstandard input: 1 rule\n")
 	require.Equal(t, 2, strings.Count(errs, bad+`:2: rules[0].by: no field "ipp"`))
 	require.Equal(t, 2, strings.Count(errs, "\n  grca 1/m\n  ^^^^\n"))

@@ -86,9 +86,10 @@ would be accepted. - is standard input.
       cost: 2               # units for each request, or bytes: its content's length
       shadow: true          # decided and reported, never enforced
 
-Policies are those of sluice replay; see its help. A request is let through if
-every rule that is for it allows, and then costs under each. A path ends in /* for
-all below it; it is compared decoded, cleaned and without its query.
+Policies are those of sluice replay, see its help, but for cost=, in whose place
+a rule has the field. A request is let through if every rule that is for it allows,
+and then costs under each. A path ends in /* for itself and all below it; it is
+compared decoded, cleaned and without its query.
 
 Exit status: 0; 1 if a file has faults; 2 for a mistake on the command line.`
 

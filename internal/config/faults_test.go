@@ -66,6 +66,9 @@ func TestSyntaxIsPointedAt(t *testing.T) {
 		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: no valid YAML: mapping value is not allowed in this context; want text that has a colon and a space in quotes, and fields of one rule indented alike
   - policy: ü gcra: 1/s: 2
             ^`,
+		"rules:\n- policy gcra 1/s\n  name: a\n": `x:2: no valid YAML: unexpected key name; want a colon and a space behind each field, such as name: client
+  - policy gcra 1/s
+    ^`,
 		"rules: [": `x:1: no valid YAML: sequence end token ']' not found; want a bracket that closes each one that opens
   rules: [
          ^`,

@@ -37,6 +37,7 @@ var hints = [...]struct{ message, want string }{
 	{"cannot start any token", "want spaces to indent with, no tabs, and text that begins with such a character in quotes"},
 	{"tab character", "want spaces to indent with, no tabs"},
 	{"non-map value", "want a colon and a space behind each field, such as name: client"},
+	{"unexpected key name", "want a colon and a space behind each field, such as name: client"},
 	{"mapping value is not allowed", "want text that has a colon and a space in quotes, and fields of one rule indented alike"},
 	{"value is not allowed in this context", "want the fields of one rule indented alike"},
 	{"end token", "want a bracket that closes each one that opens"},
