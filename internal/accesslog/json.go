@@ -178,7 +178,7 @@ func (p *jsonParser) object(i, depth int, named bool) (int, bool) {
 			return i, false
 		}
 		if named {
-			p.enter(p.line[i+1:end-1], escaped)
+			p.enter(p.line[i+1:end-1], escaped, depth > 1)
 		}
 		if i = p.space(end); p.at(i) != ':' {
 			return i, false
@@ -198,9 +198,9 @@ func (p *jsonParser) object(i, depth int, named bool) (int, bool) {
 	}
 }
 
-// enter appends a member's name to those of the objects around it.
-func (p *jsonParser) enter(name []byte, escaped bool) {
-	if len(p.name) > 0 {
+// enter appends a member's name to those of the objects around it, which may be empty.
+func (p *jsonParser) enter(name []byte, escaped, inner bool) {
+	if inner {
 		p.name = append(p.name, '.')
 	}
 	start := len(p.name)
@@ -447,6 +447,6 @@ func hex4(b []byte) (r rune, ok bool) {
 
 func lower(name string) string {
 	p := jsonParser{}
-	p.enter([]byte(name), false)
+	p.enter([]byte(name), false, false)
 	return string(p.name)
 }
