@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/serve"
@@ -24,6 +25,8 @@ type serveFlags struct {
 	upstream, listen string
 	upstreamHost     bool
 	upstreamTimeout  stretch
+	clientTimeout    stretch
+	legacy           bool
 	maxBody          count
 
 	api, tokenFile string
@@ -46,6 +49,7 @@ const (
 
 func (f *serveFlags) define(c *cobra.Command) {
 	f.budget, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
+	f.clientTimeout = stretch(time.Minute)
 	f.maxKeys = 1 << 20
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -58,7 +62,9 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, or :PORT for the whole network")
 	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
+	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or take nothing of its response; 0s is never")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
+	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
 	flags.StringVar(&f.api, "api", "", "where programs ask for decisions, `ADDRESS`: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream, and nowhere with it)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "whoever asks must have the token in this `FILE`; without it --api must be this machine's own")
@@ -147,7 +153,7 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 		if f.given("upstream") {
 			return usagef("--upstream is empty; want the program to stand in front of, such as http://localhost:3000")
 		}
-		for _, flag := range [...]string{"listen", "upstream-host", "upstream-timeout", "max-body"} {
+		for _, flag := range [...]string{"listen", "upstream-host", "upstream-timeout", "client-timeout", "max-body", "legacy-fields"} {
 			if f.given(flag) {
 				return usagef("--%s needs --upstream, the program to stand in front of, such as http://localhost:3000", flag)
 			}
@@ -168,7 +174,8 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 		return usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
 	}
 	o.Upstream, o.Listen, o.UpstreamHost = u, f.listen, f.upstreamHost
-	o.UpstreamTimeout, o.MaxBody = time.Duration(f.upstreamTimeout), int64(f.maxBody)
+	o.UpstreamTimeout, o.ClientTimeout = time.Duration(f.upstreamTimeout), time.Duration(f.clientTimeout)
+	o.MaxBody, o.Legacy = int64(f.maxBody), f.legacy
 	return nil
 }
 
@@ -233,8 +240,11 @@ func (f *serveFlags) storage(o *serve.Options) error {
 	if f.maxKeys == 0 {
 		return usagef("--max-keys 0: want at least 1")
 	}
-	if f.budget == 0 {
+	switch {
+	case f.budget == 0:
 		return usagef("--budget 0s: no store answers in no time; want a duration such as 1s")
+	case time.Duration(f.budget) > serve.MaxBudget:
+		return usagef("--budget %v: nobody waits so long for a decision; want at most %s, such as 1s", f.budget.String(), algo.FormatDuration(serve.MaxBudget))
 	}
 	o.Store, o.MaxKeys, o.Namespace = f.store, int(f.maxKeys), f.namespace
 	o.Budget, o.MaxAge = time.Duration(f.budget), time.Duration(f.maxAge)

@@ -9,6 +9,9 @@ import (
 	"github.com/sluice-go/sluice/internal/config"
 )
 
+// MaxBudget is longer than anybody would wait for a decision.
+const MaxBudget = 10 * time.Minute
+
 // Options say what to serve.
 type Options struct {
 	// Read reads the rules: at the start, and at each [Server.Reload].
@@ -21,13 +24,15 @@ type Options struct {
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
 	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
+	ClientTimeout   time.Duration // how long the client may send or take nothing amid a request; 0: any time
 	MaxBody         int64         // bytes of a request's content; 0: no limit
+	Legacy          bool          // see httplimit.Options
 
 	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
 	Token string // what callers of it must have; required unless API is this machine's own
 
 	Namespace string
-	Budget    time.Duration // 0: storage.DefaultBudget
+	Budget    time.Duration // 0: storage.DefaultBudget; at most MaxBudget
 	MaxAge    time.Duration // see compose.Options
 	OnFailure compose.FailurePolicy
 

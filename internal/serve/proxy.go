@@ -22,8 +22,10 @@ import (
 // upstream is what the proxy stands in front of.
 type upstream struct {
 	url       *url.URL
-	ownHost   bool  // Host is the upstream's, not what the client said
-	maxBody   int64 // 0: no limit
+	ownHost   bool          // Host is the upstream's, not what the client said
+	maxBody   int64         // 0: no limit
+	quiet     time.Duration // how long a client may be; 0: any time
+	legacy    bool
 	transport *http.Transport
 	log       *slog.Logger
 	failures  *prometheus.CounterVec
@@ -39,7 +41,8 @@ func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) 
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
 	return &upstream{
-		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, log: log, failures: failures,
+		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, quiet: o.ClientTimeout, legacy: o.Legacy,
+		log: log, failures: failures,
 		transport: &http.Transport{
 			// No Proxy: the environment's is for programs that go out, not for what
 			// stands beside this one.
@@ -75,8 +78,8 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		ErrorHandler: u.fail,
 		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
-	limited := httplimit.Handler(l.Proxy, keepFields(proxy), httplimit.Options{Bytes: l.bytes()})
-	return u.sized(l, limited), nil
+	limited := httplimit.Handler(l.Proxy, keepFields(proxy), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
+	return unquiet(u.quiet, u.sized(l, limited)), nil
 }
 
 // sized refuses what is too long, and what does not say how long it is where that
@@ -111,6 +114,10 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.As(err, &long):
 		u.tooLarge().write(w)
+		return
+	case wasQuiet(w):
+		w.Header().Set("Connection", "close")
+		plainProblem(http.StatusRequestTimeout, "the content did not come; what the request cost under the limits stays spent").write(w)
 		return
 	case r.Context().Err() != nil:
 		// Nobody reads the answer, unless the client has closed no more than its own

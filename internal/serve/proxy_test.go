@@ -28,6 +28,13 @@ func TestProxyLimits(t *testing.T) {
 	require.Regexp(t, `^1(1\d\d|200)$`, denied.Header.Get("Retry-After"))
 }
 
+func TestProxyCanSendLegacyFields(t *testing.T) {
+	for _, legacy := range []bool{false, true} {
+		w := started(t, oneByIP, before(t, hello), func(o *Options) { o.Legacy = legacy })
+		require.Equal(t, legacy, fetch(t, w.proxyURL("/")).Header.Get("X-RateLimit-Remaining") == "2")
+	}
+}
+
 func TestProxyAndServiceShareUse(t *testing.T) {
 	w := started(t, oneByIP, before(t, hello))
 	require.Equal(t, 1, w.allowed(1))

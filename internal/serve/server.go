@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/observe"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // Server is the proxy, the decision service, or both.
@@ -119,7 +121,8 @@ func (s *Server) listen() (err error) {
 		return fmt.Errorf("--api %w", err)
 	}
 	s.api = s.server(l, s.routes(private))
-	s.api.http.ReadTimeout, s.api.http.WriteTimeout = 10*time.Second, 30*time.Second
+	s.api.http.ReadTimeout = askTime
+	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.Budget, storage.DefaultBudget) + answerTime
 	return nil
 }
 
@@ -140,6 +143,8 @@ func listenAPI(address, token string) (net.Listener, bool, error) {
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
+	askTime    = 10 * time.Second // for a question to come in
+	answerTime = 20 * time.Second // for its answer to be taken
 	headerSize = 64 << 10
 )
 

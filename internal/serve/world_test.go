@@ -68,7 +68,10 @@ func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, err
 		Listen: "127.0.0.1:0",
 		API:    "127.0.0.1:0",
 		Drain:  patience,
-		Log:    slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+
+		ClientTimeout: patience,
+
+		Log: slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	for _, change := range changes {
 		change(&o)

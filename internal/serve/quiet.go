@@ -1,0 +1,129 @@
+package serve
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+)
+
+// unquiet cuts off clients that hold a connection, here and at the upstream, and for
+// so long send nothing of what they said they would, or take nothing of the response.
+// How long all of it takes is their own affair: uploads and downloads may go on for
+// hours. Connections that were upgraded are not cut, because both ends agreed to them.
+func unquiet(quiet time.Duration, next http.Handler) http.Handler {
+	if quiet == 0 {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &conversation{ResponseController: http.NewResponseController(w), quiet: quiet}
+		if r.Body != nil && r.Body != http.NoBody {
+			c.unread = true
+			r.Body = &heard{r.Body, c}
+		}
+		next.ServeHTTP(&spoken{w, c}, r)
+		// The server reads and writes what is left, and sets deadlines anew for the
+		// next request.
+		c.hear()
+		c.speak()
+	})
+}
+
+// conversation sets deadlines while something is read or written, and takes them back
+// in between: then it may be the upstream that is quiet. Over HTTP/1 the server itself
+// reads when the content is over, and over HTTP/2 a deadline ends a response at which
+// nobody writes.
+type conversation struct {
+	*http.ResponseController
+	quiet time.Duration
+
+	mu      sync.Mutex // content is read, and the response written, at the same time
+	unread  bool       // there may be more of the content
+	hearing int
+	cut     bool // nothing came
+}
+
+func (c *conversation) hear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hearing++; c.unread {
+		_ = c.SetReadDeadline(time.Now().Add(c.quiet))
+	}
+}
+
+func (c *conversation) heard(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.unread = c.unread && !errors.Is(err, io.EOF)
+	c.cut = c.cut || errors.Is(err, os.ErrDeadlineExceeded)
+	if c.hearing--; c.hearing == 0 {
+		_ = c.SetReadDeadline(time.Time{})
+	}
+}
+
+// speak waits twice as long, because the server may first wait for content that
+// nobody has read.
+func (c *conversation) speak()  { _ = c.SetWriteDeadline(time.Now().Add(2 * c.quiet)) }
+func (c *conversation) spoken() { _ = c.SetWriteDeadline(time.Time{}) }
+
+// heard is the content of a request.
+type heard struct {
+	io.ReadCloser
+	c *conversation
+}
+
+// Read implements io.Reader.
+func (h *heard) Read(p []byte) (n int, err error) {
+	h.c.hear()
+	n, err = h.ReadCloser.Read(p)
+	h.c.heard(err)
+	return n, err
+}
+
+// spoken is a response.
+type spoken struct {
+	http.ResponseWriter
+	c *conversation
+}
+
+// Unwrap is for http.ResponseController.
+func (s *spoken) Unwrap() http.ResponseWriter { return s.ResponseWriter }
+
+// Write implements io.Writer.
+func (s *spoken) Write(p []byte) (n int, err error) {
+	s.send(func() { n, err = s.ResponseWriter.Write(p) })
+	return n, err
+}
+
+// FlushError is what http.ResponseController flushes by.
+func (s *spoken) FlushError() (err error) {
+	s.send(func() { err = s.c.Flush() })
+	return err
+}
+
+func (s *spoken) send(what func()) {
+	s.c.hear()
+	s.c.speak()
+	what()
+	s.c.spoken()
+	s.c.heard(nil)
+}
+
+// wasQuiet reports whether the client was, whom w answers. What the reader of its
+// content makes of that, no error says for certain: the server cancels the request.
+func wasQuiet(w http.ResponseWriter) bool {
+	for {
+		switch v := w.(type) {
+		case *spoken:
+			v.c.mu.Lock()
+			defer v.c.mu.Unlock()
+			return v.c.cut
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = v.Unwrap()
+		default:
+			return false
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package serve
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func impatient(o *Options) { o.ClientTimeout = 500 * time.Millisecond }
+
+// say sends text to the proxy on a connection of its own.
+func say(t *testing.T, w *world, text string) (net.Conn, *bufio.Reader) {
+	t.Helper()
+	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close() })
+	conn.SetDeadline(time.Now().Add(patience))
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	return conn, bufio.NewReader(conn)
+}
+
+// TestClientsThatSendNothing have said that there would be more.
+func TestClientsThatSendNothing(t *testing.T) {
+	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+	const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
+	var statuses [4]int
+	var all sync.WaitGroup
+	for i := range statuses {
+		_, reader := say(t, w, post)
+		all.Go(func() {
+			response, err := http.ReadResponse(reader, nil)
+			if assert.NoError(t, err) {
+				statuses[i] = response.StatusCode
+			}
+			_, err = io.Copy(io.Discard, reader)
+			assert.NoError(t, err, "the connection ends")
+		})
+	}
+	all.Wait()
+	require.ElementsMatch(t, []int{408, 408, 408, 429}, statuses, "what is denied is not read by anybody")
+	require.NotContains(t, w.logged.String(), "the upstream failed")
+}
+
+func TestClientsThatTakeNothing(t *testing.T) {
+	ended := make(chan struct{})
+	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+		defer close(ended)
+		for text := []byte(strings.Repeat("x", 1<<20)); ; {
+			if _, err := w.Write(text); err != nil {
+				return
+			}
+		}
+	}), impatient)
+	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	select {
+	case <-ended:
+	case <-time.After(patience):
+		t.Fatal("the upstream still writes")
+	}
+}
+
+// deadlines is a response that has been set deadlines.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
+func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
+
+// TestSilenceOfTheUpstreamIsNotTheClients holds between what is read and written.
+func TestSilenceOfTheUpstreamIsNotTheClients(t *testing.T) {
+	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+	h := unquiet(time.Minute, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.ReadFull(r.Body, make([]byte, 2))
+		require.Zero(t, d.read)
+		io.WriteString(w, "x")
+		require.Zero(t, d.write)
+		require.Zero(t, d.read)
+		require.NoError(t, http.NewResponseController(w).Flush())
+		require.Zero(t, d.write)
+	}))
+	h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc")))
+	require.NotZero(t, d.read, "what is left at the end is not waited for without end")
+	require.True(t, d.write.After(d.read), "the response is sent after what is left has been waited for")
+	require.True(t, d.Flushed)
+}
