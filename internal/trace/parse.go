@@ -30,7 +30,7 @@ func Parse(r io.Reader, name string) (*Trace, error) {
 		if p.size += len(lines.Bytes()) + 1; p.size > maxTrace {
 			return nil, p.fail("the trace is longer than %d bytes", maxTrace)
 		}
-		text := lines.Text()
+		text := strings.TrimRight(lines.Text(), "\r")
 		if p.number == 1 {
 			text = strings.TrimPrefix(text, "\uFEFF") // some editors begin a file with it
 		}
