@@ -118,7 +118,7 @@ func slowParse(line string, o Options) (slowEntry, bool) {
 var (
 	slowRest      = regexp.MustCompile(`(?s)^([^\]]*)\] "((?:[^\\]|\\.)*?)" ([0-9]{3})(?: .*)?$`)
 	slowWho       = regexp.MustCompile(`^([^ ]+)(?: [^ ]*(?: +(.*?) *)?)?$`)
-	slowBehindV   = regexp.MustCompile(`^((?:[^:\[ ][^: ]*|\[[^ ]+\])):[0-9]+ ([^ ]* [^ ]* .*)$`)
+	slowBehindV   = regexp.MustCompile(`^(?:([^:\[ ][^: ]*)|\[([^ \]]+)\]):[0-9]+ ([^ ]* [^ ]* .*)$`)
 	slowControl   = regexp.MustCompile(`[\x00-\x1f\x7f]`)
 	slowProtocol  = regexp.MustCompile(`(?s)^(.*?)(?:(?:^| +)HTTP/[^ ]*)?$`)
 	slowBracketed = regexp.MustCompile(`(?s)^\[([^\]]*)\](?::[0-9]+)?$`)
@@ -141,7 +141,7 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 		return e, false
 	}
 	if v := slowBehindV.FindStringSubmatch(who); v != nil {
-		e.Host, who = strings.Trim(v[1], "[]"), v[2]
+		e.Host, who = v[1]+v[2], v[3]
 	}
 	w := slowWho.FindStringSubmatch(who)
 	if w == nil {
