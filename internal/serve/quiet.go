@@ -23,11 +23,8 @@ func unquiet(quiet time.Duration, next http.Handler) http.Handler {
 			c.unread = true
 			r.Body = &heard{r.Body, c}
 		}
+		defer c.leave() // a proxy panics if a response breaks off
 		next.ServeHTTP(&spoken{w, c}, r)
-		// The server reads and writes what is left, and sets deadlines anew for the
-		// next request.
-		c.hear()
-		c.speak()
 	})
 }
 
@@ -43,14 +40,27 @@ type conversation struct {
 	unread  bool       // there may be more of the content
 	hearing int
 	cut     bool // nothing came
+	over    bool // the connection is the server's again
 }
 
 func (c *conversation) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hearing++; c.unread {
+	if c.hearing++; c.unread && !c.over {
 		_ = c.SetReadDeadline(time.Now().Add(c.quiet))
 	}
+}
+
+// leave is when the handler returns. The server reads and writes what is left, and
+// sets deadlines anew for the next request, whose connection may be the same: so who
+// still reads the content of this one, as a transport may, sets none any more. Over
+// HTTP/2 there would not even be anything left to set them on.
+func (c *conversation) leave() {
+	c.speak()
+	c.hear()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.over = true
 }
 
 func (c *conversation) heard(err error) {
@@ -58,7 +68,7 @@ func (c *conversation) heard(err error) {
 	defer c.mu.Unlock()
 	c.unread = c.unread && !errors.Is(err, io.EOF)
 	c.cut = c.cut || errors.Is(err, os.ErrDeadlineExceeded)
-	if c.hearing--; c.hearing == 0 {
+	if c.hearing--; c.hearing == 0 && !c.over {
 		_ = c.SetReadDeadline(time.Time{})
 	}
 }

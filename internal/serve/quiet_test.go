@@ -95,3 +95,26 @@ func TestSilenceOfTheUpstreamIsNotTheClients(t *testing.T) {
 	require.True(t, d.write.After(d.read), "the response is sent after what is left has been waited for")
 	require.True(t, d.Flushed)
 }
+
+// TestContentIsReadTooLate by a transport for which the handler did not wait.
+func TestContentIsReadTooLate(t *testing.T) {
+	for _, breaksOff := range []bool{false, true} {
+		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
+		var content io.Reader
+		h := unquiet(time.Minute, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if content = r.Body; breaksOff {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		serve := func() { h.ServeHTTP(d, httptest.NewRequest(http.MethodPost, "/", strings.NewReader("abc"))) }
+		if breaksOff {
+			require.Panics(t, serve)
+		} else {
+			serve()
+		}
+		theServers := time.Unix(1, 0)
+		d.read = theServers
+		content.Read(make([]byte, 1))
+		require.Equal(t, theServers, d.read, "the next request has the connection; broken off: %t", breaksOff)
+	}
+}
