@@ -127,7 +127,27 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 	if deep := tooDeep(tokens); deep != nil {
 		return nil, &yaml.SyntaxError{Message: fmt.Sprintf("nested more than %d deep", maxDepth), Token: deep}
 	}
-	return parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // members tells duplicates
+	return parser.Parse(withContent(tokens), 0, parser.AllowDuplicateMapKey()) // members tells duplicates
+}
+
+// withContent leaves out each --- that only comments divide from the next one. The
+// library takes nothing from there on, and does not say so.
+func withContent(tokens token.Tokens) (kept token.Tokens) {
+	header := -1
+	for _, t := range tokens {
+		switch t.Type {
+		case token.CommentType:
+		case token.DocumentHeaderType:
+			if header >= 0 {
+				kept = slices.Delete(kept, header, header+1)
+			}
+			header = len(kept)
+		default:
+			header = -1
+		}
+		kept = append(kept, t)
+	}
+	return kept
 }
 
 // tooDeep is the token that goes beyond maxDepth; nil if none does.
