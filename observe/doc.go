@@ -71,7 +71,8 @@
 //
 // No label is made of a key, or of anything else that a client sends. There are
 // as many series as there are rules, times operations and outcomes. Those that
-// an alert would wait for are there at 0 before they count.
+// an alert would wait for are there at 0 from the first decision that their rule
+// has a part in.
 //
 // # Questions
 //

@@ -68,17 +68,22 @@ func (l *limiter) observe(e compose.Event) {
 	if e.Err != nil {
 		l.faults.get(fault{e.Op, l.kindOf(e.Err)}).Inc()
 	}
-	l.observeShadows(&e)
+	if asks(e.Op) {
+		l.observeRules(&e)
+	}
 }
 
-func (l *limiter) observeShadows(e *compose.Event) {
+// observeRules counts denials of shadow rules. It opens the series of rules that
+// are enforced and did not bind: else one begins with the first denial by its rule.
+func (l *limiter) observeRules(e *compose.Event) {
 	for i := range e.Decision.Results {
-		r := &e.Decision.Results[i]
-		if !r.Shadow || !asks(e.Op) {
-			continue
-		}
-		if denials := l.shadows.get(call{e.Op, r.Rule, e.Outcome}); !r.Allowed {
-			denials.Inc()
+		switch r := &e.Decision.Results[i]; {
+		case !r.Shadow && r.Rule != e.Decision.Rule:
+			l.calls.get(call{e.Op, r.Rule, compose.Denied})
+		case r.Shadow:
+			if denials := l.shadows.get(call{e.Op, r.Rule, e.Outcome}); !r.Allowed {
+				denials.Inc()
+			}
 		}
 	}
 }

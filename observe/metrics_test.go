@@ -157,12 +157,13 @@ func TestDenialsFromMemoryAreCounted(t *testing.T) {
 // Prometheus sees no increase in a series that begins with its first increment.
 func TestSeriesBeginAtZero(t *testing.T) {
 	m, registry := newRegistered(t)
-	e := denialOf(allowed("client", "ann"), shadow(allowed("new", "ann")))
+	e := denialOf(allowed("client", "ann"), allowed("everyone", ""), shadow(allowed("new", "ann")))
 	e.Outcome, e.Decision.Allowed = compose.Allowed, true
 	m.Observer("http")(e)
 	text := scrape(t, registry)
 	for _, series := range []string{
 		`sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="client"}`,
+		`sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="everyone"}`,
 		`sluice_shadow_denials_total{limiter="http",op="allow",outcome="allowed",rule="new"}`,
 		`sluice_remembered_denials_total{limiter="http",op="allow",rule="client"}`,
 		`sluice_retries_total{limiter="http",op="allow"}`,
