@@ -2,6 +2,7 @@ package observe
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -21,14 +22,19 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics that the package lists, all or none. The error
-// is the registerer's: usually that they are registered already.
+// wraps the registerer's, usually that they are registered already: then share the
+// Metrics that were.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry()")
 	}
 	m := newMetrics()
-	if err := registerer.Register(collector{m}); err != nil {
-		return nil, err
+	err := registerer.Register(collector{m})
+	switch {
+	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
+		return nil, fmt.Errorf("observe: the registerer has these metrics already; share the Metrics that registered them, with an Observer for each limiter: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("observe: registering the metrics: %w", err)
 	}
 	return m, nil
 }

@@ -216,12 +216,13 @@ func TestMetricsAreRegisteredAllOrNone(t *testing.T) {
 	taken := newMetrics().skews
 	registry.MustRegister(taken)
 	_, err := NewMetrics(registry)
-	require.Error(t, err)
+	require.ErrorContains(t, err, "observe: registering the metrics: ")
 	registry.Unregister(taken)
 	_, err = NewMetrics(registry)
 	require.NoError(t, err)
 	_, err = NewMetrics(registry)
 	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
+	require.ErrorContains(t, err, "observe: the registerer has these metrics already; share the Metrics")
 	_, err = NewMetrics(nil)
 	require.EqualError(t, err, "observe: NewMetrics needs a registerer, such as prometheus.NewRegistry()")
 }
