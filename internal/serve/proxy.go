@@ -115,9 +115,10 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &long):
 		u.tooLarge().write(w)
 		return
-	case wasQuiet(w):
+	case brokenContent(w) != nil:
+		u.log.Debug("the content of a request broke off", "error", brokenContent(w))
 		w.Header().Set("Connection", "close")
-		plainProblem(http.StatusRequestTimeout, "the content did not come; what the request cost under the limits stays spent").write(w)
+		unfinished(brokenContent(w)).write(w)
 		return
 	case r.Context().Err() != nil:
 		// Nobody reads the answer, unless the client has closed no more than its own
@@ -133,6 +134,14 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	u.failures.WithLabelValues(strconv.Itoa(status)).Inc()
 	unanswered(status).write(w)
+}
+
+// unfinished is the problem of content that came to no end.
+func unfinished(err error) *problem {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return plainProblem(http.StatusRequestTimeout, "the content did not come; what the request cost under the limits stays spent")
+	}
+	return plainProblem(http.StatusBadRequest, "the content ended early or is no HTTP; what the request cost under the limits stays spent")
 }
 
 func unanswered(status int) *problem {

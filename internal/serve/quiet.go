@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"os"
 	"sync"
 	"time"
 )
@@ -13,10 +12,8 @@ import (
 // so long send nothing of what they said they would, or take nothing of the response.
 // How long all of it takes is their own affair: uploads and downloads may go on for
 // hours. Connections that were upgraded are not cut, because both ends agreed to them.
+// A quiet of 0 cuts nobody off.
 func unquiet(quiet time.Duration, next http.Handler) http.Handler {
-	if quiet == 0 {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &conversation{ResponseController: http.NewResponseController(w), quiet: quiet}
 		if r.Body != nil && r.Body != http.NoBody {
@@ -39,14 +36,14 @@ type conversation struct {
 	mu      sync.Mutex // content is read, and the response written, at the same time
 	unread  bool       // there may be more of the content
 	hearing int
-	cut     bool // nothing came
-	over    bool // the connection is the server's again
+	broke   error // why there is no more of the content: nothing came, or nothing that is HTTP
+	over    bool  // the connection is the server's again
 }
 
 func (c *conversation) hear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hearing++; c.unread && !c.over {
+	if c.hearing++; c.unread && !c.over && c.quiet > 0 {
 		_ = c.SetReadDeadline(time.Now().Add(c.quiet))
 	}
 }
@@ -66,17 +63,30 @@ func (c *conversation) leave() {
 func (c *conversation) heard(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.unread = c.unread && !errors.Is(err, io.EOF)
-	c.cut = c.cut || errors.Is(err, os.ErrDeadlineExceeded)
-	if c.hearing--; c.hearing == 0 && !c.over {
+	switch {
+	case errors.Is(err, io.EOF):
+		c.unread = false
+	case c.broke == nil && !c.over:
+		c.broke = err
+	}
+	if c.hearing--; c.hearing == 0 && !c.over && c.quiet > 0 {
 		_ = c.SetReadDeadline(time.Time{})
 	}
 }
 
 // speak waits twice as long, because the server may first wait for content that
 // nobody has read.
-func (c *conversation) speak()  { _ = c.SetWriteDeadline(time.Now().Add(2 * c.quiet)) }
-func (c *conversation) spoken() { _ = c.SetWriteDeadline(time.Time{}) }
+func (c *conversation) speak() {
+	if c.quiet > 0 {
+		_ = c.SetWriteDeadline(time.Now().Add(2 * c.quiet))
+	}
+}
+
+func (c *conversation) spoken() {
+	if c.quiet > 0 {
+		_ = c.SetWriteDeadline(time.Time{})
+	}
+}
 
 // heard is the content of a request.
 type heard struct {
@@ -121,19 +131,20 @@ func (s *spoken) send(what func()) {
 	s.c.heard(nil)
 }
 
-// wasQuiet reports whether the client was, whom w answers. What the reader of its
-// content makes of that, no error says for certain: the server cancels the request.
-func wasQuiet(w http.ResponseWriter) bool {
+// brokenContent is why the content of the request that w answers came to no end;
+// nil if it did, or may still. What the reader of the content makes of that, no error
+// says for certain: the server cancels the request.
+func brokenContent(w http.ResponseWriter) error {
 	for {
 		switch v := w.(type) {
 		case *spoken:
 			v.c.mu.Lock()
 			defer v.c.mu.Unlock()
-			return v.c.cut
+			return v.c.broke
 		case interface{ Unwrap() http.ResponseWriter }:
 			w = v.Unwrap()
 		default:
-			return false
+			return nil
 		}
 	}
 }

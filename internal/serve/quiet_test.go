@@ -118,3 +118,18 @@ func TestContentIsReadTooLate(t *testing.T) {
 		require.Equal(t, theServers, d.read, "the next request has the connection; broken off: %t", breaksOff)
 	}
 }
+
+// TestContentThatIsNoHTTP is not a failure of the upstream.
+func TestContentThatIsNoHTTP(t *testing.T) {
+	discard := before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	for _, quiet := range []time.Duration{0, patience} {
+		w := started(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = quiet })
+		_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusBadRequest, response.StatusCode)
+		require.Contains(t, contentOf(t, response.Body), "stays spent")
+		require.NotContains(t, w.logged.String(), "the upstream failed")
+		require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
+	}
+}
