@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -68,7 +69,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 
 // lookAtConfig finds what cannot be a file of limits without reading it.
 func lookAtConfig(name string) error {
-	_, err := lookAt(name, "a file of limits such as limits.yaml")
+	_, err := lookAt(name, "a file of limits such as limits.yaml", "a file in it, for instance "+filepath.Join(name, "limits.yaml"))
 	return err
 }
 

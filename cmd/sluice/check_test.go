@@ -39,7 +39,7 @@ func TestMistakesOfCheck(t *testing.T) {
 		"no file":      {[]string{"check"}, 2, []string{"name the files to check", "limits.yaml"}},
 		"unknown flag": {[]string{"check", "--strict"}, 2, []string{"--strict", "check --help"}},
 		"missing file": {[]string{"check", filepath.Join(dir, "no.yaml")}, 2, []string{"no.yaml", "limits.yaml"}},
-		"directory":    {[]string{"check", dir}, 2, []string{dir, "is a directory"}},
+		"directory":    {[]string{"check", dir}, 2, []string{dir, "is a directory; name a file in it, for instance " + filepath.Join(dir, "limits.yaml")}},
 		"twice":        {[]string{"check", "-", "-"}, 2, []string{"standard input (-) can be read only once"}},
 		"empty":        {[]string{"check", "-"}, 1, []string{"standard input:1: the file is empty; want rules"}},
 		"a log":        {[]string{"check", write(t, "access.log", fourLines)}, 1, []string{"access.log:1: "}},

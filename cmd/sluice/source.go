@@ -48,7 +48,7 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 		}
 		return openOnce("standard input", io.NopCloser(stdin)), nil
 	}
-	info, err := lookAt(arg, "log files or traces, - for standard input, or nothing for the sample")
+	info, err := lookAt(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
 	if err != nil {
 		return source{}, err
 	}
@@ -60,8 +60,9 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 	return openFile(arg, info)
 }
 
-// lookAt finds the file, which is one of those that are wanted.
-func lookAt(path, want string) (os.FileInfo, error) {
+// lookAt finds the file, which is one of those that are wanted. Of a directory
+// inside is wanted in its place.
+func lookAt(path, want, inside string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -69,7 +70,7 @@ func lookAt(path, want string) (os.FileInfo, error) {
 	case err != nil:
 		return nil, usagef("%w", err)
 	case info.IsDir():
-		return nil, usagef("%s is a directory; name the files in it, for instance %s", path, filepath.Join(path, "*"))
+		return nil, usagef("%s is a directory; name %s", path, inside)
 	}
 	return info, nil
 }
