@@ -25,9 +25,10 @@ With --config the rules of a limits.yaml are replayed, the very file that sluice
 serve goes by; see sluice check --help. They decide together, as they do there: a
 request is let through if every rule that is for it allows, and only then costs
 under each. Of each rule its own verdicts are told, by its own key. A rule in shadow
-denies nothing. Keys are those of a server: an IPv6 client is its /64. What logs do
-not have is refused: a cost in bytes, and headers and cookies, unless --key-field
-names the member of JSON lines that has the one header or cookie of the rules.
+denies nothing. Keys are those of a server, not those of --by: an IPv6 client is its
+/64, and a path is decoded and cleaned. What logs do not have is refused: a cost in
+bytes, and headers and cookies, unless --key-field names the member of JSON lines
+that has the one header or cookie of the rules.
 
 A FILE that is a trace, which begins with a policy line, is run as it says, one
 column of answers for each policy; -p replaces its policies, and --check compares
