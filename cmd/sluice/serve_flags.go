@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"log/slog"
-	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -132,20 +131,13 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 	}
 	file := &config.File{Rules: []config.Rule{rule}}
 	for _, text := range f.trust {
-		prefix, err := parsePrefix(strings.TrimSpace(text))
+		prefix, err := config.ParseTrusted(strings.TrimSpace(text))
 		if err != nil {
-			return nil, usagef("--trust %q: want an address such as 10.0.0.7, or a prefix such as 10.0.0.0/8", text)
+			return nil, usagef("--trust: %v", err)
 		}
 		file.Trusted = append(file.Trusted, prefix)
 	}
 	return file, nil
-}
-
-func parsePrefix(text string) (netip.Prefix, error) {
-	if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
-		return addr.Prefix(addr.BitLen())
-	}
-	return netip.ParsePrefix(text)
 }
 
 func (f *serveFlags) proxy(o *serve.Options) error {

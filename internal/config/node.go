@@ -168,34 +168,12 @@ func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
 		if !ok {
 			return
 		}
-		p, err := parsePrefix(s)
+		p, err := ParseTrusted(s)
 		if err != nil {
-			r.faults.add(n, at, "%s is no address and no prefix; want one such as 10.0.0.0/8 or 192.0.2.1", quote(s))
-			return
-		}
-		if p.Bits() == 0 {
-			r.faults.add(n, at, "%s is everybody, who could all say that they are somebody else; want the addresses of your proxies", quote(s))
+			r.faults.add(n, at, "%v", err)
 			return
 		}
 		all = append(all, p)
 	})
 	return all
-}
-
-// parsePrefix reads a mapped IPv6 prefix as the IPv4 that it stands for: one of 96
-// bits is everybody too.
-func parsePrefix(s string) (netip.Prefix, error) {
-	if strings.Contains(s, "/") {
-		p, err := netip.ParsePrefix(s)
-		if err == nil && p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-		return p, err
-	}
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	addr = addr.WithZone("").Unmap()
-	return netip.PrefixFrom(addr, addr.BitLen()), nil
 }

@@ -1,0 +1,38 @@
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+)
+
+// ParseTrusted reads the address or prefix of proxies that are believed when they say
+// who the client is. Everybody is none.
+func ParseTrusted(s string) (netip.Prefix, error) {
+	p, err := parsePrefix(s)
+	if err != nil {
+		return p, fmt.Errorf("%s is no address and no prefix; want one such as 10.0.0.0/8 or 192.0.2.1", quote(s))
+	}
+	if p.Bits() == 0 {
+		return p, fmt.Errorf("%s is everybody, who could all say that they are somebody else; want the addresses of your proxies", quote(s))
+	}
+	return p, nil
+}
+
+// parsePrefix reads a mapped IPv6 prefix as the IPv4 that it stands for: one of 96
+// bits is everybody too.
+func parsePrefix(s string) (netip.Prefix, error) {
+	if strings.Contains(s, "/") {
+		p, err := netip.ParsePrefix(s)
+		if err == nil && p.Addr().Is4In6() && p.Bits() >= 96 {
+			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
+		}
+		return p, err
+	}
+	addr, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	addr = addr.WithZone("").Unmap()
+	return netip.PrefixFrom(addr, addr.BitLen()), nil
+}
