@@ -61,7 +61,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, or :PORT for the whole network")
 	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
-	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or take nothing of its response; 0s is never")
+	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or for 10 times as long take nothing of its response; 0s is never")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
 	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 

@@ -24,7 +24,7 @@ type Options struct {
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
 	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
-	ClientTimeout   time.Duration // how long the client may send or take nothing amid a request; 0: any time
+	ClientTimeout   time.Duration // how long the client may send nothing amid a request, or slowly times as long take nothing; 0: any time
 	MaxBody         int64         // bytes of a request's content; 0: no limit
 	Legacy          bool          // see httplimit.Options
 

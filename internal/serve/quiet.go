@@ -9,7 +9,8 @@ import (
 )
 
 // unquiet cuts off clients that hold a connection, here and at the upstream, and for
-// so long send nothing of what they said they would, or take nothing of the response.
+// so long send nothing of what they said they would, or slowly times as long take
+// nothing of the response.
 // How long all of it takes is their own affair: uploads and downloads may go on for
 // hours. Connections that were upgraded are not cut, because both ends agreed to them.
 // A quiet of 0 cuts nobody off.
@@ -74,11 +75,15 @@ func (c *conversation) heard(err error) {
 	}
 }
 
-// speak waits twice as long, because the server may first wait for content that
-// nobody has read.
+// slowly is how many times longer a client may take nothing than send nothing. The
+// buffers of the kernels between empty in steps of a megabyte or more: so who takes
+// little, but steadily, seems to take nothing for minutes. And the server may first
+// wait for content that nobody has read.
+const slowly = 10
+
 func (c *conversation) speak() {
 	if c.quiet > 0 {
-		_ = c.SetWriteDeadline(time.Now().Add(2 * c.quiet))
+		_ = c.SetWriteDeadline(time.Now().Add(slowly * c.quiet))
 	}
 }
 

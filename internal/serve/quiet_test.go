@@ -60,7 +60,7 @@ func TestClientsThatTakeNothing(t *testing.T) {
 				return
 			}
 		}
-	}), impatient)
+	}), func(o *Options) { o.ClientTimeout = 50 * time.Millisecond })
 	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	select {
 	case <-ended:
