@@ -36,8 +36,9 @@ func (s *Store) failed(err error) error {
 	return err
 }
 
-// isReply reports whether the server itself answered with an error. The script
-// makes all its checks before the first write, so nothing was applied then.
+// isReply reports whether the server itself answered with an error. A script that ends
+// with one has applied nothing: it keeps those of reading to itself, and only its first
+// write can be refused.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)

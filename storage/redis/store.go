@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -28,6 +29,7 @@ type Store struct {
 	client redis.UniversalClient
 	prefix string
 	place  placing
+	apart  atomic.Bool // though anywhere, groups cannot share a script
 }
 
 var (
@@ -91,8 +93,8 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return o.Current, o.Swapped, o.Err
 }
 
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one
-// pipeline.
+// CompareAndSwapBatch implements [storage.Batcher]: the groups share one script or,
+// where their keys may lie on several servers, one pipeline.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes := make([]storage.Outcome, len(groups))
 	wrong := storage.CheckBatch(groups)
@@ -195,10 +197,9 @@ func inTime(ctx context.Context, c *redis.Client) redis.UniversalClient {
 }
 
 // encode is a record as it is stored: its version, then its state.
-func encode(r storage.Record) []byte {
-	value := make([]byte, 8, 8+len(r.State))
-	binary.BigEndian.PutUint64(value, uint64(r.Version))
-	return append(value, r.State...)
+func encode(r storage.Record) string {
+	value := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(r.State)), uint64(r.Version))
+	return string(append(value, r.State...))
 }
 
 func decode(value []byte) (storage.Record, error) {

@@ -53,28 +53,37 @@ func TestOneCommand(t *testing.T) {
 	}
 }
 
-// All groups of a batch are sent before the first is answered, on one
-// connection.
+// All groups of a batch are sent before the first is answered, on one connection: 64
+// keys to a command, if they are on one server.
 func TestABatchIsOneRoundTrip(t *testing.T) {
-	const groups = 64
-	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
-	client := goredis.NewClient(&goredis.Options{Addr: proxy.Addr(), PoolSize: 1, ReadTimeout: -1})
-	t.Cleanup(func() { client.Close() })
-	s := open(t, client, t.Name())
-	create(t, s, creating("warm", "x"))
+	const groups = 3 * 64
+	for commands, connect := range map[int]func(addr string) goredis.UniversalClient{
+		3: func(addr string) goredis.UniversalClient {
+			return goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: 1, ReadTimeout: -1})
+		},
+		groups: func(addr string) goredis.UniversalClient {
+			return goredis.NewClusterClient(&goredis.ClusterOptions{PoolSize: 1, ReadTimeout: -1, ClusterSlots: oneNode(addr)})
+		},
+	} {
+		proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+		client := connect(proxy.Addr())
+		t.Cleanup(func() { client.Close() })
+		s := open(t, client, fmt.Sprint(t.Name(), commands))
+		create(t, s, creating("warm", "x"))
 
-	proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
-	var batch [][]storage.Swap
-	for i := range groups {
-		batch = append(batch, []storage.Swap{creating(fmt.Sprint(i), "x")})
+		proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
+		var batch [][]storage.Swap
+		for i := range groups {
+			batch = append(batch, []storage.Swap{creating(fmt.Sprint(i), "x")})
+		}
+		done := make(chan []storage.Outcome, 1)
+		go func() { done <- s.CompareAndSwapBatch(t.Context(), batch...) }()
+		waitFor(t, func() bool { return proxy.Seen() == commands })
+		require.Empty(t, done)
+		waitFor(t, func() bool { proxy.Release(); return len(done) == 1 })
+		for _, o := range <-done {
+			require.Equal(t, storage.Outcome{Swapped: true}, o)
+		}
+		require.Equal(t, commands, proxy.Seen())
 	}
-	done := make(chan []storage.Outcome, 1)
-	go func() { done <- s.CompareAndSwapBatch(t.Context(), batch...) }()
-	waitFor(t, func() bool { return proxy.Seen() == groups })
-	require.Empty(t, done)
-	waitFor(t, func() bool { proxy.Release(); return len(done) == 1 })
-	for _, o := range <-done {
-		require.Equal(t, storage.Outcome{Swapped: true}, o)
-	}
-	require.Equal(t, groups, proxy.Seen())
 }

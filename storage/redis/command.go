@@ -1,0 +1,167 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// once is a command that the client must not send again by itself: a second try
+// of a write that was applied would lose against the first.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
+
+// command is one run of the script.
+type command struct {
+	once
+	calls  []*call
+	keys   int
+	ticket *ticket
+}
+
+// mostKeys is how many keys share a command: the server does nothing else meanwhile.
+const mostKeys = 64
+
+// share has calls share commands, where one server has all keys. A script costs the
+// server and the client about as much as what it does for one key.
+func (s *Store) share(calls []*call) (commands []*command) {
+	apart := s.place != anywhere || s.apart.Load()
+	var c *command
+	for _, call := range calls {
+		if c == nil || apart || c.keys+len(call.swaps) > mostKeys {
+			c = new(command)
+			commands = append(commands, c)
+		}
+		c.calls = append(c.calls, call)
+		c.keys += len(call.swaps)
+	}
+	return commands
+}
+
+// send runs the calls in one round trip. In further ones it runs those again that the
+// server has refused to run: it does not know the script, or it is the face of several
+// servers that have the keys of one command among them.
+func (s *Store) send(ctx context.Context, calls []*call) {
+	refused := s.exchange(ctx, s.share(calls), "evalsha", script.Hash())
+	for range 2 {
+		if len(refused) == 0 {
+			return
+		}
+		var again []*call
+		for _, c := range refused {
+			again = append(again, c.calls...)
+		}
+		refused = s.exchange(ctx, s.share(again), "eval", source)
+	}
+	for _, c := range refused {
+		c.fail(c.Err())
+	}
+}
+
+// exchange sends commands and settles them, but for those that were refused.
+func (s *Store) exchange(ctx context.Context, commands []*command, name, text string) (refused []*command) {
+	for _, c := range commands {
+		c.make(ctx, name, text)
+	}
+	ended := s.within(ctx, func(c redis.UniversalClient) error { process(ctx, c, commands); return nil })
+	for _, c := range commands {
+		switch {
+		case ended != nil:
+			c.fail(ended)
+		case s.refused(c):
+			refused = append(refused, c)
+		default:
+			c.settle()
+		}
+	}
+	return refused
+}
+
+func (s *Store) refused(c *command) bool {
+	err := c.Err()
+	if err != nil && len(c.calls) > 1 && redis.HasErrorPrefix(err, "CROSSSLOT") {
+		s.apart.Store(true)
+		return true
+	}
+	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
+}
+
+func process(ctx context.Context, client redis.UniversalClient, commands []*command) {
+	if len(commands) == 1 {
+		_ = client.Process(ctx, commands[0].once)
+		return
+	}
+	pipe := client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c.once)
+	}
+	_, _ = pipe.Exec(ctx)
+}
+
+// make makes the command, by the script's hash or in full.
+func (c *command) make(ctx context.Context, name, text string) {
+	c.ticket = &ticket{text: text}
+	args := make([]any, 0, 3+4*c.keys+len(c.calls))
+	args = append(args, name, c.ticket, c.keys)
+	for _, call := range c.calls {
+		for i := range call.swaps {
+			args = append(args, call.store.key(call.swaps[i].Key))
+		}
+	}
+	for _, call := range c.calls {
+		args = append(args, strconv.Itoa(len(call.swaps)))
+		for i := range call.swaps {
+			args = appendSwap(args, &call.swaps[i])
+		}
+	}
+	c.once = once{redis.NewCmd(ctx, args...)}
+	c.SetFirstKeyPos(3)
+}
+
+func appendSwap(args []any, s *storage.Swap) []any {
+	old, value := "", ""
+	if s.Old != 0 {
+		old = encode(storage.Record{Version: s.Old})
+	}
+	if s.New.Version != 0 {
+		value = encode(s.New)
+	}
+	return append(args, old, value, ttl(s.TTL))
+}
+
+// ttl is the TTL in whole milliseconds, rounded up.
+func ttl(d time.Duration) any {
+	if d == 0 {
+		return ""
+	}
+	return int64((d-1)/time.Millisecond) + 1
+}
+
+// settle reads the answers. Those that came before the connection failed count, though
+// the client then gives its error to all commands of a pipeline.
+func (c *command) settle() {
+	answers, _ := c.Val().([]any)
+	if len(answers) != len(c.calls) {
+		c.fail(cmp.Or(c.Err(), errAnswer))
+		return
+	}
+	for i, call := range c.calls {
+		call.settle(answers[i])
+	}
+}
+
+func (c *command) fail(err error) {
+	never := c.ticket.withdraw()
+	for _, call := range c.calls {
+		call.outcome.Err = call.store.failed(err)
+		if never {
+			call.outcome.Err = storage.NotApplied(call.outcome.Err)
+		}
+	}
+}
