@@ -53,7 +53,7 @@ func (e *Engine) await(ctx context.Context, c *call) (How, error) {
 func (e *Engine) solo(ctx context.Context, c *call, g *group) {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
-	defer func() { e.launch(e.land([]*group{g}, false)) }() // also if the store panics, or decide ends the goroutine
+	defer func() { e.launch(e.land([]*group{g}, 0)) }() // also if the store panics, or decide ends the goroutine
 	e.fly(patiently(ctx), []*group{g})
 }
 
@@ -76,7 +76,7 @@ func (e *Engine) carry(groups []*group) {
 		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
 		e.fly(patiently(ctx), groups)
 		cancel()
-		next := e.land(groups, e.dear || slices.ContainsFunc(groups, (*group).isCrowd))
+		next := e.land(groups, e.patience(groups))
 		if len(next) == 0 {
 			done = true
 			return
@@ -86,12 +86,10 @@ func (e *Engine) carry(groups []*group) {
 	}
 }
 
-// land ends a flight, and returns those that can take off. One that lingers lets
-// those who were told come back first, if they do so at once: they then take off
-// together, where the first would have gone alone and the others after it. That is
-// worth it where round trips are dear; and where many want one key, because they
-// have to share, and other processes may be after it too.
-func (e *Engine) land(groups []*group, linger bool) [][]*group {
+// land ends a flight, and returns those that can take off. If it yields, those who were
+// told come back first, provided that they do so at once: they then take off together,
+// where the first would have gone alone and the others after it.
+func (e *Engine) land(groups []*group, yields int) [][]*group {
 	l := e.queue.land(groups)
 	tell(l.finished)
 	for _, g := range l.lost {
@@ -100,10 +98,37 @@ func (e *Engine) land(groups []*group, linger bool) [][]*group {
 	for _, g := range l.tired {
 		time.AfterFunc(g.rest, func() { e.launch(e.queue.wake(g)) })
 	}
-	if linger {
+	for range yields {
 		runtime.Gosched()
 	}
 	return e.queue.clearWay(&l)
+}
+
+// rivalry is how long others may want a key after they have been seen to change it.
+const rivalry = 100 * time.Millisecond
+
+// patience is how often a flight yields when it lands. It is worth it where round trips
+// are dear; and more so where other processes want the same key, because then a turn at
+// it is. Else it is quicker to decide for some while the others are on their way.
+func (e *Engine) patience(groups []*group) int {
+	switch {
+	case e.hasRivals(groups):
+		return 3
+	case e.dear:
+		return 1
+	}
+	return 0
+}
+
+// hasRivals reports whether other processes want, or lately wanted, what several
+// callers want here.
+func (e *Engine) hasRivals(groups []*group) bool {
+	if slices.ContainsFunc(groups, func(g *group) bool { return g.isCrowd() && g.pause.conflicts > 0 }) {
+		e.rivals.Store(time.Now().UnixNano())
+		return true
+	}
+	seen := e.rivals.Load()
+	return seen != 0 && time.Now().UnixNano()-seen < int64(rivalry) && slices.ContainsFunc(groups, (*group).isCrowd)
 }
 
 // search looks for a group that was lost.

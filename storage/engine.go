@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"math"
+	"sync/atomic"
 	"time"
 )
 
@@ -108,6 +109,7 @@ type Engine struct {
 	options EngineOptions
 	memory  *memory
 	queue   queue
+	rivals  atomic.Int64 // when others were last seen to want what several callers want, in ns since 1970
 }
 
 // NewEngine makes an engine on store, which it neither pings nor closes.
