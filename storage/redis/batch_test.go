@@ -60,7 +60,7 @@ func behind(t *testing.T, server *servers.RedisServer) (s, truth *redis.Store, p
 	client := goredis.NewClient(&goredis.Options{Addr: proxy.Addr(), PoolSize: 1, ContextTimeoutEnabled: true, ReadTimeout: long})
 	t.Cleanup(func() { client.Close() })
 	s, truth = open(t, client, t.Name()), open(t, newClient(t, server.Addr()), t.Name())
-	create(t, s, creating("warm", "x"))
+	know(t, s)
 	proxy.Only(isWrite)
 	return s, truth, proxy
 }

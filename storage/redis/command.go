@@ -45,10 +45,10 @@ func (s *Store) share(calls []*call) (commands []*command) {
 }
 
 // send runs the calls in one round trip. In further ones it runs those again that the
-// server has refused to run: it does not know the script, or it is the face of several
+// server has refused to run: it does not know a script, or it is the face of several
 // servers that have the keys of one command among them.
 func (s *Store) send(ctx context.Context, calls []*call) {
-	refused := s.exchange(ctx, s.share(calls), "evalsha", script.Hash())
+	refused := s.exchange(ctx, s.share(calls), false)
 	for range 2 {
 		if len(refused) == 0 {
 			return
@@ -57,7 +57,7 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 		for _, c := range refused {
 			again = append(again, c.calls...)
 		}
-		refused = s.exchange(ctx, s.share(again), "eval", source)
+		refused = s.exchange(ctx, s.share(again), true)
 	}
 	for _, c := range refused {
 		c.fail(c.Err())
@@ -65,9 +65,9 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 }
 
 // exchange sends commands and settles them, but for those that were refused.
-func (s *Store) exchange(ctx context.Context, commands []*command, name, text string) (refused []*command) {
+func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) (refused []*command) {
 	for _, c := range commands {
-		c.make(ctx, name, text)
+		c.make(ctx, inFull)
 	}
 	ended := s.within(ctx, func(c redis.UniversalClient) error { process(ctx, c, commands); return nil })
 	for _, c := range commands {
@@ -105,8 +105,16 @@ func process(ctx context.Context, client redis.UniversalClient, commands []*comm
 }
 
 // make makes the command, by the script's hash or in full.
-func (c *command) make(ctx context.Context, name, text string) {
-	c.ticket = &ticket{text: text}
+func (c *command) make(ctx context.Context, inFull bool) {
+	script := together
+	if c.keys == 1 {
+		script = alone
+	}
+	name := "evalsha"
+	c.ticket = &ticket{text: script.hash}
+	if inFull {
+		name, c.ticket.text = "eval", script.text
+	}
 	args := make([]any, 0, 3+4*c.keys+len(c.calls))
 	args = append(args, name, c.ticket, c.keys)
 	for _, call := range c.calls {
@@ -115,7 +123,9 @@ func (c *command) make(ctx context.Context, name, text string) {
 		}
 	}
 	for _, call := range c.calls {
-		args = append(args, strconv.Itoa(len(call.swaps)))
+		if c.keys > 1 {
+			args = append(args, strconv.Itoa(len(call.swaps)))
+		}
 		for i := range call.swaps {
 			args = appendSwap(args, &call.swaps[i])
 		}

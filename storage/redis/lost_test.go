@@ -47,14 +47,14 @@ func oneNode(addr string) func(context.Context) ([]goredis.ClusterSlot, error) {
 const moment = 200 * time.Millisecond
 
 // faulty is a store behind a proxy that numbers its writes. The server knows
-// the script.
+// the scripts.
 func faulty(t *testing.T, connect func(addr string) goredis.UniversalClient, prefix string) (*redis.Store, *faultproxy.Proxy) {
 	t.Helper()
 	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
 	client := connect(proxy.Addr())
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, prefix)
-	create(t, s, creating("first", "x"))
+	know(t, s)
 	proxy.Only(isWrite)
 	return s, proxy
 }

@@ -9,16 +9,16 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// source swaps groups of keys one after the other. Of each it compares the first 8 bytes
-// of every key with the old version (an empty one: the key must be absent), and writes
-// when all of them match. ARGV has for each group how many keys it has, and then for
-// each key its old version, its new record (empty: delete) and its TTL in ms (empty:
+// together swaps groups of keys one after the other. Of each it compares the first 8
+// bytes of every key with the old version (an empty one: the key must be absent), and
+// writes when all of them match. ARGV has for each group how many keys it has, and then
+// for each key its old version, its new record (empty: delete) and its TTL in ms (empty:
 // none). The answer has for each group 1, or what is stored, or an error.
 //
 // MGET is quicker than a GET for each, but takes what is no string for absent, and unpack
 // has its limits. The error of a GET is the group's own: pcall keeps it from groups that
 // are written.
-const source = `
+var together = newScript(`
 local values = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}
 local outcomes, first, arg = {}, 1, 1
 while ARGV[arg] do
@@ -57,9 +57,29 @@ while ARGV[arg] do
 	first = last + 1
 end
 return outcomes
-`
+`)
 
-var script = redis.NewScript(source)
+// alone is together for one group of one key, which is not counted: on an idle server
+// the round trip is some percent shorter.
+var alone = newScript(`
+local found, old, new, ttl = redis.call('GET', KEYS[1]), unpack(ARGV)
+if found and (old == '' or string.sub(found, 1, 8) ~= old) or not found and old ~= '' then
+	return {{found}}
+end
+if new == '' then
+	redis.call('DEL', KEYS[1])
+elseif ttl == '' then
+	redis.call('SET', KEYS[1], new)
+else
+	redis.call('PSETEX', KEYS[1], ttl, new)
+end
+return {1}
+`)
+
+// script is what a server may know by its hash.
+type script struct{ text, hash string }
+
+func newScript(text string) *script { return &script{text, redis.NewScript(text).Hash()} }
 
 // call is one group on its way.
 type call struct {

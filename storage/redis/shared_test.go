@@ -46,6 +46,13 @@ func create(t *testing.T, s storage.Store, swaps ...storage.Swap) {
 	require.True(t, swapped)
 }
 
+// know has the server know the scripts.
+func know(t *testing.T, s storage.Store) {
+	t.Helper()
+	create(t, s, creating("warm", "x"))
+	create(t, s, creating(storage.Key("warm", "a"), "x"), creating(storage.Key("warm", "b"), "x"))
+}
+
 // stored is the state under a key.
 func stored(t *testing.T, s storage.Store, key string) string {
 	t.Helper()

@@ -100,7 +100,7 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, PoolTimeout: time.Minute, ReadTimeout: -1})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, t.Name())
-	create(t, s, creating("warm", "x"))
+	know(t, s)
 	busy := client.Conn()
 	t.Cleanup(func() { busy.Close() })
 	require.NoError(t, busy.Ping(t.Context()).Err()) // takes the connection

@@ -23,7 +23,7 @@ func after(swaps []storage.Swap) []storage.Swap {
 }
 
 // A swap is one command, whatever it does and however many keys there are; two
-// when the server does not know the script.
+// when the server does not know the script, of which one is for one key.
 func TestOneCommand(t *testing.T) {
 	server := shared.Redis(t)
 	proxy := faultproxy.Redis(t, server.Addr())
@@ -41,8 +41,8 @@ func TestOneCommand(t *testing.T) {
 		{"the first", []storage.Swap{creating("first", "x")}, 2, true},
 		{"a creation", []storage.Swap{creating("one", "x")}, 1, true},
 		{"a conflict", []storage.Swap{creating("one", "x")}, 1, false},
-		{"two keys", two, 1, true},
-		{"two keys, again", after(two), 1, true},
+		{"the first of two keys", two, 2, true},
+		{"two keys", after(two), 1, true},
 		{"a conflict of two keys", after(two), 1, false},
 	} {
 		proxy.Plan()
@@ -69,7 +69,7 @@ func TestABatchIsOneRoundTrip(t *testing.T) {
 		client := connect(proxy.Addr())
 		t.Cleanup(func() { client.Close() })
 		s := open(t, client, fmt.Sprint(t.Name(), commands))
-		create(t, s, creating("warm", "x"))
+		know(t, s)
 
 		proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
 		var batch [][]storage.Swap
