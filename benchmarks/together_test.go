@@ -17,14 +17,22 @@ func together(t testing.TB, senders int, count int64, send func(ctx context.Cont
 	t.Cleanup(stop)
 	sender := func() {
 		for {
+			var q question
+			select {
+			case q = <-asked:
+			case <-ctx.Done():
+				return
+			}
 			var keys []string
 			var answers []chan error
-			for more := true; more; more = len(keys) < 64 && len(asked) > 0 {
-				select {
-				case q := <-asked:
-					keys, answers = append(keys, q.key), append(answers, q.answer)
-				case <-ctx.Done():
-					return
+			for more := true; more; {
+				keys, answers = append(keys, q.key), append(answers, q.answer)
+				if more = len(keys) < 64; more {
+					select {
+					case q = <-asked:
+					default: // another sender may have taken what was there
+						more = false
+					}
 				}
 			}
 			err := send(ctx, keys)
