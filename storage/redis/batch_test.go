@@ -185,6 +185,67 @@ func TestABatchOnAFullServer(t *testing.T) {
 	require.Equal(t, "1", do(t, server, "DBSIZE"))
 }
 
+// The user may not delete. Whatever the server refuses, an outcome is no lie.
+func TestABatchThatIsNotAllAllowed(t *testing.T) {
+	server := shared.Redis(t)
+	truth := open(t, newClient(t, server.Addr()), t.Name())
+	do(t, server, "ACL", "SETUSER", "keeper", "on", ">x", "~*", "&*", "+@all", "-del")
+	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: "keeper", Password: "x"})
+	t.Cleanup(func() { client.Close() })
+	s := open(t, client, t.Name())
+	for _, order := range []string{"put first", "delete first"} {
+		there, other := creating(order+" a", "x"), creating(order+" b", "x")
+		create(t, truth, there, other)
+		removal := storage.Swap{Key: there.Key, Old: there.New.Version}
+		put := creating(order+" new", "x")
+		torn := []storage.Swap{after([]storage.Swap{other})[0], {Key: order + " c", Old: 0}}
+		groups := [][]storage.Swap{{put}, {removal}, torn}
+		if order == "delete first" {
+			groups[0], groups[1] = groups[1], groups[0]
+		}
+		for i, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
+			if o.Swapped {
+				require.Equal(t, put, groups[i][0], "deletions are refused")
+			}
+			written := stored(t, truth, groups[i][0].Key) == string(groups[i][0].New.State)
+			if errors.Is(o.Err, storage.ErrNotApplied) {
+				require.False(t, written, "%s: %d", order, i)
+			} else if o.Err != nil {
+				require.ErrorIs(t, o.Err, storage.ErrUnavailable)
+			}
+		}
+		require.Equal(t, "x", stored(t, truth, there.Key))
+	}
+}
+
+// Of some keys the user has no right to know.
+func TestABatchWithKeysOfOthers(t *testing.T) {
+	server := shared.Redis(t)
+	name := open(t, newClient(t, server.Addr()), t.Name()).NameOf("a")
+	do(t, server, "ACL", "SETUSER", "owner", "on", ">x", "~"+name, "&*", "+@all")
+	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: "owner", Password: "x"})
+	t.Cleanup(func() { client.Close() })
+	outcomes := open(t, client, t.Name()).CompareAndSwapBatch(t.Context(), []storage.Swap{creating("a", "x")}, []storage.Swap{creating("b", "x")})
+	require.Equal(t, storage.Outcome{Swapped: true}, outcomes[0])
+	require.ErrorIs(t, outcomes[1].Err, storage.ErrNotApplied)
+}
+
+func TestClientsOfOtherTypesSpread(t *testing.T) {
+	type wrapped struct{ *goredis.Client }
+	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+	client := newClient(t, proxy.Addr())
+	spread, err := redis.New(client, redis.Options{Prefix: t.Name(), Spread: true})
+	require.NoError(t, err)
+	for i, s := range []*redis.Store{spread, open(t, wrapped{client}, t.Name())} {
+		know(t, spread)
+		proxy.Only(isWrite)
+		proxy.Plan()
+		s.CompareAndSwapBatch(t.Context(), []storage.Swap{creating(fmt.Sprint(i, "a"), "x")}, []storage.Swap{creating(fmt.Sprint(i, "b"), "x")})
+		require.Equal(t, 2, proxy.Seen())
+		do(t, shared.Redis(t), "DEL", spread.NameOf("warm"), spread.NameOf(storage.Key("warm", "a")), spread.NameOf(storage.Key("warm", "b")))
+	}
+}
+
 func TestAGroupOfVeryManyKeys(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	var group []storage.Swap

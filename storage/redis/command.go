@@ -31,7 +31,7 @@ const mostKeys = 64
 // share has calls share commands, where one server has all keys. A script costs the
 // server and the client about as much as what it does for one key.
 func (s *Store) share(calls []*call) (commands []*command) {
-	apart := s.place != anywhere || s.apart.Load()
+	apart := s.apart.Load()
 	var c *command
 	for _, call := range calls {
 		if c == nil || apart || c.keys+len(call.swaps) > mostKeys {
@@ -45,8 +45,8 @@ func (s *Store) share(calls []*call) (commands []*command) {
 }
 
 // send runs the calls in one round trip. In further ones it runs those again that the
-// server has refused to run: it does not know a script, or it is the face of several
-// servers that have the keys of one command among them.
+// server has refused to run: it does not know a script, or the keys of a command lie on
+// several servers, or are not all allowed.
 func (s *Store) send(ctx context.Context, calls []*call) {
 	refused := s.exchange(ctx, s.share(calls), false)
 	for range 2 {
@@ -85,11 +85,14 @@ func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) 
 
 func (s *Store) refused(c *command) bool {
 	err := c.Err()
-	if err != nil && len(c.calls) > 1 && redis.HasErrorPrefix(err, "CROSSSLOT") {
+	switch {
+	case err == nil || c.Val() != nil:
+		return false
+	case len(c.calls) > 1 && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")):
 		s.apart.Store(true)
 		return true
 	}
-	return err != nil && redis.HasErrorPrefix(err, "NOSCRIPT")
+	return redis.HasErrorPrefix(err, "NOSCRIPT")
 }
 
 func process(ctx context.Context, client redis.UniversalClient, commands []*command) {

@@ -12,11 +12,11 @@
 // sends a write again by itself, however it is configured: an applied write
 // whose reply was lost would come back as a conflict.
 //
-// Decisions that travel together share a script, for up to 64 keys, if the client
-// stands before one server; each still applies or fails on its own. A script costs
-// about as much as what it does for one key. Before a cluster or a Ring each has a
-// script of its own in a common pipeline, and so after a server has once refused keys
-// that lie apart.
+// Decisions that travel together share a script, for up to 64 keys, if the client is a
+// [redis.Client]; each still applies or fails on its own. A script costs about as much
+// as what it does for one key. With other clients, with [Options.Spread], and after the
+// server has once refused keys because they lie apart or are not all allowed, each
+// decision has a script of its own, in a common pipeline.
 //
 // # Keys
 //

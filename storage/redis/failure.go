@@ -17,6 +17,8 @@ func failure(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
+	case redis.HasErrorPrefix(err, "TORN"):
+		return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isPassing(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
 	case isReply(err), notSent(err):
@@ -37,8 +39,8 @@ func (s *Store) failed(err error) error {
 }
 
 // isReply reports whether the server itself answered with an error. A script that ends
-// with one has applied nothing: it keeps those of reading to itself, and only its first
-// write can be refused.
+// with one has applied nothing, nor has the group that the script says it of, unless it
+// is TORN.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)

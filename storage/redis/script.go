@@ -16,9 +16,27 @@ import (
 // none). The answer has for each group 1, or what is stored, or an error.
 //
 // MGET is quicker than a GET for each, but takes what is no string for absent, and unpack
-// has its limits. The error of a GET is the group's own: pcall keeps it from groups that
-// are written.
+// has its limits. Before anything is written, an error of a write ends the script. All
+// others are of their group alone, as plain errors, because the client cannot read past
+// those that it has a type for; TORN is one whose group is written in part.
 var together = newScript(`
+local wrote = false
+local function put(key, new, ttl)
+	local run, reply = wrote and redis.pcall or redis.call, nil
+	if new == '' then
+		reply = run('DEL', key)
+	elseif ttl == '' then
+		reply = run('SET', key, new)
+	else
+		reply = run('PSETEX', key, ttl, new)
+	end
+	wrote = true
+	return type(reply) == 'table' and reply.err
+end
+local function plain(prefix, err)
+	return {err = 'ERR ' .. prefix .. (string.gsub(err, '^ERR ', ''))}
+end
+
 local values = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}
 local outcomes, first, arg = {}, 1, 1
 while ARGV[arg] do
@@ -32,7 +50,7 @@ while ARGV[arg] do
 		if not value then
 			same = same and old == ''
 		elseif type(value) == 'table' then
-			found, same = value, false
+			found, same = plain('', value.err), false
 			break
 		else
 			same = same and old ~= '' and string.sub(value, 1, 8) == old
@@ -40,17 +58,14 @@ while ARGV[arg] do
 		found[i-first+1] = value
 	end
 	if same then
+		found = 1
 		for i = first, last do
-			local new, ttl = ARGV[arg + 3*(i-first) + 2], ARGV[arg + 3*(i-first) + 3]
-			if new == '' then
-				redis.call('DEL', KEYS[i])
-			elseif ttl == '' then
-				redis.call('SET', KEYS[i], new)
-			else
-				redis.call('PSETEX', KEYS[i], ttl, new)
+			local err = put(KEYS[i], ARGV[arg + 3*(i-first) + 2], ARGV[arg + 3*(i-first) + 3])
+			if err then
+				found = plain(i > first and 'TORN ' or '', err)
+				break
 			end
 		end
-		found = 1
 	end
 	outcomes[#outcomes+1] = found
 	arg = arg + 3*(last-first+1) + 1

@@ -22,6 +22,11 @@ type Options struct {
 	// Prefix is what all keys begin with; empty means DefaultPrefix. Stores
 	// with different prefixes do not meet. It must not contain braces.
 	Prefix string
+	// Spread says that the client, though it knows of one server only, stands before
+	// several, such as those of twemproxy or Envoy: a script has the keys of one
+	// decision then, and not of several. Clients of other types than [redis.Client]
+	// are taken to do so anyway.
+	Spread bool
 }
 
 // Store keeps records in Redis. It is safe for concurrent use.
@@ -29,7 +34,7 @@ type Store struct {
 	client redis.UniversalClient
 	prefix string
 	place  placing
-	apart  atomic.Bool // though anywhere, groups cannot share a script
+	apart  atomic.Bool // groups cannot share a script
 }
 
 var (
@@ -48,7 +53,10 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	return &Store{client: client, prefix: o.Prefix, place: placingOf(client)}, nil
+	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client)}
+	_, one := client.(*redis.Client)
+	s.apart.Store(o.Spread || !one)
+	return s, nil
 }
 
 // Load implements [storage.Store].
