@@ -111,14 +111,15 @@ func (u *upstream) tooLarge() *problem {
 // stays spent: else who can make the upstream fail would not be limited.
 func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var long *http.MaxBytesError
+	broken := brokenContent(w)
 	switch {
 	case errors.As(err, &long):
 		u.tooLarge().write(w)
 		return
-	case brokenContent(w) != nil:
-		u.log.Debug("the content of a request broke off", "error", brokenContent(w))
+	case broken != nil:
+		u.log.Debug("the content of a request broke off", "error", broken)
 		w.Header().Set("Connection", "close")
-		unfinished(brokenContent(w)).write(w)
+		unfinished(broken).write(w)
 		return
 	case r.Context().Err() != nil:
 		// Nobody reads the answer, unless the client has closed no more than its own
