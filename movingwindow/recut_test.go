@@ -84,3 +84,33 @@ func TestMoreSlotsOfTheSameWidthKeepEveryCount(t *testing.T) {
 	require.Nil(t, s.Many, "three counts need no slice")
 	require.EqualValues(t, 1000-4, movingwindow.Peek(s, at, long).Remaining)
 }
+
+// Counts that fewer slots no longer read do not add up with what is paid since to
+// more than a state can hold.
+func TestCountsTooOldLeaveRoom(t *testing.T) {
+	policy := func(slots int) movingwindow.Policy {
+		p, err := movingwindow.New(movingwindow.Options{
+			Limit: algo.Per(algo.MaxCount, time.Duration(slots)*time.Second), Slots: slots,
+		})
+		require.NoError(t, err)
+		return p
+	}
+	one, two := policy(1), policy(2)
+	var state []byte
+	spend := func(at time.Time) { // all that is there
+		r, err := one.Peek(state, at, 1)
+		require.NoError(t, err)
+		require.Greater(t, r.Remaining, int64(algo.MaxCount/2))
+		state, _, err = one.Step(nil, state, at, r.Remaining)
+		require.NoError(t, err)
+	}
+	end := time.Second - 1 // of a slot, when the one before hardly counts
+	spend(time.Unix(0, 0))
+	spend(time.Unix(1, 0).Add(end))
+	var err error
+	state, _, err = two.Refund(nil, state, time.Unix(2, 0), 1) // three slots, the newest empty
+	require.NoError(t, err)
+	spend(time.Unix(2, 0).Add(end))
+	_, err = one.Peek(state, time.Unix(3, 0), 1)
+	require.NoError(t, err)
+}
