@@ -12,13 +12,13 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, algo.Instant(now), &o, &r, pay)
+	next = decideAt(s, now, &o, &r, pay)
 	return next, r
 }
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(s, algo.Instant(now), &o, &r, look)
+	decideAt(s, now, &o, &r, look)
 	return r
 }
 
@@ -29,6 +29,12 @@ const (
 	look purpose = false
 	pay  purpose = true
 )
+
+// decideAt keeps the conversion of the time out of the exported functions, which
+// could not be inlined with it.
+func decideAt(s State, now time.Time, o *Options, r *algo.Result, to purpose) State {
+	return decide(s, algo.Instant(now), o, r, to)
+}
 
 // decide fills in r, which comes with nothing but its Cost; 0 is that of the
 // options. It returns s itself where nothing is paid.

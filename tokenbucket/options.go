@@ -87,7 +87,8 @@ func (o *Options) inRange() bool {
 
 // regains reports whether that many tokens come back within 2^62 ns.
 func (o *Options) regains(tokens int64) bool {
-	return !u128.Mul(algo.MaxCount, o.speed()).Less(u128.Mul(o.refills(tokens), int64(o.Limit.Period)))
+	accrued, due := u128.Mul(algo.MaxCount, o.speed()), u128.Mul(o.refills(tokens), int64(o.Limit.Period))
+	return !accrued.Less(due)
 }
 
 // speed is the weight that accrues every nanosecond; see decide.
@@ -111,6 +112,10 @@ func (o *Options) tokens(refills int64) int64 {
 	if o.Refill == Continuous {
 		return refills
 	}
+	return o.batches(refills)
+}
+
+func (o *Options) batches(refills int64) int64 {
 	tokens, _ := u128.Mul(refills, o.Limit.Count).DivMod(1)
 	return tokens
 }

@@ -12,26 +12,26 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, algo.Instant(now), &o, &r, pay)
+	next = decideAt(s, now, &o, &r, pay)
 	return next, r
 }
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(s, algo.Instant(now), &o, &r, look)
+	decideAt(s, now, &o, &r, look)
 	return r
 }
 
 // Refund gives o.Cost tokens back, up to full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, algo.Instant(now), &o, &r, refund)
+	next = decideAt(s, now, &o, &r, refund)
 	return next, r
 }
 
 // Charge takes o.Cost tokens unconditionally. What is not there becomes a debt,
 // of at most 2^62 tokens, or of what is regained by 2^63-1 ns if that is less.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decide(s, algo.Instant(now), &o, &r, charge)
+	next = decideAt(s, now, &o, &r, charge)
 	return next, r
 }
 
@@ -44,6 +44,12 @@ const (
 	refund
 	charge
 )
+
+// decideAt keeps the conversion of the time out of the exported functions, which
+// could not be inlined with it.
+func decideAt(s State, at time.Time, o *Options, r *algo.Result, to purpose) State {
+	return decide(s, algo.Instant(at), o, r, to)
+}
 
 // decide fills in r, which comes with nothing but its Cost; 0 is that of the
 // options. It returns s itself where nothing is paid.
@@ -112,7 +118,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 	r.Remaining = burst - used
 	if used > 0 {
 		r.NextRefill = r.Skew + o.ceil(uint64(period-part))
-		r.ResetAfter = o.regain(used, part, r)
+		r.ResetAfter = o.regain(o.refills(used), part, r)
 	}
 	switch {
 	case paid == 0:
@@ -129,16 +135,20 @@ func (o *Options) retry(missing, part, burst int64, r *algo.Result) time.Duratio
 		return algo.Never
 	}
 	r.NextRefill = r.Skew + o.ceil(uint64(int64(o.Limit.Period)-part))
-	return o.regain(missing, part, r)
+	return o.regain(o.refills(missing), part, r)
 }
 
-// regain is how long until that many tokens have come back, where so much of the
-// next refill has accrued, and r tells when that is due.
-func (o *Options) regain(tokens, part int64, r *algo.Result) time.Duration {
-	refills := o.refills(tokens)
+// regain is how long until so many refills have come, where so much of the next one
+// has accrued, and r tells when that is due.
+func (o *Options) regain(refills, part int64, r *algo.Result) time.Duration {
 	if refills == 1 {
 		return r.NextRefill
 	}
+	return o.accrue(refills, part, r)
+}
+
+// accrue is regain by the weight of the refills.
+func (o *Options) accrue(refills, part int64, r *algo.Result) time.Duration {
 	weight := u128.Mul(refills, int64(o.Limit.Period)).Sub(u128.From(part))
 	if weight.Hi == 0 && weight.Lo < algo.MaxCount {
 		return r.Skew + o.ceil(weight.Lo)
