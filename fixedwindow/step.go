@@ -10,91 +10,72 @@ import (
 // time and any options give an answer. Options that [New] would refuse deny
 // everything, for ever.
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next, r.Cost = s, o.Cost
-	if !step(&next, algo.Instant(now), &o, &r) {
-		next = s
-	}
+	next = decideAt(s, now, &o, &r, pay)
 	return next, r
 }
 
 // Peek answers what Step would, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	r.Cost = o.Cost
-	peek(&s, algo.Instant(now), &o, &r)
+	decideAt(s, now, &o, &r, look)
 	return r
 }
 
 // Refund gives o.Cost units back to the window that is open at now, up to full.
 // With nothing used any more there is no window.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next, r.Cost = s, o.Cost
-	if !refund(&next, algo.Instant(now), &o, &r) {
-		next = s
-	}
+	next = decideAt(s, now, &o, &r, refund)
 	return next, r
 }
 
 // Charge takes o.Cost units unconditionally. What is not there becomes a debt,
 // which ends with the window. Used does not pass 2^62.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next, r.Cost = s, o.Cost
-	if !charge(&next, algo.Instant(now), &o, &r) {
-		next = s
-	}
+	next = decideAt(s, now, &o, &r, charge)
 	return next, r
 }
 
-// step moves the state and completes the Result r, of which only the Cost is set: 0
-// for that of the options. It reports whether the state changed; where it did not,
-// what it left in s has no meaning. So do its siblings.
-func step(s *State, now int64, o *Options, r *algo.Result) bool {
+// purpose is what a decision is for.
+type purpose int
+
+const (
+	pay purpose = iota
+	look
+	refund
+	charge
+)
+
+// decideAt is behind functions small enough to be inlined, which with the
+// conversion of the time they are not.
+func decideAt(s State, now time.Time, o *Options, r *algo.Result, to purpose) State {
+	next := s
+	if !decide(&next, algo.Instant(now), o, r, to) {
+		return s
+	}
+	return next
+}
+
+// decide moves the state and fills in r, which comes with nothing but its Cost; 0
+// is that of the options. It reports whether the state changed; where it did not,
+// what it left in s has no meaning.
+func decide(s *State, now int64, o *Options, r *algo.Result, to purpose) (changed bool) {
 	end, ok := settle(s, now, o, r)
 	if !ok {
 		return false
 	}
-	if r.Allowed = r.Cost <= r.Limit-s.Used; r.Allowed {
-		s.Used += r.Cost
+	switch {
+	case to == refund:
+		r.Paid = -min(r.Cost, s.Used)
+	case to == charge:
+		r.Paid = min(r.Cost, algo.MaxCount-s.Used)
+	case r.Cost > r.Limit-s.Used:
+		r.RetryAfter = wait(now, end, r)
+	case to == pay:
 		r.Paid = r.Cost
-	} else {
-		r.RetryAfter = wait(now, end, r)
 	}
-	conclude(s, now, end, r)
-	return r.Allowed
-}
-
-func peek(s *State, now int64, o *Options, r *algo.Result) {
-	end, ok := settle(s, now, o, r)
-	if !ok {
-		return
-	}
-	if r.Allowed = r.Cost <= r.Limit-s.Used; !r.Allowed {
-		r.RetryAfter = wait(now, end, r)
-	}
-	conclude(s, now, end, r)
-}
-
-func refund(s *State, now int64, o *Options, r *algo.Result) bool {
-	end, ok := settle(s, now, o, r)
-	if !ok {
-		return false
-	}
-	r.Allowed = true
-	r.Paid = -min(r.Cost, s.Used)
+	r.Allowed = r.RetryAfter == 0
 	s.Used += r.Paid
 	conclude(s, now, end, r)
-	return r.Paid < 0
-}
-
-func charge(s *State, now int64, o *Options, r *algo.Result) bool {
-	end, ok := settle(s, now, o, r)
-	if !ok {
-		return false
-	}
-	r.Allowed = true
-	r.Paid = min(r.Cost, algo.MaxCount-s.Used)
-	s.Used += r.Paid
-	conclude(s, now, end, r)
-	return r.Paid > 0
+	return r.Paid != 0
 }
 
 // settle makes s the window that is open at now, or an unused one from now on, and
