@@ -1,13 +1,40 @@
 package benchmarks
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
 )
+
+// leastOfGCRA is the step and what it cannot do without. It keeps the states as they
+// are, under one lock, in a map that nothing bounds; the least that a decision in memory
+// costs with such a step.
+var leastOfGCRA = subject{"floor: map, lock, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
+	o := gcra.Options{Limit: algo.Per(count, period)}
+	states, began := make(map[string]*gcra.State), time.Now()
+	var lock sync.Mutex
+	return func(key string) bool {
+		now := time.Unix(0, int64(time.Since(began)))
+		lock.Lock()
+		defer lock.Unlock()
+		s, ok := states[key]
+		if !ok {
+			s = new(gcra.State)
+			states[key] = s
+		}
+		var r algo.Result
+		*s, r = gcra.Step(*s, now, o)
+		return r.Allowed
+	}
+}}
 
 // floors are no limiters: they are the least that a part of a decision costs.
 var floors = []subject{
+	leastOfGCRA,
 	{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(key string) bool { return len(key) > 0 }
 	}},

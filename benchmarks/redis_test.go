@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"context"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func redisWorks() []work {
 			contenders: append(redisPeers, redisFloors...), goals: []ratio{{to: name, goal: 0.95}},
 		}, {
 			area: "redis", name: "64 callers, 10,000 keys", keys: 10_000, goroutines: 64,
-			contenders: append(redisPeers, redisRoundTrip, redisPipeline),
+			contenders: append(redisPeers, redisRoundTrip, redisTogether, redisPipeline),
 			goals:      []ratio{{to: name, goal: 2.5}, {to: ululeOnRedis.name, goal: 1.5}},
 		}, {
 			area: "redis", name: "64 callers, one key", keys: 1, goroutines: 64,
@@ -117,6 +118,26 @@ var redisRoundTrip = contender{"floor: GET", func(t testing.TB, count int64, _ t
 		}
 		return count > 1, err
 	}
+}}
+
+// redisTogether is a script that reads the records of whatever callers are there at
+// once, and writes them, without a look at what it read.
+var redisTogether = contender{"floor: records together", func(t testing.TB, count int64, _ time.Duration) decider {
+	c := redisClient(t)
+	script := goredis.NewScript(`
+redis.call('MGET', unpack(KEYS))
+for i = 1, #KEYS do redis.call('PSETEX', KEYS[i], 60000, ARGV[1]) end
+return #KEYS`)
+	if err := script.Load(context.Background(), c).Err(); err != nil {
+		t.Fatal(err)
+	}
+	record := strings.Repeat("x", 28)
+	return together(t, 2, count, func(ctx context.Context, keys []string) error {
+		for i := range keys {
+			keys[i] = "together:" + keys[i]
+		}
+		return script.EvalSha(ctx, c, keys, record).Err()
+	})
 }}
 
 // redisPipeline is a script that does nothing, in pipelines of whatever callers are

@@ -96,7 +96,7 @@ func checkDuplicates(n int, key func(int) string) error {
 }
 
 func checkDuplicateGroups(groups [][]Swap) error {
-	var all []string
+	all := make([]string, 0, len(groups)) // mostly of one key each
 	for _, group := range groups {
 		for i := range group {
 			all = append(all, group[i].Key)

@@ -23,8 +23,7 @@ func (e *Engine) fly(ctx context.Context, groups []*group) {
 		e.fold(groups)
 	}
 
-	var ready []*group
-	var swaps [][]Swap
+	ready, swaps := make([]*group, 0, len(groups)), make([][]Swap, 0, len(groups))
 	for _, g := range groups {
 		if g.fate != stood || g.stands() {
 			continue

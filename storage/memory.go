@@ -14,8 +14,15 @@ type memory struct {
 
 	// hot are keys that were lately put or asked for, each at the place of its
 	// hash, so that asking for a key that many ask for takes no lock.
-	hot  []atomic.Pointer[sighting]
+	hot  []hotPlace
 	seed maphash.Seed
+}
+
+// hotPlace tells by the hash, which is checked first, whether it is worth it to
+// follow the pointer.
+type hotPlace struct {
+	hash atomic.Uint64
+	seen atomic.Pointer[sighting]
 }
 
 type sighting struct {
@@ -36,7 +43,7 @@ func newMemory(keys int) *memory {
 	}
 	m := &memory{cache: cache, seed: maphash.MakeSeed()}
 	if keys >= hotKeys {
-		m.hot = make([]atomic.Pointer[sighting], hotKeys)
+		m.hot = make([]hotPlace, hotKeys)
 	}
 	return m
 }
@@ -55,25 +62,31 @@ func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time
 }
 
 func (m *memory) find(key string) *sighting {
-	place := m.place(key)
-	var other *sighting
-	if place != nil {
-		if other = place.Load(); other != nil && other.key == key {
-			return other
-		}
+	if m.hot == nil {
+		s, _ := m.cache.Peek(key)
+		return s
 	}
-	s, ok := m.cache.Get(key)
-	if ok && place != nil {
-		place.CompareAndSwap(other, s) // not over one that was put meanwhile
+	hash := maphash.String(m.seed, key)
+	place := m.place(hash)
+	if s := place.find(hash); s != nil && s.key == key {
+		return s
+	}
+	other := place.seen.Load()
+	s, ok := m.cache.Peek(key) // what was written last is kept longest
+	if ok && place.seen.CompareAndSwap(other, s) { // not over one that was put meanwhile
+		place.hash.Store(hash)
 	}
 	return s
 }
 
-func (m *memory) place(key string) *atomic.Pointer[sighting] {
-	if m.hot == nil {
+func (m *memory) place(hash uint64) *hotPlace { return &m.hot[hash%hotKeys] }
+
+// find is what is there, unless it is certainly of another hash.
+func (p *hotPlace) find(hash uint64) *sighting {
+	if p.hash.Load() != hash {
 		return nil
 	}
-	return &m.hot[maphash.String(m.seed, key)%hotKeys]
+	return p.seen.Load()
 }
 
 // glance finds what is hot under a key, without a string of it.
@@ -81,7 +94,8 @@ func (m *memory) glance(key []byte) *sighting {
 	if m == nil || m.hot == nil {
 		return nil
 	}
-	s := m.hot[maphash.Bytes(m.seed, key)%hotKeys].Load()
+	hash := maphash.Bytes(m.seed, key)
+	s := m.place(hash).find(hash)
 	if s == nil || s.key != string(key) {
 		return nil
 	}
@@ -94,8 +108,11 @@ func (m *memory) put(key string, at time.Time, r Record) {
 	}
 	s := &sighting{key, r, at}
 	m.cache.Add(key, s)
-	if place := m.place(key); place != nil {
-		place.Store(s)
+	if m.hot != nil {
+		hash := maphash.String(m.seed, key)
+		place := m.place(hash)
+		place.seen.Store(s)
+		place.hash.Store(hash)
 	}
 }
 
@@ -104,9 +121,10 @@ func (m *memory) forget(key string) {
 		return
 	}
 	m.cache.Remove(key)
-	if place := m.place(key); place != nil {
-		if s := place.Load(); s != nil && s.key == key {
-			place.CompareAndSwap(s, nil)
+	if m.hot != nil {
+		place := m.place(maphash.String(m.seed, key))
+		if s := place.seen.Load(); s != nil && s.key == key {
+			place.seen.CompareAndSwap(s, nil)
 		}
 	}
 }

@@ -147,7 +147,7 @@ type landing struct {
 	finished []*call  // to be told
 	lost     []*group // to be looked for
 	tired    []*group // to be woken after their rest
-	done     []hold   // keys to be released
+	done     []string // keys to be released
 }
 
 // land puts groups down where their fate leaves them. The flight goes on until it
@@ -156,6 +156,7 @@ func (q *queue) land(groups []*group) (l landing) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trouble = nil
+	l.done, l.finished = make([]string, 0, len(groups)), make([]*call, 0, len(groups))
 	for _, g := range groups {
 		g.trip = 0
 		if q.trouble == nil && g.fate != broken {
@@ -177,9 +178,10 @@ func (q *queue) land(groups []*group) (l landing) {
 			l.finished = append(l.finished, q.breakUp(g)...)
 		default:
 			for i := range g.holds {
-				q.lines[g.holds[i].key].group = &q.landed
+				key := g.holds[i].key
+				q.lines[key].group = &q.landed
+				l.done = append(l.done, key)
 			}
-			l.done = append(l.done, g.holds...)
 			l.finished = append(l.finished, finish(g)...)
 		}
 	}
@@ -191,7 +193,9 @@ func (q *queue) clearWay(l *landing) (next [][]*group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.flights--
-	q.release(l.done)
+	for _, key := range l.done {
+		q.free(key)
+	}
 	return q.takeOff()
 }
 
@@ -271,11 +275,14 @@ func (q *queue) stay(g *group) bool {
 // release gives up keys.
 func (q *queue) release(holds []hold) {
 	for i := range holds {
-		key := holds[i].key
-		l := q.lines[key]
-		l.group = nil
-		q.clear(key, l)
+		q.free(holds[i].key)
 	}
+}
+
+func (q *queue) free(key string) {
+	l := q.lines[key]
+	l.group = nil
+	q.clear(key, l)
 }
 
 // claim takes the keys of g, each of which is free or its own.

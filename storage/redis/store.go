@@ -106,14 +106,16 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes := make([]storage.Outcome, len(groups))
 	wrong := storage.CheckBatch(groups)
-	var calls []*call
+	calls := make([]*call, 0, len(groups))
+	room := make([]call, len(groups))
 	for i, group := range groups {
 		o := &outcomes[i]
 		if wrong != nil && wrong[i] != nil {
 			o.Err = wrong[i]
 		} else if o.Err = s.together(group); o.Err == nil {
 			if o.Swapped = len(group) == 0; !o.Swapped {
-				calls = append(calls, &call{store: s, swaps: group, outcome: o})
+				room[i] = call{store: s, swaps: group, outcome: o}
+				calls = append(calls, &room[i])
 			}
 		}
 	}
