@@ -97,11 +97,14 @@ func swapping(swap func(r *reference, ctx context.Context, swaps []storage.Swap)
 	}
 }
 
-// hesitate gives every other goroutine the chance to come between.
+// hesitate gives every other goroutine the chance to come between: those that wait for
+// this processor, and, as it idles for a moment, those that wait for one that is busy
+// with something else.
 func hesitate() {
 	for range 100 {
 		runtime.Gosched()
 	}
+	time.Sleep(time.Microsecond)
 }
 
 // hesitant checks first, hesitates, and then writes whatever is there.
