@@ -169,17 +169,12 @@ func (a *account) until(instant uint64) time.Duration {
 }
 
 // turn makes the state that of the account, with the current slot as its newest.
-// Counts too old to matter, which other options may have left, would pass what an
-// encoding holds once more is counted.
 func (a *account) turn() {
 	s := a.state
-	switch {
-	case a.recent|a.trailing == 0:
+	if a.recent|a.trailing == 0 {
 		*s = State{Width: a.width}
-	case a.age > 0 || s.Many != nil:
+	} else if a.age > 0 || s.Many != nil {
 		s.shift(int(a.age), a.slots)
-	case a.slots+1 < few:
-		clear(s.Few[a.slots+1:])
 	}
 	s.At = a.begin + a.into
 	a.age = 0

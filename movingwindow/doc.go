@@ -81,6 +81,7 @@
 //	uvarint: the number of counts, from 1 to 1025
 //	uvarints: the counts by slot, from the slot of At to older ones
 //
-// The oldest count written is not 0, and the counts add up to less than 2^63.
+// The oldest count written is not 0, none is above 2^62, and they add up to less
+// than 2^63.
 // A key never seen, or with nothing used, is no bytes at all.
 package movingwindow

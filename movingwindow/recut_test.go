@@ -114,3 +114,33 @@ func TestCountsTooOldLeaveRoom(t *testing.T) {
 	_, err = one.Peek(state, time.Unix(3, 0), 1)
 	require.NoError(t, err)
 }
+
+// Counts that meet in one slot, because slots are longer now, are no more than a
+// slot can hold.
+func TestCountsThatMeetLeaveRoom(t *testing.T) {
+	var state []byte
+	spend := func(period time.Duration, at time.Time) {
+		p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(algo.MaxCount, period)})
+		require.NoError(t, err)
+		r, err := p.Peek(state, at, 1)
+		require.NoError(t, err)
+		require.Greater(t, r.Remaining, int64(algo.MaxCount/2))
+		state, _, err = p.Step(nil, state, at, r.Remaining)
+		require.NoError(t, err)
+	}
+	spend(time.Second, time.Unix(0, 0))
+	spend(time.Second, time.Unix(2, -1))
+	spend(2*time.Second, time.Unix(4, -1))
+	_, err := movingwindow.ParseState(state)
+	require.NoError(t, err)
+}
+
+// Who knows fewer slots of the same width leaves the counts of those who know more.
+func TestFewerSlotsKeepOlderCounts(t *testing.T) {
+	long := movingwindow.Options{Limit: algo.Per(10, 4*time.Second), Slots: 4}
+	short := movingwindow.Options{Limit: algo.Per(10, time.Second)}
+	s, _ := movingwindow.Charge(movingwindow.State{}, time.Unix(100, 0), movingwindow.Options{Limit: long.Limit, Slots: 4, Cost: 5})
+	s, _ = movingwindow.Step(s, time.Unix(102, 0), long)
+	s, _ = movingwindow.Step(s, time.Unix(102, 1e8), short)
+	require.EqualValues(t, 10-5-2, movingwindow.Peek(s, time.Unix(102, 2e8), long).Remaining)
+}

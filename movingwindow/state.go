@@ -35,7 +35,10 @@ func AppendState(dst []byte, s State) []byte {
 	return s.append(dst)
 }
 
+// append is AppendState for a state that a step returns. What is too old to matter
+// may add up with the rest to more than the encoding holds; then it is cut off.
 func (s *State) append(dst []byte) []byte {
+	start := len(dst)
 	counts := trim(s.counts())
 	if len(counts) == 0 {
 		return dst
@@ -44,12 +47,18 @@ func (s *State) append(dst []byte) []byte {
 	binary.BigEndian.PutUint64(dst[len(dst)-16:], uint64(s.At))
 	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.Width))
 	dst = binary.AppendUvarint(dst, uint64(len(counts)))
+	var sum, signs int64
 	for _, c := range counts {
 		if uint64(c) < 0x80 {
 			dst = append(dst, byte(c))
 		} else {
 			dst = binary.AppendUvarint(dst, uint64(c))
 		}
+		sum += c
+		signs |= sum
+	}
+	if signs < 0 {
+		return AppendState(dst[:start], *s)
 	}
 	return dst
 }
@@ -100,7 +109,7 @@ func (s *State) parse(b []byte) error {
 		}
 		counts[i] = int64(c)
 		sum += c
-		signs |= c | sum
+		signs |= c | sum | (algo.MaxCount - c)
 	}
 	if pos != len(b) || c == 0 || signs > math.MaxInt64 {
 		return algo.ErrState
@@ -158,7 +167,7 @@ func (s State) normal() State {
 	n.hold(min(len(counts), maxCounts))
 	room := int64(math.MaxInt64)
 	for i := range n.counts()[:min(len(counts), maxCounts)] {
-		c := min(max(counts[i], 0), room)
+		c := min(max(counts[i], 0), room, algo.MaxCount)
 		n.counts()[i] = c
 		room -= c
 	}
@@ -180,10 +189,10 @@ func (s *State) add(slots int) (recent, trailing int64, ok bool) {
 		trailing = counts[slots]
 		counts = counts[:slots]
 	}
-	signs := trailing
+	signs := trailing | (algo.MaxCount - trailing)
 	for _, c := range counts {
 		recent += c
-		signs |= c | recent
+		signs |= c | recent | (algo.MaxCount - c)
 	}
 	return recent, trailing, signs|(recent+trailing) >= 0
 }
@@ -224,7 +233,7 @@ func (s *State) recut(width int64, slots int) {
 		if age > int64(slots) {
 			break
 		}
-		counts[age] += c
+		counts[age] = min(counts[age]+c, algo.MaxCount)
 		newest, begin = max(begin-1, 0), max(begin-old.Width, 0)
 	}
 }

@@ -98,6 +98,8 @@ func TestWhatIsNoStateIsRefused(t *testing.T) {
 		"6d01 0000000000000005 4000000000000001 01 01":                         algo.ErrState, // a width of 2^62+1
 		"6d01 0000000000000005 0000000000000007 01 80808080808080808001":       algo.ErrState, // 2^63 used
 		"6d01 0000000000000005 0000000000000007 02 ffffffffffffffff7f 01":      algo.ErrState,
+		"6d01 0000000000000005 0000000000000007 01 808080808080808040":         nil,           // 2^62
+		"6d01 0000000000000005 0000000000000007 01 818080808080808040":         algo.ErrState, // and 1
 		"6d01 0000000000000005 0000000000000007 8100 01":                       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 8100":                       algo.ErrState,
 		"6d01 0000000000000005 0000000000000007 01 ffffffffffffffffff02":       algo.ErrState, // beyond 64 bits
@@ -118,7 +120,7 @@ func TestWhatIsNoStateIsRefused(t *testing.T) {
 		"": {},
 		"6d01 0000000000000005 0000000000000007 01 01":                                          {At: 5, Width: 7, Few: [17]int64{1}},
 		"6d01 0000000000000005 0000000000000007 03 000001":                                      {At: 5, Width: 7, Few: [17]int64{2: 1}},
-		"6d01 3fffffffffffffff 4000000000000000 02 feffffffffffffff7f 01":                       {At: algo.MaxInstant, Width: 1 << 62, Few: [17]int64{math.MaxInt64 - 1, 1}},
+		"6d01 3fffffffffffffff 4000000000000000 02 808080808080808040 ffffffffffffffff3f":       {At: algo.MaxInstant, Width: 1 << 62, Few: [17]int64{algo.MaxCount, algo.MaxCount - 1}},
 		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 05":       {At: 5, Width: 7, Many: []int64{17: 5}},
 		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 feffff7f": {At: 5, Width: 7, Many: []int64{17: 1<<28 - 2}},
 	} {
@@ -143,8 +145,8 @@ func TestStatesMadeByHand(t *testing.T) {
 		{state{At: 5, Width: 4}, state{}},
 		{state{At: 5, Width: 4, Few: few(-1, -1)}, state{}},
 		{state{At: 5, Width: 4, Few: few(-1, 2)}, state{At: 5, Width: 4, Few: few(0, 2)}},
-		{state{At: 5, Width: 4, Few: few(math.MaxInt64, math.MaxInt64)}, state{At: 5, Width: 4, Few: few(math.MaxInt64)}},
-		{state{At: 5, Width: 4, Few: few(1, math.MaxInt64, 1)}, state{At: 5, Width: 4, Few: few(1, math.MaxInt64-1)}},
+		{state{At: 5, Width: 4, Few: few(math.MaxInt64, math.MaxInt64)}, state{At: 5, Width: 4, Few: few(algo.MaxCount, algo.MaxCount-1)}},
+		{state{At: 5, Width: 4, Few: few(1, math.MaxInt64, 1)}, state{At: 5, Width: 4, Few: few(1, algo.MaxCount, 1)}},
 		{state{At: 5, Width: 4, Few: few(math.MinInt64, math.MinInt64, 1)}, state{At: 5, Width: 4, Few: few(0, 0, 1)}},
 		{state{At: -5, Width: 4, Few: few(3)}, state{Width: 4, Few: few(3)}},
 		{state{At: math.MaxInt64, Width: 4, Few: few(3)}, state{At: algo.MaxInstant, Width: 4, Few: few(3)}},
