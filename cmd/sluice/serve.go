@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 
@@ -33,36 +34,43 @@ func serveCommand(s streams) *cobra.Command {
 }
 
 func runServe(ctx context.Context, f *serveFlags, s streams) error {
-	o, err := f.options(s.err)
-	if err != nil {
-		return err
-	}
 	// Serving is no child of ctx, which hears of no second interrupt.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	h := &heeding{signals: make(chan os.Signal, 8), stop: stop, over: make(chan struct{})}
+	h := &heeding{signals: make(chan os.Signal, 8), stop: stop, over: make(chan struct{}), reloads: make(chan struct{}, 1)}
 	signal.Notify(h.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(h.signals)
 	go h.run()
 	defer close(h.over)
 
+	o, err := await(serving, func() (serve.Options, error) { return f.options(s.err) })
+	if err != nil {
+		return err
+	}
 	server, err := serve.New(serving, o)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
 	h.server.Store(server)
-	if err = server.Serve(serving); errors.Is(err, serve.ErrCut) {
+	var reloading sync.WaitGroup
+	reloading.Go(func() { h.reload(serving, server) })
+	err = server.Serve(serving)
+	stop()
+	reloading.Wait()
+	if errors.Is(err, serve.ErrCut) {
 		return errors.New("requests that had not ended were cut off")
 	}
 	return err
 }
 
-// heeding does what signals say: reload, end, end at once.
+// heeding does what signals say: reload, end, end at once. It waits for nothing but
+// them, so that a reload that takes its time keeps nobody from ending the program.
 type heeding struct {
 	signals chan os.Signal
 	stop    context.CancelFunc
 	server  atomic.Pointer[serve.Server] // nil until it is there
+	reloads chan struct{}                // has room for one: who asks while one is due gets that one
 	over    chan struct{}
 }
 
@@ -76,15 +84,32 @@ func (h *heeding) run() {
 			server := h.server.Load()
 			switch {
 			case s == syscall.SIGHUP:
-				if server != nil && !stopped {
-					_ = server.Reload() // it logs
-				}
+				h.askToReload()
 			case !stopped:
 				stopped = true
 				h.stop()
 			case server != nil:
 				server.Close()
 			}
+		}
+	}
+}
+
+func (h *heeding) askToReload() {
+	select {
+	case h.reloads <- struct{}{}:
+	default: // one is due, and has not begun to read
+	}
+}
+
+// reload reloads as often as was asked, one after the other, until ctx ends.
+func (h *heeding) reload(ctx context.Context, server *serve.Server) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.reloads:
+			_ = server.Reload(ctx) // it logs
 		}
 	}
 }

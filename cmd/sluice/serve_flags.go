@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/url"
@@ -104,11 +105,13 @@ func (f *serveFlags) rules(o *serve.Options) error {
 				return usagef("--%s goes with --limit; with --config say it in the file", flag)
 			}
 		}
-		o.Read = func() (*config.File, error) { return config.Read(f.config) }
+		o.Read = func(ctx context.Context) (*config.File, error) {
+			return await(ctx, func() (*config.File, error) { return config.Read(f.config) })
+		}
 		return lookAtConfig(f.config)
 	}
 	file, err := f.oneRule()
-	o.Read = func() (*config.File, error) { return file, nil }
+	o.Read = func(context.Context) (*config.File, error) { return file, nil }
 	return err
 }
 

@@ -154,7 +154,7 @@ func renamed(t *testing.T) http.Handler {
 // whole is the handler of a server's API listener, of which the service is a part.
 func whole(t *testing.T, change func(*Options, *Server)) http.Handler {
 	options := Options{
-		Read:  func() (*config.File, error) { return config.Parse("limits.yaml", []byte(apiWorld)) },
+		Read:  func(context.Context) (*config.File, error) { return config.Parse("limits.yaml", []byte(apiWorld)) },
 		Store: "memory:", API: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
 	}
 	change(&options, nil)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"log/slog"
 	"net/url"
 	"time"
@@ -14,8 +15,9 @@ const MaxBudget = 10 * time.Minute
 
 // Options say what to serve.
 type Options struct {
-	// Read reads the rules: at the start, and at each [Server.Reload].
-	Read func() (*config.File, error)
+	// Read reads the rules: at the start, and at each [Server.Reload]. When ctx ends
+	// it returns, even if what it reads does not come.
+	Read func(ctx context.Context) (*config.File, error)
 
 	Store   string // memory:, sqlite:FILE, postgres://... or redis://...
 	MaxKeys int    // how many keys the store in memory holds at most; 0: memory.DefaultMaxKeys

@@ -1,26 +1,36 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
 )
 
+// readTime is how long rules may take to be read again. Those that hang, such as a
+// pipe into which nobody writes, must not keep a later reload from its turn.
+const readTime = 30 * time.Second
+
 // Reload reads the rules anew and goes by them from the next request on. If
-// something is wrong with them the old ones stay. What was used stays used.
-func (s *Server) Reload() error {
+// something is wrong with them the old ones stay. What was used stays used. If ctx
+// ends before the rules are read, its error is returned and nothing is logged.
+func (s *Server) Reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	file, err := s.options.Read() // not before: of two reloads the later reading must win
+	file, err := s.readAgain(ctx) // not before: of two reloads the later reading must win
 	if err == nil {
 		err = s.adopt(file)
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		s.metrics.reloads.WithLabelValues(failed).Inc()
 		s.tellFaults(err)
 		return err
@@ -28,6 +38,16 @@ func (s *Server) Reload() error {
 	s.metrics.reloads.WithLabelValues(succeeded).Inc()
 	s.log.Info("reloaded", "rules", len(file.Rules))
 	return nil
+}
+
+func (s *Server) readAgain(ctx context.Context) (*config.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	file, err := s.options.Read(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("the rules could not be read within %v; mend what they are read from, and reload again", readTime)
+	}
+	return file, err
 }
 
 // tellFaults logs a line for each fault.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -25,11 +26,11 @@ func TestReload(t *testing.T) {
 			require.Equal(t, 2, w.allowed(2))
 
 			w.rules.Store(strings.ReplaceAll(oneByIP, "3/h", "5/h"))
-			require.NoError(t, w.Reload())
+			require.NoError(t, w.Reload(t.Context()))
 			require.Equal(t, 3, w.allowed(9), "2 were used of 5")
 
 			w.rules.Store(oneByIP)
-			require.NoError(t, w.Reload())
+			require.NoError(t, w.Reload(t.Context()))
 			require.Equal(t, 0, w.allowed(1))
 			require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="ok"} 2`)
 		})
@@ -45,7 +46,7 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 		"": "limits.yaml",
 	} {
 		w.rules.Store(rules)
-		require.ErrorContains(t, w.Reload(), want)
+		require.ErrorContains(t, w.Reload(t.Context()), want)
 	}
 	require.Equal(t, 3, w.allowed(4))
 	require.Contains(t, w.logged.String(), "not reloaded, the old rules stay")
@@ -56,14 +57,14 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 func TestTheLaterReadingWins(t *testing.T) {
 	w := started(t, oneByIP)
 	read, unlocked := w.options.Read, false
-	w.options.Read = func() (*config.File, error) {
+	w.options.Read = func(ctx context.Context) (*config.File, error) {
 		if w.reloading.TryLock() {
 			unlocked = true
 			w.reloading.Unlock()
 		}
-		return read()
+		return read(ctx)
 	}
-	require.NoError(t, w.Reload())
+	require.NoError(t, w.Reload(t.Context()))
 	require.False(t, unlocked)
 }
 
@@ -71,15 +72,41 @@ func TestTheLaterReadingWins(t *testing.T) {
 func TestRuleComesBack(t *testing.T) {
 	w := started(t, oneByIP)
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
-	require.NoError(t, w.Reload())
+	require.NoError(t, w.Reload(t.Context()))
 	w.rules.Store(strings.ReplaceAll(oneByIP, "gcra", "movingwindow"))
-	require.ErrorContains(t, w.Reload(), `rule "client" was gcra and is now movingwindow, which cannot read what is stored of it; give it a new name`)
+	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read what is stored of it; give it a new name`)
 }
 
 func TestServiceGoesByTheNewRules(t *testing.T) {
 	w := started(t, oneByIP)
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
-	require.NoError(t, w.Reload())
+	require.NoError(t, w.Reload(t.Context()))
 	require.Equal(t, 404, w.decide("allow", `{"key":"a","limit":"client"}`).StatusCode)
 	require.Equal(t, 200, w.decide("allow", `{"key":"a","limit":"other"}`).StatusCode)
+}
+
+// TestReloadThatIsBrokenOff is nobody's fault.
+func TestReloadThatIsBrokenOff(t *testing.T) {
+	w := started(t, oneByIP)
+	ctx, end := context.WithCancel(t.Context())
+	w.options.Read = func(ctx context.Context) (*config.File, error) {
+		end()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	require.ErrorIs(t, w.Reload(ctx), context.Canceled)
+	require.NotContains(t, w.logged.String(), "not reloaded")
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 0`)
+}
+
+// TestReloadDoesNotReadForever because the next one would never have its turn.
+func TestReloadDoesNotReadForever(t *testing.T) {
+	w := started(t, oneByIP)
+	w.options.Read = func(ctx context.Context) (*config.File, error) {
+		_, ends := ctx.Deadline()
+		require.True(t, ends)
+		return nil, context.DeadlineExceeded
+	}
+	require.ErrorContains(t, w.Reload(t.Context()), "the rules could not be read within 30s; mend")
+	require.Contains(t, w.logged.String(), "not reloaded, the old rules stay")
 }

@@ -55,7 +55,7 @@ const startTime = 15 * time.Second
 // The server must be closed.
 func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o, log: o.Log, closing: make(chan struct{})}
-	file, err := o.Read()
+	file, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// fifo is a pipe with a name.
+func fifo(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(path, 0o600))
+	return path
+}
+
+// awaited is the end of a pipe to write into, once somebody reads the other.
+func awaited(t *testing.T, path string) *os.File {
+	t.Helper()
+	var end *os.File
+	require.Eventually(t, func() (there bool) {
+		var err error
+		end, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+		return err == nil // while nobody reads it is ENXIO
+	}, patience, time.Millisecond)
+	t.Cleanup(func() { end.Close() })
+	return end
+}
+
+// TestServeEndsWhileItReads what does not come.
+func TestServeEndsWhileItReads(t *testing.T) {
+	for _, flag := range [...]string{"--config", "--token-file"} {
+		for _, sig := range [...]os.Signal{os.Interrupt, syscall.SIGTERM} {
+			path := fifo(t)
+			args := []string{flag, path}
+			if flag != "--config" {
+				args = append(args, "--limit", "gcra 1/s", "--api", "127.0.0.1:0")
+			}
+			s := startServe(t, args...)
+			awaited(t, path)
+			s.signal(sig)
+			s.says("sluice: interrupted")
+			require.Equal(t, exitFailed, s.code())
+		}
+	}
+}
+
+// TestServeReloadsOneAfterTheOther while each of them takes its time, and then ends
+// amid one.
+func TestServeReloadsOneAfterTheOther(t *testing.T) {
+	rules := "rules: [{name: client, policy: gcra %d/h, by: ip}]\n"
+	file, pipe := write(t, "limits.yaml", fmt.Sprintf(rules, 2)), fifo(t)
+	s := startServe(t, "--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
+	url := s.says(`msg=serving .*proxy=(\S+)`)
+	require.NoError(t, os.Rename(pipe, file))
+	s.signal(syscall.SIGHUP)
+	for i := range 3 {
+		end := awaited(t, file)
+		s.signal(syscall.SIGHUP) // amid the reload before
+		_, err := io.WriteString(end, fmt.Sprintf(rules, i+1))
+		require.NoError(t, err)
+		require.NoError(t, end.Close())
+		s.says("msg=reloaded")
+		require.Equal(t, 200, status(t, url), "one more than were used")
+		require.Equal(t, 429, status(t, url))
+	}
+	awaited(t, file)
+	s.signal(syscall.SIGTERM)
+	s.says(`msg="shut down" cut=false`)
+	require.Zero(t, s.code())
+}
