@@ -50,6 +50,7 @@ type RuleResult struct {
 	Key    string      // as Rule.Key found it
 	Policy algo.Policy // the rule's, or what its Choose found
 	Shadow bool        // the rule is not enforced
+	Err    error       // why a shadow rule could not decide; nothing of the Result means anything then
 	algo.Result
 }
 

@@ -23,9 +23,10 @@
 //
 // # What a limiter promises
 //
-// A decision takes one round trip to the store when nobody else wrote the same
-// keys at the same moment, and none when it is a denial that rests on states
-// seen before: a denial holds whatever others did since. Such a denial ends no
+// A decision takes one round trip to the store when this process has seen the keys,
+// or nobody has, and nobody else wrote them at the same moment; else one more. It
+// takes none when it is a denial that rests on states seen before: a denial holds
+// whatever others did since. Such a denial ends no
 // later than its own RetryAfter, or Options.MaxAge, even where the key was
 // reset, refunded or given a higher limit by another process.
 //

@@ -98,7 +98,8 @@ func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err
 	return l.allow(ctx, in, n, new(room))
 }
 
-// Peek answers what Allow would, and pays nothing.
+// Peek answers what Allow would, and pays nothing. Of a rule under which in is free
+// it tells nothing.
 func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.do(ctx, OpPeek, in, 1)
 }
@@ -127,11 +128,16 @@ func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 }
 
 func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
+	return l.told(op, func() (Decision, error) { return l.decide(ctx, op, in, n) })
+}
+
+// told lets the observer know of a decision.
+func (l *Limiter[T]) told(op Op, decide func() (Decision, error)) (Decision, error) {
 	if l.options.Observer == nil {
-		return l.decide(ctx, op, in, n)
+		return decide()
 	}
 	began := time.Now()
-	d, err := l.decide(ctx, op, in, n)
+	d, err := decide()
 	l.observe(op, d, err, began)
 	return d, err
 }
@@ -149,13 +155,21 @@ func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision
 	if err != nil {
 		return Decision{}, err
 	}
+	return l.decideTurn(ctx, t, l.options.OnFailure)
+}
+
+func (l *Limiter[T]) decideTurn(ctx context.Context, t *turn, onFailure FailurePolicy) (Decision, error) {
 	how, err := l.commit(ctx, t)
 	if err != nil {
-		return l.failed(ctx, t, how, err)
+		return l.failed(ctx, t, how, err, onFailure)
 	}
 	d := t.decision(how)
 	l.judge(&d)
 	return d, nil
+}
+
+func tooFew(n int64) error {
+	return fmt.Errorf("compose: n must be at least 1, got %d: %w", n, algo.ErrCost)
 }
 
 // judge tells in a decision that was made what is wrong with it.
@@ -180,10 +194,13 @@ func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
 
 // ask calls the functions of the rules.
 func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
+	if n < 1 {
+		return nil, tooFew(n)
+	}
 	t, group := newTurn(op), l.group(in)
 	for i := range l.rules {
 		rule := &l.rules[i]
-		d, err := rule.demand(in, n)
+		d, err := rule.asks(op, in, n)
 		if err != nil {
 			return nil, err
 		}
@@ -203,12 +220,12 @@ func (l *Limiter[T]) group(in T) string {
 }
 
 // failed applies the failure policy.
-func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause error) (Decision, error) {
-	if l.options.OnFailure == FailClosed || ctx.Err() != nil || !isFailure(cause) {
+func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause error, onFailure FailurePolicy) (Decision, error) {
+	if onFailure == FailClosed || ctx.Err() != nil || !isFailure(cause) {
 		return Decision{Attempts: how.Attempts}, cause
 	}
 	d := Decision{Allowed: true, Attempts: how.Attempts}
-	if l.options.OnFailure == FailLocal {
+	if onFailure == FailLocal {
 		t = t.again()
 		local, err := l.local.Do(ctx, t.keys, t.run)
 		if err != nil {
@@ -223,10 +240,11 @@ func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause
 
 // isFailure reports whether the store is to blame, not what was asked of it.
 func isFailure(err error) bool {
-	for _, own := range [...]error{algo.ErrCost, algo.ErrState, algo.ErrStateVersion, storage.ErrKey, storage.ErrDuplicateKey} {
+	for _, own := range [...]error{algo.ErrCost, storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap} {
 		if errors.Is(err, own) {
 			return false
 		}
 	}
-	return true
+	var rule *ruleError
+	return !errors.As(err, &rule)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -40,7 +41,11 @@ func (l *Limiter[T]) findPlace(store storage.Store, clock func() time.Time) *pla
 	p := &place{store: s, clock: clock}
 	for i := range l.rules {
 		prefix := storage.Key("", o.Namespace, l.rules[i].Name)
-		p.rules = append(p.rules, placeRule{memory.PrefixOf(prefix), storage.MaxKey - len(prefix) - binary.MaxVarintLen16})
+		plain := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
+		if cut, _ := storage.CutKey(prefix); cut == "" { // it is too long itself, and a hash
+			plain = -1
+		}
+		p.rules = append(p.rules, placeRule{memory.PrefixOf(prefix), plain})
 	}
 	return p
 }
@@ -90,6 +95,9 @@ func (l *Limiter[T]) observed(ctx context.Context, in T, n int64) (d Decision, e
 // room. The caller puts the two together: of a pointer that is stored here, the
 // compiler could not know that it goes no further.
 func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
+	if n < 1 {
+		return 0, tooFew(n)
+	}
 	if l.place == nil || ctx.Err() != nil {
 		return l.remote(ctx, in, n, results, d)
 	}
@@ -129,7 +137,7 @@ func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room, d
 	how, err := l.commit(ctx, t)
 	switch {
 	case err != nil:
-		*d, err = l.failed(ctx, t, how, err)
+		*d, err = l.failed(ctx, t, how, err, l.options.OnFailure)
 		return 0, err
 	case len(t.results) > few:
 		*d = t.decision(how)
@@ -182,7 +190,9 @@ func (p *place) decide(demands []demand, names []memory.Name, now time.Time, res
 		r := &results[i]
 		buffer, r.Result, err = demands[i].policy.Step(buffer, hold.State(i), now, demands[i].cost)
 		if err != nil {
-			return false, true, r.wrap(err)
+			if err = r.broken(err); err != nil {
+				return false, true, err
+			}
 		}
 		ends[i] = len(buffer)
 	}
@@ -213,15 +223,44 @@ func enforced(results []RuleResult) bool {
 // look replaces the results of rules that would have paid, had no other denied.
 func look(demands []demand, hold *memory.Hold, now time.Time, results []RuleResult) (err error) {
 	for i := range results {
-		if r := &results[i]; r.Allowed {
-			if r.Result, err = demands[i].policy.Peek(hold.State(i), now, demands[i].cost); err != nil {
-				return r.wrap(err)
-			}
+		if err = results[i].look(&demands[i], hold.State(i), now); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (r *RuleResult) wrap(err error) error {
-	return fmt.Errorf("compose: rule %q, key %.64q: %w", r.Rule, r.Key, err)
+// look makes of a result that would have paid the one of a look.
+func (r *RuleResult) look(d *demand, state []byte, now time.Time) (err error) {
+	if !r.Allowed {
+		return nil
+	}
+	if r.Result, err = d.policy.Peek(state, now, d.cost); err != nil {
+		return r.broken(err)
+	}
+	return nil
 }
+
+// ruleError is what a policy says of a state or a cost, which is no failure of the
+// store.
+type ruleError struct {
+	rule, key string
+	err       error
+}
+
+// broken takes in an error of the policy, and returns it. That of a shadow rule, which
+// denies nothing, is told in its result instead.
+func (r *RuleResult) broken(err error) error {
+	err = &ruleError{r.Rule, r.Key, err}
+	if !r.Shadow {
+		return err
+	}
+	r.Result, r.Err = algo.Result{}, err
+	return nil
+}
+
+func (e *ruleError) Error() string {
+	return fmt.Sprintf("compose: rule %q, key %.64q: %v", e.rule, e.key, e.err)
+}
+
+func (e *ruleError) Unwrap() error { return e.err }

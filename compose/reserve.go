@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -34,11 +35,17 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 
 // Settle corrects the estimate to the actual number of calls, from 0: it
 // refunds what was not used, or charges what was used beyond, which may leave a
-// debt. Of a reservation that is Degraded nothing was paid in the store, so all
-// of actual is charged.
+// debt. Rules that did not take part in the reservation, such as a shadow that
+// denied it, are left alone.
 //
-// When it fails, or the correction is Degraded itself, it may be called again,
-// unless the error is storage.ErrOutcomeUnknown and that risk is too much.
+// Of a reservation that is Degraded nothing is known to be paid in the store, so all
+// of actual is charged: too much if its Err is storage.ErrOutcomeUnknown and it
+// was paid after all. The stand-in of FailLocal keeps the estimate. Corrections are
+// for the store alone: where it fails and OnFailure is not FailClosed, the
+// correction is Degraded and has not been made.
+//
+// When it fails, or the correction is Degraded, it may be called again, unless
+// the error is storage.ErrOutcomeUnknown and that risk is too much.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, err error) {
 	paid := r.n
 	if r.Decision.Degraded {
@@ -53,10 +60,33 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, 
 		r.settled = true
 		return r.Decision, nil
 	case actual < paid:
-		d, err = r.limiter.Refund(ctx, r.in, paid-actual)
+		d, err = r.correct(ctx, OpRefund, paid-actual)
 	default:
-		d, err = r.limiter.Charge(ctx, r.in, actual-paid)
+		d, err = r.correct(ctx, OpCharge, actual-paid)
 	}
 	r.settled = err == nil && !d.Degraded
 	return d, err
+}
+
+// correct refunds or charges n calls under the rules that were paid.
+func (r *Reservation[T]) correct(ctx context.Context, op Op, n int64) (Decision, error) {
+	l := r.limiter
+	return l.told(op, func() (Decision, error) {
+		t, err := l.ask(op, r.in, n)
+		if err != nil {
+			return Decision{}, err
+		}
+		if !r.Decision.Degraded {
+			t.only(r.paid)
+		}
+		return l.decideTurn(ctx, t, min(l.options.OnFailure, FailOpen))
+	})
+}
+
+// paid reports whether the rule took part in the reservation, which a shadow that
+// denied did not.
+func (r *Reservation[T]) paid(rule string) bool {
+	return slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
+		return result.Rule == rule && result.Paid != 0
+	})
 }

@@ -95,3 +95,50 @@ func TestASettlementBelowZeroIsTheCallersMistake(t *testing.T) {
 	require.ErrorIs(t, err, algo.ErrCost)
 	require.EqualValues(t, 2, leftFor(t, l, call{user: "ann"}))
 }
+
+// The stand-in of an outage has the estimate: a settlement that cannot reach the store
+// takes nothing more of it, however often it is tried.
+func TestASettlementIsForTheStoreAlone(t *testing.T) {
+	ann := call{user: "ann"}
+	for _, degraded := range []bool{false, true} {
+		l, store := reserving(t, compose.FailLocal)
+		if degraded {
+			store.err = errLasting
+		}
+		r, d, err := l.Reserve(background, ann, 5)
+		require.Equal(t, degraded, must(t, d, err).Degraded)
+		store.err = errLasting
+		for range 3 {
+			d, err = r.Settle(background, 8)
+			require.True(t, must(t, d, err).Degraded)
+		}
+		d, err = l.AllowN(background, ann, 5)
+		require.True(t, must(t, d, err).Allowed, "there were 10")
+
+		store.err = nil
+		_, err = r.Settle(background, 8)
+		require.NoError(t, err)
+		require.EqualValues(t, 2, leftFor(t, l, ann))
+	}
+}
+
+func TestAShadowThatDeniedIsNotSettled(t *testing.T) {
+	for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+		l, err := compose.Options[call]{Clock: newVirtual().Now}.New(store,
+			compose.Rule[call]{Name: "real", Policy: limitOf(t, "fixedwindow 1000/h")},
+			compose.Rule[call]{Name: "shadow", Policy: limitOf(t, "fixedwindow 5/h"), Shadow: true})
+		require.NoError(t, err)
+		d, err := l.AllowN(background, call{}, 4)
+		require.True(t, must(t, d, err).Allowed)
+		for _, actual := range []int64{1, 4} {
+			r, _, err := l.Reserve(background, call{}, 2)
+			require.NoError(t, err)
+			require.Zero(t, r.Decision.Results[1].Paid, "there is room for 1")
+			d, err = r.Settle(background, actual)
+			require.Len(t, must(t, d, err).Results, 1)
+		}
+		d, err = l.Peek(background, call{})
+		require.EqualValues(t, 1000-4-1-4, must(t, d, err).Results[0].Remaining)
+		require.EqualValues(t, 1, d.Results[1].Remaining)
+	}
+}

@@ -9,8 +9,9 @@ import (
 )
 
 // Rule applies a policy to whatever Key finds in the input. Its functions are
-// called once for every decision, before anything is locked or sent; they must
-// be safe for concurrent use.
+// called before anything is locked or sent, once for every decision (twice where a
+// memory.Store has no room for as many records as there are rules); they must be
+// safe for concurrent use.
 type Rule[T any] struct {
 	// Name is part of the stored key, and of every report. It is required, and
 	// no other rule of the limiter has it. A rule that changes its algorithm
@@ -30,7 +31,9 @@ type Rule[T any] struct {
 	// with algo.ErrCost. The cost in the options of a policy plays no part
 	// here.
 	Cost func(T) int64
-	// Shadow rules are decided, stored and reported, but deny nothing.
+	// Shadow rules are decided, stored and reported, but deny nothing. A shadow that
+	// cannot decide, because its policy cannot read the state, says so in the Err of
+	// its result.
 	Shadow bool
 }
 
@@ -56,11 +59,7 @@ type demand struct {
 
 // demand finds what the rule asks of n calls; a nil policy asks for nothing.
 func (r *Rule[T]) demand(in T, n int64) (d demand, err error) {
-	d.policy = r.Policy
-	if r.Choose != nil {
-		d.policy = r.Choose(in)
-	}
-	if d.policy == nil {
+	if d.policy = r.policy(in); d.policy == nil {
 		return demand{}, nil
 	}
 	if d.cost, err = r.cost(in, n); err != nil {
@@ -69,16 +68,41 @@ func (r *Rule[T]) demand(in T, n int64) (d demand, err error) {
 	if d.cost == 0 {
 		return demand{}, nil
 	}
-	if r.Key != nil {
-		d.key = r.Key(in)
-	}
+	d.key = r.key(in)
 	return d, nil
 }
 
-func (r *Rule[T]) cost(in T, n int64) (int64, error) {
-	if n < 1 {
-		return 0, fmt.Errorf("compose: n must be at least 1, got %d: %w", n, algo.ErrCost)
+// asks is demand, but that what is free can be reset all the same.
+func (r *Rule[T]) asks(op Op, in T, n int64) (demand, error) {
+	if op == OpReset {
+		return r.target(in), nil
 	}
+	return r.demand(in, n)
+}
+
+// target is a demand without a cost.
+func (r *Rule[T]) target(in T) (d demand) {
+	if d.policy = r.policy(in); d.policy != nil {
+		d.key = r.key(in)
+	}
+	return d
+}
+
+func (r *Rule[T]) policy(in T) algo.Policy {
+	if r.Choose != nil {
+		return r.Choose(in)
+	}
+	return r.Policy
+}
+
+func (r *Rule[T]) key(in T) string {
+	if r.Key == nil {
+		return ""
+	}
+	return r.Key(in)
+}
+
+func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	if r.Cost == nil {
 		return n, nil
 	}

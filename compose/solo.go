@@ -27,20 +27,20 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 		at = memory.Instant(now)
 	}
 	policy, cost := rule.Policy, n
-	if rule.Cost != nil || rule.Choose != nil || n < 1 {
+	if rule.Cost != nil || rule.Choose != nil {
 		demand, err := rule.demand(in, n)
-		if policy, cost = demand.policy, demand.cost; err != nil {
+		if err != nil {
 			return 0, true, err
 		}
+		policy, cost, r.Key = demand.policy, demand.cost, demand.key
+	} else {
+		r.Key = rule.key(in)
 	}
 	if policy == nil {
 		d.Allowed = true
 		return 0, true, nil
 	}
 	r.Rule, r.Policy, r.Shadow = rule.Name, policy, rule.Shadow
-	if rule.Key != nil {
-		r.Key = rule.Key(in)
-	}
 	var cell memory.Cell
 	if p.store.Lock(&cell, at, l.name(0, r.Key)) != nil {
 		return 1, false, nil
@@ -53,14 +53,13 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 		}
 		return 1, true, foreign(&cell, now, cost, r, d)
 	}
-	if err == nil && r.Allowed {
+	if err != nil {
+		err = r.broken(err)
+	} else if r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
 	}
 	d.rests(r)
 	cell.Unlock()
-	if err != nil {
-		err = r.wrap(err)
-	}
 	return 1, true, err
 }
 
@@ -96,13 +95,13 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 func foreign(cell *memory.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
-	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
-		return r.wrap(err)
-	}
+	next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost)
 	cell.Keep(next)
-	if r.Allowed {
+	if err != nil {
+		err = r.broken(err)
+	} else if r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
 	}
 	d.rests(r)
-	return nil
+	return err
 }

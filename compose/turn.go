@@ -41,6 +41,21 @@ func (t *turn) add(d demand, key, rule string, shadow bool) {
 	t.results = append(t.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Shadow: shadow})
 }
 
+// only lets go of what rules ask for that are not wanted.
+func (t *turn) only(wanted func(rule string) bool) {
+	kept := 0
+	for i := range t.results {
+		if wanted(t.results[i].Rule) {
+			t.demands[kept], t.keys[kept], t.results[kept] = t.demands[i], t.keys[i], t.results[i]
+			kept++
+		}
+	}
+	clear(t.demands[kept:])
+	clear(t.keys[kept:])
+	clear(t.results[kept:])
+	t.demands, t.keys, t.results = t.demands[:kept], t.keys[:kept], t.results[:kept]
+}
+
 // end lets the turn be used again. The engine must be done with it.
 func (t *turn) end() {
 	if t.allowed || t.op != OpAllow && t.op != OpPeek {
@@ -68,8 +83,11 @@ func (t *turn) again() *turn {
 func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (lasting bool, err error) {
 	t.buffer = t.buffer[:0]
 	for i := range t.demands {
+		t.results[i].Err = nil
 		if err := t.move(i, now, found[i], &next[i]); err != nil {
-			return false, t.results[i].wrap(err)
+			if err = t.results[i].broken(err); err != nil {
+				return false, err
+			}
 		}
 	}
 	if t.op != OpAllow {
@@ -119,10 +137,8 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 // look replaces the results of rules that would have paid, had no other denied.
 func (t *turn) look(now time.Time, found [][]byte) (err error) {
 	for i := range t.results {
-		if r := &t.results[i].Result; r.Allowed {
-			if *r, err = t.demands[i].policy.Peek(found[i], now, t.demands[i].cost); err != nil {
-				return err
-			}
+		if err = t.results[i].look(&t.demands[i], found[i], now); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -48,7 +48,8 @@
 // beyond the first: contention, or a store that comes and goes.
 //
 // sluice_errors_total counts errors of decisions, both those that failed and
-// those that were made all the same, being degraded or under skew.
+// those that were made all the same, being degraded or under skew; and of shadow
+// rules, which can fail without the decision.
 //
 // sluice_skew_seconds has one observation for each decision by states that were
 // ahead of the clock, from 1 ms to an hour: some process has a clock that is

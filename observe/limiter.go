@@ -73,13 +73,15 @@ func (l *limiter) observe(e compose.Event) {
 	}
 }
 
-// observeRules counts denials of shadow rules. It opens the series of rules that
+// observeRules counts denials of shadow rules, and what kept one from deciding. It opens the series of rules that
 // are enforced and did not bind: else one begins with the first denial by its rule.
 func (l *limiter) observeRules(e *compose.Event) {
 	for i := range e.Decision.Results {
 		switch r := &e.Decision.Results[i]; {
 		case !r.Shadow && r.Rule != e.Decision.Rule:
 			l.calls.get(call{e.Op, r.Rule, compose.Denied})
+		case r.Err != nil:
+			l.faults.get(fault{e.Op, l.kindOf(r.Err)}).Inc()
 		case r.Shadow:
 			if denials := l.shadows.get(call{e.Op, r.Rule, e.Outcome}); !r.Allowed {
 				denials.Inc()

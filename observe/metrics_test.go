@@ -77,6 +77,20 @@ func TestShadowDenialsAreCountedApart(t *testing.T) {
 	)
 }
 
+func TestAShadowThatCannotDecideIsAnError(t *testing.T) {
+	m, registry := newRegistered(t)
+	store := new(memory.Store)
+	for _, spec := range []string{"gcra 1/m", "fixedwindow 1/m"} {
+		l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
+			compose.Rule[string]{Name: "new", Policy: policyOf(t, spec), Shadow: true})
+		require.NoError(t, err)
+		_, err = l.Allow(context.Background(), "")
+		require.NoError(t, err)
+	}
+	requireSeries(t, registry, "sluice_shadow_denials_total")
+	requireSeries(t, registry, "sluice_errors_total", `{kind="state",limiter="http",op="allow"} 1`)
+}
+
 func TestStoreErrorsAreCountedByKind(t *testing.T) {
 	for _, test := range []struct {
 		policy  compose.FailurePolicy

@@ -135,6 +135,9 @@ func (c *ServerClock) read(ctx context.Context) error {
 		return err
 	}
 	received := c.local()
+	if received.Before(sent) {
+		return fmt.Errorf("%w: the local clock was set back while the server's was read", ErrUnavailable)
+	}
 	half := (received.Sub(sent) + 1) / 2
 	e := &estimate{local: received, server: server.Round(0).Add(half), margin: half, asked: sent}
 	for {

@@ -252,3 +252,20 @@ func ExampleServerClock() {
 	// 12:00 is 12:00 by the server
 	// 13:00 is 12:00 by the server
 }
+
+// A reading during which the local clock was set back says nothing.
+func TestAReadingAcrossASetBackIsMadeAgain(t *testing.T) {
+	w := &world{there: time.Millisecond, back: time.Millisecond}
+	readings := 0
+	clock := &storage.ServerClock{Local: w.local, Server: serverFunc(func(ctx context.Context) (time.Time, error) {
+		now, err := w.Now(ctx)
+		if readings++; readings == 1 {
+			w.ahead -= time.Hour
+		}
+		return now, err
+	})}
+	require.NoError(t, clock.Learn(context.Background()))
+	require.Equal(t, 2, readings)
+	require.LessOrEqual(t, clock.Now().Sub(w.serverTime()).Abs(), clock.Error())
+	require.Less(t, clock.Error(), time.Second)
+}

@@ -74,7 +74,7 @@ func (e *Engine) carry(groups []*group) {
 	}()
 	for {
 		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
-		e.fly(patiently(ctx), groups)
+		shielded(groups, func() { e.fly(patiently(ctx), groups) })
 		cancel()
 		next := e.land(groups, e.patience(groups))
 		if len(next) == 0 {
@@ -84,6 +84,19 @@ func (e *Engine) carry(groups []*group) {
 		e.launch(next[1:])
 		groups = next[0]
 	}
+}
+
+// shielded makes a panic of the store the panic of every caller whose decision is
+// under way: on this goroutine, which is nobody's, it would end the program.
+func shielded(groups []*group, do func()) {
+	defer func() {
+		if p := recover(); p != nil {
+			for _, g := range groups {
+				g.panics(p)
+			}
+		}
+	}()
+	do()
 }
 
 // land ends a flight, and returns those that can take off. If it yields, those who were
@@ -135,7 +148,7 @@ func (e *Engine) hasRivals(groups []*group) bool {
 func (e *Engine) search(g *group) {
 	ctx, cancel := context.WithDeadline(context.Background(), g.until)
 	defer cancel()
-	e.resolve(ctx, g)
+	shielded([]*group{g}, func() { e.resolve(ctx, g) })
 	finished, next := e.queue.found(g)
 	tell(finished)
 	e.launch(next)

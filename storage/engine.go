@@ -2,6 +2,8 @@ package storage
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -23,11 +25,11 @@ type EngineOptions struct {
 	// included, if the caller's context does not end sooner; 0 means
 	// DefaultBudget.
 	Budget time.Duration
-	// Remember is about how many keys to remember the last seen state of; 0 means
-	// DefaultRemember, and a negative number none.
+	// Remember is about how many keys to remember the last seen state of, those
+	// that were written last; 0 means DefaultRemember, and a negative number none.
 	Remember int
 	// MaxAge is for how long a remembered state may answer without a look at
-	// the store; 0 means for as long as the answer itself holds.
+	// the store, by Clock; 0 means for as long as the answer itself holds.
 	MaxAge time.Duration
 	// NoCombining makes each decision a write of its own. Else those that meet on
 	// a key are written together.
@@ -153,7 +155,8 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 // It returns an error of decide as it is, nothing being stored. Else it returns
 //   - [ErrKey] or [ErrDuplicateKey] when keys are not such as can be stored,
 //   - [ErrContended] when swaps kept losing until the time was over: nothing was stored,
-//   - [ErrUnavailable] when the store could not be reached for as long: nothing was stored,
+//   - [ErrUnavailable] when the store could not be reached for as long, or the budget was
+//     spent before it was this decision's turn: nothing was stored,
 //   - [ErrOverloaded] when too many wait already: nothing was stored,
 //   - [ErrOutcomeUnknown] when the reply to a write was lost and could not be made up for,
 //   - the context's error when it ended, or the store's when it cannot help to try again.
@@ -168,6 +171,21 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 	if in, ok := e.store.(InPlace); ok {
 		return e.inPlace(ctx, in, keys, decide)
 	}
+	how, err := e.commit(ctx, keys, decide)
+	if err != nil && ctx.Err() == nil && isTimeout(err) { // it is the budget that is spent, not the caller's time
+		err = fmt.Errorf("%w: no answer in the time that there was: %w", ErrUnavailable, err)
+	}
+	return how, err
+}
+
+// isTimeout reports whether no more is known of err than that the time was over.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) &&
+		!errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown)
+}
+
+// commit is Do on a store that is not in place.
+func (e *Engine) commit(ctx context.Context, keys []string, decide Decide) (How, error) {
 	if err := CheckKeys(keys); err != nil {
 		return How{}, err
 	}
@@ -191,7 +209,7 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 // the effort; nothing else is. The state must be neither modified nor retained.
 func (e *Engine) Glance(key []byte, now time.Time) (state []byte, seen bool) {
 	s := e.memory.glance(key)
-	if s == nil || e.options.MaxAge != 0 && now.Sub(s.at) > e.options.MaxAge {
+	if s == nil || e.options.MaxAge != 0 && !s.isWithin(e.options.MaxAge, now) {
 		return nil, false
 	}
 	return s.record.state(), true

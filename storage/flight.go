@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -122,15 +123,39 @@ func applied(swaps []Swap, current []Record) bool {
 	return onlyDeletes && allAbsent
 }
 
-func (e *Engine) load(ctx context.Context, now time.Time, keys []string) ([]Record, error) {
+func (e *Engine) load(ctx context.Context, now time.Time, keys []string) (records []Record, err error) {
 	if timed, ok := e.store.(Timed); ok {
-		return timed.LoadAt(ctx, now, keys...)
+		records, err = timed.LoadAt(ctx, now, keys...)
+	} else {
+		records, err = e.store.Load(ctx, keys...)
 	}
-	return e.store.Load(ctx, keys...)
+	if err == nil && len(records) != len(keys) {
+		err = fmt.Errorf("storage: the store answered with %d records to %d keys", len(records), len(keys))
+	}
+	return records, err
 }
 
-// swap tries groups of swaps, in one round trip.
+// swap tries groups of swaps, in one round trip. What is no answer to all of them is
+// none to any: each may have been applied.
 func (e *Engine) swap(ctx context.Context, now time.Time, groups [][]Swap) []Outcome {
+	outcomes := e.answers(ctx, now, groups)
+	if len(outcomes) != len(groups) {
+		err := fmt.Errorf("storage: the store answered with %d outcomes to %d groups", len(outcomes), len(groups))
+		outcomes = make([]Outcome, len(groups))
+		for i := range outcomes {
+			outcomes[i].Err = err
+		}
+	}
+	for i := range outcomes {
+		o := &outcomes[i]
+		if refused := o.Err == nil && !o.Swapped; refused && len(o.Current) != len(groups[i]) {
+			o.Err = NotApplied(fmt.Errorf("storage: the store answered with %d records to %d swaps", len(o.Current), len(groups[i])))
+		}
+	}
+	return outcomes
+}
+
+func (e *Engine) answers(ctx context.Context, now time.Time, groups [][]Swap) []Outcome {
 	if len(groups) > 1 {
 		return e.batcher.CompareAndSwapBatch(ctx, groups...)
 	}

@@ -42,3 +42,21 @@ func TestAGlanceAtNothing(t *testing.T) {
 		require.False(t, seen)
 	}
 }
+
+// A state that is ahead of the clock, because that was set back, has no age that
+// MaxAge could bound.
+func TestAClockThatWasSetBackRemembersNothing(t *testing.T) {
+	s, c := newScripted(), &count{limit: 1}
+	now := time.Unix(10_000, 0)
+	e := storage.NewEngine(s, storage.EngineOptions{MaxAge: time.Minute, Clock: func() time.Time { return now }})
+	_, err := do(e, c, "k")
+	require.NoError(t, err)
+	now = now.Add(-time.Second)
+	_, seen := e.Glance([]byte("k"), now)
+	require.False(t, seen)
+	delete(s.records, "k") // another process resets it
+	how, err := do(e, c, "k")
+	require.NoError(t, err)
+	require.False(t, how.Memory)
+	require.True(t, c.allowed)
+}

@@ -193,6 +193,14 @@ func (h *hold) see(m *memory, now time.Time, r Record) {
 	m.put(h.key, now, r)
 }
 
+// panics makes a panic the answer to all calls.
+func (g *group) panics(p any) {
+	g.fate = stood
+	for _, c := range g.calls {
+		c.panicked = p
+	}
+}
+
 // end is what the calls are told when nobody can tell whether they were stored.
 // One that changes nothing was not, but its answer may rest on one that was not
 // either; an error or panic of its own stands.

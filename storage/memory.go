@@ -58,7 +58,14 @@ func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time
 	if s == nil {
 		return Record{}, false
 	}
-	return s.record, maxAge == 0 || clock().Sub(s.at) <= maxAge
+	return s.record, maxAge == 0 || s.isWithin(maxAge, clock())
+}
+
+// isWithin reports whether the sighting is no older than that. One that is ahead of
+// the clock, which was set back, has no age.
+func (s *sighting) isWithin(age time.Duration, now time.Time) bool {
+	since := now.Sub(s.at)
+	return since >= 0 && since <= age
 }
 
 func (m *memory) find(key string) *sighting {
@@ -72,9 +79,12 @@ func (m *memory) find(key string) *sighting {
 		return s
 	}
 	other := place.seen.Load()
-	s, ok := m.cache.Peek(key) // what was written last is kept longest
+	s, ok := m.cache.Peek(key)                     // what was written last is kept longest
 	if ok && place.seen.CompareAndSwap(other, s) { // not over one that was put meanwhile
 		place.hash.Store(hash)
+		if latest, _ := m.cache.Peek(key); latest != s { // it was, and gave way to other again
+			place.seen.CompareAndSwap(s, nil)
+		}
 	}
 	return s
 }

@@ -16,6 +16,9 @@
 //	throttled key  |================ waits ================>|   kept to the end
 //	flood            |=>| |=>| |=>| |=>| |=>| |=>| |=>| |=>|    dropped, nearest first
 //
+// Room is made before it is known whether it will be needed: a look at a key that is
+// not there, or a denial, can push out a record as well.
+//
 // [Stats] counts the records that were dropped while they still meant something.
 // If that number grows, MaxKeys is too small, or someone is making up keys.
 //
