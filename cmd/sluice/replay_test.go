@@ -500,3 +500,15 @@ func TestCheckTellsDifferences(t *testing.T) {
 	require.Empty(t, errs)
 	require.Contains(t, out, "wrong.trace:5")
 }
+
+// TestClientsAreTheKeysWhateverStandsBeforeThem, or among them.
+func TestClientsAreTheKeysWhateverStandsBeforeThem(t *testing.T) {
+	for _, before := range []string{"", "www.example.com ", "www.example.com:443 ", "127.0.1.1:80 ", "- ", "198.51.100.7, ", "www.example.com forged, "} {
+		log := before + strings.ReplaceAll(strings.TrimSuffix(fourLines, "\n"), "\n", "\n"+before)
+		code, out, errs := sluice(t, log, "replay", "--top", "1", "--json", "-p", "gcra 1/m", "-")
+		require.Zero(t, code, errs)
+		require.Contains(t, out, `"key": "192.0.2.1"`, before)
+		requests, denied, keys := counts(t, out)
+		require.Equal(t, [3]int64{4, 2, 2}, [3]int64{requests, denied, keys}, before)
+	}
+}

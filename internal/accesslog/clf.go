@@ -68,20 +68,6 @@ func (p *parser) clf(line []byte, e *Entry) (reason string) {
 
 var stampStart = []byte(" [")
 
-// who reads what stands before the time: [HOST:PORT] ADDRESS [IDENT [USER]].
-func who(b []byte, e *Entry) bool {
-	first, rest, _ := cut(b)
-	if host, port := splitPort(first); len(port) > 0 && len(host) > 0 && bytes.Count(rest, space) >= 2 {
-		e.Host = host
-		first, rest, _ = cut(rest)
-	}
-	_, user, _ := cut(rest)
-	e.IP, e.User = address(first), dash(bytes.Trim(user, " "))
-	return len(first) > 0 && printable(b)
-}
-
-var space = []byte{' '}
-
 // what reads what stands behind the time: "REQUEST" STATUS. A quotation mark in
 // the request is written as \", or \x22, but was not always: the request goes on
 // to the mark that a status follows.
@@ -141,36 +127,6 @@ func pathOf(target []byte) []byte {
 		return target[:i]
 	}
 	return target
-}
-
-// address is an IP address, or the name of a host, without its port.
-func address(b []byte) []byte {
-	host, _ := splitPort(b)
-	return dash(host)
-}
-
-// splitPort cuts HOST:PORT and [HOST]:PORT. A bare IPv6 address has no port.
-func splitPort(b []byte) (host, port []byte) {
-	if len(b) > 0 && b[0] == '[' {
-		return splitBracketed(b)
-	}
-	if i := bytes.IndexByte(b, ':'); i >= 0 && allDigits(b[i+1:]) {
-		return b[:i], b[i+1:]
-	}
-	return b, nil
-}
-
-func splitBracketed(b []byte) (host, port []byte) {
-	end := bytes.IndexByte(b, ']')
-	switch {
-	case end < 0:
-		return b, nil
-	case end == len(b)-1:
-		return b[1:end], nil
-	case b[end+1] == ':' && allDigits(b[end+2:]):
-		return b[1:end], b[end+2:]
-	}
-	return b, nil
 }
 
 func allDigits(b []byte) bool {

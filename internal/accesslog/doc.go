@@ -20,12 +20,23 @@
 //
 //	common     192.0.2.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 512
 //	combined   the same, then "REFERER" "USER AGENT"; whatever follows the status is not read
-//	vhost      either of them behind the name of the server, "www.example.com:443 192.0.2.7 - ..."
+//	vhost      either of them behind the name of the server, "www.example.com:443 192.0.2.7 - ...",
+//	           where :443 may be missing
 //	JSON       {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7","method":"GET","path":"/a","status":200}
 //
 // The stamp of the first three may carry a fraction, 10:05:03.250. A request
 // that is no HTTP request (what port scanners send, or "-") is an entry all
 // the same: its first word is the Method, the rest the Path.
+//
+// A client may be logged by name, as client.example.com. A name with a port is the
+// server's, and without one it is if an address follows, or if another name does
+// with the - of the identity behind. An address with a port is the client's, unless
+// a machine follows in the same way. Of two addresses without ports, "203.0.113.6
+// 10.0.0.1 - - ...", the first is the client's, the second that of its proxy.
+//
+// Of a list of addresses, as X-Forwarded-For has them, "198.51.100.7, 203.0.113.6
+// - - ...", the last one is the client's. The proxy nearest to the server wrote it;
+// those left of it anybody may have made up. The same goes for the address in JSON.
 //
 // A line of JSON is one valid object. Its members are found by the names that
 // servers give them, in any case, nested members by their dotted name

@@ -124,7 +124,7 @@ func (p *jsonParser) fill(e *Entry) {
 	if m := &p.found[partPath]; m.rank > 0 {
 		e.Path = pathOf(dash(p.text(m)))
 	}
-	e.IP = address(p.text(&p.found[partIP]))
+	e.IP = lastAddress(p.text(&p.found[partIP]))
 	e.User = dash(p.text(&p.found[partUser]))
 	e.Host = address(p.text(&p.found[partHost]))
 	e.Key = dash(p.text(&p.keyed))

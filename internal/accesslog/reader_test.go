@@ -155,7 +155,8 @@ func (g *generator) back() int64 {
 func (g *generator) word(words ...string) string { return words[g.IntN(len(words))] }
 
 func (g *generator) ip() string {
-	return g.word("192.0.2.7", "192.0.2.8", "2001:db8::1", "[2001:db8::1]:443", "192.0.2.9:8080", "host.example", "[2001:db8::2]", "-")
+	return g.word("192.0.2.7", "192.0.2.8", "2001:db8::1", "[2001:db8::1]:443", "192.0.2.9:8080", "host.example", "[2001:db8::2]", "-",
+		"198.51.100.7, 192.0.2.7", "a b,c,  ,[2001:db8::1]:443", "192.0.2.7 198.51.100.1", "216.292.58.48", "-,")
 }
 
 func (g *generator) target() string {
@@ -177,7 +178,7 @@ func (g *generator) entry(format int, at time.Time) string {
 		line += fmt.Sprintf(` "%s" "%s"`, g.word("-", "https://www.example.com/"), g.word("agent", `a " b`, ""))
 	}
 	if format == 2 {
-		line = g.word("www.example.com:443 ", "[2001:db8::1]:80 ", "localhost ", "example.com: ", ":80 ") + line
+		line = g.word("www.example.com:443 ", "[2001:db8::1]:80 ", "localhost ", "example.com: ", ":80 ", "[]:80 ", "192.0.2.1:80 ", "- ", "192.0.2.1 ") + line
 	}
 	return line
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"math/big"
+	"net/netip"
 	"regexp"
 	"sort"
 	"strconv"
@@ -117,8 +118,11 @@ func slowParse(line string, o Options) (slowEntry, bool) {
 
 var (
 	slowRest      = regexp.MustCompile(`(?s)^([^\]]*)\] "((?:[^\\]|\\.)*?)" ([0-9]{3})(?: .*)?$`)
-	slowWho       = regexp.MustCompile(`^([^ ]+)(?: [^ ]*(?: +(.*?) *)?)?$`)
-	slowBehindV   = regexp.MustCompile(`^(?:([^:\[ ][^: ]*)|\[([^ \]]+)\]):[0-9]+ ([^ ]* [^ ]* .*)$`)
+	slowPrefix    = regexp.MustCompile(`^(?:[^ ]*, +)*([^ ,]*,)*([^ ,]+)(?: (.*))?$`)
+	slowNamed     = regexp.MustCompile(`^(?:([^:\[][^:]*)|\[([^\]]+)\]):[0-9]+$`)
+	slowNameless  = regexp.MustCompile(`^(?:\[\])?:[0-9]+$`)
+	slowIPv4      = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){3}$`)
+	slowDashed    = regexp.MustCompile(`^[^ ]+ - .`)
 	slowControl   = regexp.MustCompile(`[\x00-\x1f\x7f]`)
 	slowProtocol  = regexp.MustCompile(`(?s)^(.*?)(?:(?:^| +)HTTP/[^ ]*)?$`)
 	slowBracketed = regexp.MustCompile(`(?s)^\[([^\]]*)\](?::[0-9]+)?$`)
@@ -140,17 +144,65 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 	if e.Time, ok = slowCLFStamp(m[1]); !ok {
 		return e, false
 	}
-	if v := slowBehindV.FindStringSubmatch(who); v != nil {
-		e.Host, who = v[1]+v[2], v[3]
-	}
-	w := slowWho.FindStringSubmatch(who)
+	e.Host, who = slowHost(who)
+	w := slowPrefix.FindStringSubmatch(who)
 	if w == nil {
 		return e, false
 	}
-	e.IP, e.User = slowAddress(w[1]), slowDash(w[2])
+	behind := strings.Split(w[3], " ")
+	if len(behind) > 2 && slowMachine(w[3]) {
+		behind = behind[1:]
+	}
+	e.IP, e.User = slowAddress(w[2]), slowDash(strings.Trim(strings.Join(behind[1:], " "), " "))
 	e.Method, e.Path = slowRequest(m[2])
 	e.Status, _ = strconv.Atoi(m[3])
 	return e, true
+}
+
+// slowHost takes the server's name away from what stands before the time.
+func slowHost(text string) (host, client string) {
+	host, client, _ = strings.Cut(text, " ")
+	withPort, named := slowNamed.MatchString(host), slowMachine(client)
+	switch {
+	case host == "", slowNameless.MatchString(host), strings.HasSuffix(host, ","):
+		named = false
+	case withPort:
+		named = strings.Count(client, " ") >= 2 && (named || !slowIP(host))
+	case slowIP(host):
+		named = false
+	}
+	if !named {
+		return "", text
+	}
+	return slowAddress(host), client
+}
+
+// slowMachine tells whether a text begins with a machine's name or address.
+func slowMachine(text string) bool {
+	word, _, _ := strings.Cut(text, " ")
+	list := strings.Split(word, ",")
+	switch {
+	case word == "-" || word == "":
+		return false
+	case list[len(list)-1] == "":
+		return true
+	}
+	return slowIP(list[len(list)-1]) || slowDashed.MatchString(text)
+}
+
+func slowIP(text string) bool {
+	text = slowAddress(text)
+	addr, err := netip.ParseAddr(text)
+	return slowIPv4.MatchString(text) || err == nil && addr.Is6()
+}
+
+// slowLast is the last address of a list, or of no list.
+func slowLast(text string) string {
+	if strings.Contains(text, ",") {
+		list := strings.TrimRight(text, ", ")
+		text = strings.TrimLeft(list[strings.LastIndex(list, ",")+1:], " ")
+	}
+	return slowAddress(text)
 }
 
 func slowRequest(request string) (method, path string) {
@@ -293,7 +345,7 @@ func slowJSON(line string, o Options) (e slowEntry, ok bool) {
 	if slowFind(members, names[partPath]...) != nil {
 		e.Path, _, _ = strings.Cut(text(names[partPath]...), "?")
 	}
-	e.IP, e.User, e.Host = slowAddress(text(names[partIP]...)), text(names[partUser]...), slowAddress(text(names[partHost]...))
+	e.IP, e.User, e.Host = slowLast(text(names[partIP]...)), text(names[partUser]...), slowAddress(text(names[partHost]...))
 	if o.KeyField != "" {
 		e.Key = text(slowLower(o.KeyField))
 	}

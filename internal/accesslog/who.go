@@ -1,0 +1,124 @@
+package accesslog
+
+import (
+	"bytes"
+	"net/netip"
+)
+
+// who reads what stands before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
+func who(b []byte, e *Entry) bool {
+	client, rest, _ := cut(b)
+	if isHost(client, rest) {
+		e.Host = address(client)
+		client, rest, _ = cut(rest)
+	}
+	if bytes.IndexByte(client, ',') >= 0 {
+		client, rest = lastListed(client, rest)
+	}
+	if startsWithMachine(rest) && bytes.Count(rest, space) >= 2 {
+		_, rest, _ = cut(rest)
+	}
+	_, user, _ := cut(rest)
+	e.IP, e.User = address(client), dash(bytes.Trim(user, " "))
+	return len(client) > 0 && printable(b)
+}
+
+var space = []byte{' '}
+
+// isHost reports whether the first word names the server, and the client follows.
+// A name with a port does: clients are logged without, or as an address. Any other
+// word is the client's, unless a machine follows; and of two addresses, neither
+// with a port, the first is the client's and the second its proxy's.
+func isHost(first, rest []byte) bool {
+	host, port := splitPort(first)
+	if len(port) == 0 {
+		return startsWithMachine(rest) && len(first) > 0 && !isListed(first) && !isIP(host)
+	}
+	return len(host) > 0 && bytes.Count(rest, space) >= 2 && (startsWithMachine(rest) || !isIP(host))
+}
+
+// startsWithMachine reports whether the first word of b stands for a machine, and
+// is no IDENT: an address, one of a list, or a name with the - of an IDENT behind.
+func startsWithMachine(b []byte) bool {
+	word, rest, _ := cut(b)
+	if len(dash(word)) == 0 {
+		return false
+	}
+	if isListed(word) || isIP(word[bytes.LastIndexByte(word, ',')+1:]) {
+		return true
+	}
+	ident, user, _ := cut(rest)
+	return len(ident) == 1 && ident[0] == '-' && len(user) > 0
+}
+
+// lastListed goes on to the last of the addresses of a list, as X-Forwarded-For
+// has them. The server's own proxy wrote that one; the others are what it was told.
+func lastListed(first, rest []byte) (last, behind []byte) {
+	for isListed(first) {
+		first, rest, _ = cut(bytes.TrimLeft(rest, " "))
+	}
+	return first[bytes.LastIndexByte(first, ',')+1:], rest
+}
+
+// isListed reports whether another word of a list follows this one.
+func isListed(word []byte) bool {
+	return len(word) > 0 && word[len(word)-1] == ','
+}
+
+// lastAddress is the last one of a list, or of no list, on its own.
+func lastAddress(b []byte) []byte {
+	if bytes.IndexByte(b, ',') < 0 {
+		return address(b)
+	}
+	b = bytes.TrimRight(b, ", ")
+	return address(bytes.TrimLeft(b[bytes.LastIndexByte(b, ',')+1:], " "))
+}
+
+// address is an IP address, or the name of a host, without its port.
+func address(b []byte) []byte {
+	host, _ := splitPort(b)
+	return dash(host)
+}
+
+// isIP reports whether b is written like an IP address, perhaps with a port. Logs
+// have some that are none, such as 216.292.58.48.
+func isIP(b []byte) bool {
+	host, _ := splitPort(b)
+	if bytes.IndexByte(host, ':') >= 0 {
+		_, err := netip.ParseAddr(string(host))
+		return err == nil
+	}
+	groups := 0
+	for group := range bytes.SplitSeq(host, dot) {
+		if groups++; len(group) > 3 || !allDigits(group) {
+			return false
+		}
+	}
+	return groups == 4
+}
+
+var dot = []byte{'.'}
+
+// splitPort cuts HOST:PORT and [HOST]:PORT. A bare IPv6 address has no port.
+func splitPort(b []byte) (host, port []byte) {
+	if len(b) > 0 && b[0] == '[' {
+		return splitBracketed(b)
+	}
+	if i := bytes.IndexByte(b, ':'); i >= 0 && allDigits(b[i+1:]) {
+		return b[:i], b[i+1:]
+	}
+	return b, nil
+}
+
+func splitBracketed(b []byte) (host, port []byte) {
+	end := bytes.IndexByte(b, ']')
+	switch {
+	case end < 0:
+		return b, nil
+	case end == len(b)-1:
+		return b[1:end], nil
+	case b[end+1] == ':' && allDigits(b[end+2:]):
+		return b[1:end], b[end+2:]
+	}
+	return b, nil
+}

@@ -1,0 +1,97 @@
+package accesslog
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestWhoAsked(t *testing.T) {
+	tests := []struct{ prefix, host, ip, user string }{
+		{"192.0.2.7 - -", "", "192.0.2.7", ""},
+		{"192.0.2.7 - ann lee", "", "192.0.2.7", "ann lee"},
+		{"192.0.2.7 - Doe, John", "", "192.0.2.7", "Doe, John"},
+		{"192.0.2.7 ident ann", "", "192.0.2.7", "ann"},
+		{"192.0.2.7", "", "192.0.2.7", ""},
+		{"client.example.com - -", "", "client.example.com", ""},
+		{"client.example.com ident -", "", "client.example.com", ""},
+		{"client.example.com - ann", "", "client.example.com", "ann"},
+
+		// The server's name with a port.
+		{"www.example.com:443 192.0.2.7 - ann", "www.example.com", "192.0.2.7", "ann"},
+		{"www.example.com:443 client.example.net - -", "www.example.com", "client.example.net", ""},
+		{"www.example.com:443 - - -", "www.example.com", "", ""},
+		{"127.0.1.1:80 192.0.2.7 - -", "127.0.1.1", "192.0.2.7", ""},
+		{"[2001:db8::1]:443 2001:db8::2 - ann", "2001:db8::1", "2001:db8::2", "ann"},
+		{"127.0.1.1:80 client.example.net - -", "127.0.1.1", "client.example.net", ""},
+
+		// And without one.
+		{"www.example.com 192.0.2.7 - -", "www.example.com", "192.0.2.7", ""},
+		{"www.example.com 192.0.2.7:5555 - ann lee", "www.example.com", "192.0.2.7", "ann lee"},
+		{"www.example.com 2001:db8::2 - ann", "www.example.com", "2001:db8::2", "ann"},
+		{"www.example.com 216.292.58.48 - -", "www.example.com", "216.292.58.48", ""},
+		{"www.example.com 192.0.2.7", "www.example.com", "192.0.2.7", ""},
+		{"www.example.com client.example.net - -", "www.example.com", "client.example.net", ""},
+		{"- 192.0.2.7 - -", "", "192.0.2.7", ""},
+		{"_ 192.0.2.7 - -", "_", "192.0.2.7", ""},
+
+		// The client's address with a port.
+		{"192.0.2.7:5555 - john doe", "", "192.0.2.7", "john doe"},
+		{"[2001:db8::2]:5555 - john doe", "", "2001:db8::2", "john doe"},
+		{"192.0.2.7:5555 - -", "", "192.0.2.7", ""},
+
+		// What X-Forwarded-For had.
+		{"198.51.100.7, 192.0.2.7 - -", "", "192.0.2.7", ""},
+		{"198.51.100.7, 192.0.2.7 - ann lee", "", "192.0.2.7", "ann lee"},
+		{"198.51.100.7,192.0.2.7 - -", "", "192.0.2.7", ""},
+		{"198.51.100.7,  unknown, 192.0.2.7:5555 - -", "", "192.0.2.7", ""},
+		{"198.51.100.7, 192.0.2.7", "", "192.0.2.7", ""},
+		{"198.51.100.7, - - -", "", "", ""},
+		{"www.example.com 198.51.100.7, 192.0.2.7 - ann", "www.example.com", "192.0.2.7", "ann"},
+		{"www.example.com forged, 192.0.2.7 - -", "www.example.com", "192.0.2.7", ""},
+		{"www.example.com 198.51.100.7,192.0.2.7 - -", "www.example.com", "192.0.2.7", ""},
+		{"www.example.com:443 198.51.100.7, 192.0.2.7 - -", "www.example.com", "192.0.2.7", ""},
+		{"192.0.2.7 10.0.0.1 - ann", "", "192.0.2.7", "ann"},
+		{"198.51.100.7, 192.0.2.7 10.0.0.1 - ann", "", "192.0.2.7", "ann"},
+		{"www.example.com 192.0.2.7 10.0.0.1 - ann", "www.example.com", "192.0.2.7", "ann"},
+	}
+	for _, test := range tests {
+		line := strings.Replace(goodLine, "192.0.2.7 - ann", test.prefix, 1)
+		entries, _, err := read(t, []slowLog{{"log", []byte(line)}}, Options{Fields: IP | User | Host})
+		require.NoError(t, err, test.prefix)
+		e := entries[0]
+		require.Equal(t, test, struct{ prefix, host, ip, user string }{test.prefix, e.Host, e.IP, e.User})
+		requireSame(t, []slowLog{{"log", []byte(line)}}, Options{})
+	}
+}
+
+func TestTheLastAddressOfAListInJSON(t *testing.T) {
+	for list, want := range map[string]string{
+		"192.0.2.7":                       "192.0.2.7",
+		"198.51.100.7, 192.0.2.7":         "192.0.2.7",
+		"198.51.100.7,[2001:db8::2]:5555": "2001:db8::2",
+		"198.51.100.7, 192.0.2.7, ":       "192.0.2.7",
+		"198.51.100.7, -":                 "",
+		",":                               "",
+		"2001:db8::1, forged words,  192.0.2.7:1": "192.0.2.7",
+	} {
+		log := []slowLog{{"log", []byte(`{"time":1,"status":200,"ip":"` + list + `"}`)}}
+		entries, _, err := read(t, log, Options{})
+		require.NoError(t, err)
+		require.Equal(t, want, entries[0].IP, list)
+		requireSame(t, log, Options{})
+	}
+}
+
+// TestNoAddressHasAComma, however odd the list.
+func TestNoAddressHasAComma(t *testing.T) {
+	for _, prefix := range []string{",", ",,", "a,", "a, ", ",a,", "a,b", "a, ,b", "a,, b,c - -", "h a,, b,c - -", "h:1 ,b - -", "a b, c - -"} {
+		line := []byte(strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1))
+		entries, _, _ := read(t, []slowLog{{"log", line}}, Options{})
+		for _, e := range entries {
+			require.NotContains(t, e.IP, ",", prefix)
+		}
+		requireSame(t, []slowLog{{"log", line}}, Options{})
+	}
+}
