@@ -47,6 +47,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	if err != nil {
 		return err
 	}
+	defer serve.TakeStandardLog(o.Log)()
 	server, err := serve.New(serving, o)
 	if err != nil {
 		return err

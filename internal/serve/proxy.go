@@ -128,7 +128,7 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		unanswered(http.StatusBadGateway).write(w)
 		return
 	}
-	u.log.Warn("the upstream failed", "upstream", u.url.Redacted(), "error", err)
+	u.log.Warn("the upstream failed", "upstream", u.url.Redacted(), "error", unquoted(err.Error()))
 	status := http.StatusBadGateway
 	if isTimeout(err) {
 		status = http.StatusGatewayTimeout

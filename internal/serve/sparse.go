@@ -2,9 +2,7 @@ package serve
 
 import (
 	"context"
-	stdlog "log"
 	"log/slog"
-	"strings"
 	"sync"
 	"time"
 
@@ -65,23 +63,6 @@ func (u *unsaid) say(message string) (omitted int, ok bool) {
 	omitted = u.count[message]
 	delete(u.count, message)
 	return omitted, true
-}
-
-// errorLog is for net/http, whose texts name connections: under one message, so
-// that nobody can fill the log by breaking connections.
-func errorLog(log *slog.Logger, message string) *stdlog.Logger {
-	return stdlog.New(errorLines{log, message}, "", 0)
-}
-
-type errorLines struct {
-	log     *slog.Logger
-	message string
-}
-
-// Write implements io.Writer.
-func (l errorLines) Write(line []byte) (int, error) {
-	l.log.Warn(l.message, "error", strings.TrimSpace(string(line)))
-	return len(line), nil
 }
 
 // WithAttrs implements slog.Handler.

@@ -63,7 +63,9 @@ func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, err
 	w := &world{t: t, rules: new(atomic.Value), logged: new(lines), done: make(chan error, 1)}
 	w.rules.Store(rules)
 	o := Options{
-		Read:   func(context.Context) (*config.File, error) { return config.Parse("limits.yaml", []byte(w.rules.Load().(string))) },
+		Read: func(context.Context) (*config.File, error) {
+			return config.Parse("limits.yaml", []byte(w.rules.Load().(string)))
+		},
 		Store:  "memory:",
 		Listen: "127.0.0.1:0",
 		API:    "127.0.0.1:0",

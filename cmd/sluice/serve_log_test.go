@@ -1,0 +1,33 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestNothingOfAResponseIsLogged, not even of one that nobody asked for: net/http
+// writes that to package log.
+func TestNothingOfAResponseIsLogged(t *testing.T) {
+	talkative := func(w http.ResponseWriter, _ *http.Request) {
+		conn, _, err := w.(http.Hijacker).Hijack()
+		if err == nil {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\nHTTP/1.1 200 OK\r\nSet-Cookie: TOPSECRET\r\n\r\n")
+			conn.Close()
+		}
+	}
+	s := startServe(t, "--limit", "gcra 100/m", "--upstream", upstream(t, talkative), "--listen", "127.0.0.1:0", "--log-format", "json")
+	require.Equal(t, 200, status(t, s.says(`"msg":"serving".*"proxy":"([^"]+)"`)))
+	s.says(`"level":"WARN","msg":"a library complains","error":"Unsolicited response received on idle HTTP channel`)
+	s.signal(syscall.SIGTERM)
+	s.says("shut down")
+	require.Zero(t, s.code())
+	for _, line := range s.said {
+		require.True(t, json.Valid([]byte(line)), line)
+		require.NotContains(t, line, "TOPSECRET")
+	}
+}

@@ -1,0 +1,45 @@
+package serve
+
+import (
+	stdlog "log"
+	"log/slog"
+	"regexp"
+	"strings"
+)
+
+// TakeStandardLog makes what libraries write to package log warnings of this log,
+// in its format. release gives that log, which is one for the whole process, back.
+func TakeStandardLog(log *slog.Logger) (release func()) {
+	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
+	stdlog.SetOutput(errorLines{sparsely(log), "a library complains"})
+	stdlog.SetFlags(0)
+	stdlog.SetPrefix("")
+	return func() {
+		stdlog.SetOutput(writer)
+		stdlog.SetFlags(flags)
+		stdlog.SetPrefix(prefix)
+	}
+}
+
+// errorLog is for net/http, whose texts name connections: under one message, so
+// that nobody can fill the log by breaking connections.
+func errorLog(log *slog.Logger, message string) *stdlog.Logger {
+	return stdlog.New(errorLines{log, message}, "", 0)
+}
+
+type errorLines struct {
+	log     *slog.Logger
+	message string
+}
+
+// Write implements io.Writer.
+func (l errorLines) Write(line []byte) (int, error) {
+	l.log.Warn(l.message, "error", unquoted(strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+var quotation = regexp.MustCompile(`"(\\.|[^"\\])*("|$)`)
+
+// unquoted is text without what is quoted in it. net/http quotes what it cannot
+// read of a response, and that may be anything, a secret too.
+func unquoted(text string) string { return quotation.ReplaceAllLiteralString(text, "...") }
