@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,13 +106,13 @@ func TestALookWithoutItsRecordsIsAnError(t *testing.T) {
 // A store that panics on a goroutine of the engine must not end the program.
 func TestAPanicOfTheStoreIsThatOfItsCallers(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
-		panics := 0
+		var panics atomic.Int64
 		c.call(background, "first")
 		for _, key := range []string{"k", "k", "other"} {
 			c.start(func() {
 				defer func() {
 					require.Equal(t, "driver", recover())
-					panics++
+					panics.Add(1)
 				}()
 				_, _ = c.engine.Do(background, []string{key}, (&count{limit: 9}).decide)
 			})
@@ -121,7 +122,7 @@ func TestAPanicOfTheStoreIsThatOfItsCallers(t *testing.T) {
 		s.refuse = func([]string) error { panic("driver") }
 		close(s.gate)
 		c.group.Wait()
-		require.Equal(t, 3, panics)
+		require.EqualValues(t, 3, panics.Load())
 
 		s.refuse = nil
 		after := c.call(background, "k")
