@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -24,7 +23,7 @@ import (
 // opened is a store and how to close it.
 type opened struct {
 	storage.Store
-	address string // without its password
+	address string // without its secrets
 	close   func()
 }
 
@@ -41,6 +40,8 @@ func CheckStore(address string) error {
 	case scheme == "memory":
 	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("%s: want %s", redacted(address), storeForms)
+	case misread(scheme, rest):
+		return fmt.Errorf("%s://...: has an @ too many; in a password want / written as %%2F and @ as %%40", scheme)
 	}
 	return nil
 }
@@ -141,39 +142,6 @@ type silence struct{}
 
 // Printf implements the logger of go-redis.
 func (silence) Printf(context.Context, string, ...any) {}
-
-// unparsed is the error of an address that could not be read, without the address,
-// which may hold a password.
-func unparsed(err error) error {
-	var bad *url.Error
-	if errors.As(err, &bad) {
-		return bad.Err
-	}
-	return err
-}
-
-// redacted is an address without its password; only the scheme, where nobody can
-// tell which part of it that is.
-func redacted(address string) string {
-	scheme, rest, found := strings.Cut(address, ":")
-	switch {
-	case scheme == "sqlite":
-		return address
-	case !strings.ContainsAny(address, "@="):
-		return address // no place for one
-	case !found || !strings.HasPrefix(rest, "//"):
-		return "..."
-	}
-	u, err := url.Parse(address)
-	if err != nil {
-		return scheme + "://..."
-	}
-	if query := u.Query(); query.Has("password") {
-		query.Set("password", "xxxxx")
-		u.RawQuery = query.Encode()
-	}
-	return u.Redacted()
-}
 
 // oneLine is the text of an error on one line.
 func oneLine(err error) string {

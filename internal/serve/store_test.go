@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -32,6 +33,11 @@ func TestStoresThatAreNone(t *testing.T) {
 		"limits.db":              "limits.db: want memory:",
 		"redis:u:secret@h":       "...: want memory:",
 		"host=h password=secret": "...: want memory:",
+
+		"postgres://u:1/secret@h/x":  "postgres://...: has an @ too many; in a password want / written as %2F and @ as %40",
+		"postgres://u:1@secret@h/x":  "has an @ too many",
+		"postgres://u:1@sec/ret@h/x": "has an @ too many",
+		"redis://u:1/secret@h/0":     "has an @ too many",
 	} {
 		err := CheckStore(address)
 		require.ErrorContains(t, err, want, address)
@@ -48,6 +54,26 @@ func TestStoresThatDoNotOpen(t *testing.T) {
 		"redis://u:secret@%zz",
 		"postgres://u:secret@" + gone + "/db",
 		"postgres://u@" + gone + "/db?password=secret",
+		"postgres://u@" + gone + "/db?sslpassword=secret",
+		"postgres://u@" + gone + "/db?sslpassword=secret&sslmode=perhaps",
+		"postgres://u@" + gone + "/db?sslpassword=a%zzsecret",
+		"postgres://u@" + gone + "/db?sslpassword=a;secret",
+		"postgres://u@" + gone + "/db?pass%77ord=a&password=secret",
+		"postgres://u@" + gone + "/db?PASSWORD=secret",
+		"postgres://u@" + gone + "/db?oauth_token=secret",
+		"postgres://u@" + gone + "/db?connect_timeout=a&scram_client_key=secret",
+		"postgres://u@" + gone + "/db?pool_max_conns=a&scram_server_key=secret",
+		"postgres:///db?host=" + t.TempDir() + "&user=u&password=secret",
+		"postgres://u:secret@" + gone + "," + gone + "/db",
+		"postgres://u:secret/db",
+		"postgres://u:1#secret@" + gone + "/db",
+		"postgres://u:1?secret@" + gone + "/db",
+		"postgres://u:1?a=secret@" + gone + "/db",
+		"redis://u@" + gone + "?password=secret",
+		"redis://u:secret/0",
+		"redis://:secret#1@" + gone,
+		"redis://u:1#secret@" + gone,
+		"redis://u:1@secret@" + gone,
 		"postgres://u:secret@%zz/db",
 		"postgres://u:secret@" + gone + "/db?sslmode=perhaps",
 		"sqlite:" + filepath.Join(t.TempDir(), "missing", "secret.db"),
@@ -64,11 +90,38 @@ func TestStoresThatDoNotOpen(t *testing.T) {
 	}
 }
 
+func withParameter(t *testing.T, address, name, value string) string {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	query := u.Query()
+	query.Set(name, value)
+	u.RawQuery = query.Encode()
+	return u.String()
+}
+
 func TestPostgres(t *testing.T) {
-	w := started(t, oneByIP, on(servers.Postgres(t).DSN()), before(t, hello))
+	w := started(t, oneByIP, on(withParameter(t, servers.Postgres(t).DSN(), "sslpassword", "secret")), before(t, hello))
 	require.Equal(t, 3, w.allowed(4))
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/healthz")).StatusCode)
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
+	require.Regexp(t, `msg=serving .*store="?postgres://.*sslpassword=xxxxx`, w.logged.String())
+	require.NotContains(t, w.logged.String(), "secret")
+}
+
+// TestTheStoreIsToldWithoutItsSecrets and in full otherwise.
+func TestTheStoreIsToldWithoutItsSecrets(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://u:p@h:1,i:2/d?sslmode=disable&sslpassword=p&passfile=/f&Password=p&pool_max_conns=2": "postgres://u:xxxxx@h:1,i:2/d?sslmode=disable&sslpassword=xxxxx&passfile=/f&Password=xxxxx&pool_max_conns=2",
+		"postgres://u@h/d?user=a%40b&p":                "postgres://u@h/d?user=a%40b&xxxxx",
+		"postgresql://h/d?options=-c%20a.secret%3Dp":   "postgresql://h/d?options=xxxxx",
+		"rediss://:p@h:1/2?dial_timeout=3s&password=p": "rediss://:xxxxx@h:1/2?dial_timeout=3s&password=xxxxx",
+		"redis://h":  "redis://h",
+		"sqlite:a=b": "sqlite:a=b",
+		"memory:":    "memory:",
+	} {
+		require.Equal(t, want, redacted(address))
+	}
 }
 
 // TestOutage is what becomes of requests while the store is away.

@@ -1,0 +1,94 @@
+package serve
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+const hidden = "xxxxx" // as url.URL.Redacted has it
+
+// harmless are the parameters of stores whose values are shown. All others are
+// hidden: what is not known may be a secret, and which of them are grows with the
+// stores.
+var harmless = [...]string{
+	"application_name", "channel_binding", "client_encoding", "connect_timeout", "database", "dbname",
+	"default_query_exec_mode", "host", "hostaddr", "passfile", "pool_health_check_period",
+	"pool_max_conn_idle_time", "pool_max_conn_lifetime", "pool_max_conn_lifetime_jitter", "pool_max_conns",
+	"pool_min_conns", "pool_min_idle_conns", "port", "require_auth", "search_path", "service",
+	"servicefile", "sslcert", "sslkey", "sslmode", "sslnegotiation", "sslrootcert", "sslsni",
+	"statement_cache_capacity", "target_session_attrs", "timezone", "user",
+
+	"client_name", "conn_max_idle_time", "conn_max_lifetime", "conn_max_lifetime_jitter", "db",
+	"dial_timeout", "idle_timeout", "max_active_conns", "max_concurrent_dials", "max_conn_age",
+	"max_idle_conns", "max_retries", "max_retry_backoff", "min_idle_conns", "min_retry_backoff",
+	"pool_fifo", "pool_size", "pool_timeout", "protocol", "read_timeout", "skip_verify", "write_timeout",
+}
+
+// redacted is an address without its secrets; only the scheme, where nobody can
+// tell which part of it they are.
+func redacted(address string) string {
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch {
+	case scheme == "sqlite":
+		return address
+	case !strings.HasPrefix(rest, "//") && strings.ContainsAny(address, "@="):
+		return "..."
+	case !strings.HasPrefix(rest, "//"):
+		return address // no place for one
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Fragment != "" || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
+		return scheme + "://..." // a password may have the #, / or ? in it
+	}
+	u.RawQuery = redactedQuery(u.RawQuery)
+	return u.Redacted()
+}
+
+func redactedQuery(query string) string {
+	if query == "" {
+		return ""
+	}
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		name, _, given := strings.Cut(p, "=")
+		switch known, _ := url.QueryUnescape(name); {
+		case !given:
+			parameters[i] = hidden
+		case !slices.Contains(harmless[:], known):
+			parameters[i] = name + "=" + hidden
+		}
+	}
+	return strings.Join(parameters, "&")
+}
+
+// misread reports whether the password has a / that ends the host, or an @ that
+// begins it: what is behind would be taken for a name, which errors tell.
+func misread(scheme, rest string) bool {
+	host, behind, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	path, _, _ := strings.Cut(behind, "?")
+	if strings.Contains(path, "@") {
+		return true
+	}
+	_, host, _ = strings.Cut(host, "@")
+	host, _, _ = strings.Cut(host, "?")
+	return strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres") // others take the last
+}
+
+// unparsed is the error of an address that could not be read, without the address,
+// which may hold a password, and its parts.
+func unparsed(err error) error {
+	var bad *url.Error
+	var config *pgconn.ParseConfigError
+	switch {
+	case errors.As(err, &config):
+		text := err.Error()
+		return errors.New("cannot be read: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
+	case errors.As(err, &bad):
+		return errors.New(unquoted(bad.Err.Error()))
+	}
+	return err
+}
