@@ -165,3 +165,26 @@ func TestTooLarge(t *testing.T) {
 	require.Equal(t, http.StatusOK, curl(t, p.proxy, "-d", strings.Repeat("x", 100)).StatusCode)
 	require.EqualValues(t, 1, u.admitted())
 }
+
+// TestLengthRequired is of those who say nothing of how much they send.
+func TestLengthRequired(t *testing.T) {
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
+	u := newUpstream(t)
+	for _, more := range [][]string{nil, {"--max-body", "1000"}} {
+		p := serve(t, append(more, "--config", limits, "--upstream", u.url)...)
+		a := curl(t, p.proxy, "-H", "Transfer-Encoding: chunked", "-d", "x")
+		require.Equal(t, http.StatusLengthRequired, a.StatusCode)
+		require.Contains(t, a.text, "say Content-Length")
+	}
+	require.Zero(t, u.admitted())
+}
+
+// TestAPolicyOfSeveralParts tells all of them, and how the client stands with one.
+func TestAPolicyOfSeveralParts(t *testing.T) {
+	const spec = "all(gcra 10/s; gcra 100/m)"
+	require.Contains(t, pageText(t), spec)
+	a := curl(t, serve(t, "--limit", spec, "--upstream", newUpstream(t).url).proxy)
+	require.Regexp(t, `^"default\.1";q=\d+;w=\d+, "default\.2";q=\d+;w=\d+$`, a.Header.Get("RateLimit-Policy"))
+	require.Regexp(t, `^"default\.[12]";r=\d+;t=\d+$`, a.Header.Get("RateLimit"))
+}

@@ -24,8 +24,9 @@ type Limits struct {
 	Service *compose.Limiter[Ask]
 	Proxy   *compose.Limiter[*http.Request]
 
-	file  *config.File
-	front http.Handler // Proxy with the upstream behind it; nil if there is none
+	file    *config.File
+	unknown int64        // see base
+	front   http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
 // base is what the limiters of all readings are made on.
@@ -37,7 +38,7 @@ type base struct {
 }
 
 func (b *base) limits(file *config.File) (l *Limits, err error) {
-	l = &Limits{Rules: file.Rules, file: file}
+	l = &Limits{Rules: file.Rules, file: file, unknown: b.unknown}
 	requests, err := file.HTTPRules(b.unknown)
 	if err != nil {
 		return nil, err
@@ -88,10 +89,15 @@ func (l *Limits) bytes() (names []string) {
 	return names
 }
 
-// weighs reports whether a rule that is enforced counts the bytes of the request.
-func (l *Limits) weighs(r *http.Request) bool {
+// needsLength reports whether a rule would deny the request for no other reason than
+// that it does not tell its length.
+func (l *Limits) needsLength(r *http.Request) bool {
+	if r.ContentLength >= 0 {
+		return false
+	}
 	for i := range l.Rules {
-		if rule := &l.Rules[i]; rule.Cost.Bytes && !rule.Shadow && rule.For(r.Method, r.URL.Path) {
+		rule := &l.Rules[i]
+		if rule.Cost.Bytes && !rule.Shadow && rule.For(r.Method, r.URL.Path) && l.unknown > config.Capacity(rule.Policy) {
 			return true
 		}
 	}

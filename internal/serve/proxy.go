@@ -83,14 +83,14 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 }
 
 // sized refuses what is too long, and what does not say how long it is where that
-// is limited and has no bound.
+// is limited, and the longest that it may be would always be denied.
 func (u *upstream) sized(l *Limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodConnect:
 			plainProblem(http.StatusMethodNotAllowed, "this is a proxy to one server, not to any").write(w)
 			return
-		case u.maxBody == 0 && r.ContentLength < 0 && l.weighs(r):
+		case l.needsLength(r):
 			plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length").write(w)
 			return
 		case u.maxBody > 0 && r.ContentLength > u.maxBody:

@@ -223,6 +223,8 @@ func TestBytes(t *testing.T) {
 		{"length not told", 0, http.MethodPost, -600, 411, ""},
 		{"length not told where no rule counts it", 0, http.MethodPut, -600, 200, ""},
 		{"length not told, but bounded", 700, http.MethodPost, -600, 200, `"uploads";r=300;t=4`},
+		{"length not told, and bounded by more than the capacity", 1001, http.MethodPost, -600, 411, ""},
+		{"length not told, and bounded by the capacity", 1000, http.MethodPost, -600, 200, `"uploads";r=0;t=4`},
 		{"longer than told by nobody", 500, http.MethodPost, -600, 413, `"uploads";r=500;t=4`},
 		{"longer than may be", 500, http.MethodPut, 600, 413, ""},
 	} {
