@@ -3,8 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -72,6 +74,19 @@ func TestServeReloadsOneAfterTheOther(t *testing.T) {
 	}
 	awaited(t, file)
 	s.signal(syscall.SIGTERM)
+	s.says(`msg="shut down" cut=false`)
+	require.Zero(t, s.code())
+}
+
+// TestServeEndsWithTwoSignals at nearly the same moment. A connection without a
+// request keeps it from being gone before the second.
+func TestServeEndsWithTwoSignals(t *testing.T) {
+	s := startServe(t, "--limit", "gcra 1/s", "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.says(`msg=serving .*proxy=(\S+)`), "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	s.signal(syscall.SIGTERM)
+	s.signal(os.Interrupt)
 	s.says(`msg="shut down" cut=false`)
 	require.Zero(t, s.code())
 }

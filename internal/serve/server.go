@@ -37,8 +37,11 @@ type Server struct {
 
 	proxy, api *listener // nil where there is none
 	draining   atomic.Bool
+	drained    atomic.Bool // all requests have ended
+	underway   underway
 	closing    chan struct{}
 	closeOnce  sync.Once
+	cut        bool // there were requests when all was closed; to be read when it is
 }
 
 // listener is a place where requests come in.
@@ -160,6 +163,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState:         s.underway.note,
 		ErrorLog:          errorLog(s.sparse, "a connection failed"),
 	}, cut}
 }
@@ -192,15 +196,14 @@ func (s *Server) Serve(ctx context.Context) error {
 	}
 	select {
 	case <-ctx.Done():
-		return s.drain()
+		s.drain()
 	case <-s.closing:
-		return ErrCut
 	case err := <-failed:
-		if errors.Is(err, http.ErrServerClosed) {
-			return ErrCut
+		if !errors.Is(err, http.ErrServerClosed) {
+			return err
 		}
-		return err
 	}
+	return s.end()
 }
 
 func (s *Server) listeners() (all []*listener) {
@@ -215,7 +218,7 @@ func (s *Server) listeners() (all []*listener) {
 // drain ends the proxy before the service, which can be asked for its health until
 // then. Connections that were upgraded have no end to wait for: they are cut when
 // the rest is done.
-func (s *Server) drain() error {
+func (s *Server) drain() {
 	s.draining.Store(true)
 	s.log.Info("shutting down", "drain", s.options.Drain)
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
@@ -227,31 +230,27 @@ func (s *Server) drain() error {
 		case <-ctx.Done():
 		}
 	}()
-	cut := false
+	drained := true
 	for _, l := range s.listeners() {
-		cut = l.http.Shutdown(ctx) != nil || cut
+		drained = l.http.Shutdown(ctx) == nil && drained
 	}
-	cut = s.isClosed() || cut
+	s.drained.Store(drained)
+}
+
+// end closes what is open, and tells whether requests were cut off by that.
+func (s *Server) end() error {
 	s.Close()
-	s.log.Info("shut down", "cut", cut)
-	if cut {
+	s.log.Info("shut down", "cut", s.cut)
+	if s.cut {
 		return ErrCut
 	}
 	return nil
 }
 
-func (s *Server) isClosed() bool {
-	select {
-	case <-s.closing:
-		return true
-	default:
-		return false
-	}
-}
-
 // Close ends everything at once; Serve returns if it has not.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
+		s.cut = !s.drained.Load() && s.underway.any()
 		close(s.closing)
 		for _, l := range s.listeners() {
 			l.cut()

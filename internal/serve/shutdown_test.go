@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"testing"
@@ -76,12 +77,34 @@ func TestCloseWhileShuttingDown(t *testing.T) {
 	require.Error(t, <-failed)
 }
 
-// TestClosedBeforeTheDrain finds nothing left to wait for: Close has cut it.
+// TestClosedBeforeTheDrain has cut nothing off, for there was nothing.
 func TestClosedBeforeTheDrain(t *testing.T) {
 	w, err := opening(t, oneByIP)
 	require.NoError(t, err)
 	w.Close()
-	require.ErrorIs(t, w.drain(), ErrCut)
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	require.NoError(t, w.Serve(ctx))
+}
+
+// TestConnectionsAreNoRequests that could be cut off, be they new or kept.
+func TestConnectionsAreNoRequests(t *testing.T) {
+	w := started(t, oneByIP, before(t, hello))
+	for _, request := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
+		_, reader := say(t, w, request)
+		if request == "" {
+			continue
+		}
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, "hello", contentOf(t, response.Body))
+		require.Eventually(t, func() bool { return !w.underway.any() }, patience, time.Millisecond)
+	}
+	w.stop()
+	require.Eventually(t, w.draining.Load, patience, time.Millisecond)
+	w.Close()
+	require.NoError(t, w.ended())
+	require.Contains(t, w.logged.String(), "cut=false")
 }
 
 // TestShutdownCutsUpgrades because they have no end.
