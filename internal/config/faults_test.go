@@ -45,6 +45,12 @@ func TestOtherFaults(t *testing.T) {
 		"- name: a\n  policy: gcra/s": "x:1: is a list; want fields with their values: trusted, forwarded, ipv6_bits or rules",
 		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
 		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" is everybody`,
+		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which without quotes is a number and no text; want "007", quotes and all`,
+		"rules:\n- name: 1":                                     `is 1, which without quotes is a number and no text; want "1", quotes and all`,
+		"rules:\n- name: 0x1f":                                  `want "0x1f", quotes and all`,
+		"rules:\n- name: -1":                                    `want "-1", quotes and all`,
+		"rules:\n- name: true":                                  `is true, which without quotes is a truth value and no text; want "true", quotes and all`,
+		"rules:\n- name: 1.5":                                   "is 1.5; want 1 to 64 letters, digits, - and _",
 		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
 		"rules:\n- name: " + strings.Repeat("ä", 60):            `is "` + strings.Repeat("ä", 60) + `"; want`,
 	} {

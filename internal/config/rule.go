@@ -59,6 +59,10 @@ const (
 )
 
 func (r *reader) name(n ast.Node, at string, lines map[string]int) string {
+	if as := otherThanText(n); as != "" {
+		r.faults.add(n, at, "%s, which without quotes is %s and no text; want \"%s\", quotes and all", isA(n), as, n.GetToken().Value)
+		return ""
+	}
 	name, ok := r.word(n, at, wantName)
 	if !ok {
 		return ""
@@ -73,6 +77,21 @@ func (r *reader) name(n ast.Node, at string, lines map[string]int) string {
 	}
 	lines[name] = lineOf(n)
 	return name
+}
+
+// otherThanText is what a name is taken for that would be one in quotes; empty if it
+// is not that.
+func otherThanText(n ast.Node) string {
+	if n == nil || n.GetToken() == nil || !isName(n.GetToken().Value) {
+		return ""
+	}
+	switch n.(type) {
+	case *ast.IntegerNode:
+		return "a number"
+	case *ast.BoolNode:
+		return "a truth value"
+	}
+	return ""
 }
 
 // isName is narrow because a name becomes part of stored keys, of header fields
