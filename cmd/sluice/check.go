@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -134,13 +135,22 @@ func ruleWords(r *config.Rule) string {
 	}
 	switch {
 	case len(r.Methods) > 0 && len(r.Paths) > 0:
-		words += fmt.Sprintf(", only %s of %s", list(r.Methods, " and "), list(r.Paths, " and "))
+		words += fmt.Sprintf(", only %s of %s", list(methods(r), " and "), list(r.Paths, " and "))
 	case len(r.Methods) > 0:
-		words += ", only " + list(r.Methods, " and ")
+		words += ", only " + list(methods(r), " and ")
 	case len(r.Paths) > 0:
 		words += ", only " + list(r.Paths, " and ")
 	}
 	return words
+}
+
+// methods are all that the rule is for.
+func methods(r *config.Rule) []string {
+	get := slices.Index(r.Methods, http.MethodGet)
+	if get < 0 || slices.Contains(r.Methods, http.MethodHead) {
+		return r.Methods
+	}
+	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
 // promise is the rule's bound in words.

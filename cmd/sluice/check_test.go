@@ -17,6 +17,21 @@ func TestCheckSaysWhatAFileMeans(t *testing.T) {
 	golden(t, "check.txt", out)
 }
 
+// TestCheckTellsWhatGETTakesAlong as the rule does.
+func TestCheckTellsWhatGETTakesAlong(t *testing.T) {
+	for methods, want := range map[string]string{
+		"[GET]":             ", only GET and HEAD\n",
+		"[PUT, GET, POST]":  ", only PUT and GET and HEAD and POST\n",
+		"[HEAD, GET]":       ", only HEAD and GET\n",
+		"[POST], paths: /a": ", only POST of /a\n",
+		"GET, paths: /a":    ", only GET and HEAD of /a\n",
+	} {
+		code, out, errs := sluice(t, "rules: [{name: client, policy: gcra 1/m, methods: "+methods+"}]", "check", "-")
+		require.Zero(t, code, errs)
+		require.Contains(t, out, want)
+	}
+}
+
 func TestCheckTellsOfEveryFile(t *testing.T) {
 	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\nipv6_bits: 48\n"+oneRule)
 	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")

@@ -21,7 +21,7 @@ const servedRules = `
 rules:
   - {name: client, policy: gcra 20/m burst=6, by: ip}
   - {name: login, policy: fixedwindow 4/h, by: "user+path", methods: [POST], paths: [/login, /caf\u00e9/*], cost: 2}
-  - {name: site, policy: tokenbucket 10/m, by: [host, method]}
+  - {name: site, policy: tokenbucket 10/m, by: [host, method], methods: [GET, POST]}
   - {name: tried, policy: movingwindow 3/m, by: path, shadow: true}
 `
 
@@ -38,7 +38,7 @@ func TestAReplayDecidesAsTheServerDid(t *testing.T) {
 	for range 4000 {
 		now = now.Add(time.Duration(random.IntN(3)) * time.Second)
 		ip := pick("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "::ffff:192.0.2.2")
-		host, method, user := pick("a.example", "A.example", "b.example"), pick("GET", "POST"), pick("-", "ann", "bob")
+		host, method, user := pick("a.example", "A.example", "b.example"), pick("GET", "HEAD", "POST"), pick("-", "ann", "bob")
 		target := pick("/", "/login", "/%6cogin", "//login?next=/", "/caf%C3%A9/x", "/caf%c3%a9/./x/", "/x%2Fy", "/%25", "http://a.example/login", "/a;b")
 		if !served(t, server, ip, host, method, user, target) {
 			denied++

@@ -65,7 +65,7 @@ var slowRules = []slowRule{
 		oracle: algotest.MovingWindow(algo.Per(240, time.Minute), 6, false), period: time.Minute,
 	},
 	{
-		name: "user", text: "policy: tokenbucket 5/20s refill=interval, by: user, methods: [GET, HEAD]",
+		name: "user", text: "policy: tokenbucket 5/20s refill=interval, by: user, methods: [GET]",
 		key:   func(r *slowRequest) string { return r.user },
 		meant: func(r *slowRequest) bool { return r.method == "GET" || r.method == "HEAD" }, cost: 1,
 		oracle: algotest.IntervalBucket(algo.Per(5, 20*time.Second), 5), period: 20 * time.Second,

@@ -105,10 +105,10 @@ func (r *Rule) choose(req *http.Request) algo.Policy {
 	return nil
 }
 
-// For reports whether the rule is for such requests. The path is decoded; /a//b/,
-// /a/./b and /a/b are the same.
+// For reports whether the rule is for such requests. One for GET is for HEAD too. The
+// path is decoded; /a//b/, /a/./b and /a/b are the same.
 func (r *Rule) For(method, path string) bool {
-	if len(r.Methods) > 0 && !slices.Contains(r.Methods, method) {
+	if !r.forMethod(method) {
 		return false
 	}
 	if len(r.Paths) == 0 {
@@ -116,6 +116,13 @@ func (r *Rule) For(method, path string) bool {
 	}
 	path = cleanPath(path)
 	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, path) })
+}
+
+// forMethod takes HEAD for GET, as the patterns of net/http do: it is the same
+// request, and costs whoever answers it as much.
+func (r *Rule) forMethod(method string) bool {
+	return len(r.Methods) == 0 || slices.Contains(r.Methods, method) ||
+		method == http.MethodHead && slices.Contains(r.Methods, http.MethodGet)
 }
 
 // matches reports whether path is that of the pattern, or below it if the pattern

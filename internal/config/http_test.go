@@ -104,7 +104,9 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 	}{
 		{"shadow: false", "GET", "/", true},
 		{"methods: GET", "GET", "/x", true},
-		{"methods: GET", "HEAD", "/x", false},
+		{"methods: GET", "HEAD", "/x", true},
+		{"methods: HEAD", "GET", "/x", false},
+		{"methods: POST", "HEAD", "/x", false},
 		{"methods: GET", "get", "/x", false},
 		{"methods: [GET, HEAD]", "HEAD", "", true},
 		{"paths: /login", "POST", "/login", true},
