@@ -16,7 +16,7 @@ func (p *plan) doubt(r *passage) error {
 		return fmt.Errorf("%s: no requests to replay: it is empty; name a log that is not", r.name)
 	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
-	case r.absent&accesslog.Key != 0:
+	case r.lacking[accesslog.Key] == r.Entries:
 		return fmt.Errorf("%s: no line has the member %q; --key-field takes its name, as in request.tenant if it lies in another", r.name, p.keyField)
 	}
 	return nil
@@ -39,6 +39,9 @@ func unread(err error) error {
 	switch filepath.Ext(first.File) {
 	case ".yaml", ".yml":
 		return fmt.Errorf("%w; if %s is a file of limits, say --config %[2]s", err, first.File)
+	}
+	if first.Reason == accesslog.NoRequest {
+		return fmt.Errorf("%w; give it the lines that are requests alone, or name the member to limit by with --key-field", err)
 	}
 	if bytes.HasPrefix(first.Text, []byte("{")) {
 		return fmt.Errorf("%w; --time-field names the member of JSON lines that has the time", err)

@@ -50,7 +50,7 @@ written like "1m0s". It goes together with --out.
                 "worst":{"interval":DURATION, "admitted":UNITS, "bound":UNITS},
                 "longest_wait":DURATION, "never":N,
                 "top_denied":[{"key":KEY, "denied":N}]}],
-   "damaged":[{"file":NAME, "problem":TEXT}]}
+   "damaged":[{"file":NAME, "problem":TEXT}], "lacking":{FIELD:N}}
 
 With --config it is
 
@@ -59,13 +59,14 @@ With --config it is
                "never":N},
    "rules":[{"rule":NAME, "by":[FIELD], "cost":N, "shadow":BOOL, "alone":N,
              ... and what a policy has ...}],
-   "damaged":[...]}
+   "damaged":[...], "lacking":{...}}
 
   worst is the most that one key was admitted in any one period of the limit,
   and the most it could have been; never counts denials of a cost above the
   capacity, for which there is no wait; proxied counts requests logged with the
   address of a trusted proxy in place of the client's; alone those that no other
-  rule would have denied; damaged is gzip that is cut short.
+  rule would have denied; damaged is gzip that is cut short; lacking counts the
+  requests without a field that the keys are made of, by its name as in --by.
 
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`

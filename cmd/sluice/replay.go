@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,7 +159,9 @@ type report interface {
 type passage struct {
 	accesslog.Stats
 	name       string
-	absent     accesslog.Fields // those needed that no request has
+	keyField   string                     // what --key-field names
+	needs      accesslog.Fields           // what the keys are made of, and the rules look at
+	lacking    map[accesslog.Fields]int64 // of each of these, the requests that do not have it
 	start, end time.Time
 }
 
@@ -171,10 +174,10 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 		Reorder:   time.Duration(p.reorder),
 		TimeField: p.timeField,
 		KeyField:  p.keyField,
-		Fields:    what.fields(),
+		Fields:    cmp.Or(what.fields(), accesslog.Status), // to the reader, none is all
 	})
 	defer log.Close()
-	from := passage{name: describe(p.sources), absent: what.fields()}
+	from := newPassage(describe(p.sources), p.keyField, what.fields())
 	for log.Next() {
 		e := log.Entry()
 		from.pass(e)
@@ -195,8 +198,8 @@ func (p *passage) pass(e *accesslog.Entry) {
 		p.start = e.Time
 	}
 	p.end = e.Time
-	if p.absent != 0 {
-		p.absent &^= e.Present()
+	if lacking := p.needs &^ e.Present(); lacking != 0 {
+		p.lack(lacking)
 	}
 }
 

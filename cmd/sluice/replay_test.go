@@ -387,7 +387,7 @@ func TestFieldsThatNobodyHasAreTold(t *testing.T) {
 	code, out, errs := sluice(t, fourLines, "replay", "--by", "host+status", "-")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "no request has a host; - stands for it")
-	code, out, errs = sluice(t, fourLines, "replay", "--by", "user", "-")
+	code, out, errs = sluice(t, fourLines, "replay", "--by", "method", "-")
 	require.Zero(t, code, errs)
 	require.NotContains(t, out, "stands for it")
 }
@@ -511,4 +511,38 @@ func TestClientsAreTheKeysWhateverStandsBeforeThem(t *testing.T) {
 		requests, denied, keys := counts(t, out)
 		require.Equal(t, [3]int64{4, 2, 2}, [3]int64{requests, denied, keys}, before)
 	}
+}
+
+const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/a","headers":{"X-Key":["k1"],"Accept":["a","b"]}},"status":200}
+{"level":"error","ts":946684801,"logger":"tls","msg":"no certificate"}
+{"level":"info","ts":946684801.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.1","method":"GET","uri":"/b","headers":{"X-Key":["k1"]}},"status":200}
+{"level":"info","ts":946684802.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.2","method":"GET","uri":"/b","headers":{}},"status":200}
+`
+
+func TestLinesThatTellOfNoRequestAreTold(t *testing.T) {
+	code, out, errs := sluice(t, caddyLines, "replay", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
+	require.Contains(t, out, "1 of 4 lines skipped, being no log lines; the first is standard input:2: no client, request or status in the JSON object")
+
+	code, _, errs = sluice(t, `{"ts":1,"level":"info"}`, "replay", "-")
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "the lines that are requests alone")
+	require.NotContains(t, errs, "--time-field")
+}
+
+func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
+	code, out, errs := sluice(t, fourLines, "replay", "--by", "user+ip", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, "\n1 of 4 requests without a user; - stands for it\n")
+	require.NotContains(t, out, "an ip")
+	code, out, errs = sluice(t, fourLines, "replay", "--by", "user+host", "--json", "-")
+	require.Zero(t, code, errs)
+	var r jsonReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, jsonLacking{"user": 1, "host": 4}, r.Lacking)
+	tenants := strings.Replace(`{"time":946684800,"tenant":"x"}|{"time":946684801,"ip":"192.0.2.1"}`, "|", "\n", 1)
+	code, out, errs = sluice(t, tenants, "replay", "--key-field", "tenant", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, `1 of 2 requests without a member "tenant"; - stands for it`)
 }

@@ -44,9 +44,6 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 		policies = append(policies, file.Rules[i].Policy)
 		s.needs |= needs(&file.Rules[i])
 	}
-	if s.needs == 0 {
-		s.needs = accesslog.Status // to the reader, none is all
-	}
 	s.replay, err = replay.NewRules(rules, policies)
 	return s, err
 }
@@ -195,9 +192,7 @@ func (r *ruleResult) tables(w io.Writer) {
 
 // doubts tells what the log does not.
 func (r *ruleResult) doubts(w io.Writer) {
-	if absent := r.absent &^ accesslog.Status; absent != 0 {
-		fmt.Fprintf(w, "no request has a %v; the rules take it as empty\n", strings.ReplaceAll(absent.String(), "+", " or a "))
-	}
+	r.printLacking(w, "the rules take it as empty")
 	if r.of.proxied > 0 {
 		fmt.Fprintf(w, "%s from a proxy that is trusted: the log has its address in place of the client's; have the server log that of X-Forwarded-For\n", many(r.of.proxied, "request"))
 	}

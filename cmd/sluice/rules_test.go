@@ -70,7 +70,7 @@ func TestFieldsThatTheLogLacksAreTold(t *testing.T) {
 	config := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: [user, host], methods: [PUT]}]")
 	code, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "no request has a host; the rules take it as empty")
+	require.Contains(t, out, "no request has a host; the rules take it as empty\n1 of 4 requests without a user; the rules take it as empty\n")
 	require.Regexp(t, `\n  a +0 +0 +0 +- +0 +0 `, out)
 }
 

@@ -20,9 +20,7 @@ func printTables(w io.Writer, r report) error {
 
 func (r *result) tables(out io.Writer) {
 	r.head(out, fmt.Sprintf("%s by %s", many(r.Keys, "key"), r.by))
-	if r.absent != 0 {
-		fmt.Fprintf(out, "no request has a %v; - stands for it\n", r.absent)
-	}
+	r.printLacking(out, "- stands for it")
 	names := nameThem(out, r)
 	printPolicies(out, r, names)
 	printTopDenied(out, r, names)

@@ -14,6 +14,10 @@ const (
 	reasonObject  = "no time in the JSON object"
 )
 
+// NoRequest is the [BadLine.Reason] of a line of JSON that is sound and has a time,
+// but tells of something else than a request, as the errors of a server do.
+const NoRequest = "no client, request or status in the JSON object"
+
 // Formats, as File.Format tells them.
 const (
 	formatCommon   = "common"

@@ -141,7 +141,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func TestCloseAndContextStopAnEndlessInput(t *testing.T) {
-	for name, line := range map[string]string{"entries": `{"time":%d}` + "\n", "bad lines": "bad\n", "one line": "x"} {
+	for name, line := range map[string]string{"entries": `{"time":%d,"status":200}` + "\n", "bad lines": "bad\n", "one line": "x"} {
 		t.Run(name, func(t *testing.T) {
 			before := runtime.NumGoroutine()
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

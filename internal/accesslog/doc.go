@@ -44,7 +44,8 @@
 // The time is RFC 3339 (with a space for the T, a comma for the point, ±hhmm, or
 // no zone, which is read as UTC), the form of the common format, or a number
 // since 1970: seconds below 1e11, then milliseconds below 1e14, microseconds
-// below 1e17, nanoseconds.
+// below 1e17, nanoseconds. An object that tells of no client, user, request or
+// status, and has no member of Options.KeyField, is no log line.
 //
 // # Order
 //

@@ -111,7 +111,21 @@ func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
 	}
 	e.sec, e.nsec = s.sec, s.nsec
 	p.fill(e)
+	if !p.isRequest(e) {
+		return NoRequest
+	}
 	return ""
+}
+
+// isRequest reports whether the object tells who asked, for what, or how it was
+// answered. A host alone does not: servers name those of their certificates too.
+func (p *jsonParser) isRequest(e *Entry) bool {
+	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser} {
+		if p.found[part].rank > 0 {
+			return true
+		}
+	}
+	return e.Status > 0 || p.keyed.kind != kindOther
 }
 
 func (p *jsonParser) fill(e *Entry) {

@@ -352,7 +352,11 @@ func slowJSON(line string, o Options) (e slowEntry, ok bool) {
 	if status := text(names[partStatus]...); regexp.MustCompile(`^[0-9]{1,3}$`).MatchString(status) {
 		e.Status, _ = strconv.Atoi(status)
 	}
-	return e, ok
+	told := e.Status > 0 || o.KeyField != "" && slowFind(members, slowLower(o.KeyField)) != nil
+	for _, part := range []part{partIP, partUser, partMethod, partPath, partRequest} {
+		told = told || slowFind(members, names[part]...) != nil
+	}
+	return e, ok && told
 }
 
 func slowMembers(d *json.Decoder, prefix string) (members []slowMember) {

@@ -55,7 +55,7 @@ func TestStampsInJSON(t *testing.T) {
 	for _, test := range tests {
 		p := parser{json: newJSONParser("", "")}
 		var e Entry
-		reason := p.parse([]byte(`{"time":`+test.value+`}`), &e)
+		reason := p.parse([]byte(`{"time":`+test.value+`,"status":200}`), &e)
 		got := time.Unix(e.sec, int64(e.nsec)).UTC().Format(time.RFC3339Nano)
 		if test.want == "" {
 			require.Equal(t, reasonStamp, reason, test.value)

@@ -1,0 +1,35 @@
+package accesslog
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestJSONThatTellsOfNoRequestIsSkipped(t *testing.T) {
+	for members, request := range map[string]bool{
+		`"level":"error","logger":"tls","msg":"no certificate"`: false,
+		`"host":"www.example.com"`:                              false,
+		`"status":"ok"`:                                         false,
+		`"status":null,"ip":null,"method":[]`:                   false,
+		`"request":{"id":"k1"}`:                                 false,
+		`"ip":"192.0.2.7"`:                                      true,
+		`"ip":"-"`:                                              true,
+		`"request":"GET / HTTP/1.1"`:                            true,
+		`"request":{"uri":"/a"}`:                                true,
+		`"method":"GET"`:                                        true,
+		`"status":204`:                                          true,
+		`"user":"ann"`:                                          true,
+		`"tenant":"x"`:                                          true, // by Options.KeyField
+	} {
+		log := []slowLog{{"log", []byte(goodLine + "\n" + `{"ts":1,` + members + `}`)}}
+		o := Options{KeyField: "tenant"}
+		_, stats, err := read(t, log, o)
+		require.NoError(t, err)
+		require.Equal(t, request, stats.Skipped == 0, members)
+		if !request {
+			require.Equal(t, NoRequest, stats.FirstSkipped.Reason)
+		}
+		requireSame(t, log, o)
+	}
+}
