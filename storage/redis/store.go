@@ -35,6 +35,7 @@ type Store struct {
 	prefix string
 	place  placing
 	apart  atomic.Bool // groups cannot share a script
+	hurry  atomic.Pointer[hurried]
 }
 
 var (
@@ -176,34 +177,13 @@ func (s *Store) punctual(ctx context.Context) redis.UniversalClient {
 	}
 	switch c := s.client.(type) {
 	case *redis.Client:
-		return inTime(ctx, c)
+		return s.inTime(ctx, c)
 	case *redis.ClusterClient:
 		if c.Options().ContextTimeoutEnabled {
 			return c
 		}
 	}
 	return nil
-}
-
-// inTime is c, with shorter timeouts if its own go beyond the deadline.
-func inTime(ctx context.Context, c *redis.Client) redis.UniversalClient {
-	o := c.Options()
-	if o.ContextTimeoutEnabled {
-		return c
-	}
-	deadline, _ := ctx.Deadline()
-	left := time.Until(deadline)
-	if left <= 0 {
-		return nil
-	}
-	own := max(o.ReadTimeout, o.WriteTimeout)
-	if own > 0 && own <= left {
-		return c
-	}
-	if o.ReadTimeout > 0 {
-		left = min(left, o.ReadTimeout)
-	}
-	return c.WithTimeout(left)
 }
 
 // encode is a record as it is stored: its version, then its state.

@@ -1,0 +1,60 @@
+package redis
+
+import (
+	"context"
+	"math/bits"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// hurried is the client with shorter timeouts than its own.
+type hurried struct {
+	client  *redis.Client
+	timeout time.Duration
+	made    time.Time
+}
+
+// hurriedFor is for how long one is used again, since to make one takes longer than
+// to use it. What the caller makes of his client meanwhile, by adding a hook, is seen
+// no later.
+const hurriedFor = 100 * time.Millisecond
+
+// inTime is c, with shorter timeouts if its own go beyond the deadline.
+func (s *Store) inTime(ctx context.Context, c *redis.Client) redis.UniversalClient {
+	o := c.Options()
+	if o.ContextTimeoutEnabled {
+		return c
+	}
+	deadline, _ := ctx.Deadline()
+	now := time.Now()
+	left := deadline.Sub(now)
+	if left <= 0 {
+		return nil
+	}
+	own := max(o.ReadTimeout, o.WriteTimeout)
+	if own > 0 && own <= left {
+		return c
+	}
+	if o.ReadTimeout > 0 {
+		left = min(left, o.ReadTimeout)
+	}
+	return s.hurried(c, coarse(left), now)
+}
+
+func (s *Store) hurried(c *redis.Client, timeout time.Duration, now time.Time) *redis.Client {
+	if h := s.hurry.Load(); h != nil && h.timeout == timeout && now.Sub(h.made) < hurriedFor {
+		return h.client
+	}
+	h := &hurried{c.WithTimeout(timeout), timeout, now}
+	s.hurry.Store(h)
+	return h.client
+}
+
+// coarse is d, or less by a 64th at most: so that those who have about as much time
+// have the same timeout.
+func coarse(d time.Duration) time.Duration {
+	const kept = 7 // bits
+	dropped := max(0, bits.Len64(uint64(d))-kept)
+	return d >> dropped << dropped
+}

@@ -1,0 +1,43 @@
+package redis
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+func TestCoarseTimeoutsAreHardlyShorter(t *testing.T) {
+	for d := time.Duration(1); d < math.MaxInt64/3; d = d*3/2 + 1 {
+		c := coarse(d)
+		require.Positive(t, c)
+		require.LessOrEqual(t, c, d)
+		require.LessOrEqual(t, d-c, d/64, d)
+	}
+	require.Equal(t, coarse(time.Second-time.Microsecond), coarse(time.Second-time.Millisecond))
+}
+
+func TestAClientInAHurryIsUsedAgainForAWhile(t *testing.T) {
+	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:0"})
+	defer client.Close()
+	s, err := New(client, Options{})
+	require.NoError(t, err)
+	now := time.Unix(1e9, 0)
+	first := s.hurried(client, time.Second, now)
+	require.Equal(t, time.Second, first.Options().ReadTimeout)
+	require.Same(t, first, s.hurried(client, time.Second, now.Add(hurriedFor-1)))
+	require.NotSame(t, first, s.hurried(client, time.Second, now.Add(hurriedFor)))
+	require.NotSame(t, first, s.hurried(client, time.Minute, now))
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	require.Same(t, client, s.inTime(ctx, client), "its own timeouts are shorter")
+	ctx, cancel = context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	in := s.inTime(ctx, client).(*goredis.Client).Options()
+	require.LessOrEqual(t, in.ReadTimeout, time.Second)
+	require.Equal(t, in.ReadTimeout, in.WriteTimeout)
+}
