@@ -168,6 +168,9 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
 	}
+	if err := serve.CheckUpstream(u, f.listen); err != nil {
+		return usagef("--upstream %v", err)
+	}
 	o.Upstream, o.Listen, o.UpstreamHost = u, f.listen, f.upstreamHost
 	o.UpstreamTimeout, o.ClientTimeout = time.Duration(f.upstreamTimeout), time.Duration(f.clientTimeout)
 	o.MaxBody, o.Legacy = int64(f.maxBody), f.legacy
