@@ -25,7 +25,8 @@ A policy is ALGORITHM LIMIT [option=value ...]:
   all(gcra 10/s; gcra 100/m)    only what both allow
 
 LIMIT is COUNT/PERIOD, such as 10/s, 5/250ms or 1000/24h. Each also takes cost=N,
-the units that one request takes. Without -p logs are replayed under
+the units that one request takes; in all(...) its parts take it, not the whole, as
+in all(gcra 10/s cost=2; gcra 100/m cost=2). Without -p logs are replayed under
 ` + "\n  %s\n" + `
 With --config the rules of a limits.yaml are replayed, the very file that sluice
 serve goes by; see sluice check --help. They decide together, as they do there: a
@@ -35,6 +36,10 @@ denies nothing. Keys are those of a server, not those of --by: an IPv6 client is
 /64, and a path is decoded and cleaned. What logs do not have is refused: a cost in
 bytes, and headers and cookies, unless --key-field names the member of JSON lines
 that has the one header or cookie of the rules.
+
+A member that --key-field names may be a list of strings, as Caddy logs headers:
+request.headers.X-Key. They are then one key, with commas between, where a server
+goes by the first.
 
 A FILE that is a trace, which begins with a policy line, is run as it says, one
 column of answers for each policy; -p replaces its policies, and --check compares
@@ -62,11 +67,12 @@ With --config it is
    "damaged":[...], "lacking":{...}}
 
   worst is the most that one key was admitted in any one period of the limit,
-  and the most it could have been; never counts denials of a cost above the
+  and the most it could have been; of all(...) the period is that of its first
+  part, and worst has one member more, "part":SPEC of that; never counts denials of a cost above the
   capacity, for which there is no wait; proxied counts requests logged with the
   address of a trusted proxy in place of the client's; alone those that no other
   rule would have denied; damaged is gzip that is cut short; lacking counts the
-  requests without a field that the keys are made of, by its name as in --by.
+  requests without a field that keys or rules go by, under its name in --by.
 
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`

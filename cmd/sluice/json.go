@@ -7,6 +7,7 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/replay"
 )
 
@@ -46,6 +47,7 @@ type jsonWorst struct {
 	Interval string `json:"interval"`
 	Admitted int64  `json:"admitted"`
 	Bound    int64  `json:"bound"`
+	Part     string `json:"part,omitempty"` // of all(...), the one whose period the interval is
 }
 
 type jsonDenied struct {
@@ -103,11 +105,19 @@ func jsonOf(o *replay.Outcome, requests, keys int64) jsonPolicy {
 		Denied:      o.Denied,
 		Keys:        keys,
 		KeysDenied:  o.KeysDenied,
-		Worst:       jsonWorst{o.Policy.Limit().Period.String(), o.Admitted, o.Bound},
+		Worst:       worstOf(o),
 		LongestWait: o.LongestWait.String(),
 		Never:       o.Never,
 		TopDenied:   topDenied(o),
 	}
+}
+
+func worstOf(o *replay.Outcome) jsonWorst {
+	worst := jsonWorst{Interval: o.Policy.Limit().Period.String(), Admitted: o.Admitted, Bound: o.Bound}
+	if stack, ok := o.Policy.(*compose.Stack); ok && stack.Len() > 1 {
+		worst.Part = stack.Part(0).String()
+	}
+	return worst
 }
 
 func (p *passage) damages() []jsonDamage {

@@ -546,3 +546,40 @@ func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
 	require.Zero(t, code, errs)
 	require.Contains(t, out, `1 of 2 requests without a member "tenant"; - stands for it`)
 }
+
+// TestHeadersAreListsToCaddy, for policies and rules alike.
+func TestHeadersAreListsToCaddy(t *testing.T) {
+	code, out, errs := sluice(t, caddyLines, "replay", "--json", "-p", "gcra 1/m", "--key-field", "request.headers.X-Key", "-")
+	require.Zero(t, code, errs)
+	require.Contains(t, out, `"key": "k1"`)
+	requests, denied, keys := counts(t, out)
+	require.Equal(t, [3]int64{3, 1, 2}, [3]int64{requests, denied, keys})
+	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: header:X-Key}]", caddyLines, "--key-field", "request.headers.X-Key")
+	require.Equal(t, []jsonDenied{{"k1", 1}}, r.Rules[0].TopDenied)
+	require.Equal(t, jsonLacking{"key": 1}, r.Lacking)
+}
+
+// TestTheCostOfAllIsThatOfItsParts, as the help says.
+func TestTheCostOfAllIsThatOfItsParts(t *testing.T) {
+	const policy = "all(gcra 10/s cost=2; gcra 100/m cost=2)"
+	_, help, _ := sluice(t, "", "replay", "--help")
+	require.Contains(t, strings.Join(strings.Fields(help), " "), "in all(...) its parts take it, not the whole, as in "+policy)
+	code, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
+	require.Zero(t, code, errs)
+	code, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m) cost=2", "-")
+	require.Equal(t, exitUsage, code, errs)
+}
+
+// TestThePartIsNamed whose period the counts of all(...) are for.
+func TestThePartIsNamed(t *testing.T) {
+	code, out, errs := sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")
+	require.Zero(t, code, errs)
+	require.Regexp(t, `(?m)^  all\(gcra 10/s; gcra 100/m\) .* 10/s \(part 1 of 2\) +19 `, out)
+	require.Equal(t, 1, strings.Count(out, "(part "))
+	code, out, errs = sluice(t, fourLines, "replay", "--json", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "gcra 2/m", "-")
+	require.Zero(t, code, errs)
+	var r jsonReport
+	require.NoError(t, json.Unmarshal([]byte(out), &r))
+	require.Equal(t, "gcra 10/s", r.Policies[0].Worst.Part)
+	require.Equal(t, 1, strings.Count(out, `"part"`))
+}

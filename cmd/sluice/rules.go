@@ -208,7 +208,7 @@ func (r *ruleResult) printRules(w io.Writer) {
 			alone = "-"
 		}
 		t.row(ruleName(&r.of.file.Rules[i]), o.Requests, o.Allowed, o.Denied, share(o.Denied, o.Requests), alone, o.Keys, o.KeysDenied,
-			o.Admitted, o.Policy.Limit(), o.Bound, waits(o.LongestWait, o.Never))
+			o.Admitted, limitOf(o.Policy), o.Bound, waits(o.LongestWait, o.Never))
 	}
 	t.row(together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests), "", "", "", "", "", "", waits(r.LongestWait, r.Never))
 	t.print()

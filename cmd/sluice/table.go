@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 )
 
 func printTables(w io.Writer, r report) error {
@@ -85,11 +86,18 @@ func printPolicies(w io.Writer, r *result, names []any) {
 	t := newTable(w, "policy", "requests", "allowed", "denied", "share denied", "keys", "keys denied",
 		"most in a period", "limit", "bound", "longest wait")
 	for i, p := range r.Policies {
-		limit := p.Policy.Limit()
 		t.row(names[i], r.Requests, p.Allowed, p.Denied, share(p.Denied, r.Requests), r.Keys, p.KeysDenied,
-			p.Admitted, limit, p.Bound, waits(p.LongestWait, p.Never))
+			p.Admitted, limitOf(p.Policy), p.Bound, waits(p.LongestWait, p.Never))
 	}
 	t.print()
+}
+
+// limitOf is the limit in whose period the most and the bound are counted.
+func limitOf(p algo.Policy) string {
+	if stack, ok := p.(*compose.Stack); ok && stack.Len() > 1 {
+		return fmt.Sprintf("%v (part 1 of %d)", stack.Limit(), stack.Len())
+	}
+	return p.Limit().String()
 }
 
 func printTopDenied(w io.Writer, r *result, names []any) {

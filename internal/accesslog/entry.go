@@ -12,7 +12,7 @@ type Entry struct {
 	Method []byte    // GET, POST, ...; as sent, so perhaps no HTTP method at all
 	Path   []byte    // the request's target up to its query string, still percent-encoded
 	Host   []byte    // the virtual host that was asked, without a port
-	Key    []byte    // the member that Options.KeyField names
+	Key    []byte    // the member that Options.KeyField names; of a list of strings all of them, with ", " between
 	Status int       // the response's status; 0 when the log has none
 
 	File string // the Name of the Input

@@ -77,6 +77,7 @@ const (
 	kindString
 	kindNumber
 	kindBool
+	kindList // strings of an array, joined
 )
 
 func newJSONParser(timeField, keyField string) jsonParser {
@@ -174,6 +175,30 @@ func (p *jsonParser) note(m member) {
 	}
 }
 
+// noteList keeps the array at line[i:] if it has strings alone and is what the key
+// is made of. Servers log headers so, even those of one value. A comma joins the
+// values, as a proxy may do with the lines of one header.
+func (p *jsonParser) noteList(i int) {
+	if p.key == "" || string(p.name) != p.key {
+		return
+	}
+	start := len(p.scratch)
+	for p.at(i) != ']' {
+		if p.at(i) == ',' {
+			p.scratch = append(p.scratch, ", "...)
+		}
+		text := p.space(i + 1)
+		end, _, ok := p.quoted(text)
+		if !ok {
+			p.scratch = p.scratch[:start]
+			return
+		}
+		p.scratch = unescape(p.scratch, p.line[text+1:end-1])
+		i = p.space(end)
+	}
+	p.keyed = member{text: p.scratch[start:len(p.scratch):len(p.scratch)], kind: kindList}
+}
+
 // The methods below read one piece of JSON at line[i:] and return what lies
 // behind it. Members are named as long as no array lies around them.
 
@@ -260,7 +285,11 @@ func (p *jsonParser) value(i, depth int, named bool) (end int, ok bool) {
 	case c == '{':
 		return p.object(i, depth+1, named)
 	case c == '[':
-		return p.array(i, depth+1)
+		end, ok = p.array(i, depth+1)
+		if ok && named {
+			p.noteList(i)
+		}
+		return end, ok
 	case c == '"':
 		end, m.escaped, ok = p.quoted(i)
 		m.kind = kindString

@@ -2,6 +2,7 @@ package accesslog
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"unicode/utf8"
 
@@ -108,4 +109,43 @@ func TestNoMemberNameStandsForTwoParts(t *testing.T) {
 			seen[name] = true
 		}
 	}
+}
+
+// TestKeysOfAListAreItsStrings, as servers log the values of a header.
+func TestKeysOfAListAreItsStrings(t *testing.T) {
+	long := strings.Repeat("k", 9000)
+	for value, want := range map[string]string{
+		`["k1"]`:                   "k1",
+		`[ "k1" , "k\u00322" ]`:    "k1, k22",
+		`["a","","b, c"]`:          "a, , b, c",
+		`["-"]`:                    "",
+		`[""]`:                     "",
+		`[]`:                       "",
+		`["a",1]`:                  "",
+		`["a",["b"]]`:              "",
+		`{"a":["b"]}`:              "",
+		`["a"],"h":["b"]`:          "b",
+		`["a"],"h":[]`:             "a",
+		`"a","h":["b","c"]`:        "b, c",
+		`["a"],"h":"b"`:            "b",
+		`["a"],"H":[null]`:         "a",
+		`["` + long + `"]`:         long,
+		`["\\"],"user":"\"\u00e9"`: `\`,
+	} {
+		log := []slowLog{{"log", []byte(`{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`)}}
+		o := Options{KeyField: "H"}
+		entries, _, err := read(t, log, o)
+		require.NoError(t, err, value)
+		require.Equal(t, want, entries[0].Key, value)
+		requireSame(t, log, o)
+	}
+}
+
+// TestListsAreNoParts other than the key.
+func TestListsAreNoParts(t *testing.T) {
+	log := []slowLog{{"log", []byte(`{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`)}}
+	entries, _, err := read(t, log, Options{KeyField: "k"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"", "", "v"}, []string{entries[0].IP, entries[0].User, entries[0].Key})
+	requireSame(t, log, Options{KeyField: "k"})
 }

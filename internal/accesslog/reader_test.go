@@ -205,7 +205,7 @@ func (g *generator) json(at time.Time) string {
 		`"user":` + g.word(`"ann"`, `"-"`, `""`, "17", "true", "null", `"\u00e9\ud83d\ude00\ud83d\"\\\/\b\f\n\r\t"`, `{"name":"ben","id":[{"user":"no"}]}`),
 		`"status":` + g.word("200", `"404"`, "1e2", "-1", "2000", "false"),
 		`"request":` + g.word(`"GET /r?x HTTP/1.1"`, `{"method":"PUT","uri":"/n?x","id":"k1","host":"[2001:db8::1]:443"}`, `"-"`, "null", "3"),
-		`"request":{"id":` + g.word(`"k2"`, "12.50", "false", "[]") + `}`,
+		`"request":{"id":` + g.word(`"k2"`, "12.50", "false", "[]", `["a"]`, `[ "b" ,"\u00e9",""]`, `["c",1]`, `[["d"]]`, `[""]`) + `}`,
 		`"method":"` + g.word("GET", "", "-") + `"`,
 		`"path":"` + strings.ReplaceAll(strings.ReplaceAll(g.target(), `\`, `\\`), `"`, `\"`) + `"`,
 		`"host":"www.example.com:443"`, `"IP":"192.0.2.1"`,

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/netip"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -309,7 +310,7 @@ func slowText(text string) (time.Time, bool) {
 // slowMember is a member of a JSON object that lies in objects only.
 type slowMember struct {
 	name  string
-	value any // string, json.Number or bool
+	value any // string, json.Number, bool or []string
 }
 
 func slowJSON(line string, o Options) (e slowEntry, ok bool) {
@@ -319,7 +320,8 @@ func slowJSON(line string, o Options) (e slowEntry, ok bool) {
 	d := json.NewDecoder(strings.NewReader(line))
 	d.UseNumber()
 	_, _ = d.Token()
-	members := slowMembers(d, "")
+	all := slowMembers(d, "")
+	members := slices.DeleteFunc(slices.Clone(all), func(m slowMember) bool { _, list := m.value.([]string); return list })
 	names := memberNames
 	if o.TimeField != "" {
 		names[partTime] = []string{slowLower(o.TimeField)}
@@ -347,12 +349,12 @@ func slowJSON(line string, o Options) (e slowEntry, ok bool) {
 	}
 	e.IP, e.User, e.Host = slowLast(text(names[partIP]...)), text(names[partUser]...), slowAddress(text(names[partHost]...))
 	if o.KeyField != "" {
-		e.Key = text(slowLower(o.KeyField))
+		e.Key = slowDash(slowString(slowFind(all, slowLower(o.KeyField))))
 	}
 	if status := text(names[partStatus]...); regexp.MustCompile(`^[0-9]{1,3}$`).MatchString(status) {
 		e.Status, _ = strconv.Atoi(status)
 	}
-	told := e.Status > 0 || o.KeyField != "" && slowFind(members, slowLower(o.KeyField)) != nil
+	told := e.Status > 0 || o.KeyField != "" && slowFind(all, slowLower(o.KeyField)) != nil
 	for _, part := range []part{partIP, partUser, partMethod, partPath, partRequest} {
 		told = told || slowFind(members, names[part]...) != nil
 	}
@@ -368,7 +370,9 @@ func slowMembers(d *json.Decoder, prefix string) (members []slowMember) {
 			if value == '{' {
 				members = append(members, slowMembers(d, name+".")...)
 			} else {
-				slowArray(d)
+				if list := slowArray(d); list != nil {
+					members = append(members, slowMember{name, list})
+				}
 			}
 		case nil:
 		default:
@@ -379,15 +383,27 @@ func slowMembers(d *json.Decoder, prefix string) (members []slowMember) {
 	return members
 }
 
-func slowArray(d *json.Decoder) {
+// slowArray is the strings of an array, nil if it has anything else or nothing.
+func slowArray(d *json.Decoder) (list []string) {
+	mixed := false
 	for depth := 1; depth > 0; {
-		switch token, _ := d.Token(); token {
+		token, _ := d.Token()
+		switch token {
 		case json.Delim('['), json.Delim('{'):
 			depth++
 		case json.Delim(']'), json.Delim('}'):
 			depth--
 		}
+		if text, ok := token.(string); ok {
+			list = append(list, text)
+		} else if depth > 0 {
+			mixed = true
+		}
 	}
+	if mixed {
+		return nil
+	}
+	return list
 }
 
 func slowDepth(line string) (most int) {
@@ -426,6 +442,8 @@ func slowString(value any) string {
 		return value
 	case json.Number:
 		return string(value)
+	case []string:
+		return strings.Join(value, ", ")
 	case bool:
 		return strconv.FormatBool(value)
 	}
