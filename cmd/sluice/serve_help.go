@@ -52,7 +52,8 @@ nobody asked for the password; headers and cookies are what clients say. Limit b
 them only where something checks them, or beside a limit by ip. A request that the
 program does not answer (502, 504) has cost what it cost.
 
-What is logged has no line for each request, no keys, and no passwords.
+What is logged has no line for each request, no keys, no passwords, and nothing
+that the upstream sent.
 
 Exit status: 0; 1 if it could not start or serve, or requests were cut off; 2 for
 a mistake on the command line.`

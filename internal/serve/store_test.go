@@ -72,7 +72,7 @@ func TestStoresThatDoNotOpen(t *testing.T) {
 		"redis://u@" + gone + "?password=secret",
 		"redis://u:secret/0",
 		"redis://:secret#1@" + gone,
-		"redis://u:1#secret@" + gone,
+		"redis://" + gone + "#secret@h",
 		"redis://u:1@secret@" + gone,
 		"postgres://u:secret@%zz/db",
 		"postgres://u:secret@" + gone + "/db?sslmode=perhaps",
