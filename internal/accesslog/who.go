@@ -8,19 +8,28 @@ import (
 // who reads what stands before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
 func who(b []byte, e *Entry) bool {
 	client, rest, _ := cut(b)
-	if isHost(client, rest) {
-		e.Host = address(client)
-		client, rest, _ = cut(rest)
-	}
-	if bytes.IndexByte(client, ',') >= 0 {
-		client, rest = lastListed(client, rest)
-	}
-	if startsWithMachine(rest) && bytes.Count(rest, space) >= 2 {
-		_, rest, _ = cut(rest)
+	host, port := splitPort(client)
+	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
+		client, rest = findClient(client, rest, e)
+		host, _ = splitPort(client)
 	}
 	_, user, _ := cut(rest)
-	e.IP, e.User = address(client), dash(bytes.Trim(user, " "))
+	e.IP, e.User = dash(host), dash(bytes.Trim(user, " "))
 	return len(client) > 0 && printable(b)
+}
+
+// findClient goes on from the first word to that of the client; behind is what
+// stands behind him and his proxy.
+func findClient(first, rest []byte, e *Entry) (client, behind []byte) {
+	if isHost(first, rest) {
+		e.Host = address(first)
+		first, rest, _ = cut(rest)
+	}
+	client, behind = lastListed(first, rest)
+	if startsWithMachine(behind) && bytes.Count(behind, space) >= 2 {
+		_, behind, _ = cut(behind)
+	}
+	return client, behind
 }
 
 var space = []byte{' '}
@@ -41,14 +50,18 @@ func isHost(first, rest []byte) bool {
 // is no IDENT: an address, one of a list, or a name with the - of an IDENT behind.
 func startsWithMachine(b []byte) bool {
 	word, rest, _ := cut(b)
-	if len(dash(word)) == 0 {
+	if len(word) == 0 || startsWithDash(b) {
 		return false
 	}
 	if isListed(word) || isIP(word[bytes.LastIndexByte(word, ',')+1:]) {
 		return true
 	}
-	ident, user, _ := cut(rest)
-	return len(ident) == 1 && ident[0] == '-' && len(user) > 0
+	return startsWithDash(rest) && len(rest) > len("- ")
+}
+
+// startsWithDash reports whether the first word of b is -.
+func startsWithDash(b []byte) bool {
+	return len(b) > 0 && b[0] == '-' && (len(b) == 1 || b[1] == ' ')
 }
 
 // lastListed goes on to the last of the addresses of a list, as X-Forwarded-For
