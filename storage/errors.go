@@ -42,6 +42,11 @@ var (
 	// ErrNotApplied.
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
+	// ErrTorn is returned by stores that the database has forced to apply a swap of several
+	// keys in part. The engine, which else would look for what became of a write and
+	// find its version, returns ErrOutcomeUnknown at once.
+	ErrTorn = errors.New("storage: a write was applied in part")
+
 	// ErrKey is returned by stores for a key of more than MaxKey bytes.
 	ErrKey error = refusal("storage: key is too long")
 

@@ -153,6 +153,12 @@ func (g *group) swaps() []Swap {
 // settle takes in the answer to swaps.
 func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 	switch {
+	case errors.Is(o.Err, ErrTorn):
+		g.last, g.fate = o.Err, stood
+		for i := range swaps {
+			m.forget(swaps[i].Key)
+		}
+		g.end()
 	case o.Err != nil && errors.Is(o.Err, ErrNotApplied):
 		g.fresh = false
 		g.fail(o.Err)

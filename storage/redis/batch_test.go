@@ -211,7 +211,7 @@ func TestABatchThatIsNotAllAllowed(t *testing.T) {
 			if errors.Is(o.Err, storage.ErrNotApplied) {
 				require.False(t, written, "%s: %d", order, i)
 			} else if o.Err != nil {
-				require.ErrorIs(t, o.Err, storage.ErrUnavailable)
+				require.ErrorIs(t, o.Err, storage.ErrTorn)
 			}
 		}
 		require.Equal(t, "x", stored(t, truth, there.Key))

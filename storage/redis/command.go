@@ -69,7 +69,7 @@ func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) 
 	for _, c := range commands {
 		c.make(ctx, inFull)
 	}
-	ended := s.within(ctx, func(c redis.UniversalClient) error { process(ctx, c, commands); return nil })
+	ended := s.timely(ctx, func(c redis.UniversalClient) error { process(ctx, c, commands); return nil })
 	for _, c := range commands {
 		switch {
 		case ended != nil:
@@ -172,7 +172,7 @@ func (c *command) settle() {
 func (c *command) fail(err error) {
 	never := c.ticket.withdraw()
 	for _, call := range c.calls {
-		call.outcome.Err = call.store.failed(err)
+		call.outcome.Err = call.store.unanswered(err)
 		if never {
 			call.outcome.Err = storage.NotApplied(call.outcome.Err)
 		}

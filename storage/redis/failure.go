@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,7 +19,7 @@ func failure(err error) error {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
 	case redis.HasErrorPrefix(err, "TORN"):
-		return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+		return fmt.Errorf("redis: %w: %w", storage.ErrTorn, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isPassing(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
 	case isReply(err), notSent(err):
@@ -36,6 +37,28 @@ func (s *Store) failed(err error) error {
 		c.ReloadState(context.Background()) // in the background of the client, not more often than it likes
 	}
 	return err
+}
+
+// unanswered is failed for a whole command. Before several servers its error may be
+// that of what stands there, which may have sent the command on.
+func (s *Store) unanswered(err error) error {
+	if s.spread && isReply(err) && !isOfServer(err) {
+		return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+	}
+	return s.failed(err)
+}
+
+// isOfServer reports whether an error can only be that of a server, or of a script.
+func isOfServer(err error) bool {
+	if isPassing(err) || strings.Contains(err.Error(), "user_script") {
+		return true
+	}
+	for _, prefix := range [...]string{"NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "TORN"} {
+		if redis.HasErrorPrefix(err, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // isReply reports whether the server itself answered with an error. A script that ends

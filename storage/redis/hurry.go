@@ -32,8 +32,7 @@ func (s *Store) inTime(ctx context.Context, c *redis.Client) redis.UniversalClie
 	if left <= 0 {
 		return nil
 	}
-	own := max(o.ReadTimeout, o.WriteTimeout)
-	if own > 0 && own <= left {
+	if limited := min(o.ReadTimeout, o.WriteTimeout) > 0; limited && max(o.ReadTimeout, o.WriteTimeout) <= left {
 		return c
 	}
 	if o.ReadTimeout > 0 {

@@ -28,7 +28,7 @@ local function put(key, new, ttl)
 	elseif ttl == '' then
 		reply = run('SET', key, new)
 	else
-		reply = run('PSETEX', key, ttl, new)
+		reply = run('SET', key, new, 'PX', ttl)
 	end
 	wrote = true
 	return type(reply) == 'table' and reply.err
@@ -86,7 +86,7 @@ if new == '' then
 elseif ttl == '' then
 	redis.call('SET', KEYS[1], new)
 else
-	redis.call('PSETEX', KEYS[1], ttl, new)
+	redis.call('SET', KEYS[1], new, 'PX', ttl)
 end
 return {1}
 `)

@@ -25,7 +25,8 @@ type Options struct {
 	// Spread says that the client, though it knows of one server only, stands before
 	// several, such as those of twemproxy or Envoy: a script has the keys of one
 	// decision then, and not of several. Clients of other types than [redis.Client]
-	// are taken to do so anyway.
+	// are taken to do so anyway. What such a one says for itself, when it has sent a
+	// write on and got no answer in time, proves nothing of the write.
 	Spread bool
 }
 
@@ -34,6 +35,8 @@ type Store struct {
 	client redis.UniversalClient
 	prefix string
 	place  placing
+	heeds  bool        // the client does the deadlines of contexts
+	spread bool        // something stands between the client and the servers
 	apart  atomic.Bool // groups cannot share a script
 	hurry  atomic.Pointer[hurried]
 }
@@ -54,7 +57,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client)}
+	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client), heeds: heeds(client), spread: o.Spread}
 	_, one := client.(*redis.Client)
 	s.apart.Store(o.Spread || !one)
 	return s, nil
@@ -153,11 +156,8 @@ func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
 // outlive a deadline unless it was made with ContextTimeoutEnabled, and a
 // cancellation in any case.
 func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error) error {
-	if ctx.Done() == nil {
+	if ctx.Done() == nil || storage.Patient(ctx) && s.heeds {
 		return do(s.client)
-	}
-	if client := s.punctual(ctx); client != nil {
-		return do(client)
 	}
 	done := make(chan error, 1)
 	go func() { done <- do(s.client) }()
@@ -169,21 +169,27 @@ func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error
 	}
 }
 
-// punctual is the client such that it ends by the deadline of a patient caller, or
-// nil. It spares the goroutine, which costs as much as the way to the server.
-func (s *Store) punctual(ctx context.Context) redis.UniversalClient {
-	if !storage.Patient(ctx) {
-		return nil
-	}
-	switch c := s.client.(type) {
-	case *redis.Client:
-		return s.inTime(ctx, c)
-	case *redis.ClusterClient:
-		if c.Options().ContextTimeoutEnabled {
-			return c
+// timely is within for what the client sends once only, however it fails. That ends by
+// the deadline of a patient caller if the client's timeouts do, which spares the
+// goroutine: it costs as much as the way to the server.
+func (s *Store) timely(ctx context.Context, do func(redis.UniversalClient) error) error {
+	if c, ok := s.client.(*redis.Client); ok && storage.Patient(ctx) {
+		if client := s.inTime(ctx, c); client != nil {
+			return do(client)
 		}
 	}
-	return nil
+	return s.within(ctx, do)
+}
+
+// heeds reports whether the client ends with the deadline of a context by itself.
+func heeds(client redis.UniversalClient) bool {
+	switch c := client.(type) {
+	case *redis.Client:
+		return c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		return c.Options().ContextTimeoutEnabled
+	}
+	return false
 }
 
 // encode is a record as it is stored: its version, then its state.
@@ -193,7 +199,7 @@ func encode(r storage.Record) string {
 }
 
 func decode(value []byte) (storage.Record, error) {
-	if len(value) < 8 {
+	if len(value) < 8 || binary.BigEndian.Uint64(value) == 0 {
 		return storage.Record{}, errors.New("redis: what is stored is no record of ours")
 	}
 	return storage.Record{Version: storage.Version(binary.BigEndian.Uint64(value)), State: value[8:]}, nil
