@@ -37,12 +37,8 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	// Serving is no child of ctx, which hears of no second interrupt.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	h := &heeding{signals: make(chan os.Signal, 8), stop: stop, over: make(chan struct{}), reloads: make(chan struct{}, 1)}
-	signal.Notify(h.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer signal.Stop(h.signals)
-	go h.run()
-	defer close(h.over)
-
+	h := heed(stop)
+	defer h.release()
 	o, err := await(serving, func() (serve.Options, error) { return f.options(s.err) })
 	if err != nil {
 		return err
@@ -53,8 +49,8 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 		return err
 	}
 	defer server.Close()
-	h.server.Store(server)
 	var reloading sync.WaitGroup
+	h.server.Store(server)
 	reloading.Go(func() { h.reload(serving, server) })
 	err = server.Serve(serving)
 	stop()
@@ -72,11 +68,31 @@ type heeding struct {
 	stop    context.CancelFunc
 	server  atomic.Pointer[serve.Server] // nil until it is there
 	reloads chan struct{}                // has room for one: who asks while one is due gets that one
+	ending  atomic.Bool
 	over    chan struct{}
 }
 
+// heed begins. stop ends the serving.
+func heed(stop context.CancelFunc) *heeding {
+	h := &heeding{
+		signals: make(chan os.Signal, 8), stop: stop,
+		reloads: make(chan struct{}, 1), over: make(chan struct{}),
+	}
+	signal.Notify(h.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go h.run()
+	return h
+}
+
+// release lets signals do again what they do to other programs. Once one has said to
+// end they are kept: those that come late must not make a failure of it.
+func (h *heeding) release() {
+	close(h.over)
+	if !h.ending.Load() {
+		signal.Stop(h.signals)
+	}
+}
+
 func (h *heeding) run() {
-	stopped := false
 	for {
 		select {
 		case <-h.over:
@@ -86,8 +102,7 @@ func (h *heeding) run() {
 			switch {
 			case s == syscall.SIGHUP:
 				h.askToReload()
-			case !stopped:
-				stopped = true
+			case !h.ending.Swap(true):
 				h.stop()
 			case server != nil:
 				server.Close()
