@@ -13,7 +13,8 @@ that is cut short is replayed as far as it goes, and told.
 The virtual host is a name, with a port or without. Where the log has a list in
 place of the client's address, as X-Forwarded-For is, its last address is taken:
 the proxy nearest to the server wrote that one, and those before it anybody may
-have made up. Of two addresses without a comma the first is the client's, and the
+have made up. With --config the addresses that the file trusts are passed over, as
+a server does. Of two addresses without a comma the first is the client's, and the
 second that of its proxy.
 
 A policy is ALGORITHM LIMIT [option=value ...]:

@@ -11,7 +11,7 @@ import (
 
 // newPassage begins to read the log of that name.
 func newPassage(name, keyField string, needs accesslog.Fields) passage {
-	return passage{name: name, keyField: keyField, needs: needs, lacking: make(map[accesslog.Fields]int64)}
+	return passage{name: name, keyField: keyField, needs: needs &^ accesslog.Forwarded, lacking: make(map[accesslog.Fields]int64)}
 }
 
 // lack counts a request that does not have these fields.

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/replay"
@@ -35,7 +36,7 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 	if err := s.replayable(keyField); err != nil {
 		return nil, err
 	}
-	rules, err := file.HTTPRules(0)
+	rules, err := s.rules()
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +45,19 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 		policies = append(policies, file.Rules[i].Policy)
 		s.needs |= needs(&file.Rules[i])
 	}
+	if len(file.Trusted) > 0 {
+		s.needs |= accesslog.Forwarded
+	}
 	s.replay, err = replay.NewRules(rules, policies)
 	return s, err
+}
+
+// rules are those of the file. Whichever header its proxies write, the log has their
+// addresses in the form of X-Forwarded-For.
+func (s *ruleSubject) rules() ([]compose.Rule[*http.Request], error) {
+	file := *s.file
+	file.Forwarded = false
+	return file.HTTPRules(0)
 }
 
 // replayable refuses rules that go by what logs do not have.
@@ -115,7 +127,7 @@ func (s *ruleSubject) fields() accesslog.Fields { return s.needs }
 
 func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	s.fill(e)
-	if s.fromProxy(s.request.RemoteAddr) {
+	if len(e.Forwarded) == 0 && s.fromProxy(s.request.RemoteAddr) {
 		s.proxied++
 	}
 	return s.replay.Add(ctx, e.Time, &s.request)
@@ -129,6 +141,9 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 		Host:       string(e.Host),
 		RemoteAddr: string(e.IP),
 		Header:     http.Header{},
+	}
+	if len(e.Forwarded) > 0 {
+		s.request.Header.Set("X-Forwarded-For", string(e.Forwarded))
 	}
 	if len(e.User) > 0 {
 		s.request.SetBasicAuth(string(e.User), "")

@@ -164,3 +164,17 @@ func TestMistakesWithRules(t *testing.T) {
 		})
 	}
 }
+
+// TestTrustedProxiesArePassedOver in a list, whichever header they write it to.
+func TestTrustedProxiesArePassedOver(t *testing.T) {
+	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "192.0.2.2, 10.0.0.2, 10.0.0.1:80 ").Replace(fourLines)
+	for _, header := range []string{"", "forwarded: true\n"} {
+		r := rulesOf(t, "trusted: 10.0.0.0/24\n"+header+oneRule, log)
+		require.Equal(t, []jsonDenied{{"192.0.2.1", 2}}, r.Rules[0].TopDenied)
+		require.EqualValues(t, 2, r.Rules[0].Keys)
+		require.Zero(t, r.Proxied)
+		require.Empty(t, r.Lacking)
+	}
+	r := rulesOf(t, oneRule, log)
+	require.Equal(t, []jsonDenied{{"10.0.0.1", 3}}, r.Rules[0].TopDenied, "nobody is trusted")
+}

@@ -36,7 +36,8 @@
 //
 // Of a list of addresses, as X-Forwarded-For has them, "198.51.100.7, 203.0.113.6
 // - - ...", the last one is the client's. The proxy nearest to the server wrote it;
-// those left of it anybody may have made up. The same goes for the address in JSON.
+// those left of it, [Entry].Forwarded, anybody may have made up. The same goes for
+// the address in JSON.
 //
 // A line of JSON is one valid object. Its members are found by the names that
 // servers give them, in any case, nested members by their dotted name

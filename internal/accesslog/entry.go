@@ -13,7 +13,10 @@ type Entry struct {
 	Path   []byte    // the request's target up to its query string, still percent-encoded
 	Host   []byte    // the virtual host that was asked, without a port
 	Key    []byte    // the member that Options.KeyField names; of a list of strings all of them, with ", " between
-	Status int       // the response's status; 0 when the log has none
+	// Forwarded is what stands before IP where the log has a list of addresses, as
+	// X-Forwarded-For has them. Clients can forge it.
+	Forwarded []byte
+	Status    int // the response's status; 0 when the log has none
 
 	File string // the Name of the Input
 	Line int64  // from 1
@@ -26,7 +29,7 @@ type Entry struct {
 // Fields is a set of Entry's fields. The zero Fields stand for all of them.
 type Fields uint
 
-// The fields that a key can be made of. Time, File, Line and Late are always there.
+// The fields that can be asked for. Time, File, Line and Late are always there.
 const (
 	IP Fields = 1 << iota
 	User
@@ -34,8 +37,9 @@ const (
 	Path
 	Host
 	Key
+	Forwarded // no key can be made of it
 	Status
-	allFields = IP | User | Method | Path | Host | Key | Status
+	allFields = IP | User | Method | Path | Host | Key | Forwarded | Status
 )
 
 // Present is those of the fields that e has.

@@ -139,7 +139,8 @@ func (p *jsonParser) fill(e *Entry) {
 	if m := &p.found[partPath]; m.rank > 0 {
 		e.Path = pathOf(dash(p.text(m)))
 	}
-	e.IP = lastAddress(p.text(&p.found[partIP]))
+	others, ip := cutLast(p.text(&p.found[partIP]))
+	e.Forwarded, e.IP = others, address(ip)
 	e.User = dash(p.text(&p.found[partUser]))
 	e.Host = address(p.text(&p.found[partHost]))
 	e.Key = dash(p.text(&p.keyed))

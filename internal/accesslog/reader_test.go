@@ -34,7 +34,7 @@ func readInputs(tb testing.TB, inputs []Input, o Options) (entries []slowEntry, 
 
 func copied(e *Entry) slowEntry {
 	return slowEntry{e.Time, string(e.IP), string(e.User), string(e.Method), string(e.Path),
-		string(e.Host), string(e.Key), e.Status, e.File, e.Line, e.Late}
+		string(e.Host), string(e.Key), string(e.Forwarded), e.Status, e.File, e.Line, e.Late}
 }
 
 // requireSame compares with the slow reader.

@@ -66,8 +66,8 @@ func readRecord(b []byte, e *Entry, fields Fields) (input int) {
 }
 
 // texts are the fields that are text, each at the place of its bit in Fields.
-func (e *Entry) texts() [6]*[]byte {
-	return [6]*[]byte{&e.IP, &e.User, &e.Method, &e.Path, &e.Host, &e.Key}
+func (e *Entry) texts() [7]*[]byte {
+	return [7]*[]byte{&e.IP, &e.User, &e.Method, &e.Path, &e.Host, &e.Key, &e.Forwarded}
 }
 
 // decoder takes a record apart from its beginning.

@@ -23,6 +23,7 @@ import (
 type slowEntry struct {
 	Time                              time.Time
 	IP, User, Method, Path, Host, Key string
+	Forwarded                         string
 	Status                            int
 	File                              string
 	Line                              int64
@@ -119,7 +120,7 @@ func slowParse(line string, o Options) (slowEntry, bool) {
 
 var (
 	slowRest      = regexp.MustCompile(`(?s)^([^\]]*)\] "((?:[^\\]|\\.)*?)" ([0-9]{3})(?: .*)?$`)
-	slowPrefix    = regexp.MustCompile(`^(?:[^ ]*, +)*([^ ,]*,)*([^ ,]+)(?: (.*))?$`)
+	slowPrefix    = regexp.MustCompile(`^((?:[^ ]*, +)*(?:[^ ,]*,)*)([^ ,]+)(?: (.*))?$`)
 	slowNamed     = regexp.MustCompile(`^(?:([^:\[][^:]*)|\[([^\]]+)\]):[0-9]+$`)
 	slowNameless  = regexp.MustCompile(`^(?:\[\])?:[0-9]+$`)
 	slowIPv4      = regexp.MustCompile(`^[0-9]{1,3}(\.[0-9]{1,3}){3}$`)
@@ -150,6 +151,7 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 	if w == nil {
 		return e, false
 	}
+	e.Forwarded = strings.TrimRight(w[1], ", ")
 	behind := strings.Split(w[3], " ")
 	if len(behind) > 2 && slowMachine(w[3]) {
 		behind = behind[1:]
@@ -197,13 +199,14 @@ func slowIP(text string) bool {
 	return slowIPv4.MatchString(text) || err == nil && addr.Is6()
 }
 
-// slowLast is the last address of a list, or of no list.
-func slowLast(text string) string {
+// slowLast is the last address of a list, or of no list, and what is before it.
+func slowLast(text string) (others, last string) {
 	if strings.Contains(text, ",") {
 		list := strings.TrimRight(text, ", ")
-		text = strings.TrimLeft(list[strings.LastIndex(list, ",")+1:], " ")
+		i := strings.LastIndex(list, ",") + 1
+		others, text = strings.TrimRight(list[:i], ", "), strings.TrimLeft(list[i:], " ")
 	}
-	return slowAddress(text)
+	return others, slowAddress(text)
 }
 
 func slowRequest(request string) (method, path string) {
@@ -347,7 +350,8 @@ func slowJSON(line string, o Options) (e slowEntry, ok bool) {
 	if slowFind(members, names[partPath]...) != nil {
 		e.Path, _, _ = strings.Cut(text(names[partPath]...), "?")
 	}
-	e.IP, e.User, e.Host = slowLast(text(names[partIP]...)), text(names[partUser]...), slowAddress(text(names[partHost]...))
+	e.Forwarded, e.IP = slowLast(text(names[partIP]...))
+	e.User, e.Host = text(names[partUser]...), slowAddress(text(names[partHost]...))
 	if o.KeyField != "" {
 		e.Key = slowDash(slowString(slowFind(all, slowLower(o.KeyField))))
 	}

@@ -10,7 +10,7 @@ func who(b []byte, e *Entry) bool {
 	client, rest, _ := cut(b)
 	host, port := splitPort(client)
 	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
-		client, rest = findClient(client, rest, e)
+		client, rest = findClient(b, e)
 		host, _ = splitPort(client)
 	}
 	_, user, _ := cut(rest)
@@ -18,17 +18,18 @@ func who(b []byte, e *Entry) bool {
 	return len(client) > 0 && printable(b)
 }
 
-// findClient goes on from the first word to that of the client; behind is what
-// stands behind him and his proxy.
-func findClient(first, rest []byte, e *Entry) (client, behind []byte) {
-	if isHost(first, rest) {
+// findClient goes to the word that stands for the client; behind is what stands
+// behind him and his proxy.
+func findClient(b []byte, e *Entry) (client, behind []byte) {
+	if first, rest, _ := cut(b); isHost(first, rest) {
 		e.Host = address(first)
-		first, rest, _ = cut(rest)
+		b = rest
 	}
-	client, behind = lastListed(first, rest)
+	list, behind := cutList(b)
 	if startsWithMachine(behind) && bytes.Count(behind, space) >= 2 {
 		_, behind, _ = cut(behind)
 	}
+	e.Forwarded, client = cutLast(list)
 	return client, behind
 }
 
@@ -64,27 +65,33 @@ func startsWithDash(b []byte) bool {
 	return len(b) > 0 && b[0] == '-' && (len(b) == 1 || b[1] == ' ')
 }
 
-// lastListed goes on to the last of the addresses of a list, as X-Forwarded-For
-// has them. The server's own proxy wrote that one; the others are what it was told.
-func lastListed(first, rest []byte) (last, behind []byte) {
-	for isListed(first) {
-		first, rest, _ = cut(bytes.TrimLeft(rest, " "))
+// cutList cuts a list of addresses, or one alone, from what stands behind it. There
+// is none if its last comma has nothing behind.
+func cutList(b []byte) (list, behind []byte) {
+	word, behind, _ := cut(b)
+	for isListed(word) {
+		word, behind, _ = cut(bytes.TrimLeft(behind, " "))
 	}
-	return first[bytes.LastIndexByte(first, ',')+1:], rest
+	if len(word) == 0 {
+		return nil, behind
+	}
+	return bytes.TrimSuffix(b[:len(b)-len(behind)], space), behind
+}
+
+// cutLast cuts the last address of a list from those before it. The server's own
+// proxy wrote it; the others are what that was told.
+func cutLast(list []byte) (others, last []byte) {
+	if bytes.IndexByte(list, ',') < 0 {
+		return nil, list
+	}
+	list = bytes.TrimRight(list, ", ")
+	comma := bytes.LastIndexByte(list, ',')
+	return bytes.TrimRight(list[:max(comma, 0)], ", "), bytes.TrimLeft(list[comma+1:], " ")
 }
 
 // isListed reports whether another word of a list follows this one.
 func isListed(word []byte) bool {
 	return len(word) > 0 && word[len(word)-1] == ','
-}
-
-// lastAddress is the last one of a list, or of no list, on its own.
-func lastAddress(b []byte) []byte {
-	if bytes.IndexByte(b, ',') < 0 {
-		return address(b)
-	}
-	b = bytes.TrimRight(b, ", ")
-	return address(bytes.TrimLeft(b[bytes.LastIndexByte(b, ',')+1:], " "))
 }
 
 // address is an IP address, or the name of a host, without its port.

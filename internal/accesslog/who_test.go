@@ -66,6 +66,29 @@ func TestWhoAsked(t *testing.T) {
 	}
 }
 
+func TestTheOtherAddressesOfAListAreForwarded(t *testing.T) {
+	for before, want := range map[string]string{
+		"192.0.2.7 -":                                  "",
+		"192.0.2.7 10.0.0.1 -":                         "",
+		"198.51.100.7, 192.0.2.7 -":                    "198.51.100.7",
+		"h:80 6.6.6.6,  198.51.100.7,192.0.2.7:80 -":   "6.6.6.6,  198.51.100.7",
+		"h forged, 198.51.100.7, 192.0.2.7 10.0.0.1 -": "forged, 198.51.100.7",
+		", ,192.0.2.7 -":                               "",
+	} {
+		lines := strings.Replace(goodLine, "192.0.2.7 -", before, 1) + "\n"
+		if strings.HasPrefix(before, "1") {
+			lines += `{"time":1,"ip":"` + strings.TrimSuffix(before, " -") + `"}`
+		}
+		log := []slowLog{{"log", []byte(lines)}}
+		entries, _, err := read(t, log, Options{Fields: Forwarded})
+		require.NoError(t, err)
+		for _, e := range entries {
+			require.Equal(t, want, e.Forwarded, before)
+		}
+		requireSame(t, log, Options{})
+	}
+}
+
 func TestTheLastAddressOfAListInJSON(t *testing.T) {
 	for list, want := range map[string]string{
 		"192.0.2.7":                       "192.0.2.7",
