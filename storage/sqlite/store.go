@@ -64,6 +64,9 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if err := storage.CheckLoad(keys); err != nil {
 		return nil, err
 	}
+	if len(keys) == 0 {
+		return nil, ctx.Err()
+	}
 	conn, release, err := s.connection(ctx)
 	if err != nil {
 		return nil, err
@@ -108,36 +111,32 @@ func (s *Store) InFlight() int { return 1 }
 // CompareAndSwapBatch implements [storage.Batcher]: the groups share one
 // transaction.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes := make([]storage.Outcome, len(groups))
-	for i, err := range storage.CheckBatch(groups) {
-		outcomes[i].Err = err
+	b := newBatch(ctx, groups)
+	if len(b.open) == 0 {
+		return b.outcomes
 	}
-	if err := s.write(ctx, groups, outcomes); err != nil {
-		for i := range outcomes {
-			if outcomes[i].Err == nil {
-				outcomes[i] = storage.Outcome{Err: err}
-			}
-		}
+	if err := s.write(ctx, b); err != nil {
+		b.fail(err)
 	}
-	return outcomes
+	return b.outcomes
 }
 
-// write tries the groups that have no error yet in one transaction.
-func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []storage.Outcome) error {
+// write tries the open groups of a batch in one transaction.
+func (s *Store) write(ctx context.Context, b *batch) error {
 	conn, release, err := s.connection(ctx)
 	if err != nil {
 		return storage.NotApplied(err)
 	}
 	defer release()
-	if i := only(groups, outcomes); i >= 0 {
-		return s.writeOne(ctx, conn, &groups[i][0], &outcomes[i])
+	if w, o := b.only(); w != nil {
+		return s.writeOne(ctx, conn, w, o)
 	}
 	if err := conn.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return storage.NotApplied(failure(err))
 	}
 	// The rest is not cancelled: it waits for nothing, and an interrupted
 	// transaction would leave the connection in doubt.
-	if err := s.swapAll(context.WithoutCancel(ctx), &prepared{Conn: conn.Conn}, groups, outcomes); err != nil {
+	if err := s.swapAll(context.WithoutCancel(ctx), &prepared{Conn: conn.Conn}, b); err != nil {
 		conn.rollback()
 		return storage.NotApplied(failure(err))
 	}
@@ -147,22 +146,6 @@ func (s *Store) write(ctx context.Context, groups [][]storage.Swap, outcomes []s
 		return failure(err)
 	}
 	return nil
-}
-
-// only is the group that alone is to be tried, if it is of one swap that writes:
-// a statement is a transaction by itself, and cheaper than one around it. Else -1.
-func only(groups [][]storage.Swap, outcomes []storage.Outcome) int {
-	found := -1
-	for i, group := range groups {
-		switch {
-		case outcomes[i].Err != nil:
-		case found >= 0 || len(group) != 1 || group[0].Old == 0 && group[0].New.Version == 0:
-			return -1
-		default:
-			found = i
-		}
-	}
-	return found
 }
 
 // writeOne tries one swap, and reads what is there if it is refused.
@@ -190,13 +173,10 @@ func (s *Store) writeOne(ctx context.Context, conn *connection, w *storage.Swap,
 	return nil
 }
 
-func (s *Store) swapAll(ctx context.Context, conn *prepared, groups [][]storage.Swap, outcomes []storage.Outcome) error {
+func (s *Store) swapAll(ctx context.Context, conn *prepared, b *batch) error {
 	defer conn.finalize()
-	for i, group := range groups {
-		if outcomes[i].Err != nil {
-			continue
-		}
-		if err := s.swapGroup(ctx, conn, group, &outcomes[i]); err != nil {
+	for _, i := range b.open {
+		if err := s.swapGroup(ctx, conn, b.groups[i], &b.outcomes[i]); err != nil {
 			return err
 		}
 	}
