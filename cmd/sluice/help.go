@@ -7,8 +7,9 @@ code decides that decides in a limiter.
 Logs may be in the common or combined format, with a virtual host in front, or
 JSON lines, plain or gzip, found by themselves; several are merged by time; - is
 standard input. Without a FILE the bundled sample log is replayed. Lines that are
-no log lines are counted and skipped; more than half of them is an error. Gzip
-that is cut short is replayed as far as it goes, and told.
+no log lines, or JSON of something else than a request, are counted and skipped;
+more than half of them is an error. Gzip that is cut short is replayed as far as it
+goes, and told.
 
 The virtual host is a name, with a port or without. Where the log has a list in
 place of the client's address, as X-Forwarded-For is, its last address is taken:
@@ -67,13 +68,14 @@ With --config it is
              ... and what a policy has ...}],
    "damaged":[...], "lacking":{...}}
 
-  worst is the most that one key was admitted in any one period of the limit,
-  and the most it could have been; of all(...) the period is that of its first
-  part, and worst has one member more, "part":SPEC of that; never counts denials of a cost above the
-  capacity, for which there is no wait; proxied counts requests logged with the
-  address of a trusted proxy in place of the client's; alone those that no other
-  rule would have denied; damaged is gzip that is cut short; lacking counts the
-  requests without a field that keys or rules go by, under its name in --by.
+  worst is the most that one key was admitted in any one period of the limit, and
+  the most it could have been; of all(...) the period is that of its first part,
+  and worst has one member more, "part":SPEC of that; never counts denials of a
+  cost above the capacity, for which there is no wait; proxied counts requests
+  logged with the address of a trusted proxy in place of the client's; alone those
+  that no other rule would have denied; damaged is gzip that is cut short; lacking
+  counts the requests without a field that keys or rules go by, under its name in
+  --by.
 
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`
