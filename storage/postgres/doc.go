@@ -1,43 +1,52 @@
 // Package postgres keeps states in a table of a PostgreSQL database that the
-// user has already, version 12 or later. It takes a pgxpool.Pool or the
-// caller's own pgx.Tx of github.com/jackc/pgx/v5, and never closes it.
+// user has already, version 12 or later. It takes a pgxpool.Pool, a pgx.Conn or
+// the caller's own pgx.Tx of github.com/jackc/pgx/v5, and never closes it.
 //
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
 // # One statement
 //
-// A write is one statement and one round trip, whatever the number of keys: it
-// locks the rows in the order of their keys, compares, and writes all or nothing.
-// Independent groups of a batch share the statement. Those that are in the way of
-// nobody do not wait for one whose key somebody has locked for more than a tenth
-// of a second: then each is a statement of its own.
+// A write is one statement, and one round trip but for races, whatever the number
+// of keys: it locks the rows in the order of their keys, compares, and writes all or
+// nothing. Independent groups of a batch share the statement. If it has waited a
+// tenth of a second for a key that somebody has locked, each group is a statement of
+// its own, which hardly waits at all.
 //
 // # In the caller's transaction
 //
 // A store made on a pgx.Tx, with a limiter of its own, commits or rolls back
 // with the work that the limit guards: an order and its quota. The rows it
-// wrote stay locked until then, so that others who spend under the same keys
-// wait; keep such transactions short, at the isolation level READ COMMITTED,
-// and decide in them once. An error has ended the transaction: roll it back. It
-// has the server's code, and is neither storage.ErrContended nor ErrUnavailable,
-// because only the whole transaction can be tried again.
+// compared or wrote stay locked until then, so that others who spend under the same
+// keys wait; keep such transactions short, at the isolation level READ COMMITTED,
+// and decide in them once. Several keys of which some are created are written behind
+// a savepoint, in three round trips.
+//
+// Roll the transaction back after an error of the database, which has ended it unless
+// there was a savepoint. Such an error wraps the server's, and is neither
+// storage.ErrContended nor ErrUnavailable, because only the whole transaction can be
+// tried again.
 //
 // # PgBouncer
 //
-// Behind PgBouncer in transaction mode, connect with
-// default_query_exec_mode=exec (or cache_describe with a PgBouncer that tracks
-// prepared statements), because prepared statements do not follow a session
-// there. In the mode exec the server plans the statement anew each time, which
-// costs it more than to execute it.
+// Behind PgBouncer in transaction mode, connect with default_query_exec_mode=exec or
+// cache_describe, because prepared statements do not follow a session there. In these
+// modes the server plans the statement anew each time, which costs it more than to
+// execute it. With simple_protocol, pgx refuses to send the statements unless
+// standard_conforming_strings is on and client_encoding UTF8, as they usually are.
+//
+// What PgBouncer says of its own, such as that query_timeout is over, leaves in doubt
+// whether the statement was applied, as a lost connection does: the server may be
+// about to do it.
 //
 // # Expiry
 //
 // Expired records count as absent at once, by the server's clock_timestamp(),
 // and deleted ones are written as expired; both stay in the table until
-// [Store.Purge] removes them, which reads the whole table: call it now and
+// [Store.Purge] removes them, which may read the whole table: call it now and
 // then. There is no index on the time, because it would cost every write more
-// than it saves.
+// than it saves. A TTL begins when the statement compares, so before it waits for
+// somebody else who creates the key.
 //
 // # Durability and known limits
 //
@@ -48,9 +57,9 @@
 //
 // Who waits for the rows of another gets storage.ErrContended shortly before the
 // context ends, or when a statement_timeout or lock_timeout of the session is
-// over. In the caller's transaction the settings of that transaction alone count:
-// set a lock_timeout there, because a context that ends while a statement waits
-// closes the connection.
+// over; in a batch of several groups, soon. In the caller's transaction the settings
+// of that transaction alone count: set a lock_timeout there, because a context that
+// ends while a statement waits closes the connection.
 //
 // A connection that was left in the middle of a statement, because the server or
 // the network was silent, keeps its place in the pool until pgx has closed it,

@@ -3,7 +3,10 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/sluice-go/sluice/storage"
@@ -15,31 +18,63 @@ var errRaced = errors.New("postgres: a key was created meanwhile")
 
 // failure says of what the client said whether anything was applied, and
 // whether trying again can help. An error that the server reports for a
-// statement has undone it.
+// statement has undone it; what a pooler reports proves nothing.
 func failure(err error) error {
 	var e *pgconn.PgError
+	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
 	switch {
-	case errors.As(err, &e) && e.Code == "22012": // division_by_zero
+	case pgconn.SafeToRetry(err):
+		return storage.NotApplied(unavailable)
+	case !errors.As(err, &e), isPoolers(e.Code):
+		return unavailable
+	case e.Code == "22012": // division_by_zero
 		return errRaced
-	case errors.As(err, &e) && isContention(e.Code):
+	case isContention(e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
-	case errors.As(err, &e) && !isOutage(e.Code):
-		return storage.NotApplied(fmt.Errorf("postgres: %w", err))
-	case e != nil, pgconn.SafeToRetry(err):
-		return storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
+	case isOutage(e.Code):
+		return storage.NotApplied(unavailable)
 	}
-	return fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
+	return storage.NotApplied(fmt.Errorf("postgres: %w", err))
 }
 
-// failed is failure, but for what fails in a transaction of the caller. The
-// server has undone that, or will when it misses the connection, so nothing of it
-// was or will be applied; and to try again helps only with the whole of it.
-func (s *Store) failed(err error) error {
+// failed is failure, for what was asked on db. In a transaction of the caller the
+// server has undone what fails, or will when it misses the connection, so nothing of
+// it was or will be applied; and to try again helps only with the whole of it.
+func (s *Store) failed(db DB, err error) error {
 	told := failure(err)
-	if !s.inside() || errors.Is(told, errRaced) {
+	switch {
+	case errors.As(err, new(pgx.ScanArgError)): // an answer, so the statement has run
+		return fmt.Errorf("postgres: %w", err)
+	case errors.Is(told, errRaced):
 		return told
+	case s.inside():
+		return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", err))
+	case !errors.Is(told, storage.ErrNotApplied) && isUnsent(db, err):
+		return storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	}
-	return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", err))
+	return told
+}
+
+// isUnsent is true for an error that is neither the server's nor the connection's,
+// which is as good as before: pgx has refused to send the statement.
+func isUnsent(db DB, err error) bool {
+	if errors.As(err, new(*pgconn.PgError)) {
+		return false
+	}
+	switch db := db.(type) {
+	case *pgx.Conn:
+		return !db.IsClosed()
+	case interface{ Conn() *pgx.Conn }:
+		return !db.Conn().IsClosed()
+	}
+	return false
+}
+
+// isPoolers is true for what a pooler says of itself, also of a statement that it has
+// sent on: PgBouncer and Odyssey of class 08, connection exceptions, and PgCat of
+// class 58, system errors; or without a code.
+func isPoolers(code string) bool {
+	return len(code) != 5 || isOf(code, "08", "58")
 }
 
 // isContention is true for a serialization failure, a deadlock resolved, and a
@@ -48,12 +83,13 @@ func isContention(code string) bool {
 	return code == "40001" || code == "40P01" || code == "55P03" || code == "57014"
 }
 
-// isOutage is true for connection exceptions, insufficient resources, operator
-// intervention, and a server that is read-only, as a replica is.
+// isOutage is true for insufficient resources, operator intervention, and a
+// server that is read-only, as a replica is.
 func isOutage(code string) bool {
-	switch code[:2] {
-	case "08", "53", "57":
-		return true
-	}
-	return code == "25006"
+	return isOf(code, "53", "57") || code == "25006"
+}
+
+// isOf is true for a code of one of the classes, which are its first two characters.
+func isOf(code string, classes ...string) bool {
+	return slices.ContainsFunc(classes, func(class string) bool { return strings.HasPrefix(code, class) })
 }

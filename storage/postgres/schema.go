@@ -17,8 +17,9 @@ func (o Options) name() string {
 	return pgx.Identifier{o.Schema, o.Table}.Sanitize()
 }
 
-// Schema is the DDL of the store's table. It does nothing where the table is
-// there. The schema named in Options must exist.
+// Schema is the DDL of the store's table, in the schema named in Options, which
+// must exist, or else in the first one of search_path that does. It does nothing
+// where that schema has the table.
 func (s *Store) Schema() string {
 	kind := "TABLE"
 	if s.options.Unlogged {
@@ -33,8 +34,10 @@ func (s *Store) Schema() string {
 `, kind, s.options.name())
 }
 
-// Migrate applies [Store.Schema]. Several processes may do so at once, also in a
-// transaction of the caller, which goes on whatever becomes of this.
+// Migrate applies [Store.Schema] if the table is not found, be it in a later schema
+// of search_path. Where it is found, nothing is changed, so that this needs no right
+// to create tables, and the session may be read-only. Several processes may do so at
+// once, also in a transaction of the caller, which goes on whatever becomes of this.
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if isThere(err) { // another one was first
@@ -50,7 +53,11 @@ func (s *Store) Migrate(ctx context.Context) error {
 // fails must not end theirs.
 func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, s.Schema())
+		var found bool
+		err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.options.name()).Scan(&found)
+		if err == nil && !found {
+			_, err = tx.Exec(ctx, s.Schema())
+		}
 		return err
 	})
 }
@@ -68,9 +75,14 @@ func (s *Store) Purge(ctx context.Context, max int) (int, error) {
 	if max <= 0 {
 		return 0, ctx.Err()
 	}
-	tag, err := s.db.Exec(ctx, s.sql.purge, max)
+	db, release, err := s.connection(ctx)
 	if err != nil {
-		return 0, s.failed(err)
+		return 0, err
+	}
+	defer release()
+	tag, err := db.Exec(ctx, s.sql.purge, max)
+	if err != nil {
+		return 0, s.failed(db, err)
 	}
 	return int(tag.RowsAffected()), nil
 }
@@ -112,33 +124,35 @@ const purgeSQL = `DELETE FROM TABLE WHERE key = ANY(ARRAY(
 //
 // The wait for a lock has a limit, for this statement: else a context that ends
 // meanwhile would leave it in doubt whether the statement was applied.
+//
+// The names of its parts hide tables that are called the same.
 const swapSQL = `
-WITH patience AS MATERIALIZED (
+WITH _sluice_patience AS MATERIALIZED (
 	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
 		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
 		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
-), want AS (
-	SELECT w.* FROM patience CROSS JOIN LATERAL (
+), _sluice_want AS (
+	SELECT w.* FROM _sluice_patience CROSS JOIN LATERAL (
 		SELECT is_set, $1::int[] AS grps, $2::bytea[] AS keys, $3::bigint[] AS olds, $4::bigint[] AS news, $5::bytea[] AS states, $6::bigint[] AS ttls OFFSET 0
 	) AS a CROSS JOIN LATERAL unnest(grps, keys, olds, news, states, ttls) WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
-), found AS MATERIALIZED (
-	SELECT want.*, there.key IS NULL AS absent, there.state AS was,
+), _sluice_found AS MATERIALIZED (
+	SELECT _sluice_want.*, there.key IS NULL AS absent, there.state AS was,
 		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
-	FROM want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = want.key FOR UPDATE OFFSET 0) AS there ON true
-), judged AS MATERIALIZED (
+	FROM _sluice_want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_want.key FOR UPDATE OFFSET 0) AS there ON true
+), _sluice_judged AS MATERIALIZED (
 	SELECT place, key, new, state, CASE
 		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
 		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at,
 		absent, version, was, bool_and(coalesce(version, 0) = old) OVER (PARTITION BY grp) AS same
-	FROM found
-), created AS (
+	FROM _sluice_found
+), _sluice_created AS (
 	INSERT INTO TABLE (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM judged WHERE same AND absent ORDER BY place
+	SELECT key, new, state, expires_at FROM _sluice_judged WHERE same AND absent ORDER BY place
 	ON CONFLICT (key) DO NOTHING RETURNING key
-), replaced AS (
+), _sluice_replaced AS (
 	INSERT INTO TABLE AS t (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM judged WHERE same AND NOT absent
+	SELECT key, new, state, expires_at FROM _sluice_judged WHERE same AND NOT absent
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
 )
 SELECT place, CASE WHEN same THEN 1 / (place * $8::int) >= 0 ELSE false END, version, CASE WHEN version IS NOT NULL THEN was END
-FROM judged WHERE NOT same OR absent AND key NOT IN (SELECT key FROM created)`
+FROM _sluice_judged WHERE NOT same OR absent AND key NOT IN (SELECT key FROM _sluice_created)`

@@ -84,25 +84,14 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		names[i] = []byte(key)
 		places[key] = append(places[key], i)
 	}
-	db, release, err := s.connection(ctx)
+	found, err := collect(ctx, s, readFound, s.sql.load, names)
 	if err != nil {
 		return nil, err
 	}
-	defer release()
-	rows, err := db.Query(ctx, s.sql.load, names)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	var key, state []byte
-	var version int64
-	_, err = pgx.ForEachRow(rows, []any{&key, &version, &state}, func() error {
-		for _, i := range places[string(key)] {
-			records[i] = storage.Record{Version: storage.Version(version), State: slices.Clone(state)}
+	for _, f := range found {
+		for _, i := range places[string(f.key)] {
+			records[i] = storage.Record{Version: storage.Version(f.version), State: slices.Clone(f.state)}
 		}
-		return nil
-	})
-	if err != nil {
-		return nil, s.failed(err)
 	}
 	return records, nil
 }
@@ -155,13 +144,10 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 }
 
 // Now implements [storage.Clock] with the server's clock_timestamp().
-func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
-	rows, err := s.db.Query(ctx, "SELECT clock_timestamp()")
-	if err == nil {
-		now, err = pgx.CollectExactlyOneRow(rows, pgx.RowTo[time.Time])
-	}
+func (s *Store) Now(ctx context.Context) (time.Time, error) {
+	times, err := collect(ctx, s, pgx.RowTo[time.Time], "SELECT clock_timestamp()")
 	if err != nil {
-		return time.Time{}, s.failed(err)
+		return time.Time{}, err
 	}
-	return now, nil
+	return times[0], nil
 }

@@ -191,13 +191,13 @@ func (s *Store) write(ctx context.Context, w *write) error {
 	}
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {
-		return s.failed(err)
+		return s.failed(db, err)
 	}
 	if err := s.exec(ctx, savepoint, w, 0); err != nil {
 		return errors.Join(err, savepoint.Rollback(ctx))
 	}
 	if err := savepoint.Commit(ctx); err != nil {
-		return s.failed(err)
+		return s.failed(db, err)
 	}
 	return nil
 }
@@ -205,13 +205,9 @@ func (s *Store) write(ctx context.Context, w *write) error {
 // exec sends the statement; patience is for how long it may wait for a lock, if
 // not 0: until the end of the transaction.
 func (s *Store) exec(ctx context.Context, db DB, w *write, patience time.Duration) error {
-	rows, err := db.Query(ctx, s.sql.swap, w.args(patience)...)
+	losers, err := collectOn(ctx, s, db, readLoser, s.sql.swap, w.args(patience)...)
 	if err != nil {
-		return s.failed(err)
-	}
-	losers, err := pgx.CollectRows(rows, pgx.RowToStructByPos[loser])
-	if err != nil {
-		return s.failed(err)
+		return err
 	}
 	for _, p := range w.places {
 		w.outcomes[p.group].Swapped = true
@@ -222,20 +218,12 @@ func (s *Store) exec(ctx context.Context, db DB, w *write, patience time.Duratio
 	return nil
 }
 
-// loser is a row of the answer: a key of a group that was not written.
-type loser struct {
-	Place   int64  // from 1
-	Raced   bool   // the group matched, but the key was created by another meanwhile
-	Version *int64 // what is there; null: nothing
-	State   []byte
-}
-
 // settle notes the answer for one key.
 func (w *write) settle(l loser) {
-	p := w.places[l.Place-1]
+	p := w.places[l.place-1]
 	o := &w.outcomes[p.group]
 	o.Swapped = false
-	if l.Raced {
+	if l.raced {
 		if w.raced == nil {
 			w.raced = make(map[int]bool)
 		}
@@ -245,7 +233,7 @@ func (w *write) settle(l loser) {
 	if o.Current == nil {
 		o.Current = make([]storage.Record, len(w.all[p.group]))
 	}
-	if l.Version != nil {
-		o.Current[p.swap] = storage.Record{Version: storage.Version(*l.Version), State: l.State}
+	if l.version != nil {
+		o.Current[p.swap] = storage.Record{Version: storage.Version(*l.version), State: l.state}
 	}
 }

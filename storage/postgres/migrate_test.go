@@ -1,0 +1,95 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage/postgres"
+)
+
+// The table that search_path finds is the store's, also where it is not of the first
+// schema.
+func TestMigrateHidesNoTable(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	s, table := fresh(t, p)
+	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
+	require.NoError(t, err)
+	schema := schema(t, p)
+	other := open(t, pool(t, shared.Postgres(t).DSN()+"&search_path="+schema+",public"), postgres.Options{Table: table})
+	records, err := other.Load(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, []bool{true}, there(records))
+
+	// Who names the schema wants it there.
+	named := open(t, p, postgres.Options{Schema: schema, Table: table})
+	records, err = named.Load(ctx, "a")
+	require.NoError(t, err)
+	require.Equal(t, []bool{false}, there(records))
+}
+
+// Who finds the table needs no right to create it, and need not even write.
+func TestMigrateWithoutTheRightToCreate(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	o := postgres.Options{Schema: schema(t, p), Table: `with "quotes".`}
+	role := fmt.Sprint("role_", tables.Add(1))
+	_, err := p.Exec(ctx, "CREATE ROLE "+role+" LOGIN; GRANT USAGE ON SCHEMA "+o.Schema+" TO "+role)
+	require.NoError(t, err)
+	limited := pool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1))
+	s, err := postgres.New(limited, o)
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Migrate(ctx), "42501", "the table is not there yet")
+
+	open(t, p, o)
+	_, err = p.Exec(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+o.Schema+" TO "+role)
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(ctx))
+	_, swapped, err := s.CompareAndSwap(ctx, creating("a")...)
+	require.NoError(t, err)
+	require.True(t, swapped)
+	open(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_read_only=on"), o)
+}
+
+// schema makes one, and names it.
+func schema(t *testing.T, db postgres.DB) string {
+	name := fmt.Sprint("schema_", tables.Add(1))
+	_, err := db.Exec(t.Context(), "CREATE SCHEMA "+name)
+	require.NoError(t, err)
+	return name
+}
+
+// The statements use names of their own, which are no other's.
+func TestAnyTableName(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	for _, name := range []string{
+		"want", "found", "judged", "created", "replaced", "patience", "there", "excluded",
+		"t", "k", "a", "w", "old", "key", "TABLE", "Mixed Case", `q"uo.te`, "$1", "x--y", "select", "%s", strings.Repeat("é", 31),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, p, postgres.Options{Table: name})
+			t.Cleanup(func() { drop(t, p, name) })
+			swaps := creating("a", "b")
+			_, swapped, err := s.CompareAndSwap(ctx, swaps...)
+			require.NoError(t, err)
+			require.True(t, swapped)
+			current, swapped, err := s.CompareAndSwap(ctx, swaps...)
+			require.NoError(t, err)
+			require.False(t, swapped)
+			require.Equal(t, swaps[1].New, current[1])
+			records, err := s.Load(ctx, "b")
+			require.NoError(t, err)
+			require.Equal(t, swaps[1].New, records[0])
+			_, err = s.Purge(ctx, 1)
+			require.NoError(t, err)
+		})
+	}
+}
+
+func drop(t *testing.T, db postgres.DB, table string) {
+	_, err := db.Exec(context.Background(), "DROP TABLE "+pgx.Identifier{table}.Sanitize())
+	require.NoError(t, err)
+}
