@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -9,7 +10,7 @@ import (
 // left is what a server told is left.
 type left struct {
 	remaining int64         // requests
-	wait      time.Duration // until there are more
+	wait      time.Duration // until there are more; 0 if not told
 	window    time.Duration // of the policy; 0 if not told
 }
 
@@ -39,7 +40,7 @@ func leftOf(item fieldItem, policies []fieldItem) (l left, binds bool) {
 	if !told || remaining < 0 {
 		return left{}, false
 	}
-	l = left{remaining: remaining, wait: time.Second}
+	l = left{remaining: remaining}
 	unit := "requests"
 	for _, policy := range policies {
 		if policy.name != item.name {
@@ -63,11 +64,11 @@ func wholeSeconds(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), 1<<33)) * time.Second
 }
 
-// readRetryAfter reads a number of seconds, or a date, which is by the server's
-// clock if the response tells that.
+// readRetryAfter reads a number of seconds, however large, or a date, which is by
+// the server's clock if the response tells that.
 func readRetryAfter(now time.Time, h http.Header) (time.Duration, bool) {
 	text := h.Get("Retry-After")
-	if n, err := strconv.ParseUint(text, 10, 63); err == nil {
+	if n, err := strconv.ParseUint(text, 10, 63); err == nil || errors.Is(err, strconv.ErrRange) {
 		return wholeSeconds(int64(n)), true
 	}
 	at, err := http.ParseTime(text)

@@ -2,7 +2,6 @@ package httplimit
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"net/http"
 	"sync"
@@ -39,6 +38,7 @@ type gate struct {
 
 	pause    time.Time // nothing before
 	failures int       // denials in a row that did not say for how long
+	failed   int64     // of ticks, when failures was last counted up
 }
 
 func newGate(longest time.Duration) *gate {
@@ -58,34 +58,68 @@ func (g *gate) enter() {
 	g.inside++
 }
 
-// idle reports whether the gate may be forgotten.
+// leave is for a request that entered and will not be sent.
+func (g *gate) leave() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside--
+}
+
+// idle reports whether the gate may be forgotten. Failures are remembered for as
+// long as the longest stop: what fails again after that may begin anew.
 func (g *gate) idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
-	return g.inside == 0 && g.failures == 0 && !now.Before(g.pause) && (!g.limited || !now.Before(g.renewed))
+	now, known := time.Now(), g.pause
+	if g.failures > 0 {
+		known = known.Add(g.longest)
+	}
+	return g.inside == 0 && !now.Before(known) && (!g.limited || !now.Before(g.renewed))
 }
 
 // pass waits until a request may be sent.
 func (g *gate) pass(ctx context.Context) (*flight, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.await(ctx); err != nil {
+		return nil, err
+	}
+	return g.send(time.Now()), nil
+}
+
+// ready waits until a request could be sent, and sends none.
+func (g *gate) ready(ctx context.Context) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.await(ctx)
+}
+
+// tryPass passes if that needs no wait.
+func (g *gate) tryPass() (f *flight, passed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	if g.opens(now).After(now) {
+		return nil, false
+	}
+	return g.send(now), true
+}
+
+// await returns when the gate is open, with the lock as it was called.
+func (g *gate) await(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
-			g.inside--
-			return nil, err
+			return err
 		}
 		now := time.Now()
 		at := g.opens(now)
 		if !at.After(now) {
-			g.send(now)
-			return &flight{g, g.ticks, g.answered}, nil
+			return nil
 		}
 		// No news can bring it forward while the server has stopped all, or has
 		// nothing to answer.
 		if deadline, ok := ctx.Deadline(); ok && at.After(deadline) && (g.flying == 0 || g.pause.After(now)) {
-			g.inside--
-			return nil, fmt.Errorf("httplimit: held back for %v: %w", at.Sub(now), context.DeadlineExceeded)
+			return &heldBack{by: "the server", wait: at.Sub(now)}
 		}
 		g.wait(ctx, at.Sub(now))
 	}
@@ -105,12 +139,16 @@ func (g *gate) opens(now time.Time) time.Time {
 }
 
 // send counts a request that is sent now.
-func (g *gate) send(now time.Time) {
+func (g *gate) send(now time.Time) *flight {
 	g.flying++
 	g.ticks++
-	if !g.limited {
-		return
+	if g.limited {
+		g.spend(now)
 	}
+	return &flight{g, g.ticks, g.answered}
+}
+
+func (g *gate) spend(now time.Time) {
 	if g.credit > 0 {
 		g.credit--
 		return
@@ -149,7 +187,7 @@ func (f *flight) land(response *http.Response) {
 	} else {
 		now := time.Now()
 		l, told := readLimit(response.Header)
-		g.heed(now, response, l, told)
+		g.heed(now, f, response, l)
 		g.learn(now, f, l, told)
 	}
 	g.answered++
@@ -182,32 +220,42 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 	uncounted := g.answered - f.answered + int64(g.flying)
 	g.credit = min(max(g.credit, l.remaining-uncounted), l.remaining)
 	g.least = min(g.least, l.remaining)
-	g.window = min(max(l.window, l.wait, time.Second), g.longest)
+	wait := max(l.wait, time.Second) // that told of no time is asked again soon
+	g.window = min(max(l.window, wait), g.longest)
 	g.renewed = now.Add(g.window)
 	// A request that was sent after the last word on it knows better. One that
 	// was on its way then may be older news, and is heeded only if it is worse.
-	if grows := now.Add(min(l.wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
+	if grows := now.Add(min(wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
 		g.grows, g.grown = grows, g.ticks
 	}
 }
 
 // heed stops for as long as a denial says: by its Retry-After, else by what it
 // tells of the limit, else for ever longer until there is no denial.
-func (g *gate) heed(now time.Time, response *http.Response, l left, told bool) {
+func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 		g.failures = 0
 		return
 	}
 	wait, ok := readRetryAfter(now, response.Header)
-	switch {
-	case ok:
-	case told:
+	if !ok {
 		wait = l.wait
-	default:
-		wait = time.Second << min(g.failures, 30)
-		g.failures++
+	}
+	if !ok && wait == 0 {
+		wait = g.backOff(f)
 	}
 	g.pause = later(g.pause, now.Add(min(wait, g.longest)))
+}
+
+// backOff is how long to stop for a denial that does not say. Only one of a request
+// that was sent after the last such denial tells that the stop was too short: many
+// that were on their way together are one failure.
+func (g *gate) backOff(f *flight) time.Duration {
+	if f.tick > g.failed {
+		g.failures++
+		g.failed = g.ticks
+	}
+	return time.Second << min(max(g.failures-1, 0), 30)
 }
 
 func later(a, b time.Time) time.Time {

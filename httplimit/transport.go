@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
@@ -18,18 +19,26 @@ import (
 // Of a server that tells RateLimit, no more requests are sent than it said were
 // left, and then one after each t, until it tells of more. If the limit is one of
 // requests, and nobody else spends it, the server has nothing to deny of what is
-// sent after its first answer. A Retry-After on 429 or 503 stops all that share the server's limit for
-// that long; without one, t does, and where there is neither, the first stop is a
-// second and each that follows on it twice as long. The response is the caller's in any case: nothing is sent twice.
+// sent after its first answer; where some routes tell nothing of limits it may, now
+// and then, have one too many to deny.
+//
+// A Retry-After on 429 or 503 stops all that share the server's limit for that long;
+// without one, t does. Where neither tells of a time, the first stop is a second, and
+// each for a request that was sent after the last such denial is twice as long, until
+// there is an answer of another status. The response is the caller's in any case:
+// nothing is sent twice.
 //
 // Requests that are held back do not queue: who is first to find room goes first.
 // A Transport must not be copied after first use. It is safe for concurrent use,
-// starts no goroutine, and has nothing to close.
+// starts no goroutine, and has nothing to close but what Base has: http.Client's
+// CloseIdleConnections reaches it.
 type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
 	// Limiter is asked before each request is sent, in addition to what servers
-	// tell; nil means nobody is. A rule with the key Host limits each host by
+	// tell; nil means nobody is. It is asked when the server lets send, and what it
+	// allowed is given back if the server stops all before that is sent: one that
+	// is held back has not paid. A rule with the key Host limits each host by
 	// itself. A store that fails fails the request, or does not, as the
 	// limiter's failure policy says.
 	Limiter *compose.Limiter[*http.Request]
@@ -58,18 +67,55 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	response, err := t.base().RoundTrip(r)
-	flight.land(response)
+	var response *http.Response
+	defer func() { flight.land(response) }() // even if Base panics
+	response, err = t.base().RoundTrip(r)
 	return response, err
 }
 
-func (t *Transport) start(r *http.Request) (*flight, error) {
-	if t.Limiter != nil {
-		if _, err := t.Limiter.Wait(r.Context(), r); err != nil {
-			return nil, err
-		}
+// CloseIdleConnections closes those of Base, if that has such a method; it is what
+// http.Client's method of that name calls.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
 	}
-	return t.gateOf(r).pass(r.Context())
+}
+
+// start holds the request back until it may be sent.
+func (t *Transport) start(r *http.Request) (f *flight, err error) {
+	g := t.gateOf(r)
+	defer func() {
+		if f == nil { // even if a function of the Limiter's rules panics
+			g.leave()
+		}
+	}()
+	if t.Limiter == nil {
+		return g.pass(r.Context())
+	}
+	for passed := false; !passed && err == nil; {
+		f, passed, err = t.ask(r, g)
+	}
+	return f, err
+}
+
+// ask takes from the limiter when the gate is open, and gives it back if the gate
+// has closed meanwhile. What was paid for and held would be sent in one burst when
+// the gate opens, whatever the limit.
+func (t *Transport) ask(r *http.Request, g *gate) (f *flight, passed bool, err error) {
+	if err := g.ready(r.Context()); err != nil {
+		return nil, false, err
+	}
+	paid, d, err := t.Limiter.Reserve(r.Context(), r, 1)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case paid == nil:
+		return nil, false, sleep(r.Context(), &d)
+	}
+	if f, passed = g.tryPass(); !passed {
+		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // it stays paid then, and less is sent
+	}
+	return f, passed, nil
 }
 
 func (t *Transport) base() http.RoundTripper {

@@ -170,15 +170,18 @@ func TestStopsForRetryAfter(t *testing.T) {
 		fields func() []string
 		want   []time.Duration
 	}{
-		"429":                     {429, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 7, 14)},
-		"503":                     {503, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 7, 14)},
-		"longer than RateLimit":   {429, func() []string { return []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`} }, seconds(0, 7, 14)},
-		"not of other statuses":   {301, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 0, 0)},
-		"0 is at once":            {429, func() []string { return []string{"Retry-After", "0"} }, seconds(0, 0, 0)},
-		"no longer than an hour":  {429, func() []string { return []string{"Retry-After", "999999999999999999"} }, seconds(0, 3600, 7200)},
-		"without it, ever longer": {429, func() []string { return nil }, seconds(0, 1, 3)},
-		"t in its place":          {429, func() []string { return []string{"RateLimit", `"a";r=4;t=7`} }, seconds(0, 7, 14)},
-		"nonsense is none":        {503, func() []string { return []string{"Retry-After", "-1"} }, seconds(0, 1, 3)},
+		"429":                       {429, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 7, 14)},
+		"503":                       {503, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 7, 14)},
+		"longer than RateLimit":     {429, func() []string { return []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`} }, seconds(0, 7, 14)},
+		"not of other statuses":     {301, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 0, 0)},
+		"0 is at once":              {429, func() []string { return []string{"Retry-After", "0"} }, seconds(0, 0, 0)},
+		"no longer than an hour":    {429, func() []string { return []string{"Retry-After", "999999999999999999"} }, seconds(0, 3600, 7200)},
+		"more than can be counted":  {429, func() []string { return []string{"Retry-After", "99999999999999999999"} }, seconds(0, 3600, 7200)},
+		"without it, ever longer":   {429, func() []string { return nil }, seconds(0, 1, 3)},
+		"t in its place":            {429, func() []string { return []string{"RateLimit", `"a";r=4;t=7`} }, seconds(0, 7, 14)},
+		"r without t tells no time": {429, func() []string { return []string{"RateLimit", `"a";r=0`} }, seconds(0, 1, 3)},
+		"nor is 0 any":              {503, func() []string { return []string{"RateLimit", `"a";r=0;t=0`} }, seconds(0, 1, 3)},
+		"nonsense is none":          {503, func() []string { return []string{"Retry-After", "-1"} }, seconds(0, 1, 3)},
 		"a date": {429, func() []string {
 			return []string{"Retry-After", time.Now().Add(9 * time.Second).UTC().Format(http.TimeFormat)}
 		}, seconds(0, 9, 18)},

@@ -1,0 +1,284 @@
+package httplimit_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// within limits a Transport to a policy of its own.
+func within(t *testing.T, store storage.Store, spec string) *compose.Limiter[*http.Request] {
+	t.Helper()
+	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(store, rule("own", spec))
+	require.NoError(t, err)
+	return limiter
+}
+
+// together sends requests at once, and returns when all are answered.
+func (c *transport) together(t *testing.T, n int) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() { get(t, c, "http://example.com/") })
+	}
+	all.Wait()
+}
+
+// Many that are denied together are told once that they were too many.
+func TestDenialsTogetherAreOneFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return says(503)
+		})
+		c.together(t, 20)
+		require.Equal(t, seconds(2, 5), c.asked(t, 2)[20:], "a second after the answers at 1, and two after that at 3")
+	})
+}
+
+// The answers of those that were sent together may come one by one, after others
+// were let in, too.
+func TestALateDenialStopsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan time.Duration, 3)
+		for _, after := range []time.Duration{1, 3, 10} {
+			answers <- after * time.Second
+		}
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			select {
+			case after := <-answers:
+				time.Sleep(after)
+				return says(429)
+			default:
+				return says(200)
+			}
+		})
+		c.together(t, 3)
+		require.Equal(t, seconds(11, 11), c.asked(t, 2)[3:])
+	})
+}
+
+// A server that lets some in and denies the rest in silence is asked every second.
+func TestDenialsBesideSuccesses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := within(t, nil, "gcra 5/s burst=5")
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			time.Sleep(20 * time.Millisecond)
+			if d, err := limiter.Allow(r.Context(), r); err != nil || !d.Allowed {
+				return says(429)
+			}
+			return says(200)
+		})
+		for range 4 {
+			c.together(t, 15)
+		}
+		require.Less(t, time.Since(c.began), 5*time.Second)
+	})
+}
+
+// requireApart checks that a limit of one in so long was kept.
+func requireApart(t *testing.T, least time.Duration, times []time.Duration) {
+	t.Helper()
+	for i := 1; i < len(times); i++ {
+		require.GreaterOrEqual(t, times[i]-times[i-1], least, "%v", times)
+	}
+}
+
+// While the server stops all, what the limiter allows does not pile up.
+func TestNoBurstAfterAStop(t *testing.T) {
+	for name, slow := range map[string]time.Duration{"before they ask": 0, "while they wait": 500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent atomic.Int64
+				c := newTransport(func(*http.Request) (*http.Response, error) {
+					if sent.Add(1) > 1 {
+						return says(200)
+					}
+					time.Sleep(slow)
+					return says(429, "Retry-After", "3")
+				})
+				c.Limiter = within(t, nil, "gcra 5/s burst=1")
+				c.together(t, 13)
+				requireApart(t, 200*time.Millisecond, c.times())
+			})
+		})
+	}
+}
+
+// Nor does it while there is nothing left of what the server told.
+func TestNoBurstWhenMoreIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fields := []string{"RateLimit", `"a";r=0;t=60`}
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200, fields...) })
+		c.Limiter = within(t, nil, "gcra 5/s burst=1")
+		c.asked(t, 1)
+		fields = []string{"RateLimit", `"a";r=100;t=1`}
+		c.together(t, 12)
+		requireApart(t, 200*time.Millisecond, c.times())
+	})
+}
+
+func TestWhatIsNotSentIsNotPaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "2") })
+		c.Limiter = within(t, nil, "fixedwindow 5/h")
+		for range 6 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			r, _ := request(ctx, t)
+			_, _ = c.RoundTrip(r)
+			cancel()
+		}
+		require.Len(t, c.times(), 1)
+		require.EqualValues(t, 4, left(t, &c.Transport))
+	})
+}
+
+func left(t *testing.T, c *httplimit.Transport) int64 {
+	t.Helper()
+	r, _ := request(t.Context(), t)
+	d, err := c.Limiter.Peek(t.Context(), r)
+	require.NoError(t, err)
+	return d.Remaining
+}
+
+// slow is a store that takes a while for all.
+type slow struct{ storage.Store }
+
+func (s slow) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	time.Sleep(10 * time.Millisecond)
+	return s.Store.Load(ctx, keys...)
+}
+
+func (s slow) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	time.Sleep(10 * time.Millisecond)
+	return s.Store.CompareAndSwap(ctx, swaps...)
+}
+
+// The server may stop all while the limiter decides. What it allowed is given back.
+func TestAStopWhileTheLimiterDecides(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Millisecond)
+			return says(429, "Retry-After", "60")
+		})
+		c.Limiter = within(t, slow{new(memory.Store)}, "fixedwindow 10/h")
+		go get(t, c, "http://example.com/")
+		time.Sleep(12 * time.Millisecond) // so that the other asks before the answer, and is allowed after it
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, b := request(ctx, t)
+		_, err := c.RoundTrip(r)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, b.closed)
+		require.Len(t, c.times(), 1)
+		require.EqualValues(t, 9, left(t, &c.Transport))
+	})
+}
+
+// Whoever holds a request back for too long, it is a timeout.
+func TestHeldBackForTooLongIsATimeout(t *testing.T) {
+	for _, test := range []struct {
+		spec   string
+		cost   int64
+		fields []string
+		want   string
+	}{
+		{"gcra 100/s", 1, []string{"Retry-After", "5"}, "held back by the server for 5s"},
+		{"gcra 1/h", 1, nil, `held back by the rule "own" for 1h0m0s`},
+		{"gcra 1/h", 2, nil, `held back by the rule "own" for ever`},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newTransport(func(*http.Request) (*http.Response, error) {
+				return says(429, append(test.fields, "Retry-After", "0")...)
+			})
+			client := &http.Client{Transport: c, Timeout: time.Second}
+			cost := int64(1)
+			own := rule("own", test.spec)
+			own.Cost = func(*http.Request) int64 { return cost }
+			limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, own)
+			require.NoError(t, err)
+			c.Limiter = limiter
+			response, err := client.Get("http://example.com/")
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			cost = test.cost
+			_, err = client.Get("http://example.com/")
+			require.ErrorContains(t, err, test.want)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			var failed *url.Error
+			require.ErrorAs(t, err, &failed)
+			require.True(t, failed.Timeout())
+		})
+	}
+}
+
+func TestFailuresAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(503) })
+		c.MaxPause = 10 * time.Second
+		for i := range 2000 {
+			get(t, c, fmt.Sprintf("http://%d.example.com/", i))
+			time.Sleep(time.Second)
+		}
+		require.Less(t, c.Gates(), 100)
+	})
+}
+
+// What panics is no reason to remember a host, nor to wait for an answer.
+func TestPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == "PUT" {
+				panic("the base")
+			}
+			return says(200, "RateLimit", `"a";r=0;t=2`, "RateLimit-Policy", `"a";q=1;w=30`)
+		})
+		r, _ := request(t.Context(), t)
+		require.Panics(t, func() { _, _ = c.RoundTrip(r) })
+		require.Equal(t, seconds(0, 0, 2, 4), c.asked(t, 3))
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		limiter, err := compose.New(nil, compose.Rule[*http.Request]{
+			Name: "own", Policy: mustPolicy("gcra 1/s"), Cost: func(*http.Request) int64 { panic("the cost") },
+		})
+		require.NoError(t, err)
+		c.Limiter = limiter
+		for i := range 200 {
+			r, _ := request(t.Context(), t)
+			r.URL.Host = fmt.Sprintf("%d.example.com", i)
+			require.Panics(t, func() { _, _ = c.RoundTrip(r) })
+		}
+		require.Less(t, c.Gates(), 100)
+	})
+}
+
+// pool is a base that counts how often its connections are closed.
+type pool struct {
+	http.RoundTripper
+	closed int
+}
+
+func (p *pool) CloseIdleConnections() { p.closed++ }
+
+func TestCloseIdleConnections(t *testing.T) {
+	base := new(pool)
+	client := &http.Client{Transport: &httplimit.Transport{Base: base}}
+	client.CloseIdleConnections()
+	require.Equal(t, 1, base.closed)
+	client.Transport = &httplimit.Transport{Base: roundTripper(nil)}
+	client.CloseIdleConnections() // does nothing, for it has nothing
+}
