@@ -39,3 +39,33 @@ func TestInMemory(t *testing.T) {
 	require.ErrorContains(t, err, "no such table")
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 }
+
+// Names of tables are compared without regard to the case of ASCII letters.
+func TestTablesOfOneNameInTwoCases(t *testing.T) {
+	db := database(t, "_journal_mode=WAL")
+	for _, test := range []struct {
+		table string
+		apart bool
+	}{{"Limits", true}, {"limits", false}, {"límits", true}, {"lÍmits", true}} {
+		s := open(t, db, sqlite.Options{Table: test.table})
+		_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"))
+		require.NoError(t, err)
+		require.Equal(t, test.apart, swapped, test.table)
+	}
+}
+
+// Without a journal SQLite cannot undo the half of a group.
+func TestWithoutAJournalNothingIsUndone(t *testing.T) {
+	for journal, undone := range map[string]bool{"OFF": false, "MEMORY": true, "DELETE": true, "WAL": true} {
+		s := open(t, database(t, "_journal_mode="+journal), sqlite.Options{})
+		_, swapped, err := s.CompareAndSwap(t.Context(), creating("b"))
+		require.NoError(t, err)
+		require.True(t, swapped)
+		_, swapped, err = s.CompareAndSwap(t.Context(), creating("a"), creating("b"))
+		require.NoError(t, err)
+		require.False(t, swapped)
+		records, err := s.Load(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, undone, records[0].Version == 0, journal)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -29,34 +30,66 @@ func (s *Store) connection(ctx context.Context) (c *connection, release func(), 
 		return nil, nil, failure(err)
 	}
 	c = &connection{Conn: conn}
-	ms, err := s.busyTimeout(context.WithoutCancel(ctx), conn)
+	ms, err := c.stopWaiting()
 	if err != nil {
 		conn.Close()
 		return nil, nil, failure(err)
 	}
 	c.patience = time.Duration(ms) * time.Millisecond
-	c.wait(0)
 	return c, func() {
-		c.wait(ms)
+		c.waitAgain(ms)
 		conn.Close()
 	}, nil
 }
 
-// busyTimeout is what the user has set, for all connections: it is asked for once.
-func (s *Store) busyTimeout(ctx context.Context, conn *sql.Conn) (ms int64, err error) {
-	if known := s.waits.Load(); known > 0 {
-		return known - 1, nil
+const (
+	askPatience = "PRAGMA busy_timeout" // none of these touches the file
+	setPatience = "PRAGMA busy_timeout = "
+	noPatience  = setPatience + "0"
+)
+
+// stopWaiting has SQLite fail at once where it would wait, and tells how many
+// milliseconds it would. It asks every time: the connections of a pool may differ,
+// and the user may change one at any time.
+func (c *connection) stopWaiting() (ms int64, err error) {
+	known := false
+	err = c.Raw(func(inner any) error {
+		if raw, ok := inner.(*sqlite3.SQLiteConn); ok {
+			known = true
+			ms, err = stopDriver(raw)
+		}
+		return err
+	})
+	if known || err != nil {
+		return ms, err
 	}
-	if err = conn.QueryRowContext(ctx, "PRAGMA busy_timeout").Scan(&ms); err == nil {
-		s.waits.Store(ms + 1)
+	// A driver around the driver.
+	if err = c.QueryRowContext(context.Background(), askPatience).Scan(&ms); ms > 0 {
+		_, err = c.ExecContext(context.Background(), noPatience)
 	}
 	return ms, err
 }
 
-// wait sets how many milliseconds SQLite waits for a lock.
-func (c *connection) wait(ms int64) {
-	if c.patience > 0 {
-		_, _ = c.ExecContext(context.Background(), fmt.Sprintf("PRAGMA busy_timeout = %d", ms)) // touches no file
+// stopDriver is stopWaiting without package sql, in half the time.
+func stopDriver(raw *sqlite3.SQLiteConn) (ms int64, err error) {
+	rows, err := raw.QueryContext(context.Background(), askPatience, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer rows.Close()
+	answer := make([]driver.Value, 1)
+	if err := rows.Next(answer); err != nil {
+		return 0, err
+	}
+	if ms, _ = answer[0].(int64); ms > 0 {
+		_, err = raw.ExecContext(context.Background(), noPatience, nil)
+	}
+	return ms, err
+}
+
+func (c *connection) waitAgain(ms int64) {
+	if ms > 0 {
+		_, _ = c.ExecContext(context.Background(), setPatience+strconv.FormatInt(ms, 10))
 	}
 }
 

@@ -9,33 +9,43 @@ import (
 // statement executed once is cheaper as it is.
 type prepared struct {
 	*sql.Conn
-	executed map[string]*sql.Stmt // nil after the first time
+	executed []execution // of the few statements there are
+}
+
+type execution struct {
+	statement string
+	stmt      *sql.Stmt // nil after the first time
 }
 
 func (p *prepared) exec(ctx context.Context, statement string, args ...any) (sql.Result, error) {
-	stmt, again := p.executed[statement]
-	if !again {
-		if p.executed == nil {
-			p.executed = make(map[string]*sql.Stmt)
-		}
-		p.executed[statement] = nil
+	e := p.find(statement)
+	if e == nil {
+		p.executed = append(p.executed, execution{statement: statement})
 		return p.ExecContext(ctx, statement, args...)
 	}
-	if stmt == nil {
+	if e.stmt == nil {
 		var err error
-		if stmt, err = p.PrepareContext(ctx, statement); err != nil {
+		if e.stmt, err = p.PrepareContext(ctx, statement); err != nil {
 			return nil, err
 		}
-		p.executed[statement] = stmt
 	}
-	return stmt.ExecContext(ctx, args...)
+	return e.stmt.ExecContext(ctx, args...)
+}
+
+func (p *prepared) find(statement string) *execution {
+	for i := range p.executed {
+		if p.executed[i].statement == statement {
+			return &p.executed[i]
+		}
+	}
+	return nil
 }
 
 // finalize ends the statements; the connection goes on.
 func (p *prepared) finalize() {
-	for _, stmt := range p.executed {
-		if stmt != nil {
-			stmt.Close()
+	for _, e := range p.executed {
+		if e.stmt != nil {
+			e.stmt.Close()
 		}
 	}
 }

@@ -22,8 +22,13 @@ func (s *Store) Schema() string {
 
 // Migrate applies [Store.Schema].
 func (s *Store) Migrate(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, s.Schema()); err != nil {
-		return fmt.Errorf("sqlite: creating table %s: %w", s.table, err)
+	conn, release, err := s.connection(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := conn.insist(ctx, s.Schema()); err != nil {
+		return failure(fmt.Errorf("creating table %s: %w", s.table, err))
 	}
 	return nil
 }

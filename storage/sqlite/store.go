@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"math"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -21,7 +20,8 @@ const DefaultTable = "sluice_states"
 // Options configure a [Store]. The zero value is ready.
 type Options struct {
 	// Table is the name of the table; empty means DefaultTable. Stores with
-	// different tables do not meet.
+	// different tables do not meet. To SQLite "Limits" and "limits" are one table:
+	// ASCII letters are alike in either case.
 	Table string
 	// Clock tells the time that records expire by; nil is time.Now. A limiter
 	// with a clock of its own wants the same one here.
@@ -31,7 +31,6 @@ type Options struct {
 // Store keeps records in a table. It is safe for concurrent use.
 type Store struct {
 	db    *sql.DB
-	waits atomic.Int64 // the busy_timeout of the user in milliseconds, and 1; 0: not known yet
 	table string
 	clock func() time.Time
 	sql   statements
@@ -223,7 +222,10 @@ func (s *Store) conflict(ctx context.Context, conn *prepared, group []storage.Sw
 func (s *Store) swap(ctx context.Context, conn *prepared, w *storage.Swap) (same bool, err error) {
 	now := s.now()
 	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
-	state := append([]byte{}, w.New.State...) // nil would be NULL
+	state := w.New.State
+	if state == nil { // which would be NULL
+		state = []byte{}
+	}
 	var r sql.Result
 	switch {
 	case w.Old == 0 && w.New.Version == 0:

@@ -1,0 +1,125 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/sqlite"
+)
+
+// pair is the connections of a pool of two.
+func pair(t *testing.T, db *sql.DB) (a, b *sql.Conn) {
+	db.SetMaxOpenConns(2)
+	db.SetMaxIdleConns(2)
+	a, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	b, err = db.Conn(t.Context())
+	require.NoError(t, err)
+	return a, b
+}
+
+func set(t *testing.T, conn *sql.Conn, ms int) {
+	_, err := conn.ExecContext(t.Context(), fmt.Sprint("PRAGMA busy_timeout = ", ms))
+	require.NoError(t, err)
+}
+
+func patience(t *testing.T, conn *sql.Conn) (ms int) {
+	require.NoError(t, conn.QueryRowContext(t.Context(), "PRAGMA busy_timeout").Scan(&ms))
+	return ms
+}
+
+// A PRAGMA reaches one connection of the pool, at any time.
+func TestConnectionsKeepTheirPatience(t *testing.T) {
+	s, db, _ := shared(t, wal)
+	a, b := pair(t, db)
+	for i, ms := range []int{20000, 77, 0, 5} {
+		a, b = b, a
+		set(t, a, ms)
+		require.NoError(t, a.Close()) // the only one that is free
+		_, swapped, err := s.CompareAndSwap(t.Context(), creating(fmt.Sprint("key ", i)))
+		require.NoError(t, err)
+		require.True(t, swapped)
+		a, err = db.Conn(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, ms, patience(t, a))
+	}
+	require.NoError(t, a.Close())
+	require.NoError(t, b.Close())
+}
+
+// The first connection would not wait at all, the second for 20 seconds.
+func TestAContextEndsTheWaitOfEveryConnection(t *testing.T) {
+	s, db, dsn := shared(t, wal)
+	a, b := pair(t, db)
+	set(t, a, 0)
+	require.NoError(t, a.Close())
+	_, err := s.Load(t.Context(), "a")
+	require.NoError(t, err)
+	a, err = db.Conn(t.Context())
+	require.NoError(t, err)
+	defer a.Close()
+	require.NoError(t, b.Close())
+
+	held(t, dsn)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, _, err = s.CompareAndSwap(ctx, creating("a"))
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestAContextEndsTheWaitOfMigrate(t *testing.T) {
+	_, db, dsn := shared(t, wal)
+	s, err := sqlite.New(db, sqlite.Options{Table: "another"})
+	require.NoError(t, err)
+	release := held(t, dsn)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err = s.Migrate(ctx)
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorContains(t, err, "creating table another")
+	release()
+	require.NoError(t, s.Migrate(t.Context()))
+}
+
+// wrapped is a driver around the driver, as those that trace are.
+type wrapped string
+
+func (w wrapped) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+
+func (w wrapped) Connect(context.Context) (driver.Conn, error) {
+	conn, err := w.Driver().Open(string(w))
+	return struct{ driver.Conn }{conn}, err
+}
+
+func TestADriverAroundTheDriver(t *testing.T) {
+	_, _, dsn := shared(t, wal)
+	db := sql.OpenDB(wrapped(dsn))
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	s := open(t, db, sqlite.Options{})
+	release := held(t, dsn)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	_, _, err := s.CompareAndSwap(ctx, creating("a"))
+	require.ErrorIs(t, err, storage.ErrContended)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	release()
+	_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"))
+	require.NoError(t, err)
+	require.True(t, swapped)
+
+	conn, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close()
+	require.Equal(t, 20000, patience(t, conn))
+}
