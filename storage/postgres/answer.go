@@ -90,10 +90,10 @@ func parseBytes(text []byte) ([]byte, error) {
 	}
 	value := make([]byte, 0, len(text))
 	for len(text) > 0 {
-		plain, escaped, found := bytes.Cut(text, []byte(`\`))
+		plain, escaped, more := bytes.Cut(text, []byte(`\`))
 		value, text = append(value, plain...), escaped
 		switch {
-		case !found:
+		case !more:
 		case bytes.HasPrefix(text, []byte(`\`)):
 			value, text = append(value, '\\'), text[1:]
 		default:
