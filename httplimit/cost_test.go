@@ -1,6 +1,7 @@
 package httplimit_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -88,6 +89,22 @@ func TestContentLength(t *testing.T) {
 	require.EqualValues(t, 1000, cost(chunked))
 }
 
+// A client says 0 where it does not know.
+func TestContentLengthOnClients(t *testing.T) {
+	for want, body := range map[int64]io.Reader{
+		0:    http.NoBody,
+		3:    strings.NewReader("abc"),
+		1000: io.MultiReader(strings.NewReader("abc")),
+	} {
+		r, err := http.NewRequest("PUT", "http://example.com/", body)
+		require.NoError(t, err)
+		require.Equal(t, want, httplimit.ContentLength(1000)(r))
+	}
+	r, err := http.NewRequest("GET", "http://example.com/", nil)
+	require.NoError(t, err)
+	require.Zero(t, httplimit.ContentLength(1000)(r))
+}
+
 func TestMethod(t *testing.T) {
 	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
 	cost := httplimit.Method(costs, 20)
@@ -95,4 +112,5 @@ func TestMethod(t *testing.T) {
 	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
 		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
 	}
+	require.EqualValues(t, 1, cost(&http.Request{}), "what a client sends as a GET")
 }
