@@ -21,11 +21,11 @@ import (
 //	                                           never looked at
 //
 // The client is the first address that is not trusted, or the last that is if the
-// field ends, or goes on with what is no address. What a client adds to the left
-// of its own address changes nothing.
+// field ends, or goes on with what is no address. Elements that are empty do not
+// count. What a client adds to the left of its own address changes nothing.
 type ClientIP struct {
-	// Trusted are the addresses of your proxies. Each of them must append to
-	// the field, or replace it.
+	// Trusted are the addresses of your proxies. Each of them must append the
+	// address of its own peer to the field, or replace the field by it.
 	Trusted []netip.Prefix
 	// TrustUnix trusts the peers of unix sockets, for a proxy that reaches the
 	// server by one. Whatever process may connect to the socket can then pass for
@@ -144,7 +144,10 @@ func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
 		for rest, more := lines[i], true; more; {
 			var hop string
 			rest, hop, more = cut(rest)
-			next, ok := read(strings.Trim(hop, " \t"))
+			if hop = strings.Trim(hop, " \t"); hop == "" {
+				continue // RFC 9110, 5.6.1: elements of lists may be empty
+			}
+			next, ok := read(hop)
 			if !ok {
 				return addr
 			}

@@ -130,6 +130,7 @@ func spoof(t *testing.T, attacker, found, victim string) {
 				"a line of its own":  from("10.0.0.1:80", field, forgery, appended),
 				"several lines":      from("10.0.0.1:80", field, forgery, forgery, forgery+", "+appended),
 				"two proxies":        from("10.0.0.1:80", field, forgery+","+appended+","+element[field]("10.0.0.2")),
+				"empty elements":     from("10.0.0.1:80", field, forgery+", "+appended+",, ,"+element[field]("10.0.0.2")+",", ""),
 				"two proxies, lines": from("[fd00::1]:80", field, forgery, appended, element[field]("10.0.0.2")),
 				"no proxy":           from(host+":5001", field, forgery),
 				"a unix socket":      onUnix(from("@", field, forgery, appended)),
@@ -165,7 +166,10 @@ func TestFieldsOfProxies(t *testing.T) {
 		{"white space", "10.0.0.1:80", xff, "192.0.2.1", []string{" \t192.0.2.1 ,\t10.0.0.2\t "}},
 		{"all trusted", "10.0.0.1:80", xff, "10.0.0.3", []string{"10.0.0.3, 10.0.0.2"}},
 		{"what no address precedes ends at the hop that wrote it", "10.0.0.1:80", xff, "10.0.0.2", []string{"192.0.2.1, unknown, 10.0.0.2"}},
-		{"an empty element ends it", "10.0.0.1:80", xff, "10.0.0.1", []string{"192.0.2.1, "}},
+		{"an empty element at the end", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1, "}},
+		{"empty elements between", "10.0.0.1:80", xff, "192.0.2.1", []string{"198.51.100.7,192.0.2.1,, \t,10.0.0.2"}},
+		{"an empty line", "10.0.0.1:80", xff, "192.0.2.1", []string{"192.0.2.1", "", " "}},
+		{"nothing but empty elements", "10.0.0.1:80", xff, "10.0.0.1", []string{",,", ","}},
 		{"100 kB of one element", "10.0.0.1:80", xff, "10.0.0.1", []string{strings.Repeat("1", 100_000)}},
 		{"100 kB of zone", "10.0.0.1:80", xff, "10.0.0.1", []string{"fe80::1%" + strings.Repeat("z", 100_000)}},
 
@@ -178,7 +182,11 @@ func TestFieldsOfProxies(t *testing.T) {
 		{"for nobody", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"by=192.0.2.1"}},
 		{"for unknown", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=unknown"}},
 		{"a hidden one", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="_gazonk"`}},
-		{"a semicolon at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;"}},
+		{"empty pairs", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{";;proto=http;;for=192.0.2.1;"}},
+		{"nothing but empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1, ;;"}},
+		{"for twice, with empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;;for=192.0.2.2;"}},
+		{"a value that is empty", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host=;"}},
+		{"empty elements of forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1,, for=10.0.0.2,", ""}},
 		{"a quote left open", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1`}},
 		{"an escape at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1\`}},
 		{"more behind a quote", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1"0`}},
@@ -231,6 +239,14 @@ func TestLongFieldsAreNotRead(t *testing.T) {
 	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { key(r) }), 1.0)
 }
 
+// An element that is as long as a header can be is read once, and not copied.
+func TestLongElementsAreReadOnce(t *testing.T) {
+	key := behind(t, httplimit.ClientIP{Forwarded: true})
+	r := from("10.0.0.1:80", "Forwarded", strings.Repeat("a=b;", 10_000)+"for=203.0.113.6")
+	require.Equal(t, "203.0.113.6", key(r))
+	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { key(r) }), 1.0)
+}
+
 func TestKeys(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://example.com:8080/orders/7", nil)
 	r.Header.Add("X-Api-Key", "k1")
@@ -251,6 +267,22 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "s1", httplimit.Cookie("session")(r))
 	require.Equal(t, "", httplimit.Cookie("missing")(r))
 	require.Equal(t, "example.com:8080", httplimit.Host(r))
+}
+
+func TestHostHasOneSpelling(t *testing.T) {
+	for url, want := range map[string]string{
+		"http://example.com/": "example.com", "http://Example.COM/": "example.com", "http://example.com./": "example.com",
+		"http://example.com:80/": "example.com", "HTTPS://example.com.:443/": "example.com", "http://example.com:/": "example.com",
+		"http://example.com:443/": "example.com:443", "https://example.com:80/": "example.com:80", "http://example.com.:8080/": "example.com:8080",
+		"http://[2001:DB8::1]:80/": "[2001:db8::1]", "http://[2001:db8::1]/": "[2001:db8::1]", "http://[::80]:81/": "[::80]:81",
+	} {
+		r, err := http.NewRequest("GET", url, nil)
+		require.NoError(t, err)
+		require.Equal(t, want, httplimit.Host(r), url)
+	}
+	for host, want := range map[string]string{"Example.com.": "example.com", "example.com:80": "example.com:80", "": "", ":": "", ".": ""} {
+		require.Equal(t, want, httplimit.Host(&http.Request{Host: host}), "on a server: %q", host)
+	}
 }
 
 func TestJoinedKeysAreNotForged(t *testing.T) {

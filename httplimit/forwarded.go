@@ -29,17 +29,18 @@ func escaped(text string) bool {
 // parseForwarded reads the address that an element of Forwarded is for. An element
 // in which anything is malformed, or that names no address, or two, has none.
 func parseForwarded(element string) (addr netip.Addr, ok bool) {
-	for more := true; more; {
-		var name, value string
-		name, value, element, more = cutPair(element)
-		if name == "" {
-			return netip.Addr{}, false
-		}
-		if !strings.EqualFold(name, "for") {
+	for element != "" {
+		if element[0] == ';' { // pairs may be empty
+			element = element[1:]
 			continue
 		}
-		if ok {
+		var name, value string
+		name, value, element = cutPair(element)
+		switch {
+		case name == "" || ok && strings.EqualFold(name, "for"):
 			return netip.Addr{}, false
+		case !strings.EqualFold(name, "for"):
+			continue
 		}
 		if addr, ok = parseHop(value); !ok {
 			return netip.Addr{}, false
@@ -48,31 +49,32 @@ func parseForwarded(element string) (addr netip.Addr, ok bool) {
 	return addr, ok
 }
 
-// cutPair cuts the first pair off an element. An empty name tells that there is
-// none.
-func cutPair(element string) (name, value, rest string, more bool) {
+// cutPair cuts the first pair off an element, and leaves nothing, or what
+// begins with a semicolon. An empty name tells that there is no pair.
+func cutPair(element string) (name, value, rest string) {
 	name, rest, found := strings.Cut(element, "=")
 	if !found || !isToken(name) {
-		return "", "", "", false
+		return "", "", ""
 	}
 	if strings.HasPrefix(rest, `"`) {
 		value, rest, found = cutQuoted(rest[1:])
 	} else {
-		end := strings.IndexByte(rest+";", ';')
-		value, rest = rest[:end], rest[end:]
+		value, rest = cutUnquoted(rest)
 		found = isToken(strings.Map(dropAddress, value))
 	}
-	if rest == "" {
-		return ifFound(name, found), value, "", false
+	if !found || rest != "" && rest[0] != ';' {
+		return "", "", ""
 	}
-	return ifFound(name, found && rest[0] == ';'), value, rest[1:], true
+	return name, value, rest
 }
 
-func ifFound(name string, found bool) string {
-	if found {
-		return name
+// cutUnquoted cuts off a value without quotes.
+func cutUnquoted(text string) (value, rest string) {
+	end := strings.IndexByte(text, ';')
+	if end < 0 {
+		return text, ""
 	}
-	return ""
+	return text[:end], text[end:]
 }
 
 // cutQuoted cuts off a quoted string whose opening quote is gone. The value is as

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"net/http"
 	"strconv"
+	"strings"
 )
 
 // Header is a key: the first value of a field. What a client may choose freely
@@ -43,13 +44,36 @@ func PathValue(wildcard string) func(*http.Request) string {
 // unless the limiter stands behind the mux.
 func Pattern(r *http.Request) string { return r.Pattern }
 
-// Host is a key: the host that the request is for, with its port if one is named.
-// On a server it is what the client says.
+// Host is a key: the host that the request is for, with its port if one is named
+// that is not its scheme's. It is in small letters, without a dot that ends it, so
+// that one server has one key. On a server it is what the client says.
 func Host(r *http.Request) string {
+	host, scheme := r.Host, ""
 	if r.URL != nil && r.URL.Host != "" {
-		return r.URL.Host
+		host, scheme = r.URL.Host, r.URL.Scheme
 	}
-	return r.Host
+	host = strings.ToLower(host)
+	name, port := host, ""
+	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
+		name, port = host[:colon], host[colon:]
+	}
+	name = strings.TrimSuffix(name, ".")
+	if port == ":" || port == defaultPort(scheme) {
+		return name
+	}
+	return name + port
+}
+
+// defaultPort is that of the schemes which net/http speaks. The scheme is empty in
+// the requests that servers get.
+func defaultPort(scheme string) string {
+	switch {
+	case strings.EqualFold(scheme, "http"):
+		return ":80"
+	case strings.EqualFold(scheme, "https"):
+		return ":443"
+	}
+	return ""
 }
 
 // Join is a key made of several. Each is quoted, so that no value of one can pass

@@ -258,6 +258,13 @@ func TestMaxPause(t *testing.T) {
 func TestHostsAreLimitedByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "5") })
+		for _, host := range []string{"example.com", "Example.com", "example.com:80", "example.com."} {
+			get(t, c, "http://"+host+"/")
+		}
+		require.Equal(t, seconds(0, 5, 10, 15), c.sent, "one by four names")
+	})
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "5") })
 		for _, host := range []string{"a", "b", "a:81", "a"} {
 			get(t, c, "http://"+host+"/")
 		}
