@@ -119,6 +119,7 @@ func TestEverySettingCounts(t *testing.T) {
 		"journal, persistent": "_journal_mode=PERSIST&_synchronous=OFF",
 		"shared cache":        "_synchronous=OFF&cache=shared",
 		"in memory":           "mode=memory&cache=shared",
+		"statement cache":     "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=4",
 		"txlock":              "_journal_mode=WAL&_synchronous=OFF&_txlock=exclusive",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -33,6 +33,7 @@ func TestLaws(t *testing.T) {
 	for name, options := range map[string]string{
 		"WAL":              "_journal_mode=WAL&_synchronous=NORMAL",
 		"rollback journal": "_synchronous=OFF",
+		"statement cache":  "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=16",
 	} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Run(t, func(t *testing.T) storagetest.Harness {
