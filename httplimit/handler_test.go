@@ -58,6 +58,26 @@ func TestDenialIsAProblem(t *testing.T) {
 	require.Equal(t, []string{"minute", "day"}, p.Violated)
 }
 
+// What was said of the content that there would have been does not hold for a
+// denial, which must not be kept by a cache either.
+func TestADenialIsOtherContent(t *testing.T) {
+	s := newServer(t, httplimit.Options{}, rule("client", "gcra 1/m"))
+	outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{
+			"Cache-Control": "public, max-age=3600", "Content-Length": "7", "ETag": `"x"`, "Expires": "Thu, 01 Jan 2026 12:00:05 GMT",
+			"Last-Modified": "Thu, 01 Jan 2026 12:00:00 GMT", "Content-Encoding": "gzip", "Vary": "Accept-Encoding",
+		} {
+			w.Header().Set(name, value)
+		}
+		s.ServeHTTP(w, r)
+	})
+	require.Equal(t, "7", respond(outer, costing(1)).Header.Get("Content-Length"), "that is not denied")
+	require.Equal(t, http.Header{
+		"Content-Type": {"application/problem+json"}, "Content-Encoding": {"gzip"}, "Vary": {"Accept-Encoding"},
+		"Ratelimit": {`"client";r=0;t=60`}, "Ratelimit-Policy": {`"client";q=1;w=60`}, "Retry-After": {"60"},
+	}, respond(outer, costing(1)).Header)
+}
+
 func TestViolatedPartIsNamed(t *testing.T) {
 	s := newServer(t, httplimit.Options{}, rule("client", "all(gcra 100/s; gcra 1/m)"))
 	s.get(1)
@@ -149,6 +169,16 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 		require.Len(t, limits, 3)
 		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "the tightest tells")
 	}
+}
+
+// As the package comment says, what keeps a header of its own replaces fields.
+func TestATimeoutHandlerBetweenLimiters(t *testing.T) {
+	inner := newServer(t, httplimit.Options{}, rule("inner", "gcra 2/m"))
+	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
+	require.NoError(t, err)
+	outer := httplimit.Handler(limiter, http.TimeoutHandler(inner, time.Hour, ""), httplimit.Options{})
+	response := respond(outer, httptest.NewRequest("GET", "/", nil))
+	require.Equal(t, []string{`"inner";r=1;t=30`}, response.Header.Values("RateLimit"))
 }
 
 func TestLegacyFieldsOfTheTightest(t *testing.T) {

@@ -94,11 +94,15 @@ func problemOf(status int) problem {
 }
 
 // Problem answers a refusal with a problem document (RFC 9457). It is what
-// Options.Refuse does unless told otherwise, and tells nothing of keys or errors.
+// Options.Refuse does unless told otherwise, and tells nothing of keys or errors. What
+// the header said of other content, and of how to keep it, is deleted.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	p := problemOf(refusal.Status)
 	p.Status, p.Violated = refusal.Status, refusal.Violated
 	body, _ := json.Marshal(p) // strings and a number have no way to fail
+	for _, other := range [...]string{"Cache-Control", "Content-Length", "Etag", "Expires", "Last-Modified"} {
+		w.Header().Del(other) // but not Content-Encoding: its middleware may encode this too
+	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(refusal.Status)
 	_, _ = w.Write(append(body, '\n')) // a client that is gone has no use for it
