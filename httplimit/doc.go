@@ -42,7 +42,17 @@
 //
 // Each appends its items to the fields of the others. They decide one after the
 // other, though: what the outer one took is spent even if the inner one denies.
-// Put rules that belong together in one limiter, which charges all or none.
+// Put rules that belong together in one limiter, which charges all or none. And a
+// handler between them that keeps the header of the inner one to itself, such as
+// http.TimeoutHandler, has the inner one's fields replace those of the outer.
+//
+// # In front of a reverse proxy
+//
+// httputil.ReverseProxy clears the header when the program behind it sends an
+// interim response, such as 103, and with it what the limiter told. It also adds the
+// program's X-RateLimit fields to those of Options.Legacy, so that there are two of
+// each. Take the fields out of the header before it serves, and add them when it has
+// the response; the example of [Handler] for a reverse proxy shows how.
 //
 // # What it leaves alone
 //

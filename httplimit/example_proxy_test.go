@@ -1,0 +1,86 @@
+package httplimit_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// toldKey is the key of a context whose value is what the limiter told.
+type toldKey struct{}
+
+// addTold adds it to a header.
+func addTold(ctx context.Context, h http.Header) {
+	fields, _ := ctx.Value(toldKey{}).(http.Header)
+	for name, values := range fields {
+		h[name] = slices.Concat(values, h[name])
+	}
+}
+
+// behindLimits keeps what a limiter tells out of the header until the proxy has the
+// response, for an interim one would clear it.
+func behindLimits(proxy *httputil.ReverseProxy) http.Handler {
+	proxy.ModifyResponse = func(response *http.Response) error {
+		for _, legacy := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
+			response.Header.Del(legacy) // else there are two of each with Options.Legacy
+		}
+		addTold(response.Request.Context(), response.Header)
+		return nil
+	}
+	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, _ error) {
+		addTold(r.Context(), w.Header())
+		w.WriteHeader(http.StatusBadGateway)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx := context.WithValue(r.Context(), toldKey{}, maps.Clone(w.Header()))
+		clear(w.Header())
+		proxy.ServeHTTP(w, r.WithContext(ctx))
+	})
+}
+
+// A reverse proxy before a program that sends an interim response, and has limits
+// of its own.
+func ExampleHandler_reverseProxy() {
+	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("RateLimit", `"program";r=99`)
+		w.Header().Set("X-RateLimit-Remaining", "99")
+	}))
+	defer program.Close()
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+		compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/m")})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	target, err := url.Parse(program.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
+	server := httptest.NewServer(httplimit.Handler(limiter, behindLimits(proxy), httplimit.Options{Legacy: true}))
+	defer server.Close()
+
+	response, err := server.Client().Get(server.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_ = response.Body.Close()
+	for _, name := range []string{"RateLimit-Policy", "RateLimit", "X-RateLimit-Remaining"} {
+		fmt.Println(name, response.Header.Values(name))
+	}
+	// Output:
+	// RateLimit-Policy ["client";q=2;w=60]
+	// RateLimit ["client";r=1;t=30 "program";r=99]
+	// X-RateLimit-Remaining [1]
+}
