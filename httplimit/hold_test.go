@@ -154,6 +154,44 @@ func left(t *testing.T, c *httplimit.Transport) int64 {
 	return d.Remaining
 }
 
+// Whichever of the two limits is the lower, it is used up, neither is exceeded, and
+// no more is paid than is sent.
+func TestTheLowerOfBothLimits(t *testing.T) {
+	for _, test := range []struct{ server, own string }{
+		{"gcra 5/s", "gcra 100/s"}, {"gcra 5/s", "gcra 5/s burst=1"}, {"gcra 100/s", "gcra 5/s burst=1"},
+		{"fixedwindow 50/10s", "tokenbucket 10/s burst=50"}, {"tokenbucket 10/s burst=50 refill=interval", "fixedwindow 50/10s"},
+	} {
+		for _, workers := range []int{1, 20} {
+			for name, store := range map[string]storage.Store{"memory": nil, "far": slow{new(memory.Store)}} {
+				t.Run(fmt.Sprintf("%s within %s by %d, %s", test.own, test.server, workers, name), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { lower(t, test.server, test.own, workers, store) })
+				})
+			}
+		}
+	}
+}
+
+func lower(t *testing.T, server, own string, workers int, store storage.Store) {
+	w := newWire(httplimit.Handler(within(t, nil, server), hello, httplimit.Options{}), 10*time.Millisecond)
+	client := &httplimit.Transport{Base: w}
+	get(t, client, "http://example.com/")
+	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(store, rule("own", own), rule("sum", "fixedwindow 10000/d"))
+	require.NoError(t, err)
+	client.Limiter = limiter
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute-time.Millisecond)
+	defer cancel()
+	work(ctx, client, workers)
+	sent := int64(w.seen[http.StatusOK] + w.seen[http.StatusServiceUnavailable]) // which is for contexts that end
+	require.Zero(t, w.seen[http.StatusTooManyRequests])
+	lowest := min(mustPolicy(server).Bound(2*time.Minute), mustPolicy(own).Bound(2*time.Minute))
+	require.LessOrEqual(t, sent-1, lowest)
+	require.GreaterOrEqual(t, float64(sent), 0.8*float64(lowest))
+	r, _ := request(t.Context(), t)
+	d, err := limiter.Peek(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, 10_000-(sent-1), d.Results[1].Remaining)
+}
+
 // slow is a store that takes a while for all.
 type slow struct{ storage.Store }
 

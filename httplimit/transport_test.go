@@ -87,18 +87,7 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 	get(t, client, "http://example.com/") // its answer is the first that tells anything
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	var workforce sync.WaitGroup
-	for range workers {
-		workforce.Go(func() {
-			for {
-				r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
-				if _, err := client.RoundTrip(r); err != nil {
-					return // there is no time for another
-				}
-			}
-		})
-	}
-	workforce.Wait()
+	work(ctx, client, workers)
 	require.Zero(t, w.seen[http.StatusTooManyRequests])
 	if slowest <= 10*time.Millisecond { // longer ways limit by themselves
 		policy := mustPolicy(spec)
@@ -107,6 +96,22 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 		steadily := policy.Bound(2*time.Minute) - full.Limit
 		require.GreaterOrEqual(t, float64(w.seen[http.StatusOK]), 0.9*float64(steadily))
 	}
+}
+
+// work sends requests by so many at once, until there is no time for another.
+func work(ctx context.Context, client http.RoundTripper, workers int) {
+	var workforce sync.WaitGroup
+	for range workers {
+		workforce.Go(func() {
+			for {
+				r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
+				if _, err := client.RoundTrip(r); err != nil {
+					return
+				}
+			}
+		})
+	}
+	workforce.Wait()
 }
 
 // transport is a Transport on a server that answers as the test says, and counts.
