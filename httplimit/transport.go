@@ -58,7 +58,8 @@ var _ http.RoundTripper = (*Transport)(nil)
 
 // RoundTrip implements http.RoundTripper. The error of a request that was not sent
 // wraps that of its context, or context.DeadlineExceeded where it would have been
-// held back for longer than its context has.
+// held back for longer than its context has, which is a Timeout to url.Error too; or
+// it is the Limiter's, which could not decide.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	flight, err := t.start(r)
 	if err != nil {
