@@ -28,7 +28,7 @@ func sqliteWorks() []work {
 
 // sqliteDB is a database on disk, in WAL mode.
 func sqliteDB(t testing.TB, synchronous string) *sql.DB {
-	db, err := sql.Open("sqlite3", "file:"+t.TempDir()+"/bench.db?_journal_mode=WAL&_busy_timeout=10000&_txlock=immediate&_synchronous="+synchronous)
+	db, err := sql.Open("sqlite3", "file:"+t.TempDir()+"/bench.db?_journal_mode=WAL&_busy_timeout=10000&_txlock=immediate&_stmt_cache_size=16&_synchronous="+synchronous)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func open(ctx context.Context, address string) (storage.Store, error) {
 }
 
 func openSQLite(ctx context.Context, file string) (storage.Store, error) {
-	db, err := sql.Open("sqlite3", "file:"+file+"?_journal_mode=WAL&_busy_timeout=5000")
+	db, err := sql.Open("sqlite3", "file:"+file+"?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
 		return nil, err
 	}

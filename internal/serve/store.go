@@ -84,7 +84,7 @@ func openStore(ctx context.Context, address string, maxKeys int) (*opened, error
 
 func (o *opened) sqlite(ctx context.Context, file string) error {
 	name := (&url.URL{Path: file}).EscapedPath()
-	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000")
+	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
 		return err
 	}
