@@ -36,8 +36,14 @@
 //
 // Of a list of addresses, as X-Forwarded-For has them, "198.51.100.7, 203.0.113.6
 // - - ...", the last one is the client's. The proxy nearest to the server wrote it;
-// those left of it, [Entry].Forwarded, anybody may have made up. The same goes for
-// the address in JSON.
+// those left of it, [Entry].Forwarded, anybody may have made up, with spaces in them
+// too: all is theirs up to the last comma before the - of the identity. The same goes
+// for the address in JSON.
+//
+// Whoever makes up that - as well chooses his address: "6.6.6.6 - -, 203.0.113.6 - -"
+// may be of 6.6.6.6, with "-, 203.0.113.6 - -" for a user, whose name anybody may have
+// made up likewise, and is read so. Of a list with no - behind, each word but the last
+// ends in a comma. JSON leaves no such doubt.
 //
 // A line of JSON is one valid object. Its members are found by the names that
 // servers give them, in any case, nested members by their dotted name

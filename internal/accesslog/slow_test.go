@@ -147,11 +147,12 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 		return e, false
 	}
 	e.Host, who = slowHost(who)
-	w := slowPrefix.FindStringSubmatch(who)
+	listed, last := slowListed(who)
+	w := slowPrefix.FindStringSubmatch(last)
 	if w == nil {
 		return e, false
 	}
-	e.Forwarded = strings.TrimRight(w[1], ", ")
+	e.Forwarded = strings.TrimRight(listed+w[1], ", ")
 	behind := strings.Split(w[3], " ")
 	if len(behind) > 2 && slowMachine(w[3]) {
 		behind = behind[1:]
@@ -178,6 +179,15 @@ func slowHost(text string) (host, client string) {
 		return "", text
 	}
 	return slowAddress(host), client
+}
+
+// slowListed is all that the commas before the identity's - end, and what follows.
+func slowListed(text string) (listed, rest string) {
+	list, _, found := strings.Cut(text+" ", " - ")
+	if i := strings.LastIndex(list, ",") + 1; found && i > 0 {
+		return text[:i], strings.TrimLeft(text[i:], " ")
+	}
+	return "", text
 }
 
 // slowMachine tells whether a text begins with a machine's name or address.

@@ -18,18 +18,18 @@ func who(b []byte, e *Entry) bool {
 	return len(client) > 0 && printable(b)
 }
 
-// findClient goes to the word that stands for the client; behind is what stands
-// behind him and his proxy.
+// findClient goes to the word that stands for the client, empty if there is none;
+// behind is what stands behind him and his proxy.
 func findClient(b []byte, e *Entry) (client, behind []byte) {
 	if first, rest, _ := cut(b); isHost(first, rest) {
 		e.Host = address(first)
 		b = rest
 	}
-	list, behind := cutList(b)
+	e.Forwarded, b = cutForwarded(b)
+	client, behind, _ = cut(b)
 	if startsWithMachine(behind) && bytes.Count(behind, space) >= 2 {
 		_, behind, _ = cut(behind)
 	}
-	e.Forwarded, client = cutLast(list)
 	return client, behind
 }
 
@@ -65,18 +65,34 @@ func startsWithDash(b []byte) bool {
 	return len(b) > 0 && b[0] == '-' && (len(b) == 1 || b[1] == ' ')
 }
 
-// cutList cuts a list of addresses, or one alone, from what stands behind it. There
-// is none if its last comma has nothing behind.
-func cutList(b []byte) (list, behind []byte) {
+// cutForwarded cuts all addresses of a list but the last from what b begins with. They
+// may be made up, and have spaces in them.
+func cutForwarded(b []byte) (forwarded, rest []byte) {
+	comma := bytes.LastIndexByte(listOf(b), ',')
+	if comma < 0 {
+		return nil, b
+	}
+	return bytes.TrimRight(b[:comma], ", "), bytes.TrimLeft(b[comma+1:], " ")
+}
+
+// listOf is what a list of addresses may take up of b: all before the first - that
+// stands alone, for commas behind it are those of users; without one, the words
+// that end in a comma and the next.
+func listOf(b []byte) []byte {
+	if i := bytes.Index(b, spacedDash); i >= 0 {
+		return b[:i]
+	}
+	if bytes.HasSuffix(b, spacedDash[:2]) {
+		return b
+	}
 	word, behind, _ := cut(b)
 	for isListed(word) {
 		word, behind, _ = cut(bytes.TrimLeft(behind, " "))
 	}
-	if len(word) == 0 {
-		return nil, behind
-	}
-	return bytes.TrimSuffix(b[:len(b)-len(behind)], space), behind
+	return b[:len(b)-len(behind)]
 }
+
+var spacedDash = []byte(" - ")
 
 // cutLast cuts the last address of a list from those before it. The server's own
 // proxy wrote it; the others are what that was told.
