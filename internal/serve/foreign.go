@@ -38,8 +38,15 @@ func (l errorLines) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-var quotation = regexp.MustCompile(`"(\\.|[^"\\])*("|$)`)
+var (
+	quotation = regexp.MustCompile(`(?s)"(\\.|[^"\\])*("|\\?$)`)
+	badHeader = regexp.MustCompile(`(?s)(malformed MIME header[^:]*: ).*`)
+)
 
 // unquoted is text without what is quoted in it. net/http quotes what it cannot
-// read of a response, and that may be anything, a secret too.
-func unquoted(text string) string { return quotation.ReplaceAllLiteralString(text, "...") }
+// read of a response, and that may be anything, a secret too; older releases of Go have
+// the line of a header as it is.
+func unquoted(text string) string {
+	text = badHeader.ReplaceAllString(text, "${1}...")
+	return quotation.ReplaceAllLiteralString(text, "...")
+}

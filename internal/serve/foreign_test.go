@@ -52,6 +52,24 @@ func TestNothingOfAResponseIsLogged(t *testing.T) {
 	}
 }
 
+// TestUnquoted has the texts of older net/http too, and such as end amid a quotation.
+func TestUnquoted(t *testing.T) {
+	for text, want := range map[string]string{
+		`plain: no secret`:      `plain: no secret`,
+		`x "TOP" y "a \" b" z`:  `x ... y ... z`,
+		`x "TOP`:                `x ...`,
+		`x "TOP\`:               `x ...`,
+		`x "TOP\\`:              `x ...`,
+		"x \"TOP\\\nSECRET\" y": `x ... y`,
+		"x \"TOP\nSECRET\" y":   `x ... y`,
+		"net/http: malformed MIME header initial line: TOP: SECRET": "net/http: malformed MIME header initial line: ...",
+		"malformed MIME header line: TOP\nSECRET":                   "malformed MIME header line: ...",
+		`malformed MIME header: missing colon: "TOPSECRET"`:         "malformed MIME header: ...",
+	} {
+		require.Equal(t, want, unquoted(text))
+	}
+}
+
 func TestTheStandardLogIsTakenAndGivenBack(t *testing.T) {
 	var logged lines
 	before, flags := stdlog.Writer(), stdlog.Flags()

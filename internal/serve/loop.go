@@ -61,6 +61,7 @@ func leads(a, at netip.Addr) bool {
 
 // addressesOf are those at which a host is reached, as far as they can be told.
 func addressesOf(host string) []netip.Addr {
+	host = strings.TrimSuffix(host, ".") // of a name that is fully qualified
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && addr.IsUnspecified(), strings.EqualFold(host, "localhost"):

@@ -17,6 +17,7 @@ func TestAProxyBeforeItself(t *testing.T) {
 		{"127.0.0.1:8080", "http://127.0.0.1:8080", true},
 		{"127.0.0.1:8080", "http://localhost:8080/app", true},
 		{"127.0.0.1:8080", "http://LOCALHOST:8080", true},
+		{"127.0.0.1:8080", "http://localhost.:8080", true},
 		{"127.0.0.1:8080", "http://0.0.0.0:8080", true},
 		{"127.0.0.1:8080", "http://[::ffff:127.0.0.1]:8080", true},
 		{"127.0.0.1:8080", "https://127.0.0.1:8080", true},

@@ -58,7 +58,7 @@ func redactedQuery(query string) string {
 		switch known, _ := url.QueryUnescape(name); {
 		case !given:
 			parameters[i] = hidden
-		case !slices.Contains(harmless[:], known):
+		case !slices.Contains(harmless[:], known), strings.Contains(p, ";"): // some split there
 			parameters[i] = name + "=" + hidden
 		}
 	}

@@ -70,6 +70,8 @@ func TestStoresThatDoNotOpen(t *testing.T) {
 		"postgres://u:1?secret@" + gone + "/db",
 		"postgres://u:1?a=secret@" + gone + "/db",
 		"redis://u@" + gone + "?password=secret",
+		"redis://" + gone + "/0?db=1;password=secret",
+		"postgres://u@" + gone + "/db?sslmode=a;password=secret",
 		"redis://u:secret/0",
 		"redis://:secret#1@" + gone,
 		"redis://" + gone + "#secret@h",
@@ -116,9 +118,12 @@ func TestTheStoreIsToldWithoutItsSecrets(t *testing.T) {
 		"postgres://u@h/d?user=a%40b&p":                "postgres://u@h/d?user=a%40b&xxxxx",
 		"postgresql://h/d?options=-c%20a.secret%3Dp":   "postgresql://h/d?options=xxxxx",
 		"rediss://:p@h:1/2?dial_timeout=3s&password=p": "rediss://:xxxxx@h:1/2?dial_timeout=3s&password=xxxxx",
-		"redis://h":  "redis://h",
-		"sqlite:a=b": "sqlite:a=b",
-		"memory:":    "memory:",
+		"redis://h/0?db=1;password=p":                  "redis://h/0?db=xxxxx",
+		"postgres://h/d?sslmode=a;password=p&user=u":   "postgres://h/d?sslmode=xxxxx&user=u",
+		"postgres://h/d?a;password=p":                  "postgres://h/d?a;password=xxxxx",
+		"redis://h":                                    "redis://h",
+		"sqlite:a=b":                                   "sqlite:a=b",
+		"memory:":                                      "memory:",
 	} {
 		require.Equal(t, want, redacted(address))
 	}
