@@ -68,7 +68,7 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			all := bytes.Split(bytes.TrimSpace(log), newline)
 			var e Entry
-			p := parser{json: newJSONParser("", "")}
+			p := parser{json: newJSONParser(Options{})}
 			for i := range b.N {
 				if reason := p.parse(all[i%len(all)], &e); reason != "" {
 					b.Fatal(reason)

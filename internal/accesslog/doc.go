@@ -52,7 +52,8 @@
 // no zone, which is read as UTC), the form of the common format, or a number
 // since 1970: seconds below 1e11, then milliseconds below 1e14, microseconds
 // below 1e17, nanoseconds. An object that tells of no client, user, request or
-// status, and has no member of Options.KeyField, is no log line.
+// status, and has no member of Options.KeyField, is no log line; one with a host is if Options.Fields
+// have nothing but that.
 //
 // # Order
 //

@@ -52,8 +52,9 @@ type memberName struct {
 // jsonParser reads lines of JSON. It checks the whole of a line as strictly as
 // encoding/json does, so that half a line is no log line.
 type jsonParser struct {
-	names map[string]memberName
-	key   string // in lower case; empty: no member
+	names  map[string]memberName
+	key    string // in lower case; empty: no member
+	byHost bool   // nothing but the host is asked for
 
 	line    []byte
 	name    []byte // the dotted name of the member being read, in lower case
@@ -80,17 +81,17 @@ const (
 	kindList // strings of an array, joined
 )
 
-func newJSONParser(timeField, keyField string) jsonParser {
-	p := jsonParser{names: make(map[string]memberName), key: lower(keyField)}
+func newJSONParser(o Options) jsonParser {
+	p := jsonParser{names: make(map[string]memberName), key: lower(o.KeyField), byHost: o.Fields&^Forwarded == Host}
 	for i, list := range memberNames {
 		for rank, name := range list {
-			if part(i) != partTime || timeField == "" {
+			if part(i) != partTime || o.TimeField == "" {
 				p.names[name] = memberName{part(i), rank + 1}
 			}
 		}
 	}
-	if timeField != "" {
-		p.names[lower(timeField)] = memberName{partTime, 1}
+	if o.TimeField != "" {
+		p.names[lower(o.TimeField)] = memberName{partTime, 1}
 	}
 	return p
 }
@@ -119,8 +120,12 @@ func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
 }
 
 // isRequest reports whether the object tells who asked, for what, or how it was
-// answered. A host alone does not: servers name those of their certificates too.
+// answered. A host alone does if nothing else is asked for: servers name those of
+// their certificates too.
 func (p *jsonParser) isRequest(e *Entry) bool {
+	if p.byHost && p.found[partHost].rank > 0 {
+		return true
+	}
 	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser} {
 		if p.found[part].rank > 0 {
 			return true

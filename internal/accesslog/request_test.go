@@ -33,3 +33,19 @@ func TestJSONThatTellsOfNoRequestIsSkipped(t *testing.T) {
 		requireSame(t, log, o)
 	}
 }
+
+// TestAHostIsARequest where nothing else is asked for.
+func TestAHostIsARequest(t *testing.T) {
+	for fields, request := range map[Fields]bool{Host: true, Host | Forwarded: true, Host | IP: false, IP: false, 0: false} {
+		log := []slowLog{{"log", []byte(`{"ts":1,"ip":"-","host":"a"}` + "\n" + `{"ts":1,"host":"www.example.com"}`)}}
+		entries, stats, err := read(t, log, Options{Fields: fields})
+		require.NoError(t, err)
+		require.Equal(t, request, stats.Skipped == 0, fields)
+		if request {
+			require.Equal(t, "www.example.com", entries[1].Host)
+		}
+	}
+	bare := []slowLog{{"log", []byte(`{"ts":1,"host":"www.example.com"}`)}}
+	requireSame(t, bare, Options{Fields: Host})
+	requireSame(t, bare, Options{})
+}

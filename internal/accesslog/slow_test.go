@@ -369,6 +369,7 @@ func slowJSON(line string, o Options) (e slowEntry, ok bool) {
 		e.Status, _ = strconv.Atoi(status)
 	}
 	told := e.Status > 0 || o.KeyField != "" && slowFind(all, slowLower(o.KeyField)) != nil
+	told = told || o.Fields == Host && slowFind(members, names[partHost]...) != nil
 	for _, part := range []part{partIP, partUser, partMethod, partPath, partRequest} {
 		told = told || slowFind(members, names[part]...) != nil
 	}

@@ -30,7 +30,7 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, info *
 		return nil, fmt.Errorf("accesslog: %w", err)
 	}
 	s := &source{file: f, info: info, stats: stats, raw: &stoppable{ctx: ctx, r: f, count: count}}
-	s.parser.json = newJSONParser(o.TimeField, o.KeyField)
+	s.parser.json = newJSONParser(o)
 	s.head.File = in.Name
 	s.lines.r = bufio.NewReaderSize(s.raw, bufferSize)
 	if isGzip(s.lines.r) {

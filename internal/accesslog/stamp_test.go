@@ -53,7 +53,7 @@ func TestStampsInJSON(t *testing.T) {
 		{`true`, ""},
 	}
 	for _, test := range tests {
-		p := parser{json: newJSONParser("", "")}
+		p := parser{json: newJSONParser(Options{})}
 		var e Entry
 		reason := p.parse([]byte(`{"time":`+test.value+`,"status":200}`), &e)
 		got := time.Unix(e.sec, int64(e.nsec)).UTC().Format(time.RFC3339Nano)
