@@ -16,7 +16,8 @@ place of the client's address, as X-Forwarded-For is, its last address is taken:
 the proxy nearest to the server wrote that one, and those before it anybody may
 have made up. With --config the addresses that the file trusts are passed over, as
 a server does. Of two addresses without a comma the first is the client's, and the
-second that of its proxy.
+second that of its proxy. Beware of "$host $remote_addr": who asks for http://6.6.6.1
+is taken for 6.6.6.1; log $host:$server_port, or $remote_addr first.
 
 A policy is ALGORITHM LIMIT [option=value ...]:
 

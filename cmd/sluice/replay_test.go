@@ -570,6 +570,29 @@ func TestTheCostOfAllIsThatOfItsParts(t *testing.T) {
 	require.Equal(t, exitUsage, code, errs)
 }
 
+// TestWhoAsksForAnAddressIsTakenForIt, as the help warns, unless the log is as it says.
+func TestWhoAsksForAnAddressIsTakenForIt(t *testing.T) {
+	_, help, _ := sluice(t, "", "replay", "--help")
+	require.Contains(t, strings.Join(strings.Fields(help), " "), "is taken for 6.6.6.1; log $host:$server_port, or $remote_addr first")
+	for before, key := range map[string]string{
+		"6.6.6.1 192.0.2.1":    "6.6.6.1",
+		"6.6.6.1:80 192.0.2.1": "192.0.2.1",
+		"192.0.2.1 6.6.6.1":    "192.0.2.1",
+	} {
+		log := strings.ReplaceAll(fourLines, "192.0.2.1 ", before+" ")
+		code, out, errs := sluice(t, log, "replay", "--json", "-p", "gcra 1/m", "-")
+		require.Zero(t, code, errs)
+		require.Contains(t, out, `"key": "`+key+`"`, before)
+	}
+}
+
+func TestJSONOfHostsAlone(t *testing.T) {
+	code, out, errs := sluice(t, `{"time":946684800,"host":"www.example.com"}`, "replay", "--by", "host", "--json", "-p", "gcra 1/m", "-")
+	require.Zero(t, code, errs)
+	requests, _, keys := counts(t, out)
+	require.Equal(t, [2]int64{1, 1}, [2]int64{requests, keys})
+}
+
 // TestThePartIsNamed whose period the counts of all(...) are for.
 func TestThePartIsNamed(t *testing.T) {
 	code, out, errs := sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")

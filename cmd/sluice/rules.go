@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/replay"
@@ -28,7 +29,8 @@ type ruleSubject struct {
 	needs   accesslog.Fields
 	keyed   config.Field // the header or cookie that --key-field has; the zero Field: none
 	request http.Request
-	proxied int64 // requests that come from a trusted proxy
+	client  func(*http.Request) string // who is behind the proxies
+	proxied int64                      // requests of whom none but trusted proxies are known
 }
 
 func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubject, error) {
@@ -47,6 +49,9 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 	}
 	if len(file.Trusted) > 0 {
 		s.needs |= accesslog.Forwarded
+	}
+	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
+		return nil, err
 	}
 	s.replay, err = replay.NewRules(rules, policies)
 	return s, err
@@ -127,7 +132,7 @@ func (s *ruleSubject) fields() accesslog.Fields { return s.needs }
 
 func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	s.fill(e)
-	if len(e.Forwarded) == 0 && s.fromProxy(s.request.RemoteAddr) {
+	if s.fromProxy(s.request.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(&s.request), "/128")) {
 		s.proxied++
 	}
 	return s.replay.Add(ctx, e.Time, &s.request)

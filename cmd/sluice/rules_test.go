@@ -64,6 +64,20 @@ func TestTheLogOfAProxyIsTold(t *testing.T) {
 	code, out, errs := sluice(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "3 requests from a proxy that is trusted: the log has its address in place of the client's")
+	for list, proxied := range map[string]int64{
+		"10.0.0.1":                  3,
+		"10.0.0.2, 10.0.0.1":        3,
+		"unknown, 10.0.0.1":         3,
+		"192.0.2.9, 10.0.0.1":       0,
+		"6.6.6.6 x, 192.0.2.9":      0,
+		"::1, ::ffff:10.0.0.2":      3,
+		"2001:db8::1, 10.0.0.1":     0,
+		"6.6.6.6 x, 192.0.2.9, ::1": 0,
+		"192.0.2.9, unknown, ::1":   3,
+	} {
+		log := strings.ReplaceAll(fourLines, "192.0.2.1 ", list+" ")
+		require.Equal(t, proxied, rulesOf(t, "trusted: [10.0.0.0/24, '::1']\n"+oneRule, log).Proxied, list)
+	}
 }
 
 func TestFieldsThatTheLogLacksAreTold(t *testing.T) {
@@ -163,6 +177,13 @@ func TestMistakesWithRules(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatAClientSaysOfItselfIsNotBelieved, spaces and all.
+func TestWhatAClientSaysOfItselfIsNotBelieved(t *testing.T) {
+	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6 x, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "8.8.8.8 x, 192.0.2.1, 10.0.0.1 ").Replace(fourLines)
+	r := rulesOf(t, "trusted: 10.0.0.0/24\n"+oneRule, log)
+	require.Equal(t, []jsonDenied{{"192.0.2.1", 3}}, r.Rules[0].TopDenied)
 }
 
 // TestTrustedProxiesArePassedOver in a list, whichever header they write it to.
