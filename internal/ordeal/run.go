@@ -43,7 +43,7 @@ type run struct {
 
 // limiters are some that share their limits. Every one of them remembers only
 // what it saw itself.
-func (r *run) limiters(n int, store storage.Store, remember int) ([]*compose.Limiter[string], error) {
+func (r *run) limiters(n int, store storage.Store, remember int, budget time.Duration) ([]*compose.Limiter[string], error) {
 	each, err := gcra.New(gcra.Options{Limit: algo.Per(ofEach, time.Hour)})
 	if err != nil {
 		return nil, err
@@ -52,10 +52,7 @@ func (r *run) limiters(n int, store storage.Store, remember int) ([]*compose.Lim
 	if err != nil {
 		return nil, err
 	}
-	o := compose.Options[string]{Namespace: r.namespace, Clock: still, Budget: plenty, Remember: remember}
-	if r.fault.Kind.Hangs() && !r.byContext() {
-		o.Budget = scarce
-	}
+	o := compose.Options[string]{Namespace: r.namespace, Clock: still, Budget: budget, Remember: remember}
 	limiters := make([]*compose.Limiter[string], n)
 	for i := range limiters {
 		limiters[i], err = o.New(store,
@@ -76,6 +73,13 @@ func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 // by the budget.
 func (r *run) byContext() bool { return r.fault.At%2 == 0 }
 
+func (r *run) budget() time.Duration {
+	if r.fault.Kind.Hangs() && !r.byContext() {
+		return scarce
+	}
+	return plenty
+}
+
 func (r *run) context() (context.Context, context.CancelFunc) {
 	if r.fault.Kind.Hangs() && r.byContext() {
 		return context.WithTimeout(context.Background(), scarce)
@@ -85,11 +89,11 @@ func (r *run) context() (context.Context, context.CancelFunc) {
 
 // do makes the decisions, and says what is wrong with them.
 func (r *run) do() error {
-	limiters, err := r.limiters(2, r.Store, 0)
+	limiters, err := r.limiters(2, r.Store, 0, r.budget())
 	if err != nil {
 		return err
 	}
-	truth, err := r.limiters(1, r.Truth, -1)
+	truth, err := r.limiters(1, r.Truth, -1, plenty) // which meets no fault, but a busy machine
 	if err != nil {
 		return err
 	}
