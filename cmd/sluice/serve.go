@@ -44,7 +44,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 		return err
 	}
 	defer serve.TakeStandardLog(o.Log)()
-	server, err := serve.New(serving, o)
+	server, err := openServer(serving, func() (*serve.Server, error) { return serve.New(serving, o) })
 	if err != nil {
 		return err
 	}
@@ -59,6 +59,19 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 		return errors.New("requests that had not ended were cut off")
 	}
 	return err
+}
+
+// openServer ends with ctx, which not all stores heed while they are opened. What
+// comes of that afterwards is closed.
+func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve.Server, error) {
+	return await(ctx, func() (*serve.Server, error) {
+		server, err := open()
+		if err == nil && ctx.Err() != nil {
+			server.Close()
+			return nil, ctx.Err()
+		}
+		return server, err
+	})
 }
 
 // heeding does what signals say: reload, end, end at once. It waits for nothing but

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -13,6 +15,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/serve"
 )
 
 // fifo is a pipe with a name.
@@ -51,6 +56,55 @@ func TestServeEndsWhileItReads(t *testing.T) {
 			s.says("sluice: interrupted")
 			require.Equal(t, exitFailed, s.code())
 		}
+	}
+}
+
+// TestServeEndsWhileTheStoreIsSilent, which takes connections and says nothing.
+func TestServeEndsWhileTheStoreIsSilent(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	for _, sig := range [...]os.Signal{os.Interrupt, syscall.SIGTERM} {
+		s := startServe(t, "--limit", "gcra 1/s", "--api", "127.0.0.1:0", "--store", "redis://"+silent.Addr().String()+"?read_timeout=1h")
+		conn, err := silent.Accept()
+		require.NoError(t, err)
+		defer conn.Close()
+		s.signal(sig)
+		s.says("sluice: interrupted")
+		require.Equal(t, exitFailed, s.code())
+	}
+}
+
+// TestNobodyWaitsForAStoreToOpen once the program is to end.
+func TestNobodyWaitsForAStoreToOpen(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	opening, answer, opened := make(chan struct{}), make(chan struct{}), make(chan *serve.Server, 1)
+	go func() {
+		<-opening
+		cancel()
+	}()
+	server, err := openServer(ctx, func() (*serve.Server, error) {
+		close(opening)
+		<-answer
+		server, err := serve.New(context.Background(), serve.Options{
+			API: "127.0.0.1:0", Store: "memory:", Log: slog.New(slog.DiscardHandler),
+			Read: func(context.Context) (*config.File, error) { return config.Parse("limits.yaml", []byte(oneRule)) },
+		})
+		opened <- server
+		return server, err
+	})
+	require.ErrorIs(t, err, context.Canceled)
+	require.Nil(t, server)
+	close(answer)
+	late := <-opened
+	require.NotNil(t, late)
+	served := make(chan error, 1)
+	go func() { served <- late.Serve(context.Background()) }()
+	select {
+	case err := <-served: // which a server does that is closed
+		require.NoError(t, err)
+	case <-time.After(patience):
+		require.Fail(t, "the server that came late is open")
 	}
 }
 
