@@ -41,8 +41,8 @@ func redacted(address string) string {
 		return address // no place for one
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Fragment != "" || strings.Contains(u.EscapedPath()+u.RawQuery, "@") {
-		return scheme + "://..." // a password may have the #, / or ? in it
+	if err != nil || u.Fragment != "" || strings.Contains(u.EscapedPath()+u.RawQuery, "@") || strings.Contains(u.EscapedPath(), ";") {
+		return scheme + "://..." // a password may have the #, / or ? in it, or stand behind the ;
 	}
 	u.RawQuery = redactedQuery(u.RawQuery)
 	return u.Redacted()
@@ -68,14 +68,20 @@ func redactedQuery(query string) string {
 // misread reports whether the password has a / that ends the host, or an @ that
 // begins it: what is behind would be taken for a name, which errors tell.
 func misread(scheme, rest string) bool {
-	host, behind, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
-	path, _, _ := strings.Cut(behind, "?")
-	if strings.Contains(path, "@") {
+	if strings.Contains(pathOf(rest), "@") {
 		return true
 	}
+	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 	_, host, _ = strings.Cut(host, "@")
 	host, _, _ = strings.Cut(host, "?")
 	return strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres") // others take the last
+}
+
+// pathOf is what stands between the host and the parameters.
+func pathOf(rest string) string {
+	_, behind, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	path, _, _ := strings.Cut(behind, "?")
+	return path
 }
 
 // unparsed is the error of an address that could not be read, without the address,

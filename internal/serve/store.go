@@ -42,6 +42,8 @@ func CheckStore(address string) error {
 		return fmt.Errorf("%s: want %s", redacted(address), storeForms)
 	case misread(scheme, rest):
 		return fmt.Errorf("%s://...: has an @ too many; in a password want / written as %%2F and @ as %%40", scheme)
+	case strings.Contains(pathOf(rest), ";"):
+		return fmt.Errorf("%s://...: has a ; in its name; want parameters after a ? with & between, and in a name ; written as %%3B", scheme)
 	}
 	return nil
 }

@@ -38,6 +38,10 @@ func TestStoresThatAreNone(t *testing.T) {
 		"postgres://u:1@secret@h/x":  "has an @ too many",
 		"postgres://u:1@sec/ret@h/x": "has an @ too many",
 		"redis://u:1/secret@h/0":     "has an @ too many",
+
+		"redis://h/0;password=secret":      "redis://...: has a ; in its name; want parameters after a ? with & between",
+		"postgres://u@h/d;password=secret": "postgres://...: has a ; in its name",
+		"mysql://u@h/d;password=secret":    "mysql://...: want memory:",
 	} {
 		err := CheckStore(address)
 		require.ErrorContains(t, err, want, address)
