@@ -76,8 +76,8 @@ type failing struct{ algo.Policy }
 
 var errPolicy = errors.New("no policy for this")
 
-func (failing) Step(dst, _ []byte, _ time.Time, _ int64) ([]byte, algo.Result, error) {
-	return dst, algo.Result{Allowed: true}, errPolicy
+func (failing) Step([]byte, []byte, time.Time, int64) ([]byte, algo.Result, error) {
+	return nil, algo.Result{Allowed: true}, errPolicy
 }
 
 // What a policy cannot decide is no failure of the store, and opens nothing.

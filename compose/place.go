@@ -188,11 +188,12 @@ func (p *place) decide(demands []demand, names []memory.Name, now time.Time, res
 	buffer, ends := hold.Buffer(), [few]int{}
 	for i := range demands {
 		r := &results[i]
-		buffer, r.Result, err = demands[i].policy.Step(buffer, hold.State(i), now, demands[i].cost)
-		if err != nil {
-			if err = r.broken(err); err != nil {
-				return false, true, err
-			}
+		var longer []byte
+		longer, r.Result, err = demands[i].policy.Step(buffer, hold.State(i), now, demands[i].cost)
+		if err == nil {
+			buffer = longer
+		} else if err = r.broken(err); err != nil {
+			return false, true, err
 		}
 		ends[i] = len(buffer)
 	}

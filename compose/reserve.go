@@ -17,10 +17,11 @@ var ErrSettled = errors.New("compose: reservation is settled already")
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
-	limiter *Limiter[T]
-	in      T
-	n       int64
-	settled bool
+	limiter  *Limiter[T]
+	in       T
+	n        int64
+	settled  bool
+	returned bool // to the stand-in of an outage
 }
 
 // Reserve pays for n calls, as AllowN does. Where the decision is a denial,
@@ -40,22 +41,25 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 //
 // Of a reservation that is Degraded nothing is known to be paid in the store, so all
 // of actual is charged: too much if its Err is storage.ErrOutcomeUnknown and it
-// was paid after all. The stand-in of FailLocal keeps the estimate. Corrections are
-// for the store alone: where it fails and OnFailure is not FailClosed, the
+// was paid after all. The stand-in of FailLocal gets back what was not used. All other
+// corrections are for the store alone: where it fails and OnFailure is not FailClosed, the
 // correction is Degraded and has not been made.
 //
 // When it fails, or the correction is Degraded, it may be called again, unless
 // the error is storage.ErrOutcomeUnknown and that risk is too much.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, err error) {
-	paid := r.n
-	if r.Decision.Degraded {
-		paid = 0
-	}
 	switch {
 	case r.settled:
 		return Decision{}, ErrSettled
 	case actual < 0:
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
+	}
+	paid := r.n
+	if r.Decision.Degraded {
+		paid = 0
+		r.returnLocal(ctx, actual)
+	}
+	switch {
 	case actual == paid:
 		r.settled = true
 		return r.Decision, nil
@@ -66,6 +70,24 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, 
 	}
 	r.settled = err == nil && !d.Degraded
 	return d, err
+}
+
+// returnLocal gives back, once, what the stand-in of an outage has been paid and was not
+// used. Nobody depends on it, so it may fail.
+func (r *Reservation[T]) returnLocal(ctx context.Context, actual int64) {
+	l := r.limiter
+	if l.local == nil || r.returned || actual >= r.n {
+		return
+	}
+	r.returned = true
+	t, err := l.ask(OpRefund, r.in, r.n-actual)
+	if err != nil {
+		return
+	}
+	t.only(r.paid)
+	if _, err := l.local.Do(ctx, t.keys, t.run); err == nil {
+		t.end()
+	}
 }
 
 // correct refunds or charges n calls under the rules that were paid.

@@ -142,3 +142,26 @@ func TestAShadowThatDeniedIsNotSettled(t *testing.T) {
 		require.EqualValues(t, 1, d.Results[1].Remaining)
 	}
 }
+
+// What a reservation took of the stand-in, and did not use, is there again.
+func TestTheStandInGetsBackWhatWasNotUsed(t *testing.T) {
+	ann := call{user: "ann"}
+	l, store := reserving(t, compose.FailLocal)
+	store.err = errLasting
+	for range 20 {
+		r, d, err := l.Reserve(background, ann, 6)
+		require.True(t, must(t, d, err).Allowed)
+		_, err = r.Settle(background, 0)
+		require.NoError(t, err)
+	}
+	r, d, err := l.Reserve(background, ann, 6)
+	require.True(t, must(t, d, err).Allowed)
+	for range 3 {
+		d, err = r.Settle(background, 2) // the store is still away
+		require.True(t, must(t, d, err).Degraded)
+	}
+	d, err = l.AllowN(background, ann, 8)
+	require.True(t, must(t, d, err).Allowed, "2 of 10 were used")
+	d, err = l.Allow(background, ann)
+	require.False(t, must(t, d, err).Allowed)
+}

@@ -95,11 +95,9 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 func foreign(cell *memory.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
-	next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost)
-	cell.Keep(next)
-	if err != nil {
+	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
 		err = r.broken(err)
-	} else if r.Allowed {
+	} else if cell.Keep(next); r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
 	}
 	d.rests(r)

@@ -103,14 +103,14 @@ func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (las
 
 // move does what is asked of one rule.
 func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (err error) {
-	d, r, start := &t.demands[i], &t.results[i].Result, len(t.buffer)
+	d, r, start, buffer := &t.demands[i], &t.results[i].Result, len(t.buffer), t.buffer
 	switch t.op {
 	case OpAllow:
-		t.buffer, *r, err = d.policy.Step(t.buffer, state, now, d.cost)
+		buffer, *r, err = d.policy.Step(buffer, state, now, d.cost)
 	case OpRefund:
-		t.buffer, *r, err = d.policy.Refund(t.buffer, state, now, d.cost)
+		buffer, *r, err = d.policy.Refund(buffer, state, now, d.cost)
 	case OpCharge:
-		t.buffer, *r, err = d.policy.Charge(t.buffer, state, now, d.cost)
+		buffer, *r, err = d.policy.Charge(buffer, state, now, d.cost)
 	case OpPeek:
 		*r, err = d.policy.Peek(state, now, d.cost)
 		return err
@@ -120,9 +120,13 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 		}
 		return nil
 	}
-	changed := t.buffer[start:len(t.buffer):len(t.buffer)]
-	if err != nil || bytes.Equal(changed, state) {
+	if err != nil {
 		return err
+	}
+	t.buffer = buffer
+	changed := buffer[start:len(buffer):len(buffer)]
+	if bytes.Equal(changed, state) {
+		return nil
 	}
 	*next = storage.Change{Verb: storage.Put, State: changed, TTL: ttl(r.ResetAfter)}
 	if r.ResetAfter == 0 { // a full refund: a key never seen

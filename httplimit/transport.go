@@ -38,7 +38,9 @@ type Transport struct {
 	// Limiter is asked before each request is sent, in addition to what servers
 	// tell; nil means nobody is. It is asked when the server lets send, and what it
 	// allowed is given back if the server stops all before that is sent: one that
-	// is held back has not paid. A rule with the key Host limits each host by
+	// is held back has not paid. Many that wait for the same server ask and give
+	// back each time it lets one send, and who leaves meanwhile may do so as late as
+	// the limiter's budget ends. A rule with the key Host limits each host by
 	// itself. A store that fails fails the request, or does not, as the
 	// limiter's failure policy says.
 	Limiter *compose.Limiter[*http.Request]

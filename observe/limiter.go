@@ -68,21 +68,24 @@ func (l *limiter) observe(e compose.Event) {
 	if e.Err != nil {
 		l.faults.get(fault{e.Op, l.kindOf(e.Err)}).Inc()
 	}
+	for i := range d.Results { // of shadow rules
+		if err := d.Results[i].Err; err != nil {
+			l.faults.get(fault{e.Op, l.kindOf(err)}).Inc()
+		}
+	}
 	if asks(e.Op) {
 		l.observeRules(&e)
 	}
 }
 
-// observeRules counts denials of shadow rules, and what kept one from deciding. It opens the series of rules that
-// are enforced and did not bind: else one begins with the first denial by its rule.
+// observeRules counts denials of shadow rules. It opens the series of rules that are
+// enforced and did not bind: else one begins with the first denial by its rule.
 func (l *limiter) observeRules(e *compose.Event) {
 	for i := range e.Decision.Results {
 		switch r := &e.Decision.Results[i]; {
 		case !r.Shadow && r.Rule != e.Decision.Rule:
 			l.calls.get(call{e.Op, r.Rule, compose.Denied})
-		case r.Err != nil:
-			l.faults.get(fault{e.Op, l.kindOf(r.Err)}).Inc()
-		case r.Shadow:
+		case r.Shadow && r.Err == nil:
 			if denials := l.shadows.get(call{e.Op, r.Rule, e.Outcome}); !r.Allowed {
 				denials.Inc()
 			}

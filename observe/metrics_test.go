@@ -86,9 +86,12 @@ func TestAShadowThatCannotDecideIsAnError(t *testing.T) {
 		require.NoError(t, err)
 		_, err = l.Allow(context.Background(), "")
 		require.NoError(t, err)
+		_, err = l.Charge(context.Background(), "", 1)
+		require.NoError(t, err)
 	}
 	requireSeries(t, registry, "sluice_shadow_denials_total")
-	requireSeries(t, registry, "sluice_errors_total", `{kind="state",limiter="http",op="allow"} 1`)
+	requireSeries(t, registry, "sluice_errors_total",
+		`{kind="state",limiter="http",op="allow"} 1`, `{kind="state",limiter="http",op="charge"} 1`)
 }
 
 func TestStoreErrorsAreCountedByKind(t *testing.T) {

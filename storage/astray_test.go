@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -155,4 +156,40 @@ func TestASpentBudgetIsAnOutage(t *testing.T) {
 			require.NotErrorIs(t, hasty.err, storage.ErrUnavailable, "that was the caller's time")
 		})
 	}
+}
+
+// tearing loses the first swap, and applies the second in part.
+type tearing struct {
+	*scripted
+	swaps int
+}
+
+func (s *tearing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	switch s.swaps++; s.swaps {
+	case 1:
+		return nil, false, errLost
+	case 2:
+		_, _, err := s.scripted.CompareAndSwap(ctx, swaps[0])
+		return nil, false, errors.Join(storage.ErrTorn, err)
+	}
+	return s.scripted.CompareAndSwap(ctx, swaps...)
+}
+
+// A write that is torn while it is looked for is not found by its part.
+func TestAWriteTornLaterIsUnknown(t *testing.T) {
+	for _, o := range []storage.EngineOptions{{}, {NoCombining: true}} {
+		s := &tearing{scripted: newScripted()}
+		_, err := do(storage.NewEngine(s, o), &count{limit: 3}, "a", "b")
+		require.ErrorIs(t, err, storage.ErrOutcomeUnknown)
+		require.Len(t, s.records, 1)
+	}
+}
+
+// What decide says of time is its own.
+func TestADeadlineOfDecideIsNoOutage(t *testing.T) {
+	e := storage.NewEngine(newScripted(), storage.EngineOptions{})
+	_, err := e.Do(background, []string{"k"}, func(time.Time, [][]byte, []storage.Change) (bool, error) {
+		return true, context.DeadlineExceeded
+	})
+	require.Equal(t, context.DeadlineExceeded, err)
 }

@@ -178,9 +178,10 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 	return how, err
 }
 
-// isTimeout reports whether no more is known of err than that the time was over.
+// isTimeout reports whether no more is known of err, which is the engine's own, than
+// that the time was over.
 func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) &&
+	return errors.Is(err, context.DeadlineExceeded) && errors.Is(err, ErrNotApplied) &&
 		!errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown)
 }
 

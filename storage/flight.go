@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -96,6 +97,9 @@ func (e *Engine) resolve(ctx context.Context, g *group) {
 	for g.pause.wait(ctx, g.last) == nil {
 		o := e.swap(ctx, g.now, [][]Swap{swaps})[0]
 		switch {
+		case errors.Is(o.Err, ErrTorn):
+			g.settle(e.memory, swaps, o)
+			return
 		case o.Err != nil:
 			g.last = o.Err
 			continue
