@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -85,6 +86,17 @@ func cpu() string {
 		}
 	}
 	return runtime.GOARCH
+}
+
+// ByWork brings together the figures of each work, in the order in which works come up.
+func (r Result) ByWork() {
+	place := make(map[string]int)
+	for _, f := range r.Figures {
+		if _, seen := place[f.Work]; !seen {
+			place[f.Work] = len(place)
+		}
+	}
+	slices.SortStableFunc(r.Figures, func(a, b Figure) int { return place[a.Work] - place[b.Work] })
 }
 
 // Write puts the result into a directory, in the place of an earlier one.

@@ -52,6 +52,7 @@ func render(results, page string) error {
 		if err != nil {
 			return fmt.Errorf("%s of %s: %w", a.name, results, err)
 		}
+		r.ByWork()
 		picture := filepath.Join(results, a.name+".svg")
 		if err := draw(r, picture); err != nil {
 			return err
