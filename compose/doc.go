@@ -26,9 +26,9 @@
 // A decision takes one round trip to the store when this process has seen the keys,
 // or nobody has, and nobody else wrote them at the same moment; else one more. It
 // takes none when it is a denial that rests on states seen before: a denial holds
-// whatever others did since. Such a denial ends no
-// later than its own RetryAfter, or Options.MaxAge, even where the key was
-// reset, refunded or given a higher limit by another process.
+// whatever others did since. Such a denial ends no later than its own RetryAfter, or
+// Options.MaxAge, even where the key was reset, refunded or given a higher limit by
+// another process.
 //
 // A store failure is never a denial and never a silent allow: it is an error,
 // or a decision that says it is Degraded. When the reply to a write was lost

@@ -41,9 +41,9 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 //
 // Of a reservation that is Degraded nothing is known to be paid in the store, so all
 // of actual is charged: too much if its Err is storage.ErrOutcomeUnknown and it
-// was paid after all. The stand-in of FailLocal gets back what was not used. All other
-// corrections are for the store alone: where it fails and OnFailure is not FailClosed, the
-// correction is Degraded and has not been made.
+// was paid after all. The stand-in of FailLocal gets back what was not used. All
+// other corrections are for the store alone: where it fails and OnFailure is not
+// FailClosed, the correction is Degraded and has not been made.
 //
 // When it fails, or the correction is Degraded, it may be called again, unless
 // the error is storage.ErrOutcomeUnknown and that risk is too much.

@@ -44,8 +44,8 @@ const (
 	charge
 )
 
-// decideAt is behind functions small enough to be inlined, which with the
-// conversion of the time they are not.
+// decideAt keeps the conversion of the time out of the exported functions, which
+// could not be inlined with it.
 func decideAt(s State, now time.Time, o *Options, r *algo.Result, to purpose) State {
 	next := s
 	if !decide(&next, algo.Instant(now), o, r, to) {

@@ -87,8 +87,7 @@ func (o *Options) inRange() bool {
 
 // regains reports whether that many tokens come back within 2^62 ns.
 func (o *Options) regains(tokens int64) bool {
-	accrued, due := u128.Mul(algo.MaxCount, o.speed()), u128.Mul(o.refills(tokens), int64(o.Limit.Period))
-	return !accrued.Less(due)
+	return !u128.Mul(algo.MaxCount, o.speed()).Less(u128.Mul(o.refills(tokens), int64(o.Limit.Period)))
 }
 
 // speed is the weight that accrues every nanosecond; see decide.

@@ -16,8 +16,8 @@ type hurried struct {
 }
 
 // hurriedFor is for how long one is used again, since to make one takes longer than
-// to use it. What the caller makes of his client meanwhile, by adding a hook, is seen
-// no later.
+// to use it. A hook that the caller adds to his client is heeded after that at the
+// latest.
 const hurriedFor = 100 * time.Millisecond
 
 // inTime is c, with shorter timeouts if its own go beyond the deadline.
