@@ -7,12 +7,14 @@ type boarding struct {
 	queue  *queue
 	groups []*group
 	calls  int
+	share  int // of the groups
 }
 
 // board takes along groups that have rested, then the calls that wait, as long as
 // there is room.
 func (b *boarding) board() []*group {
 	b.queue.trips++
+	b.share = b.queue.share()
 	b.boardResting()
 	b.boardWaiting()
 	return slices.DeleteFunc(b.groups, func(g *group) bool { return len(g.calls) == 0 })
@@ -23,7 +25,7 @@ func (b *boarding) boardResting() {
 	for _, g := range b.queue.resting {
 		switch {
 		case !b.queue.stay(g):
-		case len(b.groups) < b.queue.shared:
+		case len(b.groups) < b.share:
 			b.bring(g)
 			b.calls += len(g.calls)
 		default:
@@ -38,7 +40,7 @@ func (b *boarding) boardWaiting() {
 	waiting := b.queue.waiting
 	kept := waiting[:0]
 	for i, c := range waiting {
-		if b.calls >= maxFolded || len(b.groups) >= b.queue.shared && i >= maxFolded {
+		if b.calls >= maxFolded || len(b.groups) >= b.share && i >= maxFolded {
 			kept = append(kept, waiting[i:]...)
 			break
 		}
@@ -86,7 +88,7 @@ func (b *boarding) seat(c *call) bool {
 		}
 	}
 	if host == nil {
-		if len(b.groups) >= b.queue.shared {
+		if len(b.groups) >= b.share {
 			return false
 		}
 		host = c.separate()

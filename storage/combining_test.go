@@ -163,6 +163,28 @@ func TestWritesThatAreReadyTogetherShareARoundTrip(t *testing.T) {
 	})
 }
 
+// With one of 46, the other would leave with nobody but those who come meanwhile.
+func TestRoundTripsTakeTheirShareOfWhatWaits(t *testing.T) {
+	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
+		for i := range 48 {
+			c.call(background, fmt.Sprint(i))
+		}
+		c.call(background, "2")
+		s.gate <- struct{}{}
+		synctest.Wait()
+		s.gate <- struct{}{}
+		synctest.Wait()
+		sizes := []int{}
+		for _, trip := range s.trips {
+			sizes = append(sizes, strings.Count(trip, "|")+1)
+		}
+		require.Equal(t, []int{1, 1, 24, 22}, sizes)
+		close(s.gate)
+		c.group.Wait()
+		require.Equal(t, "xx", string(s.records["2"].State), "a caller more of a key is no key more")
+	})
+}
+
 func TestKeysConnectedByACallAreWrittenTogether(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
 		c.call(background, "first")

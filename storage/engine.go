@@ -100,8 +100,9 @@ type How struct {
 // # Sharing
 //
 // On a [Batcher], writes that are independent and ready at the same moment share one
-// round trip, and no more than InFlight of them are under way. Each lands on its own:
-// a conflict or error of one is none of the others.
+// round trip. No more than InFlight of these are under way, and none takes more than its
+// share of what waits, so that they take turns. Each write lands on its own: a conflict
+// or error of one is none of the others.
 //
 // Between calls an engine keeps no goroutine: one runs while decisions wait.
 type Engine struct {
@@ -129,7 +130,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 		o.InFlight = DefaultInFlight
 		if p, ok := store.(Parallel); ok {
 			o.InFlight = p.InFlight()
-		}
+			}
 		if o.InFlight == 0 {
 			o.NoCombining, o.NoSharing = true, true
 		}
@@ -195,6 +196,7 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide) (How,
 	e.recall(g)
 	g.fold(e.options.Clock())
 	if g.stands() {
+		e.heat(g)
 		return c.answer()
 	}
 	c.deadline = time.Now().Add(e.options.Budget)
@@ -204,10 +206,11 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide) (How,
 	return e.queued(ctx, c, g)
 }
 
-// Glance is the state that is remembered of a key, if it is one that was lately
-// written or asked for and now is within MaxAge of that; nil for a key that was
-// absent. A denial that follows from it is what Do would answer, for a fraction of
-// the effort; nothing else is. The state must be neither modified nor retained.
+// Glance is the state that is remembered of a key, if that was lately written, or Do
+// lately answered by it without I/O, and now is within MaxAge of when it was seen; nil
+// for a key that was absent. A denial that follows from it is what Do would answer, for
+// a fraction of the effort; nothing else is. The state must be neither modified nor
+// retained.
 func (e *Engine) Glance(key []byte, now time.Time) (state []byte, seen bool) {
 	s := e.memory.glance(key)
 	if s == nil || e.options.MaxAge != 0 && !s.isWithin(e.options.MaxAge, now) {
@@ -242,5 +245,12 @@ func (e *Engine) recall(g *group) {
 			h.record, h.seen = e.memory.recall(h.key, e.options.MaxAge, e.options.Clock)
 			h.known = true
 		}
+	}
+}
+
+// heat has the keys of g, which was answered from memory, answered by a glance from now on.
+func (e *Engine) heat(g *group) {
+	for i := range g.holds {
+		e.memory.heat(g.holds[i].key)
 	}
 }

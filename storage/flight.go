@@ -25,12 +25,18 @@ func (e *Engine) fly(ctx context.Context, groups []*group) {
 		e.fold(groups)
 	}
 
-	ready, swaps := make([]*group, 0, len(groups)), make([][]Swap, 0, len(groups))
+	keys := 0
+	for _, g := range groups {
+		keys += len(g.holds)
+	}
+	ready, swaps, room := make([]*group, 0, len(groups)), make([][]Swap, 0, len(groups)), make([]Swap, 0, keys)
 	for _, g := range groups {
 		if g.fate != stood || g.stands() {
 			continue
 		}
-		ready, swaps = append(ready, g), append(swaps, g.swaps())
+		start := len(room)
+		room = g.appendSwaps(room)
+		ready, swaps = append(ready, g), append(swaps, room[start:len(room):len(room)])
 	}
 	if len(ready) == 0 {
 		return

@@ -132,9 +132,8 @@ func (g *group) stands() bool {
 	return true
 }
 
-// swaps is what changes, under one new version.
-func (g *group) swaps() []Swap {
-	swaps := make([]Swap, 0, len(g.holds))
+// appendSwaps appends what changes, under one new version.
+func (g *group) appendSwaps(swaps []Swap) []Swap {
 	version := NewVersion()
 	for i := range g.holds {
 		h := &g.holds[i]

@@ -12,8 +12,8 @@ import (
 type memory struct {
 	cache *lru.Cache[string, *sighting]
 
-	// hot are keys that were lately put or asked for, each at the place of its
-	// hash, so that asking for a key that many ask for takes no lock.
+	// hot are keys that were lately put, or denied by what is remembered, each at the
+	// place of its hash, so that asking for a key that many ask for takes no lock.
 	hot  []hotPlace
 	seed maphash.Seed
 }
@@ -69,24 +69,34 @@ func (s *sighting) isWithin(age time.Duration, now time.Time) bool {
 }
 
 func (m *memory) find(key string) *sighting {
-	if m.hot == nil {
-		s, _ := m.cache.Peek(key)
-		return s
+	if m.hot != nil {
+		hash := maphash.String(m.seed, key)
+		if s := m.place(hash).find(hash); s != nil && s.key == key {
+			return s
+		}
+	}
+	s, _ := m.cache.Peek(key) // what was written last is kept longest
+	return s
+}
+
+// heat makes a key hot that is remembered.
+func (m *memory) heat(key string) {
+	if m == nil || m.hot == nil {
+		return
 	}
 	hash := maphash.String(m.seed, key)
 	place := m.place(hash)
 	if s := place.find(hash); s != nil && s.key == key {
-		return s
+		return
 	}
 	other := place.seen.Load()
-	s, ok := m.cache.Peek(key)                     // what was written last is kept longest
+	s, ok := m.cache.Peek(key)
 	if ok && place.seen.CompareAndSwap(other, s) { // not over one that was put meanwhile
 		place.hash.Store(hash)
 		if latest, _ := m.cache.Peek(key); latest != s { // it was, and gave way to other again
 			place.seen.CompareAndSwap(s, nil)
 		}
 	}
-	return s
 }
 
 func (m *memory) place(hash uint64) *hotPlace { return &m.hot[hash%hotKeys] }

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	maxShared = 256  // groups in a round trip
-	maxFolded = 1024 // calls in a round trip
+	maxShared  = 256  // groups in a round trip
+	leastShare = 16   // of them that need not be shared with another
+	maxFolded  = 1024 // calls in a round trip
 )
 
 // queue is who flies when. A key is under way with one group at a time; calls that
@@ -283,6 +284,13 @@ func (q *queue) free(key string) {
 	l := q.lines[key]
 	l.group = nil
 	q.clear(key, l)
+}
+
+// share is how many groups a flight takes at most: its part of the keys that are under
+// way or waited for. If it took all that wait, the next would leave with the few that
+// came since, and all the others would wait for one of the two.
+func (q *queue) share() int {
+	return min(max(leastShare, len(q.lines)/q.inFlight+1), q.shared)
 }
 
 // claim takes the keys of g, each of which is free or its own.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -118,42 +117,22 @@ func (c *command) make(ctx context.Context, inFull bool) {
 	if inFull {
 		name, c.ticket.text = "eval", script.text
 	}
-	args := make([]any, 0, 3+4*c.keys+len(c.calls))
-	args = append(args, name, c.ticket, c.keys)
+	w := newWords(4*c.keys+len(c.calls), name, c.ticket, c.keys)
 	for _, call := range c.calls {
 		for i := range call.swaps {
-			args = append(args, call.store.key(call.swaps[i].Key))
+			w.add(call.store.appendKey(w.text, call.swaps[i].Key))
 		}
 	}
 	for _, call := range c.calls {
 		if c.keys > 1 {
-			args = append(args, strconv.Itoa(len(call.swaps)))
+			w.add(strconv.AppendInt(w.text, int64(len(call.swaps)), 10))
 		}
 		for i := range call.swaps {
-			args = appendSwap(args, &call.swaps[i])
+			w.addSwap(&call.swaps[i])
 		}
 	}
-	c.once = once{redis.NewCmd(ctx, args...)}
+	c.once = once{redis.NewCmd(ctx, w.args...)}
 	c.SetFirstKeyPos(3)
-}
-
-func appendSwap(args []any, s *storage.Swap) []any {
-	old, value := "", ""
-	if s.Old != 0 {
-		old = encode(storage.Record{Version: s.Old})
-	}
-	if s.New.Version != 0 {
-		value = encode(s.New)
-	}
-	return append(args, old, value, ttl(s.TTL))
-}
-
-// ttl is the TTL in whole milliseconds, rounded up.
-func ttl(d time.Duration) any {
-	if d == 0 {
-		return ""
-	}
-	return int64((d-1)/time.Millisecond) + 1
 }
 
 // settle reads the answers. Those that came before the connection failed count, though

@@ -21,8 +21,12 @@ func (crossSlot) Is(target error) bool { return target == storage.ErrNotApplied 
 
 // key is the name of a record. The hash tag comes first: empty, it leaves the
 // placing to the whole key; else it is the group, which must not end it early.
-func (s *Store) key(key string) string {
-	return s.prefix + "{" + tag(key) + "}" + key
+func (s *Store) key(key string) string { return string(s.appendKey(nil, key)) }
+
+func (s *Store) appendKey(dst []byte, key string) []byte {
+	dst = append(append(dst, s.prefix...), '{')
+	dst = append(append(dst, tag(key)...), '}')
+	return append(dst, key...)
 }
 
 func tag(key string) string {

@@ -192,12 +192,7 @@ func heeds(client redis.UniversalClient) bool {
 	return false
 }
 
-// encode is a record as it is stored: its version, then its state.
-func encode(r storage.Record) string {
-	value := binary.BigEndian.AppendUint64(make([]byte, 0, 8+len(r.State)), uint64(r.Version))
-	return string(append(value, r.State...))
-}
-
+// decode reads a record as appendRecord writes it.
 func decode(value []byte) (storage.Record, error) {
 	if len(value) < 8 || binary.BigEndian.Uint64(value) == 0 {
 		return storage.Record{}, errors.New("redis: what is stored is no record of ours")

@@ -1,0 +1,67 @@
+package redis
+
+import (
+	"encoding/binary"
+	"strconv"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// words are arguments of a command. Their bytes stand in one piece, and the client is
+// handed pointers: as strings, each would be allocated twice.
+type words struct {
+	args []any
+	each []word
+	text []byte
+}
+
+// word is an argument that the client asks for its bytes when it writes them.
+type word []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (w *word) MarshalBinary() ([]byte, error) { return *w, nil }
+
+// String is for those who show commands, and for clients of a cluster, who place them
+// by their key.
+func (w *word) String() string { return string(*w) }
+
+// newWords has room for so many, after arguments that are as they are.
+func newWords(n int, first ...any) *words {
+	const length = 24 // of most, on the average
+	return &words{append(make([]any, 0, len(first)+n), first...), make([]word, 0, n), make([]byte, 0, length*n)}
+}
+
+// add takes in what was appended to the text.
+func (w *words) add(text []byte) {
+	w.each = append(w.each, text[len(w.text):len(text):len(text)])
+	w.args = append(w.args, &w.each[len(w.each)-1])
+	w.text = text
+}
+
+// addSwap is the old version, the new record and its TTL, each of them empty for none.
+func (w *words) addSwap(s *storage.Swap) {
+	if s.Old == 0 {
+		w.add(w.text)
+	} else {
+		w.add(appendRecord(w.text, storage.Record{Version: s.Old}))
+	}
+	if s.New.Version == 0 {
+		w.add(w.text)
+	} else {
+		w.add(appendRecord(w.text, s.New))
+	}
+	if s.TTL == 0 {
+		w.add(w.text)
+	} else {
+		w.add(strconv.AppendInt(w.text, milliseconds(s.TTL), 10))
+	}
+}
+
+// appendRecord appends a record as it is stored: its version, then its state.
+func appendRecord(dst []byte, r storage.Record) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, uint64(r.Version)), r.State...)
+}
+
+// milliseconds are whole ones, rounded up.
+func milliseconds(d time.Duration) int64 { return int64((d-1)/time.Millisecond) + 1 }
