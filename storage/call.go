@@ -23,7 +23,7 @@ type call struct {
 	lasting  bool
 	changed  bool
 
-	done chan struct{} // told once, when the answer stands
+	done chan bool // told once that the answer stands, by true; and before, perhaps, that the time is over
 
 	// What follows is of the queue, and under its lock.
 	group    *group // that it is in, nil before
@@ -32,6 +32,9 @@ type call struct {
 	finished bool   // the answer stands
 	late     bool   // the time is over, and it waits for the flight to end
 	left     bool   // nobody waits for the answer
+
+	watched       bool  // is among those who wait
+	before, after *call // among these
 
 	own group    // to begin with
 	few struct { // room for the keys of most

@@ -9,7 +9,7 @@ import (
 
 // queued sees the call of g through, together with those of others.
 func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
-	c.done = make(chan struct{}, 1)
+	c.done = make(chan bool, 2)
 	flies, err := e.queue.enter(c, g)
 	if err != nil {
 		return How{}, err
@@ -20,6 +20,7 @@ func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
 		case <-c.done:
 			return c.answer()
 		default:
+			e.queue.wait(c)
 		}
 	}
 	return e.await(ctx, c)
@@ -27,21 +28,24 @@ func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
 
 // await waits for the answer, or as long as the caller has time.
 func (e *Engine) await(ctx context.Context, c *call) (How, error) {
-	timer := time.NewTimer(time.Until(c.deadline))
-	defer timer.Stop()
-	var ended error
-	select {
-	case <-c.done:
+	stands, ended := false, context.DeadlineExceeded
+	if ctx.Done() == nil {
+		stands = <-c.done
+	} else {
+		select {
+		case stands = <-c.done:
+		case <-ctx.Done():
+			ended = ctx.Err()
+		}
+	}
+	if stands {
 		return c.answer()
-	case <-ctx.Done():
-		ended = ctx.Err()
-	case <-timer.C:
-		ended = context.DeadlineExceeded
 	}
 	late, flying, how, last := e.queue.leave(c, time.Now())
 	switch {
 	case late:
-		<-c.done
+		for !<-c.done {
+		}
 		return c.answer()
 	case flying:
 		return how, unknown(ended)
@@ -156,6 +160,6 @@ func (e *Engine) search(g *group) {
 
 func tell(finished []*call) {
 	for _, c := range finished {
-		c.done <- struct{}{}
+		c.done <- true
 	}
 }

@@ -130,7 +130,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 		o.InFlight = DefaultInFlight
 		if p, ok := store.(Parallel); ok {
 			o.InFlight = p.InFlight()
-			}
+		}
 		if o.InFlight == 0 {
 			o.NoCombining, o.NoSharing = true, true
 		}

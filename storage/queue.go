@@ -32,6 +32,7 @@ type queue struct {
 	resting []*group // that are to try again
 	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
+	vigil   vigil
 }
 
 // line is a key that is under way, or waited for.
@@ -64,6 +65,7 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 	}
 	q.waiting = append(q.waiting, c)
 	q.lineUp(c)
+	q.watch(c)
 	return false, nil
 }
 
@@ -119,6 +121,15 @@ func (q *queue) stepOut(c *call) {
 	}
 }
 
+// wait is for one that has flown, and waits now as the others do.
+func (q *queue) wait(c *call) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if !c.finished {
+		q.watch(c)
+	}
+}
+
 // leave is for a caller that will not wait any longer. It is too late if the answer
 // stands already, or will as soon as a flight ends that is being broken off now.
 // Else last is why the call failed so far, if it did, and flying whether it may yet
@@ -126,6 +137,7 @@ func (q *queue) stepOut(c *call) {
 func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.unwatch(c)
 	switch {
 	case c.finished || c.flying && !now.Before(c.group.until):
 		c.late = true
@@ -183,7 +195,7 @@ func (q *queue) land(groups []*group) (l landing) {
 				q.lines[key].group = &q.landed
 				l.done = append(l.done, key)
 			}
-			l.finished = append(l.finished, finish(g)...)
+			l.finished = append(l.finished, q.finish(g)...)
 		}
 	}
 	return l
@@ -205,7 +217,7 @@ func (q *queue) found(g *group) (finished []*call, next [][]*group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.release(g.holds)
-	return slices.Clone(finish(g)), q.takeOff()
+	return slices.Clone(q.finish(g)), q.takeOff()
 }
 
 // wake lets a group that rested try again.
@@ -217,8 +229,9 @@ func (q *queue) wake(g *group) (next [][]*group) {
 }
 
 // finish ends all calls of g.
-func finish(g *group) []*call {
+func (q *queue) finish(g *group) []*call {
 	for _, c := range g.calls {
+		q.unwatch(c)
 		c.finished, c.flying = true, false
 	}
 	return g.calls
@@ -242,7 +255,7 @@ func (q *queue) breakUp(g *group) []*call {
 	if len(g.calls) == 1 {
 		g.calls[0].err = g.last
 		q.release(g.holds)
-		return finish(g)
+		return q.finish(g)
 	}
 	q.release(g.holds)
 	for _, c := range g.calls {
