@@ -15,6 +15,7 @@ type boarding struct {
 func (b *boarding) board() []*group {
 	b.queue.trips++
 	b.share = b.queue.share()
+	b.groups = make([]*group, 0, min(b.share, len(b.queue.resting)+len(b.queue.waiting)))
 	b.boardResting()
 	b.boardWaiting()
 	return slices.DeleteFunc(b.groups, func(g *group) bool { return len(g.calls) == 0 })

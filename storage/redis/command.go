@@ -30,14 +30,14 @@ const mostKeys = 64
 // share has calls share commands, where one server has all keys. A script costs the
 // server and the client about as much as what it does for one key.
 func (s *Store) share(calls []*call) (commands []*command) {
-	apart := s.apart.Load()
+	apart, start := s.apart.Load(), 0
 	var c *command
-	for _, call := range calls {
+	for i, call := range calls {
 		if c == nil || apart || c.keys+len(call.swaps) > mostKeys {
-			c = new(command)
+			c, start = new(command), i
 			commands = append(commands, c)
 		}
-		c.calls = append(c.calls, call)
+		c.calls = calls[start : i+1]
 		c.keys += len(call.swaps)
 	}
 	return commands
@@ -106,11 +106,14 @@ func process(ctx context.Context, client redis.UniversalClient, commands []*comm
 	_, _ = pipe.Exec(ctx)
 }
 
+// each reports whether every group is of one key.
+func (c *command) each() bool { return c.keys == len(c.calls) }
+
 // make makes the command, by the script's hash or in full.
 func (c *command) make(ctx context.Context, inFull bool) {
 	script := together
-	if c.keys == 1 {
-		script = alone
+	if c.each() {
+		script = each
 	}
 	name := "evalsha"
 	c.ticket = &ticket{text: script.hash}
@@ -124,7 +127,7 @@ func (c *command) make(ctx context.Context, inFull bool) {
 		}
 	}
 	for _, call := range c.calls {
-		if c.keys > 1 {
+		if !c.each() {
 			w.add(strconv.AppendInt(w.text, int64(len(call.swaps)), 10))
 		}
 		for i := range call.swaps {

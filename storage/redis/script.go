@@ -9,17 +9,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// together swaps groups of keys one after the other. Of each it compares the first 8
-// bytes of every key with the old version (an empty one: the key must be absent), and
-// writes when all of them match. ARGV has for each group how many keys it has, and then
-// for each key its old version, its new record (empty: delete) and its TTL in ms (empty:
-// none). The answer has for each group 1, or what is stored, or an error.
-//
-// MGET is quicker than a GET for each, but takes what is no string for absent, and unpack
-// has its limits. Before anything is written, an error of a write ends the script. All
-// others are of their group alone, as plain errors, because the client cannot read past
-// those that it has a type for; TORN is one whose group is written in part.
-var together = newScript(`
+// common is what the scripts share. Before anything is written, an error of a write
+// ends the script. All others are of their group alone, as plain errors, because the
+// client cannot read past those that it has a type for.
+const common = `
 local wrote = false
 local function put(key, new, ttl)
 	local run, reply = wrote and redis.pcall or redis.call, nil
@@ -37,21 +30,46 @@ local function plain(prefix, err)
 	return {err = 'ERR ' .. prefix .. (string.gsub(err, '^ERR ', ''))}
 end
 
-local values = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}
-local outcomes, first, arg = {}, 1, 1
+local values, outcomes = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}, {}
+`
+
+// each swaps groups of one key. It compares the first 8 bytes of what is stored with
+// the old version (an empty one: the key must be absent), and writes if they match.
+// ARGV has for each key its old version, its new record (empty: delete) and its TTL in
+// ms (empty: none). The answer has for each group 1, or what is stored, or an error.
+//
+// MGET is quicker than a GET for each, but takes what is no string for absent, and
+// unpack has its limits.
+var each = newScript(common + `
+for i, key in ipairs(KEYS) do
+	local value, old = values[i] or redis.pcall('GET', key), ARGV[3*i-2]
+	if type(value) == 'table' then
+		outcomes[i] = plain('', value.err)
+	elseif value and old ~= '' and string.sub(value, 1, 8) == old or not value and old == '' then
+		local err = put(key, ARGV[3*i-1], ARGV[3*i])
+		outcomes[i] = err and plain('', err) or 1
+	else
+		outcomes[i] = {value}
+	end
+end
+return outcomes
+`)
+
+// together is each for groups of any size, and writes one when all its keys match. ARGV
+// has for each group how many keys it has, and then what it has in each. An error that
+// begins with TORN is one whose group is written in part.
+var together = newScript(common + `
+local first, arg = 1, 1
 while ARGV[arg] do
 	local last = first + ARGV[arg] - 1
 	local found, same = {}, true
 	for i = first, last do
-		local value, old = values[i], ARGV[arg + 3*(i-first) + 1]
-		if not value then
-			value = redis.pcall('GET', KEYS[i])
-		end
-		if not value then
-			same = same and old == ''
-		elseif type(value) == 'table' then
+		local value, old = values[i] or redis.pcall('GET', KEYS[i]), ARGV[arg + 3*(i-first) + 1]
+		if type(value) == 'table' then
 			found, same = plain('', value.err), false
 			break
+		elseif not value then
+			same = same and old == ''
 		else
 			same = same and old ~= '' and string.sub(value, 1, 8) == old
 		end
@@ -68,27 +86,9 @@ while ARGV[arg] do
 		end
 	end
 	outcomes[#outcomes+1] = found
-	arg = arg + 3*(last-first+1) + 1
-	first = last + 1
+	first, arg = last + 1, arg + 3*(last-first+1) + 1
 end
 return outcomes
-`)
-
-// alone is together for one group of one key, which is not counted: on an idle server
-// the round trip is some percent shorter.
-var alone = newScript(`
-local found, old, new, ttl = redis.call('GET', KEYS[1]), unpack(ARGV)
-if found and (old == '' or string.sub(found, 1, 8) ~= old) or not found and old ~= '' then
-	return {{found}}
-end
-if new == '' then
-	redis.call('DEL', KEYS[1])
-elseif ttl == '' then
-	redis.call('SET', KEYS[1], new)
-else
-	redis.call('SET', KEYS[1], new, 'PX', ttl)
-end
-return {1}
 `)
 
 // script is what a server may know by its hash.
