@@ -32,7 +32,7 @@ type queue struct {
 	resting []*group // that are to try again
 	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
-	vigil   vigil
+	waiters waiters  // all who wait, in whatever way
 }
 
 // line is a key that is under way, or waited for.
