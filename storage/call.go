@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"container/list"
 	"errors"
 	"fmt"
 	"sync"
@@ -33,8 +34,7 @@ type call struct {
 	late     bool   // the time is over, and it waits for the flight to end
 	left     bool   // nobody waits for the answer
 
-	watched       bool  // is among those who wait
-	before, after *call // among these
+	waits *list.Element // among those who do, nil if it does not
 
 	own group    // to begin with
 	few struct { // room for the keys of most

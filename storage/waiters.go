@@ -1,57 +1,52 @@
 package storage
 
-import "time"
+import (
+	"container/list"
+	"time"
+)
 
-// waiters is who waits for an answer, in the order of their deadlines. That is mostly the
-// order of their arrival, since all have the same budget. A timer for all of them is
-// cheaper than one for each.
+// waiters is whose callers wait for an answer, in the order of their deadlines. That is
+// mostly the order of their arrival, since all have the same budget. A timer for all of
+// them is cheaper than one for each.
 type waiters struct {
-	first, last *call
-	timer       *time.Timer // set while anybody waits
+	calls list.List
+	timer *time.Timer // set while there are any
+}
+
+// first is whose time is over first, nil if there is nobody.
+func (w *waiters) first() *call {
+	if e := w.calls.Front(); e != nil {
+		return e.Value.(*call)
+	}
+	return nil
 }
 
 // watch lets the call be told when its time is over.
 func (q *queue) watch(c *call) {
 	w := &q.waiters
-	c.watched, c.before = true, w.last
-	for c.before != nil && c.before.deadline.After(c.deadline) {
-		c.before = c.before.before
+	before := w.calls.Back()
+	for before != nil && before.Value.(*call).deadline.After(c.deadline) {
+		before = before.Prev()
 	}
-	if c.before == nil {
-		c.after, w.first = w.first, c
+	if before != nil {
+		c.waits = w.calls.InsertAfter(c, before)
+		return
+	}
+	c.waits = w.calls.PushFront(c)
+	if left := time.Until(c.deadline); w.timer == nil {
+		w.timer = time.AfterFunc(left, q.tellOverdue)
 	} else {
-		c.after, c.before.after = c.before.after, c
-	}
-	if c.after == nil {
-		w.last = c
-	} else {
-		c.after.before = c
-	}
-	switch {
-	case w.timer == nil:
-		w.timer = time.AfterFunc(time.Until(c.deadline), q.tellOverdue)
-	case w.first == c:
-		w.timer.Reset(time.Until(c.deadline))
+		w.timer.Reset(left)
 	}
 }
 
 func (q *queue) unwatch(c *call) {
-	if !c.watched {
+	if c.waits == nil {
 		return
 	}
 	w := &q.waiters
-	if c.watched = false; c.before != nil {
-		c.before.after = c.after
-	} else {
-		w.first = c.after
-	}
-	if c.after != nil {
-		c.after.before = c.before
-	} else {
-		w.last = c.before
-	}
-	c.before, c.after = nil, nil
-	if w.first == nil {
+	w.calls.Remove(c.waits)
+	if c.waits = nil; w.calls.Len() == 0 {
 		w.timer.Stop()
 		w.timer = nil
 	}
@@ -61,12 +56,12 @@ func (q *queue) unwatch(c *call) {
 func (q *queue) tellOverdue() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for now := time.Now(); q.waiters.first != nil && !now.Before(q.waiters.first.deadline); {
-		c := q.waiters.first
+	now, c := time.Now(), q.waiters.first()
+	for ; c != nil && !now.Before(c.deadline); c = q.waiters.first() {
 		q.unwatch(c)
 		c.done <- false
 	}
-	if q.waiters.first != nil {
-		q.waiters.timer.Reset(time.Until(q.waiters.first.deadline))
+	if c != nil {
+		q.waiters.timer.Reset(c.deadline.Sub(now))
 	}
 }
