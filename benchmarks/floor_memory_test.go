@@ -32,9 +32,34 @@ var leastOfGCRA = subject{"floor: map, lock, clock, gcra.Step", func(_ testing.T
 	}
 }}
 
+// leastOfGCRAShared is the same for several goroutines: each key has a lock of its own,
+// in a map that nobody writes while it is read, see fill.
+var leastOfGCRAShared = subject{"floor: map, lock a key, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
+	type entry struct {
+		sync.Mutex
+		state gcra.State
+	}
+	o := gcra.Options{Limit: algo.Per(count, period)}
+	entries, began := make(map[string]*entry), time.Now()
+	return func(key string) bool {
+		now := time.Unix(0, int64(time.Since(began)))
+		e, ok := entries[key]
+		if !ok {
+			e = new(entry)
+			entries[key] = e
+		}
+		e.Lock()
+		defer e.Unlock()
+		var r algo.Result
+		e.state, r = gcra.Step(e.state, now, o)
+		return r.Allowed
+	}
+}}
+
 // floors are no limiters: they are the least that a part of a decision costs.
 var floors = []subject{
 	leastOfGCRA,
+	leastOfGCRAShared,
 	{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(key string) bool { return len(key) > 0 }
 	}},

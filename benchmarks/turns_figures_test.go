@@ -120,7 +120,8 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	} {
 		traffic := newTraffic(c.keys)
 		var filled []func(string) bool
-		contenders := append(slices.Clip(peers), leastOfGCRA)
+		least := []subject{leastOfGCRA, leastOfGCRAShared} // of one goroutine, and of two
+		contenders := append(slices.Clip(peers), least...)
 		for _, p := range contenders {
 			allow := p.open(t, plenty, plentyPeriod)
 			fill(allow, traffic)
@@ -130,8 +131,8 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 			var runners []runner
 			from := 0
 			for i, p := range contenders {
-				if goroutines > 1 && p.name == leastOfGCRA.name {
-					continue // its one lock is no floor for several
+				if p.name == least[1-g].name {
+					continue
 				}
 				runners = append(runners, runner{p.name, func(n int) { drive(filled[i], traffic, goroutines, from, n); from += 7919 }})
 			}
