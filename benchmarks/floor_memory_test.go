@@ -56,29 +56,31 @@ var leastOfGCRAShared = subject{"floor: map, lock a key, clock, gcra.Step", func
 	}
 }}
 
-// floors are no limiters: they are the least that a part of a decision costs.
-var floors = []subject{
-	leastOfGCRA,
-	leastOfGCRAShared,
-	{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
+// mapAndAtomic counts under a key, in a map that nobody writes while it is read.
+var mapAndAtomic = subject{"floor: map and atomic", func(testing.TB, int64, time.Duration) func(string) bool {
+	counts := make(map[string]*atomic.Int64)
+	return func(key string) bool {
+		n, ok := counts[key]
+		if !ok {
+			n = new(atomic.Int64)
+			counts[key] = n
+		}
+		return n.Add(1) > 0
+	}
+}}
+
+var (
+	aCall = subject{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(key string) bool { return len(key) > 0 }
-	}},
-	{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
+	}}
+	wallClock = subject{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(string) bool { return time.Now().Unix() > 0 }
-	}},
-	{"floor: monotonic clock", func(testing.TB, int64, time.Duration) func(string) bool {
+	}}
+	monotonicClock = subject{"floor: monotonic clock", func(testing.TB, int64, time.Duration) func(string) bool {
 		began := time.Now()
 		return func(string) bool { return time.Since(began) >= 0 }
-	}},
-	{"floor: map and atomic", func(testing.TB, int64, time.Duration) func(string) bool {
-		counts := make(map[string]*atomic.Int64) // nobody writes it while it is read: see fill
-		return func(key string) bool {
-			n, ok := counts[key]
-			if !ok {
-				n = new(atomic.Int64)
-				counts[key] = n
-			}
-			return n.Add(1) > 0
-		}
-	}},
-}
+	}}
+)
+
+// floors are no limiters: they are the least that a part of a decision costs.
+var floors = []subject{leastOfGCRA, leastOfGCRAShared, mapAndAtomic, aCall, wallClock, monotonicClock}

@@ -17,10 +17,10 @@ func postgresWorks() []work {
 	return []work{
 		{
 			area: "postgres", name: "64 callers, 10,000 keys", keys: 10_000, goroutines: 64,
-			contenders: []contender{sluiceOnPostgres, postgresUpsert, postgresUpserts}, goals: []ratio{{to: postgresUpsert.name, goal: 8}},
+			contenders: []contender{sluiceOnPostgres, postgresUpsert, postgresUpserts, oneFsync}, goals: []ratio{{to: postgresUpsert.name, goal: 8}},
 		}, {
 			area: "postgres", name: "64 callers, one key", keys: 1, goroutines: 64,
-			contenders: []contender{sluiceOnPostgres, postgresIncrement}, goals: []ratio{{to: postgresIncrement.name, goal: 25}},
+			contenders: []contender{sluiceOnPostgres, postgresIncrement, oneFsync}, goals: []ratio{{to: postgresIncrement.name, goal: 25}},
 		},
 	}
 }

@@ -14,9 +14,13 @@ import (
 func sqliteWorks() []work {
 	of := func(name string, keys int, synchronous string, goal float64) work {
 		floor := sqliteUpsert(synchronous)
+		contenders := []contender{sluiceOnSQLite(synchronous), floor, sqliteUpserts(synchronous)}
+		if synchronous == "FULL" {
+			contenders = append(contenders, oneFsync)
+		}
 		return work{
 			area: "sqlite", name: name, keys: keys, goroutines: 64,
-			contenders: []contender{sluiceOnSQLite(synchronous), floor, sqliteUpserts(synchronous)}, goals: []ratio{{to: floor.name, goal: goal}},
+			contenders: contenders, goals: []ratio{{to: floor.name, goal: goal}},
 		}
 	}
 	return []work{

@@ -107,8 +107,7 @@ func nanoseconds(benchmark func(*testing.B)) float64 {
 
 // memoryArea is a decision of a whole limiter in memory beside others.
 func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
-	peers := []subject{sluiceMemory, sethvargoMemory, throttledMemory, ululeMemory, httprateMemory, rateMap}
-	room, kept := roomFigures(t, peers) // first, while there is nothing else to collect
+	room, kept := roomFigures(t, inMemory) // first, while there is nothing else to collect
 	for _, c := range []struct {
 		keys  int
 		goals [2]ratio // with one goroutine, and with two
@@ -118,33 +117,49 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		{100_000, [2]ratio{{to: throttledMemory.name, goal: 0.6}, {to: sethvargoMemory.name, goal: 0.7}}},
 		{1_000_000, [2]ratio{{to: sethvargoMemory.name, goal: 0.6}, {to: sethvargoMemory.name, goal: 0.7}}},
 	} {
-		traffic := newTraffic(c.keys)
-		var filled []func(string) bool
-		least := []subject{leastOfGCRA, leastOfGCRAShared} // of one goroutine, and of two
-		contenders := append(slices.Clip(peers), least...)
-		for _, p := range contenders {
-			allow := p.open(t, plenty, plentyPeriod)
-			fill(allow, traffic)
-			filled = append(filled, allow)
-		}
-		for g, goroutines := range []int{1, 2} {
-			var runners []runner
-			from := 0
-			for i, p := range contenders {
-				if p.name == least[1-g].name {
-					continue
-				}
-				runners = append(runners, runner{p.name, func(n int) { drive(filled[i], traffic, goroutines, from, n); from += 7919 }})
-			}
-			clock := processorTime
-			if goroutines > 1 {
-				clock = wallTime()
-			}
-			f, fared := inTurns(fmt.Sprintf("%d keys, %d goroutines", c.keys, goroutines), runners, 20_000, 101, clock, c.goals[g])
-			figures, goals = append(figures, f...), append(goals, fared...)
-		}
+		f, fared := paceFigures(t, c.keys, c.goals)
+		figures, goals = append(figures, f...), append(goals, fared...)
 	}
+	figures = append(figures, clockFigures(t)...)
 	return append(figures, room...), append(goals, kept...)
+}
+
+// paceFigures is a decision of each limiter and floor on so many keys, with one goroutine
+// and with two.
+func paceFigures(t testing.TB, keys int, goals [2]ratio) (figures []figure.Figure, fared []figure.Goal) {
+	traffic, least := newTraffic(keys), []subject{leastOfGCRA, leastOfGCRAShared}
+	contenders := slices.Concat(inMemory, least, []subject{mapAndAtomic})
+	var filled []func(string) bool
+	for _, p := range contenders {
+		allow := p.open(t, plenty, plentyPeriod)
+		fill(allow, traffic)
+		filled = append(filled, allow)
+	}
+	for g, clock := range []func() time.Duration{processorTime, wallTime()} {
+		var runners []runner
+		from := 0
+		for i, p := range contenders {
+			if p.name != least[1-g].name {
+				runners = append(runners, runner{p.name, func(n int) { drive(filled[i], traffic, 1+g, from, n); from += 7919 }})
+			}
+		}
+		f, met := inTurns(fmt.Sprintf("%d keys, %d goroutines", keys, 1+g), runners, 20_000, 101, clock, goals[g])
+		figures, fared = append(figures, f...), append(fared, met...)
+	}
+	return figures, fared
+}
+
+// clockFigures is what it takes to know the time.
+func clockFigures(t testing.TB) (figures []figure.Figure) {
+	traffic := newTraffic(1)
+	var runners []runner
+	for _, s := range []subject{wallClock, monotonicClock} {
+		read := s.open(t, plenty, plentyPeriod)
+		runners = append(runners, runner{s.name, func(n int) { walk(read, traffic, 0, n) }})
+	}
+	figures, _ = inTurns("a reading of the clock", runners, 20_000, 101, processorTime)
+	figures[0].Ours = false // it is a floor as well
+	return figures
 }
 
 // roomFigures is what a million keys take, and the collections that they cost.
