@@ -125,14 +125,10 @@ func (r *reference) CompareAndSwapAt(ctx context.Context, now time.Time, swaps .
 }
 
 func (r *reference) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes, errs := make([]storage.Outcome, len(groups)), storage.CheckBatch(groups)
-	for i, group := range groups {
-		if errs != nil && errs[i] != nil {
-			outcomes[i].Err = errs[i]
-			continue
-		}
+	outcomes, open := storage.BeginBatch(ctx, groups)
+	for _, i := range open {
 		o := &outcomes[i]
-		o.Current, o.Swapped, o.Err = r.CompareAndSwap(ctx, group...)
+		o.Current, o.Swapped, o.Err = r.CompareAndSwap(ctx, groups[i]...)
 	}
 	return outcomes
 }
