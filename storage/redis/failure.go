@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -50,15 +51,8 @@ func (s *Store) unanswered(err error) error {
 
 // isOfServer reports whether an error can only be that of a server, or of a script.
 func isOfServer(err error) bool {
-	if isPassing(err) || strings.Contains(err.Error(), "user_script") {
-		return true
-	}
-	for _, prefix := range [...]string{"NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "TORN"} {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
+	return isPassing(err) || strings.Contains(err.Error(), "user_script") ||
+		begins(err, "NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "TORN")
 }
 
 // isReply reports whether the server itself answered with an error. A script that ends
@@ -69,20 +63,17 @@ func isReply(err error) bool {
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
 }
 
-// passing are the errors of a server that may do better soon, or of one beside
-// the right one. HasErrorPrefix looks behind an "ERR ".
-var passing = [...]string{
-	"READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
-	"BUSY", "OOM", "MISCONF", "NOREPLICAS", "max number of clients",
+// isPassing reports whether an error is that of a server that may do better soon, or of
+// one beside the right one.
+func isPassing(err error) bool {
+	return begins(err, "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
+		"BUSY", "OOM", "MISCONF", "NOREPLICAS", "max number of clients")
 }
 
-func isPassing(err error) bool {
-	for _, prefix := range passing {
-		if redis.HasErrorPrefix(err, prefix) {
-			return true
-		}
-	}
-	return false
+// begins reports whether a server's error begins with one of prefixes, be it behind an
+// "ERR ".
+func begins(err error, prefixes ...string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
 // notSent reports whether there was no connection to send anything on.

@@ -108,35 +108,16 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 // CompareAndSwapBatch implements [storage.Batcher]: the groups share one script or,
 // where their keys may lie on several servers, one pipeline.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes := make([]storage.Outcome, len(groups))
-	wrong := storage.CheckBatch(groups)
-	calls := make([]*call, 0, len(groups))
-	room := make([]call, len(groups))
-	for i, group := range groups {
-		o := &outcomes[i]
-		if wrong != nil && wrong[i] != nil {
-			o.Err = wrong[i]
-		} else if o.Err = s.together(group); o.Err == nil {
-			if o.Swapped = len(group) == 0; !o.Swapped {
-				room[i] = call{store: s, swaps: group, outcome: o}
-				calls = append(calls, &room[i])
-			}
+	outcomes, open := storage.BeginBatch(ctx, groups)
+	calls, room := make([]*call, 0, len(open)), make([]call, len(open))
+	for n, i := range open {
+		if outcomes[i].Err = s.together(groups[i]); outcomes[i].Err == nil {
+			room[n] = call{store: s, swaps: groups[i], outcome: &outcomes[i]}
+			calls = append(calls, &room[n])
 		}
-	}
-	if err := ctx.Err(); err != nil {
-		return fail(outcomes, storage.NotApplied(err))
 	}
 	if len(calls) > 0 {
 		s.send(ctx, calls)
-	}
-	return outcomes
-}
-
-func fail(outcomes []storage.Outcome, err error) []storage.Outcome {
-	for i := range outcomes {
-		if outcomes[i].Err == nil {
-			outcomes[i] = storage.Outcome{Err: err}
-		}
 	}
 	return outcomes
 }
