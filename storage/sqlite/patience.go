@@ -20,26 +20,29 @@ type connection struct {
 	patience time.Duration // the busy_timeout of the user
 }
 
-// connection takes one from the pool; release puts it back as it was.
-func (s *Store) connection(ctx context.Context) (c *connection, release func(), err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, nil, err
-	}
+// connection takes one from the pool.
+func (s *Store) connection(ctx context.Context) (*connection, error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		return nil, nil, failure(err)
+		return nil, failure(err)
 	}
-	c = &connection{Conn: conn}
+	c := &connection{Conn: conn}
 	ms, err := c.stopWaiting()
 	if err != nil {
 		conn.Close()
-		return nil, nil, failure(err)
+		return nil, failure(err)
 	}
 	c.patience = time.Duration(ms) * time.Millisecond
-	return c, func() {
-		c.waitAgain(ms)
-		conn.Close()
-	}, nil
+	return c, nil
+}
+
+// release puts the connection back into the pool as it was.
+func (c *connection) release() {
+	if c.patience > 0 {
+		ms := strconv.FormatInt(c.patience.Milliseconds(), 10)
+		_, _ = c.ExecContext(context.Background(), setPatience+ms)
+	}
+	c.Close()
 }
 
 const (
@@ -87,12 +90,6 @@ func stopDriver(raw *sqlite3.SQLiteConn) (ms int64, err error) {
 	return ms, err
 }
 
-func (c *connection) waitAgain(ms int64) {
-	if ms > 0 {
-		_, _ = c.ExecContext(context.Background(), setPatience+strconv.FormatInt(ms, 10))
-	}
-}
-
 const (
 	firstPause   = 500 * time.Microsecond
 	longestPause = 2 * time.Millisecond // much longer than a decision keeps the lock
@@ -135,8 +132,4 @@ func (c *connection) rollback() {
 		}
 		return nil
 	})
-}
-
-func isBusy(e sqlite3.Error) bool {
-	return e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol
 }

@@ -1,0 +1,31 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// failure says whether trying again can help. Nothing of a failed statement is
+// applied; only of a failed COMMIT that cannot be said.
+func failure(err error) error {
+	var e sqlite3.Error
+	switch {
+	case !errors.As(err, &e):
+		return fmt.Errorf("sqlite: %w", err)
+	case isBusy(e):
+		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
+	case e.Code == sqlite3.ErrFull || e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrCantOpen || e.Code == sqlite3.ErrReadonly:
+		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
+	}
+	return fmt.Errorf("sqlite: %w", err)
+}
+
+// isBusy is true for a lock that was not had: another connection, of any process, has it
+// or, if ErrProtocol, was quicker too often.
+func isBusy(e sqlite3.Error) bool {
+	return e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol
+}

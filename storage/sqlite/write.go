@@ -1,0 +1,154 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// write tries the open groups of a batch.
+func (s *Store) write(ctx context.Context, b *batch) error {
+	conn, err := s.connection(ctx)
+	if err != nil {
+		return storage.NotApplied(err)
+	}
+	defer conn.release()
+	if w, o := b.only(); w != nil {
+		return s.writeOne(ctx, conn, w, o)
+	}
+	return s.transact(ctx, conn, b)
+}
+
+// transact tries them in one transaction.
+func (s *Store) transact(ctx context.Context, conn *connection, b *batch) error {
+	if err := conn.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return storage.NotApplied(failure(err))
+	}
+	// The rest is not cancelled: it waits for nothing, and an interrupted
+	// transaction would leave the connection in doubt.
+	if err := s.swapAll(context.WithoutCancel(ctx), &prepared{Conn: conn.Conn}, b); err != nil {
+		conn.rollback()
+		return storage.NotApplied(failure(err))
+	}
+	// Without WAL the commit waits for those who read.
+	if err := conn.insist(ctx, "COMMIT"); err != nil {
+		conn.rollback()
+		return failure(err)
+	}
+	return nil
+}
+
+// writeOne tries one swap, and reads what is there if it is refused.
+func (s *Store) writeOne(ctx context.Context, conn *connection, w *storage.Swap, o *storage.Outcome) error {
+	err := conn.patiently(ctx, func(ctx context.Context) (err error) {
+		o.Swapped, err = s.swap(ctx, &prepared{Conn: conn.Conn}, w)
+		return err
+	})
+	var e sqlite3.Error
+	switch {
+	case errors.As(err, &e) && e.Code == sqlite3.ErrIoErr: // of the commit, perhaps
+		return failure(err)
+	case err != nil:
+		return storage.NotApplied(failure(err))
+	case o.Swapped:
+		return nil
+	}
+	if o.Current, err = s.read(ctx, conn, []string{w.Key}); err != nil {
+		return storage.NotApplied(err)
+	}
+	return nil
+}
+
+func (s *Store) swapAll(ctx context.Context, conn *prepared, b *batch) error {
+	defer conn.finalize()
+	for _, i := range b.open {
+		if err := s.swapGroup(ctx, conn, b.groups[i], &b.outcomes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// swapGroup applies a group, or undoes what it did of it and reads what is
+// there.
+func (s *Store) swapGroup(ctx context.Context, conn *prepared, group []storage.Swap, o *storage.Outcome) error {
+	if len(group) > 1 {
+		if _, err := conn.ExecContext(ctx, "SAVEPOINT sluice"); err != nil {
+			return err
+		}
+		defer conn.ExecContext(ctx, "RELEASE sluice") // if it fails, the transaction's end does it
+	}
+	for i := range group {
+		applied, err := s.swap(ctx, conn, &group[i])
+		if err != nil {
+			return err
+		}
+		if !applied {
+			return s.conflict(ctx, conn, group, o)
+		}
+	}
+	o.Swapped = true
+	return nil
+}
+
+func (s *Store) conflict(ctx context.Context, conn *prepared, group []storage.Swap, o *storage.Outcome) (err error) {
+	if len(group) > 1 {
+		if _, err := conn.ExecContext(ctx, "ROLLBACK TO sluice"); err != nil {
+			return err
+		}
+	}
+	keys := make([]string, len(group))
+	for i := range group {
+		keys[i] = group[i].Key
+	}
+	o.Current, err = s.load(ctx, conn.Conn, keys)
+	return err
+}
+
+// swap applies one swap if the old version is what is stored.
+func (s *Store) swap(ctx context.Context, conn *prepared, w *storage.Swap) (applied bool, err error) {
+	if !writes(w) {
+		found, err := s.load(ctx, conn.Conn, []string{w.Key})
+		return err == nil && found[0].Version == 0, err
+	}
+	statement, args := s.statement(w)
+	r, err := conn.exec(ctx, statement, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n == 1, err
+}
+
+// writes is false for a swap that only requires that there is no record.
+func writes(w *storage.Swap) bool { return w.Old != 0 || w.New.Version != 0 }
+
+// statement is what writes one row if the old version is what is stored, and else none.
+func (s *Store) statement(w *storage.Swap) (text string, args []any) {
+	now := s.now()
+	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
+	state := w.New.State
+	if state == nil { // which would be NULL
+		state = []byte{}
+	}
+	switch {
+	case w.Old == 0:
+		return s.sql.create, []any{key, version, state, expiry(now, w.TTL), now}
+	case w.New.Version == 0:
+		return s.sql.remove, []any{key, old, now}
+	}
+	return s.sql.replace, []any{version, state, expiry(now, w.TTL), key, old, now}
+}
+
+// expiry is when a record expires; nil: never.
+func expiry(now int64, ttl time.Duration) any {
+	if ttl == 0 || int64(ttl) > math.MaxInt64-now {
+		return nil
+	}
+	return now + int64(ttl)
+}
