@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // collect sends a statement on a connection of its own and reads the rows of the
@@ -34,21 +36,19 @@ func collectOn[T any](ctx context.Context, s *Store, db DB, read pgx.RowToFunc[T
 	return all, nil
 }
 
-// found is a row of the answer to a load.
+// found is a row of the answer to a load: what is there.
 type found struct {
-	key     []byte
-	version int64
-	state   []byte
+	place  int64 // of the key, from 1
+	record storage.Record
 }
 
 func readFound(row pgx.CollectableRow) (f found, err error) {
-	if err = row.Scan(nil, &f.version, nil); err != nil {
+	var version int64
+	if err = row.Scan(&f.place, &version, nil); err != nil {
 		return f, err
 	}
-	if f.key, err = readBytes(row, 0); err != nil {
-		return f, err
-	}
-	f.state, err = readBytes(row, 2)
+	f.record.Version = storage.Version(version)
+	f.record.State, err = readBytes(row, 2)
 	return f, err
 }
 

@@ -50,3 +50,20 @@ func keeps(t *testing.T, s *postgres.Store, swap storage.Swap, state []byte) {
 	require.NoError(t, err)
 	require.Equal(t, state, records[0].State)
 }
+
+// The states of a key that is loaded twice are two: who modifies one leaves the other
+// as it is.
+func TestRecordsOfEqualKeysShareNothing(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "simple_protocol"} {
+		t.Run(mode, func(t *testing.T) {
+			s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode="+mode))
+			a := creating("a")
+			_, _, err := s.CompareAndSwap(t.Context(), a...)
+			require.NoError(t, err)
+			records, err := s.Load(t.Context(), "a", "absent", "a")
+			require.NoError(t, err)
+			clear(records[0].State)
+			require.Equal(t, []storage.Record{{}, a[0].New}, records[1:])
+		})
+	}
+}

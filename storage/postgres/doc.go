@@ -7,11 +7,11 @@
 //
 // # One statement
 //
-// A write is one statement, and one round trip but for races, whatever the number
-// of keys: it locks the rows in the order of their keys, compares, and writes all or
-// nothing. Independent groups of a batch share the statement. If it has waited a
-// tenth of a second for a key that somebody has locked, each group is a statement of
-// its own, which hardly waits at all.
+// A write is one statement, whatever the number of keys: it locks the rows in the
+// order of their keys, compares, and writes all or nothing. It takes one round trip, but
+// for races, and for the first on a connection, which prepares it. Independent groups of
+// a batch share the statement. If it has waited a tenth of a second for a key that
+// somebody has locked, each group is a statement of its own, which hardly waits at all.
 //
 // # In the caller's transaction
 //
@@ -30,10 +30,11 @@
 // # PgBouncer
 //
 // Behind PgBouncer in transaction mode, connect with default_query_exec_mode=exec or
-// cache_describe, because prepared statements do not follow a session there. In these
-// modes the server plans the statement anew each time, which costs it more than to
-// execute it. With simple_protocol, pgx refuses to send the statements unless
-// standard_conforming_strings is on and client_encoding UTF8, as they usually are.
+// cache_describe, because prepared statements do not follow a session there, unless its
+// max_prepared_statements is set (version 1.21 or later). In these modes the server plans
+// the statement anew each time, which costs it more than to execute it. With
+// simple_protocol, pgx refuses to send the statements unless standard_conforming_strings
+// is on and client_encoding UTF8, as they usually are.
 //
 // What PgBouncer says of its own, such as that query_timeout is over, leaves in doubt
 // whether the statement was applied, as a lost connection does: the server may be

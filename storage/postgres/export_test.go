@@ -1,4 +1,5 @@
 package postgres
 
-// SwapSQL is the statement of a swap.
+// The statements that are planned again and again.
 func (s *Store) SwapSQL() string { return s.sql.swap }
+func (s *Store) LoadSQL() string { return s.sql.load }

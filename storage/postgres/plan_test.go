@@ -9,14 +9,12 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// A swap finds its rows by their keys, in a table that was never analysed as
+// Swaps and loads find their rows by their keys, in a table that was never analysed as
 // well as in one that was. A plan that is made once for all sizes is so even
 // where the table was still empty.
-func TestASwapReadsItsRowsAlone(t *testing.T) {
+func TestRowsAreFoundByTheirKeys(t *testing.T) {
 	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
 	s, table := fresh(t, p)
 	const once, anew = "force_generic_plan", "force_custom_plan"
@@ -33,9 +31,11 @@ func TestASwapReadsItsRowsAlone(t *testing.T) {
 		require.NoError(t, err)
 		for _, mode := range c.modes {
 			for _, keys := range []int{1, 2, 64} {
-				text := plan(t, p, s, mode, keys)
-				require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
-				require.Contains(t, text, table+"_pkey")
+				for statement, arguments := range map[string]string{s.SwapSQL(): swapping(keys), s.LoadSQL(): loading(keys)} {
+					text := plan(t, p, mode, statement, arguments)
+					require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
+					require.Contains(t, text, table+"_pkey")
+				}
 			}
 		}
 	}
@@ -46,23 +46,32 @@ func fill(table string, rows int) string {
 		FROM generate_series(1, %d) i`, table, rows)
 }
 
-// plan explains a swap of so many keys.
-func plan(t *testing.T, p *pgxpool.Pool, s *postgres.Store, mode string, keys int) string {
+// plan explains a statement.
+func plan(t *testing.T, p *pgxpool.Pool, mode, statement, arguments string) string {
 	t.Helper()
 	ctx := context.Background()
-	for _, statement := range []string{"SET plan_cache_mode = " + mode, "DEALLOCATE ALL", "PREPARE swap AS " + s.SwapSQL()} {
+	for _, statement := range []string{"SET plan_cache_mode = " + mode, "DEALLOCATE ALL", "PREPARE planned AS " + statement} {
 		_, err := p.Exec(ctx, statement)
 		require.NoError(t, err)
 	}
-	numbers := strings.TrimSuffix(strings.Repeat("7,", keys), ",")
-	var names []string
-	for i := range keys {
-		names = append(names, fmt.Sprintf("convert_to('key %d', 'UTF8')", 7*i))
-	}
-	rows, err := p.Query(ctx, fmt.Sprintf("EXPLAIN EXECUTE swap (ARRAY[%[1]s], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], ARRAY[%[1]s]::bigint[], ARRAY[%[2]s], ARRAY[%[1]s]::bigint[], 500, 1)",
-		numbers, strings.Join(names, ",")))
+	rows, err := p.Query(ctx, "EXPLAIN EXECUTE planned ("+arguments+")")
 	require.NoError(t, err)
 	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	return strings.Join(lines, "\n")
+}
+
+// swapping is the arguments of a swap of so many keys.
+func swapping(keys int) string {
+	numbers := "ARRAY[" + strings.TrimSuffix(strings.Repeat("7,", keys), ",") + "]"
+	return fmt.Sprintf("%[1]s, %[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], 500, 1", numbers, loading(keys))
+}
+
+// loading is the arguments of a load of so many keys.
+func loading(keys int) string {
+	var names []string
+	for i := range keys {
+		names = append(names, fmt.Sprintf("convert_to('key %d', 'UTF8')", 7*i))
+	}
+	return "ARRAY[" + strings.Join(names, ",") + "]"
 }

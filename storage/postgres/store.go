@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -46,11 +45,7 @@ type Store struct {
 	sql     statements
 }
 
-var (
-	_ storage.Batcher = (*Store)(nil)
-	_ storage.Clock   = (*Store)(nil)
-	_ storage.Purger  = (*Store)(nil)
-)
+var _ storage.Clock = (*Store)(nil)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -74,24 +69,20 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if err := storage.CheckLoad(keys); err != nil {
 		return nil, err
 	}
-	records := make([]storage.Record, len(keys))
 	if len(keys) == 0 {
-		return records, ctx.Err()
+		return nil, ctx.Err()
 	}
 	names := make([][]byte, len(keys))
-	places := make(map[string][]int, len(keys))
 	for i, key := range keys {
 		names[i] = []byte(key)
-		places[key] = append(places[key], i)
 	}
-	found, err := collect(ctx, s, readFound, s.sql.load, names)
+	all, err := collect(ctx, s, readFound, s.sql.load, names)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range found {
-		for _, i := range places[string(f.key)] {
-			records[i] = storage.Record{Version: storage.Version(f.version), State: slices.Clone(f.state)}
-		}
+	records := make([]storage.Record, len(keys))
+	for _, f := range all {
+		records[f.place-1] = f.record
 	}
 	return records, nil
 }
@@ -105,20 +96,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 // CompareAndSwapBatch implements [storage.Batcher]: the groups share one
 // statement.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes := make([]storage.Outcome, len(groups))
-	for i, err := range storage.CheckBatch(groups) {
-		outcomes[i].Err = err
-	}
-	if err := ctx.Err(); err != nil {
-		for i := range outcomes {
-			if outcomes[i].Err == nil {
-				outcomes[i].Err = storage.NotApplied(err)
-			}
-		}
-		return outcomes
-	}
-	if w := newWrite(groups, outcomes); len(w.places) > 0 {
-		s.commit(ctx, w)
+	outcomes, open := storage.BeginBatch(ctx, groups)
+	if len(open) > 0 {
+		s.try(ctx, newWrite(groups, outcomes, open))
 	}
 	return outcomes
 }

@@ -1,0 +1,70 @@
+package postgres
+
+import "strings"
+
+// statements are those of one table.
+type statements struct {
+	load, swap, purge string
+}
+
+func newStatements(o Options) statements {
+	in := strings.NewReplacer("TABLE", o.name())
+	return statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
+}
+
+// loadSQL returns what is there, and the place of its key.
+const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
+	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock_timestamp() OFFSET 0) AS found`
+
+// swapSQL locks what is there in the order of the keys, compares each group, and
+// writes those that match: it creates what is not there, in the order of the keys,
+// and replaces the rest. It returns the keys of the other groups and what is there.
+//
+// A key that was not there when the statement began may have been created
+// meanwhile: then the insertion does nothing, and the group is raced. A group of
+// one key has then had nothing written, but of one of several keys the rest may be
+// written already; so, unless all are of one key, that is made an error (a division
+// by zero), which undoes the statement.
+//
+// So nobody who creates waits for a lock on what is there, but only for those
+// who create a greater key, and no ring of such waits is possible.
+//
+// Keys are looked up one by one, so that a plan made while the table is small, and
+// kept, does not read all of it when it is not. The arrays are those of a row of
+// their own, so that their lengths, which the planner could see, do not make it
+// plan again each time.
+//
+// The wait for a lock has a limit, for this statement: else a context that ends
+// meanwhile would leave it in doubt whether the statement was applied.
+//
+// The names of its parts hide tables that are called the same.
+const swapSQL = `
+WITH _sluice_patience AS MATERIALIZED (
+	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
+		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
+		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
+), _sluice_want AS (
+	SELECT w.* FROM _sluice_patience CROSS JOIN LATERAL (
+		SELECT is_set, $1::int[] AS grps, $2::bytea[] AS keys, $3::bigint[] AS olds, $4::bigint[] AS news, $5::bytea[] AS states, $6::bigint[] AS ttls OFFSET 0
+	) AS a CROSS JOIN LATERAL unnest(grps, keys, olds, news, states, ttls) WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
+), _sluice_found AS MATERIALIZED (
+	SELECT _sluice_want.*, there.key IS NULL AS absent, there.state AS was,
+		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
+	FROM _sluice_want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_want.key FOR UPDATE OFFSET 0) AS there ON true
+), _sluice_judged AS MATERIALIZED (
+	SELECT place, key, new, state, CASE
+		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
+		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at,
+		absent, version, was, bool_and(coalesce(version, 0) = old) OVER (PARTITION BY grp) AS same
+	FROM _sluice_found
+), _sluice_created AS (
+	INSERT INTO TABLE (key, version, state, expires_at)
+	SELECT key, new, state, expires_at FROM _sluice_judged WHERE same AND absent ORDER BY place
+	ON CONFLICT (key) DO NOTHING RETURNING key
+), _sluice_replaced AS (
+	INSERT INTO TABLE AS t (key, version, state, expires_at)
+	SELECT key, new, state, expires_at FROM _sluice_judged WHERE same AND NOT absent
+	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
+)
+SELECT place, CASE WHEN same THEN 1 / (place * $8::int) >= 0 ELSE false END, version, CASE WHEN version IS NOT NULL THEN was END
+FROM _sluice_judged WHERE NOT same OR absent AND key NOT IN (SELECT key FROM _sluice_created)`
