@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,6 +65,29 @@ func TestRecordsOfEqualKeysShareNothing(t *testing.T) {
 			require.NoError(t, err)
 			clear(records[0].State)
 			require.Equal(t, []storage.Record{{}, a[0].New}, records[1:])
+		})
+	}
+}
+
+// The connection that a state came by is used again, and the state stays as it was.
+func TestStatesOutliveTheirAnswer(t *testing.T) {
+	for _, mode := range []string{"cache_statement", "exec"} {
+		t.Run(mode, func(t *testing.T) {
+			s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=1&default_query_exec_mode="+mode))
+			a, b := creating("a")[0], creating("b")[0]
+			a.New.State, b.New.State = bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("b"), 1000)
+			_, _, err := s.CompareAndSwap(t.Context(), a, b)
+			require.NoError(t, err)
+			loaded, err := s.Load(t.Context(), "a")
+			require.NoError(t, err)
+			current, _, err := s.CompareAndSwap(t.Context(), a)
+			require.NoError(t, err)
+			for range 20 {
+				_, err = s.Load(t.Context(), "b")
+				require.NoError(t, err)
+			}
+			require.Equal(t, a.New.State, loaded[0].State)
+			require.Equal(t, a.New.State, current[0].State)
 		})
 	}
 }

@@ -133,6 +133,7 @@ func TestABatchIsRaced(t *testing.T) {
 			through, proxy := counting(t, "")
 			raced, err := postgres.New(through, postgres.Options{Table: table})
 			require.NoError(t, err)
+			raced.WaitFor(time.Minute)
 			try(t, proxy, raced, creating("warm"))
 
 			winner, lost := transaction(t, p), []int{5, 20, 40}
@@ -176,6 +177,7 @@ func keysOf(swaps []storage.Swap) (keys []string) {
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	const writers, rounds, keys = 8, 8, 48
 	s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8"))
+	s.WaitFor(time.Minute)
 	for round := range rounds {
 		var errs [writers]error
 		var group sync.WaitGroup

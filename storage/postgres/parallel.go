@@ -17,4 +17,6 @@ func (s *Store) InFlight() int {
 	return 0
 }
 
+// parallel is so few because with more, groups that could share a statement would each
+// have one.
 const parallel = 2

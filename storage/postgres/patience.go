@@ -18,13 +18,13 @@ const longestReserve = 100 * time.Millisecond
 // longer must not hold up the other groups, which then are tried one by one.
 const shared = 100 * time.Millisecond
 
-// hasty is for how long one of these waits: those that are in nobody's way have
-// waited long enough.
+// hasty is for how long each of these waits then: it has waited long enough for what
+// was in the way of another.
 const hasty = time.Millisecond
 
 // alone sends the statement as a transaction of its own, which gives up waiting
-// for a lock shortly before ctx ends. What is left of the time then is too
-// little to try again and be sure of an answer, so it is waited for.
+// for a lock shortly before ctx ends. Then it waits for that end, because what is left
+// is too little to try again and be sure of an answer.
 func (s *Store) alone(ctx context.Context, db DB, w *write) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {

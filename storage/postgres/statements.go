@@ -18,7 +18,8 @@ const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDI
 
 // swapSQL locks what is there in the order of the keys, compares each group, and
 // writes those that match: it creates what is not there, in the order of the keys,
-// and replaces the rest. It returns the keys of the other groups and what is there.
+// and replaces the rest. It returns the keys of the other groups, by their places,
+// whether they were raced, and what is there.
 //
 // A key that was not there when the statement began may have been created
 // meanwhile: then the insertion does nothing, and the group is raced. A group of
@@ -35,7 +36,8 @@ const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDI
 // plan again each time.
 //
 // The wait for a lock has a limit, for this statement: else a context that ends
-// meanwhile would leave it in doubt whether the statement was applied.
+// meanwhile would leave it in doubt whether the statement was applied. The session's own
+// stays if it is shorter, and not 0, which is none.
 //
 // The names of its parts hide tables that are called the same.
 const swapSQL = `

@@ -40,9 +40,10 @@ type DB interface {
 // Store keeps records in a table. It is as safe for concurrent use as its DB
 // is.
 type Store struct {
-	db      DB
-	options Options
-	sql     statements
+	db       DB
+	options  Options
+	sql      statements
+	patience time.Duration // of groups that share a statement
 }
 
 var _ storage.Clock = (*Store)(nil)
@@ -61,7 +62,7 @@ func New(db DB, o Options) (*Store, error) {
 			return nil, fmt.Errorf("postgres: the name of a schema or table has at most 63 bytes and no NUL, got %q", name)
 		}
 	}
-	return &Store{db: db, options: o, sql: newStatements(o)}, nil
+	return &Store{db: db, options: o, sql: newStatements(o), patience: shared}, nil
 }
 
 // Load implements [storage.Store].
@@ -97,9 +98,14 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 // statement.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes, open := storage.BeginBatch(ctx, groups)
-	if len(open) > 0 {
-		s.try(ctx, newWrite(groups, outcomes, open))
+	if len(open) == 0 {
+		return outcomes
 	}
+	w := newWrite(groups, outcomes, open)
+	if len(open) > 1 {
+		w.patience = s.patience
+	}
+	s.try(ctx, w)
 	return outcomes
 }
 

@@ -33,9 +33,6 @@ func newWrite(groups [][]storage.Swap, outcomes []storage.Outcome, open []int) *
 	slices.SortFunc(w.places, func(a, b place) int {
 		return cmp.Compare(w.swap(a).Key, w.swap(b).Key)
 	})
-	if w.groups > 1 {
-		w.patience = shared
-	}
 	return w
 }
 
