@@ -45,8 +45,9 @@ func (c *connection) release() {
 	c.Close()
 }
 
+// None of these touches the file.
 const (
-	askPatience = "PRAGMA busy_timeout" // none of these touches the file
+	askPatience = "PRAGMA busy_timeout"
 	setPatience = "PRAGMA busy_timeout = "
 	noPatience  = setPatience + "0"
 )
@@ -55,18 +56,18 @@ const (
 // milliseconds it would. It asks every time: the connections of a pool may differ,
 // and the user may change one at any time.
 func (c *connection) stopWaiting() (ms int64, err error) {
-	known := false
-	err = c.Raw(func(inner any) error {
+	wrapped := false // by a driver around the driver
+	err = c.Raw(func(inner any) (err error) {
 		if raw, ok := inner.(*sqlite3.SQLiteConn); ok {
-			known = true
 			ms, err = stopDriver(raw)
+			return err
 		}
-		return err
+		wrapped = true
+		return nil
 	})
-	if known || err != nil {
+	if !wrapped || err != nil {
 		return ms, err
 	}
-	// A driver around the driver.
 	if err = c.QueryRowContext(context.Background(), askPatience).Scan(&ms); ms > 0 {
 		_, err = c.ExecContext(context.Background(), noPatience)
 	}
