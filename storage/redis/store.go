@@ -85,18 +85,27 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	}
 	records := make([]storage.Record, len(keys))
 	for i, get := range gets {
-		value, err := get.Bytes()
-		if errors.Is(err, redis.Nil) {
-			continue
-		}
-		if err != nil {
-			return nil, s.failed(err)
-		}
-		if records[i], err = decode(value); err != nil {
-			return nil, fmt.Errorf("%w: key %q", err, s.key(keys[i]))
+		if records[i], err = s.record(keys[i], get); err != nil {
+			return nil, err
 		}
 	}
 	return records, nil
+}
+
+// record is what was found under a key.
+func (s *Store) record(key string, get *redis.StringCmd) (storage.Record, error) {
+	value, err := get.Bytes()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return storage.Record{}, nil
+	case err != nil:
+		return storage.Record{}, s.failed(err)
+	}
+	r, err := decode(value)
+	if err != nil {
+		return r, fmt.Errorf("%w: key %q", err, s.key(key))
+	}
+	return r, nil
 }
 
 // CompareAndSwap implements [storage.Store].
