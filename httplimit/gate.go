@@ -1,9 +1,8 @@
 package httplimit
 
 import (
-	"context"
+	"container/list"
 	"math"
-	"net/http"
 	"sync"
 	"time"
 )
@@ -20,11 +19,14 @@ import (
 type gate struct {
 	mu      sync.Mutex
 	longest time.Duration
-	changed chan struct{} // closed when there is something new
+
+	inside   int       // flights that neither left nor landed
+	arrivals int64     // ever
+	line     list.List // of the flights that wait for their turn, in the order of arrival
+	boarding int64     // flights that have their turn, and are not sent yet
 
 	flying   int   // sent and not answered
 	answered int64 // ever
-	inside   int   // flying, or about to pass
 	ticks    int64 // sent and answered, ever: an order of events
 
 	limited bool
@@ -42,27 +44,7 @@ type gate struct {
 }
 
 func newGate(longest time.Duration) *gate {
-	return &gate{longest: longest, changed: make(chan struct{}), least: math.MaxInt64}
-}
-
-// flight is one request that was let through.
-type flight struct {
-	gate     *gate
-	tick     int64 // of the gate, when it was sent
-	answered int64 // likewise
-}
-
-func (g *gate) enter() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inside++
-}
-
-// leave is for a request that entered and will not be sent.
-func (g *gate) leave() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.inside--
+	return &gate{longest: longest, least: math.MaxInt64}
 }
 
 // idle reports whether the gate may be forgotten. Failures are remembered for as
@@ -77,77 +59,29 @@ func (g *gate) idle() bool {
 	return g.inside == 0 && !now.Before(known) && (!g.limited || !now.Before(g.renewed))
 }
 
-// pass waits until a request may be sent.
-func (g *gate) pass(ctx context.Context) (*flight, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.await(ctx); err != nil {
-		return nil, err
-	}
-	return g.send(time.Now()), nil
-}
-
-// ready waits until a request could be sent, and sends none.
-func (g *gate) ready(ctx context.Context) error {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.await(ctx)
-}
-
-// tryPass passes if that needs no wait.
-func (g *gate) tryPass() (f *flight, passed bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now := time.Now()
-	if g.opens(now).After(now) {
-		return nil, false
-	}
-	return g.send(now), true
-}
-
-// await returns when the gate is open, with the lock as it was called.
-func (g *gate) await(ctx context.Context) error {
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		now := time.Now()
-		at := g.opens(now)
-		if !at.After(now) {
-			return nil
-		}
-		// No news can bring it forward while the server has stopped all, or has
-		// nothing to answer.
-		if deadline, ok := ctx.Deadline(); ok && at.After(deadline) && (g.flying == 0 || g.pause.After(now)) {
-			return &heldBack{by: "the server", wait: at.Sub(now)}
-		}
-		g.wait(ctx, at.Sub(now))
-	}
-}
-
-// opens is when the next request may be sent, as far as is known now.
-func (g *gate) opens(now time.Time) time.Time {
-	switch {
+// opens is when a flight may be sent, as far as is known now, if so many others are
+// sent before it.
+func (g *gate) opens(now time.Time, others int64) time.Time {
+	switch credit := g.credit - others; {
 	case now.Before(g.pause):
 		return g.pause
-	case !g.limited || g.credit > 0:
+	case !g.limited || credit > 0:
 		return now
-	case g.credit == 0:
+	case credit == 0:
 		return g.grows
+	case others > 0:
+		return now.Add(g.window) // as spend has it for the last of them
 	}
 	return g.renewed
 }
 
-// send counts a request that is sent now.
-func (g *gate) send(now time.Time) *flight {
-	g.flying++
-	g.ticks++
-	if g.limited {
-		g.spend(now)
-	}
-	return &flight{g, g.ticks, g.answered}
+// certain reports whether no news can bring forward when the gate opens: the server
+// has stopped all, or has nothing to answer.
+func (g *gate) certain(now time.Time) bool {
+	return g.pause.After(now) || g.flying == 0 && g.boarding == 0
 }
 
+// spend takes from the credit for a flight that is sent now.
 func (g *gate) spend(now time.Time) {
 	if g.credit > 0 {
 		g.credit--
@@ -158,109 +92,4 @@ func (g *gate) spend(now time.Time) {
 	g.credit = 0
 	g.grows, g.grown = now.Add(g.window), g.ticks
 	g.renewed = g.grows
-}
-
-// wait sleeps without the lock, until there is news or d is over.
-func (g *gate) wait(ctx context.Context, d time.Duration) {
-	changed := g.changed
-	g.mu.Unlock()
-	defer g.mu.Lock()
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-changed:
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
-
-// land learns from the response, which is nil if there is none.
-func (f *flight) land(response *http.Response) {
-	g := f.gate
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.flying--
-	g.inside--
-	g.ticks++
-	if response == nil {
-		g.lost++
-	} else {
-		now := time.Now()
-		l, told := readLimit(response.Header)
-		g.heed(now, f, response, l)
-		g.learn(now, f, l, told)
-	}
-	g.answered++
-	if g.flying == 0 {
-		g.settle()
-	}
-	close(g.changed)
-	g.changed = make(chan struct{})
-}
-
-// settle counts what is left when nothing is uncounted.
-func (g *gate) settle() {
-	if g.least != math.MaxInt64 {
-		g.credit = max(g.credit, g.least-g.lost)
-	}
-	g.least, g.lost = math.MaxInt64, 0
-}
-
-// learn takes in what is left.
-func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
-	if !told {
-		if g.limited {
-			g.credit++ // what tells nothing of limits was not under any
-		}
-		return
-	}
-	if !g.limited {
-		g.limited, g.credit = true, math.MinInt64
-	}
-	uncounted := g.answered - f.answered + int64(g.flying)
-	g.credit = min(max(g.credit, l.remaining-uncounted), l.remaining)
-	g.least = min(g.least, l.remaining)
-	wait := max(l.wait, time.Second) // that told of no time is asked again soon
-	g.window = min(max(l.window, wait), g.longest)
-	g.renewed = now.Add(g.window)
-	// A request that was sent after the last word on it knows better. One that
-	// was on its way then may be older news, and is heeded only if it is worse.
-	if grows := now.Add(min(wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
-		g.grows, g.grown = grows, g.ticks
-	}
-}
-
-// heed stops for as long as a denial says: by its Retry-After, else by what it
-// tells of the limit, else for ever longer until there is no denial.
-func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
-	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
-		g.failures = 0
-		return
-	}
-	wait, ok := readRetryAfter(now, response.Header)
-	if !ok {
-		wait = l.wait
-	}
-	if !ok && wait == 0 {
-		wait = g.backOff(f)
-	}
-	g.pause = later(g.pause, now.Add(min(wait, g.longest)))
-}
-
-// backOff is how long to stop for a denial that does not say. Only one of a request
-// that was sent after the last such denial tells that the stop was too short: many
-// that were on their way together are one failure.
-func (g *gate) backOff(f *flight) time.Duration {
-	if f.tick > g.failed {
-		g.failures++
-		g.failed = g.ticks
-	}
-	return time.Second << min(max(g.failures-1, 0), 30)
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }

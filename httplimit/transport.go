@@ -28,7 +28,10 @@ import (
 // there is an answer of another status. The response is the caller's in any case:
 // nothing is sent twice.
 //
-// Requests that are held back do not queue: who is first to find room goes first.
+// Requests that are held back by a server have their turns in the order in which they
+// came. Whom the Limiter denies is passed by the others until it may be allowed, and
+// then comes before all that came later.
+//
 // A Transport must not be copied after first use. It is safe for concurrent use,
 // starts no goroutine, and has nothing to close but what Base has: http.Client's
 // CloseIdleConnections reaches it.
@@ -36,13 +39,12 @@ type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
 	// Limiter is asked before each request is sent, in addition to what servers
-	// tell; nil means nobody is. It is asked when the server lets send, and what it
-	// allowed is given back if the server stops all before that is sent: one that
-	// is held back has not paid. Many that wait for the same server ask and give
-	// back each time it lets one send, and who leaves meanwhile may do so as late as
-	// the limiter's budget ends. A rule with the key Host limits each host by
-	// itself. A store that fails fails the request, or does not, as the
-	// limiter's failure policy says.
+	// tell; nil means nobody is. It is asked when it is the request's turn, so that
+	// one that is held back has not paid, and many that wait do not ask in vain. What it
+	// allowed is given back if the server stops all before that is sent, and who
+	// leaves then may do so as late as the limiter's budget ends. A rule with the
+	// key Host limits each host by itself. A store that fails fails the request, or
+	// does not, as the limiter's failure policy says.
 	Limiter *compose.Limiter[*http.Request]
 	// Key tells which requests share a limit of the server; nil means Host. A
 	// server with limits of its own for some routes wants them told apart.
@@ -86,39 +88,48 @@ func (t *Transport) CloseIdleConnections() {
 
 // start holds the request back until it may be sent.
 func (t *Transport) start(r *http.Request) (f *flight, err error) {
-	g := t.gateOf(r)
+	f, sent := t.enter(r), false
 	defer func() {
-		if f == nil { // even if a function of the Limiter's rules panics
-			g.leave()
+		if !sent { // even if a function of the limiter's rules panics
+			f.leave()
 		}
 	}()
-	if t.Limiter == nil {
-		return g.pass(r.Context())
-	}
-	for passed := false; !passed && err == nil; {
-		f, passed, err = t.ask(r, g)
+	for !sent && err == nil {
+		if err = f.await(r.Context()); err == nil {
+			sent, err = t.pass(r, f)
+		}
 	}
 	return f, err
 }
 
-// ask takes from the limiter when the gate is open, and gives it back if the gate
-// has closed meanwhile. What was paid for and held would be sent in one burst when
-// the gate opens, whatever the limit.
-func (t *Transport) ask(r *http.Request, g *gate) (f *flight, passed bool, err error) {
-	if err := g.ready(r.Context()); err != nil {
-		return nil, false, err
+// pass asks the limiter for a flight that has its turn. What it allowed is given back
+// if the gate has closed meanwhile: what is paid for and held would be sent in one burst
+// when the gate opens, whatever the limit.
+func (t *Transport) pass(r *http.Request, f *flight) (sent bool, err error) {
+	if t.Limiter == nil {
+		return f.send(), nil
 	}
-	paid, d, err := t.Limiter.Reserve(r.Context(), r, 1)
+	paid, d, err := t.reserve(r, f)
 	switch {
 	case err != nil:
-		return nil, false, err
+		return false, err
 	case paid == nil:
-		return nil, false, sleep(r.Context(), &d)
+		return false, sleep(r.Context(), &d)
 	}
-	if f, passed = g.tryPass(); !passed {
+	if sent = f.send(); !sent {
 		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // it stays paid then, and less is sent
 	}
-	return f, passed, nil
+	return sent, nil
+}
+
+// reserve lets the next have the turn unless the limiter allows this.
+func (t *Transport) reserve(r *http.Request, f *flight) (paid *compose.Reservation[*http.Request], d compose.Decision, err error) {
+	defer func() {
+		if paid == nil { // even if a function of the limiter's rules panics
+			f.yield()
+		}
+	}()
+	return t.Limiter.Reserve(r.Context(), r, 1)
 }
 
 func (t *Transport) base() http.RoundTripper {
@@ -128,8 +139,8 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// gateOf finds or makes the gate of a request, which the request must pass.
-func (t *Transport) gateOf(r *http.Request) *gate {
+// enter finds or makes the gate of a request, and enters it.
+func (t *Transport) enter(r *http.Request) *flight {
 	key := Host(r)
 	if t.Key != nil {
 		key = t.Key(r)
@@ -145,8 +156,7 @@ func (t *Transport) gateOf(r *http.Request) *gate {
 		g = newGate(t.maxPause())
 		t.gates[key] = g
 	}
-	g.enter()
-	return g
+	return g.enter()
 }
 
 func (t *Transport) maxPause() time.Duration {

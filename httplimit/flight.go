@@ -1,0 +1,61 @@
+package httplimit
+
+import "time"
+
+// flight is a request from its arrival at the gate until its answer. It waits in line
+// for its turn, and has that until it yields or is sent. As many have their turn at a time
+// as the gate would let through now, so that a limiter is asked for no others.
+type flight struct {
+	gate    *gate
+	arrival int64
+	news    chan struct{} // wakes it in line; has room for one
+
+	tick     int64 // of the gate, when it was sent
+	answered int64 // likewise
+}
+
+// enter makes the flight of a request, which must leave or land.
+func (g *gate) enter() *flight {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inside++
+	g.arrivals++
+	return &flight{gate: g, arrival: g.arrivals, news: make(chan struct{}, 1)}
+}
+
+// yield ends the turn of a flight that is not sent now.
+func (f *flight) yield() {
+	g := f.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.boarding--
+	g.tell(time.Now())
+}
+
+// send ends the flight's turn, and reports whether it is sent: the gate may have closed
+// meanwhile.
+func (f *flight) send() bool {
+	g := f.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now := time.Now()
+	g.boarding--
+	if g.opens(now, 0).After(now) {
+		g.tell(now)
+		return false
+	}
+	g.flying++
+	g.ticks++
+	if g.limited {
+		g.spend(now)
+	}
+	f.tick, f.answered = g.ticks, g.answered
+	return true
+}
+
+// leave is for a flight that will not be sent.
+func (f *flight) leave() {
+	f.gate.mu.Lock()
+	defer f.gate.mu.Unlock()
+	f.gate.inside--
+}
