@@ -24,8 +24,9 @@
 //
 // # Writing a store
 //
-// Implement [Store], begin CompareAndSwap with [Check], mark errors as the
-// variables of this package say, and let package storagetest judge the result.
+// Implement [Store], begin CompareAndSwap with [Check] and CompareAndSwapBatch with
+// [BeginBatch], mark errors as the variables of this package say, and let package
+// storagetest judge the result.
 // The further abilities, [Batcher], [Clock], [InPlace], [Purger] and [Timed], are
 // optional: each is an interface of its own, found by assertion.
 package storage
