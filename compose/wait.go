@@ -20,17 +20,22 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 			return d, err
 		}
 		if err := sleep(ctx, d.RetryAfter); err != nil {
-			return d, fmt.Errorf("compose: rule %q denies for %v: %w", d.Rule, d.RetryAfter, err)
+			return d, fmt.Errorf("compose: rule %q denies for %s: %w", d.Rule, howLong(d.RetryAfter), err)
 		}
 	}
 }
 
-// sleep fails at once if ctx ends before d is over.
-func sleep(ctx context.Context, d time.Duration) error {
-	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < d {
-		return context.DeadlineExceeded
-	}
+func howLong(d time.Duration) string {
 	if d == algo.Never {
+		return "ever"
+	}
+	return d.String()
+}
+
+// sleep fails at once if ctx would end before d is over.
+func sleep(ctx context.Context, d time.Duration) error {
+	deadline, ok := ctx.Deadline()
+	if d == algo.Never || ok && time.Until(deadline) < d {
 		return context.DeadlineExceeded
 	}
 	timer := time.NewTimer(d)
