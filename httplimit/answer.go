@@ -41,22 +41,29 @@ func leftOf(item fieldItem, policies []fieldItem) (l left, binds bool) {
 		return left{}, false
 	}
 	l = left{remaining: remaining}
-	unit := "requests"
+	if wait, ok := item.integer("t"); ok {
+		l.wait = wholeSeconds(wait)
+	}
+	window, unit := policyOf(item.name, policies)
+	l.window = window
+	return l, unit == "requests" || unit == "content-bytes" && remaining == 0
+}
+
+// policyOf is what a server told of the policy of that name, if anything.
+func policyOf(name string, policies []fieldItem) (window time.Duration, unit string) {
+	unit = "requests"
 	for _, policy := range policies {
-		if policy.name != item.name {
+		if policy.name != name {
 			continue
 		}
-		if window, ok := policy.integer("w"); ok {
-			l.window = wholeSeconds(window)
+		if w, ok := policy.integer("w"); ok {
+			window = wholeSeconds(w)
 		}
 		if qu, ok := policy.params["qu"].(string); ok {
 			unit = qu
 		}
 	}
-	if wait, ok := item.integer("t"); ok {
-		l.wait = wholeSeconds(wait)
-	}
-	return l, unit == "requests" || unit == "content-bytes" && remaining == 0
+	return window, unit
 }
 
 // wholeSeconds holds n within what a Duration can count.

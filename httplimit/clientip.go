@@ -2,9 +2,11 @@ package httplimit
 
 import (
 	"fmt"
+	"iter"
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 )
 
@@ -139,24 +141,32 @@ func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
 	if c.Forwarded {
 		field, cut, read = "Forwarded", cutForwarded, parseForwarded
 	}
-	lines := h[field]
-	for i := len(lines) - 1; i >= 0; i-- {
-		for rest, more := lines[i], true; more; {
-			var hop string
-			rest, hop, more = cut(rest)
-			if hop = strings.Trim(hop, " \t"); hop == "" {
-				continue // RFC 9110, 5.6.1: elements of lists may be empty
-			}
-			next, ok := read(hop)
-			if !ok {
-				return addr
-			}
-			if addr = next; !c.trusts(addr) {
-				return addr
-			}
+	for hop := range fromTheRight(h[field], cut) {
+		next, ok := read(hop)
+		if !ok {
+			return addr
+		}
+		if addr = next; !c.trusts(addr) {
+			return addr
 		}
 	}
 	return addr
+}
+
+// fromTheRight yields the elements of a list that may be in several lines, but for
+// those that are empty, as RFC 9110, 5.6.1 has it.
+func fromTheRight(lines []string, cut func(string) (rest, last string, more bool)) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, rest := range slices.Backward(lines) {
+			for more := true; more; {
+				var last string
+				rest, last, more = cut(rest)
+				if last = strings.Trim(last, " \t"); last != "" && !yield(last) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // cutLast cuts the last element off a list.

@@ -186,6 +186,8 @@ func TestFieldsOfProxies(t *testing.T) {
 		{"nothing but empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1, ;;"}},
 		{"for twice, with empty pairs", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;;for=192.0.2.2;"}},
 		{"a value that is empty", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host=;"}},
+		{"a pair without a value", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;host"}},
+		{"a pair without a name", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;=host"}},
 		{"empty elements of forwarded", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{"for=192.0.2.1,, for=10.0.0.2,", ""}},
 		{"a quote left open", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1`}},
 		{"an escape at the end", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="192.0.2.1\`}},

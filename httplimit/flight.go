@@ -29,7 +29,7 @@ func (f *flight) yield() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.boarding--
-	g.tell(time.Now())
+	g.announce(time.Now())
 }
 
 // send ends the flight's turn, and reports whether it is sent: the gate may have closed
@@ -41,7 +41,7 @@ func (f *flight) send() bool {
 	now := time.Now()
 	g.boarding--
 	if g.opens(now, 0).After(now) {
-		g.tell(now)
+		g.announce(now)
 		return false
 	}
 	g.flying++

@@ -63,7 +63,13 @@ type guard struct {
 }
 
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
-	g := &guard{limiter: limiter, teller: teller{slices.Clone(o.Bytes), slices.Clone(o.PartitionSecret)}, legacy: o.Legacy, clock: o.Clock, refuse: o.Refuse}
+	g := &guard{
+		limiter: limiter,
+		teller:  teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
+		legacy:  o.Legacy,
+		clock:   o.Clock,
+		refuse:  o.Refuse,
+	}
 	if g.clock == nil {
 		g.clock = time.Now
 	}

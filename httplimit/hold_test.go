@@ -226,6 +226,26 @@ func TestAStopWhileTheLimiterDecides(t *testing.T) {
 	})
 }
 
+// A store that fails fails the request, or does not, as the limiter's policy says.
+func TestTheStoreOfTheLimiterFails(t *testing.T) {
+	for policy, want := range map[compose.FailurePolicy]error{
+		compose.FailClosed: storage.ErrOutcomeUnknown, compose.FailOpen: nil, compose.FailLocal: nil,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+			options := compose.Options[*http.Request]{Clock: time.Now, OnFailure: policy}
+			limiter, err := options.New(stuck{new(memory.Store)}, rule("own", "gcra 1/s"))
+			require.NoError(t, err)
+			c.Limiter = limiter
+			r, b := request(t.Context(), t)
+			_, err = c.RoundTrip(r)
+			require.ErrorIs(t, err, want)
+			require.Equal(t, want != nil, b.closed)
+			require.Equal(t, want == nil, len(c.times()) == 1)
+		})
+	}
+}
+
 // Whoever holds a request back for too long, it is a timeout.
 func TestHeldBackForTooLongIsATimeout(t *testing.T) {
 	for _, test := range []struct {

@@ -26,7 +26,7 @@ func (f *flight) land(response *http.Response) {
 	if g.flying == 0 {
 		g.settle()
 	}
-	g.tell(now)
+	g.announce(now)
 }
 
 // settle counts what is left when nothing is uncounted.
@@ -46,7 +46,7 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 		return
 	}
 	if !g.limited {
-		g.limited, g.credit = true, math.MinInt64
+		g.limited, g.credit = true, math.MinInt64 // so that what is told is taken
 	}
 	uncounted := g.answered - f.answered + int64(g.flying)
 	g.credit = min(max(g.credit, l.remaining-uncounted), l.remaining)

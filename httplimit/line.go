@@ -76,14 +76,15 @@ func (f *flight) wait(ctx context.Context, first bool, opens time.Duration) {
 	}
 }
 
+// endsBefore reports whether ctx is sure to end before at.
 func endsBefore(ctx context.Context, at time.Time) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && at.After(deadline)
 }
 
-// tell wakes those whom a change concerns: the first in line, and all while the gate is
+// announce wakes those whom a change concerns: the first in line, and all while the gate is
 // closed for certain, which may be for longer than they have.
-func (g *gate) tell(now time.Time) {
+func (g *gate) announce(now time.Time) {
 	all := g.opens(now, g.boarding).After(now) && g.certain(now)
 	for place := g.line.Front(); place != nil; place = place.Next() {
 		place.Value.(*flight).wake()

@@ -23,27 +23,33 @@ func (i fieldItem) integer(key string) (int64, bool) {
 func readItems(lines []string) (items []fieldItem, ok bool) {
 	rest := strings.Trim(strings.Join(lines, ","), " ")
 	for rest != "" {
-		value, after, ok := cutBare(rest)
-		if !ok {
+		var value any
+		var params map[string]any
+		if value, rest, ok = cutBare(rest); !ok {
 			return nil, false
 		}
-		var params map[string]any
-		if params, after, ok = cutParams(after); !ok {
+		if params, rest, ok = cutParams(rest); !ok {
 			return nil, false
 		}
 		if name, isString := value.(string); isString {
 			items = append(items, fieldItem{name, params})
 		}
-		after = strings.TrimLeft(after, " \t")
-		if after == "" {
-			break
-		}
-		rest = strings.TrimLeft(after[1:], " \t")
-		if after[0] != ',' || rest == "" {
+		if rest, ok = cutComma(rest); !ok {
 			return nil, false
 		}
 	}
 	return items, true
+}
+
+// cutComma cuts off what parts two items, if there is another.
+func cutComma(text string) (rest string, ok bool) {
+	text = strings.TrimLeft(text, " \t")
+	if text == "" {
+		return "", true
+	}
+	rest, found := strings.CutPrefix(text, ",")
+	rest = strings.TrimLeft(rest, " \t")
+	return rest, found && rest != ""
 }
 
 func cutParams(text string) (params map[string]any, rest string, ok bool) {

@@ -12,7 +12,7 @@ import (
 // capacityOf is the most units that a policy lets be had at once, and so the most
 // that RateLimit ever tells of it.
 func capacityOf(policy algo.Policy) int64 {
-	r, _ := policy.Peek(nil, time.Unix(0, 0), 1)
+	r, _ := policy.Peek(nil, time.Unix(0, 0), 1) // without a state there is none to be at fault
 	return r.Limit
 }
 

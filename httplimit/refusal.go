@@ -27,7 +27,8 @@ type Refusal struct {
 	Err error
 }
 
-// failure is the refusal of a request that could not be decided on.
+// failure is the refusal of a request that could not be decided on. It is no outage
+// if the rules are at fault: trying again later does not help.
 func failure(err error) Refusal {
 	for _, own := range [...]error{algo.ErrCost, algo.ErrState, algo.ErrStateVersion, storage.ErrKey, storage.ErrDuplicateKey} {
 		if errors.Is(err, own) {

@@ -20,7 +20,7 @@ const (
 )
 
 // teller writes the fields of draft-ietf-httpapi-ratelimit-headers-11. All that
-// the next revision may change is in this file.
+// the next revision may change is in this file, and in answer.go, which reads them.
 type teller struct {
 	bytes  []string // the rules whose unit it is
 	secret []byte

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync"
@@ -139,31 +140,33 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// enter finds or makes the gate of a request, and enters it.
+// enter lets the request in at its gate, before that can be forgotten.
 func (t *Transport) enter(r *http.Request) *flight {
-	key := Host(r)
-	if t.Key != nil {
-		key = t.Key(r)
-	}
+	key := t.keyOf(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	g := t.gates[key]
 	if g == nil {
-		t.forget()
-		if t.gates == nil {
-			t.gates = make(map[string]*gate)
-		}
-		g = newGate(t.maxPause())
-		t.gates[key] = g
+		g = t.addGate(key)
 	}
 	return g.enter()
 }
 
-func (t *Transport) maxPause() time.Duration {
-	if t.MaxPause == 0 {
-		return time.Hour
+func (t *Transport) keyOf(r *http.Request) string {
+	if t.Key == nil {
+		return Host(r)
 	}
-	return t.MaxPause
+	return t.Key(r)
+}
+
+func (t *Transport) addGate(key string) *gate {
+	t.forget()
+	if t.gates == nil {
+		t.gates = make(map[string]*gate)
+	}
+	g := newGate(cmp.Or(t.MaxPause, time.Hour))
+	t.gates[key] = g
+	return g
 }
 
 // forget drops gates that have nothing to tell, whenever there are twice as many as
