@@ -48,7 +48,7 @@ func ParseKeyer(spec string) (*Keyer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k.Fields()&field != 0 && len(k.fields) > 0 {
+		if k.Fields()&field != 0 {
 			return nil, fmt.Errorf("accesslog: key %q names %s twice", spec, strings.TrimSpace(word))
 		}
 		k.fields = append(k.fields, field)

@@ -2,7 +2,6 @@ package accesslog
 
 import (
 	"context"
-	"fmt"
 	"sync/atomic"
 	"time"
 )
@@ -42,24 +41,6 @@ type Reader struct {
 	ended bool
 	err   error
 }
-
-// batch is a run of records in the order of delivery.
-type batch struct {
-	records []byte
-	counts  Stats
-	last    bool
-	err     error // what ended the reading; in the last batch
-}
-
-// newBatch has room for the record that fills it up, unless that is a long one.
-func newBatch() *batch {
-	return &batch{records: make([]byte, 0, batchSize+4096)}
-}
-
-const (
-	batchSize  = 64 << 10
-	batchAhead = 4
-)
 
 // NewReader reads the inputs, which it opens and closes itself. Their order matters
 // for equal stamps only. Close the Reader, or end ctx, to stop it before its end.
@@ -133,77 +114,4 @@ func (r *Reader) receive() bool {
 	}
 	r.ended, r.err = true, r.ctx.Err()
 	return false
-}
-
-// readAhead fills batches until the end.
-func (r *Reader) readAhead() {
-	defer close(r.full)
-	w := writer{r: r, batch: newBatch()}
-	err := w.write()
-	w.batch.last, w.batch.err = true, err
-	w.send()
-}
-
-// writer is the goroutine's side of a Reader.
-type writer struct {
-	r     *Reader
-	batch *batch
-}
-
-func (w *writer) write() error {
-	m := &w.r.merger
-	if err := m.start(); err != nil {
-		return err
-	}
-	window := newWindow(m.o.Reorder, w.r.fields, m.stats, w.record)
-	if err := m.run(window.add); err != nil {
-		return err
-	}
-	if err := window.flush(); err != nil {
-		return err
-	}
-	return m.stats.verdict()
-}
-
-func (w *writer) record(record []byte) error {
-	w.batch.records = append(w.batch.records, record...)
-	if len(w.batch.records) < batchSize {
-		return nil
-	}
-	if err := w.send(); err != nil {
-		return err
-	}
-	select {
-	case w.batch = <-w.r.spent:
-		*w.batch = batch{records: w.batch.records[:0]}
-	default:
-		w.batch = newBatch()
-	}
-	return nil
-}
-
-func (w *writer) send() error {
-	w.batch.counts = *w.r.merger.stats
-	if !w.batch.last {
-		w.batch.counts.Files = nil // still being written
-	}
-	select {
-	case w.r.full <- w.batch:
-		return nil
-	case <-w.r.ctx.Done():
-		return w.r.ctx.Err()
-	}
-}
-
-// verdict is the error that the counts themselves amount to.
-func (s *Stats) verdict() error {
-	if s.Skipped > s.Lines-s.Skipped {
-		return &UnreadableError{Lines: s.Lines, Skipped: s.Skipped, First: s.FirstSkipped}
-	}
-	for _, f := range s.Files {
-		if f.Damage != nil && s.Lines == 0 {
-			return fmt.Errorf("accesslog: %s: gzip that is cut short or damaged before its first line: %w", f.Name, f.Damage)
-		}
-	}
-	return nil
 }

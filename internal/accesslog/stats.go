@@ -18,6 +18,19 @@ type Stats struct {
 	Files        []File   // one for each Input, in the order given; filled in when Next has returned false
 }
 
+// verdict is the error that the counts themselves amount to.
+func (s *Stats) verdict() error {
+	if s.Skipped > s.Lines-s.Skipped {
+		return &UnreadableError{Lines: s.Lines, Skipped: s.Skipped, First: s.FirstSkipped}
+	}
+	for _, f := range s.Files {
+		if f.Damage != nil && s.Lines == 0 {
+			return fmt.Errorf("accesslog: %s: gzip that is cut short or damaged before its first line: %w", f.Name, f.Damage)
+		}
+	}
+	return nil
+}
+
 // File tells what one Input was found to be.
 type File struct {
 	Name    string
