@@ -226,6 +226,51 @@ func TestAStopWhileTheLimiterDecides(t *testing.T) {
 	})
 }
 
+// drying is a store that is slow, and stuck from some time on.
+type drying struct {
+	slow
+	dry *atomic.Bool
+}
+
+func (d drying) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if d.dry.Load() {
+		return stuck{}.Load(ctx, keys...)
+	}
+	return d.slow.Load(ctx, keys...)
+}
+
+func (d drying) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if d.dry.Load() {
+		return stuck{}.CompareAndSwap(ctx, swaps...)
+	}
+	return d.slow.CompareAndSwap(ctx, swaps...)
+}
+
+// Giving back holds up who leaves for no longer than the limiter's budget.
+func TestGivingBackToAStoreThatIsStuck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, func(*http.Request) (*http.Response, error) {
+			time.Sleep(5 * time.Millisecond)
+			return says(429, "Retry-After", "60")
+		})
+		store := drying{slow{new(memory.Store)}, new(atomic.Bool)}
+		options := compose.Options[*http.Request]{Clock: time.Now, Budget: 500 * time.Millisecond}
+		limiter, err := options.New(store, rule("own", "gcra 100/s"))
+		require.NoError(t, err)
+		l.Limiter = limiter
+		l.join(t.Context(), "/") // sent at 10ms, answered at 15ms
+		time.Sleep(12 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		l.join(ctx, "/") // is allowed at 22ms
+		time.Sleep(6 * time.Millisecond)
+		store.dry.Store(true)
+		time.AfterFunc(12*time.Millisecond, cancel)
+		l.all.Wait()
+		require.Equal(t, []time.Duration{15 * time.Millisecond, 522 * time.Millisecond}, l.ended)
+		require.Len(t, l.paths, 1)
+	})
+}
+
 // A store that fails fails the request, or does not, as the limiter's policy says.
 func TestTheStoreOfTheLimiterFails(t *testing.T) {
 	for policy, want := range map[compose.FailurePolicy]error{
