@@ -2,66 +2,16 @@ package accesslog
 
 import "bytes"
 
-// The reasons why a line is no log line.
-const (
-	reasonEmpty   = "empty line"
-	reasonLong    = "longer than 1 MiB"
-	reasonNoStamp = "no [time] in it"
-	reasonStamp   = "no such time"
-	reasonPrefix  = "no address before the time"
-	reasonRequest = "no \"request\" and status after the time"
-	reasonJSON    = "not valid JSON"
-	reasonObject  = "no time in the JSON object"
-)
-
-// NoRequest is the [BadLine.Reason] of a line of JSON that is sound and has a time,
-// but tells of something else than a request, as the errors of a server do.
-const NoRequest = "no client, request or status in the JSON object"
-
-// Formats, as File.Format tells them.
-const (
-	formatCommon   = "common"
-	formatCombined = "combined"
-	formatVHost    = "vhost"
-	formatJSON     = "JSON"
-)
-
-// parser reads lines into entries. The fields of an entry are views of its line,
-// or of the parser's scratch, so they hold until the next line.
-type parser struct {
-	clock clock
-	json  jsonParser
-}
-
-// parse fills e in, apart from the line's place. The reason why it is no log line
-// is empty if it is one.
-func (p *parser) parse(line []byte, e *Entry) (reason string) {
-	*e = Entry{File: e.File, Line: e.Line}
-	switch {
-	case len(line) == 0:
-		return reasonEmpty
-	case line[0] == '{':
-		return p.json.parse(&p.clock, line, e)
-	}
-	return p.clf(line, e)
-}
-
 func (p *parser) clf(line []byte, e *Entry) (reason string) {
-	prefix := bytes.Index(line, stampStart)
-	if prefix < 0 {
+	before, rest, ok := cutStamp(line)
+	end := bytes.IndexByte(rest[:min(len(rest), maxStamp)], ']')
+	if !ok || end < 0 {
 		return reasonNoStamp
 	}
-	rest := line[prefix+len(stampStart):]
-	end := bytes.IndexByte(rest[:min(len(rest), 40)], ']')
-	if end < 0 {
-		return reasonNoStamp
-	}
-	s, ok := p.clock.clf(rest[:end])
-	if !ok {
+	if e.at, ok = p.clock.clf(rest[:end]); !ok {
 		return reasonStamp
 	}
-	e.sec, e.nsec = s.sec, s.nsec
-	if !who(line[:prefix], e) {
+	if !who(before, e) {
 		return reasonPrefix
 	}
 	if !what(rest[end+1:], e) {
@@ -70,7 +20,23 @@ func (p *parser) clf(line []byte, e *Entry) (reason string) {
 	return ""
 }
 
-var stampStart = []byte(" [")
+// maxStamp is how far a stamp may reach: 17/May/2015:10:05:03.123456789 +0000] and
+// some bytes more, which make it one of no such time.
+const maxStamp = 40
+
+// cutStamp cuts a line at the space and the [ before its stamp. It looks for the [, of
+// which there are few; bytes.Cut would halt at each space.
+func cutStamp(line []byte) (before, after []byte, ok bool) {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(line[i:], '[')
+		if n < 0 {
+			return line, nil, false
+		}
+		if i += n; i > 0 && line[i-1] == ' ' {
+			return line[:i-1], line[i+1:], true
+		}
+	}
+}
 
 // what reads what stands behind the time: "REQUEST" STATUS. A quotation mark in
 // the request is written as \", or \x22, but was not always: the request goes on
@@ -133,15 +99,6 @@ func pathOf(target []byte) []byte {
 	return target
 }
 
-func allDigits(b []byte) bool {
-	for _, c := range b {
-		if !isDigit(c) {
-			return false
-		}
-	}
-	return len(b) > 0
-}
-
 // printable reports whether there are no control characters in b: binary data
 // that happens to hold a [time] is no log line.
 func printable(b []byte) bool {
@@ -163,17 +120,4 @@ func dash(b []byte) []byte {
 
 func cut(b []byte) (before, after []byte, found bool) {
 	return bytes.Cut(b, space)
-}
-
-// formatOf names the format of a line that was read.
-func formatOf(line []byte, e *Entry) string {
-	switch {
-	case line[0] == '{':
-		return formatJSON
-	case len(e.Host) > 0:
-		return formatVHost
-	case bytes.Contains(line, []byte(`" "`)):
-		return formatCombined
-	}
-	return formatCommon
 }

@@ -22,8 +22,7 @@ type Entry struct {
 	Line int64  // from 1
 	Late bool   // older than Options.Reorder: Time is the latest stamp seen, not its own
 
-	sec  int64 // Time in seconds since 1970, rounded down, and
-	nsec int32 // nanoseconds
+	at stamp // of which Time is made
 }
 
 // Fields is a set of Entry's fields. The zero Fields stand for all of them.
@@ -55,5 +54,3 @@ func (e *Entry) Present() Fields {
 	}
 	return set
 }
-
-func (e *Entry) stamp() stamp { return stamp{e.sec, e.nsec} }

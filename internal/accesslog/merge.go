@@ -59,7 +59,7 @@ func (m *merger) peek(t *turn) error {
 	for range 100 {
 		entry, more := s.step()
 		if entry {
-			t.at = s.head.stamp()
+			t.at = s.head.at
 		}
 		if entry || !more {
 			break
@@ -129,7 +129,7 @@ func (t *turn) next() error {
 		t.source = nil
 		return err
 	}
-	t.at = t.source.head.stamp()
+	t.at = t.source.head.at
 	return nil
 }
 

@@ -201,7 +201,7 @@ func TestTheWindowGrowsShorterWhenTooMuchIsHeld(t *testing.T) {
 		case line%100 == 98:
 			at -= 50 // within the minute
 		}
-		require.NoError(t, w.add(&Entry{sec: at, Line: line, IP: []byte("192.0.2.7")}, 0))
+		require.NoError(t, w.add(&Entry{at: stamp{sec: at}, Line: line, IP: []byte("192.0.2.7")}, 0))
 	}
 	require.NoError(t, w.flush())
 	require.Len(t, got, 5_000)

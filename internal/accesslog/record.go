@@ -11,12 +11,12 @@ import (
 func appendRecord(dst []byte, e *Entry, input int, fields Fields) []byte {
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	dst = binary.AppendVarint(dst, e.sec)
+	dst = binary.AppendVarint(dst, e.at.sec)
 	late := uint64(0)
 	if e.Late {
 		late = 1
 	}
-	dst = binary.AppendUvarint(dst, uint64(e.nsec)<<1|late)
+	dst = binary.AppendUvarint(dst, uint64(e.at.nsec)<<1|late)
 	dst = binary.AppendUvarint(dst, uint64(e.Line))
 	dst = binary.AppendUvarint(dst, uint64(input))
 	for f, text := range e.texts() {
@@ -48,10 +48,10 @@ func recordStamp(b []byte) stamp {
 // input. Fields that were not asked for are left alone.
 func readRecord(b []byte, e *Entry, fields Fields) (input int) {
 	d := decoder(b[4:])
-	e.sec = d.signed()
+	e.at.sec = d.signed()
 	n := d.number()
-	e.nsec, e.Late = int32(n>>1), n&1 == 1
-	e.Time = time.Unix(e.sec, int64(e.nsec)).UTC()
+	e.at.nsec, e.Late = int32(n>>1), n&1 == 1
+	e.Time = time.Unix(e.at.sec, int64(e.at.nsec)).UTC()
 	e.Line = int64(d.number())
 	input = int(d.number())
 	for f, text := range e.texts() {

@@ -60,7 +60,7 @@ func newWindow(length time.Duration, fields Fields, stats *Stats, emit func([]by
 
 // add takes an entry in. Its text is copied.
 func (w *window) add(e *Entry, input int) error {
-	at := stamp{e.sec, e.nsec}
+	at := e.at
 	switch {
 	case !w.started || !at.before(w.latest):
 		if err := w.advance(at); err != nil {
@@ -69,7 +69,7 @@ func (w *window) add(e *Entry, input int) error {
 	case at.before(w.oldest):
 		w.stats.Late++
 		at, e.Late = w.latest, true
-		e.sec, e.nsec = at.sec, at.nsec
+		e.at = at
 	default:
 		w.stats.Reordered++
 	}
@@ -85,6 +85,9 @@ func (w *window) add(e *Entry, input int) error {
 
 // advance moves the window so that it ends with at.
 func (w *window) advance(at stamp) error {
+	if w.started && at == w.latest {
+		return nil
+	}
 	w.latest = at
 	oldest := at.back(w.sec, w.nsec)
 	if !w.started || w.oldest.before(oldest) {
