@@ -7,7 +7,8 @@ type boarding struct {
 	queue  *queue
 	groups []*group
 	calls  int
-	share  int // of the groups
+	keys   int // of the groups
+	share  int // of the keys
 }
 
 // board takes along groups that have rested, then the calls that wait, as long as
@@ -15,18 +16,20 @@ type boarding struct {
 func (b *boarding) board() []*group {
 	b.queue.trips++
 	b.share = b.queue.share()
-	b.groups = make([]*group, 0, min(b.share, len(b.queue.resting)+len(b.queue.waiting)))
+	b.groups = make([]*group, 0, min(b.queue.shared, len(b.queue.resting)+len(b.queue.waiting)))
 	b.boardResting()
 	b.boardWaiting()
 	return slices.DeleteFunc(b.groups, func(g *group) bool { return len(g.calls) == 0 })
 }
 
 func (b *boarding) boardResting() {
+	// Some may lose every time: they leave seats to those who wait.
+	left := min(b.share/2, b.queue.shared/2, len(b.queue.waiting)-b.queue.ghosts)
 	kept := b.queue.resting[:0]
 	for _, g := range b.queue.resting {
 		switch {
 		case !b.queue.stay(g):
-		case len(b.groups) < b.share:
+		case b.keys+left < b.share && len(b.groups)+left < b.queue.shared:
 			b.bring(g)
 			b.calls += len(g.calls)
 		default:
@@ -41,7 +44,7 @@ func (b *boarding) boardWaiting() {
 	waiting := b.queue.waiting
 	kept := waiting[:0]
 	for i, c := range waiting {
-		if b.calls >= maxFolded || len(b.groups) >= b.share && i >= maxFolded {
+		if b.calls >= maxFolded || b.isFull() && i >= maxFolded {
 			kept = append(kept, waiting[i:]...)
 			break
 		}
@@ -64,6 +67,12 @@ func (b *boarding) boardWaiting() {
 func (b *boarding) bring(g *group) {
 	g.trip = b.queue.trips
 	b.groups = append(b.groups, g)
+	b.keys += len(g.holds)
+}
+
+// isFull reports whether there is no room for another group.
+func (b *boarding) isFull() bool {
+	return b.keys >= b.share || len(b.groups) >= b.queue.shared
 }
 
 // pass leaves a call behind, and with it all behind it who need its keys.
@@ -89,7 +98,7 @@ func (b *boarding) seat(c *call) bool {
 		}
 	}
 	if host == nil {
-		if len(b.groups) >= b.share {
+		if b.isFull() {
 			return false
 		}
 		host = c.separate()
@@ -110,6 +119,7 @@ func (b *boarding) join(host *group, c *call) {
 		case l.group == nil:
 			l.group, l.at = host, len(host.holds)
 			host.holds = append(host.holds, hold{key: key})
+			b.keys++
 		case l.group != host:
 			other := l.group
 			host.merge(other)

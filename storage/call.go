@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"container/list"
 	"errors"
 	"fmt"
 	"sync"
@@ -24,7 +23,7 @@ type call struct {
 	lasting  bool
 	changed  bool
 
-	done chan bool // told once that the answer stands, by true; and before, perhaps, that the time is over
+	done chan bool // told answered, once, and before that overdue, at most once
 
 	// What follows is of the queue, and under its lock.
 	group    *group // that it is in, nil before
@@ -34,7 +33,7 @@ type call struct {
 	late     bool   // the time is over, and it waits for the flight to end
 	left     bool   // nobody waits for the answer
 
-	waits *list.Element // among those who do, nil if it does not
+	watched int // its place among the deadlines, from 1; 0 if nobody waits, or is to be told
 
 	own group    // to begin with
 	few struct { // room for the keys of most
@@ -47,6 +46,12 @@ type call struct {
 		holds [2]hold
 	}
 }
+
+// What a caller who waits is told.
+const (
+	answered = true  // the answer stands
+	overdue  = false // the time is over
+)
 
 var calls = sync.Pool{New: func() any { return new(call) }}
 

@@ -163,28 +163,6 @@ func TestWritesThatAreReadyTogetherShareARoundTrip(t *testing.T) {
 	})
 }
 
-// With one of 46, the other would leave with nobody but those who come meanwhile.
-func TestRoundTripsTakeTheirShareOfWhatWaits(t *testing.T) {
-	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
-		for i := range 48 {
-			c.call(background, fmt.Sprint(i))
-		}
-		c.call(background, "2")
-		s.gate <- struct{}{}
-		synctest.Wait()
-		s.gate <- struct{}{}
-		synctest.Wait()
-		sizes := []int{}
-		for _, trip := range s.trips {
-			sizes = append(sizes, strings.Count(trip, "|")+1)
-		}
-		require.Equal(t, []int{1, 1, 24, 22}, sizes)
-		close(s.gate)
-		c.group.Wait()
-		require.Equal(t, "xx", string(s.records["2"].State), "a caller more of a key is no key more")
-	})
-}
-
 func TestKeysConnectedByACallAreWrittenTogether(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
 		c.call(background, "first")
@@ -325,6 +303,28 @@ func TestTooManyAreToldSo(t *testing.T) {
 		require.ErrorIs(t, surplus.err, storage.ErrUnavailable)
 		require.ErrorIs(t, surplus.err, storage.ErrNotApplied)
 		close(s.gate)
+	})
+}
+
+func TestTheErrorOfOneWhoLeftIsToldToNobody(t *testing.T) {
+	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
+		s.refuse = func(keys []string) error {
+			if slices.Contains(keys, "far") {
+				return storage.NotApplied(errors.New("keys of two servers"))
+			}
+			return nil
+		}
+		c.call(background, "k")
+		ctx, leave := context.WithCancel(background)
+		c.call(ctx, "k", "far")
+		stays := c.call(background, "k")
+		s.gate <- struct{}{}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(s.gate)
+		c.group.Wait()
+		require.NoError(t, stays.err)
 	})
 }
 

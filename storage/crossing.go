@@ -20,7 +20,7 @@ func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
 		case <-c.done:
 			return c.answer()
 		default:
-			e.queue.wait(c)
+			e.queue.remain(c)
 		}
 	}
 	return e.await(ctx, c)
@@ -28,23 +28,23 @@ func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
 
 // await waits for the answer, or as long as the caller has time.
 func (e *Engine) await(ctx context.Context, c *call) (How, error) {
-	stands, ended := false, context.DeadlineExceeded
-	if ctx.Done() == nil {
-		stands = <-c.done
+	told, ended := overdue, context.DeadlineExceeded
+	if ctx.Done() == nil { // a plain receive is cheaper
+		told = <-c.done
 	} else {
 		select {
-		case stands = <-c.done:
+		case told = <-c.done:
 		case <-ctx.Done():
 			ended = ctx.Err()
 		}
 	}
-	if stands {
+	if told == answered {
 		return c.answer()
 	}
 	late, flying, how, last := e.queue.leave(c, time.Now())
 	switch {
 	case late:
-		for !<-c.done {
+		for <-c.done != answered {
 		}
 		return c.answer()
 	case flying:
@@ -160,6 +160,6 @@ func (e *Engine) search(g *group) {
 
 func tell(finished []*call) {
 	for _, c := range finished {
-		c.done <- true
+		c.done <- answered
 	}
 }

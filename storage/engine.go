@@ -100,11 +100,13 @@ type How struct {
 // # Sharing
 //
 // On a [Batcher], writes that are independent and ready at the same moment share one
-// round trip. No more than InFlight of these are under way, and none takes more than its
-// share of what waits, so that they take turns. Each write lands on its own: a conflict
-// or error of one is none of the others.
+// round trip. No more than InFlight of these are under way, and each takes an even part of
+// the keys that are ready or under way, or 16 if that is less, so that they take turns.
+// Each write lands on its own: a conflict or error of one is none of the others.
 //
-// Between calls an engine keeps no goroutine: one runs while decisions wait.
+// Between calls an engine keeps no goroutine: one runs while decisions wait. Waiting calls
+// share a timer, so an engine must not be used in a bubble of testing/synctest and outside
+// it at once.
 type Engine struct {
 	store   Store
 	batcher Batcher // of store, if round trips are shared
@@ -206,11 +208,12 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide) (How,
 	return e.queued(ctx, c, g)
 }
 
-// Glance is the state that is remembered of a key, if that was lately written, or Do
-// lately answered by it without I/O, and now is within MaxAge of when it was seen; nil
-// for a key that was absent. A denial that follows from it is what Do would answer, for
-// a fraction of the effort; nothing else is. The state must be neither modified nor
-// retained.
+// Glance is the state that is remembered of a key, if that was lately written or read in
+// the store, or Do lately answered by it without I/O, and now is within MaxAge of when it
+// was seen; nil for a key that was absent. A denial that follows from it is what Do would
+// answer, for a fraction of the effort; nothing else is. The state must be neither
+// modified nor retained. Nothing is seen on an [InPlace] store, nor with Remember below
+// 1024.
 func (e *Engine) Glance(key []byte, now time.Time) (state []byte, seen bool) {
 	s := e.memory.glance(key)
 	if s == nil || e.options.MaxAge != 0 && !s.isWithin(e.options.MaxAge, now) {

@@ -4,7 +4,9 @@ package storage
 func (e *Engine) Idle() bool {
 	e.queue.mu.Lock()
 	defer e.queue.mu.Unlock()
-	return e.queue.flights == 0 && e.queue.waiters.calls.Len() == 0 && e.queue.waiters.timer == nil && len(e.queue.lines)+len(e.queue.waiting)+len(e.queue.resting) == 0
+	q := &e.queue
+	timed := q.deadlines.Len() > 0 || q.deadlines.timer != nil
+	return q.flights == 0 && !timed && len(q.lines)+len(q.waiting)+len(q.resting) == 0
 }
 
 // Waiting is how many calls wait for those before them.

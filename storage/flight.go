@@ -25,25 +25,32 @@ func (e *Engine) fly(ctx context.Context, groups []*group) {
 		e.fold(groups)
 	}
 
-	keys := 0
-	for _, g := range groups {
-		keys += len(g.holds)
-	}
-	ready, swaps, room := make([]*group, 0, len(groups)), make([][]Swap, 0, len(groups)), make([]Swap, 0, keys)
-	for _, g := range groups {
-		if g.fate != stood || g.stands() {
-			continue
-		}
-		start := len(room)
-		room = g.appendSwaps(room)
-		ready, swaps = append(ready, g), append(swaps, room[start:len(room):len(room)])
-	}
+	ready, swaps := changes(groups)
 	if len(ready) == 0 {
 		return
 	}
 	for i, o := range e.swap(ctx, ready[0].now, swaps) {
 		ready[i].settle(e.memory, swaps[i], o)
 	}
+}
+
+// changes is the groups that have something to store, and what: all in one array, which
+// is cheaper than one for each.
+func changes(groups []*group) (ready []*group, swaps [][]Swap) {
+	keys := 0
+	for _, g := range groups {
+		keys += len(g.holds)
+	}
+	ready, swaps = make([]*group, 0, len(groups)), make([][]Swap, 0, len(groups))
+	all := make([]Swap, 0, keys)
+	for _, g := range groups {
+		if g.fate == stood && !g.stands() {
+			start := len(all)
+			all = g.appendSwaps(all)
+			ready, swaps = append(ready, g), append(swaps, all[start:len(all):len(all)])
+		}
+	}
+	return ready, swaps
 }
 
 // fold runs the calls of those groups that are not folded, by one reading of the

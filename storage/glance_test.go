@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -30,6 +31,32 @@ func TestAGlanceIsAtWhatDoRemembers(t *testing.T) {
 	require.False(t, seen, "it is older than MaxAge")
 	require.Equal(t, []string{"swap", "swap"}, s.trips, "a glance is none")
 	require.Zero(t, testing.AllocsPerRun(100, func() { e.Glance([]byte("k"), now) }))
+}
+
+// A key that others took the place of is seen again once it was denied by what is
+// remembered.
+func TestAGlanceAtADeniedKeyThatWasNotHot(t *testing.T) {
+	s, c := newScripted(), &count{limit: 1}
+	e := storage.NewEngine(s, storage.EngineOptions{})
+	const keys = 3000
+	for i := range keys {
+		_, err := do(e, c, fmt.Sprint(i))
+		require.NoError(t, err)
+	}
+	displaced := 0
+	for i := range keys {
+		key := fmt.Sprint(i)
+		if _, seen := e.Glance([]byte(key), time.Now()); seen {
+			continue
+		}
+		displaced++
+		how, err := do(e, c, key)
+		require.NoError(t, err)
+		require.True(t, how.Memory)
+		_, seen := e.Glance([]byte(key), time.Now())
+		require.True(t, seen)
+	}
+	require.NotZero(t, displaced)
 }
 
 func TestAGlanceAtNothing(t *testing.T) {

@@ -113,13 +113,21 @@ func (r Record) state() []byte {
 // grounded reports whether every answer stands once the changes are stored. The
 // keys that change are put to the test by that; the others rest on what is held.
 func (g *group) grounded() bool {
-	return g.fresh || !slices.ContainsFunc(g.calls, func(c *call) bool {
-		return slices.ContainsFunc(c.at, func(at int) bool {
-			h := &g.holds[at]
-			return h.change.Verb == Keep && !(c.lasting && (h.seen || c.err != nil))
-		})
-	})
+	if g.fresh {
+		return true
+	}
+	for _, c := range g.calls {
+		for _, at := range c.at {
+			if h := &g.holds[at]; h.change.Verb == Keep && !c.restsOn(h) {
+				return false
+			}
+		}
+	}
+	return true
 }
+
+// restsOn reports whether the answer stands on what is held of a key that stays as it is.
+func (c *call) restsOn(h *hold) bool { return c.lasting && (h.seen || c.err != nil) }
 
 // stands reports whether every answer stands as it is: there is nothing to store.
 func (g *group) stands() bool {

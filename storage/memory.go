@@ -12,8 +12,8 @@ import (
 type memory struct {
 	cache *lru.Cache[string, *sighting]
 
-	// hot are keys that were lately put, or denied by what is remembered, each at the
-	// place of its hash, so that asking for a key that many ask for takes no lock.
+	// hot are keys that were lately put, or whose remembered state lately answered, each
+	// at the place of its hash, so that asking for a key that many ask for takes no lock.
 	hot  []hotPlace
 	seed maphash.Seed
 }

@@ -10,7 +10,7 @@ import (
 
 const (
 	maxShared  = 256  // groups in a round trip
-	leastShare = 16   // of them that need not be shared with another
+	leastShare = 16   // keys that one may have in any case
 	maxFolded  = 1024 // calls in a round trip
 )
 
@@ -32,7 +32,8 @@ type queue struct {
 	resting []*group // that are to try again
 	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
-	waiters waiters  // all who wait, in whatever way
+
+	deadlines deadlines
 }
 
 // line is a key that is under way, or waited for.
@@ -121,8 +122,8 @@ func (q *queue) stepOut(c *call) {
 	}
 }
 
-// wait is for one that has flown, and waits now as the others do.
-func (q *queue) wait(c *call) {
+// remain is for one that has flown, and waits now as the others do.
+func (q *queue) remain(c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !c.finished {
@@ -187,8 +188,9 @@ func (q *queue) land(groups []*group) (l landing) {
 				l.lost = append(l.lost, g)
 			}
 		case broken:
+			alone := !g.isCrowd()
 			l.finished = append(l.finished, q.dismiss(g)...)
-			l.finished = append(l.finished, q.breakUp(g)...)
+			l.finished = append(l.finished, q.breakUp(g, alone)...)
 		default:
 			for i := range g.holds {
 				key := g.holds[i].key
@@ -251,9 +253,11 @@ func (q *queue) dismiss(g *group) (finished []*call) {
 
 // breakUp ends the call of g, or if there are several lets each try apart: only
 // one of them may be to blame.
-func (q *queue) breakUp(g *group) []*call {
-	if len(g.calls) == 1 {
-		g.calls[0].err = g.last
+func (q *queue) breakUp(g *group, alone bool) []*call {
+	if alone {
+		for _, c := range g.calls {
+			c.err = g.last
+		}
 		q.release(g.holds)
 		return q.finish(g)
 	}
@@ -303,7 +307,7 @@ func (q *queue) free(key string) {
 // way or waited for. If it took all that wait, the next would leave with the few that
 // came since, and all the others would wait for one of the two.
 func (q *queue) share() int {
-	return min(max(leastShare, len(q.lines)/q.inFlight+1), q.shared)
+	return max(leastShare, len(q.lines)/q.inFlight+1)
 }
 
 // claim takes the keys of g, each of which is free or its own.
