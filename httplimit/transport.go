@@ -40,8 +40,9 @@ type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
 	// Limiter is asked before each request is sent, in addition to what servers
-	// tell; nil means nobody is. It is asked when it is the request's turn, so that
-	// one that is held back has not paid, and many that wait do not ask in vain. What it
+	// tell; nil means nobody is. It is asked when the server would let the request
+	// through, and for no more requests at a time than that: one that is held back
+	// has not paid, and many that wait for what is left do not ask in vain. What it
 	// allowed is given back if the server stops all before that is sent, and who
 	// leaves then may do so as late as the limiter's budget ends. A rule with the
 	// key Host limits each host by itself. A store that fails fails the request, or
