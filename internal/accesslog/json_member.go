@@ -67,7 +67,7 @@ func (p *jsonParser) value() bool {
 func (p *jsonParser) note(v value) {
 	if n, ok := p.names[string(p.name)]; ok && v.kind != kindArray {
 		if old := &p.found[n.part]; old.rank == 0 || n.rank <= old.rank {
-			*old = member{n.rank, v.kind, p.text(v)}
+			old.rank, old.kind, old.text = n.rank, v.kind, p.text(v)
 		}
 	}
 	if p.keyField != "" && string(p.name) == p.keyField {
