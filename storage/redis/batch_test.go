@@ -194,11 +194,11 @@ func TestABatchThatIsNotAllAllowed(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, t.Name())
 	for _, order := range []string{"put first", "delete first"} {
-		there, other := creating(order+" a", "x"), creating(order+" b", "x")
-		create(t, truth, there, other)
+		there, other, last := creating(order+" a", "x"), creating(order+" b", "x"), creating(order+" c", "x")
+		create(t, truth, there, other, last)
 		removal := storage.Swap{Key: there.Key, Old: there.New.Version}
 		put := creating(order+" new", "x")
-		torn := []storage.Swap{after([]storage.Swap{other})[0], {Key: order + " c", Old: 0}}
+		torn := []storage.Swap{after([]storage.Swap{other})[0], {Key: last.Key, Old: last.New.Version}}
 		groups := [][]storage.Swap{{put}, {removal}, torn}
 		if order == "delete first" {
 			groups[0], groups[1] = groups[1], groups[0]

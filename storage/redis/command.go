@@ -135,7 +135,9 @@ func (c *command) make(ctx context.Context, inFull bool) {
 		}
 	}
 	c.once = once{redis.NewCmd(ctx, w.args...)}
-	c.SetFirstKeyPos(3)
+	const first = 3
+	c.SetFirstKeyPos(first)
+	w.args[first] = string(w.each[0]) // which clients of a cluster place by what they print
 }
 
 // settle reads the answers. Those that came before the connection failed count, though

@@ -14,9 +14,11 @@ import (
 // client cannot read past those that it has a type for.
 const common = `
 local wrote = false
-local function put(key, new, ttl)
+local function put(key, old, new, ttl)
 	local run, reply = wrote and redis.pcall or redis.call, nil
-	if new == '' then
+	if old == '' and new == '' then
+		return
+	elseif new == '' then
 		reply = run('DEL', key)
 	elseif ttl == '' then
 		reply = run('SET', key, new)
@@ -27,7 +29,7 @@ local function put(key, new, ttl)
 	return type(reply) == 'table' and reply.err
 end
 local function plain(prefix, err)
-	return {err = 'ERR ' .. prefix .. (string.gsub(err, '^ERR ', ''))}
+	return {err = 'ERR ' .. prefix .. string.gsub(err, '^ERR ', '')}
 end
 
 local values, outcomes = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}, {}
@@ -46,7 +48,7 @@ for i, key in ipairs(KEYS) do
 	if type(value) == 'table' then
 		outcomes[i] = plain('', value.err)
 	elseif value and old ~= '' and string.sub(value, 1, 8) == old or not value and old == '' then
-		local err = put(key, ARGV[3*i-1], ARGV[3*i])
+		local err = put(key, old, ARGV[3*i-1], ARGV[3*i])
 		outcomes[i] = err and plain('', err) or 1
 	else
 		outcomes[i] = {value}
@@ -77,11 +79,16 @@ while ARGV[arg] do
 	end
 	if same then
 		found = 1
+		local begun = ''
 		for i = first, last do
-			local err = put(KEYS[i], ARGV[arg + 3*(i-first) + 2], ARGV[arg + 3*(i-first) + 3])
+			local at = arg + 3*(i-first) + 1
+			local old, new = ARGV[at], ARGV[at+1]
+			local err = put(KEYS[i], old, new, ARGV[at+2])
 			if err then
-				found = plain(i > first and 'TORN ' or '', err)
+				found = plain(begun, err)
 				break
+			elseif old ~= '' or new ~= '' then
+				begun = 'TORN '
 			end
 		end
 	end

@@ -17,7 +17,7 @@ var shared servers.Shared
 func TestMain(m *testing.M) { os.Exit(shared.Main(m, servers.RedisPrograms)) }
 
 // long is what no answer takes.
-const long = 20 * time.Second
+const long = 60 * time.Second
 
 func newClient(t *testing.T, addr string) *goredis.Client {
 	t.Helper()

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"encoding/binary"
+	"encoding/hex"
 	"strconv"
 	"time"
 
@@ -22,9 +23,16 @@ type word []byte
 // MarshalBinary implements encoding.BinaryMarshaler.
 func (w *word) MarshalBinary() ([]byte, error) { return *w, nil }
 
-// String is for those who show commands, and for clients of a cluster, who place them
-// by their key.
-func (w *word) String() string { return string(*w) }
+// String is for those who show commands: hooks that log or trace. Traces must be text,
+// which versions are not.
+func (w *word) String() string {
+	for _, c := range *w {
+		if c <= ' ' || c > '~' {
+			return hex.EncodeToString(*w)
+		}
+	}
+	return string(*w)
+}
 
 // newWords has room for so many, after arguments that are as they are.
 func newWords(n int, first ...any) *words {
