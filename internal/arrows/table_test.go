@@ -26,6 +26,7 @@ var arrows = []arrow{
 	{"algo/algotest", "algo internal/u128 testing"},
 	{"internal/u128", ""},
 	{"internal/tally", "algo"},
+	{"internal/pause", "algo"},
 
 	{"storage", "github.com/hashicorp/golang-lru/v2"},
 	{"storage/storagetest", "storage testing"},
@@ -34,8 +35,8 @@ var arrows = []arrow{
 	{"storage/postgres", "storage " + pgx},
 	{"storage/redis", "storage " + redis},
 
-	{"compose", "algo storage storage/memory " + algorithms},
-	{"httplimit", "algo compose storage"},
+	{"compose", "algo storage storage/memory internal/pause " + algorithms},
+	{"httplimit", "algo compose storage internal/pause"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 	{"internal/config", "algo compose httplimit github.com/goccy/go-yaml/..."},
 	{"internal/serve", "algo compose httplimit observe internal/config " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
