@@ -1,6 +1,9 @@
 package httplimit
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 // flight is a request from its arrival at the gate until its answer. It waits in line
 // for its turn, and has that until it yields or is sent. As many have their turn at a time
@@ -9,6 +12,7 @@ type flight struct {
 	gate    *gate
 	arrival int64
 	news    chan struct{} // wakes it in line; has room for one
+	until   time.Time     // others pass it: the limiter denied it
 
 	tick     int64 // of the gate, when it was sent
 	answered int64 // likewise
@@ -29,7 +33,18 @@ func (f *flight) yield() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.boarding--
+	g.unasked = !f.until.IsZero()
 	g.announce(time.Now())
+}
+
+// sendUnlessOver is send for a request whose context may have ended while it had its turn:
+// that would be spent on nothing.
+func (f *flight) sendUnlessOver(ctx context.Context) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		f.yield()
+		return false, err
+	}
+	return f.send(), nil
 }
 
 // send ends the flight's turn, and reports whether it is sent: the gate may have closed

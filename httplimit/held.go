@@ -2,10 +2,10 @@ package httplimit
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/pause"
 )
@@ -25,11 +25,11 @@ func (h *heldBack) Unwrap() error { return context.DeadlineExceeded }
 // Timeout is where url.Error looks, which unwraps nothing.
 func (h *heldBack) Timeout() bool { return true }
 
-// sleep waits until the limiter may allow what it denied.
-func sleep(ctx context.Context, d *compose.Decision) error {
-	err := pause.For(ctx, d.RetryAfter)
-	if errors.Is(err, context.DeadlineExceeded) {
+// deny has others pass the flight until the limiter may allow what it denied.
+func (f *flight) deny(ctx context.Context, d *compose.Decision) error {
+	f.until = time.Now().Add(d.RetryAfter)
+	if d.RetryAfter == algo.Never || endsBefore(ctx, f.until) {
 		return &heldBack{fmt.Sprintf("the rule %q", d.Rule), d.RetryAfter}
 	}
-	return err
+	return nil
 }

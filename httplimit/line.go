@@ -18,15 +18,20 @@ func (f *flight) await(ctx context.Context) error {
 			return err
 		}
 		now := time.Now()
-		at, first := g.opens(now, g.boarding), g.line.Front() == place
+		at, first := g.opens(now, g.boarding), g.first(now) == place
 		switch {
 		case first && !at.After(now):
 			g.boarding++
+			g.unasked = false
 			return nil
 		case g.certain(now) && endsBefore(ctx, at):
 			return &heldBack{by: "the server", wait: at.Sub(now)}
 		}
-		f.wait(ctx, first, at.Sub(now))
+		if f.until.After(now) {
+			f.wait(ctx, true, f.until.Sub(now))
+		} else {
+			f.wait(ctx, first, at.Sub(now))
+		}
 	}
 }
 
@@ -43,10 +48,23 @@ func (g *gate) queue(f *flight) *list.Element {
 	return g.line.InsertAfter(f, before)
 }
 
+// first is the place of the flight that has the next turn.
+func (g *gate) first(now time.Time) (found *list.Element) {
+	for place := g.line.Front(); place != nil; place = place.Next() {
+		switch f := place.Value.(*flight); {
+		case f.until.After(now):
+		case !g.unasked || f.until.IsZero():
+			return place
+		case found == nil:
+			found = place
+		}
+	}
+	return found
+}
+
 func (g *gate) unqueue(place *list.Element) {
-	first := g.line.Front() == place
 	g.line.Remove(place)
-	if next := g.line.Front(); first && next != nil {
+	if next := g.first(time.Now()); next != nil {
 		next.Value.(*flight).wake()
 	}
 }
@@ -59,13 +77,14 @@ func (f *flight) wake() {
 }
 
 // wait sleeps without the lock, until there is news. The first in line wakes when the
-// gate opens, too, and those behind when they are the first.
-func (f *flight) wait(ctx context.Context, first bool, opens time.Duration) {
+// gate opens, too, whom the limiter denied when that may allow it, and the others when they
+// are the first.
+func (f *flight) wait(ctx context.Context, timed bool, d time.Duration) {
 	f.gate.mu.Unlock()
 	defer f.gate.mu.Lock()
 	var open <-chan time.Time
-	if first {
-		timer := time.NewTimer(opens)
+	if timed {
+		timer := time.NewTimer(d)
 		defer timer.Stop()
 		open = timer.C
 	}
@@ -86,10 +105,10 @@ func endsBefore(ctx context.Context, at time.Time) bool {
 // closed for certain, which may be for longer than they have.
 func (g *gate) announce(now time.Time) {
 	all := g.opens(now, g.boarding).After(now) && g.certain(now)
-	for place := g.line.Front(); place != nil; place = place.Next() {
+	if first := g.first(now); first != nil {
+		first.Value.(*flight).wake()
+	}
+	for place := g.line.Front(); all && place != nil; place = place.Next() {
 		place.Value.(*flight).wake()
-		if !all {
-			return
-		}
 	}
 }

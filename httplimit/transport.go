@@ -30,8 +30,9 @@ import (
 // nothing is sent twice.
 //
 // Requests that are held back by a server have their turns in the order in which they
-// came. Whom the Limiter denies is passed by the others until it may be allowed, and
-// then comes before all that came later.
+// came; where it has turns for several, these ask the Limiter together. Whom the Limiter
+// denies is passed by the others until it may be allowed, and then comes before all that
+// came later, but that one who never asked is next after one who is denied again.
 //
 // A Transport must not be copied after first use. It is safe for concurrent use,
 // starts no goroutine, and has nothing to close but what Base has: http.Client's
@@ -69,9 +70,6 @@ var _ http.RoundTripper = (*Transport)(nil)
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	flight, err := t.start(r)
 	if err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close() // which every RoundTripper has to, and its error is nobody's
-		}
 		return nil, err
 	}
 	var response *http.Response
@@ -90,9 +88,15 @@ func (t *Transport) CloseIdleConnections() {
 
 // start holds the request back until it may be sent.
 func (t *Transport) start(r *http.Request) (f *flight, err error) {
-	f, sent := t.enter(r), false
+	sent := false
 	defer func() {
-		if !sent { // even if a function of the limiter's rules panics
+		if !sent && r.Body != nil { // even if a function of the limiter's rules panics
+			_ = r.Body.Close() // which every RoundTripper has to, and its error is nobody's
+		}
+	}()
+	f = t.enter(r)
+	defer func() {
+		if !sent {
 			f.leave()
 		}
 	}()
@@ -116,12 +120,12 @@ func (t *Transport) pass(r *http.Request, f *flight) (sent bool, err error) {
 	case err != nil:
 		return false, err
 	case paid == nil:
-		return false, sleep(r.Context(), &d)
+		return false, f.deny(r.Context(), &d)
 	}
-	if sent = f.send(); !sent {
+	if sent, err = f.sendUnlessOver(r.Context()); !sent {
 		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // it stays paid then, and less is sent
 	}
-	return sent, nil
+	return sent, err
 }
 
 // reserve lets the next have the turn unless the limiter allows this.
