@@ -78,8 +78,7 @@ func TestTheDeniedHearOfAStop(t *testing.T) {
 			}
 			return says(200)
 		})
-		own := rule("upload", "gcra 1/30s")
-		own.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
+		own := uploads("gcra 1/30s")
 		l.Limiter = counted(t, nil, make(map[compose.Op]int), own)
 		l.join(t.Context(), "/up")
 		l.join(t.Context(), "/late")
@@ -117,8 +116,7 @@ func TestTheDeniedDoNotStarveTheOthers(t *testing.T) {
 	for _, denied := range []int{50, 150} {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLine(t, oneASecond)
-			upload := rule("upload", "gcra 1/2s")
-			upload.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
+			upload := uploads("gcra 1/2s")
 			o := compose.Options[*http.Request]{Clock: time.Now, MaxAge: time.Millisecond} // each denial is looked up
 			limiter, err := o.New(slow{new(memory.Store)}, upload)
 			require.NoError(t, err)

@@ -67,6 +67,13 @@ func (l *line) soFar() (paths []string, ended []time.Duration) {
 	return slices.Clone(l.paths), slices.Clone(l.ended)
 }
 
+// uploads is a rule that requests with "up" in their paths pay, and no others.
+func uploads(spec string) compose.Rule[*http.Request] {
+	r := rule("upload", spec)
+	r.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
+	return r
+}
+
 // counted has a limiter's observer count what it was asked.
 func counted(t *testing.T, store storage.Store, asked map[compose.Op]int, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
 	t.Helper()
@@ -138,8 +145,7 @@ func TestInOrderOfArrival(t *testing.T) {
 func TestTheDeniedStepAside(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, oneASecond)
-		own := rule("upload", "gcra 2/11s burst=1")
-		own.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
+		own := uploads("gcra 2/11s burst=1")
 		asked := make(map[compose.Op]int)
 		l.Limiter = counted(t, nil, asked, own)
 		for _, path := range []string{"/up", "/up/2", "/1", "/2", "/3", "/4", "/5", "/6", "/7"} {
@@ -282,8 +288,7 @@ func TestAllInLineFailWhenTheFirstIsTurnedBack(t *testing.T) {
 func TestTheNextMayBeSentInstead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, oneASecond)
-		own := rule("upload", "gcra 1/h")
-		own.Cost = func(r *http.Request) int64 { return int64(strings.Count(r.URL.Path, "up")) }
+		own := uploads("gcra 1/h")
 		l.Limiter = counted(t, slow{new(memory.Store)}, make(map[compose.Op]int), rule("all", "gcra 1000/s"), own)
 		l.join(t.Context(), "/up")
 		time.Sleep(100 * time.Millisecond)

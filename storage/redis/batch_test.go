@@ -189,10 +189,7 @@ func TestABatchOnAFullServer(t *testing.T) {
 func TestABatchThatIsNotAllAllowed(t *testing.T) {
 	server := shared.Redis(t)
 	truth := open(t, newClient(t, server.Addr()), t.Name())
-	do(t, server, "ACL", "SETUSER", "keeper", "on", ">x", "~*", "&*", "+@all", "-del")
-	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: "keeper", Password: "x"})
-	t.Cleanup(func() { client.Close() })
-	s := open(t, client, t.Name())
+	s := open(t, limited(t, server, "del"), t.Name())
 	for _, order := range []string{"put first", "delete first"} {
 		there, other, last := creating(order+" a", "x"), creating(order+" b", "x"), creating(order+" c", "x")
 		create(t, truth, there, other, last)
