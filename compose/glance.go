@@ -24,7 +24,11 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 		return newTurn(OpAllow), nil
 	}
 	key := storage.AppendKey(make([]byte, 0, keyRoom), group, l.options.Namespace, rule.Name, demand.key)
-	if ctx.Err() == nil && !rule.Shadow && l.denies(&demand, key, l.options.Clock(), r) {
+	denied, glanced := false, false
+	if ctx.Err() == nil && !rule.Shadow {
+		denied, glanced = l.denies(&demand, key, l.options.Clock(), r)
+	}
+	if denied {
 		r.Rule, r.Key, r.Policy = rule.Name, demand.key, demand.policy
 		*d = Decision{Memory: true, Attempts: 1}
 		d.rests(r)
@@ -32,6 +36,7 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 		return nil, nil
 	}
 	t := newTurn(OpAllow)
+	t.glanced = glanced
 	t.add(demand, string(key), rule.Name, rule.Shadow)
 	return t, nil
 }
@@ -39,13 +44,14 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 // keyRoom is for the keys of most, on the stack.
 const keyRoom = 128
 
-// denies reports whether what is remembered of a key denies the demand.
-func (l *Limiter[T]) denies(demand *demand, key []byte, now time.Time, r *RuleResult) bool {
+// denies reports whether what is remembered of a key denies the demand, and whether that
+// is known.
+func (l *Limiter[T]) denies(demand *demand, key []byte, now time.Time, r *RuleResult) (denied, known bool) {
 	state, seen := l.engine.Glance(key, now)
 	if !seen {
-		return false
+		return false, false
 	}
 	var err error
 	r.Result, err = demand.policy.Peek(state, now, demand.cost)
-	return err == nil && !r.Allowed
+	return err == nil && !r.Allowed, err == nil
 }

@@ -189,6 +189,9 @@ func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
 			return storage.How{}, err
 		}
 	}
+	if t.glanced {
+		return l.engine.Commit(ctx, t.keys, t.run)
+	}
 	return l.engine.Do(ctx, t.keys, t.run)
 }
 

@@ -18,6 +18,7 @@ type turn struct {
 	keys    []string // of the store
 	results []RuleResult
 	allowed bool
+	glanced bool // what is remembered does not deny it
 	buffer  []byte
 
 	run storage.Decide // is decide
@@ -64,7 +65,8 @@ func (t *turn) end() {
 	clear(t.demands)
 	clear(t.keys)
 	clear(t.results)
-	t.demands, t.keys, t.results, t.allowed = t.demands[:0], t.keys[:0], t.results[:0], false
+	t.demands, t.keys, t.results = t.demands[:0], t.keys[:0], t.results[:0]
+	t.allowed, t.glanced = false, false
 	turns.Put(t)
 }
 

@@ -76,8 +76,10 @@ func (e *Engine) carry(groups []*group) {
 			go e.carry(groups)
 		}
 	}()
+	calls, end := e.series()
+	defer end()
 	for {
-		ctx, cancel := context.WithDeadline(context.Background(), groups[0].until)
+		ctx, cancel := context.WithDeadline(calls, groups[0].until)
 		shielded(groups, func() { e.fly(patiently(ctx), groups) })
 		cancel()
 		next := e.land(groups, e.patience(groups))
@@ -88,6 +90,14 @@ func (e *Engine) carry(groups []*group) {
 		e.launch(next[1:])
 		groups = next[0]
 	}
+}
+
+// series is what flights have in common that are carried by one goroutine.
+func (e *Engine) series() (calls context.Context, end func()) {
+	if s, ok := e.store.(Series); ok {
+		return s.Series(context.Background())
+	}
+	return context.Background(), func() {}
 }
 
 // shielded makes a panic of the store the panic of every caller whose decision is
@@ -125,13 +135,14 @@ func (e *Engine) land(groups []*group, yields int) [][]*group {
 const rivalry = 100 * time.Millisecond
 
 // patience is how often a flight yields when it lands. It is worth it where round trips
-// are dear; and more so where other processes want the same key, because then a turn at
-// it is. Else it is quicker to decide for some while the others are on their way.
+// are dear, and the store has others to work at meanwhile; and more so where other
+// processes want the same key, because then a turn at it is. Else it is quicker to decide
+// for some while the others are on their way.
 func (e *Engine) patience(groups []*group) int {
 	switch {
 	case e.hasRivals(groups):
 		return 3
-	case e.dear:
+	case e.yields:
 		return 1
 	}
 	return 0

@@ -102,7 +102,8 @@ type How struct {
 // On a [Batcher], writes that are independent and ready at the same moment share one
 // round trip. No more than InFlight of these are under way, and each takes an even part of
 // the keys that are ready or under way, or 16 if that is less, so that they take turns.
-// Each write lands on its own: a conflict or error of one is none of the others.
+// Each write lands on its own: a conflict or error of one is none of the others. A
+// store that is a [Series] is told which round trips follow each other at once.
 //
 // Between calls an engine keeps no goroutine: one runs while decisions wait. Waiting calls
 // share a timer, so an engine must not be used in a bubble of testing/synctest and outside
@@ -110,7 +111,7 @@ type How struct {
 type Engine struct {
 	store   Store
 	batcher Batcher // of store, if round trips are shared
-	dear    bool    // are round trips
+	yields  bool    // when a flight lands: round trips are dear
 	options EngineOptions
 	memory  *memory
 	queue   queue
@@ -140,8 +141,10 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
-	_, dear := store.(Parallel)
-	e := &Engine{store: store, dear: dear, options: o, memory: newMemory(o.Remember)}
+	e := &Engine{store: store, options: o, memory: newMemory(o.Remember)}
+	if p, ok := store.(Parallel); ok {
+		e.yields = p.InFlight() > 1
+	}
 	e.queue.init(&e.options)
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own
 		e.batcher, _ = store.(Batcher)
@@ -164,6 +167,16 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 //   - [ErrOutcomeUnknown] when the reply to a write was lost and could not be made up for,
 //   - the context's error when it ended, or the store's when it cannot help to try again.
 func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, error) {
+	return e.do(ctx, keys, decide, true)
+}
+
+// Commit is [Engine.Do] for a decision that what is remembered of its keys does not
+// answer, as [Engine.Glance] has shown: it is not tried on that again.
+func (e *Engine) Commit(ctx context.Context, keys []string, decide Decide) (How, error) {
+	return e.do(ctx, keys, decide, false)
+}
+
+func (e *Engine) do(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
 	if err := ctx.Err(); err != nil {
 		return How{}, NotApplied(err)
 	}
@@ -174,7 +187,7 @@ func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, err
 	if in, ok := e.store.(InPlace); ok {
 		return e.inPlace(ctx, in, keys, decide)
 	}
-	how, err := e.commit(ctx, keys, decide)
+	how, err := e.commit(ctx, keys, decide, remembering)
 	if err != nil && ctx.Err() == nil && isTimeout(err) { // it is the budget that is spent, not the caller's time
 		err = fmt.Errorf("%w: no answer in the time that there was: %w", ErrUnavailable, err)
 	}
@@ -188,17 +201,14 @@ func isTimeout(err error) bool {
 		!errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown)
 }
 
-// commit is Do on a store that is not in place.
-func (e *Engine) commit(ctx context.Context, keys []string, decide Decide) (How, error) {
+// commit is do on a store that is not in place.
+func (e *Engine) commit(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
 	if err := CheckKeys(keys); err != nil {
 		return How{}, err
 	}
 	c := newCall(keys, decide)
 	g := &c.own
-	e.recall(g)
-	g.fold(e.options.Clock())
-	if g.stands() {
-		e.heat(g)
+	if remembering && e.remembers(g) {
 		return c.answer()
 	}
 	c.deadline = time.Now().Add(e.options.Budget)
@@ -206,6 +216,19 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide) (How,
 		return e.alone(ctx, g)
 	}
 	return e.queued(ctx, c, g)
+}
+
+// remembers reports whether what is remembered answers the call of g.
+func (e *Engine) remembers(g *group) bool {
+	e.recall(g)
+	g.fold(e.options.Clock())
+	if !g.stands() {
+		return false
+	}
+	for i := range g.holds { // a glance answers from now on
+		e.memory.heat(g.holds[i].key)
+	}
+	return true
 }
 
 // Glance is the state that is remembered of a key, if that was lately written or read in
@@ -248,12 +271,5 @@ func (e *Engine) recall(g *group) {
 			h.record, h.seen = e.memory.recall(h.key, e.options.MaxAge, e.options.Clock)
 			h.known = true
 		}
-	}
-}
-
-// heat has the keys of g, which was answered from memory, answered by a glance from now on.
-func (e *Engine) heat(g *group) {
-	for i := range g.holds {
-		e.memory.heat(g.holds[i].key)
 	}
 }

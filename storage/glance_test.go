@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -86,4 +87,26 @@ func TestAClockThatWasSetBackRemembersNothing(t *testing.T) {
 	require.NoError(t, err)
 	require.False(t, how.Memory)
 	require.True(t, c.allowed)
+}
+
+// Who has glanced at the only key, and was not denied, need not be tried on the same
+// memory: each decision is made once.
+func TestACommitIsDecidedOnItsWay(t *testing.T) {
+	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
+		c.limit = 3
+		var callers []*caller
+		for range 4 {
+			k := &caller{count: count{limit: c.limit}}
+			c.start(func() { k.how, k.err = c.engine.Commit(context.Background(), []string{"k"}, k.decide) })
+			callers = append(callers, k)
+		}
+		close(s.gate)
+		c.group.Wait()
+		for i, k := range callers {
+			require.NoError(t, k.err)
+			require.Equal(t, i < 3, k.allowed)
+			require.Equal(t, storage.How{Attempts: 1}, k.how)
+		}
+		require.Equal(t, []string{"k", "k"}, s.trips)
+	})
 }

@@ -89,8 +89,8 @@ type Batcher interface {
 	CompareAndSwapBatch(ctx context.Context, groups ...[]Swap) []Outcome
 }
 
-// Parallel is a [Batcher] that knows how many round trips at once it gains by. They
-// are dear: worth a moment's wait if more can share one.
+// Parallel is a [Batcher] that knows how many round trips at once it gains by. Where that
+// is more than one, they are dear: worth a moment's wait if more can share one.
 type Parallel interface {
 	Batcher
 
@@ -99,6 +99,16 @@ type Parallel interface {
 	// made by the goroutine that asks, as in a transaction of the caller: then nothing
 	// is combined or shared.
 	InFlight() int
+}
+
+// Series is a store on which calls that follow each other at once are cheaper if it is told.
+type Series interface {
+	Store
+
+	// Series begins a series of calls, made one at a time with contexts that derive from
+	// the one it returns. The store may keep what they share, such as a connection, from
+	// one to the next; end gives it back, after the last.
+	Series(ctx context.Context) (calls context.Context, end func())
 }
 
 // Outcome is the answer to one group of a batch: the results of CompareAndSwap.
