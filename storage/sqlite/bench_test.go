@@ -18,7 +18,7 @@ import (
 func BenchmarkBatch(b *testing.B) {
 	for _, size := range []int{1, 8, 64} {
 		b.Run(fmt.Sprint("groups=", size), func(b *testing.B) {
-			db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "bench.db")+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000")
+			db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "bench.db")+"?_journal_mode=WAL&_synchronous=NORMAL&_stmt_cache_size=16")
 			require.NoError(b, err)
 			defer db.Close()
 			s, err := sqlite.New(db, sqlite.Options{})

@@ -14,6 +14,8 @@ import (
 func failure(err error) error {
 	var e sqlite3.Error
 	switch {
+	case err == nil:
+		return nil
 	case !errors.As(err, &e):
 		return fmt.Errorf("sqlite: %w", err)
 	case isBusy(e):

@@ -32,27 +32,31 @@ func set(t *testing.T, conn *sql.Conn, ms int) {
 }
 
 func patience(t *testing.T, conn *sql.Conn) (ms int) {
-	require.NoError(t, conn.QueryRowContext(t.Context(), "PRAGMA busy_timeout").Scan(&ms))
+	require.NoError(t, conn.QueryRowContext(t.Context(), "SELECT timeout FROM pragma_busy_timeout").Scan(&ms))
 	return ms
 }
 
 // A PRAGMA reaches one connection of the pool, at any time.
 func TestConnectionsKeepTheirPatience(t *testing.T) {
-	s, db, _ := shared(t, wal)
-	a, b := pair(t, db)
-	for i, ms := range []int{20000, 77, 0, 5} {
-		a, b = b, a
-		set(t, a, ms)
-		require.NoError(t, a.Close()) // the only one that is free
-		_, swapped, err := s.CompareAndSwap(t.Context(), creating(fmt.Sprint("key ", i)))
-		require.NoError(t, err)
-		require.True(t, swapped)
-		a, err = db.Conn(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, ms, patience(t, a))
+	for name, options := range map[string]string{"plain": wal, "statement cache": wal + "&_stmt_cache_size=16"} {
+		t.Run(name, func(t *testing.T) {
+			s, db, _ := shared(t, options)
+			a, b := pair(t, db)
+			for i, ms := range []int{20000, 77, 0, 5, 60, 0} {
+				a, b = b, a
+				set(t, a, ms)
+				require.NoError(t, a.Close()) // the only one that is free
+				_, swapped, err := s.CompareAndSwap(t.Context(), creating(fmt.Sprint("key ", i)))
+				require.NoError(t, err)
+				require.True(t, swapped)
+				a, err = db.Conn(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, ms, patience(t, a))
+			}
+			require.NoError(t, a.Close())
+			require.NoError(t, b.Close())
+		})
 	}
-	require.NoError(t, a.Close())
-	require.NoError(t, b.Close())
 }
 
 // The first connection would not wait at all, the second for 20 seconds.

@@ -13,21 +13,13 @@ func (s *Store) Purge(ctx context.Context, max int) (int, error) {
 	if max <= 0 {
 		return 0, ctx.Err()
 	}
-	conn, err := s.connection(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.release()
 	var n int64
-	err = conn.patiently(ctx, func(ctx context.Context) error {
-		r, err := conn.ExecContext(ctx, s.sql.purge, s.now(), max)
-		if err == nil {
-			n, err = r.RowsAffected()
-		}
-		return err
+	err := s.connect(ctx, func(c *connection) error {
+		err := c.patiently(ctx, func() (err error) {
+			n, err = c.exec(s.sql.purge, s.now(), int64(max))
+			return err
+		})
+		return failure(err)
 	})
-	if err != nil {
-		return 0, failure(err)
-	}
-	return int(n), nil
+	return int(n), err
 }

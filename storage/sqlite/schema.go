@@ -20,15 +20,12 @@ func (s *Store) Schema() string {
 
 // Migrate applies [Store.Schema].
 func (s *Store) Migrate(ctx context.Context) error {
-	conn, err := s.connection(ctx)
-	if err != nil {
-		return err
-	}
-	defer conn.release()
-	if err := conn.insist(ctx, s.Schema()); err != nil {
-		return failure(fmt.Errorf("creating table %s: %w", s.table, err))
-	}
-	return nil
+	return s.connect(ctx, func(c *connection) error {
+		if err := c.insist(ctx, s.Schema()); err != nil {
+			return failure(fmt.Errorf("creating table %s: %w", s.table, err))
+		}
+		return nil
+	})
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

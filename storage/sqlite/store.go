@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -63,38 +64,36 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	conn, err := s.connection(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer conn.release()
-	return s.read(ctx, conn, keys)
+	var records []storage.Record
+	err := s.connect(ctx, func(c *connection) (err error) {
+		records, err = s.read(ctx, c, keys)
+		return err
+	})
+	return records, err
 }
 
 // read is load, patiently: without WAL those who read wait for a commit.
-func (s *Store) read(ctx context.Context, conn *connection, keys []string) (records []storage.Record, err error) {
-	err = conn.patiently(ctx, func(ctx context.Context) (err error) {
-		records, err = s.load(ctx, conn.Conn, keys)
+func (s *Store) read(ctx context.Context, c *connection, keys []string) (records []storage.Record, err error) {
+	err = c.patiently(ctx, func() (err error) {
+		records, err = s.load(c, keys)
 		return err
 	})
-	if err != nil {
-		return nil, failure(err)
-	}
-	return records, nil
+	return records, failure(err)
 }
 
-func (s *Store) load(ctx context.Context, q *sql.Conn, keys []string) ([]storage.Record, error) {
+func (s *Store) load(c *connection, keys []string) ([]storage.Record, error) {
 	records := make([]storage.Record, len(keys))
+	row := make([]driver.Value, 2)
 	for i, key := range keys {
-		var version int64
-		err := q.QueryRowContext(ctx, s.sql.load, []byte(key), s.now()).Scan(&version, &records[i].State)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue
-		}
+		found, err := c.query(row, s.sql.load, []byte(key), s.now())
 		if err != nil {
 			return nil, err
 		}
-		records[i].Version = storage.Version(version)
+		if found {
+			version, _ := row[0].(int64)
+			state, _ := row[1].([]byte)
+			records[i] = storage.Record{Version: storage.Version(version), State: state}
+		}
 	}
 	return records, nil
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql/driver"
 	"errors"
 	"math"
 	"time"
@@ -13,40 +14,35 @@ import (
 
 // write tries the open groups of a batch.
 func (s *Store) write(ctx context.Context, b *batch) error {
-	conn, err := s.connection(ctx)
-	if err != nil {
-		return storage.NotApplied(err)
-	}
-	defer conn.release()
-	if w, o := b.only(); w != nil {
-		return s.writeOne(ctx, conn, w, o)
-	}
-	return s.transact(ctx, conn, b)
+	return s.connect(ctx, func(c *connection) error {
+		if w, o := b.only(); w != nil {
+			return s.writeOne(ctx, c, w, o)
+		}
+		return s.transact(ctx, c, b)
+	})
 }
 
 // transact tries them in one transaction.
-func (s *Store) transact(ctx context.Context, conn *connection, b *batch) error {
-	if err := conn.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
+func (s *Store) transact(ctx context.Context, c *connection, b *batch) error {
+	if err := c.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return storage.NotApplied(failure(err))
 	}
-	// The rest is not cancelled: it waits for nothing, and an interrupted
-	// transaction would leave the connection in doubt.
-	if err := s.swapAll(context.WithoutCancel(ctx), &prepared{Conn: conn.Conn}, b); err != nil {
-		conn.rollback()
+	if err := s.swapAll(c, b); err != nil {
+		c.rollback()
 		return storage.NotApplied(failure(err))
 	}
 	// Without WAL the commit waits for those who read.
-	if err := conn.insist(ctx, "COMMIT"); err != nil {
-		conn.rollback()
+	if err := c.insist(ctx, "COMMIT"); err != nil {
+		c.rollback()
 		return failure(err)
 	}
 	return nil
 }
 
 // writeOne tries one swap, and reads what is there if it is refused.
-func (s *Store) writeOne(ctx context.Context, conn *connection, w *storage.Swap, o *storage.Outcome) error {
-	err := conn.patiently(ctx, func(ctx context.Context) (err error) {
-		o.Swapped, err = s.swap(ctx, &prepared{Conn: conn.Conn}, w)
+func (s *Store) writeOne(ctx context.Context, c *connection, w *storage.Swap, o *storage.Outcome) error {
+	err := c.patiently(ctx, func() (err error) {
+		o.Swapped, err = s.swap(c, w)
 		return err
 	})
 	var e sqlite3.Error
@@ -58,16 +54,15 @@ func (s *Store) writeOne(ctx context.Context, conn *connection, w *storage.Swap,
 	case o.Swapped:
 		return nil
 	}
-	if o.Current, err = s.read(ctx, conn, []string{w.Key}); err != nil {
+	if o.Current, err = s.read(ctx, c, []string{w.Key}); err != nil {
 		return storage.NotApplied(err)
 	}
 	return nil
 }
 
-func (s *Store) swapAll(ctx context.Context, conn *prepared, b *batch) error {
-	defer conn.finalize()
+func (s *Store) swapAll(c *connection, b *batch) error {
 	for _, i := range b.open {
-		if err := s.swapGroup(ctx, conn, b.groups[i], &b.outcomes[i]); err != nil {
+		if err := s.swapGroup(c, b.groups[i], &b.outcomes[i]); err != nil {
 			return err
 		}
 	}
@@ -76,29 +71,29 @@ func (s *Store) swapAll(ctx context.Context, conn *prepared, b *batch) error {
 
 // swapGroup applies a group, or undoes what it did of it and reads what is
 // there.
-func (s *Store) swapGroup(ctx context.Context, conn *prepared, group []storage.Swap, o *storage.Outcome) error {
+func (s *Store) swapGroup(c *connection, group []storage.Swap, o *storage.Outcome) error {
 	if len(group) > 1 {
-		if _, err := conn.ExecContext(ctx, "SAVEPOINT sluice"); err != nil {
+		if _, err := c.exec("SAVEPOINT sluice"); err != nil {
 			return err
 		}
-		defer conn.ExecContext(ctx, "RELEASE sluice") // if it fails, the transaction's end does it
+		defer c.exec("RELEASE sluice") // if it fails, the transaction's end does it
 	}
 	for i := range group {
-		applied, err := s.swap(ctx, conn, &group[i])
+		applied, err := s.swap(c, &group[i])
 		if err != nil {
 			return err
 		}
 		if !applied {
-			return s.conflict(ctx, conn, group, o)
+			return s.conflict(c, group, o)
 		}
 	}
 	o.Swapped = true
 	return nil
 }
 
-func (s *Store) conflict(ctx context.Context, conn *prepared, group []storage.Swap, o *storage.Outcome) (err error) {
+func (s *Store) conflict(c *connection, group []storage.Swap, o *storage.Outcome) (err error) {
 	if len(group) > 1 {
-		if _, err := conn.ExecContext(ctx, "ROLLBACK TO sluice"); err != nil {
+		if _, err := c.exec("ROLLBACK TO sluice"); err != nil {
 			return err
 		}
 	}
@@ -106,22 +101,18 @@ func (s *Store) conflict(ctx context.Context, conn *prepared, group []storage.Sw
 	for i := range group {
 		keys[i] = group[i].Key
 	}
-	o.Current, err = s.load(ctx, conn.Conn, keys)
+	o.Current, err = s.load(c, keys)
 	return err
 }
 
 // swap applies one swap if the old version is what is stored.
-func (s *Store) swap(ctx context.Context, conn *prepared, w *storage.Swap) (applied bool, err error) {
+func (s *Store) swap(c *connection, w *storage.Swap) (applied bool, err error) {
 	if !writes(w) {
-		found, err := s.load(ctx, conn.Conn, []string{w.Key})
+		found, err := s.load(c, []string{w.Key})
 		return err == nil && found[0].Version == 0, err
 	}
-	statement, args := s.statement(w)
-	r, err := conn.exec(ctx, statement, args...)
-	if err != nil {
-		return false, err
-	}
-	n, err := r.RowsAffected()
+	text, args := s.statement(w)
+	n, err := c.exec(text, args...)
 	return n == 1, err
 }
 
@@ -129,7 +120,7 @@ func (s *Store) swap(ctx context.Context, conn *prepared, w *storage.Swap) (appl
 func writes(w *storage.Swap) bool { return w.Old != 0 || w.New.Version != 0 }
 
 // statement is what writes one row if the old version is what is stored, and else none.
-func (s *Store) statement(w *storage.Swap) (text string, args []any) {
+func (s *Store) statement(w *storage.Swap) (text string, args []driver.Value) {
 	now := s.now()
 	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
 	state := w.New.State
@@ -138,11 +129,11 @@ func (s *Store) statement(w *storage.Swap) (text string, args []any) {
 	}
 	switch {
 	case w.Old == 0:
-		return s.sql.create, []any{key, version, state, expiry(now, w.TTL), now}
+		return s.sql.create, []driver.Value{key, version, state, expiry(now, w.TTL), now}
 	case w.New.Version == 0:
-		return s.sql.remove, []any{key, old, now}
+		return s.sql.remove, []driver.Value{key, old, now}
 	}
-	return s.sql.replace, []any{version, state, expiry(now, w.TTL), key, old, now}
+	return s.sql.replace, []driver.Value{version, state, expiry(now, w.TTL), key, old, now}
 }
 
 // expiry is when a record expires; nil: never.

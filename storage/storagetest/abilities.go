@@ -91,6 +91,46 @@ var abilityLaws = []Law{
 		},
 	},
 	{
+		Name:     "a series is calls",
+		Sentence: "Each call of a series gets the answer it would have got alone, and so do those beside it.",
+		applies:  can[storage.Series],
+		check: func(s *subject) {
+			calls, end := s.Store.(storage.Series).Series(s.ctx)
+			within := *s
+			within.ctx = calls
+			a := within.put(key("a"), "in a series", 0)
+			s.holds(key("a"), a, "in a series")
+			within.holds(key("a"), a, "in a series")
+			beside := writing(key("a"), a, "beside it", 0)
+			s.swap(beside)
+			within.holds(key("a"), beside.New.Version, "beside it")
+			if current, swapped := within.try(writing(key("a"), a, "x", 0)); swapped || len(current) != 1 || current[0].Version != beside.New.Version {
+				s.fail("what was swapped beside the series was swapped again in it: %v, told %v", swapped, current)
+			}
+			ended, cancel := context.WithCancel(calls)
+			cancel()
+			for name, ctx := range map[string]context.Context{"bad": calls, "late": ended} {
+				swap := writing(key(name), 0, "x", 0)
+				if name == "bad" {
+					swap.TTL = -1
+				}
+				if _, swapped, err := s.Store.CompareAndSwap(ctx, swap); swapped || err == nil || !errors.Is(err, storage.ErrNotApplied) {
+					s.fail("a %s call of a series: swapped %v, error %v", name, swapped, err)
+				}
+				s.lacks(swap.Key)
+			}
+			other, endOther := s.Store.(storage.Series).Series(s.ctx)
+			second := *s
+			second.ctx = other
+			second.put(key("b"), "in another", 0)
+			within.swap(writing(key("a"), beside.New.Version, "the last", 0))
+			endOther()
+			end()
+			s.swap(deleting(key("a"), s.get(key("a")).Version))
+			s.lacks(key("a"))
+		},
+	},
+	{
 		Name:     "the server's clock runs on",
 		Sentence: "The store's clock tells a time that does not step back between readings, and heeds its context.",
 		applies:  can[storage.Clock],

@@ -133,6 +133,11 @@ func (r *reference) CompareAndSwapBatch(ctx context.Context, groups ...[]storage
 	return outcomes
 }
 
+// Series only tells the calls of a series from others.
+func (r *reference) Series(ctx context.Context) (context.Context, func()) {
+	return context.WithValue(ctx, r, true), func() {}
+}
+
 func (r *reference) Now(ctx context.Context) (time.Time, error) { return r.world.time(), ctx.Err() }
 
 func (r *reference) Purge(_ context.Context, max int) (removed int, err error) {

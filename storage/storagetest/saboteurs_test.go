@@ -421,6 +421,31 @@ var saboteurs = []saboteur{
 		}
 		return outcomes
 	})},
+	{"remembers in a series what it loaded", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return serial{plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			seen, _ := ctx.Value(remembered{}).(map[string]storage.Record)
+			records, err := r.Load(ctx, keys...)
+			for i := range records {
+				if old, ok := seen[keys[i]]; ok {
+					records[i] = old
+				} else if seen != nil {
+					seen[keys[i]] = records[i]
+				}
+			}
+			return records, err
+		}}}
+	}},
+	{"keeps others out while a series goes on", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
+		var holder map[string]storage.Record
+		return serial{plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			if seen, _ := ctx.Value(remembered{}).(map[string]storage.Record); seen != nil {
+				holder = seen
+			} else if holder != nil {
+				<-ctx.Done()
+			}
+			return r.CompareAndSwap(ctx, swaps...)
+		}}}
+	}},
 	{"tries a batch with a key in two groups", "a batch names no key twice", batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
 		outcomes := make([]storage.Outcome, len(groups))
 		for i := range groups {
@@ -572,6 +597,15 @@ func batching(batch func(r *reference, ctx context.Context, groups [][]storage.S
 			return batch(r, ctx, groups)
 		}}
 	}
+}
+
+// serial is a saboteur that tells the calls of a series by what it remembers for them.
+type serial struct{ plain }
+
+type remembered struct{}
+
+func (s serial) Series(ctx context.Context) (context.Context, func()) {
+	return context.WithValue(ctx, remembered{}, map[string]storage.Record{}), func() {}
 }
 
 type backwards struct {

@@ -1,0 +1,61 @@
+package sqlite
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+var _ storage.Series = (*Store)(nil)
+
+// series keeps a connection from one call to the next. Otherwise a quarter of the time
+// that a swap takes goes by with making it ready, and making it as it was.
+type series struct {
+	store *Store
+	kept  atomic.Pointer[connection]
+	calls atomic.Int32
+}
+
+// longest is how many calls keep a connection: package sql may want to replace it.
+const longest = 1000
+
+// Series implements [storage.Series]. Between the calls it keeps a connection of the
+// pool, but not the last.
+func (s *Store) Series(ctx context.Context) (context.Context, func()) {
+	calls := &series{store: s}
+	return context.WithValue(ctx, s, calls), calls.end
+}
+
+// series is that which a call belongs to; nil: none.
+func (s *Store) series(ctx context.Context) *series {
+	calls, _ := ctx.Value(s).(*series)
+	return calls
+}
+
+// take is the connection that was kept, if there is one.
+func (s *series) take() *connection {
+	if s == nil {
+		return nil
+	}
+	return s.kept.Swap(nil)
+}
+
+// keep keeps a connection, unless others may be waiting for it.
+func (s *series) keep(c *connection) bool {
+	if s == nil || s.calls.Add(1)%longest == 0 {
+		return false
+	}
+	pool := s.store.db.Stats()
+	return (pool.MaxOpenConnections == 0 || pool.InUse < pool.MaxOpenConnections) && s.kept.CompareAndSwap(nil, c)
+}
+
+func (s *series) end() {
+	if c := s.take(); c != nil {
+		defer c.Close()
+		_ = c.raw(func() error {
+			c.restore()
+			return nil
+		})
+	}
+}
