@@ -32,28 +32,6 @@ func CheckLoad(keys []string) error {
 	return nil
 }
 
-// CheckBatch reports, for every group that no store can try, why: one error for
-// each group, nil for those that are well. It is nil when all are.
-func CheckBatch(groups [][]Swap) []error {
-	if err := checkDuplicateGroups(groups); err != nil {
-		errs := make([]error, len(groups))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	var errs []error
-	for i, group := range groups {
-		if err := Check(group); err != nil {
-			if errs == nil {
-				errs = make([]error, len(groups))
-			}
-			errs[i] = err
-		}
-	}
-	return errs
-}
-
 func checkSwap(s *Swap) error {
 	switch {
 	case s.New.Version == 0 && len(s.New.State) > 0:

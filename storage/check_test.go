@@ -91,22 +91,6 @@ func TestCheckKeys(t *testing.T) {
 	require.ErrorIs(t, storage.CheckLoad([]string{strings.Repeat("x", 513)}), storage.ErrKey)
 }
 
-func TestCheckBatch(t *testing.T) {
-	require.Nil(t, storage.CheckBatch(nil))
-	require.Nil(t, storage.CheckBatch([][]storage.Swap{{swap("a")}, {}, {swap("b"), swap("c")}}))
-
-	errs := storage.CheckBatch([][]storage.Swap{{swap("a")}, {{Key: "b", TTL: -1}}})
-	require.Len(t, errs, 2)
-	require.NoError(t, errs[0])
-	require.ErrorIs(t, errs[1], storage.ErrSwap)
-
-	errs = storage.CheckBatch([][]storage.Swap{{swap("a")}, {swap("b")}, {swap("a")}})
-	require.Len(t, errs, 3)
-	for _, err := range errs {
-		require.ErrorIs(t, err, storage.ErrDuplicateKey)
-	}
-}
-
 func TestWhichErrorsProveThatNothingWasApplied(t *testing.T) {
 	for err, proof := range map[error]bool{
 		storage.ErrNotApplied:     true,

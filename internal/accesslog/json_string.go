@@ -2,9 +2,9 @@ package accesslog
 
 import (
 	"bytes"
-	"strconv"
-	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/internal/jsontext"
 )
 
 // quoted reads a string. Its text is what stands between the marks.
@@ -17,7 +17,7 @@ func (s *scanner) quoted() (text []byte, escaped, ok bool) {
 		if s.take('"') {
 			return s.text[start : s.next-1], escaped, true
 		}
-		_, n := escape(s.text[s.next:])
+		_, n := jsontext.Escape(s.text[s.next:])
 		if n == 0 {
 			return nil, false, false
 		}
@@ -44,56 +44,8 @@ func unescape(dst, text []byte) []byte {
 		if i < 0 {
 			return append(dst, text...)
 		}
-		r, n := escape(text[i:])
+		r, n := jsontext.Escape(text[i:])
 		dst = utf8.AppendRune(append(dst, text[:i]...), r)
 		text = text[i+n:]
 	}
-}
-
-// escape reads the escape that b begins with: the character it stands for, and its
-// length, which is 0 if it is not valid.
-func escape(b []byte) (r rune, n int) {
-	if len(b) < 2 || b[0] != '\\' {
-		return 0, 0
-	}
-	switch c := b[1]; c {
-	case '"', '\\', '/':
-		return rune(c), 2
-	case 'b':
-		return '\b', 2
-	case 'f':
-		return '\f', 2
-	case 'n':
-		return '\n', 2
-	case 'r':
-		return '\r', 2
-	case 't':
-		return '\t', 2
-	}
-	return hexEscape(b)
-}
-
-// hexEscape reads \uXXXX, or the two of them that make a surrogate pair. Half a pair
-// stands for U+FFFD.
-func hexEscape(b []byte) (r rune, n int) {
-	r, ok := hex4(b)
-	switch {
-	case !ok:
-		return 0, 0
-	case !utf16.IsSurrogate(r):
-		return r, 6
-	}
-	low, _ := hex4(b[6:])
-	if r = utf16.DecodeRune(r, low); r == utf8.RuneError {
-		return r, 6
-	}
-	return r, 12
-}
-
-func hex4(b []byte) (r rune, ok bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
-		return 0, false
-	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
-	return rune(n), err == nil
 }

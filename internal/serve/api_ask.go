@@ -16,6 +16,8 @@ import (
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/internal/jsontext"
 )
 
 const (
@@ -272,35 +274,17 @@ func stringOf(value []byte) (text string, ok bool) {
 
 // hasLoneSurrogate reports whether a string of JSON escapes half of a character.
 func hasLoneSurrogate(value []byte) bool {
-	for i := 0; i < len(value); i++ {
-		if value[i] != '\\' {
-			continue
+	for {
+		i := bytes.IndexByte(value, '\\')
+		if i < 0 {
+			return false
 		}
-		if i++; value[i] != 'u' {
-			continue
-		}
-		r := escaped(value[i-1:])
-		if i += 4; !utf16.IsSurrogate(r) {
-			continue
-		}
-		if utf16.DecodeRune(r, escaped(value[i+1:])) == utf8.RuneError {
+		r, n := jsontext.Escape(value[i:])
+		if utf16.IsSurrogate(r) {
 			return true
 		}
-		i += 6
+		value = value[i+max(n, 1):] // others tell what is wrong
 	}
-	return false
-}
-
-// escaped is the code unit of the escape \uXXXX that text begins with, or 0.
-func escaped(text []byte) rune {
-	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
-		return 0
-	}
-	unit, err := strconv.ParseUint(string(text[2:6]), 16, 16)
-	if err != nil {
-		return 0
-	}
-	return rune(unit)
 }
 
 // wrong is the problem of a value that a member cannot have.
