@@ -232,7 +232,7 @@ func (q *queue) wake(g *group) (next [][]*group) {
 
 // finish ends all calls of g.
 func (q *queue) finish(g *group) []*call {
-	for _, c := range g.calls {
+	for _, c := range slices.Backward(g.calls) { // the last to come is mostly a leaf of the heap
 		q.unwatch(c)
 		c.finished, c.flying = true, false
 	}
