@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
@@ -42,7 +43,9 @@ func TestMigrateWithoutTheRightToCreate(t *testing.T) {
 	limited := pool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1))
 	s, err := postgres.New(limited, o)
 	require.NoError(t, err)
-	require.ErrorContains(t, s.Migrate(ctx), "42501", "the table is not there yet")
+	err = s.Migrate(ctx)
+	require.ErrorContains(t, err, "42501", "the table is not there yet")
+	require.NotErrorIs(t, err, storage.ErrUnavailable)
 
 	open(t, p, o)
 	_, err = p.Exec(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+o.Schema+" TO "+role)
@@ -52,6 +55,15 @@ func TestMigrateWithoutTheRightToCreate(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, swapped)
 	open(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_read_only=on"), o)
+}
+
+// Who starts before the database does may try again.
+func TestMigrateWithoutAServer(t *testing.T) {
+	s, err := postgres.New(pool(t, "host=127.0.0.1 port=1 user=nobody"), postgres.Options{})
+	require.NoError(t, err)
+	err = s.Migrate(t.Context())
+	require.ErrorIs(t, err, storage.ErrUnavailable)
+	require.ErrorContains(t, err, "creating table")
 }
 
 // schema makes one, and names it.

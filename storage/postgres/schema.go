@@ -37,15 +37,20 @@ func (s *Store) Schema() string {
 // of search_path. Where it is found, nothing is changed, so that this needs no right
 // to create tables, and the session may be read-only. Several processes may do so at
 // once, also in a transaction of the caller, which goes on whatever becomes of this.
+// Errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if isThere(err) { // another one was first
 		err = s.create(ctx)
 	}
-	if err != nil {
-		return fmt.Errorf("postgres: creating table %s: %w", s.options.name(), err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	err = fmt.Errorf("creating table %s: %w", s.options.name(), err)
+	if s.inside() { // it is not for a part of the transaction to be tried again
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return failure(err)
 }
 
 // create is a transaction, or a savepoint of the caller's: a statement that
