@@ -127,14 +127,19 @@ func (c *call) answer() (How, error) {
 	return how, err
 }
 
-// exhausted is the error when the time is over, or the context has ended: last is
-// why the latest attempt failed, nil for a conflict.
-func exhausted(last error, attempts int, ended error) error {
-	if last == nil && attempts <= 1 { // it never got its turn
-		return NotApplied(ended)
-	}
+// why is why a call that was on its way failed: last, or a conflict if that is nil.
+func (c *call) why(last error) error {
 	if last == nil {
-		last = fmt.Errorf("%w: %d attempts", ErrContended, attempts)
+		return fmt.Errorf("%w: %d attempts", ErrContended, c.how.Attempts)
+	}
+	return last
+}
+
+// exhausted is the error when the time is over, or the context has ended: last is why the
+// call failed before, nil if it never got its turn.
+func exhausted(last, ended error) error {
+	if last == nil {
+		return NotApplied(ended)
 	}
 	return NotApplied(fmt.Errorf("%w: %w", last, ended))
 }

@@ -50,7 +50,7 @@ func (e *Engine) await(ctx context.Context, c *call) (How, error) {
 	case flying:
 		return how, unknown(ended)
 	}
-	return how, exhausted(last, how.Attempts, ended)
+	return how, exhausted(last, ended)
 }
 
 // solo is a flight of one call, in the hands of its caller.
@@ -77,7 +77,7 @@ func (e *Engine) carry(groups []*group) {
 		}
 	}()
 	calls, end := e.series()
-	defer end()
+	defer shielded(nil, end)
 	for {
 		ctx, cancel := context.WithDeadline(calls, groups[0].until)
 		shielded(groups, func() { e.fly(patiently(ctx), groups) })
@@ -94,10 +94,11 @@ func (e *Engine) carry(groups []*group) {
 
 // series is what flights have in common that are carried by one goroutine.
 func (e *Engine) series() (calls context.Context, end func()) {
+	calls, end = context.Background(), func() {}
 	if s, ok := e.store.(Series); ok {
-		return s.Series(context.Background())
+		shielded(nil, func() { calls, end = s.Series(calls) })
 	}
-	return context.Background(), func() {}
+	return calls, end
 }
 
 // shielded makes a panic of the store the panic of every caller whose decision is
@@ -135,14 +136,13 @@ func (e *Engine) land(groups []*group, yields int) [][]*group {
 const rivalry = 100 * time.Millisecond
 
 // patience is how often a flight yields when it lands. It is worth it where round trips
-// are dear, and the store has others to work at meanwhile; and more so where other
-// processes want the same key, because then a turn at it is. Else it is quicker to decide
-// for some while the others are on their way.
+// are dear; and more so where other processes want the same key, because then a turn at
+// it is. Else it is quicker to decide for some while the others are on their way.
 func (e *Engine) patience(groups []*group) int {
 	switch {
 	case e.hasRivals(groups):
 		return 3
-	case e.yields:
+	case e.dear:
 		return 1
 	}
 	return 0

@@ -26,7 +26,7 @@
 //
 // Implement [Store], begin CompareAndSwap with [Check] and CompareAndSwapBatch with
 // [BeginBatch], mark errors as the variables of this package say, and let package
-// storagetest judge the result.
-// The further abilities, [Batcher], [Clock], [InPlace], [Purger] and [Timed], are
-// optional: each is an interface of its own, found by assertion.
+// storagetest judge the result. The further abilities, [Batcher], [Clock], [InPlace],
+// [Parallel], [Purger], [Series] and [Timed], are optional: each is an interface of its
+// own, found by assertion.
 package storage

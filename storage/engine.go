@@ -70,7 +70,7 @@ type Decide func(now time.Time, found [][]byte, next []Change) (lasting bool, er
 
 // How tells how an engine came to an answer.
 type How struct {
-	Attempts int  // runs of Decide, at least 1
+	Attempts int  // runs of Decide, 0 if it was never its turn
 	Memory   bool // answered from remembered states, without I/O
 }
 
@@ -111,7 +111,7 @@ type How struct {
 type Engine struct {
 	store   Store
 	batcher Batcher // of store, if round trips are shared
-	yields  bool    // when a flight lands: round trips are dear
+	dear    bool    // are round trips
 	options EngineOptions
 	memory  *memory
 	queue   queue
@@ -141,10 +141,8 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
-	e := &Engine{store: store, options: o, memory: newMemory(o.Remember)}
-	if p, ok := store.(Parallel); ok {
-		e.yields = p.InFlight() > 1
-	}
+	_, dear := store.(Parallel)
+	e := &Engine{store: store, dear: dear, options: o, memory: newMemory(o.Remember)}
 	e.queue.init(&e.options)
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own
 		e.batcher, _ = store.(Batcher)
@@ -208,7 +206,7 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide, remem
 	}
 	c := newCall(keys, decide)
 	g := &c.own
-	if remembering && e.remembers(g) {
+	if remembering && e.answersFromMemory(g) {
 		return c.answer()
 	}
 	c.deadline = time.Now().Add(e.options.Budget)
@@ -218,8 +216,9 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide, remem
 	return e.queued(ctx, c, g)
 }
 
-// remembers reports whether what is remembered answers the call of g.
-func (e *Engine) remembers(g *group) bool {
+// answersFromMemory makes the decision of g on what is remembered of its keys, and
+// reports whether it stands.
+func (e *Engine) answersFromMemory(g *group) bool {
 	e.recall(g)
 	g.fold(e.options.Clock())
 	if !g.stands() {

@@ -205,7 +205,7 @@ func (e *Engine) alone(ctx context.Context, g *group) (How, error) {
 			return c.answer()
 		}
 		if err := g.pause.wait(ctx, g.last); err != nil {
-			return c.how, exhausted(g.last, c.how.Attempts, err)
+			return c.how, exhausted(c.why(g.last), err)
 		}
 	}
 }

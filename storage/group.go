@@ -195,7 +195,7 @@ func (g *group) fail(err error) {
 	if errors.Is(err, ErrContended) || errors.Is(err, ErrUnavailable) {
 		g.fate = again
 	} else if (g.last != nil || g.pause.conflicts > 0) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
-		err = exhausted(g.last, g.calls[0].how.Attempts, err) // the time is over; this is what it was spent on
+		err = exhausted(g.calls[0].why(g.last), err) // the time is over; this is what it was spent on
 	}
 	g.last = err
 }

@@ -148,10 +148,13 @@ func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last 
 		return false, true, How{}, nil
 	}
 	c.left, last = true, q.trouble
-	if c.group != nil {
-		last = c.group.last
-	} else {
+	if c.group == nil {
 		q.ghosts++
+	} else {
+		last = c.group.last
+	}
+	if c.group != nil || c.apart { // it was on its way
+		last = c.why(last)
 	}
 	return false, false, c.how, last
 }
@@ -243,7 +246,7 @@ func (q *queue) finish(g *group) []*call {
 func (q *queue) dismiss(g *group) (finished []*call) {
 	g.calls = slices.DeleteFunc(g.calls, func(c *call) bool {
 		if c.late {
-			c.err, c.finished = exhausted(g.last, c.how.Attempts, context.DeadlineExceeded), true
+			c.err, c.finished = exhausted(c.why(g.last), context.DeadlineExceeded), true
 			finished = append(finished, c)
 		}
 		return c.late || c.left

@@ -89,8 +89,8 @@ type Batcher interface {
 	CompareAndSwapBatch(ctx context.Context, groups ...[]Swap) []Outcome
 }
 
-// Parallel is a [Batcher] that knows how many round trips at once it gains by. Where that
-// is more than one, they are dear: worth a moment's wait if more can share one.
+// Parallel is a [Batcher] that knows how many round trips at once it gains by. They
+// are dear: worth a moment's wait if more can share one.
 type Parallel interface {
 	Batcher
 

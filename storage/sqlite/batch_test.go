@@ -109,6 +109,29 @@ func TestABatchWaitsForTheLock(t *testing.T) {
 	}
 }
 
+// Without WAL a commit waits for those who read, as long as the user would.
+func TestABatchThatCannotCommit(t *testing.T) {
+	s, db, dsn := shared(t, strings.Replace(journal, "20000", "30", 1))
+	db.SetMaxOpenConns(1)
+	_, _, err := s.CompareAndSwap(t.Context(), creating("there"))
+	require.NoError(t, err)
+	other, err := sql.Open("sqlite3", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	rows, err := other.Query("SELECT key FROM " + sqlite.DefaultTable)
+	require.NoError(t, err)
+	defer rows.Close()
+	require.True(t, rows.Next())
+	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+		require.ErrorIs(t, o.Err, storage.ErrContended)
+	}
+	require.NoError(t, rows.Close())
+	require.Equal(t, 1, db.Stats().OpenConnections)
+	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+		require.Equal(t, storage.Outcome{Swapped: true}, o)
+	}
+}
+
 // Whatever the settings of the user, decisions of two pools are counted.
 func TestEverySettingCounts(t *testing.T) {
 	const goroutines, each = 3, 25

@@ -38,10 +38,12 @@ func (c *connection) stopWaiting() error {
 }
 
 // waitAgain undoes that.
-func (c *connection) waitAgain() {
-	if c.patience > 0 {
-		_, _ = c.exec(setPatience + strconv.FormatInt(c.patience.Milliseconds(), 10))
+func (c *connection) waitAgain() error {
+	if c.patience == 0 {
+		return nil
 	}
+	_, err := c.exec(setPatience + strconv.FormatInt(c.patience.Milliseconds(), 10))
+	return err
 }
 
 const (

@@ -15,10 +15,11 @@ type series struct {
 	store *Store
 	kept  atomic.Pointer[connection]
 	calls atomic.Int32
+	ended atomic.Bool
 }
 
-// longest is how many calls keep a connection: package sql may want to replace it.
-const longest = 1000
+// callsPerConnection is how many keep one: package sql may want to replace it.
+const callsPerConnection = 1000
 
 // Series implements [storage.Series]. Between the calls it keeps a connection of the
 // pool, but not the last.
@@ -43,16 +44,21 @@ func (s *series) take() *connection {
 
 // keep keeps a connection, unless others may be waiting for it.
 func (s *series) keep(c *connection) bool {
-	if s == nil || s.calls.Add(1)%longest == 0 {
+	if s == nil || s.calls.Add(1)%callsPerConnection == 0 {
 		return false
 	}
 	pool := s.store.db.Stats()
-	return (pool.MaxOpenConnections == 0 || pool.InUse < pool.MaxOpenConnections) && s.kept.CompareAndSwap(nil, c)
+	full := pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
+	if full || !s.kept.CompareAndSwap(nil, c) {
+		return false
+	}
+	return !s.ended.Load() || !s.kept.CompareAndSwap(c, nil)
 }
 
 func (s *series) end() {
+	s.ended.Store(true)
 	if c := s.take(); c != nil {
-		defer c.Close()
+		defer c.pooled.Close()
 		_ = c.raw(func() error {
 			c.restore()
 			return nil

@@ -90,12 +90,22 @@ func (s *Store) load(c *connection, keys []string) ([]storage.Record, error) {
 			return nil, err
 		}
 		if found {
-			version, _ := row[0].(int64)
-			state, _ := row[1].([]byte)
-			records[i] = storage.Record{Version: storage.Version(version), State: state}
+			if records[i], err = record(row); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return records, nil
+}
+
+// record is what a row holds, apart from the driver's memory.
+func record(row []driver.Value) (storage.Record, error) {
+	version, isVersion := row[0].(int64)
+	state, isState := row[1].([]byte)
+	if !isVersion || !isState {
+		return storage.Record{}, fmt.Errorf("the version of a record is a %T, its state a %T", row[0], row[1])
+	}
+	return storage.Record{Version: storage.Version(version), State: append([]byte{}, state...)}, nil
 }
 
 // CompareAndSwap implements [storage.Store].

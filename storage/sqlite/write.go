@@ -14,12 +14,18 @@ import (
 
 // write tries the open groups of a batch.
 func (s *Store) write(ctx context.Context, b *batch) error {
-	return s.connect(ctx, func(c *connection) error {
+	begun := false
+	err := s.connect(ctx, func(c *connection) error {
+		begun = true
 		if w, o := b.only(); w != nil {
 			return s.writeOne(ctx, c, w, o)
 		}
 		return s.transact(ctx, c, b)
 	})
+	if err != nil && !begun {
+		return storage.NotApplied(err)
+	}
+	return err
 }
 
 // transact tries them in one transaction.

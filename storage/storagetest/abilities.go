@@ -123,6 +123,15 @@ var abilityLaws = []Law{
 			second := *s
 			second.ctx = other
 			second.put(key("b"), "in another", 0)
+			if batcher, ok := s.Store.(storage.Batcher); ok {
+				c := writing(key("c"), 0, "in a batch", 0)
+				for i, o := range batcher.CompareAndSwapBatch(calls, []storage.Swap{c}, []storage.Swap{writing(key("b"), 0, "x", 0)}) {
+					if o.Err != nil || o.Swapped != (i == 0) {
+						s.fail("group %d of a batch of a series: swapped %v, error %v", i, o.Swapped, o.Err)
+					}
+				}
+				s.holds(key("c"), c.New.Version, "in a batch")
+			}
 			within.swap(writing(key("a"), beside.New.Version, "the last", 0))
 			endOther()
 			end()

@@ -1,0 +1,114 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+)
+
+// What follows speaks to a driver, which may be one around the driver, as package sql
+// does: by what it has for contexts, or else by the older ways.
+
+// execution is a statement that was executed on a connection.
+type execution struct {
+	text     string
+	prepared driver.Stmt // nil at first: once is cheaper as it is
+}
+
+// exec executes a statement, and tells how many rows it changed.
+func (c *connection) exec(text string, args ...driver.Value) (rows int64, err error) {
+	ctx, values := context.Background(), named(args)
+	r, err := execute(c, text, func() (driver.Result, error) {
+		if e, ok := c.driver.(driver.ExecerContext); ok {
+			return e.ExecContext(ctx, text, values)
+		}
+		return nil, driver.ErrSkip
+	}, func(s driver.Stmt) (driver.Result, error) {
+		if e, ok := s.(driver.StmtExecContext); ok {
+			return e.ExecContext(ctx, values)
+		}
+		return s.Exec(args)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
+
+// query reads the row that a statement finds, if it finds one. Its bytes are the
+// driver's, until the next query.
+func (c *connection) query(row []driver.Value, text string, args ...driver.Value) (found bool, err error) {
+	ctx, values := context.Background(), named(args)
+	rows, err := execute(c, text, func() (driver.Rows, error) {
+		if q, ok := c.driver.(driver.QueryerContext); ok {
+			return q.QueryContext(ctx, text, values)
+		}
+		return nil, driver.ErrSkip
+	}, func(s driver.Stmt) (driver.Rows, error) {
+		if q, ok := s.(driver.StmtQueryContext); ok {
+			return q.QueryContext(ctx, values)
+		}
+		return s.Query(args)
+	})
+	if err != nil {
+		return false, err
+	}
+	defer rows.Close()
+	err = rows.Next(row)
+	if errors.Is(err, io.EOF) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func named(args []driver.Value) []driver.NamedValue {
+	values := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return values
+}
+
+// execute executes a statement: the first time as it is, which is cheaper, or is skipped
+// by a driver that cannot; and from then on prepared.
+func execute[R any](c *connection, text string, asItIs func() (R, error), prepared func(driver.Stmt) (R, error)) (result R, err error) {
+	e, first := c.execution(text)
+	if first {
+		if result, err = asItIs(); !errors.Is(err, driver.ErrSkip) {
+			return result, err
+		}
+	}
+	if e.prepared == nil {
+		if e.prepared, err = c.prepare(text); err != nil {
+			return result, err
+		}
+	}
+	return prepared(e.prepared)
+}
+
+func (c *connection) execution(text string) (e *execution, first bool) {
+	for i := range c.executed {
+		if c.executed[i].text == text {
+			return &c.executed[i], false
+		}
+	}
+	c.executed = append(c.executed, execution{text: text})
+	return &c.executed[len(c.executed)-1], true
+}
+
+func (c *connection) prepare(text string) (driver.Stmt, error) {
+	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
+		return p.PrepareContext(context.Background(), text)
+	}
+	return c.driver.Prepare(text)
+}
+
+// finalize ends the prepared statements.
+func (c *connection) finalize() {
+	for _, e := range c.executed {
+		if e.prepared != nil {
+			e.prepared.Close()
+		}
+	}
+}

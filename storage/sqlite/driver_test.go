@@ -1,0 +1,258 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/mattn/go-sqlite3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/sqlite"
+)
+
+// around is a driver around the driver that speaks contexts only, and notes and fails
+// what it is asked. It has the bytes of all rows in one place.
+type around struct {
+	file     string
+	fail     func(text string) error
+	asked    []string
+	prepared int
+	bytes    [100]byte
+}
+
+func (a *around) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+
+func (a *around) Connect(context.Context) (driver.Conn, error) {
+	conn, err := a.Driver().Open(a.file)
+	if err != nil {
+		return nil, err
+	}
+	return aroundConn{conn.(*sqlite3.SQLiteConn), a}, nil
+}
+
+func (a *around) ask(text string) error {
+	a.asked = append(a.asked, text)
+	if a.fail != nil {
+		return a.fail(text)
+	}
+	return nil
+}
+
+type aroundConn struct {
+	*sqlite3.SQLiteConn
+	around *around
+}
+
+func (c aroundConn) Prepare(string) (driver.Stmt, error) {
+	return nil, errors.New("asked without a context")
+}
+
+func (c aroundConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	c.around.prepared++
+	stmt, err := c.SQLiteConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	return aroundStmt{stmt.(*sqlite3.SQLiteStmt)}, nil
+}
+
+func (c aroundConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.around.ask(text); err != nil {
+		return nil, err
+	}
+	return c.SQLiteConn.ExecContext(ctx, text, args)
+}
+
+func (c aroundConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.around.ask(text); err != nil {
+		return nil, err
+	}
+	rows, err := c.SQLiteConn.QueryContext(ctx, text, args)
+	return aroundRows{rows, c.around}, err
+}
+
+type aroundStmt struct{ *sqlite3.SQLiteStmt }
+
+func (aroundStmt) Exec([]driver.Value) (driver.Result, error) {
+	return nil, errors.New("asked without a context")
+}
+
+func (aroundStmt) Query([]driver.Value) (driver.Rows, error) {
+	return nil, errors.New("asked without a context")
+}
+
+type aroundRows struct {
+	driver.Rows
+	around *around
+}
+
+func (r aroundRows) Next(row []driver.Value) error {
+	err := r.Rows.Next(row)
+	for i := range row {
+		if b, ok := row[i].([]byte); ok {
+			row[i] = r.around.bytes[:copy(r.around.bytes[:], b)]
+		}
+	}
+	return err
+}
+
+func openAround(t *testing.T) (*sqlite.Store, *sql.DB, *around) {
+	a := &around{file: "file:" + filepath.Join(t.TempDir(), "around.db") + wal}
+	db := sql.OpenDB(a)
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1)
+	return open(t, db, sqlite.Options{}), db, a
+}
+
+// failing fails statements that begin so.
+func failing(prefix string, err error) func(string) error {
+	return func(text string) error {
+		if strings.HasPrefix(text, prefix) {
+			return err
+		}
+		return nil
+	}
+}
+
+// two groups, which are a transaction.
+func two() [][]storage.Swap {
+	return [][]storage.Swap{{creating("a")}, {creating("b")}}
+}
+
+func TestADriverThatSpeaksContexts(t *testing.T) {
+	s, _, _ := openAround(t)
+	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+		require.Equal(t, storage.Outcome{Swapped: true}, o)
+	}
+	records, err := s.Load(t.Context(), "a", "b", "c")
+	require.NoError(t, err)
+	require.Equal(t, []int{3, 3, 0}, []int{len(records[0].State), len(records[1].State), len(records[2].State)})
+}
+
+// The memory of a row is the driver's, who may use it again.
+func TestRecordsAreApartFromTheDriversMemory(t *testing.T) {
+	s, _, a := openAround(t)
+	_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
+	require.NoError(t, err)
+	records, err := s.Load(t.Context(), "a")
+	require.NoError(t, err)
+	clear(a.bytes[:])
+	require.Equal(t, "new", string(records[0].State))
+}
+
+// What the database itself refuses to end is ended with the connection.
+func TestATransactionThatCannotEnd(t *testing.T) {
+	denies := false
+	name := fmt.Sprint("sqlite3 that denies ", time.Now().UnixNano())
+	sql.Register(name, &sqlite3.SQLiteDriver{ConnectHook: func(c *sqlite3.SQLiteConn) error {
+		c.RegisterAuthorizer(func(op int, what, _, _ string) int {
+			if denies && op == sqlite3.SQLITE_TRANSACTION && what != "BEGIN" {
+				return sqlite3.SQLITE_DENY
+			}
+			return sqlite3.SQLITE_OK
+		})
+		return nil
+	}})
+	db, err := sql.Open(name, "file:"+filepath.Join(t.TempDir(), "denies.db")+wal)
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	s := open(t, db, sqlite.Options{})
+	denies = true
+	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+		require.ErrorContains(t, o.Err, "not authorized")
+		require.NotErrorIs(t, o.Err, storage.ErrNotApplied, "of the commit")
+	}
+	require.Zero(t, db.Stats().OpenConnections)
+	denies = false
+	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+		require.Equal(t, storage.Outcome{Swapped: true}, o)
+	}
+}
+
+// A connection that cannot be made what it was does not go back to the pool.
+func TestAConnectionInDoubt(t *testing.T) {
+	no := errors.New("no")
+	for name, test := range map[string]struct {
+		fail     func(text string) error
+		err      error
+		proven   bool
+		goesBack bool
+	}{
+		"the transaction goes on": {fail: func(text string) error {
+			return errors.Join(failing("COMMIT", no)(text), failing("ROLLBACK", no)(text))
+		}, err: no},
+		"it has ended":              {fail: failing("INSERT", no), err: no, proven: true, goesBack: true},
+		"it does not wait again":    {fail: failing("PRAGMA busy_timeout = 20000", no)},
+		"it is broken":              {fail: failing("INSERT", driver.ErrBadConn), err: driver.ErrBadConn, proven: true},
+		"it does not tell how long": {fail: failing("PRAGMA busy_timeout", no), err: no, proven: true, goesBack: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, db, a := openAround(t)
+			a.fail = test.fail
+			for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+				require.ErrorIs(t, o.Err, test.err)
+				require.Equal(t, test.proven, errors.Is(o.Err, storage.ErrNotApplied))
+			}
+			require.Equal(t, test.goesBack, db.Stats().OpenConnections == 1)
+			a.fail = nil
+			conn, err := db.Conn(t.Context())
+			require.NoError(t, err)
+			defer conn.Close()
+			require.Equal(t, 20000, patience(t, conn))
+			_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE; ROLLBACK")
+			require.NoError(t, err)
+		})
+	}
+}
+
+// Of one swap that failed, it depends on the statement whether it was applied.
+func TestWhatIsProven(t *testing.T) {
+	s, _, a := openAround(t)
+	_, _, err := s.CompareAndSwap(t.Context(), creating("there"))
+	require.NoError(t, err)
+	for prefix, proven := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "SELECT": true, "INSERT": false} {
+		a.fail = failing(prefix, sqlite3.Error{Code: sqlite3.ErrIoErr})
+		_, _, err := s.CompareAndSwap(t.Context(), creating("there"))
+		require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
+		require.Equal(t, proven, errors.Is(err, storage.ErrNotApplied), prefix)
+	}
+	a.fail = failing("PRAGMA busy_timeout", errors.New("no"))
+	_, err = s.Load(t.Context(), "there")
+	require.Error(t, err)
+	require.NotErrorIs(t, err, storage.ErrNotApplied, "of a look there is nothing to prove")
+}
+
+// A clock of the user may panic or end its goroutine in the middle of a transaction.
+func TestAPanicLeavesNothingLocked(t *testing.T) {
+	for readings := range 6 {
+		var clock func() time.Time
+		db := database(t, "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=200")
+		clock = time.Now
+		s := open(t, db, sqlite.Options{Clock: func() time.Time { return clock() }})
+		left := readings
+		clock = func() time.Time {
+			if left--; left < 0 {
+				panic("the clock")
+			}
+			return time.Now()
+		}
+		groups := two()
+		for i := range 4 {
+			groups = append(groups, []storage.Swap{creating(fmt.Sprint(i))})
+		}
+		require.Panics(t, func() { s.CompareAndSwapBatch(t.Context(), groups...) })
+		clock = time.Now
+		require.Zero(t, db.Stats().InUse)
+		for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
+			require.Equal(t, storage.Outcome{Swapped: true}, o)
+		}
+	}
+}
