@@ -35,7 +35,7 @@ func redisWorks() []work {
 			goals:      []ratio{{to: name, goal: 2.5}, {to: ululeOnRedis.name, goal: 1.5}},
 		}, {
 			area: "redis", name: "64 callers, one key", keys: 1, goroutines: 64,
-			contenders: append(redisPeers, throttledOnRedis, redisRoundTrip),
+			contenders: append(redisPeers, throttledOnRedis, redisRoundTrip, redisOneRecord),
 			goals:      []ratio{{to: name, goal: 6}, {to: name, p99: true}},
 		}, {
 			area: "redis", name: "64 callers, one key, denied", keys: 1, goroutines: 64, denied: true,
@@ -137,6 +137,16 @@ return #KEYS`)
 			keys[i] = "together:" + keys[i]
 		}
 		return script.EvalSha(ctx, c, keys, record).Err()
+	})
+}}
+
+// redisOneRecord is a write of one record for whatever callers are there at once, without
+// a look at what it replaces. Who may lose to others cannot have two under way.
+var redisOneRecord = contender{"floor: one record together", func(t testing.TB, count int64, _ time.Duration) decider {
+	c := redisClient(t)
+	record := strings.Repeat("x", 28)
+	return together(t, 1, count, func(ctx context.Context, _ []string) error {
+		return c.Set(ctx, "together", record, time.Minute).Err()
 	})
 }}
 

@@ -112,7 +112,10 @@ func (c *command) each() bool { return c.keys == len(c.calls) }
 // make makes the command, by the script's hash or in full.
 func (c *command) make(ctx context.Context, inFull bool) {
 	script := together
-	if c.each() {
+	switch {
+	case c.keys == 1:
+		script = single
+	case c.each():
 		script = each
 	}
 	name := "evalsha"

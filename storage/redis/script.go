@@ -35,10 +35,29 @@ end
 local values, outcomes = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}, {}
 `
 
-// each swaps groups of one key. It compares the first 8 bytes of what is stored with
-// the old version (an empty one: the key must be absent), and writes if they match.
-// ARGV has for each key its old version, its new record (empty: delete) and its TTL in
-// ms (empty: none). The answer has for each group 1, or what is stored, or an error.
+// single swaps one group of one key. It compares the first 8 bytes of what is stored with
+// the old version (an empty one: the key must be absent), and writes if they match. ARGV
+// has the old version, the new record (empty: delete) and the TTL in ms (empty: none). The
+// answer has 1, or what is stored, or an error.
+var single = newScript(`
+local old, new, ttl = ARGV[1], ARGV[2], ARGV[3]
+local value = redis.pcall('GET', KEYS[1])
+if type(value) == 'table' then
+	return {{err = 'ERR ' .. string.gsub(value.err, '^ERR ', '')}}
+elseif value and (old == '' or string.sub(value, 1, 8) ~= old) or not value and old ~= '' then
+	return {{value}}
+elseif new ~= '' and ttl ~= '' then
+	redis.call('SET', KEYS[1], new, 'PX', ttl)
+elseif new ~= '' then
+	redis.call('SET', KEYS[1], new)
+elseif old ~= '' then
+	redis.call('DEL', KEYS[1])
+end
+return {1}
+`)
+
+// each is single for several groups. ARGV has for each what single has, and so has the
+// answer.
 //
 // MGET is quicker than a GET for each, but takes what is no string for absent, and
 // unpack has its limits.

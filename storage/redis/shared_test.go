@@ -47,10 +47,13 @@ func create(t *testing.T, s storage.Store, swaps ...storage.Swap) {
 }
 
 // know has the server know the scripts.
-func know(t *testing.T, s storage.Store) {
+func know(t *testing.T, s storage.Batcher) {
 	t.Helper()
-	create(t, s, creating("warm", "x"))
-	create(t, s, creating(storage.Key("warm", "a"), "x"), creating(storage.Key("warm", "b"), "x"))
+	for _, script := range scripts {
+		for _, o := range script.swap(t, s, script.groups(storage.Key("warm", "a"), storage.Key("warm", "b"))) {
+			require.NoError(t, o.Err)
+		}
+	}
 }
 
 // stored is the state under a key.
