@@ -99,6 +99,27 @@ func TestARefusedWriteIsOfItsGroup(t *testing.T) {
 	}
 }
 
+// Nobody is told that was swapped what the server did not let the script write.
+func TestARefusedWriteIsNoSwap(t *testing.T) {
+	client := limited(t, shared.Redis(t), "set")
+	for name, script := range scripts {
+		for _, ttl := range []time.Duration{0, time.Hour} {
+			s := open(t, client, fmt.Sprint(t.Name(), name, ttl))
+			groups := script.groups("a", "b")
+			for _, group := range groups {
+				for i := range group {
+					group[i].TTL = ttl
+				}
+			}
+			for _, o := range script.swap(t, s, groups) {
+				require.False(t, o.Swapped)
+				require.ErrorIs(t, o.Err, storage.ErrNotApplied)
+				require.ErrorContains(t, o.Err, "The user")
+			}
+		}
+	}
+}
+
 // A key that is absent, and stays so, is not written: neither refused, nor a part of what
 // is torn.
 func TestWhatStaysAbsentIsNotWritten(t *testing.T) {
