@@ -11,7 +11,7 @@ const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
 	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
-	programs   = "internal/accesslog internal/replay internal/sample internal/config internal/serve"
+	programs   = "internal/accesslog internal/jsontext internal/replay internal/sample internal/config internal/serve"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
 	redis  = "github.com/redis/go-redis/v9/..."
@@ -27,6 +27,7 @@ var arrows = []arrow{
 	{"internal/u128", ""},
 	{"internal/tally", "algo"},
 	{"internal/pause", "algo"},
+	{"internal/jsontext", ""},
 
 	{"storage", "github.com/hashicorp/golang-lru/v2"},
 	{"storage/storagetest", "storage testing"},
@@ -39,7 +40,7 @@ var arrows = []arrow{
 	{"httplimit", "algo compose storage internal/pause"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 	{"internal/config", "algo compose httplimit github.com/goccy/go-yaml/..."},
-	{"internal/serve", "algo compose httplimit observe internal/config " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
+	{"internal/serve", "algo compose httplimit observe internal/config internal/jsontext " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
 		" github.com/prometheus/client_golang/..."},
 	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/serve cmd/... " +
 		algorithms + " " + stores + " github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
@@ -49,7 +50,7 @@ var arrows = []arrow{
 
 	{"internal/trace", "algo compose"},
 	{"internal/trace/tracetest", "internal/trace testing"},
-	{"internal/accesslog", ""},
+	{"internal/accesslog", "internal/jsontext"},
 	{"internal/replay", "algo compose internal/accesslog internal/trace storage/memory"},
 
 	{"internal/sample/...", ""},
