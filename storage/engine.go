@@ -70,7 +70,7 @@ type Decide func(now time.Time, found [][]byte, next []Change) (lasting bool, er
 
 // How tells how an engine came to an answer.
 type How struct {
-	Attempts int  // runs of Decide, 0 if it was never its turn
+	Attempts int  // runs of Decide, also that on what is remembered
 	Memory   bool // answered from remembered states, without I/O
 }
 

@@ -148,14 +148,13 @@ func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last 
 		return false, true, How{}, nil
 	}
 	c.left, last = true, q.trouble
-	if c.group == nil {
-		q.ghosts++
-	} else {
-		last = c.group.last
+	switch {
+	case c.group != nil: // it was on its way
+		return false, false, c.how, c.why(c.group.last)
+	case c.apart: // it was, with others
+		last = c.err
 	}
-	if c.group != nil || c.apart { // it was on its way
-		last = c.why(last)
-	}
+	q.ghosts++
 	return false, false, c.how, last
 }
 
@@ -266,7 +265,7 @@ func (q *queue) breakUp(g *group, alone bool) []*call {
 	}
 	q.release(g.holds)
 	for _, c := range g.calls {
-		c.group, c.flying, c.apart = nil, false, true
+		c.group, c.flying, c.apart, c.err = nil, false, true, g.last
 		q.lineUp(c)
 	}
 	q.waiting = slices.Concat(g.calls, q.waiting)

@@ -111,3 +111,33 @@ func TestACommitThatRanOutOfTime(t *testing.T) {
 		}
 	}
 }
+
+// Nobody contended where a fault that stays broke up a crowd.
+func TestWhoLeavesAfterACrowdWasBrokenUp(t *testing.T) {
+	fault := storage.NotApplied(errors.New("no such table"))
+	inBubble(t, storage.EngineOptions{}, func(g *gated, c *crowd) {
+		tries := 0
+		g.refuse = func([]string) error {
+			if tries++; tries > 1 {
+				return fault
+			}
+			return nil
+		}
+		ctx, cancel := context.WithCancel(background)
+		c.call(background, "k") // flies by itself
+		c.call(background, "k")
+		k := c.call(ctx, "k")
+		g.gate <- struct{}{}
+		synctest.Wait() // the other two are on their way
+		g.gate <- struct{}{}
+		synctest.Wait() // one of them is again, by itself
+		cancel()
+		synctest.Wait()
+		close(g.gate)
+		c.group.Wait()
+		require.ErrorIs(t, k.err, context.Canceled)
+		require.ErrorIs(t, k.err, storage.ErrNotApplied)
+		require.ErrorContains(t, k.err, "no such table")
+		require.NotErrorIs(t, k.err, storage.ErrContended)
+	})
+}

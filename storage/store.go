@@ -66,9 +66,9 @@ type Store interface {
 	//
 	// If any Old is not what is stored, nothing changes, TTLs included: swapped is
 	// false, err is nil, and current holds what is stored under the key of each swap,
-	// in their order. It was read when the
-	// comparison failed or later, so it is a good start for the next attempt and no
-	// promise about it: after a race it may even equal what was asked for.
+	// in their order. It was read when the comparison failed or later, so it is a good
+	// start for the next attempt and no promise about it: after a race it may even equal
+	// what was asked for.
 	// When swapped is true, or err is not nil, current is nil.
 	//
 	// A context that has ended before the call writes nothing. No swaps at all swap

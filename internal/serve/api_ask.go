@@ -283,7 +283,7 @@ func hasLoneSurrogate(value []byte) bool {
 		if utf16.IsSurrogate(r) {
 			return true
 		}
-		value = value[i+max(n, 1):] // others tell what is wrong
+		value = value[i+max(n, 1):] // 0 is of what is no JSON, and refused by others
 	}
 }
 

@@ -106,8 +106,8 @@ func process(ctx context.Context, client redis.UniversalClient, commands []*comm
 	_, _ = pipe.Exec(ctx)
 }
 
-// each reports whether every group is of one key.
-func (c *command) each() bool { return c.keys == len(c.calls) }
+// singles reports whether every group is of one key.
+func (c *command) singles() bool { return c.keys == len(c.calls) }
 
 // make makes the command, by the script's hash or in full.
 func (c *command) make(ctx context.Context, inFull bool) {
@@ -115,7 +115,7 @@ func (c *command) make(ctx context.Context, inFull bool) {
 	switch {
 	case c.keys == 1:
 		script = single
-	case c.each():
+	case c.singles():
 		script = each
 	}
 	name := "evalsha"
@@ -130,7 +130,7 @@ func (c *command) make(ctx context.Context, inFull bool) {
 		}
 	}
 	for _, call := range c.calls {
-		if !c.each() {
+		if !c.singles() {
 			w.add(strconv.AppendInt(w.text, int64(len(call.swaps)), 10))
 		}
 		for i := range call.swaps {

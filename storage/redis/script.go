@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// common is what the scripts share. Before anything is written, an error of a write
+// common is what the scripts of several keys share. Before anything is written, an error of a write
 // ends the script. All others are of their group alone, as plain errors, because the
 // client cannot read past those that it has a type for.
 const common = `
@@ -38,7 +38,8 @@ local values, outcomes = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}
 // single swaps one group of one key. It compares the first 8 bytes of what is stored with
 // the old version (an empty one: the key must be absent), and writes if they match. ARGV
 // has the old version, the new record (empty: delete) and the TTL in ms (empty: none). The
-// answer has 1, or what is stored, or an error.
+// answer has 1, or what is stored, or an error. It does without what is common to the
+// others, which would take the server a quarter more time.
 var single = newScript(`
 local old, new, ttl = ARGV[1], ARGV[2], ARGV[3]
 local value = redis.pcall('GET', KEYS[1])

@@ -9,9 +9,9 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// connection is one of the pool, lent to calls. It speaks to the driver without package
-// sql, which would take half as long again, and without a context: nothing that it does
-// waits (see patience.go), and an interrupted transaction would leave it in doubt.
+// connection is one of the pool, lent to calls. It speaks to the driver itself, because
+// package sql takes half as long again; and without a context, because nothing that it
+// does waits (see patience.go), and an interrupted transaction would leave it in doubt.
 type connection struct {
 	pooled   *sql.Conn
 	driver   driver.Conn // of pooled, within raw
@@ -68,15 +68,15 @@ func (s *Store) take(ctx context.Context, series *series) (*connection, error) {
 // raw does something with the driver's connection. If that is then in doubt, or if do
 // panics, package sql will close it.
 func (c *connection) raw(do func() error) error {
-	var told error
+	asked, told := false, error(nil)
 	err := c.pooled.Raw(func(inner any) error {
-		c.driver = inner.(driver.Conn)
+		c.driver, asked = inner.(driver.Conn), true
 		if told = do(); c.doubtful {
 			return driver.ErrBadConn
 		}
 		return told
 	})
-	if c.doubtful {
+	if asked { // others may have c by now
 		return told
 	}
 	return err
@@ -98,8 +98,9 @@ func (c *connection) restore() {
 	c.finalize()
 }
 
-// rollback ends a transaction that failed; some failures have ended it already, so that
-// only a driver around the driver is in doubt if it fails.
+// rollback ends a transaction that failed. Some failures have ended it already, and
+// ROLLBACK then fails: SQLite tells whether one is still open, of a driver around the
+// driver any failure is doubt.
 func (c *connection) rollback() {
 	_, err := c.exec("ROLLBACK")
 	if raw, ok := c.driver.(*sqlite3.SQLiteConn); ok {

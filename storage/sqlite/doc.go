@@ -1,6 +1,6 @@
 // Package sqlite keeps states in a table of a SQLite database that the user has
-// already. It takes a *sql.DB of github.com/mattn/go-sqlite3 and never closes
-// it.
+// already. It takes a *sql.DB of github.com/mattn/go-sqlite3, or of a driver around that
+// one which wraps its errors, and never closes it.
 //
 //	db, err := sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_stmt_cache_size=16")
 //	store, err := sqlite.New(db, sqlite.Options{})

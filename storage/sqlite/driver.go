@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// What follows speaks to a driver, which may be one around the driver, as package sql
-// does: by what it has for contexts, or else by the older ways.
+// What follows speaks to a driver, which may be one around the driver, by what it has for
+// contexts, as package sql does, or else by what every driver has.
 
 // execution is a statement that was executed on a connection.
 type execution struct {
@@ -70,12 +70,12 @@ func named(args []driver.Value) []driver.NamedValue {
 	return values
 }
 
-// execute executes a statement: the first time as it is, which is cheaper, or is skipped
-// by a driver that cannot; and from then on prepared.
-func execute[R any](c *connection, text string, asItIs func() (R, error), prepared func(driver.Stmt) (R, error)) (result R, err error) {
+// execute executes a statement: the first time directly, which is cheaper for one use;
+// prepared from then on, or if the driver cannot (ErrSkip).
+func execute[R any](c *connection, text string, directly func() (R, error), byStatement func(driver.Stmt) (R, error)) (result R, err error) {
 	e, first := c.execution(text)
 	if first {
-		if result, err = asItIs(); !errors.Is(err, driver.ErrSkip) {
+		if result, err = directly(); !errors.Is(err, driver.ErrSkip) {
 			return result, err
 		}
 	}
@@ -84,7 +84,7 @@ func execute[R any](c *connection, text string, asItIs func() (R, error), prepar
 			return result, err
 		}
 	}
-	return prepared(e.prepared)
+	return byStatement(e.prepared)
 }
 
 func (c *connection) execution(text string) (e *execution, first bool) {

@@ -23,6 +23,7 @@ import (
 type around struct {
 	file     string
 	fail     func(text string) error
+	failed   func(text string) error // after the statement
 	asked    []string
 	prepared int
 	bytes    [100]byte
@@ -68,7 +69,11 @@ func (c aroundConn) ExecContext(ctx context.Context, text string, args []driver.
 	if err := c.around.ask(text); err != nil {
 		return nil, err
 	}
-	return c.SQLiteConn.ExecContext(ctx, text, args)
+	r, err := c.SQLiteConn.ExecContext(ctx, text, args)
+	if err == nil && c.around.failed != nil {
+		err = c.around.failed(text)
+	}
+	return r, err
 }
 
 func (c aroundConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
@@ -228,6 +233,35 @@ func TestWhatIsProven(t *testing.T) {
 	_, err = s.Load(t.Context(), "there")
 	require.Error(t, err)
 	require.NotErrorIs(t, err, storage.ErrNotApplied, "of a look there is nothing to prove")
+}
+
+// A driver around the driver may fail when the statement has done what it says.
+func TestAFailureAfterTheStatement(t *testing.T) {
+	no := errors.New("the log is full")
+	s, db, a := openAround(t)
+	a.failed = failing("INSERT", no)
+	_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
+	require.ErrorIs(t, err, no)
+	require.NotErrorIs(t, err, storage.ErrNotApplied)
+	records, err := s.Load(t.Context(), "a")
+	require.NoError(t, err)
+	require.NotZero(t, records[0].Version)
+
+	a.failed = failing("BEGIN", no)
+	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
+		require.ErrorIs(t, o.Err, storage.ErrNotApplied)
+	}
+	require.Zero(t, db.Stats().OpenConnections, "a transaction has begun")
+	a.failed = nil
+	_, swapped, err := s.CompareAndSwap(t.Context(), creating("b"))
+	require.NoError(t, err)
+	require.True(t, swapped)
+	other, err := sql.Open("sqlite3", a.file)
+	require.NoError(t, err)
+	t.Cleanup(func() { other.Close() })
+	var n int
+	require.NoError(t, other.QueryRow("SELECT count(*) FROM "+sqlite.DefaultTable).Scan(&n))
+	require.Equal(t, 2, n)
 }
 
 // A clock of the user may panic or end its goroutine in the middle of a transaction.

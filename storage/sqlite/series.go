@@ -18,20 +18,21 @@ type series struct {
 	ended atomic.Bool
 }
 
-// callsPerConnection is how many keep one: package sql may want to replace it.
+// callsPerConnection is how many calls of a series share a connection before it goes back
+// to the pool, where package sql may replace it.
 const callsPerConnection = 1000
 
 // Series implements [storage.Series]. Between the calls it keeps a connection of the
 // pool, but not the last.
 func (s *Store) Series(ctx context.Context) (context.Context, func()) {
-	calls := &series{store: s}
-	return context.WithValue(ctx, s, calls), calls.end
+	begun := &series{store: s}
+	return context.WithValue(ctx, s, begun), begun.end
 }
 
 // series is that which a call belongs to; nil: none.
 func (s *Store) series(ctx context.Context) *series {
-	calls, _ := ctx.Value(s).(*series)
-	return calls
+	begun, _ := ctx.Value(s).(*series)
+	return begun
 }
 
 // take is the connection that was kept, if there is one.

@@ -120,9 +120,12 @@ func TestAnEndedContextInASeries(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// Calls at once are none of a series, and no harm.
+// Calls at once are none of a series, and no harm, whether they fail or not.
 func TestCallsOfASeriesAtOnce(t *testing.T) {
 	s, db, _ := shared(t, wal)
+	_, err := db.Exec("CREATE TRIGGER refuse BEFORE INSERT ON " + sqlite.DefaultTable +
+		" WHEN NEW.key = CAST('refused' AS BLOB) BEGIN SELECT RAISE(ABORT, 'no'); END")
+	require.NoError(t, err)
 	calls, end := s.Series(t.Context())
 	var group sync.WaitGroup
 	errs := make(chan error, 8)
@@ -131,6 +134,7 @@ func TestCallsOfASeriesAtOnce(t *testing.T) {
 			var err error
 			for j := 0; j < 50 && err == nil; j++ {
 				_, _, err = s.CompareAndSwap(calls, creating(fmt.Sprint(i, " ", j)))
+				s.CompareAndSwapBatch(calls, []storage.Swap{creating(fmt.Sprint(i, " ", j, " too"))}, []storage.Swap{creating("refused")})
 			}
 			errs <- err
 		})

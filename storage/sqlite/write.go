@@ -31,6 +31,7 @@ func (s *Store) write(ctx context.Context, b *batch) error {
 // transact tries them in one transaction.
 func (s *Store) transact(ctx context.Context, c *connection, b *batch) error {
 	if err := c.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
+		c.doubtful = !errors.As(err, new(sqlite3.Error)) // a driver around the driver may fail when it has begun
 		return storage.NotApplied(failure(err))
 	}
 	if err := s.swapAll(c, b); err != nil {
@@ -53,7 +54,7 @@ func (s *Store) writeOne(ctx context.Context, c *connection, w *storage.Swap, o 
 	})
 	var e sqlite3.Error
 	switch {
-	case errors.As(err, &e) && e.Code == sqlite3.ErrIoErr: // of the commit, perhaps
+	case err != nil && !errors.As(err, &e), e.Code == sqlite3.ErrIoErr: // after the commit, or of it
 		return failure(err)
 	case err != nil:
 		return storage.NotApplied(failure(err))
