@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/pause"
 )
@@ -28,7 +27,7 @@ func (h *heldBack) Timeout() bool { return true }
 // deny has others pass the flight until the limiter may allow what it denied.
 func (f *flight) deny(ctx context.Context, d *compose.Decision) error {
 	f.until = time.Now().Add(d.RetryAfter)
-	if d.RetryAfter == algo.Never || endsBefore(ctx, f.until) {
+	if pause.Outlasts(ctx, d.RetryAfter) {
 		return &heldBack{fmt.Sprintf("the rule %q", d.Rule), d.RetryAfter}
 	}
 	return nil

@@ -4,6 +4,8 @@ import (
 	"container/list"
 	"context"
 	"time"
+
+	"github.com/sluice-go/sluice/internal/pause"
 )
 
 // await waits for the flight's turn.
@@ -24,7 +26,7 @@ func (f *flight) await(ctx context.Context) error {
 			g.boarding++
 			g.unasked = false
 			return nil
-		case g.certain(now) && endsBefore(ctx, at):
+		case g.certain(now) && pause.Outlasts(ctx, at.Sub(now)):
 			return &heldBack{by: "the server", wait: at.Sub(now)}
 		}
 		if f.until.After(now) {
@@ -93,12 +95,6 @@ func (f *flight) wait(ctx context.Context, timed bool, d time.Duration) {
 	case <-open:
 	case <-ctx.Done():
 	}
-}
-
-// endsBefore reports whether ctx is sure to end before at.
-func endsBefore(ctx context.Context, at time.Time) bool {
-	deadline, ok := ctx.Deadline()
-	return ok && at.After(deadline)
 }
 
 // announce wakes those whom a change concerns: the first in line, and all while the gate is

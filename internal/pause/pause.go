@@ -11,8 +11,7 @@ import (
 // For sleeps for d. It fails with the error of ctx if that ends before, and at once with
 // [context.DeadlineExceeded] if that would by its deadline, or d is algo.Never.
 func For(ctx context.Context, d time.Duration) error {
-	deadline, ok := ctx.Deadline()
-	if d == algo.Never || ok && time.Until(deadline) < d {
+	if Outlasts(ctx, d) {
 		return context.DeadlineExceeded
 	}
 	timer := time.NewTimer(d)
@@ -23,6 +22,12 @@ func For(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// Outlasts reports whether ctx is sure to end before d is over, as it is for algo.Never.
+func Outlasts(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return d == algo.Never || ok && time.Until(deadline) < d
 }
 
 // Text is d as it stands after "for" in an error: "ever" for algo.Never.

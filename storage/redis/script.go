@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// common is what the scripts of several keys share. Before anything is written, an error of a write
-// ends the script. All others are of their group alone, as plain errors, because the
-// client cannot read past those that it has a type for.
+// common is what the scripts of several keys share. Before anything is written, an error
+// of a write ends the script. All others are of their group alone, as plain errors,
+// because the client cannot read past those that it has a type for.
 const common = `
 local wrote = false
 local function put(key, old, new, ttl)
