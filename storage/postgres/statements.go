@@ -53,20 +53,24 @@ WITH _sluice_patience AS MATERIALIZED (
 	SELECT _sluice_want.*, there.key IS NULL AS absent, there.state AS was,
 		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
 	FROM _sluice_want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_want.key FOR UPDATE OFFSET 0) AS there ON true
-), _sluice_judged AS MATERIALIZED (
-	SELECT place, key, new, state, CASE
+), _sluice_lost AS (
+	SELECT grp FROM _sluice_found WHERE old <> coalesce(version, 0)
+), _sluice_write AS (
+	SELECT place, key, new, state, absent, CASE
 		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
-		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at,
-		absent, version, was, bool_and(coalesce(version, 0) = old) OVER (PARTITION BY grp) AS same
-	FROM _sluice_found
+		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
+	FROM _sluice_found WHERE grp NOT IN (SELECT grp FROM _sluice_lost)
 ), _sluice_created AS (
 	INSERT INTO TABLE (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM _sluice_judged WHERE same AND absent ORDER BY place
+	SELECT key, new, state, expires_at FROM _sluice_write WHERE absent ORDER BY place
 	ON CONFLICT (key) DO NOTHING RETURNING key
 ), _sluice_replaced AS (
 	INSERT INTO TABLE AS t (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM _sluice_judged WHERE same AND NOT absent
+	SELECT key, new, state, expires_at FROM _sluice_write WHERE NOT absent
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
 )
-SELECT place, CASE WHEN same THEN 1 / (place * $8::int) >= 0 ELSE false END, version, CASE WHEN version IS NOT NULL THEN was END
-FROM _sluice_judged WHERE NOT same OR absent AND key NOT IN (SELECT key FROM _sluice_created)`
+SELECT place, false AS raced, version, CASE WHEN version IS NOT NULL THEN was END
+FROM _sluice_found WHERE grp IN (SELECT grp FROM _sluice_lost)
+UNION ALL
+SELECT place, 1 / (place * $8::int) >= 0, NULL, NULL
+FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)`
