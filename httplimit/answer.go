@@ -25,9 +25,9 @@ func readLimit(h http.Header) (found left, ok bool) {
 	if !valid {
 		return left{}, false
 	}
-	policies, _ := readItems(h[policyField]) // a server may keep them to itself
+	known := readPolicies(h[policyField])
 	for _, item := range items {
-		l, binds := leftOf(item, policies)
+		l, binds := leftOf(item, known)
 		if binds && (!ok || l.remaining < found.remaining || l.remaining == found.remaining && l.wait > found.wait) {
 			found, ok = l, true
 		}
@@ -35,35 +35,45 @@ func readLimit(h http.Header) (found left, ok bool) {
 	return found, ok
 }
 
-func leftOf(item fieldItem, policies []fieldItem) (l left, binds bool) {
+func leftOf(item fieldItem, known map[string]policy) (l left, binds bool) {
 	remaining, told := item.integer("r")
 	if !told || remaining < 0 {
 		return left{}, false
 	}
-	l = left{remaining: remaining}
+	l = left{remaining: remaining, window: known[item.name].window}
 	if wait, ok := item.integer("t"); ok {
 		l.wait = wholeSeconds(wait)
 	}
-	window, unit := policyOf(item.name, policies)
-	l.window = window
-	return l, unit == "requests" || unit == "content-bytes" && remaining == 0
+	switch known[item.name].unit {
+	case "", "requests":
+		return l, true
+	case "content-bytes":
+		return l, remaining == 0
+	}
+	return l, false
 }
 
-// policyOf is what a server told of the policy of that name, if anything.
-func policyOf(name string, policies []fieldItem) (window time.Duration, unit string) {
-	unit = "requests"
-	for _, policy := range policies {
-		if policy.name != name {
-			continue
+// policy is what a server told of one.
+type policy struct {
+	window time.Duration
+	unit   string // empty: of requests
+}
+
+// readPolicies reads what a server may keep to itself.
+func readPolicies(lines []string) map[string]policy {
+	items, _ := readItems(lines)
+	known := make(map[string]policy, len(items))
+	for _, item := range items {
+		p := known[item.name]
+		if w, ok := item.integer("w"); ok {
+			p.window = wholeSeconds(w)
 		}
-		if w, ok := policy.integer("w"); ok {
-			window = wholeSeconds(w)
+		if qu, ok := item.params["qu"].(string); ok {
+			p.unit = qu
 		}
-		if qu, ok := policy.params["qu"].(string); ok {
-			unit = qu
-		}
+		known[item.name] = p
 	}
-	return window, unit
+	return known
 }
 
 // wholeSeconds holds n within what a Duration can count.

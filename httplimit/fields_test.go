@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -397,4 +398,8 @@ func TestPartitionKeys(t *testing.T) {
 	o.PartitionSecret = []byte("another")
 	_, limits := told(t, respond(newServer(t, o, rules...), httptest.NewRequest("GET", "/", nil)).Header)
 	require.NotContains(t, seen, string(limits[0].params["pk"].([]byte)))
+
+	o.PartitionSecret = []byte(os.Getenv("SLUICE_TEST_UNSET")) // empty, and not nil
+	_, limits = told(t, respond(newServer(t, o, rules...), httptest.NewRequest("GET", "/", nil)).Header)
+	require.NotContains(t, limits[0].params, "pk")
 }

@@ -61,6 +61,7 @@ func (f *flight) send() bool {
 	}
 	g.flying++
 	g.ticks++
+	g.sent = now
 	if g.limited {
 		g.spend(now)
 	}

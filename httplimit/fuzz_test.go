@@ -50,12 +50,12 @@ func FuzzReadItems(f *testing.F) {
 func TestMalformedFieldsAreRefused(t *testing.T) {
 	for _, bad := range []string{
 		`"a`, `"a",`, `"a" "b"`, `"a";`, `"a";Q=1`, `"a";q=`, `"a";q=1000000000000000`, `"a";q=+1`, `"a";q=1.`, `"a";q=1.2345`, `"a";q=1234567890123.1`,
-		`"é"`, "\"\x00\"", `"\a"`, `"a";pk=:AQI`, `"a" ;q=1`, `"a";q=1,,"b"`, `"a";q =1`, `"a";f=?2`, `"a";f=?`, `,"a"`, `("a" "b")`, `"a";d=%x`, `"a";d=%`, `"a";-=1`, `-`,
+		`"é"`, "\"\x00\"", `"\a"`, `"a";pk=:AQI`, `"a" ;q=1`, `"a";q=1,,"b"`, `"a";q =1`, `"a";f=?2`, `"a";f=?`, `,"a"`, `("a" "b"`, `("a""b")`, `("a"`, `(`, `("a",)`, `("a";)`, `"a";d=@1.5`, `"a";pk=:A Q=:`, `"a";pk=:A-Q=:`, `"a";d=%x`, `"a";d=%`, `"a";-=1`, `-`,
 	} {
 		_, _, ok := httplimit.ReadItems([]string{bad})
 		require.False(t, ok, bad)
 	}
-	names, integers, ok := httplimit.ReadItems([]string{`tok/en:;q=1, 5, "a";d=1.5;e=@1659578233;f=%"f%c3%bc";g=*t;h=:AQI=:;r=7`, ` "b";*x=-3`})
+	names, integers, ok := httplimit.ReadItems([]string{`tok/en:;q=1, 5, "a";d=1.5;e=@1659578233;f=%"f%c3%bc";g=*t;h=:AQI=:;r=7`, ` "b";*x=-3, ("c" d;e=1  5);r=1, ( );r, ()`})
 	require.True(t, ok)
 	require.Equal(t, []string{"a", "b"}, names)
 	require.Equal(t, []map[string]int64{{"r": 7}, {"*x": -3}}, integers)

@@ -26,9 +26,10 @@ type gate struct {
 	boarding int64     // flights that have their turn, and are not sent yet
 	unasked  bool      // one that was denied was so again: next is one that never was
 
-	flying   int   // sent and not answered
-	answered int64 // ever
-	ticks    int64 // sent and answered, ever: an order of events
+	flying   int       // sent and not answered
+	sent     time.Time // the last of them
+	answered int64     // ever
+	ticks    int64     // sent and answered, ever: an order of events
 
 	limited bool
 	credit  int64
@@ -40,6 +41,8 @@ type gate struct {
 	window  time.Duration // in which all comes back, as far as is known
 
 	pause    time.Time // nothing before
+	stopped  int64     // of ticks, when the server last stopped all
+	trial    int64     // how many may fly at once since then, while it tells of no limit; 0: any number
 	failures int       // denials in a row that did not say for how long
 	failed   int64     // of ticks, when failures was last counted up
 }
@@ -66,7 +69,9 @@ func (g *gate) opens(now time.Time, others int64) time.Time {
 	switch credit := g.credit - others; {
 	case now.Before(g.pause):
 		return g.pause
-	case !g.limited || credit > 0:
+	case !g.limited:
+		return g.tries(now, others)
+	case credit > 0:
 		return now
 	case credit == 0:
 		return g.grows
@@ -75,6 +80,21 @@ func (g *gate) opens(now time.Time, others int64) time.Time {
 	}
 	return g.renewed
 }
+
+// tries is opens for a server that tells of no limit. After it stopped all it may not bear
+// at once all that waited: so one tries, and for each that is let in two may follow. One
+// that has no answer keeps the others for no longer than tryAgain.
+func (g *gate) tries(now time.Time, others int64) time.Time {
+	switch {
+	case g.trial == 0 || int64(g.flying)+others < g.trial:
+		return now
+	case others > 0:
+		return now.Add(tryAgain)
+	}
+	return later(now, g.sent.Add(tryAgain))
+}
+
+const tryAgain = time.Second
 
 // certain reports whether no news can bring forward when the gate opens: the server
 // has stopped all, or has nothing to answer.

@@ -22,14 +22,15 @@ type Options struct {
 	// limiter's, if that has one of its own.
 	Clock func() time.Time
 	// PartitionSecret adds the parameter pk, which tells a client's keys apart:
-	// a hash of the key under this secret. Nil means no pk.
+	// a hash of the key under this secret. Empty means no pk.
 	PartitionSecret []byte
 	// Refuse writes the response to a request that is not let through; the
 	// RateLimit fields and Retry-After are set before. Nil means [Problem].
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
 }
 
-// Handler lets next serve the requests that the limiter allows.
+// Handler lets next serve the requests that the limiter allows. It panics if either is
+// nil.
 func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }
@@ -38,7 +39,12 @@ func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options
 // Handlers that it is put before share the limiter.
 func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
 	g := newGuard(limiter, options)
-	return func(next http.Handler) http.Handler { return &handler{g, next} }
+	return func(next http.Handler) http.Handler {
+		if next == nil {
+			panic("httplimit: the handler must not be nil")
+		}
+		return &handler{g, next}
+	}
 }
 
 type handler struct {
@@ -63,6 +69,9 @@ type guard struct {
 }
 
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
+	if limiter == nil {
+		panic("httplimit: the limiter must not be nil")
+	}
 	g := &guard{
 		limiter: limiter,
 		teller:  teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},

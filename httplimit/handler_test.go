@@ -47,6 +47,16 @@ func rule(name, spec string) compose.Rule[*http.Request] {
 	return compose.Rule[*http.Request]{Name: name, Policy: mustPolicy(spec)}
 }
 
+// What cannot work is told where it is made, not at the first request.
+func TestMisuseIsToldAtOnce(t *testing.T) {
+	limiter := within(t, nil, "gcra 1/s")
+	require.PanicsWithValue(t, "httplimit: the limiter must not be nil", func() { httplimit.Handler(nil, hello, httplimit.Options{}) })
+	require.PanicsWithValue(t, "httplimit: the handler must not be nil", func() { httplimit.Handler(limiter, nil, httplimit.Options{}) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.ContentLength(-7) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.Method(nil, -1) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.Method(map[string]int64{"GET": -2}, 1) })
+}
+
 func TestDenialIsAProblem(t *testing.T) {
 	s := newServer(t, httplimit.Options{}, rule("minute", "gcra 1/m"), rule("day", "fixedwindow 1/d"), rule("second", "gcra 100/s"))
 	require.Equal(t, http.StatusOK, s.get(1).StatusCode)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,7 +86,10 @@ func TestDenialsBesideSuccesses(t *testing.T) {
 		for range 4 {
 			c.together(t, 15)
 		}
-		require.Less(t, time.Since(c.began), 5*time.Second)
+		times := c.times()
+		for i := 1; i < len(times); i++ {
+			require.LessOrEqual(t, times[i]-times[i-1], time.Second+20*time.Millisecond, "%v", times)
+		}
 	})
 }
 
@@ -113,6 +117,44 @@ func TestNoBurstAfterAStop(t *testing.T) {
 				c.Limiter = within(t, nil, "gcra 5/s burst=1")
 				c.together(t, 13)
 				requireApart(t, 200*time.Millisecond, c.times())
+			})
+		})
+	}
+}
+
+// What waited for a stop to end is not sent at once to a server that tells of no limit.
+func TestAfterAStopOneTriesFirst(t *testing.T) {
+	ms := time.Millisecond
+	for name, test := range map[string]struct {
+		takes time.Duration // the first after the stop
+		want  []time.Duration
+	}{
+		"and twice as many for each answer": {100 * ms, []time.Duration{
+			10_000 * ms, 10_100 * ms, 10_100 * ms, 10_200 * ms, 10_200 * ms, 10_200 * ms, 10_200 * ms, 10_300 * ms, 10_300 * ms,
+		}},
+		"and is not waited for": {time.Minute, []time.Duration{
+			10_000 * ms, 11_000 * ms, 11_100 * ms, 11_200 * ms, 11_200 * ms, 11_300 * ms, 11_300 * ms, 11_300 * ms, 11_300 * ms,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var sent atomic.Int64
+				c := newTransport(func(*http.Request) (*http.Response, error) {
+					switch sent.Add(1) {
+					case 1:
+						return says(503, "Retry-After", "10")
+					case 2:
+						time.Sleep(test.takes)
+					default:
+						time.Sleep(100 * ms)
+					}
+					return says(200)
+				})
+				c.asked(t, 1)
+				c.together(t, 9)
+				require.Equal(t, test.want, c.times()[1:])
+				c.together(t, 20)
+				require.Equal(t, slices.Repeat(c.times()[10:11], 20), c.times()[10:], "it was let in, and all may")
 			})
 		})
 	}

@@ -8,6 +8,11 @@ import (
 
 // land learns from the response, which is nil if there is none.
 func (f *flight) land(response *http.Response) {
+	var l left
+	told := false
+	if response != nil {
+		l, told = readLimit(response.Header) // which may be long
+	}
 	g := f.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -18,7 +23,6 @@ func (f *flight) land(response *http.Response) {
 	if response == nil {
 		g.lost++
 	} else {
-		l, told := readLimit(response.Header)
 		g.heed(now, f, response, l)
 		g.learn(now, f, l, told)
 	}
@@ -66,8 +70,10 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 		g.failures = 0
+		g.letIn(f)
 		return
 	}
+	g.trial, g.stopped = 1, g.ticks
 	wait, ok := readRetryAfter(now, response.Header)
 	if !ok {
 		wait = l.wait
@@ -76,6 +82,16 @@ func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 		wait = g.backOff(f)
 	}
 	g.pause = later(g.pause, now.Add(min(wait, g.longest)))
+}
+
+// letIn lets one more try at a time, after one that was sent since the server stopped all.
+func (g *gate) letIn(f *flight) {
+	if f.tick < g.stopped || g.trial == 0 {
+		return
+	}
+	if g.trial++; g.trial > int64(g.inside) {
+		g.trial = 0 // it would hold nobody back
+	}
 }
 
 // backOff is how long to stop for a denial that does not say. Only one of a request

@@ -25,7 +25,7 @@ func readItems(lines []string) (items []fieldItem, ok bool) {
 	for rest != "" {
 		var value any
 		var params map[string]any
-		if value, rest, ok = cutBare(rest); !ok {
+		if value, rest, ok = cutMember(rest); !ok {
 			return nil, false
 		}
 		if params, rest, ok = cutParams(rest); !ok {
@@ -50,6 +50,25 @@ func cutComma(text string) (rest string, ok bool) {
 	rest, found := strings.CutPrefix(text, ",")
 	rest = strings.TrimLeft(rest, " \t")
 	return rest, found && rest != ""
+}
+
+// cutMember cuts off a member of a list without its parameters. An Inner List is just true.
+func cutMember(text string) (value any, rest string, ok bool) {
+	if rest, ok = strings.CutPrefix(text, "("); !ok {
+		return cutBare(text)
+	}
+	for {
+		rest = strings.TrimLeft(rest, " ")
+		if rest, ok = strings.CutPrefix(rest, ")"); ok {
+			return true, rest, true
+		}
+		if _, rest, ok = cutBare(rest); !ok {
+			return nil, "", false
+		}
+		if _, rest, ok = cutParams(rest); !ok || rest == "" || rest[0] != ' ' && rest[0] != ')' {
+			return nil, "", false
+		}
+	}
 }
 
 func cutParams(text string) (params map[string]any, rest string, ok bool) {
@@ -86,9 +105,10 @@ func cutBare(text string) (value any, rest string, ok bool) {
 		return cutNumber(text)
 	case c == '@':
 		value, rest, ok = cutNumber(text[1:])
-		return true, rest, ok
+		_, whole := value.(int64)
+		return true, rest, ok && whole
 	case c == ':':
-		_, rest, ok = strings.Cut(text[1:], ":")
+		rest, ok = strings.CutPrefix(text[1+span(text[1:], isBase64Byte):], ":")
 		return true, rest, ok
 	case c == '?':
 		ok = len(text) > 1 && (text[1] == '0' || text[1] == '1')
@@ -155,6 +175,10 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 func isKeyByte(c byte) bool {
 	return 'a' <= c && c <= 'z' || isDigit(c) || strings.IndexByte("_-.*", c) >= 0
+}
+
+func isBase64Byte(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("+/=", c) >= 0
 }
 
 func isTokenByte(c byte) bool {

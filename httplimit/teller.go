@@ -130,7 +130,7 @@ func (t *teller) appendQuota(text []byte, result *compose.RuleResult, part int, 
 
 // appendPartition appends a pk that tells keys apart and nothing about them.
 func (t *teller) appendPartition(text []byte, result *compose.RuleResult) []byte {
-	if t.secret == nil {
+	if len(t.secret) == 0 {
 		return text
 	}
 	mac := hmac.New(sha256.New, t.secret)

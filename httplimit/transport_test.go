@@ -219,6 +219,17 @@ func TestStopsForRetryAfter(t *testing.T) {
 	}
 }
 
+// Of a server that tells of very many limits, each is looked at once.
+func TestVeryLongFields(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limits, policies := strings.Repeat(`"a";r=1,`, 100_000)+`"z";r=0;t=3`, strings.Repeat(`"b",`, 200_000)+`"z";qu="content-bytes"`
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			return says(200, "RateLimit", limits, "RateLimit-Policy", policies)
+		})
+		require.Equal(t, seconds(0, 3), c.asked(t, 2))
+	})
+}
+
 func TestStopsEndWithASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		statuses := []int{429, 429, 429, 200, 429, 200}
