@@ -50,7 +50,6 @@ func (b *boarding) boardWaiting() {
 		}
 		switch {
 		case c.left:
-			b.queue.stepOut(c)
 			b.queue.ghosts--
 		case b.seat(c):
 			b.queue.stepOut(c)

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -22,6 +23,7 @@ type call struct {
 	panicked any   // of decide
 	lasting  bool
 	changed  bool
+	gone     bool // decide has ended the goroutine that it ran on
 
 	done chan bool // told answered, once, and before that overdue, at most once
 
@@ -91,19 +93,16 @@ func (c *call) run(now time.Time) {
 			if c.panicked = recover(); c.panicked != nil {
 				c.lasting = true
 			} else if !returned { // runtime.Goexit
-				c.decide = decideNothing
+				c.decide, c.gone = decideNothing, true
 			}
 		}()
 		c.lasting, c.err = c.decide(now, c.found, c.next)
 		returned = true
 	}()
-	for i := range c.next {
-		if c.next[i].Verb == Put && c.next[i].TTL < 0 && c.err == nil {
-			c.err = fmt.Errorf("%w: key %.40q has a TTL of %v", ErrSwap, c.keys[i], c.next[i].TTL)
-		}
-		c.changed = c.changed || c.next[i].Verb != Keep
+	if c.err == nil {
+		c.err = CheckChanges(c.keys, c.next)
 	}
-	c.changed = c.changed && c.err == nil
+	c.changed = c.err == nil && slices.ContainsFunc(c.next, func(n Change) bool { return n.Verb != Keep })
 }
 
 // decideNothing takes the place of a decide that ended its goroutine.

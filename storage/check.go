@@ -32,6 +32,20 @@ func CheckLoad(keys []string) error {
 	return nil
 }
 
+// CheckChanges reports what no store can do with changes of keys: [ErrSwap]. Every
+// [InPlace] store calls it with what was decided.
+func CheckChanges(keys []string, changes []Change) error {
+	for i := range changes {
+		switch c := &changes[i]; {
+		case c.Verb > Delete:
+			return fmt.Errorf("%w: key %.40q has the verb %d", ErrSwap, keys[i], c.Verb)
+		case c.Verb == Put && c.TTL < 0:
+			return fmt.Errorf("%w: key %.40q has a TTL of %v", ErrSwap, keys[i], c.TTL)
+		}
+	}
+	return nil
+}
+
 func checkSwap(s *Swap) error {
 	switch {
 	case s.New.Version == 0 && len(s.New.State) > 0:

@@ -306,6 +306,46 @@ func TestTooManyAreToldSo(t *testing.T) {
 	})
 }
 
+// A decision that nothing is in the way of does not wait: nor for one that nobody waits for.
+func TestACallerThatLeavesIsInNobodysWay(t *testing.T) {
+	for name, first := range map[string]bool{"left before": true, "left after": false} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
+				c.call(background, "hot")
+				ctx, leave := context.WithCancel(background)
+				c.call(ctx, "hot", "x")
+				if first {
+					leave()
+					synctest.Wait()
+				}
+				c.call(background, "x")
+				leave()
+				synctest.Wait()
+				require.Equal(t, []string{"hot", "x"}, s.trips)
+				close(s.gate)
+			})
+		})
+	}
+}
+
+func TestThoseWhoLeftAreNotKept(t *testing.T) {
+	inBubble(t, storage.EngineOptions{Queue: 2}, func(s *gated, c *crowd) {
+		c.call(background, "k")
+		for range 10_000 {
+			ctx, leave := context.WithCancel(background)
+			c.call(ctx, "k")
+			leave()
+			synctest.Wait()
+		}
+		require.Less(t, c.engine.Waiting(), 2000)
+		stays := c.call(background, "k")
+		close(s.gate)
+		c.group.Wait()
+		require.NoError(t, stays.err)
+		require.Equal(t, "xx", string(s.records["k"].State))
+	})
+}
+
 func TestTheErrorOfOneWhoLeftIsToldToNobody(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
 		s.refuse = func(keys []string) error {

@@ -2,6 +2,7 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"time"
@@ -41,16 +42,17 @@ func (e *Engine) await(ctx context.Context, c *call) (How, error) {
 	if told == answered {
 		return c.answer()
 	}
-	late, flying, how, last := e.queue.leave(c, time.Now())
+	l := e.queue.leave(c, time.Now())
+	e.launch(l.next)
 	switch {
-	case late:
+	case l.late:
 		for <-c.done != answered {
 		}
 		return c.answer()
-	case flying:
-		return how, unknown(ended)
+	case l.flying:
+		return l.how, unknown(ended)
 	}
-	return how, exhausted(last, ended)
+	return l.how, exhausted(l.last, ended)
 }
 
 // solo is a flight of one call, in the hands of its caller.
@@ -72,8 +74,8 @@ func (e *Engine) launch(flights [][]*group) {
 func (e *Engine) carry(groups []*group) {
 	done := false
 	defer func() {
-		if !done { // a decide has ended this goroutine
-			go e.carry(groups)
+		if !done {
+			go e.resume(groups)
 		}
 	}()
 	calls, end := e.series()
@@ -91,6 +93,22 @@ func (e *Engine) carry(groups []*group) {
 		groups = next[0]
 	}
 }
+
+// resume is carry after its goroutine has ended: a decide has ended it, and decides
+// nothing from now on; or the store has.
+func (e *Engine) resume(groups []*group) {
+	if !slices.ContainsFunc(groups, (*group).gone) {
+		for _, g := range groups {
+			g.end(errStoreGone)
+		}
+		e.launch(e.land(groups, 0))
+		return
+	}
+	e.carry(groups)
+}
+
+// errStoreGone is why nobody knows what became of a call to the store.
+var errStoreGone = errors.New("storage: the store has ended the goroutine that called it")
 
 // series is what flights have in common that are carried by one goroutine.
 func (e *Engine) series() (calls context.Context, end func()) {
@@ -163,10 +181,17 @@ func (e *Engine) hasRivals(groups []*group) bool {
 func (e *Engine) search(g *group) {
 	ctx, cancel := context.WithDeadline(context.Background(), g.until)
 	defer cancel()
+	done := false
+	defer func() {
+		if !done {
+			g.end(errStoreGone)
+		}
+		finished, next := e.queue.found(g)
+		tell(finished)
+		e.launch(next)
+	}()
 	shielded([]*group{g}, func() { e.resolve(ctx, g) })
-	finished, next := e.queue.found(g)
-	tell(finished)
-	e.launch(next)
+	done = true
 }
 
 func tell(finished []*call) {

@@ -37,7 +37,8 @@ type EngineOptions struct {
 	// NoSharing makes each write a round trip of its own, also on a [Batcher].
 	NoSharing bool
 	// InFlight is how many round trips may be under way at once where they are
-	// shared; 0 means what a [Parallel] store says, else DefaultInFlight.
+	// shared; 0 means what a [Parallel] store says, else DefaultInFlight. A store that has
+	// to be called by those who ask is, whatever this says.
 	InFlight int
 	// Queue is how many decisions may wait for those before them; one more is
 	// refused with [ErrOverloaded]. 0 means DefaultQueue.
@@ -129,19 +130,19 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	if o.Remember == 0 {
 		o.Remember = DefaultRemember
 	}
-	if o.InFlight <= 0 {
+	p, dear := store.(Parallel)
+	switch {
+	case dear && p.InFlight() == 0:
+		o.NoCombining, o.NoSharing = true, true
+	case o.InFlight > 0:
+	case dear:
+		o.InFlight = p.InFlight()
+	default:
 		o.InFlight = DefaultInFlight
-		if p, ok := store.(Parallel); ok {
-			o.InFlight = p.InFlight()
-		}
-		if o.InFlight == 0 {
-			o.NoCombining, o.NoSharing = true, true
-		}
 	}
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
-	_, dear := store.(Parallel)
 	e := &Engine{store: store, dear: dear, options: o, memory: newMemory(o.Remember)}
 	e.queue.init(&e.options)
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own

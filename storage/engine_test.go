@@ -360,3 +360,33 @@ func TestManyWritersLoseNothing(t *testing.T) {
 	require.Len(t, s.records["a"].State, 800)
 	require.Len(t, s.records["b"].State, 800)
 }
+
+func TestAChangeThatIsNoneIsRefused(t *testing.T) {
+	s := newScripted()
+	s.put("k", "x")
+	e := storage.NewEngine(s, storage.EngineOptions{})
+	_, err := e.Do(background, []string{"k"}, func(_ time.Time, _ [][]byte, next []storage.Change) (bool, error) {
+		next[0].Verb = storage.Delete + 1
+		return true, nil
+	})
+	require.ErrorIs(t, err, storage.ErrSwap)
+	require.Equal(t, "x", string(s.records["k"].State))
+}
+
+// ofItsCaller is a store that must be called by the goroutine that asks, a transaction.
+type ofItsCaller struct{ *gated }
+
+func (ofItsCaller) InFlight() int { return 0 }
+
+func TestNoOptionHasAnotherGoroutineCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := ofItsCaller{newGated()}
+		e := storage.NewEngine(s, storage.EngineOptions{InFlight: 1})
+		c := &crowd{engine: e, limit: 9}
+		c.call(background, "k")
+		c.call(background, "k")
+		require.Equal(t, []string{"k", "k"}, s.trips, "neither waits for the other's")
+		close(s.gate)
+		c.group.Wait()
+	})
+}

@@ -122,8 +122,7 @@ func (e *Engine) resolve(ctx context.Context, g *group) {
 		}
 		break
 	}
-	g.fate = stood
-	g.end()
+	g.end(g.last)
 }
 
 // applied reports whether what is stored shows a write of swaps. Of a group of

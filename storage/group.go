@@ -161,11 +161,10 @@ func (g *group) appendSwaps(swaps []Swap) []Swap {
 func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 	switch {
 	case errors.Is(o.Err, ErrTorn):
-		g.last, g.fate = o.Err, stood
 		for i := range swaps {
 			m.forget(swaps[i].Key)
 		}
-		g.end()
+		g.end(o.Err)
 	case o.Err != nil && errors.Is(o.Err, ErrNotApplied):
 		g.fresh = false
 		g.fail(o.Err)
@@ -206,6 +205,15 @@ func (h *hold) see(m *memory, now time.Time, r Record) {
 	m.put(h.key, now, r)
 }
 
+// gone reports whether a decide has ended its goroutine since this was asked last.
+func (g *group) gone() (gone bool) {
+	for _, c := range g.calls {
+		gone = gone || c.gone
+		c.gone = false
+	}
+	return gone
+}
+
 // panics makes a panic the answer to all calls.
 func (g *group) panics(p any) {
 	g.fate = stood
@@ -214,10 +222,11 @@ func (g *group) panics(p any) {
 	}
 }
 
-// end is what the calls are told when nobody can tell whether they were stored.
+// end is what the calls are told when nobody can tell whether they were stored, and why.
 // One that changes nothing was not, but its answer may rest on one that was not
 // either; an error or panic of its own stands.
-func (g *group) end() {
+func (g *group) end(why error) {
+	g.fate, g.last = stood, why
 	for _, c := range g.calls {
 		switch {
 		case c.changed:

@@ -56,8 +56,8 @@ func appendPart(dst []byte, part string) []byte {
 }
 
 // KeyGroup is the group that [AppendKey] was given for key: the group itself up to
-// 128 bytes, its SHA-256 beyond. It is empty for a key without a group, and for bytes
-// that AppendKey did not make.
+// 128 bytes, its SHA-256 beyond. It is empty for a key without a group. Of bytes that
+// AppendKey did not make it is some part, mostly none.
 func KeyGroup(key string) string {
 	if key == "" || key[0] != keyPlain && key[0] != keyHashed {
 		return ""

@@ -131,31 +131,50 @@ func (q *queue) remain(c *call) {
 	}
 }
 
-// leave is for a caller that will not wait any longer. It is too late if the answer
-// stands already, or will as soon as a flight ends that is being broken off now.
-// Else last is why the call failed so far, if it did, and flying whether it may yet
-// succeed.
-func (q *queue) leave(c *call, now time.Time) (late, flying bool, how How, last error) {
+// leaving is where a caller stands who will not wait any longer.
+type leaving struct {
+	late   bool // the answer stands, or will as soon as a flight ends that is being broken off now
+	flying bool // the call may yet succeed
+	how    How
+	last   error      // why it failed so far, if it did
+	next   [][]*group // flights that it was in the way of
+}
+
+func (q *queue) leave(c *call, now time.Time) leaving {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unwatch(c)
 	switch {
 	case c.finished || c.flying && !now.Before(c.group.until):
 		c.late = true
-		return true, false, How{}, nil
+		return leaving{late: true}
 	case c.flying:
 		c.left = true
-		return false, true, How{}, nil
+		return leaving{flying: true}
 	}
-	c.left, last = true, q.trouble
+	c.left = true
 	switch {
 	case c.group != nil: // it was on its way
-		return false, false, c.how, c.why(c.group.last)
+		return leaving{how: c.how, last: c.why(c.group.last)}
 	case c.apart: // it was, with others
-		last = c.err
+		return leaving{how: c.how, last: c.err, next: q.vacate(c)}
 	}
+	return leaving{how: c.how, last: q.trouble, next: q.vacate(c)}
+}
+
+// vacate is for a call that waits, and is left: nobody waits for it any more. Its place is
+// used again when others board, or when such are most of those that wait.
+func (q *queue) vacate(c *call) (next [][]*group) {
+	inTheWay := slices.ContainsFunc(c.lines, func(l *line) bool { return l.group == nil && l.wanted > 1 })
+	q.stepOut(c)
 	q.ghosts++
-	return false, false, c.how, last
+	if q.ghosts > maxFolded && 2*q.ghosts > len(q.waiting) {
+		q.waiting, q.ghosts = slices.DeleteFunc(q.waiting, func(c *call) bool { return c.left }), 0
+	}
+	if inTheWay {
+		next = q.takeOff()
+	}
+	return next
 }
 
 // landing is what is left to do after a flight, without the lock.

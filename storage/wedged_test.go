@@ -29,6 +29,48 @@ func TestAStoreThatPanicsWedgesNobody(t *testing.T) {
 	})
 }
 
+// A test that fails within its store does so, by t.FailNow.
+func TestAStoreThatEndsTheGoroutineWedgesNobody(t *testing.T) {
+	for name, c := range map[string]struct {
+		before, after bool // the write of the second
+		stored        string
+	}{
+		"before a write":        {before: true, stored: "xx"},
+		"after it":              {after: true, stored: "xxx"},
+		"while it is looked up": {before: true, after: true, stored: "xx"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, storage.EngineOptions{}, func(s *gated, crowd *crowd) {
+				first, second := crowd.call(background, "k"), crowd.call(background, "k")
+				calls := 0
+				s.refuse = func([]string) error {
+					switch calls++; {
+					case calls == 2 && c.before && c.after:
+						return errors.New("reset")
+					case calls == 2 && c.before, calls == 3 && c.before && c.after:
+						runtime.Goexit()
+					}
+					return nil
+				}
+				s.lose = func([]string) error {
+					if calls == 2 && c.after {
+						runtime.Goexit()
+					}
+					return nil
+				}
+				close(s.gate)
+				crowd.group.Wait()
+				require.NoError(t, first.err)
+				require.ErrorIs(t, second.err, storage.ErrOutcomeUnknown)
+				third := crowd.call(background, "k")
+				crowd.group.Wait()
+				require.NoError(t, third.err)
+				require.Equal(t, c.stored, string(s.records["k"].State))
+			})
+		})
+	}
+}
+
 func TestADecisionThatEndsItsGoroutineWedgesNobody(t *testing.T) {
 	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
 		close(s.gate)

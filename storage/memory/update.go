@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"fmt"
 	"math/bits"
 	"time"
 
@@ -53,7 +52,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 	if err := d.Decide(w.found, w.next); err != nil {
 		return err
 	}
-	if err := check(keys, w.next); err != nil {
+	if err := storage.CheckChanges(keys, w.next); err != nil {
 		return err
 	}
 	room -= s.apply(names, numbers, at, w.next)
@@ -74,18 +73,6 @@ func (s *Store) apply(names []Name, numbers []uint32, at int64, changes []storag
 		}
 	}
 	return created
-}
-
-func check(keys []string, changes []storage.Change) error {
-	for i := range changes {
-		switch c := &changes[i]; {
-		case c.Verb > storage.Delete:
-			return fmt.Errorf("%w: key %.40q has the verb %d", storage.ErrSwap, keys[i], c.Verb)
-		case c.Verb == storage.Put && c.TTL < 0:
-			return fmt.Errorf("%w: key %.40q has a TTL of %v", storage.ErrSwap, keys[i], c.TTL)
-		}
-	}
-	return nil
 }
 
 // clear lets go of what is not the store's.

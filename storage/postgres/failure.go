@@ -18,14 +18,15 @@ var errRaced = errors.New("postgres: a key was created meanwhile")
 
 // failure says of what the client said whether anything was applied, and
 // whether trying again can help. An error that the server reports for a
-// statement has undone it; what a pooler reports proves nothing.
+// statement has undone it, unless it ends the server, which it may do when the statement is
+// committed; what a pooler reports proves nothing.
 func failure(err error) error {
 	var e *pgconn.PgError
 	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
 	switch {
 	case pgconn.SafeToRetry(err):
 		return storage.NotApplied(unavailable)
-	case !errors.As(err, &e), isPoolers(e.Code):
+	case !errors.As(err, &e), isPoolers(e.Code), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
 	case e.Code == "22012": // division_by_zero
 		return errRaced

@@ -49,6 +49,7 @@ func TestWhatTheCodesOfErrorsProve(t *testing.T) {
 		kinds []error
 	}{
 		{[]string{"08P01", "08006", "08007", "58000", "", "5"}, []error{storage.ErrUnavailable}},
+		{[]string{"40003"}, []error{storage.ErrUnavailable}},
 		{[]string{"53300", "57P01", "57P03", "25006"}, []error{storage.ErrUnavailable, storage.ErrNotApplied}},
 		{[]string{"40001", "40P01", "55P03", "57014"}, []error{storage.ErrContended, storage.ErrNotApplied}},
 		{[]string{"42P01", "42501", "23514", "XX000"}, []error{storage.ErrNotApplied}},
@@ -62,6 +63,15 @@ func TestWhatTheCodesOfErrorsProve(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A server that ends because it cannot write its log may have committed just before.
+func TestAPanicOfTheServerProvesNothing(t *testing.T) {
+	full := &pgconn.PgError{Severity: "PANIK", SeverityUnlocalized: "PANIC", Code: "53100", Message: "no space left"}
+	s, err := postgres.New(broken{full}, postgres.Options{})
+	require.NoError(t, err)
+	_, _, err = s.CompareAndSwap(t.Context(), creating("a")...)
+	of(t, err, storage.ErrUnavailable)
 }
 
 // PgBouncer gives up on a statement that it has sent on, which is applied later: the
