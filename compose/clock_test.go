@@ -245,3 +245,60 @@ func TestSkewedClocksAgreeByRedisAndPostgres(t *testing.T) {
 		})
 	}
 }
+
+// away is a store that does not answer any more, whatever it is asked.
+type away struct {
+	storage.Store
+	gone bool
+}
+
+func (a *away) Now(ctx context.Context) (time.Time, error) { return time.Now(), a.wait(ctx) }
+
+func (a *away) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if err := a.wait(ctx); err != nil {
+		return nil, err
+	}
+	return a.Store.Load(ctx, keys...)
+}
+
+func (a *away) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if err := a.wait(ctx); err != nil {
+		return nil, false, storage.NotApplied(err)
+	}
+	return a.Store.CompareAndSwap(ctx, swaps...)
+}
+
+func (a *away) wait(ctx context.Context) error {
+	if a.gone {
+		<-ctx.Done()
+	}
+	return ctx.Err()
+}
+
+// The reading of the clock and the decision have one budget together, and what ends it is
+// the store.
+func TestABudgetSpentOnTheStoreClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &away{Store: new(memory.Store)}
+		o := compose.Options[call]{Budget: time.Second, StoreClock: &storage.ServerClock{Server: s, Relearn: time.Nanosecond}}
+		l, err := o.New(s, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 3/m")})
+		require.NoError(t, err)
+		d, err := l.Allow(background, call{user: "ann"})
+		require.True(t, must(t, d, err).Allowed)
+		s.gone = true
+		for _, ask := range []func(context.Context, call) (compose.Decision, error){l.Allow, l.Peek} {
+			began := time.Now()
+			time.Sleep(time.Millisecond)
+			_, err := ask(background, call{user: "bob"})
+			require.ErrorIs(t, err, storage.ErrUnavailable)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.LessOrEqual(t, time.Since(began), time.Second+time.Millisecond)
+
+			ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
+			_, err = ask(ctx, call{user: "eve"})
+			cancel()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, storage.ErrUnavailable, "it was the caller's own time")
+		}
+	})
+}

@@ -183,7 +183,7 @@ func (l *Limiter[T]) judge(d *Decision) {
 func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
 	if clock := l.options.StoreClock; clock != nil && len(t.keys) > 0 && clock.Due() {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.options.Budget)
+		ctx, cancel = context.WithTimeoutCause(ctx, l.options.Budget, storage.ErrUnavailable)
 		defer cancel()
 		if err := clock.Learn(ctx); err != nil {
 			return storage.How{}, err

@@ -165,6 +165,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 //   - [ErrOverloaded] when too many wait already: nothing was stored,
 //   - [ErrOutcomeUnknown] when the reply to a write was lost and could not be made up for,
 //   - the context's error when it ended, or the store's when it cannot help to try again.
+//     A context that is ended by a budget, with ErrUnavailable for its cause, counts as one.
 func (e *Engine) Do(ctx context.Context, keys []string, decide Decide) (How, error) {
 	return e.do(ctx, keys, decide, true)
 }
@@ -176,6 +177,20 @@ func (e *Engine) Commit(ctx context.Context, keys []string, decide Decide) (How,
 }
 
 func (e *Engine) do(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
+	how, err := e.try(ctx, keys, decide, remembering)
+	if err != nil && isBudget(ctx) && isTimeout(err) {
+		err = fmt.Errorf("%w: no answer in the time that there was: %w", ErrUnavailable, err)
+	}
+	return how, err
+}
+
+// isBudget reports whether it is a budget that ends the context, if that has ended, and not
+// the caller's own time: then its cause is ErrUnavailable.
+func isBudget(ctx context.Context) bool {
+	return ctx.Err() == nil || errors.Is(context.Cause(ctx), ErrUnavailable)
+}
+
+func (e *Engine) try(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
 	if err := ctx.Err(); err != nil {
 		return How{}, NotApplied(err)
 	}
@@ -186,11 +201,7 @@ func (e *Engine) do(ctx context.Context, keys []string, decide Decide, rememberi
 	if in, ok := e.store.(InPlace); ok {
 		return e.inPlace(ctx, in, keys, decide)
 	}
-	how, err := e.commit(ctx, keys, decide, remembering)
-	if err != nil && ctx.Err() == nil && isTimeout(err) { // it is the budget that is spent, not the caller's time
-		err = fmt.Errorf("%w: no answer in the time that there was: %w", ErrUnavailable, err)
-	}
-	return how, err
+	return e.commit(ctx, keys, decide, remembering)
 }
 
 // isTimeout reports whether no more is known of err, which is the engine's own, than
@@ -200,7 +211,7 @@ func isTimeout(err error) bool {
 		!errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown)
 }
 
-// commit is do on a store that is not in place.
+// commit is try on a store that is not in place.
 func (e *Engine) commit(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
 	if err := CheckKeys(keys); err != nil {
 		return How{}, err
