@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -20,7 +22,8 @@ type Rule[T any] struct {
 	// Key finds what is limited: an address, a customer, a route. Any bytes are
 	// legal, of any length. Nil means one limit for everything.
 	Key func(T) string
-	// Policy is the same for everyone. Either it or Choose is required.
+	// Policy is the same for everyone. Either it or Choose is required. One with a
+	// cost of its own (see OwnCost) is refused: what a call costs is Cost.
 	Policy algo.Policy
 	// Choose finds the policy for an input, by plan, method or route; nil means
 	// that the rule does not apply. Where policies of different algorithms may
@@ -29,7 +32,7 @@ type Rule[T any] struct {
 	// Cost is the units that one call takes of this rule; nil means 1. A cost
 	// of 0 makes the call free under this rule, and a negative one is refused
 	// with algo.ErrCost. The cost in the options of a policy plays no part
-	// here.
+	// here: New refuses it in Policy, and cannot know of it in what Choose finds.
 	Cost func(T) int64
 	// Shadow rules are decided, stored and reported, but deny nothing. A shadow that
 	// cannot decide, because its policy cannot read the state, says so in the Err of
@@ -45,8 +48,20 @@ func (r *Rule[T]) validate() error {
 		return fmt.Errorf("compose: rule %q has neither Policy nor Choose", r.Name)
 	case r.Policy != nil && r.Choose != nil:
 		return fmt.Errorf("compose: rule %q has both Policy and Choose", r.Name)
+	case r.Policy != nil && OwnCost(r.Policy):
+		return fmt.Errorf("compose: rule %q: cost= has no effect in the policy of a rule, %v; want Rule.Cost", r.Name, r.Policy)
 	}
 	return nil
+}
+
+// OwnCost reports whether a policy, or a part of it, has a cost of its own, other than
+// 1. Step takes it for a cost of 0, which a Limiter never asks for.
+func OwnCost(p algo.Policy) bool {
+	if stack, ok := p.(*Stack); ok {
+		return slices.ContainsFunc(stack.parts, OwnCost)
+	}
+	r, err := p.Peek(nil, time.Unix(0, 0), 0)
+	return err == nil && r.Cost != 1
 }
 
 // demand is what one rule asks for in one decision.

@@ -27,10 +27,12 @@ const maxSpec = 16 << 10
 //	fixedwindow   align=first|clock  offset=DURATION  cost=N
 //	movingwindow  slots=N  trailing=weighted|whole  cost=N
 //
-// with N from 1; offset is for align=clock. The first value named is the default; the default burst is the
-// limit's count, of slots and cost it is 1, of offset 0. Words are separated by
-// white space. The String method of a policy is the inverse: it writes a spec of
-// the same meaning, without what is default.
+// with N from 1; offset is for align=clock. The first value named is the default; the
+// default burst is the limit's count, of slots and cost it is 1, of offset 0. A cost is
+// for those who step the policy themselves, and for replays: a Limiter goes by
+// Rule.Cost, and refuses a rule whose policy has a cost of its own. Words are separated
+// by white space. The String method of a policy is the inverse: it writes a spec of the
+// same meaning, without what is default.
 //
 // Every error is a [*SpecError], which knows the word that is at fault.
 func ParsePolicy(spec string) (algo.Policy, error) {
