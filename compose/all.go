@@ -11,8 +11,8 @@ import (
 )
 
 // Stack is a policy that allows what all of its parts allow, and then charges
-// each; a denial by one charges none. Make one with [All]; the zero Stack denies
-// everything.
+// each; a denial by one charges none. Make one with [All]; the zero Stack, and a nil
+// one, denies everything.
 //
 // It decides on one state for one key, so there is no moment at which some parts
 // have been charged and others not. Its answers are exact:
@@ -73,14 +73,22 @@ func All(parts ...algo.Policy) (*Stack, error) {
 }
 
 // Len is how many parts the stack has.
-func (s *Stack) Len() int { return len(s.parts) }
+func (s *Stack) Len() int { return len(s.all()) }
 
 // Part returns one policy of the stack, as Result.Part counts them, from 0. It
 // panics beyond Len.
-func (s *Stack) Part(i int) algo.Policy { return s.parts[i] }
+func (s *Stack) Part(i int) algo.Policy { return s.all()[i] }
 
 // Parts returns the policies of the stack, in the order that Result.Part counts.
-func (s *Stack) Parts() []algo.Policy { return append([]algo.Policy(nil), s.parts...) }
+func (s *Stack) Parts() []algo.Policy { return append([]algo.Policy(nil), s.all()...) }
+
+// all are the parts, of a nil stack too.
+func (s *Stack) all() []algo.Policy {
+	if s == nil {
+		return nil
+	}
+	return s.parts
+}
 
 // Step implements [algo.Policy]. It takes cost units from every part, or none from any.
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
@@ -105,7 +113,7 @@ func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 		return algo.Result{}, err
 	}
 	t := newTotal()
-	for i, part := range s.parts {
+	for i, part := range s.all() {
 		r, err := part.Peek(f.next(), now, cost)
 		if err != nil {
 			return algo.Result{}, wrap(i, err)
@@ -129,7 +137,7 @@ func (s *Stack) move(
 	}
 	next := append(dst, tag, version)
 	t := newTotal()
-	for i, part := range s.parts {
+	for i, part := range s.all() {
 		var r algo.Result
 		length := len(next)
 		next, r, err = move(part, append(next, 0), f.next(), now, cost)
@@ -141,13 +149,13 @@ func (s *Stack) move(
 		}
 		next = putLength(next, length)
 	}
-	if !t.Allowed || len(s.parts) == 0 {
+	if !t.Allowed || len(s.all()) == 0 {
 		return s.stay(dst, state, now, cost)
 	}
 	if err := f.close(); err != nil {
 		return dst, algo.Result{}, err
 	}
-	if len(next) == len(dst)+2+len(s.parts) { // every part is as never seen
+	if len(next) == len(dst)+2+len(s.all()) { // every part is as never seen
 		next = next[:len(dst)]
 	}
 	r, err := s.settle(&t, state, cost)
@@ -171,11 +179,11 @@ func wrap(part int, err error) error {
 // Bound implements [algo.Policy]. It is the least of the parts' bounds, in units
 // of the cost that is given to Step.
 func (s *Stack) Bound(interval time.Duration) int64 {
-	if len(s.parts) == 0 {
+	if len(s.all()) == 0 {
 		return 0
 	}
 	least := int64(math.MaxInt64)
-	for _, part := range s.parts {
+	for _, part := range s.all() {
 		least = min(least, part.Bound(interval))
 	}
 	return least
@@ -183,16 +191,16 @@ func (s *Stack) Bound(interval time.Duration) int64 {
 
 // Limit implements [algo.Policy]: the limit of the first part.
 func (s *Stack) Limit() algo.Limit {
-	if len(s.parts) == 0 {
+	if len(s.all()) == 0 {
 		return algo.Limit{}
 	}
-	return s.parts[0].Limit()
+	return s.all()[0].Limit()
 }
 
 // String is the stack's spec, such as "all(gcra 10/s; gcra 100/m)".
 func (s *Stack) String() string {
-	specs := make([]string, len(s.parts))
-	for i, part := range s.parts {
+	specs := make([]string, len(s.all()))
+	for i, part := range s.all() {
 		specs[i] = part.String()
 	}
 	return "all(" + strings.Join(specs, "; ") + ")"

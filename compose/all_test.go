@@ -266,21 +266,24 @@ func TestAllWantsPolicies(t *testing.T) {
 }
 
 func TestTheZeroStackDenies(t *testing.T) {
-	var zero compose.Stack
-	state, r := step(t, &zero, nil, 0, 3)
-	require.Empty(t, state)
-	require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
-	for _, move := range []func([]byte, []byte, time.Time, int64) ([]byte, algo.Result, error){zero.Refund, zero.Charge} {
-		state, r, err := move(nil, nil, at(0), 3)
-		require.NoError(t, err)
+	for _, zero := range []*compose.Stack{new(compose.Stack), nil} {
+		state, r := step(t, zero, nil, 0, 3)
 		require.Empty(t, state)
 		require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
+		for _, move := range []func([]byte, []byte, time.Time, int64) ([]byte, algo.Result, error){zero.Refund, zero.Charge} {
+			state, r, err := move(nil, nil, at(0), 3)
+			require.NoError(t, err)
+			require.Empty(t, state)
+			require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
+		}
+		_, err := zero.Peek(nil, at(0), -1)
+		require.ErrorIs(t, err, algo.ErrCost)
+		require.Zero(t, zero.Bound(time.Second))
+		require.Zero(t, zero.Limit())
+		require.Zero(t, zero.Len())
+		require.Empty(t, zero.Parts())
+		require.Equal(t, "all()", zero.String())
 	}
-	_, err := zero.Peek(nil, at(0), -1)
-	require.ErrorIs(t, err, algo.ErrCost)
-	require.Zero(t, zero.Bound(time.Second))
-	require.Zero(t, zero.Limit())
-	require.Equal(t, "all()", zero.String())
 }
 
 func TestALimitStackedOnItselfIsThatLimit(t *testing.T) {

@@ -13,8 +13,12 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
+	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // call is the input of the limiters below.
@@ -440,6 +444,22 @@ func TestAPolicyWithACostOfItsOwnIsNoRule(t *testing.T) {
 	for _, spec := range []string{"gcra 10/h", "gcra 10/h cost=1", "all(gcra 10/h; gcra 20/d)"} {
 		require.False(t, compose.OwnCost(limitOf(t, spec)))
 	}
+}
+
+func TestAPolicyThatNobodyMadeIsNoRule(t *testing.T) {
+	hollow, err := compose.All(limitOf(t, "gcra 1/m"), fixedwindow.Policy{})
+	require.NoError(t, err)
+	for _, p := range []algo.Policy{
+		gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{},
+		new(compose.Stack), (*compose.Stack)(nil), hollow,
+	} {
+		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
+		require.ErrorContains(t, err, `compose: the policy of rule "x" denies everything: `)
+	}
+	l, err := compose.New(nil, compose.Rule[call]{Name: "x", Choose: func(call) algo.Policy { return (*compose.Stack)(nil) }})
+	require.NoError(t, err)
+	d, err := l.Allow(background, call{})
+	require.False(t, must(t, d, err).Allowed)
 }
 
 func TestUserFunctionsRunOncePerDecision(t *testing.T) {

@@ -23,7 +23,8 @@ type Rule[T any] struct {
 	// legal, of any length. Nil means one limit for everything.
 	Key func(T) string
 	// Policy is the same for everyone. Either it or Choose is required. One with a
-	// cost of its own (see OwnCost) is refused: what a call costs is Cost.
+	// cost of its own (see OwnCost) is refused, because what a call costs is Cost, and
+	// so is a zero one, which denies everything.
 	Policy algo.Policy
 	// Choose finds the policy for an input, by plan, method or route; nil means
 	// that the rule does not apply. Where policies of different algorithms may
@@ -48,17 +49,42 @@ func (r *Rule[T]) validate() error {
 		return fmt.Errorf("compose: rule %q has neither Policy nor Choose", r.Name)
 	case r.Policy != nil && r.Choose != nil:
 		return fmt.Errorf("compose: rule %q has both Policy and Choose", r.Name)
-	case r.Policy != nil && OwnCost(r.Policy):
+	case r.Policy == nil:
+		return nil
+	}
+	if err := barren(r.Policy); err != nil {
+		return fmt.Errorf("compose: the policy of rule %q denies everything: %w", r.Name, err)
+	}
+	if OwnCost(r.Policy) {
 		return fmt.Errorf("compose: rule %q: cost= has no effect in the policy of a rule, %v; want Rule.Cost", r.Name, r.Policy)
 	}
 	return nil
+}
+
+// barren says why a policy, or a part of it, can never allow, if it was not made by
+// New or All. It denies as it should, but nobody means to have a rule of it.
+func barren(p algo.Policy) error {
+	stack, ok := p.(*Stack)
+	if ok && stack.Len() == 0 {
+		return errors.New("a Stack without parts")
+	}
+	for _, part := range stack.all() {
+		if err := barren(part); err != nil {
+			return err
+		}
+	}
+	r, err := p.Peek(nil, time.Unix(0, 0), 1)
+	if err != nil || r.Allowed { // be it somebody's own, which has no limit to tell
+		return nil
+	}
+	return p.Limit().Validate()
 }
 
 // OwnCost reports whether a policy, or a part of it, has a cost of its own, other than
 // 1. Step takes it for a cost of 0, which a Limiter never asks for.
 func OwnCost(p algo.Policy) bool {
 	if stack, ok := p.(*Stack); ok {
-		return slices.ContainsFunc(stack.parts, OwnCost)
+		return slices.ContainsFunc(stack.all(), OwnCost)
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 0)
 	return err == nil && r.Cost != 1

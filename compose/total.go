@@ -65,7 +65,7 @@ func (s *Stack) settle(t *total, state []byte, cost int64) (algo.Result, error) 
 	if cost < 0 {
 		return algo.Result{}, algo.ErrCost
 	}
-	if len(s.parts) == 0 {
+	if len(s.all()) == 0 {
 		return algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never}, nil
 	}
 	switch {
@@ -88,7 +88,7 @@ func (s *Stack) settle(t *total, state []byte, cost int64) (algo.Result, error) 
 func (s *Stack) recall(t *total, state []byte) {
 	epoch := time.Unix(0, 0)
 	f, _ := openFrame(state)
-	for i, part := range s.parts {
+	for i, part := range s.all() {
 		own := f.next()
 		if t.lapsed&(1<<i) == 0 {
 			continue
