@@ -415,10 +415,10 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 	p := limitOf(t, "gcra 1/m")
 	choose := func(call) algo.Policy { return p }
 	for says, rules := range map[string][]compose.Rule[call]{
-		"Name":    {{Policy: p}},
-		"neither": {{Name: "a"}},
-		"both":    {{Name: "a", Policy: p, Choose: choose}},
-		"two":     {{Name: "a", Policy: p}, {Name: "a", Policy: p}},
+		"rule 1: Name must not be empty": {{Name: "a", Policy: p}, {Policy: p}},
+		"neither":                        {{Name: "a"}},
+		"both":                           {{Name: "a", Policy: p, Choose: choose}},
+		"two":                            {{Name: "a", Policy: p}, {Name: "a", Policy: p}},
 	} {
 		_, err := compose.New(nil, rules...)
 		require.ErrorContains(t, err, says)
@@ -429,8 +429,28 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "MaxAge")
 	_, err = compose.Options[call]{MaxSkew: -1}.New(nil)
 	require.ErrorContains(t, err, "MaxSkew")
+	_, err = compose.Options[call]{InFlight: -1}.New(nil)
+	require.ErrorContains(t, err, "InFlight must be at least 0, got -1")
+	_, err = compose.Options[call]{Queue: -1}.New(nil)
+	require.ErrorContains(t, err, "Queue must be at least 0, got -1")
 	_, err = compose.Options[call]{OnFailure: 9}.New(nil)
 	require.ErrorContains(t, err, "OnFailure")
+}
+
+func TestMistakesInAStoreInMemoryAreTold(t *testing.T) {
+	rules := rulesOf(t, "gcra 1/m", "gcra 2/m")
+	_, err := compose.New((*memory.Store)(nil), rules...)
+	require.ErrorContains(t, err, "the store is a nil *memory.Store")
+	_, err = compose.New(&memory.Store{MaxKeys: 1}, rules...)
+	require.EqualError(t, err, "compose: 2 rules need as many keys at once, and the memory.Store has MaxKeys 1")
+	_, err = compose.New(&memory.Store{MaxKeys: 2}, rules...)
+	require.NoError(t, err)
+
+	never := func(call) algo.Policy { return nil }
+	l, err := compose.New(&memory.Store{MaxKeys: 1}, rules[0], compose.Rule[call]{Name: "never", Choose: never})
+	require.NoError(t, err)
+	d, err := l.Allow(background, call{})
+	require.True(t, must(t, d, err).Allowed)
 }
 
 // Under a limiter nothing would come of it.

@@ -75,6 +75,10 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		return nil, fmt.Errorf("compose: Options.MaxAge must be at least 0, got %v", o.MaxAge)
 	case o.MaxSkew < 0:
 		return nil, fmt.Errorf("compose: Options.MaxSkew must be at least 0, got %v", o.MaxSkew)
+	case o.InFlight < 0:
+		return nil, fmt.Errorf("compose: Options.InFlight must be at least 0, got %d", o.InFlight)
+	case o.Queue < 0:
+		return nil, fmt.Errorf("compose: Options.Queue must be at least 0, got %d", o.Queue)
 	case o.OnFailure > FailLocal:
 		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
 	}

@@ -41,10 +41,11 @@ type Rule[T any] struct {
 	Shadow bool
 }
 
-func (r *Rule[T]) validate() error {
+// validate says what is wrong with a rule that is the index-th.
+func (r *Rule[T]) validate(index int) error {
 	switch {
 	case r.Name == "":
-		return errors.New("compose: Rule.Name must not be empty")
+		return fmt.Errorf("compose: rule %d: Name must not be empty", index)
 	case r.Policy == nil && r.Choose == nil:
 		return fmt.Errorf("compose: rule %q has neither Policy nor Choose", r.Name)
 	case r.Policy != nil && r.Choose != nil:
