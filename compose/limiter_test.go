@@ -312,9 +312,9 @@ func TestCanceledCallsFailClosed(t *testing.T) {
 	require.False(t, d.Allowed)
 }
 
-func TestStateOfAnotherAlgorithmIsAnErrorThatNamesTheRule(t *testing.T) {
+func TestStateOfAnotherAlgorithmIsAnErrorThatNamesTheRuleAndTheRemedy(t *testing.T) {
 	store := new(memory.Store)
-	for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m"} {
+	for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m", "all(gcra 5/m; gcra 9/h)", "all(gcra 5/m; gcra 9/h; gcra 20/d)"} {
 		l, err := compose.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, spec)})
 		require.NoError(t, err)
 		_, err = l.Allow(background, call{user: "ann"})
@@ -323,7 +323,8 @@ func TestStateOfAnotherAlgorithmIsAnErrorThatNamesTheRule(t *testing.T) {
 			continue
 		}
 		require.ErrorIs(t, err, algo.ErrState)
-		require.ErrorContains(t, err, `"user"`)
+		require.ErrorContains(t, err, `compose: rule "user", key "ann": algo: not a state of this policy; `)
+		require.ErrorContains(t, err, "give it a new name, or Reset the key")
 		require.NoError(t, l.Reset(background, call{user: "ann"}))
 		_, err = l.Allow(background, call{user: "ann"})
 		require.NoError(t, err)

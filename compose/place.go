@@ -3,6 +3,7 @@ package compose
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -261,7 +262,11 @@ func (r *RuleResult) broken(err error) error {
 }
 
 func (e *ruleError) Error() string {
-	return fmt.Sprintf("compose: rule %q, key %.64q: %v", e.rule, e.key, e.err)
+	remedy := ""
+	if errors.Is(e.err, algo.ErrState) {
+		remedy = "; if the rule has changed its algorithm, or the parts of its all(), give it a new name, or Reset the key"
+	}
+	return fmt.Sprintf("compose: rule %q, key %.64q: %v%s", e.rule, e.key, e.err, remedy)
 }
 
 func (e *ruleError) Unwrap() error { return e.err }

@@ -16,8 +16,9 @@ import (
 // safe for concurrent use.
 type Rule[T any] struct {
 	// Name is part of the stored key, and of every report. It is required, and
-	// no other rule of the limiter has it. A rule that changes its algorithm
-	// needs a new name, because its policy could not read the states it finds.
+	// no other rule of the limiter has it. A rule that changes its algorithm, or
+	// the number or order of the parts of its all(), needs a new name, because its
+	// policy could not read the states it finds.
 	Name string
 	// Key finds what is limited: an address, a customer, a route. Any bytes are
 	// legal, of any length. Nil means one limit for everything.
