@@ -2,6 +2,7 @@ package compose_test
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -48,6 +49,7 @@ func TestAtLeastOneCallIsAskedFor(t *testing.T) {
 			for _, n := range []int64{0, -1, math.MinInt64} {
 				d, err := l.AllowN(background, call{}, n)
 				require.ErrorIs(t, err, algo.ErrCost)
+				require.EqualError(t, err, fmt.Sprintf("compose: n must be at least 1, got %d", n))
 				require.False(t, d.Allowed)
 				_, err = l.Refund(background, call{}, n)
 				require.ErrorIs(t, err, algo.ErrCost)

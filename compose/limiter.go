@@ -25,7 +25,7 @@ import (
 //   - [storage.ErrOverloaded]: too many decisions wait for the store; nothing was paid
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
 //     context ended before it; it may have been paid
-//   - [algo.ErrCost]: a cost below 0; [algo.ErrState], [algo.ErrStateVersion]: the
+//   - [algo.ErrCost]: a cost below 0, or n below 1; [algo.ErrState], [algo.ErrStateVersion]: the
 //     stored state is of another algorithm, or version of one
 //   - the context's error
 type Limiter[T any] struct {
@@ -130,13 +130,15 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 }
 
 // Refund gives back what n calls cost, up to full, under every rule that
-// applies.
+// applies. n is at least 1. It does so under shadows that denied the calls, and for
+// calls that no store knows of because their decision was Degraded, too: what was paid
+// is known to [Limiter.Reserve].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpRefund, in, n)
 }
 
 // Charge takes what n calls cost, unconditionally, under every rule that
-// applies. What is not there becomes a debt, which is refilled first.
+// applies. What is not there becomes a debt, which is refilled first. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpCharge, in, n)
 }
@@ -193,9 +195,12 @@ func (l *Limiter[T]) decideTurn(ctx context.Context, t *turn, onFailure FailureP
 	return d, nil
 }
 
-func tooFew(n int64) error {
-	return fmt.Errorf("compose: n must be at least 1, got %d: %w", n, algo.ErrCost)
-}
+// tooFew is the error of so many calls, which is an algo.ErrCost without its words:
+// those are of a negative cost.
+type tooFew int64
+
+func (n tooFew) Error() string        { return fmt.Sprintf("compose: n must be at least 1, got %d", int64(n)) }
+func (n tooFew) Is(target error) bool { return target == algo.ErrCost }
 
 // judge tells in a decision that was made what is wrong with it.
 func (l *Limiter[T]) judge(d *Decision) {
