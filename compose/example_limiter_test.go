@@ -170,7 +170,7 @@ func ExampleLimiter_Reserve() {
 	ctx, ann := context.Background(), request{user: "ann"}
 	reservation, d, err := limiter.Reserve(ctx, ann, 400)
 	fmt.Println(d.Allowed, d.Remaining, err)
-	d, err = reservation.Settle(ctx, 150)
+	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // also if the caller has left
 	fmt.Println(d.Remaining, err)
 	// Output:
 	// true 600 <nil>

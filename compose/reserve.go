@@ -12,13 +12,16 @@ import (
 // ErrSettled is returned by [Reservation.Settle] when it was called before.
 var ErrSettled = errors.New("compose: reservation is settled already")
 
+// errNothingReserved is returned for a reservation that Reserve did not make.
+var errNothingReserved = errors.New("compose: there is no reservation to settle")
+
 // Reservation is an estimate that was paid, to be settled when the actual is
 // known. It is for one goroutine.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
 	limiter  *Limiter[T]
-	in       T
+	one      *turn // what the rules asked for one call
 	n        int64
 	settled  bool
 	returned bool // to the stand-in of an outage
@@ -27,17 +30,34 @@ type Reservation[T any] struct {
 // Reserve pays for n calls, as AllowN does. Where the decision is a denial,
 // there is no reservation.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
-	d, err := l.AllowN(ctx, in, n)
+	if l.place != nil && ctx.Err() == nil {
+		ctx = context.WithoutCancel(ctx) // as AllowN, which waits for nobody there
+	}
+	var one *turn
+	d, err := l.told(OpAllow, func() (d Decision, err error) {
+		if n < 1 {
+			return d, tooFew(n)
+		}
+		if one, err = l.ask(OpAllow, in, 1); err != nil {
+			return d, err
+		}
+		return l.decideTurn(ctx, one.times(OpAllow, n), l.options.OnFailure)
+	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
 	}
-	return &Reservation[T]{Decision: d, limiter: l, in: in, n: n}, d, nil
+	return &Reservation[T]{Decision: d, limiter: l, one: one, n: n}, d, nil
 }
 
 // Settle corrects the estimate to the actual number of calls, from 0: it
 // refunds what was not used, or charges what was used beyond, which may leave a
-// debt. Rules that did not take part in the reservation, such as a shadow that
-// denied it, are left alone.
+// debt. It goes by the policies, keys and costs that Reserve found, and calls no
+// function of the rules. Rules that did not take part in the reservation, such as a
+// shadow that denied it, are left alone. Under a windowed policy it is the window that
+// is now which gets units back, not the one that paid.
+//
+// With a context that has ended it fails, and the estimate stays paid: where that may
+// be, as after a request, settle with [context.WithoutCancel].
 //
 // Of a reservation that is Degraded nothing is known to be paid in the store, so all
 // of actual is charged: too much if its Err is storage.ErrOutcomeUnknown and it
@@ -49,6 +69,8 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // the error is storage.ErrOutcomeUnknown and that risk is too much.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, err error) {
 	switch {
+	case r == nil || r.limiter == nil:
+		return Decision{}, errNothingReserved
 	case r.settled:
 		return Decision{}, ErrSettled
 	case actual < 0:
@@ -80,10 +102,7 @@ func (r *Reservation[T]) returnLocal(ctx context.Context, actual int64) {
 		return
 	}
 	r.returned = true
-	t, err := l.ask(OpRefund, r.in, r.n-actual)
-	if err != nil {
-		return
-	}
+	t := r.one.times(OpRefund, r.n-actual)
 	t.only(r.paid)
 	if _, err := l.local.Do(ctx, t.keys, t.run); err == nil {
 		t.end()
@@ -94,10 +113,7 @@ func (r *Reservation[T]) returnLocal(ctx context.Context, actual int64) {
 func (r *Reservation[T]) correct(ctx context.Context, op Op, n int64) (Decision, error) {
 	l := r.limiter
 	return l.told(op, func() (Decision, error) {
-		t, err := l.ask(op, r.in, n)
-		if err != nil {
-			return Decision{}, err
-		}
+		t := r.one.times(op, n)
 		if !r.Decision.Degraded {
 			t.only(r.paid)
 		}

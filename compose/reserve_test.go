@@ -165,3 +165,72 @@ func TestTheStandInGetsBackWhatWasNotUsed(t *testing.T) {
 	d, err = l.Allow(background, ann)
 	require.False(t, must(t, d, err).Allowed)
 }
+
+// An input may change between the two, as the Pattern of a request does that a mux fills
+// in: what was paid is settled all the same, and nothing else.
+func TestASettlementAsksTheRulesNothing(t *testing.T) {
+	small, large := limitOf(t, "fixedwindow 100/h"), limitOf(t, "fixedwindow 1000/h")
+	for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+		calls := map[string]int{}
+		l, err := compose.Options[*call]{Clock: newVirtual().Now, Group: func(c *call) string { calls["group"]++; return c.resource }}.New(store,
+			compose.Rule[*call]{
+				Name: "r",
+				Key:  func(c *call) string { calls["key"]++; return c.user },
+				Choose: func(c *call) algo.Policy {
+					calls["choose"]++
+					if c.write {
+						return large
+					}
+					return small
+				},
+				Cost: func(c *call) int64 { calls["cost"]++; return c.cost },
+			})
+		require.NoError(t, err)
+		for actual, left := range map[int64]int64{0: 100, 1: 95, 4: 80, 7: 65} {
+			clear(calls)
+			in := &call{user: "ann", resource: "printer", cost: 5}
+			r, d, err := l.Reserve(background, in, 4)
+			require.True(t, must(t, d, err).Allowed)
+			*in = call{user: "bob", resource: "scanner", cost: -7, write: true}
+			_, err = r.Settle(background, actual)
+			require.NoError(t, err)
+			require.Equal(t, map[string]int{"group": 1, "key": 1, "choose": 1, "cost": 1}, calls)
+
+			d, err = l.Peek(background, &call{user: "ann", resource: "printer", cost: 5})
+			require.Equal(t, left, must(t, d, err).Remaining)
+			d, err = l.Peek(background, &call{user: "bob", resource: "scanner", cost: 5, write: true})
+			require.EqualValues(t, 1000, must(t, d, err).Remaining)
+			require.NoError(t, l.Reset(background, &call{user: "ann", resource: "printer"}))
+		}
+	}
+}
+
+// A deferred settlement after a denial, for instance.
+func TestNothingIsSettledWhereNothingWasReserved(t *testing.T) {
+	for _, r := range []*compose.Reservation[call]{nil, {}} {
+		_, err := r.Settle(background, 0)
+		require.EqualError(t, err, "compose: there is no reservation to settle")
+	}
+}
+
+func TestAReservationIsOfAtLeastOneCall(t *testing.T) {
+	l, _ := reserving(t, compose.FailOpen)
+	r, d, err := l.Reserve(background, call{user: "ann"}, 0)
+	require.EqualError(t, err, "compose: n must be at least 1, got 0")
+	require.Nil(t, r)
+	require.False(t, d.Allowed)
+}
+
+func TestASettlementWithAContextThatHasEndedIsMadeUpFor(t *testing.T) {
+	l, _ := reserving(t, compose.FailOpen)
+	r, d, err := l.Reserve(background, call{user: "ann"}, 4)
+	require.True(t, must(t, d, err).Allowed)
+	ctx, cancel := context.WithCancel(background)
+	cancel()
+	_, err = r.Settle(ctx, 1)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualValues(t, 6, leftFor(t, l, call{user: "ann"}), "the estimate")
+	_, err = r.Settle(context.WithoutCancel(ctx), 1)
+	require.NoError(t, err)
+	require.EqualValues(t, 9, leftFor(t, l, call{user: "ann"}))
+}

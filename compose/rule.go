@@ -153,8 +153,13 @@ func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	if cost < 0 {
 		return 0, fmt.Errorf("compose: rule %q: cost is %d: %w", r.Name, cost, algo.ErrCost)
 	}
+	return times(cost, n), nil
+}
+
+// times is the cost of n calls, or more than any capacity.
+func times(cost, n int64) int64 {
 	if cost > math.MaxInt64/n {
-		return math.MaxInt64, nil // more than any capacity
+		return math.MaxInt64
 	}
-	return cost * n, nil
+	return cost * n
 }

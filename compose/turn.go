@@ -81,6 +81,16 @@ func (t *turn) again() *turn {
 	return a
 }
 
+// times is the turn of n calls, where t is that of one.
+func (t *turn) times(op Op, n int64) *turn {
+	a := t.again()
+	a.op = op
+	for i := range a.demands {
+		a.demands[i].cost = times(a.demands[i].cost, n)
+	}
+	return a
+}
+
 // decide is a storage.Decide.
 func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (lasting bool, err error) {
 	t.buffer = t.buffer[:0]
