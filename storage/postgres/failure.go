@@ -35,7 +35,16 @@ func failure(err error) error {
 	case isOutage(e.Code):
 		return storage.NotApplied(unavailable)
 	}
-	return storage.NotApplied(fmt.Errorf("postgres: %w", err))
+	return storage.NotApplied(fmt.Errorf("postgres: %w", advised(err)))
+}
+
+// advised is err, and what to do if it is that there is no table.
+func advised(err error) error {
+	var e *pgconn.PgError
+	if errors.As(err, &e) && e.Code == "42P01" { // undefined_table
+		return fmt.Errorf("%w; call Store.Migrate first", err)
+	}
+	return err
 }
 
 // failed is failure, for what was asked on db. In a transaction of the caller the
@@ -49,7 +58,7 @@ func (s *Store) failed(db DB, err error) error {
 	case errors.Is(told, errRaced):
 		return told
 	case s.inside():
-		return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", err))
+		return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", advised(err)))
 	case !errors.Is(told, storage.ErrNotApplied) && isUnsent(db, err):
 		return storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	}

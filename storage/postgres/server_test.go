@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -233,11 +234,15 @@ func TestBadOptions(t *testing.T) {
 
 // A fault that stays is neither contention nor an outage.
 func TestMissingTable(t *testing.T) {
-	s, err := postgres.New(pool(t, shared.Postgres(t).DSN()), postgres.Options{Table: "missing"})
-	require.NoError(t, err)
-	_, _, err = s.CompareAndSwap(context.Background(), creating("a")...)
-	require.ErrorContains(t, err, "42P01")
-	require.ErrorIs(t, err, storage.ErrNotApplied)
-	require.NotErrorIs(t, err, storage.ErrUnavailable)
-	require.NotErrorIs(t, err, storage.ErrContended)
+	p := pool(t, shared.Postgres(t).DSN())
+	for _, db := range []postgres.DB{p, transaction(t, p)} {
+		s, err := postgres.New(db, postgres.Options{Table: "missing"})
+		require.NoError(t, err)
+		_, _, err = s.CompareAndSwap(context.Background(), creating("a")...)
+		require.ErrorContains(t, err, "(SQLSTATE 42P01); call Store.Migrate first")
+		require.ErrorAs(t, err, new(*pgconn.PgError))
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+		require.NotErrorIs(t, err, storage.ErrUnavailable)
+		require.NotErrorIs(t, err, storage.ErrContended)
+	}
 }

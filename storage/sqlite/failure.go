@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/mattn/go-sqlite3"
 
@@ -22,6 +23,8 @@ func failure(err error) error {
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 	case e.Code == sqlite3.ErrFull || e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrCantOpen || e.Code == sqlite3.ErrReadonly:
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
+	case e.Code == sqlite3.ErrError && strings.HasPrefix(e.Error(), "no such table: "):
+		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
 	}
 	return fmt.Errorf("sqlite: %w", err)
 }

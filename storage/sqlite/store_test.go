@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
@@ -284,8 +285,13 @@ func TestMissingTable(t *testing.T) {
 	s, err := sqlite.New(database(t, ""), sqlite.Options{})
 	require.NoError(t, err)
 	_, _, err = s.CompareAndSwap(context.Background(), creating("a"))
-	require.ErrorContains(t, err, "no such table")
+	require.ErrorContains(t, err, "sqlite: no such table: sluice_states; call Store.Migrate first")
+	require.ErrorAs(t, err, new(sqlite3.Error))
 	require.ErrorIs(t, err, storage.ErrNotApplied)
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 	require.NotErrorIs(t, err, storage.ErrContended)
+	_, err = s.Load(context.Background(), "a")
+	require.ErrorContains(t, err, "call Store.Migrate first")
+	_, err = s.Purge(context.Background(), 1)
+	require.ErrorContains(t, err, "call Store.Migrate first")
 }
