@@ -6,6 +6,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -24,6 +25,7 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 func clientBehind(proxies ...netip.Prefix) (func(*http.Request) string, error) {
@@ -72,12 +74,13 @@ func loginLimiter(store storage.Store) (*compose.Limiter[login], error) {
 }
 
 func signIn(ctx context.Context, limiter *compose.Limiter[login], l login, check func() bool) (bool, error) {
-	d, err := limiter.Allow(ctx, l)
+	attempt, d, err := limiter.Reserve(ctx, l, 1)
 	if err != nil || !d.Allowed || !check() {
 		return false, err
 	}
-	_, err = limiter.Refund(ctx, l, 1) // only failures count
-	return err == nil, err
+	// Only failures count. If it cannot be given back it stays paid, and he is in.
+	_, _ = attempt.Settle(context.WithoutCancel(ctx), 0)
+	return true, nil
 }
 
 func onlyWith(header string, policy algo.Policy) compose.Rule[*http.Request] {
@@ -149,6 +152,82 @@ func TestOnlyFailedLoginsCount(t *testing.T) {
 	ok, err = signIn(t.Context(), limiter, login{"203.0.113.6", "bob"}, right)
 	require.NoError(t, err)
 	require.True(t, ok)
+}
+
+// What was never paid is not given back: a trial of 3 in an hour denies as many as it
+// would if it were enforced, and an outage makes no room.
+func TestASuccessGivesBackWhatItPaid(t *testing.T) {
+	trial, err := compose.ParsePolicy("fixedwindow 3/h")
+	require.NoError(t, err)
+	denied := 0
+	rule := compose.Rule[login]{Name: "trial", Policy: trial, Shadow: true}
+	limiter, err := compose.Options[login]{Observer: func(e compose.Event) {
+		if e.Op == compose.OpAllow && !e.Decision.Results[0].Allowed {
+			denied++
+		}
+	}}.New(nil, rule)
+	require.NoError(t, err)
+	for i := range 20 {
+		ok, err := signIn(t.Context(), limiter, login{}, func() bool { return i%2 == 1 })
+		require.NoError(t, err)
+		require.Equal(t, i%2 == 1, ok)
+	}
+	require.Equal(t, 15, denied)
+
+	store := &outage{Store: new(memory.Store)}
+	rule.Shadow = false
+	limiter, err = compose.Options[login]{OnFailure: compose.FailOpen}.New(store, rule)
+	require.NoError(t, err)
+	_, err = limiter.AllowN(t.Context(), login{}, 2)
+	require.NoError(t, err)
+	store.err = storage.NotApplied(errors.New("away"))
+	ok, err := signIn(t.Context(), limiter, login{}, func() bool { store.err = nil; return true })
+	require.NoError(t, err)
+	require.True(t, ok)
+	d, err := limiter.Peek(t.Context(), login{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, d.Remaining)
+}
+
+// A sign-in does not fail because the client has left, or the store has, once it is one.
+func TestASuccessThatCannotBeGivenBackIsOneAllTheSame(t *testing.T) {
+	store := &outage{Store: new(memory.Store)}
+	limiter, err := loginLimiter(store)
+	require.NoError(t, err)
+	ctx, leave := context.WithCancel(t.Context())
+	for range 20 {
+		ok, err := signIn(ctx, limiter, login{"203.0.113.6", "ann"}, func() bool { leave(); return true })
+		require.NoError(t, err)
+		require.True(t, ok)
+		ctx, leave = context.WithCancel(t.Context())
+	}
+	ok, err := signIn(ctx, limiter, login{"203.0.113.6", "ann"}, func() bool {
+		store.err = storage.NotApplied(errors.New("away"))
+		return true
+	})
+	leave()
+	require.NoError(t, err)
+	require.True(t, ok)
+}
+
+// outage is a store that fails while it has an error.
+type outage struct {
+	storage.Store
+	err error
+}
+
+func (o *outage) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if o.err != nil {
+		return nil, false, o.err
+	}
+	return o.Store.CompareAndSwap(ctx, swaps...)
+}
+
+func (o *outage) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	return o.Store.Load(ctx, keys...)
 }
 
 func TestARuleThatDoesNotApplyWithoutAKey(t *testing.T) {
