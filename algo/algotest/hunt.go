@@ -51,6 +51,10 @@ type finding struct {
 // hold reports where the subject breaks the law, if anywhere.
 func (l law) hold(t testing.TB, s Subject) {
 	t.Helper()
+	if !s.ready(t) {
+		return
+	}
+	s, nothing := s.strict()
 	h := &hunt{law: l, subject: s, known: seen{}, effort: s.effort, random: rand.New(rand.NewPCG(seed, uint64(l.number)))}
 	if h.effort == (effort{}) {
 		h.effort = thorough
@@ -66,6 +70,10 @@ func (l law) hold(t testing.TB, s Subject) {
 		h.tried, h.refused = 0, 0
 		if f := search(); f != nil {
 			t.Errorf("%s", h.report(h.shrink(f)))
+			return
+		}
+		if *nothing != nil {
+			t.Errorf("algotest: %s: %v", s.Name, *nothing)
 			return
 		}
 		if h.tried > 0 && h.refused > h.tried-(h.tried+15)/16 {

@@ -37,9 +37,16 @@ func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
 	}
 }
 
-func (p reference) capacity() int64   { return p.factor() * p.limit.Count }
-func (p reference) Limit() algo.Limit { return p.limit }
-func (p reference) String() string    { return "reference " + p.limit.String() }
+func (p reference) capacity() int64 { return p.factor() * p.limit.Count }
+
+func (p reference) Limit() algo.Limit {
+	if p.flaw == namesAnotherLimit {
+		return algo.Per(p.limit.Count, p.limit.Period+1)
+	}
+	return p.limit
+}
+
+func (p reference) String() string { return "reference " + p.limit.String() }
 
 func (p reference) factor() int64 {
 	if p.flaw == payingHastens {

@@ -41,6 +41,7 @@ const (
 	refillsTwice        flaw = "units come back at twice the rate"
 	keepsWhatIsLeft     flaw = "the state keeps what is left, not what was used"
 	forgetsWhenChanged  flaw = "a changed limit makes the key fresh"
+	namesAnotherLimit   flaw = "Limit is not the one it was made for"
 )
 
 func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
@@ -76,6 +77,7 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{refillsTwice, "Accounts"},
 		{keepsWhatIsLeft, "Reconfigured"},
 		{forgetsWhenChanged, "Reconfigured"},
+		{namesAnotherLimit, "LimitIsTold"},
 	} {
 		t.Run(string(c.flaw), func(t *testing.T) {
 			t.Parallel()
@@ -88,10 +90,11 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 			require.Contains(t, failed, c.law)
 			t.Log(failed[c.law])
 
-			// Of a stack what it has left is known, and not what each of its parts has.
+			// Of a stack what it has left is known, and not what each of its parts has; and
+			// it tells the limit of its first part.
 			composed := subject(c.flaw)
 			composed.Composed = true
-			require.Equal(t, c.flaw != keepsWhatIsLeft, fails(composed, c.law), "as if it were composed")
+			require.Equal(t, c.flaw != keepsWhatIsLeft && c.flaw != namesAnotherLimit, fails(composed, c.law), "as if it were composed")
 		})
 	}
 }
@@ -161,6 +164,32 @@ func TestASubjectThatRefusesEverythingFails(t *testing.T) {
 	s := subject(honest)
 	s.New = func(algo.Limit) (algo.Policy, error) { return nil, errors.New("not today") }
 	require.Len(t, failures(s), len(laws))
+}
+
+func TestASubjectThatIsNothingFails(t *testing.T) {
+	t.Parallel()
+	none := subject(honest)
+	none.New = func(algo.Limit) (algo.Policy, error) { return nil, nil }
+	failed := failures(none)
+	require.Len(t, failed, len(laws))
+	for _, text := range failed {
+		require.Contains(t, text, "New gives neither a policy nor an error for ")
+	}
+
+	some := subject(honest)
+	some.New = func(l algo.Limit) (algo.Policy, error) { // but one in 72 small limits is nothing
+		if l == algo.Per(1, 1) {
+			return nil, nil
+		}
+		return newReference(honest)(l)
+	}
+	require.Len(t, failures(some), len(laws)-1, "one in any period of 100 is a policy")
+
+	failed = failures(Subject{Name: "nobody"})
+	require.Len(t, failed, len(laws))
+	for _, text := range failed {
+		require.Equal(t, "[algotest: a Subject needs New]", text)
+	}
 }
 
 func TestAnAllocatingStepIsFound(t *testing.T) {

@@ -1,6 +1,7 @@
 package algotest
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/sluice-go/sluice/algo"
@@ -11,9 +12,10 @@ type Subject struct {
 	// Name says which algorithm and options these are. It is printed on failure.
 	Name string
 
-	// New is the policy for a limit: always the same algorithm and options. An error
-	// means that the limit is outside of what the algorithm takes; such a limit
-	// is passed over, but an algorithm that refuses nearly all of them fails.
+	// New is the policy for a limit: always the same algorithm and options. It is
+	// required. An error means that the limit is outside of what the algorithm takes;
+	// such a limit is passed over, but an algorithm that refuses nearly all of them
+	// fails, and so does one that gives neither a policy nor an error.
 	New func(algo.Limit) (algo.Policy, error)
 
 	// Oracle answers for the same algorithm from the whole log of events, slowly
@@ -38,7 +40,7 @@ type Subject struct {
 	// part at a time, so the laws leave out what they say of a single account:
 	// Available from one result to the next, the last instant before a lapse by
 	// decisions alone, what comes back after a refund at a time that stepped back,
-	// and a changed limit to the unit.
+	// a changed limit to the unit, and which limit it tells.
 	Composed bool
 
 	// Allocates says that a step may allocate.
@@ -66,16 +68,44 @@ var laws = []struct {
 	{"Monotone", Monotone},
 	{"Accounts", Accounts},
 	{"Reconfigured", Reconfigured},
+	{"LimitIsTold", LimitIsTold},
 	{"Frugal", Frugal},
 }
 
 // Run holds the subject to every law, each in a subtest of its own.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
+	if !s.ready(t) {
+		return
+	}
 	for _, law := range laws {
 		t.Run(law.name, func(t *testing.T) {
 			t.Helper()
 			law.hold(t, s)
 		})
 	}
+}
+
+// ready reports whether the subject has what it needs, and what not.
+func (s Subject) ready(t testing.TB) bool {
+	t.Helper()
+	if s.New == nil {
+		t.Errorf("algotest: a Subject needs New")
+	}
+	return s.New != nil
+}
+
+// strict is the subject with a New that refuses a limit for which it has nothing, and
+// the error of the last such refusal.
+func (s Subject) strict() (Subject, *error) {
+	given, nothing := s.New, new(error)
+	s.New = func(l algo.Limit) (algo.Policy, error) {
+		p, err := given(l)
+		if p == nil && err == nil {
+			err = fmt.Errorf("New gives neither a policy nor an error for %v", l)
+			*nothing = err
+		}
+		return p, err
+	}
+	return s, nothing
 }
