@@ -12,7 +12,9 @@
 //
 // Four algorithms come with sluice, one package each: gcra (the default),
 // tokenbucket, fixedwindow and movingwindow. A fifth is a package of the same
-// shape that passes the laws of package algotest.
+// shape that passes the laws of package algotest. It works wherever Go takes a
+// [Policy]; compose.ParsePolicy, and the files and commands that read specs, know
+// the four.
 //
 // # Units, instants and ranges
 //

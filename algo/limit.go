@@ -65,9 +65,10 @@ func periodString(d time.Duration) string {
 	return FormatDuration(d)
 }
 
-// ParseLimit reads COUNT/PERIOD, where PERIOD is a unit alone (ns, us, ms, s,
-// m, h, d) or a number of them as [time.ParseDuration] takes it: "100/m",
-// "10/s", "5/250ms", "1000/24h". It is the inverse of [Limit.String].
+// ParseLimit reads COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is
+// a unit alone (ns, us, ms, s, m, h, d), a whole number of days ("7d"), or a duration
+// in the units below a day as [time.ParseDuration] takes it ("1m30s"). There are no
+// other units. It is the inverse of [Limit.String].
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))
@@ -117,7 +118,25 @@ func parsePeriod(s string) (time.Duration, error) {
 	case isDuration(s):
 		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
 	}
-	return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h", s)
+	return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h%s", s, unitHint(s))
+}
+
+// unitHint is how a unit is written that has another name here, as the end of a
+// sentence; nothing for any other.
+func unitHint(period string) string {
+	switch strings.TrimLeft(period, "0123456789") {
+	case "w", "week", "weeks":
+		return "; a week is 7d"
+	case "day", "days":
+		return "; a day is d"
+	case "hour", "hours":
+		return "; an hour is h"
+	case "min", "minute", "minutes":
+		return "; a minute is m"
+	case "sec", "second", "seconds":
+		return "; a second is s"
+	}
+	return ""
 }
 
 // parseDays is time.ParseDuration that knows days too.

@@ -67,6 +67,12 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		"10/1h5":                "neither one of",
 		"10/1.5d":               "neither one of",
 		"10/s/m":                "the period",
+		"1/1w":                  "nor a duration such as 250ms or 24h; a week is 7d",
+		"1/2weeks":              "; a week is 7d",
+		"1/day":                 "; a day is d",
+		"1/3hours":              "; an hour is h",
+		"1/min":                 "; a minute is m",
+		"1/second":              "; a second is s",
 		"4611686018427387905/s": "2^62",
 		"9223372036854775808/s": "2^62",
 	} {

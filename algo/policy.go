@@ -46,9 +46,9 @@ type Policy interface {
 	// Remaining, which is refilled first.
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
-	// Bound is a promise: Step never admits more units than Bound under one key
-	// in any half-open interval of that length, wherever it begins, while
-	// clocks do not step back.
+	// Bound is a promise: Step never admits more units, less what Refund gave
+	// back, than Bound under one key in any half-open interval of that length,
+	// wherever it begins, while clocks do not step back.
 	Bound(interval time.Duration) int64
 	// Limit is the sustained rate; of a composed policy, that of its first
 	// part.

@@ -149,7 +149,7 @@ func (p *parser) policy() (algo.Policy, error) {
 	case startsLikeLimit(name.text):
 		return nil, p.missing(name, "an algorithm; the limit follows it, for instance gcra "+orExample(name.text)+"; "+known())
 	}
-	return nil, p.fail(name, "unknown algorithm %s; %s%s", quote(name.text), known(), didYouMean(name.text, algorithmNames(), ""))
+	return nil, p.fail(name, "unknown algorithm %s; %s%s", quote(name.text), known(), didYouMean(name.text, append(algorithmNames(), "all"), ""))
 }
 
 // startsLikeLimit tells a limit, however wrong it is, from a mistyped algorithm.

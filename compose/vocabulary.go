@@ -156,8 +156,11 @@ func didYouMean(typed string, known []string, suffix string) string {
 			nearest, least = k, d
 		}
 	}
-	if nearest == "" {
+	switch {
+	case nearest == "":
 		return ""
+	case least == 0:
+		return "; did you mean " + nearest + suffix + "? All words are in lower case"
 	}
 	return "; did you mean " + nearest + suffix + "?"
 }
