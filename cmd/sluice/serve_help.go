@@ -43,8 +43,10 @@ back.
 
 SIGHUP reads --config again. If anything is wrong with it the old rules stay, and
 the log says why. What was used stays used, because it is stored under the names
-of the rules; one that changes its algorithm needs a new name. SIGTERM and SIGINT
-end it when the requests that are there have ended, or after --drain; a second one
+of the rules; one that changes its algorithm needs a new name. A restart is no
+different on a store that outlasts it: it is refused. The rule of --limit has but
+one name, default; there another --namespace begins anew. SIGTERM and SIGINT end
+it when the requests that are there have ended, or after --drain; a second one
 ends it at once.
 
 Not checked here: the user of --by user is the name in Authorization: Basic, and

@@ -118,7 +118,8 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	case p.Status == http.StatusInternalServerError:
 		level = slog.LevelError
 	}
-	a.log.Log(ctx, level, "no decision: "+p.Title, "op", string(op), "paid", p.Paid, "error", withoutKey(err))
+	args := []any{"op", string(op), "paid", p.Paid, "error", withoutKey(err)}
+	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, remedy(err)...)...)
 	return p
 }
 

@@ -18,7 +18,8 @@
 // The rules can be replaced while requests are served. States are in the store
 // under the names of rules, so what was used stays used. A rule that changes its
 // algorithm needs a new name, because its states could not be read: such a reload
-// is refused, as is every other that is faulty, and the old rules stay.
+// is refused, as is every other that is faulty, and the old rules stay. A start is
+// refused likewise, for the store keeps which algorithms each rule had.
 //
 // With compose.FailLocal what was used in memory during an outage is forgotten at
 // a reload, as it is at the outage's end.

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
 )
 
@@ -25,7 +21,7 @@ func (s *Server) Reload(ctx context.Context) error {
 	defer s.reloading.Unlock()
 	file, err := s.readAgain(ctx) // not before: of two reloads the later reading must win
 	if err == nil {
-		err = s.adopt(file)
+		err = s.adopt(ctx, file)
 	}
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -64,7 +60,7 @@ func (s *Server) tellFaults(err error) {
 }
 
 // adopt goes by file from now on. Nobody else may be doing so.
-func (s *Server) adopt(file *config.File) error {
+func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	shapes, err := shapesOf(file.Rules, s.shapes)
 	if err != nil {
 		return err
@@ -78,41 +74,12 @@ func (s *Server) adopt(file *config.File) error {
 			return err
 		}
 	}
+	if err := s.claimShapes(ctx, file.Rules); err != nil {
+		return err
+	}
 	s.shapes = shapes
 	s.metrics.rules.Set(float64(len(file.Rules)))
 	s.metrics.read.SetToCurrentTime()
 	s.current.Store(l)
 	return nil
-}
-
-// shapesOf adds the shapes of rules to those known. A rule cannot come back with
-// another one, for the states of the old are in the store.
-func shapesOf(rules []config.Rule, known map[string]string) (map[string]string, error) {
-	all := maps.Clone(known)
-	if all == nil {
-		all = make(map[string]string)
-	}
-	for _, r := range rules {
-		shape := shapeOf(r.Policy)
-		if before, ok := all[r.Name]; ok && before != shape {
-			return nil, fmt.Errorf("rule %q was %s and is now %s, which cannot read what is stored of it; give it a new name", r.Name, before, shape)
-		}
-		all[r.Name] = shape
-	}
-	return all, nil
-}
-
-// shapeOf tells policies apart that cannot read each other's states: by their
-// algorithms, one after the other.
-func shapeOf(p algo.Policy) string {
-	stack, ok := p.(*compose.Stack)
-	if !ok {
-		word, _, _ := strings.Cut(p.String(), " ")
-		return word
-	}
-	var parts []string
-	for _, part := range stack.Parts() {
-		parts = append(parts, shapeOf(part))
-	}
-	return "all(" + strings.Join(parts, "; ") + ")"
 }

@@ -74,7 +74,7 @@ func TestRuleComesBack(t *testing.T) {
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
 	require.NoError(t, w.Reload(t.Context()))
 	w.rules.Store(strings.ReplaceAll(oneByIP, "gcra", "movingwindow"))
-	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read what is stored of it; give it a new name`)
+	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read what is stored of it; give it a new name, or start with another --namespace`)
 }
 
 func TestServiceGoesByTheNewRules(t *testing.T) {

@@ -90,7 +90,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 		s.behind = newUpstream(&s.options, s.sparse, s.metrics.upstream)
 	}
 	s.base = s.newBase()
-	if err := s.adopt(file); err != nil {
+	if err := s.adopt(ctx, file); err != nil {
 		return err
 	}
 	return s.listen()

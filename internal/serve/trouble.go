@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -41,7 +42,18 @@ func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
 	if p := problemOfError(e.Err); p.Status == http.StatusInternalServerError {
 		level, message = slog.LevelError, "a limit is at fault"
 	}
-	log.Log(context.Background(), level, message, "side", side, "op", string(e.Op), "outcome", string(e.Outcome), "error", withoutKey(e.Err))
+	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome), "error", withoutKey(e.Err)}
+	log.Log(context.Background(), level, message, append(args, remedy(e.Err)...)...)
+}
+
+// remedy is what the log says of a rule that cannot read its states, beside the error.
+func remedy(err error) []any {
+	if !errors.Is(err, algo.ErrState) && !errors.Is(err, algo.ErrStateVersion) {
+		return nil
+	}
+	_, after, _ := strings.Cut(err.Error(), `rule "`) // the key, which may say the like, comes later
+	rule, _, _ := strings.Cut(after, `"`)
+	return []any{"rule", rule, "remedy", newName}
 }
 
 // withoutKey is the error of a decision without the key that it was about, which
