@@ -8,8 +8,10 @@ Logs may be in the common or combined format, with a virtual host in front, or
 JSON lines, plain or gzip, found by themselves; several are merged by time; - is
 standard input. Without a FILE the bundled sample log is replayed. Lines that are
 no log lines, or JSON of something else than a request, are counted and skipped;
-more than half of them is an error. Gzip that is cut short is replayed as far as it
-goes, and told.
+more than half of them is an error. So are more than half that come too late to be
+put right: they are replayed at the latest time seen, and one stamp from the future
+makes all after it late. Gzip that is cut short is replayed as far as it goes, and
+told.
 
 The virtual host is a name, with a port or without. Where the log has a list in
 place of the client's address, as X-Forwarded-For is, its last address is taken:

@@ -163,6 +163,15 @@ type passage struct {
 	needs      accesslog.Fields           // what the keys are made of, and the rules look at
 	lacking    map[accesslog.Fields]int64 // of each of these, the requests that do not have it
 	start, end time.Time
+	latest     place // of the lines so far that are not late
+	ahead      place // what the last late line lay behind
+}
+
+// place is a line of a log.
+type place struct {
+	file string
+	line int64
+	at   time.Time
 }
 
 func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
@@ -198,6 +207,11 @@ func (p *passage) pass(e *accesslog.Entry) {
 		p.start = e.Time
 	}
 	p.end = e.Time
+	if e.Late {
+		p.ahead = p.latest
+	} else {
+		p.latest = place{e.File, e.Line, e.Time}
+	}
 	if lacking := p.needs &^ e.Present(); lacking != 0 {
 		p.lack(lacking)
 	}

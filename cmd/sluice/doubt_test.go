@@ -1,0 +1,25 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// TestOneStampFromTheFuture would make all lines after it one instant, and the counts
+// nonsense.
+func TestOneStampFromTheFuture(t *testing.T) {
+	lines := strings.SplitAfter(fourLines, "\n")
+	future := strings.Replace(lines[1], "2000", "2099", 1)
+	file := write(t, "access.log", lines[0]+future+strings.Join(lines[1:], ""))
+	code, out, errs := sluice(t, "", "replay", "--reorder", "30s", file)
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, out)
+	require.Equal(t, "sluice: "+file+": 3 of 5 lines lie more than --reorder 30s behind the time of "+file+":2, 2099-01-01 00:00:01; "+
+		"leave that line out, sort the log by time, or give a longer --reorder\n", errs)
+
+	code, out, _ = sluice(t, "", "replay", write(t, "access.log", future+lines[0]))
+	require.Zero(t, code, "half is not more than half")
+	require.Contains(t, out, "1 line out of order by more than --reorder")
+}
