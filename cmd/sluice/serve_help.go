@@ -13,8 +13,10 @@ TLS, and name that in --trust.
 
 It listens on this machine alone until --listen says otherwise. Behind a proxy or
 load balancer of yours every request comes from that one's address: name it in
---trust, or all clients share one limit. X-Forwarded-For, X-Real-IP and the like
-are believed of nobody else, and are not passed on from anybody else.
+--trust, or all clients share one limit. X-Forwarded-For is believed of nobody
+else. From nobody else is it passed on, nor X-Real-IP and other names by which the
+program would take a client for another, or its request for one of another path or
+method: X-Original-URL, X-Rewrite-URL, X-HTTP-Method-Override and the like.
 
 Programs ask (--api) by POST /v1/allow, and /v1/peek, /v1/refund, /v1/charge and
 /v1/reset; /openapi.yaml there describes it. A rule by ip has the key

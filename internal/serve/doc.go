@@ -28,5 +28,6 @@
 //
 // X-Forwarded-For, -Host and -Proto are the proxy's own words. What a client wrote
 // there is passed on only if the client is one of the trusted proxies; so nobody
-// forges them.
+// forges them. The same goes for other fields that tell of the client, and for those
+// that give a request another path or method than the rules have seen.
 package serve

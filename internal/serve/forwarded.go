@@ -60,26 +60,41 @@ func pass(r *httputil.ProxyRequest, names ...string) {
 }
 
 // dropForged removes the fields by which proxies tell upstreams who the client is,
-// where forged says so of a name in small letters. With underscores they are the same
-// to programs that take fields from environment variables, as CGI and WSGI do; no
-// proxy writes them like that.
+// where forged says so of a name in small letters. With marks other than - they are
+// the same to programs that take fields from environment variables, as CGI and WSGI
+// do; no proxy writes them like that.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
-		plain := strings.ToLower(strings.ReplaceAll(name, "_", "-"))
-		if tellsClient(plain) && (strings.Contains(name, "_") || forged(plain)) {
+		plain := strings.Map(plainLetter, name)
+		if tellsClient(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
 			delete(h, name)
 		}
 	}
 }
 
+// plainLetter is the letter of a field's name in small, and - for what is none.
+func plainLetter(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r + 'a' - 'A'
+	case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+		return r
+	}
+	return '-'
+}
+
 // tellsClient reports whether programs take the client's address or what it asked for
-// from a field, instead of from the connection. It has the names that proxies and
-// content delivery networks are known to use.
+// from a field, instead of from the connection and the request's line. It has the
+// names that proxies, content delivery networks and frameworks are known to use.
 func tellsClient(name string) bool {
 	switch name {
-	case "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for", "client-ip", "true-client-ip",
+	case "forwarded", "forwarded-for", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for",
+		"x-remote-ip", "x-remote-addr", "remote-addr", "x-originating-ip", "x-proxyuser-ip",
+		"client-ip", "true-client-ip", "proxy-client-ip", "wl-proxy-client-ip",
 		"cf-connecting-ip", "cf-connecting-ipv6", "cf-pseudo-ipv4", "fastly-client-ip", "fly-client-ip", "x-azure-clientip", "x-appengine-user-ip",
-		"x-envoy-external-address", "proxy-client-ip", "wl-proxy-client-ip":
+		"x-envoy-external-address", "x-vercel-forwarded-for", "do-connecting-ip", "x-sucuri-clientip", "x-nf-client-connection-ip":
+		return true
+	case "x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-method", "x-method-override": // past paths and methods of rules
 		return true
 	}
 	return forwardedKind(name)

@@ -66,3 +66,26 @@ func TestWhatTheUpstreamHears(t *testing.T) {
 		})
 	}
 }
+
+// TestForgedFieldsAreDropped however they are spelled, and no others.
+func TestForgedFieldsAreDropped(t *testing.T) {
+	for _, name := range []string{
+		"Forwarded-For", "X-Forwarded", "X-Remote-Ip", "X-Remote-Addr", "Remote-Addr", "X-Originating-Ip", "X-Proxyuser-Ip",
+		"X-Vercel-Forwarded-For", "Do-Connecting-Ip", "X-Sucuri-Clientip", "X-Nf-Client-Connection-Ip",
+		"X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Http-Method", "X-Method-Override",
+	} {
+		h := http.Header{name: {"6.6.6.6"}}
+		dropForged(h, func(string) bool { return false })
+		require.NotEmpty(t, h, "a trusted proxy may say %s", name)
+		dropForged(h, func(string) bool { return true })
+		require.Empty(t, h, name)
+	}
+	for _, name := range []string{"X_forwarded_for", "X.Forwarded.For", "X-Forwarded.for", "X~Real|Ip", "X_original_url"} {
+		h := http.Header{name: {"6.6.6.6"}}
+		dropForged(h, func(string) bool { return false })
+		require.Empty(t, h, name)
+	}
+	others := http.Header{"Api_key": {"a"}, "X.team": {"b"}, "X-Forward": {"c"}, "Content-Type": {"d"}}
+	dropForged(others, func(string) bool { return true })
+	require.Len(t, others, 4)
+}
