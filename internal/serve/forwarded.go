@@ -30,8 +30,10 @@ const (
 )
 
 // tell sets the X-Forwarded fields. What came in is passed on only from a trusted
-// proxy, and only in the fields of the one kind that such proxies write: those of the
-// other are as the client forged them.
+// proxy, and of Forwarded and the X-Forwarded fields only the one kind that such
+// proxies write: those of the other are as the client forged them. X-Real-IP and the
+// like are of neither kind; it is for the upstream to know whether its proxies write
+// them.
 func (f *forwarder) tell(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In)
 	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
