@@ -45,7 +45,7 @@ const (
 	IP     Kind = "ip"     // the client's address, as httplimit.ClientIP finds it
 	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked; empty without
 	Method Kind = "method" // GET, POST and so on
-	Path   Kind = "path"   // decoded and cleaned, without the query
+	Path   Kind = "path"   // decoded and cleaned, without the query and parameters behind a ;
 	Host   Kind = "host"   // as the client says, in small letters and without the port
 	Header Kind = "header" // header:NAME, the first value of that field
 	Cookie Kind = "cookie" // cookie:NAME

@@ -92,10 +92,23 @@ func hostOf(r *http.Request) string {
 
 func pathOf(r *http.Request) string { return cleanPath(r.URL.Path) }
 
-// cleanPath is one spelling for all that servers take for the same path, so that
-// nobody escapes a limit by //login or /x/../login/.
+// cleanPath is one spelling for what servers take for the same path, so that nobody
+// escapes a limit by //login, /x/../login/ or /login;a=1. Letters stay large or small,
+// and a \ stays what it is: for most servers these are different paths.
 func cleanPath(p string) string {
-	return path.Clean("/" + p)
+	return path.Clean("/" + withoutParameters(p))
+}
+
+// withoutParameters cuts each segment at its ;, as servers do before they clean.
+func withoutParameters(p string) string {
+	if !strings.Contains(p, ";") {
+		return p
+	}
+	segments := strings.Split(p, "/")
+	for i, segment := range segments {
+		segments[i], _, _ = strings.Cut(segment, ";")
+	}
+	return strings.Join(segments, "/")
 }
 
 func (r *Rule) choose(req *http.Request) algo.Policy {
@@ -106,16 +119,18 @@ func (r *Rule) choose(req *http.Request) algo.Policy {
 }
 
 // For reports whether the rule is for such requests. One for GET is for HEAD too. The
-// path is decoded; /a//b/, /a/./b and /a/b are the same.
-func (r *Rule) For(method, path string) bool {
+// path is decoded; /a//b/, /a/./b, /a;x=1/b and /a/b are the same. To servers that know
+// no parameters /a/..;/b lies below /a, to the others it is /b: a rule for either is
+// for it.
+func (r *Rule) For(method, p string) bool {
 	if !r.forMethod(method) {
 		return false
 	}
 	if len(r.Paths) == 0 {
 		return true
 	}
-	path = cleanPath(path)
-	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, path) })
+	cut, whole := cleanPath(p), path.Clean("/"+p)
+	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, cut) || matches(pattern, whole) })
 }
 
 // forMethod takes HEAD for GET, as the patterns of net/http do: it is the same

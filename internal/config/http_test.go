@@ -49,6 +49,8 @@ func TestKeys(t *testing.T) {
 	} {
 		require.Equal(t, c.want, key(t, c.head, c.by, request()), c)
 	}
+	parameters := httptest.NewRequest("GET", "/a;x=1/b;/", nil)
+	require.Equal(t, "/a/b", key(t, "", "path", parameters))
 	bare := httptest.NewRequest("GET", "/", nil)
 	bare.Host, bare.RemoteAddr = "[::1]:80", "[2001:db8::1]:99"
 	require.Equal(t, "2001:db8::/64", key(t, "", "ip", bare))
@@ -117,6 +119,14 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		{"paths: /login", "POST", "/logins", false},
 		{"paths: /login", "POST", "/login/now", false},
 		{"paths: /login", "POST", "/Login", false},
+		{"paths: /login", "POST", `\login`, false},
+		{"paths: /login", "POST", "/login;x=1", true},
+		{"paths: /login", "POST", "/a;x=1/..;/login;/", true},
+		{"paths: /login", "POST", "/a;/login", false},
+		{"paths: /login", "POST", "/a/login;", false},
+		{"paths: /api/*", "GET", "/api;x=1/a", true},
+		{"paths: /api/*", "GET", "/api/..;/x", true},
+		{"paths: /x", "GET", "/api/..;/x", true},
 		{"paths: /api/*", "GET", "/api", true},
 		{"paths: /api/*", "GET", "/api/", true},
 		{"paths: /api/*", "GET", "/api/a/b", true},
