@@ -62,7 +62,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, or :PORT for the whole network")
 	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
-	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or for 10 times as long take nothing of its response; 0s is never")
+	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or for 10 times as long take nothing of its response; 1s to 24h, 0s is never")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
 	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
@@ -170,6 +170,10 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 	}
 	if err := serve.CheckUpstream(u, f.listen); err != nil {
 		return usagef("--upstream %v", err)
+	}
+	if t := time.Duration(f.clientTimeout); t != 0 && (t < serve.MinClientTimeout || t > serve.MaxClientTimeout) {
+		return usagef("--client-timeout %s: want %s to %s, such as 1m, or 0s for never", f.clientTimeout.String(),
+			algo.FormatDuration(serve.MinClientTimeout), algo.FormatDuration(serve.MaxClientTimeout))
 	}
 	o.Upstream, o.Listen, o.UpstreamHost = u, f.listen, f.upstreamHost
 	o.UpstreamTimeout, o.ClientTimeout = time.Duration(f.upstreamTimeout), time.Duration(f.clientTimeout)

@@ -13,6 +13,13 @@ import (
 // MaxBudget is longer than anybody would wait for a decision.
 const MaxBudget = 10 * time.Minute
 
+// Sooner than MinClientTimeout clients are cut off that only have a slow line. Of times
+// longer than MaxClientTimeout, which nobody waits, a multiple may be no duration.
+const (
+	MinClientTimeout = time.Second
+	MaxClientTimeout = 24 * time.Hour
+)
+
 // Options say what to serve.
 type Options struct {
 	// Read reads the rules: at the start, and at each [Server.Reload]. When ctx ends
@@ -26,7 +33,7 @@ type Options struct {
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
 	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
-	ClientTimeout   time.Duration // how long the client may send nothing amid a request, or slowly times as long take nothing; 0: any time
+	ClientTimeout   time.Duration // how long the client may send nothing amid a request, or slowly times as long take nothing; 0: any time; else from MinClientTimeout to MaxClientTimeout
 	MaxBody         int64         // bytes of a request's content; 0: no limit
 	Legacy          bool          // see httplimit.Options
 
