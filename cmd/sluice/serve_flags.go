@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -55,7 +56,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.SortFlags = false
 	flags.StringVar(&f.limit, "limit", "", "the one `POLICY`, such as \"gcra 100/m burst=20\"; for several, use --config")
 	flags.StringVar(&f.by, "by", "ip", "what --limit is for each of, `FIELDS`: ip, user, method, path, host, header:NAME, cookie:NAME, several joined by +; or everything, for one limit of all requests together")
-	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit, the `PREFIXES` of your own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed")
+	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed")
 	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, limits.yaml, in place of --limit; SIGHUP reads it again")
 
 	flags.StringVar(&f.upstream, "upstream", "", "limit requests on their way to this `URL`, such as http://localhost:3000")
@@ -133,6 +134,9 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 		}
 	}
 	file := &config.File{Rules: []config.Rule{rule}}
+	if f.given("trust") && len(f.trust) == 0 {
+		return nil, usagef("--trust is empty; want the addresses of your own proxies, such as 10.0.0.0/8, or leave it out")
+	}
 	for _, text := range f.trust {
 		prefix, err := config.ParseTrusted(strings.TrimSpace(text))
 		if err != nil {
@@ -148,7 +152,7 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 		if f.given("upstream") {
 			return usagef("--upstream is empty; want the program to stand in front of, such as http://localhost:3000")
 		}
-		for _, flag := range [...]string{"listen", "upstream-host", "upstream-timeout", "client-timeout", "max-body", "legacy-fields"} {
+		for _, flag := range [...]string{"trust", "listen", "upstream-host", "upstream-timeout", "client-timeout", "max-body", "legacy-fields"} {
 			if f.given(flag) {
 				return usagef("--%s needs --upstream, the program to stand in front of, such as http://localhost:3000", flag)
 			}
@@ -161,12 +165,9 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 	if err := serve.CheckListen(f.listen); err != nil {
 		return usagef("--listen %v", err)
 	}
-	u, err := url.Parse(f.upstream)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return usagef("--upstream: want a URL such as http://localhost:3000")
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
+	u, err := parseUpstream(f.upstream)
+	if err != nil {
+		return err
 	}
 	if err := serve.CheckUpstream(u, f.listen); err != nil {
 		return usagef("--upstream %v", err)
@@ -179,6 +180,22 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 	o.UpstreamTimeout, o.ClientTimeout = time.Duration(f.upstreamTimeout), time.Duration(f.clientTimeout)
 	o.MaxBody, o.Legacy = int64(f.maxBody), f.legacy
 	return nil
+}
+
+func parseUpstream(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return nil, usagef("--upstream: want a URL such as http://localhost:3000")
+	}
+	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+		return nil, usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
+	}
+	if port := u.Port(); port != "" {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, usagef("--upstream: no port %s; want one from 1 to 65535, such as http://localhost:3000", port)
+		}
+	}
+	return u, nil
 }
 
 func (f *serveFlags) service(o *serve.Options) (err error) {
