@@ -35,7 +35,8 @@ network you do not trust, put TLS before it. Web pages are refused. In front of 
 program there is no --api until you ask for it.
 
   --store memory:        one process; all is forgotten when it ends
-          sqlite:FILE    the processes of one machine, and restarts
+          sqlite:FILE    the processes of one machine, and restarts; the file is
+                         created with the mode 0600, for it holds the keys
           postgres://... and redis://...: a fleet
 
 A store that fails is not a denial. --on-failure closed, the default, answers 503:

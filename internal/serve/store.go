@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -85,6 +86,7 @@ func openStore(ctx context.Context, address string, maxKeys int) (*opened, error
 }
 
 func (o *opened) sqlite(ctx context.Context, file string) error {
+	createPrivate(file)
 	name := (&url.URL{Path: file}).EscapedPath()
 	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
@@ -97,6 +99,15 @@ func (o *opened) sqlite(ctx context.Context, file string) error {
 	}
 	o.Store = store
 	return store.Migrate(ctx)
+}
+
+// createPrivate creates a file, if it is not there, that nobody else may read: keys may
+// be personal data. SQLite, which tells why a file cannot be created, gives the same
+// mode to those that it puts beside it.
+func createPrivate(file string) {
+	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		_ = f.Close()
+	}
 }
 
 func (o *opened) postgres(ctx context.Context, address string) error {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -113,6 +114,24 @@ func TestPostgres(t *testing.T) {
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
 	require.Regexp(t, `msg=serving .*store="?postgres://.*sslpassword=xxxxx`, w.logged.String())
 	require.NotContains(t, w.logged.String(), "secret")
+}
+
+// TestDatabaseIsPrivate unless it was there before.
+func TestDatabaseIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	mode := func(name string) os.FileMode {
+		info, err := os.Stat(filepath.Join(dir, name))
+		require.NoError(t, err)
+		return info.Mode().Perm()
+	}
+	w := started(t, oneByIP, on("sqlite:"+filepath.Join(dir, "limits.db")))
+	for _, name := range []string{"limits.db", "limits.db-wal", "limits.db-shm"} {
+		require.Equal(t, os.FileMode(0o600), mode(name), name)
+	}
+	w.Close()
+	require.NoError(t, os.Chmod(filepath.Join(dir, "limits.db"), 0o640))
+	started(t, oneByIP, on("sqlite:"+filepath.Join(dir, "limits.db")))
+	require.Equal(t, os.FileMode(0o640), mode("limits.db"))
 }
 
 // TestTheStoreIsToldWithoutItsSecrets and in full otherwise.
