@@ -8,6 +8,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/internal/proxies"
 )
 
 // ClientIP finds the address of the client that a request came from. The zero
@@ -59,18 +61,10 @@ func (c ClientIP) Key() (func(*http.Request) string, error) {
 		if !prefix.IsValid() {
 			return nil, fmt.Errorf("httplimit: ClientIP.Trusted has an invalid prefix, %v", prefix)
 		}
-		trusted = append(trusted, plainPrefix(prefix))
+		trusted = append(trusted, proxies.Plain(prefix))
 	}
 	c.Trusted = trusted
 	return c.key, nil
-}
-
-// plainPrefix is a prefix of IPv4 addresses for one of mapped addresses.
-func plainPrefix(p netip.Prefix) netip.Prefix {
-	if p.Addr().Is4In6() && p.Bits() >= 96 {
-		p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-	}
-	return p.Masked()
 }
 
 func (c *ClientIP) key(r *http.Request) string {
@@ -126,14 +120,7 @@ func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
 	return addr, "", ok
 }
 
-func (c *ClientIP) trusts(addr netip.Addr) bool {
-	for _, prefix := range c.Trusted {
-		if prefix.Contains(addr) {
-			return true
-		}
-	}
-	return false
-}
+func (c *ClientIP) trusts(addr netip.Addr) bool { return proxies.Trusts(c.Trusted, addr) }
 
 // client walks from the peer back to the client.
 func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {

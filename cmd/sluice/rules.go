@@ -8,7 +8,6 @@ import (
 	"net/netip"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/proxies"
 	"github.com/sluice-go/sluice/internal/replay"
 )
 
@@ -180,7 +180,7 @@ func (s *ruleSubject) fromProxy(remote string) bool {
 		return false
 	}
 	addr, err := netip.ParseAddr(remote)
-	return err == nil && slices.ContainsFunc(s.file.Trusted, func(p netip.Prefix) bool { return p.Contains(addr.Unmap()) })
+	return err == nil && proxies.Trusts(s.file.Trusted, addr)
 }
 
 func (s *ruleSubject) report(top int, from passage) report {

@@ -28,6 +28,7 @@ var arrows = []arrow{
 	{"internal/tally", "algo"},
 	{"internal/pause", "algo"},
 	{"internal/jsontext", ""},
+	{"internal/proxies", ""},
 
 	{"storage", "github.com/hashicorp/golang-lru/v2"},
 	{"storage/storagetest", "storage testing"},
@@ -37,12 +38,12 @@ var arrows = []arrow{
 	{"storage/redis", "storage " + redis},
 
 	{"compose", "algo storage storage/memory internal/pause " + algorithms},
-	{"httplimit", "algo compose storage internal/pause"},
+	{"httplimit", "algo compose storage internal/pause internal/proxies"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
-	{"internal/config", "algo compose httplimit github.com/goccy/go-yaml/..."},
-	{"internal/serve", "algo compose httplimit observe internal/config internal/jsontext " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
+	{"internal/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},
+	{"internal/serve", "algo compose httplimit observe internal/config internal/jsontext internal/proxies " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
 		" github.com/prometheus/client_golang/..."},
-	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/serve cmd/... " +
+	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/proxies internal/serve cmd/... " +
 		algorithms + " " + stores + " github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	// What a user could write: nothing of internal/.

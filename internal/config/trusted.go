@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/sluice-go/sluice/internal/proxies"
 )
 
 // ParseTrusted reads the address or prefix of proxies that are believed when they say
@@ -24,10 +26,7 @@ func ParseTrusted(s string) (netip.Prefix, error) {
 func parsePrefix(s string) (netip.Prefix, error) {
 	if strings.Contains(s, "/") {
 		p, err := netip.ParsePrefix(s)
-		if err == nil && p.Addr().Is4In6() && p.Bits() >= 96 {
-			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
-		}
-		return p, err
+		return proxies.Plain(p), err
 	}
 	addr, err := netip.ParseAddr(s)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/proxies"
 )
 
 // forwarder tells the upstream who the client is.
@@ -112,12 +113,5 @@ func (f *forwarder) trusts(r *http.Request) bool {
 	if err != nil || ok && local.Network() == "unix" {
 		return false
 	}
-	addr := peer.Addr().WithZone("")
-	plain := addr.Unmap()
-	for _, prefix := range f.trusted {
-		if prefix.Contains(plain) || prefix.Contains(netip.AddrFrom16(plain.As16())) {
-			return true
-		}
-	}
-	return false
+	return proxies.Trusts(f.trusted, peer.Addr())
 }

@@ -49,6 +49,8 @@ func TestWhatTheUpstreamHears(t *testing.T) {
 			map[string]string{"X-Forwarded-For": "6.6.6.6, 203.0.113.7, 127.0.0.1"}, "203.0.113.7"},
 		{"Forwarded, by a trusted proxy", forwarded, []string{"Forwarded", `for=6.6.6.6, for="[2001:db8::7]:4711"`, "X-Forwarded-For", "6.6.6.6"},
 			map[string]string{"X-Forwarded-For": "2001:db8::7, 127.0.0.1", "Forwarded": `for=6.6.6.6, for="[2001:db8::7]:4711"`}, "2001:db8::/64"},
+		{"of IPv4, with IPv6 trusted", "trusted: [\"::/1\"]\n", []string{"X-Forwarded-For", "6.6.6.6"},
+			map[string]string{"X-Forwarded-For": "127.0.0.1"}, "127.0.0.1"},
 		{"the other kind, through a trusted proxy", trusting, []string{"X-Forwarded-For", "203.0.113.7", "Forwarded", "for=6.6.6.6", "X_Forwarded_For", "6.6.6.6", "X_Real_Ip", "6.6.6.6"},
 			map[string]string{"X-Forwarded-For": "203.0.113.7, 127.0.0.1", "Forwarded": "", "X_forwarded_for": "", "X_real_ip": ""}, "203.0.113.7"},
 		{"the other kind, through one that writes Forwarded", forwarded, []string{"Forwarded", "for=203.0.113.7", "X-Forwarded-Host", "evil", "X-Forwarded-User", "root", "X-Real-Ip", "203.0.113.7"},
