@@ -46,6 +46,11 @@ func TestHostileTexts(t *testing.T) {
 		"escape sequences": {"\"\\e[2J\": 1\n" + rule, `no field "\x1b[2J"`},
 		"escaping path":    {"rules:\n- paths: [\"/\\e[2J\", \"/\\u202e\"]\n", `paths[0]: is "/\x1b[2J"; want characters that can be shown`},
 		"bars":             {many("| "), "no valid YAML"},
+		"blank lines":      {rule + "b: |\n" + many("\n")[100:], "x:3: more than 200 blank lines begin here; want fewer"},
+		"blank by spaces":  {"b: |\n  c\n" + strings.Repeat("  \n", 201), "x:3: more than 200 blank lines"},
+		"blank on a Mac":   {"b: |\r" + strings.Repeat("\r", 201), "x:2: more than 200 blank lines"},
+		"blank by DOS":     {"b: |\r\n" + strings.Repeat("\r\n", 201), "x:2: more than 200 blank lines"},
+		"just so blank":    {strings.Repeat("\n", 200) + rule + strings.Repeat("\r\n", 200), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := config.Parse("x", []byte(c.text))

@@ -23,6 +23,10 @@ const MaxSize = 128 << 10
 // time and stack that grow with the square of it.
 const maxDepth = 50
 
+// maxBlank is how many lines may follow each other that are blank. Of those in a text
+// of several lines the library takes time that grows with the square of their number.
+const maxBlank = 200
+
 // Parse reads a file, whose name is for errors only. Every error is an [*Error].
 func Parse(name string, text []byte) (*File, error) {
 	var r reader
@@ -82,6 +86,10 @@ func (r *reader) root(text []byte) ast.Node {
 		r.faults = append(r.faults, Fault{Line: 1, Problem: problem})
 		return nil
 	}
+	if line := tooBlank(text); line > 0 {
+		r.faults = append(r.faults, Fault{Line: line, Problem: fmt.Sprintf("more than %d blank lines begin here; want fewer", maxBlank)})
+		return nil
+	}
 	file, err := parseYAML(text)
 	if err != nil {
 		r.faults = append(r.faults, syntaxFault(err, text))
@@ -113,6 +121,22 @@ func unreadable(text []byte) string {
 		return "the file is not text in UTF-8; want a limits.yaml, is this one?"
 	}
 	return ""
+}
+
+// tooBlank is the line where more than maxBlank begin that are blank; 0 if none do.
+func tooBlank(text []byte) int {
+	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+	number, blank := 0, 0
+	for line := range bytes.Lines(text) {
+		number++
+		if blank++; len(bytes.TrimSpace(line)) > 0 {
+			blank = 0
+		}
+		if blank > maxBlank {
+			return number - maxBlank
+		}
+	}
+	return 0
 }
 
 // parseYAML is the library's parser. Should a text be found that it panics on, the
