@@ -221,16 +221,25 @@ func (f *serveFlags) service(o *serve.Options) (err error) {
 	return nil
 }
 
-// leastToken is what cannot be guessed, if it is drawn at random.
-const leastToken = 16
+const (
+	leastToken = 16 // what cannot be guessed, if it is drawn at random
+	mostToken  = 4 << 10
+)
 
 func readToken(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return "", usagef("--token-file: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostToken+1))
 	if err != nil {
 		return "", usagef("--token-file: %w", err)
 	}
 	token := strings.TrimSpace(string(text))
 	switch {
+	case len(text) > mostToken:
+		return "", usagef("--token-file %s: has more than %d bytes; want one token, such as openssl rand -hex 32 makes", file, mostToken)
 	case len(token) < leastToken:
 		return "", usagef("--token-file %s: the token has %d characters; want at least %d, such as openssl rand -hex 32 makes", file, len(token), leastToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):

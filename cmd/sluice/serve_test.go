@@ -218,6 +218,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--token-file needs --api", []string{limit, "--upstream", "http://h", "--token-file", short}},
 		{2, "the token has 5 characters; want at least 16", []string{limit, "--token-file", short}},
 		{2, "want one token of printable ASCII", []string{limit, "--token-file", spaced}},
+		{2, "--token-file /dev/zero: has more than 4096 bytes; want one token", []string{limit, "--token-file", "/dev/zero"}},
 		{2, "--token-file: open missing", []string{limit, "--token-file", "missing"}},
 		{2, "--store mysql://u:xxxxx@h: want memory:, sqlite:FILE", []string{limit, "--store", "mysql://u:secret@h"}},
 		{1, "--store sqlite:missing/x.db: ", []string{limit, "--store", "sqlite:missing/x.db"}},
