@@ -25,8 +25,8 @@
 //
 // # Grammar
 //
-// A file is lines, a line is words between white space. A word that begins with #
-// begins a comment, up to the end of the line.
+// A file is lines, a line is words between white space, of characters that can be
+// shown. A word that begins with # begins a comment, up to the end of the line.
 //
 //	trace  = { [ policy | show | event ] [ comment ] newline }
 //	policy = "policy" SPEC                                   (compose.ParsePolicy)

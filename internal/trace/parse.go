@@ -64,6 +64,11 @@ func (p *parser) fail(format string, args ...any) error {
 }
 
 func (p *parser) line(text string) error {
+	for word := range strings.FieldsSeq(text) {
+		if !shows(word) { // a terminal that prints the trace would do as it says
+			return p.fail("the word %s has characters that cannot be shown; want text in UTF-8", quote(word))
+		}
+	}
 	text, comment := cutComment(text)
 	words := strings.Fields(text)
 	l := line{number: p.number, text: text + comment}
@@ -83,6 +88,11 @@ func (p *parser) line(text string) error {
 	}
 	p.trace.lines = append(p.trace.lines, l)
 	return err
+}
+
+// shows reports whether a word can be shown as it is.
+func shows(word string) bool {
+	return utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) })
 }
 
 // cutComment splits a line before the first word that begins with #.
