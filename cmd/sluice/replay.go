@@ -119,15 +119,18 @@ func (p *plan) runLogs(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if p.out != "" {
-		if err := drawPicture(p.out, report.picture()); err != nil {
-			return err
-		}
+	err = p.print(report, s.out)
+	if p.out == "" {
+		return err
 	}
+	return cmp.Or(err, drawPicture(p.out, report.picture())) // a disk that is full for one may have room for the other
+}
+
+func (p *plan) print(r report, w io.Writer) error {
 	if p.json {
-		return printJSON(s.out, report.json())
+		return printJSON(w, r.json())
 	}
-	return printTables(s.out, report)
+	return printTables(w, r)
 }
 
 // prepare does all that can fail before the log is read.

@@ -489,6 +489,28 @@ func TestFullDeviceIsAnError(t *testing.T) {
 	}
 }
 
+// TestFullDeviceCostsOneOfTheTwo when tables are printed and a picture is drawn.
+func TestFullDeviceCostsOneOfTheTwo(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip("no /dev/full")
+	}
+	defer full.Close()
+	log := write(t, "access.log", fourLines)
+	picture := filepath.Join(t.TempDir(), "full.svg")
+	require.NoError(t, os.Symlink(full.Name(), picture))
+	code, out, errs := sluice(t, "", "replay", "--out", picture, log)
+	require.Equal(t, exitFailed, code)
+	require.Contains(t, errs, "no space left")
+	require.Contains(t, out, "access.log: 4 requests")
+
+	var said bytes.Buffer
+	picture = filepath.Join(t.TempDir(), "a.svg")
+	require.Equal(t, exitFailed, run(context.Background(), []string{"replay", "--out", picture, log}, streams{strings.NewReader(""), full, &said}))
+	require.Contains(t, said.String(), "no space left")
+	require.FileExists(t, picture)
+}
+
 func TestCheckTellsDifferences(t *testing.T) {
 	code, out, errs := sluice(t, "", "replay", "--check", write(t, "ok.trace", okTrace))
 	require.Zero(t, code, errs)
