@@ -37,7 +37,7 @@ func (f *replayFlags) define(c *cobra.Command) {
 	flags.SortFlags = false
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "a `POLICY` to replay; repeat it to compare several")
 	flags.StringVar(&f.config, "config", "", "replay the rules of this `FILE`, as limits.yaml has them, in place of policies")
-	flags.StringVar(&f.by, "by", "ip", "what is limited, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +")
+	flags.StringVar(&f.by, "by", "ip", "what is limited, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; or everything")
 	flags.StringVar(&f.out, "out", "", "also draw a picture into this `FILE`, .svg or .png")
 	flags.BoolVar(&f.json, "json", false, "print JSON instead of tables")
 	flags.Var(&f.top, "top", "how many of the keys denied most to tell")
@@ -89,7 +89,7 @@ func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	case byKey && f.keyField == "":
 		return nil, usagef("--by %s needs --key-field, the member of JSON lines that has the key", f.by)
 	case !byKey && f.keyField != "":
-		return nil, usagef("--key-field is of no use with --by %s; leave one of them out, or key by %[1]s+key", f.by)
+		return nil, usagef("--key-field is of no use with --by %s; leave one of them out, or have key in --by, such as ip+key", f.by)
 	}
 	return k, nil
 }

@@ -96,8 +96,8 @@ would be accepted. - is standard input.
     - name: client          # letters, digits, - and _
       policy: gcra 100/m burst=20
       by: ip                # ip, user, method, path, host, header:NAME, cookie:NAME,
-                            # several as a list or joined by +; without it all
-                            # requests share one limit
+                            # several as a list or joined by +; everything, or
+                            # without it: all requests share one limit
     - name: login
       policy: fixedwindow 5/h
       by: [ip, path]

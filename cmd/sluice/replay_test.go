@@ -82,7 +82,7 @@ func counts(t *testing.T, out string) (requests, denied, keys int64) {
 
 func TestKeysAreMadeOfFields(t *testing.T) {
 	path := write(t, "access.log", fourLines)
-	for by, want := range map[string][2]int64{"ip": {2, 2}, "path": {2, 2}, "user": {2, 2}, "method": {1, 3}, "ip+path": {3, 1}} {
+	for by, want := range map[string][2]int64{"ip": {2, 2}, "path": {2, 2}, "user": {2, 2}, "method": {1, 3}, "everything": {1, 3}, "ip+path": {3, 1}} {
 		code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", "--by", by, path)
 		require.Zero(t, code, errs)
 		requests, denied, keys := counts(t, out)

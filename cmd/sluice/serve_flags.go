@@ -128,10 +128,8 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 		return nil, usagef("--limit: cost= has no effect here; want --config, with cost as a field of the rule")
 	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
-	if f.by != "everything" {
-		if rule.By, err = config.ParseFields(f.by); err != nil {
-			return nil, usagef("--by: %v, or everything", err)
-		}
+	if rule.By, err = config.ParseFields(f.by); err != nil {
+		return nil, usagef("--by: %v", err)
 	}
 	file := &config.File{Rules: []config.Rule{rule}}
 	if f.given("trust") && len(f.trust) == 0 {

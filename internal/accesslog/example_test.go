@@ -52,5 +52,5 @@ func ExamplePeek() {
 func ExampleParseKeyer() {
 	_, err := accesslog.ParseKeyer("ip+adress")
 	fmt.Println(err)
-	// Output: accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path
+	// Output: accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything
 }

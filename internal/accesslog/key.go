@@ -35,14 +35,21 @@ func (f Fields) String() string {
 // Keyer makes the key under which an entry is limited out of some of its fields.
 // It is immutable.
 type Keyer struct {
-	fields []Fields
+	fields []Fields // none: all entries have the same key
 }
+
+// everything is the spec of no fields, and their key.
+const everything = "everything"
 
 // ParseKeyer reads the names of one or more fields joined by +, such as "ip" or
 // "ip+path": ip, user, method, path, host, status, and key for what
-// Options.KeyField names. The error tells the word that is not one of them.
+// Options.KeyField names; or "everything", which is one key for all entries. The
+// error tells the word that is not one of them.
 func ParseKeyer(spec string) (*Keyer, error) {
 	k := new(Keyer)
+	if strings.TrimSpace(spec) == everything {
+		return k, nil
+	}
 	for _, word := range strings.Split(spec, "+") {
 		field, err := parseField(strings.TrimSpace(word))
 		if err != nil {
@@ -62,11 +69,14 @@ func parseField(word string) (Fields, error) {
 			return n.field, nil
 		}
 	}
-	return 0, fmt.Errorf("accesslog: no field %q to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path", word)
+	return 0, fmt.Errorf("accesslog: no field %q to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything", word)
 }
 
 // String is the spec that ParseKeyer reads.
 func (k *Keyer) String() string {
+	if len(k.fields) == 0 {
+		return everything
+	}
 	var words []string
 	for _, f := range k.fields {
 		words = append(words, f.String())
@@ -88,6 +98,9 @@ func (k *Keyer) Fields() Fields {
 // can be printed as it is: whatever is not printable, a backslash, and in a key
 // of several fields a space, is written as \xNN.
 func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
+	if len(k.fields) == 0 {
+		return append(dst, everything...)
+	}
 	for i, f := range k.fields {
 		if i > 0 {
 			dst = append(dst, ' ')

@@ -22,6 +22,7 @@ func TestKeys(t *testing.T) {
 		{"ip+path", "192.0.2.7 /a"},
 		{" ip + path ", "192.0.2.7 /a"},
 		{"path+ip", "/a 192.0.2.7"},
+		{" everything ", "everything"},
 		{"user+status+method", `ann\x20lee 404 GET`},
 	}
 	for _, test := range tests {
@@ -43,10 +44,10 @@ func TestPresentFields(t *testing.T) {
 
 func TestUnknownFieldsAreTold(t *testing.T) {
 	tests := []struct{ by, want string }{
-		{"", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
-		{"ip+adress", `accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
-		{"IP", `accesslog: no field "IP" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
-		{"ip+", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path`},
+		{"", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
+		{"ip+adress", `accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
+		{"IP", `accesslog: no field "IP" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
+		{"ip+", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
 		{"ip+path+ip", `accesslog: key "ip+path+ip" names ip twice`},
 	}
 	for _, test := range tests {

@@ -13,15 +13,21 @@ func fieldNames() []string {
 	return []string{string(IP), string(User), string(Method), string(Path), string(Host)}
 }
 
+// everything is the word for no fields.
+const everything = "everything"
+
 // ParseFields reads the names of fields joined by +, such as ip or
-// user+header:X-Team. The error tells the word that is none, and what would be
-// accepted.
+// user+header:X-Team; everything is none. The error tells the word that is none, and
+// what would be accepted.
 func ParseFields(by string) ([]Field, error) {
+	if strings.TrimSpace(by) == everything {
+		return nil, nil
+	}
 	var fields []Field
 	for _, word := range strings.Split(by, "+") {
 		field, err := parseField(strings.TrimSpace(word))
 		if err != nil {
-			return nil, fmt.Errorf("%w, or several joined by +, such as ip+path", err)
+			return nil, fmt.Errorf("%w, or several joined by +, such as ip+path, or everything", err)
 		}
 		if slices.Contains(fields, field) {
 			return nil, fmt.Errorf("%v is named twice; name it once", field)

@@ -76,7 +76,7 @@ func (c Cost) String() string {
 // ByString is the fields joined by +, or "everything" if there are none.
 func (r *Rule) ByString() string {
 	if len(r.By) == 0 {
-		return "everything"
+		return everything
 	}
 	var words []string
 	for _, f := range r.By {

@@ -64,12 +64,14 @@ func TestKeys(t *testing.T) {
 }
 
 func TestARuleByNothingHasOneLimitForAll(t *testing.T) {
-	f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s}]"))
-	require.NoError(t, err)
-	rules, err := f.HTTPRules(0)
-	require.NoError(t, err)
-	require.Nil(t, rules[0].Key)
-	require.Equal(t, "everything", f.Rules[0].ByString())
+	for _, by := range []string{"", ", by: everything"} {
+		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s"+by+"}]"))
+		require.NoError(t, err)
+		rules, err := f.HTTPRules(0)
+		require.NoError(t, err)
+		require.Nil(t, rules[0].Key)
+		require.Equal(t, "everything", f.Rules[0].ByString())
+	}
 }
 
 func TestCosts(t *testing.T) {
@@ -153,7 +155,7 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 }
 
 func TestFieldsAreReadBack(t *testing.T) {
-	for _, by := range []string{"ip", "user+path", "method+host", "header:X-Team+cookie:session"} {
+	for _, by := range []string{"ip", "user+path", "method+host", "header:X-Team+cookie:session", "everything"} {
 		fields, err := config.ParseFields(by)
 		require.NoError(t, err)
 		require.Equal(t, by, (&config.Rule{By: fields}).ByString())
