@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	})
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("no command %q: want replay, check or serve; see sluice --help", args[0])
+			return usagef("no command %q: want replay, check, serve or completion; see sluice --help", args[0])
 		}
 		return nil
 	}

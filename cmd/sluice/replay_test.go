@@ -129,7 +129,7 @@ func TestMistakes(t *testing.T) {
 		code int
 		says []string
 	}{
-		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "replay"}},
+		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "want replay, check, serve or completion"}},
 		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"--polcy", "--help"}},
 		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
 		"limit alone":                 {[]string{"replay", "-p", "10/s"}, 2, []string{"the limit follows it, for instance gcra 10/s"}},

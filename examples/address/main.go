@@ -47,7 +47,7 @@ func newHandler(trust string) (http.Handler, error) {
 	if trust != "" {
 		prefix, err := netip.ParsePrefix(trust)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("-trust: want a prefix such as 127.0.0.1/32: %w", err)
 		}
 		clients.Trusted = []netip.Prefix{prefix}
 	}

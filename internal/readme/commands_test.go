@@ -68,6 +68,20 @@ func withoutTimes(s string) string {
 	return regexp.MustCompile(`\b(\d+h)?(\d+m)?\d+s\b`).ReplaceAllString(s, "SOON")
 }
 
+// TestGitIgnoresWhatTheCommandsLeave behind in the clone of whoever follows them.
+func TestGitIgnoresWhatTheCommandsLeave(t *testing.T) {
+	ignored := strings.Split(readFile(t, root, ".gitignore"), "\n")
+	files := regexp.MustCompile(`sqlite:([\w.]+)|--out (\S+)`).FindAllStringSubmatch(readFile(t, root, "README.md"), -1)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		if database := file[1]; database != "" {
+			require.Subset(t, ignored, []string{"/" + database, "/" + database + "-shm", "/" + database + "-wal"})
+			continue
+		}
+		require.Contains(t, ignored, "/"+file[2])
+	}
+}
+
 func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 	first, second := terminals(t)
 	for _, store := range []string{"sqlite", "postgres", "redis"} {

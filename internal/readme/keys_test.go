@@ -278,6 +278,9 @@ func TestTheSpoofingExperiment(t *testing.T) {
 			require.Equal(t, command[2], curl(t, command[1], address), "curl%s", command[1])
 		}
 	}
+	out, err = exec.Command(server, "-trust", "127.0.0.1").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "address: -trust: want a prefix such as 127.0.0.1/32: ")
 }
 
 // start starts the server on a port of its own, and is told which.
