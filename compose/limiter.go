@@ -26,7 +26,7 @@ import (
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
 //     context ended before it; it may have been paid
 //   - [algo.ErrCost]: a cost below 0, or n below 1; [algo.ErrState], [algo.ErrStateVersion]: the
-//     stored state is of another algorithm, or version of one
+//     stored state is of another algorithm, or version of one; all as [RuleError]
 //   - the context's error
 type Limiter[T any] struct {
 	options Options[T]
@@ -278,6 +278,6 @@ func isFailure(err error) bool {
 			return false
 		}
 	}
-	var rule *ruleError
+	var rule *RuleError
 	return !errors.As(err, &rule)
 }

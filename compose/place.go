@@ -3,8 +3,6 @@ package compose
 import (
 	"context"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -243,30 +241,13 @@ func (r *RuleResult) look(d *demand, state []byte, now time.Time) (err error) {
 	return nil
 }
 
-// ruleError is what a policy says of a state or a cost, which is no failure of the
-// store.
-type ruleError struct {
-	rule, key string
-	err       error
-}
-
 // broken takes in an error of the policy, and returns it. That of a shadow rule, which
 // denies nothing, is told in its result instead.
 func (r *RuleResult) broken(err error) error {
-	err = &ruleError{r.Rule, r.Key, err}
+	err = &RuleError{r.Rule, r.Key, err}
 	if !r.Shadow {
 		return err
 	}
 	r.Result, r.Err = algo.Result{}, err
 	return nil
 }
-
-func (e *ruleError) Error() string {
-	remedy := ""
-	if errors.Is(e.err, algo.ErrState) {
-		remedy = "; if the rule has changed its algorithm, or the parts of its all(), give it a new name, or Reset the key"
-	}
-	return fmt.Sprintf("compose: rule %q, key %.64q: %v%s", e.rule, e.key, e.err, remedy)
-}
-
-func (e *ruleError) Unwrap() error { return e.err }

@@ -61,7 +61,7 @@ func (f *flight) send() bool {
 	}
 	g.flying++
 	g.ticks++
-	g.sent = now
+	g.resumed++
 	if g.limited {
 		g.spend(now)
 	}

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"container/list"
 	"math"
+	"math/bits"
 	"sync"
 	"time"
 )
@@ -26,10 +27,9 @@ type gate struct {
 	boarding int64     // flights that have their turn, and are not sent yet
 	unasked  bool      // one that was denied was so again: next is one that never was
 
-	flying   int       // sent and not answered
-	sent     time.Time // the last of them
-	answered int64     // ever
-	ticks    int64     // sent and answered, ever: an order of events
+	flying   int   // sent and not answered
+	answered int64 // ever
+	ticks    int64 // sent and answered, ever: an order of events
 
 	limited bool
 	credit  int64
@@ -41,8 +41,7 @@ type gate struct {
 	window  time.Duration // in which all comes back, as far as is known
 
 	pause    time.Time // nothing before
-	stopped  int64     // of ticks, when the server last stopped all
-	trial    int64     // how many may fly at once since then, while it tells of no limit; 0: any number
+	resumed  int64     // sent since then
 	failures int       // denials in a row that did not say for how long
 	failed   int64     // of ticks, when failures was last counted up
 }
@@ -56,7 +55,7 @@ func newGate(longest time.Duration) *gate {
 func (g *gate) idle() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now, known := time.Now(), g.pause
+	now, known := time.Now(), g.pause.Add(g.slope())
 	if g.failures > 0 {
 		known = known.Add(g.longest)
 	}
@@ -70,7 +69,7 @@ func (g *gate) opens(now time.Time, others int64) time.Time {
 	case now.Before(g.pause):
 		return g.pause
 	case !g.limited:
-		return g.tries(now, others)
+		return g.resumes(now, others)
 	case credit > 0:
 		return now
 	case credit == 0:
@@ -81,20 +80,17 @@ func (g *gate) opens(now time.Time, others int64) time.Time {
 	return g.renewed
 }
 
-// tries is opens for a server that tells of no limit. After it stopped all it may not bear
-// at once all that waited: so one tries, and for each that is let in two may follow. One
-// that has no answer keeps the others for no longer than tryAgain.
-func (g *gate) tries(now time.Time, others int64) time.Time {
-	switch {
-	case g.trial == 0 || int64(g.flying)+others < g.trial:
-		return now
-	case others > 0:
-		return now.Add(tryAgain)
-	}
-	return later(now, g.sent.Add(tryAgain))
+// resumes is opens for a server that tells of no limit. What waited while it stopped all
+// would be a burst: so one is sent first, then in each step as many again as before, and
+// after the last of the steps any number.
+func (g *gate) resumes(now time.Time, others int64) time.Time {
+	const steps = 10
+	doublings := min(bits.Len64(uint64(g.resumed+others)), steps)
+	return later(now, g.pause.Add(g.slope()*time.Duration(doublings)/steps))
 }
 
-const tryAgain = time.Second
+// slope is how long it takes until any number is sent.
+func (g *gate) slope() time.Duration { return min(time.Second, g.longest) }
 
 // certain reports whether no news can bring forward when the gate opens: the server
 // has stopped all, or has nothing to answer.

@@ -2,7 +2,9 @@ package httplimit_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math/bits"
 	"net/http"
 	"net/url"
 	"slices"
@@ -68,7 +70,7 @@ func TestALateDenialStopsNoLonger(t *testing.T) {
 			}
 		})
 		c.together(t, 3)
-		require.Equal(t, seconds(11, 11), c.asked(t, 2)[3:])
+		require.Equal(t, []time.Duration{11 * time.Second, 11100 * time.Millisecond}, c.asked(t, 2)[3:])
 	})
 }
 
@@ -122,42 +124,99 @@ func TestNoBurstAfterAStop(t *testing.T) {
 	}
 }
 
-// What waited for a stop to end is not sent at once to a server that tells of no limit.
-func TestAfterAStopOneTriesFirst(t *testing.T) {
+// What waited for a stop to end is not sent at once to a server that tells of no limit,
+// whatever becomes of what is sent.
+func TestAfterAStopOneIsSentFirst(t *testing.T) {
 	ms := time.Millisecond
-	for name, test := range map[string]struct {
-		takes time.Duration // the first after the stop
-		want  []time.Duration
-	}{
-		"and twice as many for each answer": {100 * ms, []time.Duration{
-			10_000 * ms, 10_100 * ms, 10_100 * ms, 10_200 * ms, 10_200 * ms, 10_200 * ms, 10_200 * ms, 10_300 * ms, 10_300 * ms,
-		}},
-		"and is not waited for": {time.Minute, []time.Duration{
-			10_000 * ms, 11_000 * ms, 11_100 * ms, 11_200 * ms, 11_200 * ms, 11_300 * ms, 11_300 * ms, 11_300 * ms, 11_300 * ms,
-		}},
+	for name, answer := range map[string]func() (*http.Response, error){
+		"and is let in":      func() (*http.Response, error) { return says(200) },
+		"and hangs":          func() (*http.Response, error) { time.Sleep(time.Hour); return says(200) },
+		"and fails":          func() (*http.Response, error) { return nil, errors.New("reset") },
+		"and may come again": func() (*http.Response, error) { return says(429, "Retry-After", "0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sent atomic.Int64
 				c := newTransport(func(*http.Request) (*http.Response, error) {
-					switch sent.Add(1) {
-					case 1:
+					if sent.Add(1) == 1 {
 						return says(503, "Retry-After", "10")
-					case 2:
-						time.Sleep(test.takes)
-					default:
-						time.Sleep(100 * ms)
 					}
-					return says(200)
+					return answer()
 				})
 				c.asked(t, 1)
-				c.together(t, 9)
-				require.Equal(t, test.want, c.times()[1:])
-				c.together(t, 20)
-				require.Equal(t, slices.Repeat(c.times()[10:11], 20), c.times()[10:], "it was let in, and all may")
+				for range 2000 {
+					go func() {
+						r, _ := request(t.Context(), t)
+						_, _ = c.RoundTrip(r)
+					}()
+				}
+				time.Sleep(12 * time.Second)
+				at := make(map[time.Duration]int)
+				for _, when := range c.times()[1:] {
+					at[when]++
+				}
+				require.Equal(t, map[time.Duration]int{
+					10_000 * ms: 1, 10_100 * ms: 1, 10_200 * ms: 2, 10_300 * ms: 4, 10_400 * ms: 8, 10_500 * ms: 16,
+					10_600 * ms: 32, 10_700 * ms: 64, 10_800 * ms: 128, 10_900 * ms: 256, 11_000 * ms: 1488,
+				}, at)
+				time.Sleep(2 * time.Hour)
 			})
 		})
 	}
+}
+
+// A stop that nobody waited for is over when it is over.
+func TestLongAfterAStopAllAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent.Add(1) == 1 {
+				return says(503, "Retry-After", "10")
+			}
+			return says(200)
+		})
+		c.asked(t, 1)
+		time.Sleep(11 * time.Second)
+		c.together(t, 50)
+		require.Equal(t, slices.Repeat(seconds(11), 50), c.times()[1:])
+	})
+}
+
+// Those who have their turn and ask the limiter count as sent.
+func TestAfterAStopNoMoreAskThanAreSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent.Add(1) == 1 {
+				return says(503, "Retry-After", "10")
+			}
+			return says(200)
+		})
+		c.asked(t, 1)
+		asked := make(map[compose.Op]int)
+		c.Limiter = counted(t, slow{new(memory.Store)}, asked, rule("own", "fixedwindow 1000/h"))
+		c.together(t, 9)
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 9}, asked)
+		for i, when := range c.times()[1:] {
+			require.GreaterOrEqual(t, when, 10*time.Second+time.Duration(bits.Len(uint(i)))*100*time.Millisecond)
+		}
+	})
+}
+
+func TestAfterAStopMaxPauseHoldsToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent.Add(1) == 1 {
+				return says(503)
+			}
+			return says(200)
+		})
+		c.MaxPause = 100 * time.Millisecond
+		c.asked(t, 1)
+		c.together(t, 2000)
+		require.Equal(t, 200*time.Millisecond, time.Since(c.began))
+	})
 }
 
 // Nor does it while there is nothing left of what the server told.

@@ -70,10 +70,8 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 		g.failures = 0
-		g.letIn(f)
 		return
 	}
-	g.trial, g.stopped = 1, g.ticks
 	wait, ok := readRetryAfter(now, response.Header)
 	if !ok {
 		wait = l.wait
@@ -81,16 +79,8 @@ func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 	if !ok && wait == 0 {
 		wait = g.backOff(f)
 	}
-	g.pause = later(g.pause, now.Add(min(wait, g.longest)))
-}
-
-// letIn lets one more try at a time, after one that was sent since the server stopped all.
-func (g *gate) letIn(f *flight) {
-	if f.tick < g.stopped || g.trial == 0 {
-		return
-	}
-	if g.trial++; g.trial > int64(g.inside) {
-		g.trial = 0 // it would hold nobody back
+	if until := now.Add(min(wait, g.longest)); wait > 0 && until.After(g.pause) {
+		g.pause, g.resumed = until, 0
 	}
 }
 

@@ -28,8 +28,8 @@ import (
 // each for a request that was sent after the last such denial is twice as long, until
 // there is an answer of another status. The response is the caller's in any case:
 // nothing is sent twice. When a stop ends and the server tells of no limit, not all that
-// waited are sent at once: first one, and with each that is let in one more at a time,
-// until none is held back. One that has no answer after a second lets the next try.
+// waited are sent at once: first one, then with each tenth of a second as many again as
+// before, and after a second any number.
 //
 // Requests that are held back by a server have their turns in the order in which they
 // came; where it has turns for several, these ask the Limiter together. Whom the Limiter

@@ -124,7 +124,7 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 	if err != nil {
 		return nil, usagef("--limit: %s", inWords(err))
 	}
-	if strings.Contains(policy.String(), "cost=") {
+	if compose.OwnCost(policy) {
 		return nil, usagef("--limit: cost= has no effect here; want --config, with cost as a field of the rule")
 	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}

@@ -112,7 +112,7 @@ func (r *reader) policy(n ast.Node, at string) algo.Policy {
 		r.badSpec(n, at, err)
 		return nil
 	}
-	if costs(p) {
+	if compose.OwnCost(p) {
 		r.faults.add(n, at, "cost= has no effect in the policy of a rule; want cost as a field beside policy")
 		return nil
 	}
@@ -129,15 +129,6 @@ func (r *reader) badSpec(n ast.Node, at string, err error) {
 	if len(bad.Spec) <= 200 && !strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		r.faults[len(r.faults)-1].Pointer = bad.Pointer()
 	}
-}
-
-// costs reports whether a policy, or a part of it, has a cost of its own.
-func costs(p algo.Policy) bool {
-	if stack, ok := p.(*compose.Stack); ok {
-		return slices.ContainsFunc(stack.Parts(), costs)
-	}
-	res, err := p.Peek(nil, time.Unix(0, 0), 0)
-	return err != nil || res.Cost != 1
 }
 
 // Capacity is the most units that one call can take of a policy.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -48,21 +47,19 @@ func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
 
 // remedy is what the log says of a rule that cannot read its states, beside the error.
 func remedy(err error) []any {
-	if !errors.Is(err, algo.ErrState) && !errors.Is(err, algo.ErrStateVersion) {
+	var of *compose.RuleError
+	if !errors.As(err, &of) || !errors.Is(err, algo.ErrState) && !errors.Is(err, algo.ErrStateVersion) {
 		return nil
 	}
-	_, after, _ := strings.Cut(err.Error(), `rule "`) // the key, which may say the like, comes later
-	rule, _, _ := strings.Cut(after, `"`)
-	return []any{"rule", rule, "remedy", newName}
+	return []any{"rule", of.Rule, "remedy", newName}
 }
 
 // withoutKey is the error of a decision without the key that it was about, which
 // may be a secret.
 func withoutKey(err error) error {
-	for _, own := range [...]error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
-		if errors.Is(err, own) {
-			return own
-		}
+	var of *compose.RuleError
+	if errors.As(err, &of) {
+		return of.Err
 	}
 	return err
 }
