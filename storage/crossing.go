@@ -81,9 +81,11 @@ func (e *Engine) carry(groups []*group) {
 	calls, end := e.series()
 	defer shielded(nil, end)
 	for {
-		ctx, cancel := context.WithDeadline(calls, groups[0].until)
-		shielded(groups, func() { e.fly(patiently(ctx), groups) })
-		cancel()
+		shielded(groups, func() {
+			ctx, cancel := context.WithDeadline(calls, groups[0].until)
+			defer cancel()
+			e.fly(patiently(ctx), groups)
+		})
 		next := e.land(groups, e.patience(groups))
 		if len(next) == 0 {
 			done = true

@@ -9,6 +9,13 @@ func (e *Engine) Idle() bool {
 	return q.flights == 0 && !timed && len(q.lines)+len(q.waiting)+len(q.resting) == 0
 }
 
+// Boardings is how often those who wait were looked at for whom to take along.
+func (e *Engine) Boardings() int {
+	e.queue.mu.Lock()
+	defer e.queue.mu.Unlock()
+	return e.queue.trips
+}
+
 // Waiting is how many calls wait for those before them.
 func (e *Engine) Waiting() int {
 	e.queue.mu.Lock()

@@ -29,6 +29,7 @@ type queue struct {
 	spare   []*line
 	waiting []*call  // that are in no group
 	ghosts  int      // of these, that were left
+	cleared int      // of those, since one left that was in the way of others who wait; 0: none was
 	resting []*group // that are to try again
 	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
@@ -62,7 +63,7 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 		return true, nil
 	}
 	if len(q.waiting)-q.ghosts >= q.room {
-		return false, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting))
+		return false, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting)-q.ghosts)
 	}
 	q.waiting = append(q.waiting, c)
 	q.lineUp(c)
@@ -171,7 +172,11 @@ func (q *queue) vacate(c *call) (next [][]*group) {
 	if q.ghosts > maxFolded && 2*q.ghosts > len(q.waiting) {
 		q.waiting, q.ghosts = slices.DeleteFunc(q.waiting, func(c *call) bool { return c.left }), 0
 	}
-	if inTheWay {
+	if inTheWay || q.cleared > 0 {
+		q.cleared++
+	}
+	// All who wait are looked at, so where they are many it is done once for many who leave.
+	if q.cleared > len(q.waiting)/leastShare {
 		next = q.takeOff()
 	}
 	return next
@@ -344,6 +349,7 @@ func (q *queue) claim(g *group) {
 
 // takeOff is the flights that can take off now.
 func (q *queue) takeOff() (flights [][]*group) {
+	q.cleared = 0
 	for q.flights < q.inFlight && len(q.resting)+len(q.waiting) > 0 {
 		b := boarding{queue: q}
 		groups := b.board()

@@ -71,6 +71,29 @@ func TestAStoreThatEndsTheGoroutineWedgesNobody(t *testing.T) {
 	}
 }
 
+func TestADecisionAndThenTheStoreEndTheGoroutine(t *testing.T) {
+	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
+		c.call(background, "k")
+		c.start(func() {
+			_, _ = c.engine.Commit(background, []string{"k"}, func(time.Time, [][]byte, []storage.Change) (bool, error) {
+				runtime.Goexit()
+				return false, nil
+			})
+		})
+		last, calls := c.call(background, "k"), 0
+		s.refuse = func([]string) error {
+			if calls++; calls == 2 {
+				runtime.Goexit()
+			}
+			return nil
+		}
+		close(s.gate)
+		c.group.Wait()
+		require.ErrorIs(t, last.err, storage.ErrOutcomeUnknown)
+		require.Equal(t, 2, calls)
+	})
+}
+
 func TestADecisionThatEndsItsGoroutineWedgesNobody(t *testing.T) {
 	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
 		close(s.gate)
