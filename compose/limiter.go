@@ -112,6 +112,15 @@ func clockOf(store storage.Store) func() time.Time {
 	return time.Now
 }
 
+// Rules are the names of the rules, in their order.
+func (l *Limiter[T]) Rules() []string {
+	names := make([]string, len(l.rules))
+	for i := range l.rules {
+		names[i] = l.rules[i].Name
+	}
+	return names
+}
+
 // Allow asks for one call: it is AllowN for 1.
 func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
 	return l.allow(ctx, in, 1, new(room)) // inlined, so that the room is on the caller's stack

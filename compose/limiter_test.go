@@ -99,6 +99,13 @@ func TestRulesInAnyOrderShareKeysAndLimits(t *testing.T) {
 	require.Equal(t, "everyone", must(t, d, err).Rule)
 }
 
+func TestRulesAreToldInTheirOrder(t *testing.T) {
+	p := limitOf(t, "gcra 1/s")
+	l, err := compose.New(nil, compose.Rule[call]{Name: "b", Policy: p}, compose.Rule[call]{Name: "a", Policy: p})
+	require.NoError(t, err)
+	require.Equal(t, []string{"b", "a"}, l.Rules())
+}
+
 func TestChooseAndCost(t *testing.T) {
 	l, err := compose.New(nil,
 		compose.Rule[call]{

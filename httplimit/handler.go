@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -30,7 +31,7 @@ type Options struct {
 }
 
 // Handler lets next serve the requests that the limiter allows. It panics if either is
-// nil.
+// nil, or Options.Bytes names a rule that the limiter does not have.
 func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }
@@ -71,6 +72,11 @@ type guard struct {
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 	if limiter == nil {
 		panic("httplimit: the limiter must not be nil")
+	}
+	for _, name := range o.Bytes {
+		if !slices.Contains(limiter.Rules(), name) {
+			panic(fmt.Sprintf("httplimit: Options.Bytes names %q; the rules of the limiter are %q", name, limiter.Rules()))
+		}
 	}
 	g := &guard{
 		limiter: limiter,

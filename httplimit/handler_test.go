@@ -52,6 +52,9 @@ func TestMisuseIsToldAtOnce(t *testing.T) {
 	limiter := within(t, nil, "gcra 1/s")
 	require.PanicsWithValue(t, "httplimit: the limiter must not be nil", func() { httplimit.Handler(nil, hello, httplimit.Options{}) })
 	require.PanicsWithValue(t, "httplimit: the handler must not be nil", func() { httplimit.Handler(limiter, nil, httplimit.Options{}) })
+	require.PanicsWithValue(t, `httplimit: Options.Bytes names "b"; the rules of the limiter are ["own"]`, func() {
+		httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}})
+	})
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.ContentLength(-7) })
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.Method(nil, -1) })
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.Method(map[string]int64{"GET": -2}, 1) })
@@ -100,7 +103,7 @@ func TestCostAboveTheCapacity(t *testing.T) {
 	for _, test := range []struct {
 		bytes []string
 		want  int
-	}{{nil, http.StatusUnprocessableEntity}, {[]string{"size"}, http.StatusRequestEntityTooLarge}, {[]string{"other"}, http.StatusUnprocessableEntity}} {
+	}{{nil, http.StatusUnprocessableEntity}, {[]string{"size"}, http.StatusRequestEntityTooLarge}, {[]string{"count"}, http.StatusUnprocessableEntity}} {
 		s := newServer(t, httplimit.Options{Bytes: test.bytes}, byCost("size", "gcra 10/s"), byCost("count", "gcra 1000/s"))
 		response := s.get(11)
 		require.Equal(t, test.want, response.StatusCode)

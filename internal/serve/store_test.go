@@ -193,6 +193,9 @@ func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
 }
 
 func TestErrorsAreToldWithoutKeys(t *testing.T) {
-	err := errors.Join(errors.New(`compose: rule "a", key "secret"`), algo.ErrState)
-	require.NotContains(t, withoutKey(err).Error(), "secret")
+	for _, own := range []error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
+		err := &compose.RuleError{Rule: "a", Key: "secret", Err: own}
+		require.Contains(t, err.Error(), "secret")
+		require.NotContains(t, withoutKey(errors.Join(storage.ErrUnavailable, err)).Error(), "secret")
+	}
 }
