@@ -40,11 +40,12 @@ func leftOf(item fieldItem, known map[string]policy) (l left, binds bool) {
 	if !told || remaining < 0 {
 		return left{}, false
 	}
-	l = left{remaining: remaining, window: known[item.name].window}
+	p := known[item.name]
+	l = left{remaining: remaining, window: p.window}
 	if wait, ok := item.integer("t"); ok {
 		l.wait = wholeSeconds(wait)
 	}
-	switch known[item.name].unit {
+	switch p.unit {
 	case "", "requests":
 		return l, true
 	case "content-bytes":

@@ -124,25 +124,33 @@ func TestNoBurstAfterAStop(t *testing.T) {
 	}
 }
 
+// newStopping is a Transport on a server that stops all with its first answer, a 503 with
+// such fields, and answers as it is told from then on.
+func newStopping(then func() (*http.Response, error), fields ...string) *transport {
+	var sent atomic.Int64
+	return newTransport(func(*http.Request) (*http.Response, error) {
+		if sent.Add(1) == 1 {
+			return says(503, fields...)
+		}
+		return then()
+	})
+}
+
+func letIn() (*http.Response, error) { return says(200) }
+
 // What waited for a stop to end is not sent at once to a server that tells of no limit,
 // whatever becomes of what is sent.
 func TestAfterAStopOneIsSentFirst(t *testing.T) {
 	ms := time.Millisecond
 	for name, answer := range map[string]func() (*http.Response, error){
-		"and is let in":      func() (*http.Response, error) { return says(200) },
+		"and is let in":      letIn,
 		"and hangs":          func() (*http.Response, error) { time.Sleep(time.Hour); return says(200) },
 		"and fails":          func() (*http.Response, error) { return nil, errors.New("reset") },
 		"and may come again": func() (*http.Response, error) { return says(429, "Retry-After", "0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var sent atomic.Int64
-				c := newTransport(func(*http.Request) (*http.Response, error) {
-					if sent.Add(1) == 1 {
-						return says(503, "Retry-After", "10")
-					}
-					return answer()
-				})
+				c := newStopping(answer, "Retry-After", "10")
 				c.asked(t, 1)
 				for range 2000 {
 					go func() {
@@ -168,13 +176,7 @@ func TestAfterAStopOneIsSentFirst(t *testing.T) {
 // A stop that nobody waited for is over when it is over.
 func TestLongAfterAStopAllAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int64
-		c := newTransport(func(*http.Request) (*http.Response, error) {
-			if sent.Add(1) == 1 {
-				return says(503, "Retry-After", "10")
-			}
-			return says(200)
-		})
+		c := newStopping(letIn, "Retry-After", "10")
 		c.asked(t, 1)
 		time.Sleep(11 * time.Second)
 		c.together(t, 50)
@@ -185,13 +187,7 @@ func TestLongAfterAStopAllAreSent(t *testing.T) {
 // Those who have their turn and ask the limiter count as sent.
 func TestAfterAStopNoMoreAskThanAreSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int64
-		c := newTransport(func(*http.Request) (*http.Response, error) {
-			if sent.Add(1) == 1 {
-				return says(503, "Retry-After", "10")
-			}
-			return says(200)
-		})
+		c := newStopping(letIn, "Retry-After", "10")
 		c.asked(t, 1)
 		asked := make(map[compose.Op]int)
 		c.Limiter = counted(t, slow{new(memory.Store)}, asked, rule("own", "fixedwindow 1000/h"))
@@ -205,13 +201,7 @@ func TestAfterAStopNoMoreAskThanAreSent(t *testing.T) {
 
 func TestAfterAStopMaxPauseHoldsToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var sent atomic.Int64
-		c := newTransport(func(*http.Request) (*http.Response, error) {
-			if sent.Add(1) == 1 {
-				return says(503)
-			}
-			return says(200)
-		})
+		c := newStopping(letIn)
 		c.MaxPause = 100 * time.Millisecond
 		c.asked(t, 1)
 		c.together(t, 2000)

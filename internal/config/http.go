@@ -129,8 +129,11 @@ func (r *Rule) For(method, p string) bool {
 	if len(r.Paths) == 0 {
 		return true
 	}
-	cut, whole := cleanPath(p), path.Clean("/"+p)
-	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, cut) || matches(pattern, whole) })
+	return r.covers(cleanPath(p)) || strings.Contains(p, ";") && r.covers(path.Clean("/"+p))
+}
+
+func (r *Rule) covers(clean string) bool {
+	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
 }
 
 // forMethod takes HEAD for GET, as the patterns of net/http do: it is the same

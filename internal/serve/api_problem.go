@@ -118,8 +118,8 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	case p.Status == http.StatusInternalServerError:
 		level = slog.LevelError
 	}
-	args := []any{"op", string(op), "paid", p.Paid, "error", withoutKey(err)}
-	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, remedy(err)...)...)
+	args := []any{"op", string(op), "paid", p.Paid}
+	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, inLog(err)...)...)
 	return p
 }
 

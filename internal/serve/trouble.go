@@ -41,17 +41,19 @@ func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
 	if p := problemOfError(e.Err); p.Status == http.StatusInternalServerError {
 		level, message = slog.LevelError, "a limit is at fault"
 	}
-	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome), "error", withoutKey(e.Err)}
-	log.Log(context.Background(), level, message, append(args, remedy(e.Err)...)...)
+	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
+	log.Log(context.Background(), level, message, append(args, inLog(e.Err)...)...)
 }
 
-// remedy is what the log says of a rule that cannot read its states, beside the error.
-func remedy(err error) []any {
+// inLog is what the log says of an error: of a rule that cannot read its states, which
+// it is and what to do, too.
+func inLog(err error) []any {
+	args := []any{"error", withoutKey(err)}
 	var of *compose.RuleError
-	if !errors.As(err, &of) || !errors.Is(err, algo.ErrState) && !errors.Is(err, algo.ErrStateVersion) {
-		return nil
+	if errors.As(err, &of) && (errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion)) {
+		args = append(args, "rule", of.Rule, "remedy", newName)
 	}
-	return []any{"rule", of.Rule, "remedy", newName}
+	return args
 }
 
 // withoutKey is the error of a decision without the key that it was about, which
