@@ -49,7 +49,7 @@ const keyRoom = 128
 func (l *Limiter[T]) denies(demand *demand, key []byte, now time.Time, r *RuleResult) (denied, known bool) {
 	state, seen := l.engine.Glance(key, now)
 	if !seen {
-		return false, false
+		return false, true
 	}
 	var err error
 	r.Result, err = demand.policy.Peek(state, now, demand.cost)

@@ -141,45 +141,35 @@ func (s *silent) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]s
 	return s.Store.CompareAndSwap(ctx, swaps...)
 }
 
-// What a glance did not see, or is no decision that glances, the engine still answers by
-// what it remembers, also while its store is silent.
-func TestOnlyWhatWasGlancedAtIsCommitted(t *testing.T) {
-	for name, test := range map[string]struct {
-		remember int
-		ask      func(l *compose.Limiter[call], in call) (compose.Decision, error)
-	}{
-		"too few keys are remembered to glance at": {512, func(l *compose.Limiter[call], in call) (compose.Decision, error) { return l.Allow(background, in) }},
-		"a look does not glance":                   {0, func(l *compose.Limiter[call], in call) (compose.Decision, error) { return l.Peek(background, in) }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				s := &silent{Store: swapOnly{new(memory.Store)}}
-				l, err := compose.Options[call]{Remember: test.remember}.New(s, rulesOf(t, "gcra 1/h")...)
-				require.NoError(t, err)
-				in := call{user: "ann"}
-				d, err := l.Allow(background, in)
-				require.True(t, must(t, d, err).Allowed)
+// A look does not glance: the engine answers it by what it remembers, also while its store
+// is silent.
+func TestALookIsAnsweredFromMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &silent{Store: swapOnly{new(memory.Store)}}
+		l, err := compose.New(s, rulesOf(t, "gcra 1/h")...)
+		require.NoError(t, err)
+		in := call{user: "ann"}
+		d, err := l.Allow(background, in)
+		require.True(t, must(t, d, err).Allowed)
 
-				s.is = true
-				refunded := make(chan error)
-				go func() { // the key is on its way
-					_, err := l.Refund(background, in, 1)
-					refunded <- err
-				}()
-				synctest.Wait()
+		s.is = true
+		refunded := make(chan error)
+		go func() { // the key is on its way
+			_, err := l.Refund(background, in, 1)
+			refunded <- err
+		}()
+		synctest.Wait()
 
-				glancing, err := compose.New(swapOnly{new(memory.Store)}, rulesOf(t, "gcra 9/h")...)
-				require.NoError(t, err)
-				for range 3 { // and leaves to others what it glanced with
-					d, err := glancing.Allow(background, in)
-					require.True(t, must(t, d, err).Allowed)
-				}
+		glancing, err := compose.New(swapOnly{new(memory.Store)}, rulesOf(t, "gcra 9/h")...)
+		require.NoError(t, err)
+		for range 3 { // and leaves to others what it glanced with
+			d, err := glancing.Allow(background, in)
+			require.True(t, must(t, d, err).Allowed)
+		}
 
-				d, err = test.ask(l, in)
-				require.False(t, must(t, d, err).Allowed)
-				require.True(t, d.Memory)
-				require.ErrorIs(t, <-refunded, storage.ErrUnavailable)
-			})
-		})
-	}
+		d, err = l.Peek(background, in)
+		require.False(t, must(t, d, err).Allowed)
+		require.True(t, d.Memory)
+		require.ErrorIs(t, <-refunded, storage.ErrUnavailable)
+	})
 }

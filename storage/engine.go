@@ -233,21 +233,13 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide, remem
 func (e *Engine) answersFromMemory(g *group) bool {
 	e.recall(g)
 	g.fold(e.options.Clock())
-	if !g.stands() {
-		return false
-	}
-	for i := range g.holds { // a glance answers from now on
-		e.memory.heat(g.holds[i].key)
-	}
-	return true
+	return g.stands()
 }
 
-// Glance is the state that is remembered of a key, if that was lately written or read in
-// the store, or Do lately answered by it without I/O, and now is within MaxAge of when it
-// was seen; nil for a key that was absent. A denial that follows from it is what Do would
-// answer, for a fraction of the effort; nothing else is. The state must be neither
-// modified nor retained. Nothing is seen on an [InPlace] store, nor with Remember below
-// 1024.
+// Glance is the state that is remembered of a key, if any is and now is within MaxAge of
+// when it was seen; nil for a key that was absent. A denial that follows from it is what Do
+// would answer, for a fraction of the effort; nothing else is. The state must be neither
+// modified nor retained. Nothing is seen on an [InPlace] store.
 func (e *Engine) Glance(key []byte, now time.Time) (state []byte, seen bool) {
 	s := e.memory.glance(key)
 	if s == nil || e.options.MaxAge != 0 && !s.isWithin(e.options.MaxAge, now) {

@@ -2,50 +2,55 @@ package storage
 
 import (
 	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// memory is the last state seen of each key. The nil memory remembers nothing.
+// memory is the last state seen of each key, for about as many keys as it is made for. The
+// nil memory remembers nothing.
+//
+// A key has its place in a small set, by its hash. Where the set is full, the key gives way
+// whose state was seen longest ago. To ask takes no lock.
 type memory struct {
-	cache *lru.Cache[string, *sighting]
-
-	// hot are keys that were lately put, or whose remembered state lately answered, each
-	// at the place of its hash, so that asking for a key that many ask for takes no lock.
-	hot  []hotPlace
-	seed maphash.Seed
+	seed   maphash.Seed
+	sets   uint64
+	places int // in each set
+	blocks []atomic.Pointer[memoryBlock]
 }
 
-// hotPlace tells by the hash, which is checked first, whether it is worth it to
-// follow the pointer.
-type hotPlace struct {
-	hash atomic.Uint64
-	seen atomic.Pointer[sighting]
+const (
+	memoryPlaces = 8  // in a set, at most
+	memorySets   = 32 // in a block
+)
+
+// memoryBlock is made when the first key of it is seen: most limiters have few keys.
+type memoryBlock [memorySets]memorySet
+
+type memorySet struct {
+	mu   sync.Mutex // for changes
+	puts uint64
+	tags [memoryPlaces]atomic.Uint32
+	seen [memoryPlaces]atomic.Pointer[sighting]
 }
 
 type sighting struct {
 	key    string
 	record Record
 	at     time.Time
+	put    uint64 // which of its set
 }
-
-const hotKeys = 1024
 
 func newMemory(keys int) *memory {
 	if keys < 0 {
 		return nil
 	}
-	cache, err := lru.New[string, *sighting](keys)
-	if err != nil {
-		panic(err) // it refuses a size below 1 only
+	places := min(keys, memoryPlaces)
+	sets := (keys-1)/places + 1
+	return &memory{
+		seed: maphash.MakeSeed(), sets: uint64(sets), places: places,
+		blocks: make([]atomic.Pointer[memoryBlock], (sets-1)/memorySets+1),
 	}
-	m := &memory{cache: cache, seed: maphash.MakeSeed()}
-	if keys >= hotKeys {
-		m.hot = make([]hotPlace, hotKeys)
-	}
-	return m
 }
 
 // recall is what is remembered of key. It was seen, if it was, no longer ago than
@@ -54,11 +59,19 @@ func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time
 	if m == nil {
 		return Record{}, false
 	}
-	s := m.find(key)
+	s := find(m, maphash.String(m.seed, key), key)
 	if s == nil {
 		return Record{}, false
 	}
 	return s.record, maxAge == 0 || s.isWithin(maxAge, clock())
+}
+
+// glance finds what is remembered of a key, without a string of it.
+func (m *memory) glance(key []byte) *sighting {
+	if m == nil {
+		return nil
+	}
+	return find(m, maphash.Bytes(m.seed, key), key)
 }
 
 // isWithin reports whether the sighting is no older than that. One that is ahead of
@@ -68,83 +81,91 @@ func (s *sighting) isWithin(age time.Duration, now time.Time) bool {
 	return since >= 0 && since <= age
 }
 
-func (m *memory) find(key string) *sighting {
-	if m.hot != nil {
-		hash := maphash.String(m.seed, key)
-		if s := m.place(hash).find(hash); s != nil && s.key == key {
-			return s
-		}
+func find[Key string | []byte](m *memory, hash uint64, key Key) *sighting {
+	set := m.set(hash)
+	if set == nil {
+		return nil
 	}
-	s, _ := m.cache.Peek(key) // what was written last is kept longest
+	_, s := search(set, hash, key)
 	return s
 }
 
-// heat makes a key hot that is remembered.
-func (m *memory) heat(key string) {
-	if m == nil || m.hot == nil {
-		return
+// set is where keys of that hash are, nil if there are none.
+func (m *memory) set(hash uint64) *memorySet {
+	block, i := m.place(hash)
+	if b := block.Load(); b != nil {
+		return &b[i]
 	}
-	hash := maphash.String(m.seed, key)
-	place := m.place(hash)
-	if s := place.find(hash); s != nil && s.key == key {
-		return
-	}
-	other := place.seen.Load()
-	s, ok := m.cache.Peek(key)
-	if ok && place.seen.CompareAndSwap(other, s) { // not over one that was put meanwhile
-		place.hash.Store(hash)
-		if latest, _ := m.cache.Peek(key); latest != s { // it was, and gave way to other again
-			place.seen.CompareAndSwap(s, nil)
+	return nil
+}
+
+func (m *memory) place(hash uint64) (block *atomic.Pointer[memoryBlock], set uint64) {
+	set = hash >> 32 * m.sets >> 32
+	return &m.blocks[set/memorySets], set % memorySets
+}
+
+// search finds what is known of a key, and its place.
+func search[Key string | []byte](set *memorySet, hash uint64, key Key) (place int, s *sighting) {
+	for i := range set.tags {
+		if set.tags[i].Load() != uint32(hash) { // few pointers are worth following
+			continue
+		}
+		if s := set.seen[i].Load(); s != nil && s.key == string(key) {
+			return i, s
 		}
 	}
-}
-
-func (m *memory) place(hash uint64) *hotPlace { return &m.hot[hash%hotKeys] }
-
-// find is what is there, unless it is certainly of another hash.
-func (p *hotPlace) find(hash uint64) *sighting {
-	if p.hash.Load() != hash {
-		return nil
-	}
-	return p.seen.Load()
-}
-
-// glance finds what is hot under a key, without a string of it.
-func (m *memory) glance(key []byte) *sighting {
-	if m == nil || m.hot == nil {
-		return nil
-	}
-	hash := maphash.Bytes(m.seed, key)
-	s := m.place(hash).find(hash)
-	if s == nil || s.key != string(key) {
-		return nil
-	}
-	return s
+	return 0, nil
 }
 
 func (m *memory) put(key string, at time.Time, r Record) {
 	if m == nil {
 		return
 	}
-	s := &sighting{key, r, at}
-	m.cache.Add(key, s)
-	if m.hot != nil {
-		hash := maphash.String(m.seed, key)
-		place := m.place(hash)
-		place.seen.Store(s)
-		place.hash.Store(hash)
+	hash := maphash.String(m.seed, key)
+	set := m.set(hash)
+	if set == nil {
+		block, _ := m.place(hash)
+		block.CompareAndSwap(nil, new(memoryBlock)) // or another has
+		set = m.set(hash)
 	}
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	place, known := search(set, hash, key)
+	if known == nil {
+		place = set.oldest(m.places)
+	}
+	set.puts++
+	set.seen[place].Store(&sighting{key, r, at, set.puts})
+	set.tags[place].Store(uint32(hash))
+}
+
+// oldest is the place that is given away next: an empty one, if there is any.
+func (set *memorySet) oldest(places int) (place int) {
+	var oldest *sighting
+	for i := range places {
+		s := set.seen[i].Load()
+		if s == nil {
+			return i
+		}
+		if oldest == nil || s.put < oldest.put {
+			place, oldest = i, s
+		}
+	}
+	return place
 }
 
 func (m *memory) forget(key string) {
 	if m == nil {
 		return
 	}
-	m.cache.Remove(key)
-	if m.hot != nil {
-		place := m.place(maphash.String(m.seed, key))
-		if s := place.seen.Load(); s != nil && s.key == key {
-			place.seen.CompareAndSwap(s, nil)
-		}
+	hash := maphash.String(m.seed, key)
+	set := m.set(hash)
+	if set == nil {
+		return
+	}
+	set.mu.Lock()
+	defer set.mu.Unlock()
+	if place, known := search(set, hash, key); known != nil {
+		set.seen[place].Store(nil)
 	}
 }

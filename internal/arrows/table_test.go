@@ -30,7 +30,7 @@ var arrows = []arrow{
 	{"internal/jsontext", ""},
 	{"internal/proxies", ""},
 
-	{"storage", "github.com/hashicorp/golang-lru/v2"},
+	{"storage", ""},
 	{"storage/storagetest", "storage testing"},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
