@@ -6,8 +6,8 @@
 //
 // A write is one Lua script, whatever the number of keys: it compares the
 // version of every key first and writes after, so nothing but all or nothing
-// can happen. It does so by GET, MGET, SET and DEL, which the user of the client
-// must be allowed: if the server refuses one of several writes when another has
+// can happen. It does so by GET, MGET, SET, PSETEX and DEL, which the user of the
+// client must be allowed: if the server refuses one of several writes when another has
 // been made, the decision fails with storage.ErrOutcomeUnknown. The script is
 // sent by its hash, and once more in full when the server does not know it
 // (after a restart or SCRIPT FLUSH). The client never sends a write again by

@@ -13,19 +13,19 @@ import (
 // of a write ends the script. All others are of their group alone, as plain errors,
 // because the client cannot read past those that it has a type for.
 const common = `
-local wrote = false
+local run = redis.call
 local function put(key, old, new, ttl)
-	local run, reply = wrote and redis.pcall or redis.call, nil
-	if old == '' and new == '' then
-		return
-	elseif new == '' then
-		reply = run('DEL', key)
-	elseif ttl == '' then
+	local reply
+	if new ~= '' and ttl ~= '' then
+		reply = run('PSETEX', key, ttl, new)
+	elseif new ~= '' then
 		reply = run('SET', key, new)
+	elseif old ~= '' then
+		reply = run('DEL', key)
 	else
-		reply = run('SET', key, new, 'PX', ttl)
+		return
 	end
-	wrote = true
+	run = redis.pcall
 	return type(reply) == 'table' and reply.err
 end
 local function plain(prefix, err)
@@ -48,7 +48,7 @@ if type(value) == 'table' then
 elseif value and (old == '' or string.sub(value, 1, 8) ~= old) or not value and old ~= '' then
 	return {{value}}
 elseif new ~= '' and ttl ~= '' then
-	redis.call('SET', KEYS[1], new, 'PX', ttl)
+	redis.call('PSETEX', KEYS[1], ttl, new)
 elseif new ~= '' then
 	redis.call('SET', KEYS[1], new)
 elseif old ~= '' then

@@ -46,9 +46,14 @@ func (s script) swap(t *testing.T, store storage.Batcher, groups [][]storage.Swa
 }
 
 // limited is a client whose user may do all but one thing.
-func limited(t *testing.T, server *servers.RedisServer, not string) *goredis.Client {
-	do(t, server, "ACL", "SETUSER", "no"+not, "on", ">x", "~*", "&*", "+@all", "-"+not)
-	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: "no" + not, Password: "x"})
+func limited(t *testing.T, server *servers.RedisServer, not ...string) *goredis.Client {
+	user := "no-" + strings.Join(not, "-")
+	rules := []string{"ACL", "SETUSER", user, "on", ">x", "~*", "&*", "+@all"}
+	for _, command := range not {
+		rules = append(rules, "-"+command)
+	}
+	do(t, server, rules...)
+	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: user, Password: "x"})
 	t.Cleanup(func() { client.Close() })
 	return client
 }
@@ -101,7 +106,7 @@ func TestARefusedWriteIsOfItsGroup(t *testing.T) {
 
 // Nobody is told that was swapped what the server did not let the script write.
 func TestARefusedWriteIsNoSwap(t *testing.T) {
-	client := limited(t, shared.Redis(t), "set")
+	client := limited(t, shared.Redis(t), "set", "psetex")
 	for name, script := range scripts {
 		for _, ttl := range []time.Duration{0, time.Hour} {
 			s := open(t, client, fmt.Sprint(t.Name(), name, ttl))
