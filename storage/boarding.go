@@ -7,24 +7,26 @@ type boarding struct {
 	queue  *queue
 	groups []*group
 	calls  int
-	keys   int // of the groups
-	share  int // of the keys
+	keys   int     // of the groups
+	share  int     // of the keys
+	lines  []*line // of the groups: who waits there may come along
 }
 
-// board takes along groups that have rested, then the calls that wait, as long as
-// there is room.
+// board takes along groups that have rested, then calls that are ready, as long as there is
+// room; and then those that wait for the same keys.
 func (b *boarding) board() []*group {
 	b.queue.trips++
 	b.share = b.queue.share()
-	b.groups = make([]*group, 0, min(b.queue.shared, len(b.queue.resting)+len(b.queue.waiting)))
+	b.groups = make([]*group, 0, min(b.queue.shared, len(b.queue.resting)+b.queue.waiting))
 	b.boardResting()
-	b.boardWaiting()
+	b.boardReady()
+	b.boardOthers()
 	return slices.DeleteFunc(b.groups, func(g *group) bool { return len(g.calls) == 0 })
 }
 
 func (b *boarding) boardResting() {
 	// Some may lose every time: they leave seats to those who wait.
-	left := min(b.share/2, b.queue.shared/2, len(b.queue.waiting)-b.queue.ghosts)
+	left := min(b.share/2, b.queue.shared/2, b.queue.waiting)
 	kept := b.queue.resting[:0]
 	for _, g := range b.queue.resting {
 		switch {
@@ -32,6 +34,9 @@ func (b *boarding) boardResting() {
 		case b.keys+left < b.share && len(b.groups)+left < b.queue.shared:
 			b.bring(g)
 			b.calls += len(g.calls)
+			for i := range g.holds {
+				b.lines = append(b.lines, b.queue.lines[g.holds[i].key])
+			}
 		default:
 			kept = append(kept, g)
 		}
@@ -40,27 +45,54 @@ func (b *boarding) boardResting() {
 	b.queue.resting = kept
 }
 
-func (b *boarding) boardWaiting() {
-	waiting := b.queue.waiting
-	kept := waiting[:0]
-	for i, c := range waiting {
-		if b.calls >= maxFolded || b.isFull() && i >= maxFolded {
-			kept = append(kept, waiting[i:]...)
-			break
-		}
-		switch {
-		case c.left:
-			b.queue.ghosts--
-		case b.seat(c):
-			b.queue.stepOut(c)
-			b.calls++
-		default:
-			kept = append(kept, c)
-			b.pass(c)
+// boardReady gives each call that is ready a group of its own.
+func (b *boarding) boardReady() {
+	for b.queue.ready.first != nil && !b.isFull() {
+		c := b.queue.ready.first.call
+		g := c.separate()
+		g.closed = c.apart
+		b.bring(g)
+		b.queue.claim(g)
+		b.seated(c)
+	}
+}
+
+// boardOthers lets those who wait for the keys of groups join them.
+func (b *boarding) boardOthers() {
+	for b.queue.combining && len(b.lines) > 0 && b.calls < maxFolded {
+		l := b.lines[len(b.lines)-1]
+		if l.first != nil && b.admits(l.first.call) {
+			c := l.first.call
+			b.join(l.group, c)
+			b.seated(c)
+		} else {
+			b.lines = b.lines[:len(b.lines)-1]
 		}
 	}
-	clear(waiting[len(kept):])
-	b.queue.waiting = kept
+}
+
+// admits reports whether a call can join the groups of its keys: it is the first to wait for
+// any of these, and none of the groups is closed, or on another trip.
+func (b *boarding) admits(c *call) bool {
+	for i := range c.places {
+		p := &c.places[i]
+		g := p.line.group
+		if p.line.first != p || g != nil && (g.closed || g.trip != b.queue.trips) {
+			return false
+		}
+	}
+	return true
+}
+
+// seated takes a call out of its lines, which may let others come along.
+func (b *boarding) seated(c *call) {
+	b.calls++
+	b.queue.stepOut(c)
+	for i := range c.places {
+		if l := c.places[i].line; l.first != nil {
+			b.lines = append(b.lines, l)
+		}
+	}
 }
 
 func (b *boarding) bring(g *group) {
@@ -74,46 +106,10 @@ func (b *boarding) isFull() bool {
 	return b.keys >= b.share || len(b.groups) >= b.queue.shared
 }
 
-// pass leaves a call behind, and with it all behind it who need its keys.
-func (b *boarding) pass(c *call) {
-	for _, l := range c.lines {
-		l.passed = b.queue.trips
-	}
-}
-
-// seat finds the call a place: in the group of its keys, which become one if they
-// are several, or in a new one. It reports whether there is any.
-func (b *boarding) seat(c *call) bool {
-	var host *group
-	for _, l := range c.lines {
-		switch {
-		case l.passed == b.queue.trips:
-			return false
-		case l.group == nil:
-		case l.group.trip != b.queue.trips || l.group.closed || c.apart || !b.queue.combining:
-			return false
-		case host == nil:
-			host = l.group
-		}
-	}
-	if host == nil {
-		if b.isFull() {
-			return false
-		}
-		host = c.separate()
-		host.closed = c.apart
-		b.bring(host)
-		b.queue.claim(host)
-		return true
-	}
-	b.join(host, c)
-	return true
-}
-
 // join takes the call into host, and whatever other groups hold keys of it.
 func (b *boarding) join(host *group, c *call) {
 	for i, key := range c.keys {
-		l := b.queue.lines[key]
+		l := c.places[i].line
 		switch {
 		case l.group == nil:
 			l.group, l.at = host, len(host.holds)

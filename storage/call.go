@@ -13,7 +13,7 @@ type call struct {
 	decide   Decide
 	deadline time.Time
 	keys     []string
-	lines    []*line // of its keys, while it waits
+	places   []place // in the lines of its keys, while it waits
 	at       []int   // where its keys stand among those of its group
 	found    [][]byte
 	next     []Change
@@ -29,6 +29,8 @@ type call struct {
 
 	// What follows is of the queue, and under its lock.
 	group    *group // that it is in, nil before
+	turn     place  // among those that are ready, while it is
+	ready    bool   // nothing but room is in its way
 	apart    bool   // must be in a group of its own
 	flying   bool   // on its way to the store: it may have been stored
 	finished bool   // the answer stands
@@ -39,13 +41,13 @@ type call struct {
 
 	own group    // to begin with
 	few struct { // room for the keys of most
-		keys  [2]string
-		lines [2]*line
-		at    [2]int
-		found [2][]byte
-		next  [2]Change
-		calls [1]*call
-		holds [2]hold
+		keys   [2]string
+		places [2]place
+		at     [2]int
+		found  [2][]byte
+		next   [2]Change
+		calls  [1]*call
+		holds  [2]hold
 	}
 }
 
@@ -62,9 +64,9 @@ func newCall(keys []string, decide Decide) *call {
 	n, c := len(keys), calls.Get().(*call)
 	c.decide, c.keys = decide, append(c.few.keys[:0], keys...)
 	if n <= len(c.few.at) {
-		c.at, c.found, c.next = c.few.at[:n], c.few.found[:n], c.few.next[:n]
+		c.at, c.found, c.next, c.places = c.few.at[:n], c.few.found[:n], c.few.next[:n], c.few.places[:n]
 	} else {
-		c.at, c.found, c.next = make([]int, n), make([][]byte, n), make([]Change, n)
+		c.at, c.found, c.next, c.places = make([]int, n), make([][]byte, n), make([]Change, n), make([]place, n)
 	}
 	c.separate()
 	return c

@@ -6,19 +6,12 @@ func (e *Engine) Idle() bool {
 	defer e.queue.mu.Unlock()
 	q := &e.queue
 	timed := q.deadlines.Len() > 0 || q.deadlines.timer != nil
-	return q.flights == 0 && !timed && len(q.lines)+len(q.waiting)+len(q.resting) == 0
-}
-
-// Boardings is how often those who wait were looked at for whom to take along.
-func (e *Engine) Boardings() int {
-	e.queue.mu.Lock()
-	defer e.queue.mu.Unlock()
-	return e.queue.trips
+	return q.flights == 0 && !timed && len(q.lines)+q.waiting+len(q.resting) == 0
 }
 
 // Waiting is how many calls wait for those before them.
 func (e *Engine) Waiting() int {
 	e.queue.mu.Lock()
 	defer e.queue.mu.Unlock()
-	return len(e.queue.waiting)
+	return e.queue.waiting
 }

@@ -11,11 +11,11 @@ import (
 const (
 	maxShared  = 256  // groups in a round trip
 	leastShare = 16   // keys that one may have in any case
-	maxFolded  = 1024 // calls in a round trip
+	maxFolded  = 1024 // calls in a round trip, from which on nobody joins others
 )
 
 // queue is who flies when. A key is under way with one group at a time; calls that
-// need it wait in the order of their arrival.
+// need it wait in its line, in the order of their arrival.
 type queue struct {
 	combining bool
 	inFlight  int // round trips that may be under way
@@ -27,22 +27,13 @@ type queue struct {
 	flights int // round trips under way
 	lines   map[string]*line
 	spare   []*line
-	waiting []*call  // that are in no group
-	ghosts  int      // of these, that were left
-	cleared int      // of those, since one left that was in the way of others who wait; 0: none was
+	waiting int      // calls that are in no group
+	ready   waiting  // of these, those that are the first in all their lines, of which none is under way
 	resting []*group // that are to try again
 	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
 
 	deadlines deadlines
-}
-
-// line is a key that is under way, or waited for.
-type line struct {
-	group  *group // that has it under way
-	at     int    // among the keys of that
-	wanted int    // by so many calls that wait
-	passed int    // the trip that such a call did not get a seat on
 }
 
 func (q *queue) init(o *EngineOptions) {
@@ -62,11 +53,11 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 		q.depart([]*group{g})
 		return true, nil
 	}
-	if len(q.waiting)-q.ghosts >= q.room {
-		return false, fmt.Errorf("%w: %d", ErrOverloaded, len(q.waiting)-q.ghosts)
+	if q.waiting >= q.room {
+		return false, fmt.Errorf("%w: %d", ErrOverloaded, q.waiting)
 	}
-	q.waiting = append(q.waiting, c)
-	q.lineUp(c)
+	q.lineUp(c, (*waiting).push)
+	q.next(c.places[0].line)
 	q.watch(c)
 	return false, nil
 }
@@ -97,30 +88,53 @@ func (q *queue) line(key string) *line {
 
 // clear ends a line that is of no more use.
 func (q *queue) clear(key string, l *line) {
-	if l.group == nil && l.wanted == 0 {
+	if l.group == nil && l.first == nil {
 		delete(q.lines, key)
-		*l = line{}
 		if len(q.spare) < maxShared {
 			q.spare = append(q.spare, l)
 		}
 	}
 }
 
-func (q *queue) lineUp(c *call) {
-	c.lines = c.few.lines[:0]
-	for _, key := range c.keys {
+// lineUp lets a call wait, at that end of its lines.
+func (q *queue) lineUp(c *call, push func(*waiting, *place)) {
+	q.waiting++
+	for i, key := range c.keys {
 		l := q.line(key)
-		l.wanted++
-		c.lines = append(c.lines, l)
+		c.places[i] = place{call: c, line: l}
+		push(&l.waiting, &c.places[i])
 	}
 }
 
 // stepOut is for a call that waits no more.
 func (q *queue) stepOut(c *call) {
-	for i, l := range c.lines {
-		l.wanted--
-		q.clear(c.keys[i], l)
+	q.waiting--
+	for i := range c.places {
+		c.places[i].line.remove(&c.places[i])
 	}
+	if c.ready {
+		q.ready.remove(&c.turn)
+		c.ready = false
+	}
+}
+
+// next makes the first in a line ready if it is.
+func (q *queue) next(l *line) {
+	if l.first == nil {
+		return
+	}
+	c := l.first.call
+	if c.ready {
+		return
+	}
+	for i := range c.places {
+		p := &c.places[i]
+		if p.line.first != p || p.line.group != nil {
+			return
+		}
+	}
+	c.ready, c.turn = true, place{call: c}
+	q.ready.push(&c.turn)
 }
 
 // remain is for one that has flown, and waits now as the others do.
@@ -163,23 +177,15 @@ func (q *queue) leave(c *call, now time.Time) leaving {
 	return leaving{how: c.how, last: q.trouble, next: q.vacate(c)}
 }
 
-// vacate is for a call that waits, and is left: nobody waits for it any more. Its place is
-// used again when others board, or when such are most of those that wait.
+// vacate is for a call that waits, and is left.
 func (q *queue) vacate(c *call) (next [][]*group) {
-	inTheWay := slices.ContainsFunc(c.lines, func(l *line) bool { return l.group == nil && l.wanted > 1 })
 	q.stepOut(c)
-	q.ghosts++
-	if q.ghosts > maxFolded && 2*q.ghosts > len(q.waiting) {
-		q.waiting, q.ghosts = slices.DeleteFunc(q.waiting, func(c *call) bool { return c.left }), 0
+	for i, key := range c.keys {
+		l := c.places[i].line
+		q.next(l)
+		q.clear(key, l)
 	}
-	if inTheWay || q.cleared > 0 {
-		q.cleared++
-	}
-	// All who wait are looked at, so where they are many it is done once for many who leave.
-	if q.cleared > len(q.waiting)/leastShare {
-		next = q.takeOff()
-	}
-	return next
+	return q.takeOff()
 }
 
 // landing is what is left to do after a flight, without the lock.
@@ -287,12 +293,11 @@ func (q *queue) breakUp(g *group, alone bool) []*call {
 		q.release(g.holds)
 		return q.finish(g)
 	}
-	q.release(g.holds)
-	for _, c := range g.calls {
+	for _, c := range slices.Backward(g.calls) {
 		c.group, c.flying, c.apart, c.err = nil, false, true, g.last
-		q.lineUp(c)
+		q.lineUp(c, (*waiting).pushFirst)
 	}
-	q.waiting = slices.Concat(g.calls, q.waiting)
+	q.release(g.holds)
 	return nil
 }
 
@@ -326,6 +331,7 @@ func (q *queue) release(holds []hold) {
 func (q *queue) free(key string) {
 	l := q.lines[key]
 	l.group = nil
+	q.next(l)
 	q.clear(key, l)
 }
 
@@ -349,8 +355,7 @@ func (q *queue) claim(g *group) {
 
 // takeOff is the flights that can take off now.
 func (q *queue) takeOff() (flights [][]*group) {
-	q.cleared = 0
-	for q.flights < q.inFlight && len(q.resting)+len(q.waiting) > 0 {
+	for q.flights < q.inFlight && (len(q.resting) > 0 || q.ready.first != nil) {
 		b := boarding{queue: q}
 		groups := b.board()
 		if len(groups) == 0 {

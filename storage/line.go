@@ -1,0 +1,52 @@
+package storage
+
+// line is a key that is under way, or waited for.
+type line struct {
+	group *group // that has it under way
+	at    int    // among the keys of that
+	waiting
+}
+
+// waiting is calls in the order in which they came.
+type waiting struct{ first, last *place }
+
+// place is that of a call among others who wait.
+type place struct {
+	call          *call
+	line          *line
+	before, after *place
+}
+
+func (w *waiting) push(p *place) {
+	p.before = w.last
+	if w.last == nil {
+		w.first = p
+	} else {
+		w.last.after = p
+	}
+	w.last = p
+}
+
+func (w *waiting) pushFirst(p *place) {
+	p.after = w.first
+	if w.first == nil {
+		w.last = p
+	} else {
+		w.first.before = p
+	}
+	w.first = p
+}
+
+func (w *waiting) remove(p *place) {
+	if p.before == nil {
+		w.first = p.after
+	} else {
+		p.before.after = p.after
+	}
+	if p.after == nil {
+		w.last = p.before
+	} else {
+		p.after.before = p.before
+	}
+	p.before, p.after = nil, nil
+}
