@@ -132,10 +132,15 @@ func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err
 	return l.allow(ctx, in, n, new(room))
 }
 
-// Peek answers what Allow would, and pays nothing. Of a rule under which in is free
-// it tells nothing.
+// Peek answers what Allow would, and pays nothing: it is PeekN for 1.
 func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
-	return l.do(ctx, OpPeek, in, 1)
+	return l.PeekN(ctx, in, 1)
+}
+
+// PeekN answers what AllowN would, and pays nothing. Of a rule under which in is free
+// it tells nothing. n is at least 1.
+func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
+	return l.do(ctx, OpPeek, in, n)
 }
 
 // Refund gives back what n calls cost, up to full, under every rule that

@@ -2,6 +2,8 @@ package compose_test
 
 import (
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,4 +15,23 @@ func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Wait(background, call{})
 	require.EqualError(t, err, `compose: rule "user" denies for ever: context deadline exceeded`)
+}
+
+func TestSeveralCallsAreLookedAtAndWaitedForAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 4/m")})
+		require.NoError(t, err)
+		d, err := l.PeekN(background, call{}, 4)
+		require.True(t, must(t, d, err).Allowed)
+		d, err = l.PeekN(background, call{}, 5)
+		require.False(t, must(t, d, err).Allowed)
+		require.EqualValues(t, 4, d.Remaining, "a look pays nothing")
+
+		began := time.Now()
+		for range 2 {
+			d, err := l.WaitN(background, call{}, 3)
+			require.True(t, must(t, d, err).Allowed)
+		}
+		require.Equal(t, 30*time.Second, time.Since(began), "two of them must come back")
+	})
 }
