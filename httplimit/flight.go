@@ -9,10 +9,11 @@ import (
 // for its turn, and has that until it yields or is sent. As many have their turn at a time
 // as the gate would let through now, so that a limiter is asked for no others.
 type flight struct {
-	gate    *gate
-	arrival int64
-	news    chan struct{} // wakes it in line; has room for one
-	until   time.Time     // others pass it: the limiter denied it
+	gate     *gate
+	arrival  int64
+	news     chan struct{} // wakes it in line; has room for one
+	until    time.Time     // others pass it: the limiter denied it
+	deniedBy string        // by what rule
 
 	tick     int64 // of the gate, when it was sent
 	answered int64 // likewise
@@ -40,9 +41,9 @@ func (f *flight) yield() {
 // sendUnlessOver is send for a request whose context may have ended while it had its turn:
 // that would be spent on nothing.
 func (f *flight) sendUnlessOver(ctx context.Context) (bool, error) {
-	if err := ctx.Err(); err != nil {
+	if ctx.Err() != nil {
 		f.yield()
-		return false, err
+		return false, newNotSent(ctx, f.deniedBy)
 	}
 	return f.send(), nil
 }

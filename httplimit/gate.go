@@ -39,11 +39,13 @@ type gate struct {
 	grown   int64         // of ticks, when grows was set
 	renewed time.Time     // when all is there again, whatever was not answered
 	window  time.Duration // in which all comes back, as far as is known
+	stale   time.Time     // when the limit may be one of other routes, or of the past, unless it is told again
 
 	pause    time.Time // nothing before
 	resumed  int64     // sent since then
 	failures int       // denials in a row that did not say for how long
 	failed   int64     // of ticks, when failures was last counted up
+	before   int64     // likewise, the time before that
 }
 
 func newGate(longest time.Duration) *gate {
@@ -68,21 +70,19 @@ func (g *gate) opens(now time.Time, others int64) time.Time {
 	switch credit := g.credit - others; {
 	case now.Before(g.pause):
 		return g.pause
-	case !g.limited:
+	case !g.limited, credit > 0:
 		return g.resumes(now, others)
-	case credit > 0:
-		return now
 	case credit == 0:
-		return g.grows
+		return later(g.resumes(now, others), g.grows)
 	case others > 0:
 		return now.Add(g.window) // as spend has it for the last of them
 	}
 	return g.renewed
 }
 
-// resumes is opens for a server that tells of no limit. What waited while it stopped all
-// would be a burst: so one is sent first, then in each step as many again as before, and
-// after the last of the steps any number.
+// resumes is opens as far as the last stop goes. What waited while that lasted would be a
+// burst: so one is sent first, then in each step as many again as before, and after the last
+// of the steps any number.
 func (g *gate) resumes(now time.Time, others int64) time.Time {
 	const steps = 10
 	doublings := min(bits.Len64(uint64(g.resumed+others)), steps)

@@ -2,6 +2,7 @@ package httplimit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -24,11 +25,32 @@ func (h *heldBack) Unwrap() error { return context.DeadlineExceeded }
 // Timeout is where url.Error looks, which unwraps nothing.
 func (h *heldBack) Timeout() bool { return true }
 
+// notSent is the error of a request whose context ended before it was sent.
+type notSent struct {
+	by           string // who held it back, if anyone did
+	ended, cause error
+}
+
+func newNotSent(ctx context.Context, by string) *notSent {
+	return &notSent{by, ctx.Err(), context.Cause(ctx)}
+}
+
+func (n *notSent) Error() string {
+	if n.by == "" {
+		return fmt.Sprintf("httplimit: not sent: %v", n.cause)
+	}
+	return fmt.Sprintf("httplimit: not sent, held back by %s: %v", n.by, n.cause)
+}
+
+func (n *notSent) Unwrap() []error { return []error{n.ended, n.cause} }
+
+func (n *notSent) Timeout() bool { return errors.Is(n.ended, context.DeadlineExceeded) }
+
 // deny has others pass the flight until the limiter may allow what it denied.
 func (f *flight) deny(ctx context.Context, d *compose.Decision) error {
-	f.until = time.Now().Add(d.RetryAfter)
+	f.until, f.deniedBy = time.Now().Add(d.RetryAfter), fmt.Sprintf("the rule %q", d.Rule)
 	if pause.Outlasts(ctx, d.RetryAfter) {
-		return &heldBack{fmt.Sprintf("the rule %q", d.Rule), d.RetryAfter}
+		return &heldBack{f.deniedBy, d.RetryAfter}
 	}
 	return nil
 }

@@ -95,6 +95,25 @@ func TestDenialsBesideSuccesses(t *testing.T) {
 	})
 }
 
+// What was sent before the denials, and is answered late, is no sign that they are over.
+func TestAnOldSuccessEndsNoBackOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut {
+				time.Sleep(5 * time.Second)
+				return says(200)
+			}
+			return says(503)
+		})
+		go func() {
+			r, _ := request(t.Context(), t)
+			_, _ = c.RoundTrip(r)
+		}()
+		synctest.Wait()
+		require.Equal(t, seconds(0, 0, 1, 3, 7, 15), c.asked(t, 5))
+	})
+}
+
 // requireApart checks that a limit of one in so long was kept.
 func requireApart(t *testing.T, least time.Duration, times []time.Duration) {
 	t.Helper()
@@ -171,6 +190,31 @@ func TestAfterAStopOneIsSentFirst(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A server that told a limit may be no better for it.
+func TestAfterAStopOfALimitedServerOneIsSentFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			switch sent.Add(1) {
+			case 1:
+				return says(200, "RateLimit", `"a";r=2000;t=1`, "RateLimit-Policy", `"a";q=2000;w=60`)
+			case 2:
+				return says(503, "Retry-After", "10")
+			}
+			return says(200)
+		})
+		c.asked(t, 2)
+		c.together(t, 1000)
+		at := make(map[time.Duration]int)
+		for _, when := range c.times()[2:] {
+			at[when]++
+		}
+		require.Equal(t, 1, at[10*time.Second])
+		require.Equal(t, 256, at[10*time.Second+900*time.Millisecond])
+		require.Equal(t, 488, at[11*time.Second])
+	})
 }
 
 // A stop that nobody waited for is over when it is over.
@@ -417,6 +461,45 @@ func TestHeldBackForTooLongIsATimeout(t *testing.T) {
 			require.True(t, failed.Timeout())
 		})
 	}
+}
+
+// Who waited, and for whom, is told also of those whose context ends while it was not
+// certain that it would.
+func TestTheErrorTellsWhoHeldItBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newStopping(func() (*http.Response, error) { time.Sleep(time.Minute); return says(200) }, "Retry-After", "10")
+		c.asked(t, 1)
+		for range 100 {
+			go get(t, c, "http://example.com/")
+		}
+		synctest.Wait()
+		_, err := (&http.Client{Transport: c, Timeout: 10200 * time.Millisecond}).Get("http://example.com/")
+		require.ErrorContains(t, err, "httplimit: not sent, held back by the server: context deadline exceeded")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		var failed *url.Error
+		require.ErrorAs(t, err, &failed)
+		require.True(t, failed.Timeout())
+		time.Sleep(2 * time.Minute)
+	})
+}
+
+func TestTheCauseOfALeaveIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newStopping(letIn, "Retry-After", "60")
+		c.asked(t, 1)
+		mine := errors.New("shutting down")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(mine) })
+		r, _ := request(ctx, t)
+		_, err := c.RoundTrip(r)
+		require.EqualError(t, err, "httplimit: not sent, held back by the server: shutting down")
+		require.ErrorIs(t, err, mine)
+		require.ErrorIs(t, err, context.Canceled)
+
+		r, _ = request(ctx, t)
+		_, err = c.RoundTrip(r)
+		require.EqualError(t, err, "httplimit: not sent: shutting down")
+	})
 }
 
 func TestFailuresAreForgotten(t *testing.T) {

@@ -41,12 +41,18 @@ func (g *gate) settle() {
 	g.least, g.lost = math.MaxInt64, 0
 }
 
+// toldFor is how long a limit is believed at least of which the answers tell no more: a
+// server may tell it on some routes only, or when it denies.
+const toldFor = time.Minute
+
 // learn takes in what is left.
 func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
-	if !told {
-		if g.limited {
-			g.credit++ // what tells nothing of limits was not under any
-		}
+	switch {
+	case !told && !now.Before(g.stale):
+		g.limited = false
+		return
+	case !told:
+		g.credit++ // what tells nothing of limits was not under any
 		return
 	}
 	if !g.limited {
@@ -58,6 +64,7 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 	wait := max(l.wait, time.Second) // that told of no time is asked again soon
 	g.window = min(max(l.window, wait), g.longest)
 	g.renewed = now.Add(g.window)
+	g.stale = now.Add(max(g.window, toldFor))
 	// A request that was sent after the last word on it knows better. One that
 	// was on its way then may be older news, and is heeded only if it is worse.
 	if grows := now.Add(min(wait, g.longest)); f.tick >= g.grown || grows.After(g.grows) {
@@ -69,7 +76,9 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 // tells of the limit, else for ever longer until there is no denial.
 func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
-		g.failures = 0
+		if f.tick > g.before { // else it is older than the denials, and was slow
+			g.failures = 0
+		}
 		return
 	}
 	wait, ok := readRetryAfter(now, response.Header)
@@ -90,7 +99,7 @@ func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 func (g *gate) backOff(f *flight) time.Duration {
 	if f.tick > g.failed {
 		g.failures++
-		g.failed = g.ticks
+		g.before, g.failed = g.failed, g.ticks
 	}
 	return time.Second << min(max(g.failures-1, 0), 30)
 }

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"container/list"
 	"context"
 	"time"
@@ -15,9 +16,9 @@ func (f *flight) await(ctx context.Context) error {
 	defer g.mu.Unlock()
 	place := g.queue(f)
 	defer g.unqueue(place)
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
+	for by := f.deniedBy; ; by = cmp.Or(f.deniedBy, "the server") {
+		if ctx.Err() != nil {
+			return newNotSent(ctx, by)
 		}
 		now := time.Now()
 		at, first := g.opens(now, g.boarding), g.first(now) == place

@@ -12,8 +12,8 @@ import (
 
 // Transport is a client's http.RoundTripper that stays within limits: those of a
 // limiter of its own, and those that servers tell. It holds requests back until
-// they may be sent, or fails them at once if their context ends before that. The
-// zero value goes by what servers tell alone.
+// they may be sent, or fails them at once if it is certain that their context ends before
+// that. The zero value goes by what servers tell alone.
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
@@ -21,15 +21,17 @@ import (
 // left, and then one after each t, until it tells of more. If the limit is one of
 // requests, and nobody else spends it, the server has nothing to deny of what is
 // sent after its first answer; where some routes tell nothing of limits it may, now
-// and then, have one too many to deny.
+// and then, have one too many to deny. A limit of which no answer tells any more is
+// believed for its window, and a minute at least; with more than 64 hosts, one whose
+// window is over is forgotten, and met as a new one.
 //
 // A Retry-After on 429 or 503 stops all that share the server's limit for that long;
 // without one, t does. Where neither tells of a time, the first stop is a second, and
 // each for a request that was sent after the last such denial is twice as long, until
 // there is an answer of another status. The response is the caller's in any case:
-// nothing is sent twice. When a stop ends and the server tells of no limit, not all that
-// waited are sent at once: first one, then with each tenth of a second as many again as
-// before, and after a second any number.
+// nothing is sent twice. When a stop ends, not all that waited are sent at once: first
+// one, then with each tenth of a second as many again as before, and after a second as many
+// as there may be; each tenth of MaxPause, if that is shorter than a second.
 //
 // Requests that are held back by a server have their turns in the order in which they
 // came; where it has turns for several, these ask the Limiter together. Whom the Limiter
@@ -54,8 +56,8 @@ type Transport struct {
 	// Key tells which requests share a limit of the server; nil means Host. A
 	// server with limits of its own for some routes wants them told apart.
 	Key func(*http.Request) string
-	// MaxPause is the longest that a server can stop requests at a time; 0 means
-	// an hour.
+	// MaxPause is the longest that a server can stop requests at a time; 0, or less, means
+	// an hour. It counts for a server as it is when the first request is sent there.
 	MaxPause time.Duration
 
 	mu    sync.Mutex
@@ -65,10 +67,11 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. The error of a request that was not sent
-// wraps that of its context, or context.DeadlineExceeded where it would have been
-// held back for longer than its context has, which is a Timeout to url.Error too; or
-// it is the Limiter's, which could not decide.
+// RoundTrip implements http.RoundTripper. The error of a request that was not sent says
+// who held it back, and wraps that of its context and its cause; or, at once,
+// context.DeadlineExceeded where it is certain that it would be held back for longer than
+// its context has. Either is a Timeout to url.Error too if it was the deadline. Or it is the
+// Limiter's, which could not decide.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	flight, err := t.start(r)
 	if err != nil {
@@ -171,7 +174,7 @@ func (t *Transport) addGate(key string) *gate {
 	if t.gates == nil {
 		t.gates = make(map[string]*gate)
 	}
-	g := newGate(cmp.Or(t.MaxPause, time.Hour))
+	g := newGate(cmp.Or(max(t.MaxPause, 0), time.Hour))
 	t.gates[key] = g
 	return g
 }

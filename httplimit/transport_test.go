@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -259,6 +260,14 @@ func TestAShorterStopEndsNoLonger(t *testing.T) {
 		}()
 		synctest.Wait()
 		require.Equal(t, seconds(0, 0, 60), c.asked(t, 2))
+	})
+}
+
+func TestANegativeMaxPauseIsNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "7200") })
+		c.MaxPause = -time.Second
+		require.Equal(t, seconds(0, 3600), c.asked(t, 2))
 	})
 }
 
@@ -518,6 +527,27 @@ func TestAnswersWithoutFields(t *testing.T) {
 		c.asked(t, 1)
 		fields = nil
 		require.Equal(t, seconds(0, 5, 5, 5), c.asked(t, 3))
+	})
+}
+
+// A server that tells its limit when it denies, and then no more, is not held to that for
+// ever.
+func TestALimitThatIsToldNoMoreIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent.Add(1) == 1 {
+				return says(429, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1000;w=60`)
+			}
+			time.Sleep(100 * time.Millisecond)
+			return says(200)
+		})
+		c.asked(t, 1)
+		time.Sleep(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		work(ctx, c, 50)
+		require.Greater(t, sent.Load(), int64(28_000), "of 30,000 that there is time for")
 	})
 }
 
