@@ -162,3 +162,33 @@ func TestAShadowThatCannotReadItsStateIsToldOf(t *testing.T) {
 		}
 	}
 }
+
+// However it is decided, each result tells what its rule was asked for.
+func TestResultsTellTheCost(t *testing.T) {
+	rules := []compose.Rule[call]{
+		{Name: "bytes", Key: byUser, Policy: limitOf(t, "gcra 20/h"), Cost: func(c call) int64 { return c.cost }},
+		{Name: "calls", Key: byUser, Policy: limitOf(t, "tokenbucket 9/h")},
+		{Name: "all", Policy: limitOf(t, "fixedwindow 50/h")},
+		{Name: "shadow", Policy: limitOf(t, "gcra 1/h"), Shadow: true},
+	}
+	want := map[string]int64{"bytes": 10, "calls": 2, "all": 2, "shadow": 2}
+	for n := range rules {
+		for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+			l, err := compose.New(store, rules[:n+1]...)
+			require.NoError(t, err)
+			in := call{user: "ann", cost: 5}
+			for range 3 { // the last is denied
+				d, err := l.AllowN(background, in, 2)
+				for _, r := range must(t, d, err).Results {
+					require.Equal(t, want[r.Rule], r.Cost, r.Rule)
+				}
+				require.Len(t, d.Results, n+1)
+			}
+			_, d, err := l.Reserve(background, in, 2)
+			require.False(t, must(t, d, err).Allowed)
+			require.Equal(t, want["bytes"], d.Results[0].Cost)
+			d, err = l.PeekN(background, in, 2)
+			require.Equal(t, want["bytes"], must(t, d, err).Results[0].Cost)
+		}
+	}
+}

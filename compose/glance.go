@@ -29,7 +29,7 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 		denied, glanced = l.denies(&demand, key, l.options.Clock(), r)
 	}
 	if denied {
-		r.Rule, r.Key, r.Policy = rule.Name, demand.key, demand.policy
+		r.Rule, r.Key, r.Policy, r.Cost = rule.Name, demand.key, demand.policy, demand.cost
 		*d = Decision{Memory: true, Attempts: 1}
 		d.rests(r)
 		l.judge(d)

@@ -166,7 +166,7 @@ func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked 
 		}
 		demands[asked], names[asked] = asks, l.name(i, asks.key)
 		r := &results[asked]
-		r.Rule, r.Key, r.Policy, r.Shadow = rule.Name, asks.key, asks.policy, rule.Shadow
+		r.Rule, r.Key, r.Policy, r.Cost, r.Shadow = rule.Name, asks.key, asks.policy, asks.cost, rule.Shadow
 		asked++
 	}
 	if d.Allowed = true; asked == 0 {

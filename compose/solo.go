@@ -40,7 +40,7 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 		d.Allowed = true
 		return 0, true, nil
 	}
-	r.Rule, r.Policy, r.Shadow = rule.Name, policy, rule.Shadow
+	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
 	var cell memory.Cell
 	if p.store.Lock(&cell, at, l.name(0, r.Key)) != nil {
 		return 1, false, nil

@@ -39,7 +39,7 @@ func newTurn(op Op) *turn {
 // add adds what a rule asks for, under a key of the store.
 func (t *turn) add(d demand, key, rule string, shadow bool) {
 	t.demands, t.keys = append(t.demands, d), append(t.keys, key)
-	t.results = append(t.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Shadow: shadow})
+	t.results = append(t.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Cost: d.cost, Shadow: shadow})
 }
 
 // only lets go of what rules ask for that are not wanted.
@@ -76,7 +76,7 @@ func (t *turn) again() *turn {
 	a.demands, a.keys = append(a.demands, t.demands...), append(a.keys, t.keys...)
 	for i := range t.results {
 		r := &t.results[i]
-		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Shadow: r.Shadow})
+		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Cost: r.Cost, Shadow: r.Shadow})
 	}
 	return a
 }
@@ -87,6 +87,7 @@ func (t *turn) times(op Op, n int64) *turn {
 	a.op = op
 	for i := range a.demands {
 		a.demands[i].cost = times(a.demands[i].cost, n)
+		a.results[i].Cost = a.demands[i].cost
 	}
 	return a
 }

@@ -9,11 +9,11 @@ import (
 // for its turn, and has that until it yields or is sent. As many have their turn at a time
 // as the gate would let through now, so that a limiter is asked for no others.
 type flight struct {
-	gate     *gate
-	arrival  int64
-	news     chan struct{} // wakes it in line; has room for one
-	until    time.Time     // others pass it: the limiter denied it
-	deniedBy string        // by what rule
+	gate    *gate
+	arrival int64
+	news    chan struct{} // wakes it in line; has room for one
+	until   time.Time     // others pass it: the limiter denied it
+	denied  denied        // then
 
 	tick     int64 // of the gate, when it was sent
 	answered int64 // likewise
@@ -43,7 +43,7 @@ func (f *flight) yield() {
 func (f *flight) sendUnlessOver(ctx context.Context) (bool, error) {
 	if ctx.Err() != nil {
 		f.yield()
-		return false, newNotSent(ctx, f.deniedBy)
+		return false, newNotSent(ctx, f.denied.by())
 	}
 	return f.send(), nil
 }

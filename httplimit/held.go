@@ -46,11 +46,32 @@ func (n *notSent) Unwrap() []error { return []error{n.ended, n.cause} }
 
 func (n *notSent) Timeout() bool { return errors.Is(n.ended, context.DeadlineExceeded) }
 
+// denied is what a limiter denies alike, whoever asks: so much, under a key of a rule. The
+// zero value is nothing.
+type denied struct {
+	rule, key string
+	cost      int64
+}
+
+// by is who held a request back that was denied.
+func (d denied) by() string {
+	if d == (denied{}) {
+		return ""
+	}
+	return fmt.Sprintf("the rule %q", d.rule)
+}
+
 // deny has others pass the flight until the limiter may allow what it denied.
 func (f *flight) deny(ctx context.Context, d *compose.Decision) error {
-	f.until, f.deniedBy = time.Now().Add(d.RetryAfter), fmt.Sprintf("the rule %q", d.Rule)
-	if pause.Outlasts(ctx, d.RetryAfter) {
-		return &heldBack{f.deniedBy, d.RetryAfter}
+	f.until = time.Now().Add(d.RetryAfter)
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Rule == d.Rule {
+			f.denied = denied{r.Rule, r.Key, r.Cost}
+		}
 	}
+	if pause.Outlasts(ctx, d.RetryAfter) {
+		return &heldBack{f.denied.by(), d.RetryAfter}
+	}
+	f.gate.postpone(f)
 	return nil
 }

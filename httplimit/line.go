@@ -16,7 +16,7 @@ func (f *flight) await(ctx context.Context) error {
 	defer g.mu.Unlock()
 	place := g.queue(f)
 	defer g.unqueue(place)
-	for by := f.deniedBy; ; by = cmp.Or(f.deniedBy, "the server") {
+	for by := f.denied.by(); ; by = cmp.Or(f.denied.by(), "the server") {
 		if ctx.Err() != nil {
 			return newNotSent(ctx, by)
 		}
@@ -31,7 +31,7 @@ func (f *flight) await(ctx context.Context) error {
 			return &heldBack{by: "the server", wait: at.Sub(now)}
 		}
 		if f.until.After(now) {
-			f.wait(ctx, true, f.until.Sub(now))
+			f.wait(ctx, g.leads(f), f.until.Sub(now))
 		} else {
 			f.wait(ctx, first, at.Sub(now))
 		}
@@ -66,9 +66,43 @@ func (g *gate) first(now time.Time) (found *list.Element) {
 }
 
 func (g *gate) unqueue(place *list.Element) {
-	g.line.Remove(place)
+	f := g.line.Remove(place).(*flight)
 	if next := g.first(time.Now()); next != nil {
 		next.Value.(*flight).wake()
+	}
+	if next := g.leader(f.denied); next != nil {
+		next.wake()
+	}
+}
+
+// leader is the first in line of those who were denied alike: it watches the time for all.
+func (g *gate) leader(d denied) *flight {
+	if d == (denied{}) {
+		return nil
+	}
+	for place := g.line.Front(); place != nil; place = place.Next() {
+		if f := place.Value.(*flight); f.denied == d {
+			return f
+		}
+	}
+	return nil
+}
+
+func (g *gate) leads(f *flight) bool { return g.leader(f.denied) == f }
+
+// postpone is for those behind f who were denied alike: the limiter would deny them until
+// then as well.
+func (g *gate) postpone(f *flight) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for place := g.line.Back(); place != nil; place = place.Prev() {
+		other := place.Value.(*flight)
+		if other.arrival < f.arrival {
+			return
+		}
+		if other.denied == f.denied && other.until.Before(f.until) {
+			other.until = f.until
+		}
 	}
 }
 
@@ -80,8 +114,8 @@ func (f *flight) wake() {
 }
 
 // wait sleeps without the lock, until there is news. The first in line wakes when the
-// gate opens, too, whom the limiter denied when that may allow it, and the others when they
-// are the first.
+// gate opens, too, the first of those whom the limiter denied alike when that may allow it,
+// and the others when they are the first.
 func (f *flight) wait(ctx context.Context, timed bool, d time.Duration) {
 	f.gate.mu.Unlock()
 	defer f.gate.mu.Lock()

@@ -140,6 +140,19 @@ func TestInOrderOfArrival(t *testing.T) {
 	}
 }
 
+// Of many who are denied alike, the first asks again, and not all whenever one may be
+// allowed.
+func TestTheDeniedDoNotAllAskAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(map[compose.Op]int)
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		c.Limiter = counted(t, nil, asked, rule("own", "gcra 10/s burst=1"))
+		c.together(t, 1000)
+		require.Less(t, asked[compose.OpAllow], 10_000)
+		require.Equal(t, 99900*time.Millisecond, time.Since(c.began), "at the full rate")
+	})
+}
+
 // Whom the limiter denies is passed by those it allows, and is the first again when it
 // may be sent.
 func TestTheDeniedStepAside(t *testing.T) {
