@@ -90,18 +90,14 @@ func (g *gate) leader(d denied) *flight {
 
 func (g *gate) leads(f *flight) bool { return g.leader(f.denied) == f }
 
-// postpone is for those behind f who were denied alike: the limiter would deny them until
-// then as well.
+// postpone is for those who were denied like f: the limiter would deny them until then as
+// well.
 func (g *gate) postpone(f *flight) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for place := g.line.Back(); place != nil; place = place.Prev() {
-		other := place.Value.(*flight)
-		if other.arrival < f.arrival {
-			return
-		}
-		if other.denied == f.denied && other.until.Before(f.until) {
-			other.until = f.until
+	for place := g.line.Front(); place != nil; place = place.Next() {
+		if other := place.Value.(*flight); other.denied == f.denied {
+			other.until = later(other.until, f.until)
 		}
 	}
 }

@@ -153,6 +153,40 @@ func TestTheDeniedDoNotAllAskAgain(t *testing.T) {
 	})
 }
 
+// Who asks for less is denied otherwise, and does not wait for the others.
+func TestTheDeniedAreDeniedAlike(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		own := rule("own", "gcra 1/s burst=10")
+		own.Cost = func(r *http.Request) int64 { return int64(len(r.URL.Path)) }
+		l.Limiter = counted(t, nil, make(map[compose.Op]int), own)
+		l.join(t.Context(), "/ten bytes")
+		l.join(t.Context(), "/nine byt") // for which it takes 9 s
+		l.join(t.Context(), "/a")        // for which it takes 2 s
+		l.join(t.Context(), "/b")
+		l.all.Wait()
+		require.Equal(t, []string{"/ten bytes", "/a", "/b", "/nine byt"}, l.paths)
+		require.Equal(t, seconds(0, 2, 4, 13), l.times())
+	})
+}
+
+// Who was to ask again for others leaves.
+func TestALeaderOfTheDeniedLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		l.Limiter = within(t, nil, "gcra 1/10s")
+		l.join(t.Context(), "/1")
+		ctx, leave := context.WithCancel(t.Context())
+		l.join(ctx, "/2")
+		l.join(t.Context(), "/3")
+		time.Sleep(time.Second)
+		leave()
+		l.all.Wait()
+		require.Equal(t, []string{"/1", "/3"}, l.paths)
+		require.Equal(t, seconds(0, 10), l.times())
+	})
+}
+
 // Whom the limiter denies is passed by those it allows, and is the first again when it
 // may be sent.
 func TestTheDeniedStepAside(t *testing.T) {

@@ -551,6 +551,22 @@ func TestALimitThatIsToldNoMoreIsForgotten(t *testing.T) {
 	})
 }
 
+func TestALimitIsBelievedForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1;w=1`}
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return says(200, fields...)
+		})
+		c.asked(t, 1)
+		fields = nil
+		time.Sleep(10 * time.Second)
+		c.asked(t, 1)
+		c.together(t, 3)
+		require.Equal(t, seconds(12, 12, 13), c.times()[2:], "no more than are sure to be let in")
+	})
+}
+
 // Others who spend the same limit cost denials, and no more than a few.
 func TestOthersSpendTheSame(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
