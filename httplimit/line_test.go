@@ -170,6 +170,22 @@ func TestTheDeniedAreDeniedAlike(t *testing.T) {
 	})
 }
 
+func TestTheDeniedOfOneKeyDoNotHoldUpThoseOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLine(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		own := rule("own", "gcra 1/10s")
+		own.Key = func(r *http.Request) string { return r.URL.Path }
+		l.Limiter = counted(t, nil, make(map[compose.Op]int), own)
+		for _, path := range []string{"/a", "/b"} {
+			l.join(t.Context(), path)
+			l.join(t.Context(), path)
+			time.Sleep(5 * time.Second)
+		}
+		l.all.Wait()
+		require.Equal(t, seconds(0, 5, 10, 15), l.times())
+	})
+}
+
 // Who was to ask again for others leaves.
 func TestALeaderOfTheDeniedLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
