@@ -26,7 +26,8 @@ type EngineOptions struct {
 	// DefaultBudget.
 	Budget time.Duration
 	// Remember is about how many keys to remember the last seen state of, those
-	// that were written last; 0 means DefaultRemember, and a negative number none.
+	// that were written last; 0 means DefaultRemember, a negative number none, and more
+	// than 1<<24 that many.
 	Remember int
 	// MaxAge is for how long a remembered state may answer without a look at
 	// the store, by Clock; 0 means for as long as the answer itself holds.

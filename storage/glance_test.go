@@ -3,6 +3,7 @@ package storage_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
@@ -63,6 +64,15 @@ func TestWhatWasSeenLongestAgoIsForgotten(t *testing.T) {
 		_, seen := e.Glance([]byte(key), time.Now())
 		require.Equal(t, want, seen, key)
 	}
+}
+
+func TestNoNumberOfKeysIsTooLargeToRemember(t *testing.T) {
+	s, c := newScripted(), &count{limit: 1}
+	e := storage.NewEngine(s, storage.EngineOptions{Remember: math.MaxInt})
+	_, err := do(e, c, "k")
+	require.NoError(t, err)
+	_, seen := e.Glance([]byte("k"), time.Now())
+	require.True(t, seen)
 }
 
 // What is remembered stays within what was asked for, and a set of eight beside it.

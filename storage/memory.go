@@ -22,6 +22,7 @@ type memory struct {
 const (
 	memoryPlaces = 8  // in a set, at most
 	memorySets   = 32 // in a block
+	memoryKeys   = 1 << 24
 )
 
 // memoryBlock is made when the first key of it is seen: most limiters have few keys.
@@ -45,6 +46,7 @@ func newMemory(keys int) *memory {
 	if keys < 0 {
 		return nil
 	}
+	keys = min(keys, memoryKeys)
 	places := min(keys, memoryPlaces)
 	sets := (keys-1)/places + 1
 	return &memory{
