@@ -35,7 +35,7 @@ func (b *boarding) boardResting() {
 			b.bring(g)
 			b.calls += len(g.calls)
 			for i := range g.holds {
-				b.lines = append(b.lines, b.queue.lines[g.holds[i].key])
+				b.call(b.queue.lines[g.holds[i].key])
 			}
 		default:
 			kept = append(kept, g)
@@ -57,17 +57,28 @@ func (b *boarding) boardReady() {
 	}
 }
 
-// boardOthers lets those who wait for the keys of groups join them.
+// boardOthers lets those who wait for the keys of groups join them: one of each line in turn,
+// so that no crowd takes the seats of another.
 func (b *boarding) boardOthers() {
+	var called []*line
 	for b.queue.combining && len(b.lines) > 0 && b.calls < maxFolded {
-		l := b.lines[len(b.lines)-1]
-		if l.first != nil && b.admits(l.first.call) {
-			c := l.first.call
-			b.join(l.group, c)
-			b.seated(c)
-		} else {
-			b.lines = b.lines[:len(b.lines)-1]
+		called, b.lines = b.lines, called[:0]
+		for _, l := range called {
+			l.called = 0
+			if l.first != nil && b.calls < maxFolded && b.admits(l.first.call) {
+				c := l.first.call
+				b.join(l.group, c)
+				b.seated(c)
+			}
 		}
+	}
+}
+
+// call has those who wait in a line come along in its turn.
+func (b *boarding) call(l *line) {
+	if l.first != nil && l.called != b.queue.trips {
+		l.called = b.queue.trips
+		b.lines = append(b.lines, l)
 	}
 }
 
@@ -89,9 +100,7 @@ func (b *boarding) seated(c *call) {
 	b.calls++
 	b.queue.stepOut(c)
 	for i := range c.places {
-		if l := c.places[i].line; l.first != nil {
-			b.lines = append(b.lines, l)
-		}
+		b.call(c.places[i].line)
 	}
 }
 
@@ -114,7 +123,6 @@ func (b *boarding) join(host *group, c *call) {
 		case l.group == nil:
 			l.group, l.at = host, len(host.holds)
 			host.holds = append(host.holds, hold{key: key})
-			b.keys++
 		case l.group != host:
 			other := l.group
 			host.merge(other)

@@ -171,7 +171,7 @@ func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 	case o.Err != nil:
 		g.last, g.fate, g.sent = o.Err, lost, swaps
 	case o.Swapped:
-		g.fate = stood
+		g.last, g.fate = nil, stood
 		for i := range swaps {
 			m.put(swaps[i].Key, g.now, swaps[i].New)
 		}

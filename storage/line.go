@@ -2,8 +2,9 @@ package storage
 
 // line is a key that is under way, or waited for.
 type line struct {
-	group *group // that has it under way
-	at    int    // among the keys of that
+	group  *group // that has it under way
+	at     int    // among the keys of that
+	called int    // the trip that those who wait in it are about to be asked along on
 	waiting
 }
 

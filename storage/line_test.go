@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -185,6 +186,202 @@ func TestACrowdThatLosesLeavesSeats(t *testing.T) {
 	})
 }
 
+func TestAFewKeysNeedNotTakeTurns(t *testing.T) {
+	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
+		c.call(background, "a")
+		c.call(background, "b")
+		for i := range 10 {
+			c.call(background, fmt.Sprint(i))
+		}
+		s.gate <- struct{}{}
+		synctest.Wait()
+		require.Equal(t, []string{"a", "b", "0|1|2|3|4|5|6|7|8|9"}, s.trips)
+		close(s.gate)
+	})
+}
+
+func TestAFlightIsUntilTheLastOfItsCallsIsOverdue(t *testing.T) {
+	inBubble(t, storage.EngineOptions{Budget: time.Second}, func(s *gated, c *crowd) {
+		c.call(background, "k")
+		early := c.call(background, "k")
+		time.Sleep(500 * time.Millisecond)
+		late := c.call(background, "k")
+		s.gate <- struct{}{}
+		time.Sleep(700 * time.Millisecond) // the early one is told
+		synctest.Wait()
+		require.ErrorIs(t, early.err, storage.ErrOutcomeUnknown)
+		close(s.gate)
+		c.group.Wait()
+		require.NoError(t, late.err)
+	})
+}
+
+func TestWhereNobodyWaitsNoSeatsAreLeft(t *testing.T) {
+	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
+		c.call(background, "first")
+		for i := range 12 {
+			c.call(background, fmt.Sprint(i))
+			s.meddle(fmt.Sprint(i))
+		}
+		s.gate <- struct{}{}
+		synctest.Wait()
+		s.gate <- struct{}{} // all lose
+		synctest.Wait()
+		require.Len(t, s.trips, 3)
+		require.Equal(t, s.trips[1], s.trips[2], "nobody else wants to fly")
+		close(s.gate)
+	})
+}
+
+func TestACrowdThatLosesStaysWithinAWrite(t *testing.T) {
+	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
+		written, most := 0, 0
+		s.after = func(int) error {
+			now := len(s.records["k"].State)
+			written, most = now, max(most, now-written)
+			return nil
+		}
+		c.call(background, "k")
+		for range 2000 {
+			c.group.Go(func() { _, _ = c.engine.Do(background, []string{"k"}, new(arrival).decide) })
+		}
+		synctest.Wait()
+		s.gate <- struct{}{}
+		synctest.Wait()
+		s.meddle("k")
+		close(s.gate)
+		c.group.Wait()
+		require.LessOrEqual(t, most, 1025, "of which one is another's")
+	})
+}
+
+func TestWhoLeftIsNotTriedApart(t *testing.T) {
+	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
+		s.refuse = func(keys []string) error {
+			if slices.Contains(keys, "far") {
+				return storage.NotApplied(errors.New("keys of two servers"))
+			}
+			return nil
+		}
+		c.call(background, "k")
+		ctx, leave := context.WithCancel(background)
+		c.call(ctx, "k", "far")
+		stays := c.call(background, "k")
+		s.gate <- struct{}{}
+		synctest.Wait()
+		leave()
+		synctest.Wait()
+		close(s.gate)
+		c.group.Wait()
+		require.NoError(t, stays.err)
+		require.Equal(t, []string{"k", "k far", "k"}, s.trips)
+	})
+}
+
+func TestTroubleThatIsOverIsToldToNobody(t *testing.T) {
+	inBubble(t, storage.EngineOptions{InFlight: 1, Budget: time.Second}, func(s *gated, c *crowd) {
+		down := true
+		s.refuse = func([]string) (err error) {
+			if down {
+				err = storage.NotApplied(fmt.Errorf("%w: down", storage.ErrUnavailable))
+			}
+			down = false
+			return err
+		}
+		c.call(background, "k")
+		s.gate <- struct{}{} // down
+		time.Sleep(100 * time.Millisecond)
+		s.gate <- struct{}{} // up again
+		c.group.Wait()
+		c.call(background, "k")
+		ctx, leave := context.WithCancel(background)
+		waits := c.call(ctx, "other")
+		leave()
+		synctest.Wait()
+		require.NotErrorIs(t, waits.err, storage.ErrUnavailable)
+		close(s.gate)
+	})
+}
+
+func TestWhatMayHaveBeenWrittenIsForgotten(t *testing.T) {
+	for name, reply := range map[string]error{"lost": errLost, "torn": storage.ErrTorn} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, storage.EngineOptions{Budget: 100 * time.Millisecond}, func(s *gated, c *crowd) {
+				close(s.gate)
+				c.call(background, "k")
+				_, seen := c.engine.Glance([]byte("k"), time.Now())
+				require.True(t, seen)
+				s.lose = func([]string) error { return reply }
+				k := c.call(background, "k")
+				c.group.Wait()
+				require.ErrorIs(t, k.err, storage.ErrOutcomeUnknown)
+				_, seen = c.engine.Glance([]byte("k"), time.Now())
+				require.False(t, seen)
+			})
+		})
+	}
+}
+
+func TestWhoWaitsForAnyKeyOfAGroupComesAlong(t *testing.T) {
+	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
+		c.call(background, "first")
+		c.call(background, "a", "b", "c")
+		for _, key := range []string{"a", "b", "c"} {
+			c.call(background, key)
+		}
+		s.gate <- struct{}{}
+		synctest.Wait()
+		close(s.gate)
+		c.group.Wait()
+		require.Equal(t, []string{"first", "a b c"}, s.trips)
+	})
+}
+
+// msec takes a millisecond for each round trip.
+type msec struct{ *scripted }
+
+func (s msec) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	time.Sleep(time.Millisecond)
+	return s.scripted.CompareAndSwap(ctx, swaps...)
+}
+
+func (s msec) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) (outcomes []storage.Outcome) {
+	time.Sleep(time.Millisecond)
+	for _, swaps := range groups {
+		current, swapped, err := s.scripted.CompareAndSwap(ctx, swaps...)
+		outcomes = append(outcomes, storage.Outcome{Current: current, Swapped: swapped, Err: err})
+	}
+	return outcomes
+}
+
+// Of two keys that crowds ask for again and again, neither takes the seats of the other.
+func TestCrowdsShareTheSeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := storage.NewEngine(msec{newScripted()}, storage.EngineOptions{InFlight: 1, Budget: 50 * time.Millisecond})
+		put := func(_ time.Time, _ [][]byte, next []storage.Change) (bool, error) {
+			next[0] = storage.Change{Verb: storage.Put, State: []byte("x")}
+			return false, nil
+		}
+		var served, failed [2]atomic.Int64
+		end := time.Now().Add(200 * time.Millisecond)
+		for i := range 4000 {
+			go func() {
+				for key := i % 2; time.Now().Before(end); {
+					if _, err := e.Do(background, []string{string("ab"[key])}, put); err != nil {
+						failed[key].Add(1)
+					} else {
+						served[key].Add(1)
+					}
+				}
+			}()
+		}
+		time.Sleep(time.Second)
+		a, b := served[0].Load(), served[1].Load()
+		t.Log("served", a, b, "failed", failed[0].Load(), failed[1].Load())
+		require.InEpsilon(t, a, b, 0.1)
+	})
+}
+
 // stuck does not answer for one key.
 type stuck struct{ storage.Store }
 
@@ -214,6 +411,7 @@ func BenchmarkBesideThoseWhoWait(b *testing.B) {
 				runtime.Gosched()
 			}
 			b.SetParallelism(4)
+			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
 					if _, err := e.Do(background, []string{strconv.Itoa(i % 3)}, put); err != nil {

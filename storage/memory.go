@@ -20,8 +20,8 @@ type memory struct {
 }
 
 const (
-	memoryPlaces = 8  // in a set, at most
-	memorySets   = 32 // in a block
+	memoryPlaces = 8 // in a set, at most
+	memorySets   = 4 // in a block
 	memoryKeys   = 1 << 24
 )
 
