@@ -54,6 +54,7 @@ func among(t *testing.T, s *astray, keys ...string) (callers []*caller) {
 		close(s.gate)
 		c.group.Wait()
 		require.NoError(t, first.err)
+		synctest.Wait()
 		require.True(t, c.engine.Idle())
 	})
 	return callers

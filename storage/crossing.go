@@ -156,12 +156,15 @@ func (e *Engine) land(groups []*group, yields int) [][]*group {
 const rivalry = 100 * time.Millisecond
 
 // patience is how often a flight yields when it lands. It is worth it where round trips
-// are dear; and more so where other processes want the same key, because then a turn at
-// it is. Else it is quicker to decide for some while the others are on their way.
+// are dear, and where several groups share them; and more so where other processes want the
+// same key, because then a turn at it is. Else, of one key, it is quicker to decide for some
+// while the others are on their way.
 func (e *Engine) patience(groups []*group) int {
 	switch {
 	case e.hasRivals(groups):
 		return 3
+	case len(groups) > 1:
+		return 2
 	case e.dear:
 		return 1
 	}
