@@ -63,7 +63,6 @@ func (g *group) merge(other *group) {
 	}
 	g.calls = append(g.calls, other.calls...)
 	g.holds = append(g.holds, other.holds...)
-	g.fresh = false
 	if other.pause.conflicts > g.pause.conflicts {
 		g.pause = other.pause
 	}

@@ -204,7 +204,6 @@ func (q *queue) land(groups []*group) (l landing) {
 	q.trouble = nil
 	l.done, l.finished = make([]string, 0, len(groups)), make([]*call, 0, len(groups))
 	for _, g := range groups {
-		g.trip = 0
 		if q.trouble == nil && g.fate != broken {
 			q.trouble = g.last
 		}
