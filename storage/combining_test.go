@@ -73,6 +73,18 @@ func (g *gated) try(ctx context.Context, swaps []storage.Swap) (o storage.Outcom
 	return o
 }
 
+// refuseFar has the key far never be stored, for the reason that it returns.
+func (g *gated) refuseFar() error {
+	far := storage.NotApplied(errors.New("keys of two servers"))
+	g.refuse = func(keys []string) error {
+		if slices.Contains(keys, "far") {
+			return far
+		}
+		return nil
+	}
+	return far
+}
+
 func keysOf(swaps []storage.Swap) (keys []string) {
 	for _, s := range swaps {
 		keys = append(keys, s.Key)
@@ -348,12 +360,7 @@ func TestThoseWhoLeftAreNotKept(t *testing.T) {
 
 func TestTheErrorOfOneWhoLeftIsToldToNobody(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
-		s.refuse = func(keys []string) error {
-			if slices.Contains(keys, "far") {
-				return storage.NotApplied(errors.New("keys of two servers"))
-			}
-			return nil
-		}
+		s.refuseFar()
 		c.call(background, "k")
 		ctx, leave := context.WithCancel(background)
 		c.call(ctx, "k", "far")
@@ -365,18 +372,13 @@ func TestTheErrorOfOneWhoLeftIsToldToNobody(t *testing.T) {
 		close(s.gate)
 		c.group.Wait()
 		require.NoError(t, stays.err)
+		require.Equal(t, []string{"k", "k far", "k"}, s.trips, "who left is not tried apart")
 	})
 }
 
 func TestOneThatCannotBeStoredHarmsNoOther(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
-		apart := storage.NotApplied(errors.New("keys of two servers"))
-		s.refuse = func(keys []string) error {
-			if slices.Contains(keys, "far") {
-				return apart
-			}
-			return nil
-		}
+		apart := s.refuseFar()
 		c.call(background, "first")
 		before := c.call(background, "k")
 		bad := c.call(background, "k", "far")
