@@ -25,7 +25,7 @@ type call struct {
 	changed  bool
 	gone     bool // decide has ended the goroutine that it ran on
 
-	done chan bool // told answered, once, and before that overdue, at most once
+	done chan bool // told answered, once, and before that overdue, at most once; nil while its caller flies it
 
 	// What follows is of the queue, and under its lock.
 	group    *group // that it is in, nil before
@@ -83,6 +83,9 @@ func (c *call) separate() *group {
 	c.own = group{calls: c.few.calls[:], holds: holds}
 	return &c.own
 }
+
+// expect is for a call of which its caller is to be told.
+func (c *call) expect() { c.done = make(chan bool, 2) }
 
 // run lets decide decide, on what is in found.
 func (c *call) run(now time.Time) {

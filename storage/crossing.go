@@ -10,13 +10,14 @@ import (
 
 // queued sees the call of g through, together with those of others.
 func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
-	c.done = make(chan bool, 2)
 	flies, err := e.queue.enter(c, g)
 	if err != nil {
 		return How{}, err
 	}
 	if flies {
-		e.solo(ctx, c, g)
+		if e.solo(ctx, c, g); c.done == nil {
+			return c.answer()
+		}
 		select {
 		case <-c.done:
 			return c.answer()
@@ -59,7 +60,14 @@ func (e *Engine) await(ctx context.Context, c *call) (How, error) {
 func (e *Engine) solo(ctx context.Context, c *call, g *group) {
 	ctx, cancel := context.WithDeadline(ctx, c.deadline)
 	defer cancel()
-	defer func() { e.launch(e.land([]*group{g}, 0)) }() // also if the store panics, or decide ends the goroutine
+	defer func() { // also if the store panics, or decide ends the goroutine
+		if g.fate == stood {
+			e.launch(e.queue.settled(g))
+			return
+		}
+		c.expect()
+		e.launch(e.land([]*group{g}, 0))
+	}()
 	e.fly(patiently(ctx), []*group{g})
 }
 

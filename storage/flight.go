@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -25,32 +26,19 @@ func (e *Engine) fly(ctx context.Context, groups []*group) {
 		e.fold(groups)
 	}
 
-	ready, swaps := changes(groups)
-	if len(ready) == 0 {
-		return
-	}
-	for i, o := range e.swap(ctx, ready[0].now, swaps) {
-		ready[i].settle(e.memory, swaps[i], o)
-	}
-}
-
-// changes is the groups that have something to store, and what: all in one array, which
-// is cheaper than one for each.
-func changes(groups []*group) (ready []*group, swaps [][]Swap) {
-	keys := 0
-	for _, g := range groups {
-		keys += len(g.holds)
-	}
-	ready, swaps = make([]*group, 0, len(groups)), make([][]Swap, 0, len(groups))
-	all := make([]Swap, 0, keys)
+	ready := make([]*group, 0, len(groups))
 	for _, g := range groups {
 		if g.fate == stood && !g.stands() {
-			start := len(all)
-			all = g.appendSwaps(all)
-			ready, swaps = append(ready, g), append(swaps, all[start:len(all):len(all)])
+			ready = append(ready, g)
 		}
 	}
-	return ready, swaps
+	if len(ready) == 1 {
+		g := ready[0]
+		swaps := g.appendSwaps(make([]Swap, 0, len(g.holds)))
+		g.settle(e.memory, swaps, e.swap(ctx, g.now, swaps))
+	} else if len(ready) > 0 {
+		e.swapTogether(ctx, ready)
+	}
 }
 
 // fold runs the calls of those groups that are not folded, by one reading of the
@@ -108,7 +96,7 @@ func (e *Engine) resolve(ctx context.Context, g *group) {
 		e.memory.forget(swaps[i].Key)
 	}
 	for g.pause.wait(ctx, g.last) == nil {
-		o := e.swap(ctx, g.now, [][]Swap{swaps})[0]
+		o := e.swap(ctx, g.now, swaps)
 		switch {
 		case errors.Is(o.Err, ErrTorn):
 			g.settle(e.memory, swaps, o)
@@ -151,40 +139,46 @@ func (e *Engine) load(ctx context.Context, now time.Time, keys []string) (record
 	return records, err
 }
 
-// swap tries groups of swaps, in one round trip. What is no answer to all of them is
-// none to any: each may have been applied.
-func (e *Engine) swap(ctx context.Context, now time.Time, groups [][]Swap) []Outcome {
-	outcomes := e.answers(ctx, now, groups)
-	if len(outcomes) != len(groups) {
-		err := fmt.Errorf("storage: the store answered with %d outcomes to %d groups", len(outcomes), len(groups))
-		outcomes = make([]Outcome, len(groups))
-		for i := range outcomes {
-			outcomes[i].Err = err
-		}
+// swap tries the swaps of a group.
+func (e *Engine) swap(ctx context.Context, now time.Time, swaps []Swap) (o Outcome) {
+	if timed, ok := e.store.(Timed); ok {
+		o.Current, o.Swapped, o.Err = timed.CompareAndSwapAt(ctx, now, swaps...)
+	} else {
+		o.Current, o.Swapped, o.Err = e.store.CompareAndSwap(ctx, swaps...)
 	}
-	for i := range outcomes {
-		o := &outcomes[i]
-		if refused := o.Err == nil && !o.Swapped; refused && len(o.Current) != len(groups[i]) {
-			o.Err = NotApplied(fmt.Errorf("storage: the store answered with %d records to %d swaps", len(o.Current), len(groups[i])))
-		}
-	}
-	return outcomes
+	o.check(len(swaps))
+	return o
 }
 
-func (e *Engine) answers(ctx context.Context, now time.Time, groups [][]Swap) []Outcome {
-	if len(groups) > 1 {
-		return e.batcher.CompareAndSwapBatch(ctx, groups...)
+// swapTogether tries the swaps of several groups in one round trip, and settles them. What
+// is no answer to all of them is none to any: each may have been applied.
+func (e *Engine) swapTogether(ctx context.Context, groups []*group) {
+	keys := 0
+	for _, g := range groups {
+		keys += len(g.holds)
 	}
-	outcomes := make([]Outcome, len(groups))
-	for i, swaps := range groups {
-		o := &outcomes[i]
-		if timed, ok := e.store.(Timed); ok {
-			o.Current, o.Swapped, o.Err = timed.CompareAndSwapAt(ctx, now, swaps...)
-		} else {
-			o.Current, o.Swapped, o.Err = e.store.CompareAndSwap(ctx, swaps...)
-		}
+	all, swaps := make([]Swap, 0, keys), make([][]Swap, 0, len(groups)) // one array is cheaper than one for each
+	for _, g := range groups {
+		start := len(all)
+		all = g.appendSwaps(all)
+		swaps = append(swaps, all[start:len(all):len(all)])
 	}
-	return outcomes
+	outcomes := e.batcher.CompareAndSwapBatch(ctx, swaps...)
+	if len(outcomes) != len(groups) {
+		err := fmt.Errorf("storage: the store answered with %d outcomes to %d groups", len(outcomes), len(groups))
+		outcomes = slices.Repeat([]Outcome{{Err: err}}, len(groups))
+	}
+	for i, g := range groups {
+		outcomes[i].check(len(swaps[i]))
+		g.settle(e.memory, swaps[i], outcomes[i])
+	}
+}
+
+// check makes an error of a conflict that does not tell what is stored.
+func (o *Outcome) check(swaps int) {
+	if refused := o.Err == nil && !o.Swapped; refused && len(o.Current) != swaps {
+		o.Err = NotApplied(fmt.Errorf("storage: the store answered with %d records to %d swaps", len(o.Current), swaps))
+	}
 }
 
 // alone tries until the one call of g stands, or cannot, without regard to others.

@@ -56,6 +56,7 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 	if q.waiting >= q.room {
 		return false, fmt.Errorf("%w: %d", ErrOverloaded, q.waiting)
 	}
+	c.expect()
 	q.lineUp(c, (*waiting).push)
 	q.next(c.places[0].line)
 	q.watch(c)
@@ -232,6 +233,17 @@ func (q *queue) land(groups []*group) (l landing) {
 		}
 	}
 	return l
+}
+
+// settled is land for a group that stands, of one call that nobody waits for.
+func (q *queue) settled(g *group) (next [][]*group) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.trouble = g.last
+	q.finish(g)
+	q.flights--
+	q.release(g.holds)
+	return q.takeOff()
 }
 
 // clearWay ends a flight that has landed.

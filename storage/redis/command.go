@@ -19,9 +19,10 @@ func (once) NoRetry() bool { return true }
 // command is one run of the script.
 type command struct {
 	once
-	calls  []*call
+	calls  []call
 	keys   int
-	ticket *ticket
+	ticket ticket
+	words  words
 }
 
 // mostKeys is how many keys share a command: the server does nothing else meanwhile.
@@ -29,7 +30,7 @@ const mostKeys = 64
 
 // share has calls share commands, where one server has all keys. A script costs the
 // server and the client about as much as what it does for one key.
-func (s *Store) share(calls []*call) (commands []*command) {
+func (s *Store) share(calls []call) (commands []*command) {
 	apart, start := s.apart.Load(), 0
 	var c *command
 	for i, call := range calls {
@@ -46,13 +47,13 @@ func (s *Store) share(calls []*call) (commands []*command) {
 // send runs the calls in one round trip. In further ones it runs those again that the
 // server has refused to run: it does not know a script, or the keys of a command lie on
 // several servers, or are not all allowed.
-func (s *Store) send(ctx context.Context, calls []*call) {
+func (s *Store) send(ctx context.Context, calls []call) {
 	refused := s.exchange(ctx, s.share(calls), false)
 	for range 2 {
 		if len(refused) == 0 {
 			return
 		}
-		var again []*call
+		var again []call
 		for _, c := range refused {
 			again = append(again, c.calls...)
 		}
@@ -66,9 +67,9 @@ func (s *Store) send(ctx context.Context, calls []*call) {
 // exchange sends commands and settles them, but for those that were refused.
 func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) (refused []*command) {
 	for _, c := range commands {
-		c.make(ctx, inFull)
+		s.make(ctx, c, inFull)
 	}
-	ended := s.timely(ctx, func(c redis.UniversalClient) error { process(ctx, c, commands); return nil })
+	ended := s.carry(ctx, commands)
 	for _, c := range commands {
 		switch {
 		case ended != nil:
@@ -80,6 +81,19 @@ func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) 
 		}
 	}
 	return refused
+}
+
+// carry is within for what the client sends once only, however it fails. That ends by
+// the deadline of a patient caller if the client's timeouts do, which spares the
+// goroutine: it costs as much as the way to the server.
+func (s *Store) carry(ctx context.Context, commands []*command) error {
+	if s.plain != nil && storage.Patient(ctx) {
+		if client := s.inTime(ctx); client != nil {
+			process(ctx, client, commands)
+			return nil
+		}
+	}
+	return s.within(ctx, func(c redis.UniversalClient) error { process(ctx, c, commands); return nil })
 }
 
 func (s *Store) refused(c *command) bool {
@@ -110,7 +124,7 @@ func process(ctx context.Context, client redis.UniversalClient, commands []*comm
 func (c *command) singles() bool { return c.keys == len(c.calls) }
 
 // make makes the command, by the script's hash or in full.
-func (c *command) make(ctx context.Context, inFull bool) {
+func (s *Store) make(ctx context.Context, c *command, inFull bool) {
 	script := together
 	switch {
 	case c.keys == 1:
@@ -118,19 +132,25 @@ func (c *command) make(ctx context.Context, inFull bool) {
 	case c.singles():
 		script = each
 	}
-	name := "evalsha"
-	c.ticket = &ticket{text: script.hash}
-	if inFull {
-		name, c.ticket.text = "eval", script.text
+	w, counts := &c.words, 0
+	if !c.singles() {
+		counts = len(c.calls)
 	}
-	w := newWords(4*c.keys+len(c.calls), name, c.ticket, c.keys)
+	w.init(4*c.keys + counts)
+	if inFull {
+		c.ticket.text = script.text
+		w.args = append(w.args, "eval", &c.ticket, c.keys)
+	} else {
+		c.ticket.text = script.hash
+		w.args = append(w.args, "evalsha", &c.ticket, c.keys)
+	}
 	for _, call := range c.calls {
 		for i := range call.swaps {
-			w.add(call.store.appendKey(w.text, call.swaps[i].Key))
+			w.add(s.appendKey(w.text, call.swaps[i].Key))
 		}
 	}
 	for _, call := range c.calls {
-		if !c.singles() {
+		if counts > 0 {
 			w.add(strconv.AppendInt(w.text, int64(len(call.swaps)), 10))
 		}
 		for i := range call.swaps {
@@ -140,7 +160,9 @@ func (c *command) make(ctx context.Context, inFull bool) {
 	c.once = once{redis.NewCmd(ctx, w.args...)}
 	const first = 3
 	c.SetFirstKeyPos(first)
-	w.args[first] = string(w.each[0]) // which clients of a cluster place by what they print
+	if s.plain == nil {
+		w.args[first] = string(w.each[0]) // which clients of a cluster place by what they print
+	}
 }
 
 // settle reads the answers. Those that came before the connection failed count, though

@@ -20,11 +20,11 @@ type hurried struct {
 // latest.
 const hurriedFor = 100 * time.Millisecond
 
-// inTime is c, with shorter timeouts if its own go beyond the deadline.
-func (s *Store) inTime(ctx context.Context, c *redis.Client) redis.UniversalClient {
-	o := c.Options()
+// inTime is the plain client, with shorter timeouts if its own go beyond the deadline.
+func (s *Store) inTime(ctx context.Context) redis.UniversalClient {
+	o := s.plain.Options()
 	if o.ContextTimeoutEnabled {
-		return c
+		return s.plain
 	}
 	deadline, _ := ctx.Deadline()
 	now := time.Now()
@@ -33,19 +33,19 @@ func (s *Store) inTime(ctx context.Context, c *redis.Client) redis.UniversalClie
 		return nil
 	}
 	if limited := min(o.ReadTimeout, o.WriteTimeout) > 0; limited && max(o.ReadTimeout, o.WriteTimeout) <= left {
-		return c
+		return s.plain
 	}
 	if o.ReadTimeout > 0 {
 		left = min(left, o.ReadTimeout)
 	}
-	return s.hurried(c, coarse(left), now)
+	return s.hurried(coarse(left), now)
 }
 
-func (s *Store) hurried(c *redis.Client, timeout time.Duration, now time.Time) *redis.Client {
+func (s *Store) hurried(timeout time.Duration, now time.Time) *redis.Client {
 	if h := s.hurry.Load(); h != nil && h.timeout == timeout && now.Sub(h.made) < hurriedFor {
 		return h.client
 	}
-	h := &hurried{c.WithTimeout(timeout), timeout, now}
+	h := &hurried{s.plain.WithTimeout(timeout), timeout, now}
 	s.hurry.Store(h)
 	return h.client
 }

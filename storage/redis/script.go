@@ -119,9 +119,11 @@ return outcomes
 `)
 
 // script is what a server may know by its hash.
-type script struct{ text, hash string }
+type script struct{ text, hash []byte }
 
-func newScript(text string) *script { return &script{text, redis.NewScript(text).Hash()} }
+func newScript(text string) *script {
+	return &script{[]byte(text), []byte(redis.NewScript(text).Hash())}
+}
 
 // call is one group on its way.
 type call struct {

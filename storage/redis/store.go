@@ -33,6 +33,7 @@ type Options struct {
 // Store keeps records in Redis. It is safe for concurrent use.
 type Store struct {
 	client redis.UniversalClient
+	plain  *redis.Client // the client, if it knows of one server only
 	prefix string
 	place  placing
 	heeds  bool        // the client does the deadlines of contexts
@@ -58,8 +59,8 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 		o.Prefix = DefaultPrefix
 	}
 	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client), heeds: heeds(client), spread: o.Spread}
-	_, one := client.(*redis.Client)
-	s.apart.Store(o.Spread || !one)
+	s.plain, _ = client.(*redis.Client)
+	s.apart.Store(o.Spread || s.plain == nil)
 	return s, nil
 }
 
@@ -118,11 +119,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 // where their keys may lie on several servers, one pipeline.
 func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
 	outcomes, open := storage.BeginBatch(ctx, groups)
-	calls, room := make([]*call, 0, len(open)), make([]call, len(open))
-	for n, i := range open {
+	calls := make([]call, 0, len(open))
+	for _, i := range open {
 		if outcomes[i].Err = s.together(groups[i]); outcomes[i].Err == nil {
-			room[n] = call{store: s, swaps: groups[i], outcome: &outcomes[i]}
-			calls = append(calls, &room[n])
+			calls = append(calls, call{store: s, swaps: groups[i], outcome: &outcomes[i]})
 		}
 	}
 	if len(calls) > 0 {
@@ -157,18 +157,6 @@ func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// timely is within for what the client sends once only, however it fails. That ends by
-// the deadline of a patient caller if the client's timeouts do, which spares the
-// goroutine: it costs as much as the way to the server.
-func (s *Store) timely(ctx context.Context, do func(redis.UniversalClient) error) error {
-	if c, ok := s.client.(*redis.Client); ok && storage.Patient(ctx) {
-		if client := s.inTime(ctx, c); client != nil {
-			return do(client)
-		}
-	}
-	return s.within(ctx, do)
 }
 
 // heeds reports whether the client ends with the deadline of a context by itself.

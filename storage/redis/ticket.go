@@ -11,7 +11,7 @@ import (
 // greets the server or waits for a connection of its pool, has applied nothing;
 // and withdrawn, the command cannot be written later either.
 type ticket struct {
-	text  string
+	text  []byte
 	state atomic.Int32
 }
 
@@ -29,7 +29,7 @@ func (t *ticket) MarshalBinary() ([]byte, error) {
 	if !t.state.CompareAndSwap(waiting, written) && t.state.Load() == withdrawn {
 		return nil, errWithdrawn
 	}
-	return []byte(t.text), nil
+	return t.text, nil
 }
 
 // withdraw reports whether the command has not been written, and will not be.
@@ -38,4 +38,4 @@ func (t *ticket) withdraw() bool {
 }
 
 // String is for those who show commands: hooks that log or trace.
-func (t *ticket) String() string { return t.text }
+func (t *ticket) String() string { return string(t.text) }

@@ -15,6 +15,11 @@ type words struct {
 	args []any
 	each []word
 	text []byte
+	few  struct { // room for those of one key
+		args [7]any
+		each [4]word
+		text [192]byte
+	}
 }
 
 // word is an argument that the client asks for its bytes when it writes them.
@@ -34,10 +39,14 @@ func (w *word) String() string {
 	return string(*w)
 }
 
-// newWords has room for so many, after arguments that are as they are.
-func newWords(n int, first ...any) *words {
+// init makes room for so many, after three arguments that are as they are.
+func (w *words) init(n int) {
+	if n <= len(w.few.each) {
+		w.args, w.each, w.text = w.few.args[:0], w.few.each[:0], w.few.text[:0]
+		return
+	}
 	const length = 24 // of most, on the average
-	return &words{append(make([]any, 0, len(first)+n), first...), make([]word, 0, n), make([]byte, 0, length*n)}
+	w.args, w.each, w.text = make([]any, 0, 3+n), make([]word, 0, n), make([]byte, 0, length*n)
 }
 
 // add takes in what was appended to the text.
