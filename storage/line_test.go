@@ -251,28 +251,43 @@ func TestACrowdThatLosesStaysWithinAWrite(t *testing.T) {
 }
 
 func TestTroubleThatIsOverIsToldToNobody(t *testing.T) {
-	inBubble(t, storage.EngineOptions{InFlight: 1, Budget: time.Second}, func(s *gated, c *crowd) {
-		down := true
-		s.refuse = func([]string) (err error) {
-			if down {
-				err = storage.NotApplied(fmt.Errorf("%w: down", storage.ErrUnavailable))
-			}
-			down = false
-			return err
-		}
-		c.call(background, "k")
-		s.gate <- struct{}{} // down
-		time.Sleep(100 * time.Millisecond)
-		s.gate <- struct{}{} // up again
-		c.group.Wait()
-		c.call(background, "k")
-		ctx, leave := context.WithCancel(background)
-		waits := c.call(ctx, "other")
-		leave()
-		synctest.Wait()
-		require.NotErrorIs(t, waits.err, storage.ErrUnavailable)
-		close(s.gate)
-	})
+	for name, up := range map[string]func(*gated, *crowd){
+		"the same decision was stored": func(s *gated, c *crowd) {
+			time.Sleep(100 * time.Millisecond)
+			s.gate <- struct{}{}
+			c.group.Wait()
+		},
+		"another decision was stored": func(s *gated, c *crowd) {
+			c.call(background, "another")
+			s.gate <- struct{}{}
+			synctest.Wait()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, storage.EngineOptions{InFlight: 1, Budget: time.Second}, func(s *gated, c *crowd) {
+				down := true
+				s.refuse = func([]string) (err error) {
+					if down {
+						err = storage.NotApplied(fmt.Errorf("%w: down", storage.ErrUnavailable))
+					}
+					down = false
+					return err
+				}
+				c.call(background, "k")
+				s.gate <- struct{}{} // down
+				synctest.Wait()
+				up(s, c)
+				c.call(background, "busy")
+				ctx, leave := context.WithCancel(background)
+				waits := c.call(ctx, "other")
+				leave()
+				synctest.Wait()
+				require.ErrorIs(t, waits.err, context.Canceled)
+				require.NotErrorIs(t, waits.err, storage.ErrUnavailable)
+				close(s.gate)
+			})
+		})
+	}
 }
 
 func TestWhatMayHaveBeenWrittenIsForgotten(t *testing.T) {

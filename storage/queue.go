@@ -235,12 +235,12 @@ func (q *queue) land(groups []*group) (l landing) {
 	return l
 }
 
-// settled is land for a group that stands, of one call that nobody waits for.
+// settled ends a flight in the hands of its caller, whose answer stands: there is nobody
+// to tell.
 func (q *queue) settled(g *group) (next [][]*group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.trouble = g.last
-	q.finish(g)
 	q.flights--
 	q.release(g.holds)
 	return q.takeOff()
