@@ -23,7 +23,7 @@ type queue struct {
 	room      int // calls that may wait
 
 	mu      sync.Mutex
-	trips   int // so far
+	trips   int // that were boarded
 	flights int // round trips under way
 	lines   map[string]*line
 	spare   []*line
@@ -48,7 +48,6 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 	defer q.mu.Unlock()
 	if q.flights < q.inFlight && q.isFree(c) {
 		q.claim(g)
-		q.trips++
 		q.flights++
 		q.depart([]*group{g})
 		return true, nil
@@ -205,7 +204,7 @@ func (q *queue) land(groups []*group) (l landing) {
 	q.trouble = nil
 	l.done, l.finished = make([]string, 0, len(groups)), make([]*call, 0, len(groups))
 	for _, g := range groups {
-		if q.trouble == nil && g.fate != broken {
+		if q.trouble == nil && (g.fate == again || g.fate == lost) {
 			q.trouble = g.last
 		}
 		switch g.fate {
@@ -240,7 +239,7 @@ func (q *queue) land(groups []*group) (l landing) {
 func (q *queue) settled(g *group) (next [][]*group) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.trouble = g.last
+	q.trouble = nil
 	q.flights--
 	q.release(g.holds)
 	return q.takeOff()

@@ -316,8 +316,10 @@ func TestTTLsAreRoundedUp(t *testing.T) {
 
 // Hooks that trace render what is no string by fmt, and OTLP refuses what is no text.
 func TestCommandsAreShownAsText(t *testing.T) {
+	var shown string
 	client := newClient(t, shared.Redis(t).Addr())
 	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
+		shown = fmt.Sprint(cmd.Args()...)
 		for _, arg := range cmd.Args() {
 			if _, ok := arg.(string); !ok {
 				require.True(t, utf8.ValidString(fmt.Sprint(arg)), "%q", arg)
@@ -326,7 +328,8 @@ func TestCommandsAreShownAsText(t *testing.T) {
 		return err
 	}))
 	s := open(t, client, t.Name())
-	swap := creating("a", "x")
+	swap := creating(storage.Key("", "rule", "ann"), "x")
 	swap.New.Version = 1<<64 - 1
 	create(t, s, swap)
+	require.Contains(t, shown, `rule\x03ann`, "whose limit it was")
 }

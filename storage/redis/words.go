@@ -2,7 +2,6 @@ package redis
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"strconv"
 	"time"
 
@@ -29,14 +28,10 @@ type word []byte
 func (w *word) MarshalBinary() ([]byte, error) { return *w, nil }
 
 // String is for those who show commands: hooks that log or trace. Traces must be text,
-// which versions are not.
+// which versions are not, and the lengths in keys.
 func (w *word) String() string {
-	for _, c := range *w {
-		if c <= ' ' || c > '~' {
-			return hex.EncodeToString(*w)
-		}
-	}
-	return string(*w)
+	quoted := strconv.QuoteToASCII(string(*w))
+	return quoted[1 : len(quoted)-1]
 }
 
 // init makes room for so many, after three arguments that are as they are.
