@@ -43,7 +43,7 @@ func show(h http.Handler, r *http.Request) {
 
 // Two requests a minute for each client, by its address.
 func ExampleHandler() {
-	client, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}.Key()
+	client, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Key()
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -256,7 +256,7 @@ func ExampleContentLength() {
 
 // A client is looked for behind the proxies that are trusted, from the right.
 func ExampleClientIP() {
-	key, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}.Key()
+	key, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Key()
 	if err != nil {
 		fmt.Println(err)
 		return

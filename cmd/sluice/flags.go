@@ -2,12 +2,15 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/accesslog"
@@ -46,6 +49,7 @@ func (f *replayFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.keyField, "key-field", "", "the `MEMBER` of JSON lines to limit by (sets --by key)")
 	flags.BoolVar(&f.check, "check", false, "compare the answers of traces with those right of ->")
 	f.given = flags.Changed
+	giveOnce(flags)
 }
 
 // validate finds the flags that are wrong whatever there is to replay.
@@ -115,6 +119,30 @@ func (f *replayFlags) forTraces(trace string) error {
 	return nil
 }
 
+// giveOnce refuses flags that are given twice, but for lists: the first value would go
+// unnoticed.
+func giveOnce(flags *pflag.FlagSet) {
+	flags.VisitAll(func(f *pflag.Flag) {
+		if _, list := f.Value.(pflag.SliceValue); !list {
+			f.Value = &single{Value: f.Value}
+		}
+	})
+}
+
+type single struct {
+	pflag.Value
+	given bool
+}
+
+// Set implements pflag.Value.
+func (s *single) Set(text string) error {
+	if s.given {
+		return errors.New("it is given twice")
+	}
+	s.given = true
+	return s.Value.Set(text)
+}
+
 // count is a flag that says how many.
 type count int
 
@@ -124,6 +152,9 @@ func (c *count) String() string { return strconv.Itoa(int(*c)) }
 // Set implements pflag.Value.
 func (c *count) Set(s string) error {
 	n, err := strconv.Atoi(s)
+	if errors.Is(err, strconv.ErrRange) {
+		return fmt.Errorf("want at most %d", math.MaxInt)
+	}
 	if err != nil || n < 0 {
 		return errors.New("want a whole number from 0, such as 10")
 	}

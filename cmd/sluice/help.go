@@ -88,7 +88,7 @@ Of a file with faults it tells them all, each with its line, its field and what
 would be accepted. - is standard input.
 
   # Addresses of your own proxies, of which X-Forwarded-For is believed.
-  trusted: [10.0.0.0/8]
+  trusted: [10.0.0.0/24]
   forwarded: false          # true: they write Forwarded (RFC 7239) in its place
   ipv6_bits: 64             # how much of an IPv6 address is one client
 

@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	})
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return usagef("no command %q: want replay, check, serve or completion; see sluice --help", args[0])
+			return noCommand(args[0])
 		}
 		return nil
 	}
@@ -68,6 +68,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.AddCommand(replayCommand(s))
 	root.AddCommand(checkCommand(s))
 	root.AddCommand(serveCommand(s))
+	root.SetHelpCommand(helpCommand())
 
 	err := root.ExecuteContext(ctx)
 	var usage usageError
@@ -89,6 +90,25 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// helpCommand is cobra's, but that to ask for help on what there is not is a mistake.
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Tell about a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			about, rest, err := c.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return noCommand(args[0])
+			}
+			return about.Help()
+		},
+	}
+}
+
+func noCommand(name string) error {
+	return usagef("no command %q: want replay, check, serve or completion; see sluice --help", name)
 }
 
 // usageError is a mistake on the command line.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 	"unicode"
@@ -138,10 +139,17 @@ func (p *plan) prepare() (err error) {
 	if err := p.forLogs(p.sources[0].name); err != nil {
 		return err
 	}
-	if p.out != "" {
-		return tryToWrite(p.out)
+	if p.out == "" {
+		return nil
 	}
-	return nil
+	if out, err := os.Stat(p.out); err == nil {
+		for _, s := range p.sources {
+			if s.info != nil && os.SameFile(s.info, out) {
+				return usagef("--out %s is the log itself, which the picture would replace; name another file", p.out)
+			}
+		}
+	}
+	return tryToWrite(p.out)
 }
 
 // subject is what is replayed.

@@ -122,6 +122,7 @@ func TestMistakes(t *testing.T) {
 	log := write(t, "access.log", fourLines)
 	json := write(t, "a.json", `{"time":946684800,"ip":"192.0.2.1"}`+"\n")
 	trace := write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
+	drawn := write(t, "log.svg", fourLines)
 	folder := filepath.Join(dir, "folder.svg")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	for name, c := range map[string]struct {
@@ -166,6 +167,9 @@ func TestMistakes(t *testing.T) {
 		"file below a file":           {[]string{"replay", filepath.Join(log, "no.log")}, 2, []string{"no.log", "not a directory"}},
 		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
 		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
+		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "want replay, check, serve or completion"}},
+		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "it is given twice"}},
+		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
 		"file twice":                  {[]string{"replay", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "twice"}},
 		"trace and log":               {[]string{"replay", trace, log}, 2, []string{"a.trace is a trace", "access.log is not"}},
 		"log and trace":               {[]string{"replay", log, trace}, 2, []string{"a.trace is a trace", "access.log is not"}},

@@ -56,7 +56,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.SortFlags = false
 	flags.StringVar(&f.limit, "limit", "", "the one `POLICY`, such as \"gcra 100/m burst=20\"; for several, use --config")
 	flags.StringVar(&f.by, "by", "ip", "what --limit is for each of, `FIELDS`: ip, user, method, path, host, header:NAME, cookie:NAME, several joined by +; or everything, for one limit of all requests together")
-	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/8, whose X-Forwarded-For is believed")
+	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/24, whose X-Forwarded-For is believed")
 	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, limits.yaml, in place of --limit; SIGHUP reads it again")
 
 	flags.StringVar(&f.upstream, "upstream", "", "limit requests on their way to this `URL`, such as http://localhost:3000")
@@ -81,6 +81,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "`FORMAT`, text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, info, warn or error")
 	f.given = flags.Changed
+	giveOnce(flags)
 }
 
 // options understands the flags.
@@ -96,6 +97,10 @@ func (f *serveFlags) options(log io.Writer) (o serve.Options, err error) {
 
 func (f *serveFlags) rules(o *serve.Options) error {
 	switch {
+	case f.limit == "" && f.given("limit"):
+		return usagef("--limit is empty; want a policy such as \"gcra 100/m burst=20\"")
+	case f.config == "" && f.given("config"):
+		return usagef("--config is empty; leave it out or say which file")
 	case f.limit == "" && f.config == "":
 		return usagef("nothing says what to limit; want --limit \"gcra 100/m burst=20\", or --config limits.yaml")
 	case f.limit != "" && f.config != "":
@@ -133,7 +138,7 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 	}
 	file := &config.File{Rules: []config.Rule{rule}}
 	if f.given("trust") && len(f.trust) == 0 {
-		return nil, usagef("--trust is empty; want the addresses of your own proxies, such as 10.0.0.0/8, or leave it out")
+		return nil, usagef("--trust is empty; want the addresses of your own proxies, such as 10.0.0.0/24, or leave it out")
 	}
 	for _, text := range f.trust {
 		prefix, err := config.ParseTrusted(strings.TrimSpace(text))
@@ -215,6 +220,11 @@ func (f *serveFlags) service(o *serve.Options) (err error) {
 	}
 	if err := serve.CheckAPI(o.API, o.Token); err != nil {
 		return usagef("--api %v", err)
+	}
+	if f.upstream != "" {
+		if err := serve.CheckApart(f.listen, f.api); err != nil {
+			return usagef("--api %v", err)
+		}
 	}
 	return nil
 }

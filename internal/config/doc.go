@@ -1,7 +1,7 @@
 // Package config reads limits.yaml, the file that says what is limited.
 //
 //	# Whose addresses X-Forwarded-For is believed of.
-//	trusted: [10.0.0.0/8]
+//	trusted: [10.0.0.0/24]
 //
 //	rules:
 //	  - name: client

@@ -162,7 +162,7 @@ func integer(n ast.Node) (v int64, ok bool) {
 }
 
 func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
-	const want = "addresses or prefixes, such as [10.0.0.0/8, 192.0.2.1]"
+	const want = "addresses or prefixes, such as [10.0.0.0/24, 192.0.2.1]"
 	r.list(n, at, want, func(n ast.Node, at string) {
 		s, ok := r.word(n, at, want)
 		if !ok {

@@ -13,7 +13,10 @@ import (
 func ParseTrusted(s string) (netip.Prefix, error) {
 	p, err := parsePrefix(s)
 	if err != nil {
-		return p, fmt.Errorf("%s is no address and no prefix; want one such as 10.0.0.0/8 or 192.0.2.1", quote(s))
+		return p, fmt.Errorf("%s is no address and no prefix; want one such as 10.0.0.0/24 or 192.0.2.1", quote(s))
+	}
+	if p != p.Masked() {
+		return p, fmt.Errorf("%s is every address of %v; want that, or %v if it is one machine", quote(s), p.Masked(), p.Addr())
 	}
 	if p.Bits() == 0 {
 		return p, fmt.Errorf("%s is everybody, who could all say that they are somebody else; want the addresses of your proxies", quote(s))

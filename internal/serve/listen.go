@@ -54,6 +54,26 @@ func CheckListen(address string) error {
 	return err
 }
 
+// CheckApart finds that two addresses to listen at cannot both be had.
+func CheckApart(listen, api string) error {
+	if isUnix(listen) || isUnix(api) {
+		return nil
+	}
+	a, err := resolve(listen)
+	if err != nil {
+		return err
+	}
+	b, err := resolve(api)
+	if err != nil {
+		return err
+	}
+	everywhere := len(a.IP) == 0 || len(b.IP) == 0 || a.IP.IsUnspecified() || b.IP.IsUnspecified()
+	if a.Port == b.Port && a.Port != 0 && (everywhere || a.IP.Equal(b.IP)) {
+		return fmt.Errorf("%s: requests come in there, at --listen %s; take another port", api, listen)
+	}
+	return nil
+}
+
 // CheckAPI is CheckListen for the decision service, which without a token must be
 // this machine's own.
 func CheckAPI(address, token string) error {
