@@ -48,7 +48,7 @@ var _ algo.Policy = (*Stack)(nil)
 
 const maxParts = 64
 
-// All makes a Stack of the parts, from 1 to 64. A part that is a Stack itself is
+// All makes a Stack of the parts, from 1 to 64, none of which is a zero policy. A part that is a Stack itself is
 // replaced by its own parts.
 func All(parts ...algo.Policy) (*Stack, error) {
 	if len(parts) == 0 {
@@ -64,6 +64,9 @@ func All(parts ...algo.Policy) (*Stack, error) {
 			s.parts = append(s.parts, nested.parts...)
 		default:
 			s.parts = append(s.parts, p)
+		}
+		if err := barren(p); err != nil {
+			return nil, fmt.Errorf("compose: All: policy %d denies everything: %w", i, err)
 		}
 	}
 	if len(s.parts) > maxParts {

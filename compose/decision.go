@@ -20,8 +20,8 @@ type Decision struct {
 	Rule string
 	// RetryAfter is how long until the same call can be allowed by all rules
 	// enforced, if nobody else spends; 0 when allowed, algo.Never if waiting
-	// does not help. Decisions made from memory may tell less than it really
-	// takes, never more.
+	// does not help. Decisions made from memory may tell less than it really takes;
+	// and more only after a reset, a refund or a raised limit elsewhere, see Options.MaxAge.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under a rule enforced; 0 if none
 	// applied.

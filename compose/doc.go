@@ -52,6 +52,9 @@
 //	clock := &storage.ServerClock{Server: store}
 //	limiter, err := compose.Options[string]{StoreClock: clock}.New(store, rules...)
 //
+// There store is a *postgres.Store or a *redis.Store, or a storage.Clock that was found
+// in a storage.Store by store.(storage.Clock). The others have no clock of a server.
+//
 // # In memory
 //
 // On a memory.Store a decision is made in place, under the locks of its

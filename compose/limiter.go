@@ -25,8 +25,9 @@ import (
 //   - [storage.ErrOverloaded]: too many decisions wait for the store; nothing was paid
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
 //     context ended before it; it may have been paid
-//   - [algo.ErrCost]: a cost below 0, or n below 1; [algo.ErrState], [algo.ErrStateVersion]: the
-//     stored state is of another algorithm, or version of one; all as [RuleError]
+//   - [algo.ErrCost]: n below 1; or a cost below 0, as [RuleError]
+//   - [algo.ErrState], [algo.ErrStateVersion]: the stored state is of another algorithm, or
+//     version of one; as [RuleError]
 //   - the context's error
 type Limiter[T any] struct {
 	options Options[T]

@@ -24,8 +24,8 @@ type Options[T any] struct {
 	// memory.Store, the monotonic clock that its Now describes. All rules go by
 	// one reading of it, fresh for every attempt at a decision. It may step back.
 	Clock func() time.Time
-	// StoreClock makes decisions go by the time of the store's server, as far
-	// as it is known, so that processes whose clocks disagree decide alike; nil
+	// StoreClock makes decisions go by the time of the store's server, PostgreSQL's or
+	// Redis's, as far as it is known, so that processes whose clocks disagree decide alike; nil
 	// goes by Clock. One StoreClock may serve all limiters of one database.
 	//
 	//	StoreClock: &storage.ServerClock{Server: store}

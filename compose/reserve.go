@@ -29,6 +29,11 @@ type Reservation[T any] struct {
 
 // Reserve pays for n calls, as AllowN does. Where the decision is a denial,
 // there is no reservation.
+//
+// n counts calls under every rule alike, and so does what Settle is told. Where rules go
+// by different units, such as a request and its tokens, take the estimate by Allow, of an
+// input whose Cost it is, and correct it by Refund or Charge, of an input whose Cost is the
+// difference, and 0 under the other rules.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.place != nil && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx) // as AllowN, which waits for nobody there

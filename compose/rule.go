@@ -36,8 +36,9 @@ type Rule[T any] struct {
 	// with algo.ErrCost. The cost in the options of a policy plays no part
 	// here: New refuses it in Policy, and cannot know of it in what Choose finds.
 	Cost func(T) int64
-	// Shadow rules are decided, stored and reported, but deny nothing. A shadow that
-	// cannot decide, because its policy cannot read the state, says so in the Err of
+	// Shadow rules are decided, stored and reported, but deny nothing. That one would have
+	// denied may rest on what is remembered, as denials do, though the decision was stored
+	// and is not Memory: see Options.MaxAge. A shadow that cannot decide, because its policy cannot read the state, says so in the Err of
 	// its result.
 	Shadow bool
 }
@@ -63,17 +64,11 @@ func (r *Rule[T]) validate(index int) error {
 	return nil
 }
 
-// barren says why a policy, or a part of it, can never allow, if it was not made by
-// New or All. It denies as it should, but nobody means to have a rule of it.
+// barren says why a policy can never allow, if it was not made by New or All. It denies
+// as it should, but nobody means to have a rule of it.
 func barren(p algo.Policy) error {
-	stack, ok := p.(*Stack)
-	if ok && stack.Len() == 0 {
+	if stack, ok := p.(*Stack); ok && stack.Len() == 0 {
 		return errors.New("a Stack without parts")
-	}
-	for _, part := range stack.all() {
-		if err := barren(part); err != nil {
-			return err
-		}
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 1)
 	if err != nil || r.Allowed { // be it somebody's own, which has no limit to tell

@@ -298,5 +298,6 @@ func TestJoinedKeysAreNotForged(t *testing.T) {
 			seen[key] = [2]string{a, b}
 		}
 	}
+	require.PanicsWithValue(t, "httplimit: key 1 of Join must not be nil", func() { httplimit.Join(httplimit.Host, nil) })
 	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
 }

@@ -38,6 +38,10 @@
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed
 //	500  a rule's own fault, such as a negative cost
 //
+// Nothing is logged. compose.Options.Observer is told of every error, also of one that
+// compose.FailOpen lets through, and Options.Refuse has it in [Refusal].Err: without one of
+// the two a store that lacks its table shows as a 503 and no more.
+//
 // # Several limiters on a route
 //
 // Each appends its items to the fields of the others. They decide one after the

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -79,6 +80,11 @@ func defaultPort(scheme string) string {
 // Join is a key made of several. Each is quoted, so that no value of one can pass
 // for a value of another.
 func Join(keys ...func(*http.Request) string) func(*http.Request) string {
+	for i, key := range keys {
+		if key == nil {
+			panic(fmt.Sprintf("httplimit: key %d of Join must not be nil", i))
+		}
+	}
 	return func(r *http.Request) string {
 		var text []byte
 		for i, key := range keys {

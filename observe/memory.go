@@ -10,6 +10,9 @@ import (
 // It counts when it is asked to, and costs decisions nothing. The name is the label
 // store.
 func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
+	if store == nil {
+		panic("observe: NewMemoryCollector: the store must not be nil")
+	}
 	describe := func(metric, help string) *prometheus.Desc {
 		return prometheus.NewDesc(namespace+"_memory_store_"+metric, help, nil, prometheus.Labels{"store": label(name)})
 	}

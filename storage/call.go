@@ -142,8 +142,11 @@ func (c *call) why(last error) error {
 // exhausted is the error when the time is over, or the context has ended: last is why the
 // call failed before, nil if it never got its turn.
 func exhausted(last, ended error) error {
-	if last == nil {
+	switch {
+	case last == nil:
 		return NotApplied(ended)
+	case errors.Is(last, ended):
+		return NotApplied(last)
 	}
 	return NotApplied(fmt.Errorf("%w: %w", last, ended))
 }

@@ -17,8 +17,9 @@ const drift = 2000
 
 // ServerClock tells the time of a store's server without asking it each time:
 // it learns by how much the local clock differs, and asks again now and then.
-// Processes whose clocks disagree decide alike by it. Server is required; it is
-// to be used by pointer, by any number of goroutines and limiters of one server.
+// Processes whose clocks disagree decide alike by it. Server is required, and is a store
+// that is a [Clock], on PostgreSQL or Redis. It is to be used by pointer, by any number of
+// goroutines and limiters of one server.
 //
 //	clock := &storage.ServerClock{Server: store}
 //

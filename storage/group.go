@@ -190,9 +190,12 @@ func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
 // fail takes in an error that proves that nothing was stored.
 func (g *group) fail(err error) {
 	g.fate, g.folded = broken, false
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 	if errors.Is(err, ErrContended) || errors.Is(err, ErrUnavailable) {
-		g.fate = again
-	} else if (g.last != nil || g.pause.conflicts > 0) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+		if g.fate = again; ended && g.last != nil {
+			return // what it failed with before says more
+		}
+	} else if ended && (g.last != nil || g.pause.conflicts > 0) {
 		err = exhausted(g.calls[0].why(g.last), err) // the time is over; this is what it was spent on
 	}
 	g.last = err

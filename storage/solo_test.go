@@ -2,6 +2,7 @@ package storage_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -91,5 +92,24 @@ func TestWhoLeavesAsTheTimeIsOver(t *testing.T) {
 			require.ErrorIs(t, leaves.err, storage.ErrOutcomeUnknown)
 			close(s.gate)
 		})
+	}
+}
+
+func TestWhatWentWrongIsToldThoughTheTimeIsOver(t *testing.T) {
+	for _, o := range []storage.EngineOptions{{}, {NoCombining: true, NoSharing: true}} {
+		o.Budget = 20 * time.Millisecond
+		s, down := &lonely{scripted: newScripted()}, true
+		s.swap = func(ctx context.Context, _ []storage.Swap) (_ []storage.Record, _ bool, err error) {
+			if err = errors.New("connection refused"); !down {
+				<-ctx.Done()
+				err = ctx.Err()
+			}
+			down = false
+			return nil, false, storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, err))
+		}
+		_, err := do(storage.NewEngine(s, o), &count{limit: 3}, "k")
+		require.ErrorContains(t, err, "connection refused")
+		require.ErrorIs(t, err, storage.ErrUnavailable)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
 	}
 }

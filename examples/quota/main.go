@@ -20,6 +20,10 @@ func main() {
 	key := flag.String("key", "ann", "the customer who calls")
 	calls := flag.Int("calls", 3, "how many calls to ask for")
 	flag.Parse()
+	if *calls < 1 {
+		fmt.Fprintf(os.Stderr, "quota: -calls must be at least 1, got %d\n", *calls)
+		os.Exit(2)
+	}
 	if err := ask(context.Background(), *address, *key, *calls); err != nil {
 		fmt.Fprintln(os.Stderr, "quota:", err)
 		os.Exit(1)

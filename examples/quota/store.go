@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -34,7 +35,7 @@ func open(ctx context.Context, address string) (storage.Store, error) {
 }
 
 func openSQLite(ctx context.Context, file string) (storage.Store, error) {
-	db, err := sql.Open("sqlite3", "file:"+file+"?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16")
+	db, err := sql.Open("sqlite3", "file:"+url.PathEscape(file)+"?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
 		return nil, err
 	}
@@ -45,8 +46,8 @@ func openSQLite(ctx context.Context, file string) (storage.Store, error) {
 	return store, store.Migrate(ctx)
 }
 
-func openPostgres(ctx context.Context, url string) (storage.Store, error) {
-	pool, err := pgxpool.New(ctx, url)
+func openPostgres(ctx context.Context, address string) (storage.Store, error) {
+	pool, err := pgxpool.New(ctx, address)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +58,8 @@ func openPostgres(ctx context.Context, url string) (storage.Store, error) {
 	return store, store.Migrate(ctx)
 }
 
-func openRedis(url string) (storage.Store, error) {
-	options, err := goredis.ParseURL(url)
+func openRedis(address string) (storage.Store, error) {
+	options, err := goredis.ParseURL(address)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ var arrows = []arrow{
 	{"internal/serve", "algo compose httplimit observe internal/config internal/jsontext internal/proxies " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
 		" github.com/prometheus/client_golang/..."},
 	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/proxies internal/serve cmd/... " +
-		algorithms + " " + stores + " github.com/spf13/cobra gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
+		algorithms + " " + stores + " github.com/spf13/cobra github.com/spf13/pflag gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	// What a user could write: nothing of internal/.
 	{"examples/...", "algo compose httplimit " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite},

@@ -33,6 +33,11 @@
 // probability of 2^-92 in a store of a million records, and nobody outside the
 // process can prepare keys that are.
 //
+// # In place
+//
+// [Hold], [Cell], [Name], [Prefix] and what handles them are how package compose decides
+// without an allocation. To keep a limiter's states here takes none of them.
+//
 // # Time
 //
 // Records lapse by the time that comes with each decision ([storage.Timed],

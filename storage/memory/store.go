@@ -17,7 +17,7 @@ const DefaultMaxKeys = 1 << 20
 // from any number of goroutines, must not be copied, and its fields must not be
 // changed once it is in use. It needs no closing.
 type Store struct {
-	// MaxKeys is how many records are held at most; 0: DefaultMaxKeys, and for
+	// MaxKeys is how many records are held at most; 0 or less: DefaultMaxKeys, and for
 	// no bound math.MaxInt.
 	MaxKeys int
 	// Clock tells the time to the methods that are not handed one: Load,

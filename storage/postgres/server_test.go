@@ -221,8 +221,10 @@ func TestWithTheWorkOfTheCaller(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	_, err := postgres.New(nil, postgres.Options{})
-	require.ErrorContains(t, err, "must not be nil")
+	for _, db := range []postgres.DB{nil, (*pgxpool.Pool)(nil)} {
+		_, err := postgres.New(db, postgres.Options{})
+		require.ErrorContains(t, err, "must not be nil")
+	}
 	for _, o := range []postgres.Options{{Table: "a\x00b"}, {Schema: "a\x00b"}, {Table: strings.Repeat("x", 64)}, {Schema: strings.Repeat("x", 64)}} {
 		_, err := postgres.New(&pgxpool.Pool{}, o)
 		require.ErrorContains(t, err, "at most 63 bytes and no NUL")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -51,7 +52,7 @@ var _ storage.Clock = (*Store)(nil)
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
 func New(db DB, o Options) (*Store, error) {
-	if db == nil {
+	if v := reflect.ValueOf(db); db == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("postgres: the database must not be nil")
 	}
 	if o.Table == "" {

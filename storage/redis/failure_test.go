@@ -46,3 +46,14 @@ func TestFailures(t *testing.T) {
 		require.Equal(t, c.notApplied, errors.Is(err, storage.ErrNotApplied), c.err)
 	}
 }
+
+func TestBadOptions(t *testing.T) {
+	for _, client := range []goredis.UniversalClient{nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil)} {
+		_, err := redis.New(client, redis.Options{})
+		require.ErrorContains(t, err, "must not be nil")
+	}
+	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1"})
+	defer client.Close()
+	_, err := redis.New(client, redis.Options{Prefix: "a{b"})
+	require.ErrorContains(t, err, "must not contain braces")
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -49,7 +50,7 @@ var (
 
 // New makes a store on client, which it neither pings nor closes.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
-	if client == nil {
+	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis: the client must not be nil")
 	}
 	if strings.ContainsAny(o.Prefix, "{}") {

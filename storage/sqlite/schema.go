@@ -24,6 +24,9 @@ func (s *Store) Migrate(ctx context.Context) error {
 		if err := c.insist(ctx, s.Schema()); err != nil {
 			return failure(fmt.Errorf("creating table %s: %w", s.table, err))
 		}
+		if err := c.insist(ctx, "SELECT key, version, state, expires_at FROM "+quote(s.table)+" LIMIT 0"); err != nil {
+			return failure(fmt.Errorf("table %s is there, and is no store's; name another in Options.Table: %w", s.table, err))
+		}
 		return nil
 	})
 }

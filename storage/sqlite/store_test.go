@@ -280,6 +280,15 @@ func TestBadOptions(t *testing.T) {
 	require.ErrorContains(t, err, "must not contain NUL")
 }
 
+func TestATableOfSomebodyElse(t *testing.T) {
+	db := database(t, "_journal_mode=WAL")
+	_, err := db.Exec("CREATE TABLE sluice_states (id INTEGER)")
+	require.NoError(t, err)
+	s, err := sqlite.New(db, sqlite.Options{})
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Migrate(context.Background()), "table sluice_states is there, and is no store's; name another in Options.Table")
+}
+
 // A fault that stays is neither contention nor an outage.
 func TestMissingTable(t *testing.T) {
 	s, err := sqlite.New(database(t, ""), sqlite.Options{})
