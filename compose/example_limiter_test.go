@@ -19,6 +19,7 @@ import (
 // request is what a server knows of a call. Any type will do.
 type request struct {
 	user, plan, route, method string
+	tokens                    int64
 }
 
 // still is a clock that stands still, so that the examples print the same every time.
@@ -175,6 +176,31 @@ func ExampleLimiter_Reserve() {
 	// Output:
 	// true 600 <nil>
 	// 850 <nil>
+}
+
+// Requests and their tokens are limited together: the estimate of the tokens is paid before,
+// and corrected when their number is known. The request stays paid.
+func ExampleReservation_SettleFor() {
+	user := func(r request) string { return r.user }
+	limiter, err := compose.Options[request]{Clock: still}.New(nil,
+		compose.Rule[request]{Name: "requests", Key: user, Policy: mustPolicy("gcra 10/m")},
+		compose.Rule[request]{Name: "tokens", Key: user, Policy: mustPolicy("gcra 1000/m"), Cost: func(r request) int64 { return r.tokens }})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, ann := context.Background(), request{user: "ann", tokens: 400}
+	reservation, d, err := limiter.Reserve(ctx, ann, 1)
+	fmt.Println(d.Results[0].Remaining, d.Results[1].Remaining, err)
+	ann.tokens = 150
+	_, err = reservation.SettleFor(context.WithoutCancel(ctx), ann)
+	fmt.Println(err)
+	d, err = limiter.Peek(ctx, ann)
+	fmt.Println(d.Results[0].Remaining, d.Results[1].Remaining, err)
+	// Output:
+	// 9 600 <nil>
+	// <nil>
+	// 9 850 <nil>
 }
 
 // A rule on trial: stored and reported, never enforced.

@@ -255,6 +255,7 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
 		if d.policy == nil {
 			continue
 		}
+		d.rule = i
 		t.add(d, storage.Key(group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
 	}
 	return t, nil

@@ -30,10 +30,9 @@ type Reservation[T any] struct {
 // Reserve pays for n calls, as AllowN does. Where the decision is a denial,
 // there is no reservation.
 //
-// n counts calls under every rule alike, and so does what Settle is told. Where rules go
-// by different units, such as a request and its tokens, take the estimate by Allow, of an
-// input whose Cost it is, and correct it by Refund or Charge, of an input whose Cost is the
-// difference, and 0 under the other rules.
+// n counts calls under every rule alike, and so does what [Reservation.Settle] is told.
+// Where rules go by different units, such as requests and their tokens, let Cost find the
+// estimate in the input, and settle by [Reservation.SettleFor].
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.place != nil && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx) // as AllowN, which waits for nobody there
@@ -72,64 +71,108 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 //
 // When it fails, or the correction is Degraded, it may be called again, unless
 // the error is storage.ErrOutcomeUnknown and that risk is too much.
-func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (d Decision, err error) {
-	switch {
-	case r == nil || r.limiter == nil:
-		return Decision{}, errNothingReserved
-	case r.settled:
-		return Decision{}, ErrSettled
-	case actual < 0:
+func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
+	if actual < 0 && r.isOpen() == nil {
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
 	}
-	paid := r.n
-	if r.Decision.Degraded {
-		paid = 0
-		r.returnLocal(ctx, actual)
-	}
+	return r.settle(ctx, func(one *demand) (int64, error) { return times(one.cost, actual), nil })
+}
+
+// SettleFor is Settle for rules that go by different units: it corrects each to what its
+// Cost says of in, times the n of Reserve, and calls no other function of the rules. One
+// that has no Cost, or to which in costs what was paid, is left alone; so is one under which
+// the estimate was free. Where more was used under one rule and less under another, both
+// are corrected in one write: it shows as OpCharge, with a negative Cost of the units that
+// are given back.
+func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
+	return r.settle(ctx, func(one *demand) (int64, error) { return r.limiter.rules[one.rule].cost(in, r.n) })
+}
+
+func (r *Reservation[T]) isOpen() error {
 	switch {
-	case actual == paid:
+	case r == nil || r.limiter == nil:
+		return errNothingReserved
+	case r.settled:
+		return ErrSettled
+	}
+	return nil
+}
+
+// settle corrects the estimate to what is the actual cost under each rule, of which it is
+// handed what was asked of it for one call.
+func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (int64, error)) (d Decision, err error) {
+	if err := r.isOpen(); err != nil {
+		return Decision{}, err
+	}
+	costs := make([]int64, len(r.one.demands))
+	for i := range costs {
+		if costs[i], err = actual(&r.one.demands[i]); err != nil {
+			return Decision{}, err
+		}
+	}
+	if r.Decision.Degraded {
+		r.returnLocal(ctx, costs)
+	}
+	t := r.correction(costs)
+	if len(t.demands) == 0 {
+		t.end()
 		r.settled = true
 		return r.Decision, nil
-	case actual < paid:
-		d, err = r.correct(ctx, OpRefund, paid-actual)
-	default:
-		d, err = r.correct(ctx, OpCharge, actual-paid)
 	}
+	l := r.limiter
+	d, err = l.told(t.op, func() (Decision, error) { return l.decideTurn(ctx, t, min(l.options.OnFailure, FailOpen)) })
 	r.settled = err == nil && !d.Degraded
 	return d, err
 }
 
-// returnLocal gives back, once, what the stand-in of an outage has been paid and was not
-// used. Nobody depends on it, so it may fail.
-func (r *Reservation[T]) returnLocal(ctx context.Context, actual int64) {
-	l := r.limiter
-	if l.local == nil || r.returned || actual >= r.n {
-		return
-	}
-	r.returned = true
-	t := r.one.times(OpRefund, r.n-actual)
-	t.only(r.paid)
-	if _, err := l.local.Do(ctx, t.keys, t.run); err == nil {
-		t.end()
-	}
-}
-
-// correct refunds or charges n calls under the rules that were paid.
-func (r *Reservation[T]) correct(ctx context.Context, op Op, n int64) (Decision, error) {
-	l := r.limiter
-	return l.told(op, func() (Decision, error) {
-		t := r.one.times(op, n)
+// correction is the turn that makes of what was paid in the store what it costs.
+func (r *Reservation[T]) correction(costs []int64) *turn {
+	t := r.one.again()
+	t.op = OpRefund
+	for i := range t.demands {
+		paid := int64(0)
 		if !r.Decision.Degraded {
-			t.only(r.paid)
+			paid = times(t.demands[i].cost, r.n)
 		}
-		return l.decideTurn(ctx, t, min(l.options.OnFailure, FailOpen))
+		t.ask(i, costs[i]-paid)
+	}
+	t.only(func(i int) bool {
+		return t.demands[i].cost != 0 && (r.Decision.Degraded || r.tookPart(t.results[i].Rule))
 	})
+	if slices.ContainsFunc(t.demands, func(d demand) bool { return d.cost > 0 }) {
+		t.op = OpCharge
+		return t
+	}
+	for i := range t.demands {
+		t.ask(i, -t.demands[i].cost)
+	}
+	return t
 }
 
-// paid reports whether the rule took part in the reservation, which a shadow that
-// denied did not.
-func (r *Reservation[T]) paid(rule string) bool {
+// tookPart reports whether a rule was paid when the reservation was made, which a shadow
+// that denied was not.
+func (r *Reservation[T]) tookPart(rule string) bool {
 	return slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
 		return result.Rule == rule && result.Paid != 0
 	})
+}
+
+// returnLocal gives back, once, what the stand-in of an outage has been paid and was not
+// used. Nobody depends on it, so it may fail.
+func (r *Reservation[T]) returnLocal(ctx context.Context, costs []int64) {
+	l := r.limiter
+	if l.local == nil || r.returned {
+		return
+	}
+	t := r.one.times(OpRefund, r.n)
+	for i := range t.demands {
+		t.ask(i, t.demands[i].cost-costs[i])
+	}
+	t.only(func(i int) bool { return t.demands[i].cost > 0 && r.tookPart(t.results[i].Rule) })
+	if r.returned = len(t.demands) > 0; !r.returned {
+		return
+	}
+	if _, err := l.local.Do(ctx, t.keys, t.run); err == nil {
+		t.end()
+	}
 }

@@ -210,7 +210,98 @@ func TestNothingIsSettledWhereNothingWasReserved(t *testing.T) {
 	for _, r := range []*compose.Reservation[call]{nil, {}} {
 		_, err := r.Settle(background, 0)
 		require.EqualError(t, err, "compose: there is no reservation to settle")
+		_, err = r.SettleFor(background, call{})
+		require.EqualError(t, err, "compose: there is no reservation to settle")
 	}
+}
+
+// usage is an input for rules that go by several units.
+type usage struct{ read, written int64 }
+
+// metering is a limiter of 10 calls, and of 100 units read and written each.
+func metering(t *testing.T, o compose.Options[usage], store storage.Store) *compose.Limiter[usage] {
+	t.Helper()
+	o.Clock = newVirtual().Now
+	l, err := o.New(store,
+		compose.Rule[usage]{Name: "calls", Policy: limitOf(t, "fixedwindow 10/h")},
+		compose.Rule[usage]{Name: "read", Policy: limitOf(t, "fixedwindow 100/h"), Cost: func(u usage) int64 { return u.read }},
+		compose.Rule[usage]{Name: "written", Policy: limitOf(t, "gcra 100/h"), Cost: func(u usage) int64 { return u.written }})
+	require.NoError(t, err)
+	return l
+}
+
+// left is what a limiter has for a call of a unit each.
+func left(t *testing.T, l *compose.Limiter[usage]) (remaining [3]int64) {
+	t.Helper()
+	d, err := l.Peek(background, usage{1, 1})
+	for i, r := range must(t, d, err).Results {
+		remaining[i] = r.Remaining
+	}
+	return remaining
+}
+
+func TestASettlementByUnitsCorrectsEachRule(t *testing.T) {
+	for _, c := range []struct {
+		actual usage
+		op     compose.Op // empty: nothing is written
+		costs  []int64
+		left   [3]int64
+	}{
+		{usage{20, 30}, "", nil, [3]int64{8, 60, 40}},
+		{usage{5, 30}, compose.OpRefund, []int64{30}, [3]int64{8, 90, 40}},
+		{usage{0, 0}, compose.OpRefund, []int64{40, 60}, [3]int64{8, 100, 100}},
+		{usage{25, 45}, compose.OpCharge, []int64{10, 30}, [3]int64{8, 50, 10}},
+		{usage{1, 60}, compose.OpCharge, []int64{-38, 60}, [3]int64{8, 98, -20}},
+	} {
+		for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+			var ops []compose.Op
+			l := metering(t, compose.Options[usage]{Observer: func(e compose.Event) { ops = append(ops, e.Op) }}, store)
+			r, d, err := l.Reserve(background, usage{20, 30}, 2)
+			require.True(t, must(t, d, err).Allowed)
+			ops = nil
+			d, err = r.SettleFor(background, c.actual)
+			must(t, d, err)
+			if c.op == "" {
+				require.Empty(t, ops)
+			} else {
+				require.Equal(t, []compose.Op{c.op}, ops)
+				for i, cost := range c.costs {
+					require.Equal(t, cost, d.Results[i].Cost)
+				}
+				require.Len(t, d.Results, len(c.costs))
+			}
+			require.Equal(t, c.left, left(t, l), "%+v", c)
+			_, err = r.SettleFor(background, usage{})
+			require.ErrorIs(t, err, compose.ErrSettled)
+		}
+	}
+}
+
+func TestASettlementByUnitsInAnOutage(t *testing.T) {
+	s := &ailing{Store: new(memory.Store)}
+	l := metering(t, compose.Options[usage]{OnFailure: compose.FailLocal}, s)
+	s.err = errLasting
+	r, d, err := l.Reserve(background, usage{20, 90}, 1)
+	require.True(t, must(t, d, err).Degraded)
+	_, err = r.SettleFor(background, usage{-1, 0})
+	require.ErrorIs(t, err, algo.ErrCost)
+	d, err = r.SettleFor(background, usage{30, 10})
+	require.True(t, must(t, d, err).Degraded)
+	d, err = l.Allow(background, usage{0, 90})
+	require.True(t, must(t, d, err).Allowed, "the stand-in has 80 of 90 back")
+	s.err = nil
+	d, err = r.SettleFor(background, usage{30, 10})
+	require.False(t, must(t, d, err).Degraded)
+	require.Equal(t, [3]int64{9, 70, 90}, left(t, l), "all of it is charged")
+}
+
+func TestASettlementByUnitsLeavesAloneWhatWasFree(t *testing.T) {
+	l := metering(t, compose.Options[usage]{}, nil)
+	r, d, err := l.Reserve(background, usage{read: 20}, 1)
+	require.True(t, must(t, d, err).Allowed)
+	_, err = r.SettleFor(background, usage{10, 50})
+	require.NoError(t, err)
+	require.Equal(t, [3]int64{9, 90, 100}, left(t, l))
 }
 
 func TestAReservationIsOfAtLeastOneCall(t *testing.T) {

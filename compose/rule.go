@@ -89,9 +89,9 @@ func OwnCost(p algo.Policy) bool {
 
 // demand is what one rule asks for in one decision.
 type demand struct {
-	rule   int
+	rule   int // among those of the limiter
 	policy algo.Policy
-	cost   int64 // at least 1
+	cost   int64 // at least 1; below 0 where a settlement gives back
 	key    string
 }
 
@@ -153,7 +153,7 @@ func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 
 // times is the cost of n calls, or more than any capacity.
 func times(cost, n int64) int64 {
-	if cost > math.MaxInt64/n {
+	if n > 0 && cost > math.MaxInt64/n {
 		return math.MaxInt64
 	}
 	return cost * n

@@ -42,11 +42,11 @@ func (t *turn) add(d demand, key, rule string, shadow bool) {
 	t.results = append(t.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Cost: d.cost, Shadow: shadow})
 }
 
-// only lets go of what rules ask for that are not wanted.
-func (t *turn) only(wanted func(rule string) bool) {
+// only lets go of what is not wanted.
+func (t *turn) only(wanted func(i int) bool) {
 	kept := 0
 	for i := range t.results {
-		if wanted(t.results[i].Rule) {
+		if wanted(i) {
 			t.demands[kept], t.keys[kept], t.results[kept] = t.demands[i], t.keys[i], t.results[i]
 			kept++
 		}
@@ -86,11 +86,13 @@ func (t *turn) times(op Op, n int64) *turn {
 	a := t.again()
 	a.op = op
 	for i := range a.demands {
-		a.demands[i].cost = times(a.demands[i].cost, n)
-		a.results[i].Cost = a.demands[i].cost
+		a.ask(i, times(a.demands[i].cost, n))
 	}
 	return a
 }
+
+// ask sets what is asked of a rule.
+func (t *turn) ask(i int, cost int64) { t.demands[i].cost, t.results[i].Cost = cost, cost }
 
 // decide is a storage.Decide.
 func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (lasting bool, err error) {
@@ -123,7 +125,11 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 	case OpRefund:
 		buffer, *r, err = d.policy.Refund(buffer, state, now, d.cost)
 	case OpCharge:
-		buffer, *r, err = d.policy.Charge(buffer, state, now, d.cost)
+		if d.cost < 0 { // of a reservation, which is less under this rule and more under another
+			buffer, *r, err = d.policy.Refund(buffer, state, now, -d.cost)
+		} else {
+			buffer, *r, err = d.policy.Charge(buffer, state, now, d.cost)
+		}
 	case OpPeek:
 		*r, err = d.policy.Peek(state, now, d.cost)
 		return err
