@@ -2,10 +2,16 @@ package compose
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/pause"
 )
+
+// ErrNever is the error of a wait that cannot end: what was asked for costs more than there
+// can ever be at once.
+var ErrNever = errors.New("denies for ever")
 
 // Wait waits until one call is allowed: it is WaitN for 1.
 func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
@@ -13,18 +19,21 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 }
 
 // WaitN asks for n calls again and again until they are allowed, sleeping for RetryAfter
-// each time. n is at least 1. It fails at once, without having paid, if the wait would outlive the
-// context's deadline or no wait helps; the error is then
-// [context.DeadlineExceeded], and the decision the denial. It sleeps by the
-// machine's clock, whatever Options.Clock tells.
+// each time. n is at least 1. It fails at once, without having paid, if the wait would
+// outlive the context's deadline or no wait helps; the error is then
+// [context.DeadlineExceeded], in the latter case [ErrNever] too, and the decision the
+// denial. It sleeps by the machine's clock, whatever Options.Clock tells.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)
 		if err != nil || d.Allowed {
 			return d, err
 		}
+		if d.RetryAfter == algo.Never {
+			return d, fmt.Errorf("compose: rule %q %w: %w", d.Rule, ErrNever, context.DeadlineExceeded)
+		}
 		if err := pause.For(ctx, d.RetryAfter); err != nil {
-			return d, fmt.Errorf("compose: rule %q denies for %s: %w", d.Rule, pause.Text(d.RetryAfter), err)
+			return d, fmt.Errorf("compose: rule %q denies for %s: %w", d.Rule, d.RetryAfter, err)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package compose_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,8 @@ func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
 	require.NoError(t, err)
 	_, err = l.Wait(background, call{})
 	require.EqualError(t, err, `compose: rule "user" denies for ever: context deadline exceeded`)
+	require.ErrorIs(t, err, compose.ErrNever)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestSeveralCallsAreLookedAtAndWaitedForAtOnce(t *testing.T) {
