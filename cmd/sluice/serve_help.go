@@ -7,9 +7,9 @@ same rules and share what is used.
 In front of a program (--upstream) it is a reverse proxy. Each response tells the
 limits in the fields RateLimit-Policy and RateLimit; a denied request gets 429,
 Retry-After and a problem document, and does not reach the program. Bodies pass
-through as they come, and so do WebSockets, each of which counts once. It speaks
-HTTP/1.1 and HTTP/2 without encryption; for https put it behind what terminates
-TLS, and name that in --trust.
+through as they come, and so do WebSockets, each of which counts once; to nothing
+else is a connection upgraded. It speaks HTTP/1.1 and HTTP/2 without encryption;
+for https put it behind what terminates TLS, and name that in --trust.
 
 It listens on this machine alone until --listen says otherwise. Behind a proxy or
 load balancer of yours every request comes from that one's address: name it in

@@ -78,7 +78,7 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		ErrorHandler: u.fail,
 		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
-	limited := httplimit.Handler(l.Proxy, keepFields(proxy), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
+	limited := httplimit.Handler(l.Proxy, keepFields(onlyWebSockets(proxy)), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
 	return unquiet(u.quiet, u.sized(l, limited)), nil
 }
 
