@@ -19,6 +19,7 @@ func unquiet(quiet time.Duration, next http.Handler) http.Handler {
 		c := &conversation{ResponseController: http.NewResponseController(w), quiet: quiet}
 		if r.Body != nil && r.Body != http.NoBody {
 			c.unread = true
+			r = r.WithContext(r.Context()) // the server goes by the type of its own Body
 			r.Body = &heard{r.Body, c}
 		}
 		defer c.leave() // a proxy panics if a response breaks off

@@ -133,3 +133,24 @@ func TestContentThatIsNoHTTP(t *testing.T) {
 		require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
 	}
 }
+
+// TestRefusalsDoNotWaitForContent that the client sends only when it is told to, or
+// that is so long that nobody would read it to keep a connection.
+func TestRefusalsDoNotWaitForContent(t *testing.T) {
+	discard := before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	w := started(t, "\nrules: [{name: all, policy: fixedwindow 1/h}]\n", discard)
+	const expecting = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
+	conn, reader := say(t, w, expecting)
+	for _, status := range []int{http.StatusContinue, http.StatusOK} {
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err)
+		require.Equal(t, status, response.StatusCode, "it is let through")
+		io.WriteString(conn, "abc")
+	}
+	for _, request := range []string{expecting, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 300000000\r\n\r\n"} {
+		_, reader := say(t, w, request)
+		response, err := http.ReadResponse(reader, nil)
+		require.NoError(t, err, "%s", request)
+		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	}
+}
