@@ -79,16 +79,21 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, keepFields(onlyWebSockets(proxy)), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
-	return unquiet(u.quiet, u.sized(l, limited)), nil
+	return unquiet(u.quiet, u.fit(l, limited)), nil
 }
 
-// sized refuses what is too long, and what does not say how long it is where that
-// is limited, and the longest that it may be would always be denied.
-func (u *upstream) sized(l *Limits, next http.Handler) http.Handler {
+// fit refuses what is for no path of the upstream, what is too long, and what does not
+// say how long it is where that is limited, and the longest that it may be would always
+// be denied.
+func (u *upstream) fit(l *Limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wrong := u.badTarget(r.URL)
 		switch {
 		case r.Method == http.MethodConnect:
 			plainProblem(http.StatusMethodNotAllowed, "this is a proxy to one server, not to any").write(w)
+			return
+		case wrong != "":
+			plainProblem(http.StatusBadRequest, "%s", wrong).write(w)
 			return
 		case l.needsLength(r):
 			plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length").write(w)
