@@ -101,8 +101,8 @@ would be accepted. - is standard input.
     - name: login
       policy: fixedwindow 5/h
       by: [ip, path]
-      methods: [POST]       # only these requests; without it all of them. GET takes
-                            # HEAD along
+      methods: [POST]       # only these requests, and post is POST; without it all of
+                            # them. GET takes HEAD along
       paths: [/login, /account/*]
       cost: 2               # units for each request, or bytes: its content's length
       shadow: true          # decided and reported, never enforced

@@ -64,7 +64,7 @@ func (f Field) key(ip key) key {
 	case User:
 		return userOf
 	case Method:
-		return func(r *http.Request) string { return r.Method }
+		return func(r *http.Request) string { return strings.ToUpper(r.Method) }
 	case Path:
 		return pathOf
 	case Host:
@@ -137,8 +137,10 @@ func (r *Rule) covers(clean string) bool {
 }
 
 // forMethod takes HEAD for GET, as the patterns of net/http do: it is the same
-// request, and costs whoever answers it as much.
+// request, and costs whoever answers it as much. It takes post for POST, as many
+// servers do.
 func (r *Rule) forMethod(method string) bool {
+	method = strings.ToUpper(method)
 	return len(r.Methods) == 0 || slices.Contains(r.Methods, method) ||
 		method == http.MethodHead && slices.Contains(r.Methods, http.MethodGet)
 }

@@ -51,6 +51,7 @@ func TestKeys(t *testing.T) {
 	}
 	parameters := httptest.NewRequest("GET", "/a;x=1/b;/", nil)
 	require.Equal(t, "/a/b", key(t, "", "path", parameters))
+	require.Equal(t, "POST", key(t, "", "method", httptest.NewRequest("pOsT", "/", nil)))
 	bare := httptest.NewRequest("GET", "/", nil)
 	bare.Host, bare.RemoteAddr = "[::1]:80", "[2001:db8::1]:99"
 	require.Equal(t, "2001:db8::/64", key(t, "", "ip", bare))
@@ -111,7 +112,10 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		{"methods: GET", "HEAD", "/x", true},
 		{"methods: HEAD", "GET", "/x", false},
 		{"methods: POST", "HEAD", "/x", false},
-		{"methods: GET", "get", "/x", false},
+		{"methods: GET", "get", "/x", true},
+		{"methods: GET", "Head", "/x", true},
+		{"methods: POST", "pOsT", "/x", true},
+		{"methods: POST", "get", "/x", false},
 		{"methods: [GET, HEAD]", "HEAD", "", true},
 		{"paths: /login", "POST", "/login", true},
 		{"paths: /login", "POST", "/login/", true},
