@@ -39,7 +39,8 @@ func TestAReplayDecidesAsTheServerDid(t *testing.T) {
 		now = now.Add(time.Duration(random.IntN(3)) * time.Second)
 		ip := pick("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2", "::ffff:192.0.2.2")
 		host, method, user := pick("a.example", "A.example", "b.example"), pick("GET", "HEAD", "POST", "post"), pick("-", "ann", "bob")
-		target := pick("/", "/login", "/%6cogin", "//login?next=/", "/caf%C3%A9/x", "/caf%c3%a9/./x/", "/x%2Fy", "/%25", "http://a.example/login", "/a;b")
+		target := pick("/", "/login", "/%6cogin", "//login?next=/", "/caf%C3%A9/x", "/caf%c3%a9/./x/", "/x%2Fy", "/%25", "http://a.example/login", "/a;b",
+			"/1%2fx/../login", "/caf%C3%A9/%2e%2e%2f1")
 		if !served(t, server, ip, host, method, user, target) {
 			denied++
 		}

@@ -3,7 +3,7 @@ package config
 import (
 	"net"
 	"net/http"
-	"path"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -46,7 +46,7 @@ type key = func(*http.Request) string
 func (r *Rule) key(ip key) key {
 	var keys []key
 	for _, f := range r.By {
-		keys = append(keys, f.key(ip))
+		keys = append(keys, r.keyBy(f, ip))
 	}
 	switch len(keys) {
 	case 0:
@@ -57,7 +57,7 @@ func (r *Rule) key(ip key) key {
 	return httplimit.Join(keys...)
 }
 
-func (f Field) key(ip key) key {
+func (r *Rule) keyBy(f Field, ip key) key {
 	switch f.Kind {
 	case IP:
 		return ip
@@ -66,7 +66,7 @@ func (f Field) key(ip key) key {
 	case Method:
 		return func(r *http.Request) string { return strings.ToUpper(r.Method) }
 	case Path:
-		return pathOf
+		return r.pathOf
 	case Host:
 		return hostOf
 	case Cookie:
@@ -90,50 +90,24 @@ func hostOf(r *http.Request) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-func pathOf(r *http.Request) string { return cleanPath(r.URL.Path) }
-
-// cleanPath is one spelling for what servers take for the same path, so that nobody
-// escapes a limit by //login, /x/../login/ or /login;a=1. Letters stay large or small,
-// and a \ stays what it is: for most servers these are different paths.
-func cleanPath(p string) string {
-	return path.Clean("/" + withoutParameters(p))
-}
-
-// withoutParameters cuts each segment at its ;, as servers do before they clean.
-func withoutParameters(p string) string {
-	if !strings.Contains(p, ";") {
-		return p
-	}
-	segments := strings.Split(p, "/")
-	for i, segment := range segments {
-		segments[i], _, _ = strings.Cut(segment, ";")
-	}
-	return strings.Join(segments, "/")
-}
-
 func (r *Rule) choose(req *http.Request) algo.Policy {
-	if r.For(req.Method, req.URL.Path) {
+	if r.For(req.Method, req.URL) {
 		return r.Policy
 	}
 	return nil
 }
 
 // For reports whether the rule is for such requests. One for GET is for HEAD too. The
-// path is decoded; /a//b/, /a/./b, /a;x=1/b and /a/b are the same. To servers that know
-// no parameters /a/..;/b lies below /a, to the others it is /b: a rule for either is
-// for it.
-func (r *Rule) For(method, p string) bool {
+// path is decoded; /a//b/, /a/./b, /a;x=1/b and /a/b are the same. Servers read some
+// paths differently: to those that know no parameters /a/..;/b lies below /a, and so
+// does /a/..%2Fb to those that take the segments of a path apart before they decode
+// them; to the others both are /b. A rule for any reading is for it.
+func (r *Rule) For(method string, u *url.URL) bool {
 	if !r.forMethod(method) {
 		return false
 	}
-	if len(r.Paths) == 0 {
-		return true
-	}
-	return r.covers(cleanPath(p)) || strings.Contains(p, ";") && r.covers(path.Clean("/"+p))
-}
-
-func (r *Rule) covers(clean string) bool {
-	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
+	_, ok := r.reading(u)
+	return ok
 }
 
 // forMethod takes HEAD for GET, as the patterns of net/http do: it is the same
@@ -143,15 +117,4 @@ func (r *Rule) forMethod(method string) bool {
 	method = strings.ToUpper(method)
 	return len(r.Methods) == 0 || slices.Contains(r.Methods, method) ||
 		method == http.MethodHead && slices.Contains(r.Methods, http.MethodGet)
-}
-
-// matches reports whether path is that of the pattern, or below it if the pattern
-// ends in /*.
-func matches(pattern, path string) bool {
-	tree, below := strings.CutSuffix(pattern, "/*")
-	if !below {
-		return path == pattern
-	}
-	rest, ok := strings.CutPrefix(path, tree)
-	return ok && (rest == "" || rest[0] == '/')
 }

@@ -3,6 +3,7 @@ package config_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -148,13 +149,56 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		{"methods: POST, paths: [/a, /b/*]", "POST", "/c", false},
 	} {
 		rule := parse(c.filter)
-		require.Equal(t, c.want, rule.For(c.method, c.path), c)
+		require.Equal(t, c.want, rule.For(c.method, &url.URL{Path: c.path}), c)
 
 		rules, err := (&config.File{Rules: []config.Rule{rule}}).HTTPRules(0)
 		require.NoError(t, err)
 		r := httptest.NewRequest(c.method, "/", nil)
 		r.URL.Path = c.path
 		require.Equal(t, c.want, rules[0].Choose == nil || rules[0].Choose(r) != nil, c)
+	}
+}
+
+// TestEncodedPaths are read differently by servers: a rule for any reading applies.
+func TestEncodedPaths(t *testing.T) {
+	for _, c := range []struct {
+		paths, target, want string // want is the key; "" if the rule is not for it
+	}{
+		{"/account/*", "/account/1", "/account/1"},
+		{"/account/*", "/account%2f1", "/account/1"},
+		{"/account/*", "/%61ccount/..%2f1", "/account/..%2F1"},
+		{"/account/*", "/account/1%2f..%2F..", "/account/1%2F..%2F.."},
+		{"/account/*", "/account/..;/1%2f..%2f..", "/account"},
+		{"/account/*", "/account/1%2f..%2f..;x=1", "/account/1%2F..%2F.."},
+		{"/account/*", "/account;x=1/..%2f1", "/account/..%2F1"},
+		{"/account/*", "/x%2f1/../account/1", "/account/1"},
+		{"/account/*", "/account%2f..%2f1", ""},
+		{"/account/*", "/accounts/..%2f1", ""},
+		{"/search/*", "/search/%2e%2e%2fdogs", "/search/..%2Fdogs"},
+		{"/search/*", "/search/%2e%2e", "/search/.."},
+		{"/search/*", "/search/%2e%2e/dogs", "/search/../dogs"},
+		{"/search/*", "/search/../dogs", ""},
+		{"/search/*", "/search/%252e%252e%252fdogs", "/search/%2e%2e%2fdogs"},
+		{"/dogs", "/search/%2e%2e%2fdogs", "/dogs"},
+		{"/dogs", "/search/%2e%2e/dogs", "/dogs"},
+		{"/a/dogs", "/a%2fb/%2e%2e/a/dogs", "/a/dogs"},
+		{"/a.b/*", "/a%2eb/%2e%2e%2fdogs", "/a.b/..%2Fdogs"},
+		{"/login", "/1%2fx/../login", "/login"},
+		{"/login", "/2%2Fx/%2e%2E/login", "/login"},
+		{"/login", "/1/../log%69n", "/login"},
+		{"/login", "/x%2flogin", ""},
+		{"/café/*", "/caf%c3%a9/..%2fx", "/café/..%2Fx"},
+	} {
+		f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 1/s, by: path, paths: "+c.paths+"}]"))
+		require.NoError(t, err)
+		rules, err := f.HTTPRules(0)
+		require.NoError(t, err)
+		u, err := url.ParseRequestURI(c.target)
+		require.NoError(t, err)
+		require.Equal(t, c.want != "", f.Rules[0].For("GET", u), c)
+		if c.want != "" {
+			require.Equal(t, c.want, rules[0].Key(&http.Request{URL: u}), c)
+		}
 	}
 }
 

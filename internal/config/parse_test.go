@@ -2,6 +2,7 @@ package config_test
 
 import (
 	"fmt"
+	"net/url"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,6 @@ rules:
 	require.Equal(t, "ip+path", login.ByString())
 	require.Equal(t, config.Cost{Units: 2}, login.Cost)
 	require.True(t, login.Shadow)
-	require.True(t, login.For("POST", "/login/"))
-	require.False(t, login.For("GET", "/login"))
+	require.True(t, login.For("POST", &url.URL{Path: "/login/"}))
+	require.False(t, login.For("GET", &url.URL{Path: "/login"}))
 }

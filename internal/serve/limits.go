@@ -97,7 +97,7 @@ func (l *Limits) needsLength(r *http.Request) bool {
 	}
 	for i := range l.Rules {
 		rule := &l.Rules[i]
-		if rule.Cost.Bytes && !rule.Shadow && rule.For(r.Method, r.URL.Path) && l.unknown > config.Capacity(rule.Policy) {
+		if rule.Cost.Bytes && !rule.Shadow && rule.For(r.Method, r.URL) && l.unknown > config.Capacity(rule.Policy) {
 			return true
 		}
 	}
