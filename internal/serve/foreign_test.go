@@ -70,6 +70,31 @@ func TestUnquoted(t *testing.T) {
 	}
 }
 
+func TestWithoutAddresses(t *testing.T) {
+	for text, want := range map[string]string{
+		"timeout waiting for SETTINGS frames from 127.0.0.1:34472":             "timeout waiting for SETTINGS frames from ...",
+		"read tcp 192.0.2.1:80->203.0.113.7:5: i/o timeout":                    "read tcp ...->...: i/o timeout",
+		"http: panic serving [2001:db8::7]:5: x\ngoroutine 1":                  "http: panic serving ...: x\ngoroutine 1",
+		"http2: server connection error from [fe80::1%eth0]:5: PROTOCOL_ERROR": "http2: server connection error from ...: PROTOCOL_ERROR",
+		"from [::ffff:192.0.2.1]:5":                                            "from ...",
+		"slices.Index[...]({0x1}): a.go:10 +0x1d":                              "slices.Index[...]({0x1}): a.go:10 +0x1d",
+	} {
+		require.Equal(t, want, withoutAddresses(text))
+	}
+}
+
+// TestNoClientIsLogged whose connection fails.
+func TestNoClientIsLogged(t *testing.T) {
+	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+	const ping = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // where SETTINGS must be first
+	_, reader := say(t, w, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+ping)
+	io.Copy(io.Discard, reader)
+	_, reader = say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc")
+	io.Copy(io.Discard, reader)
+	require.Contains(t, w.logged.String(), `"http2: server connection error from ...: connection error: PROTOCOL_ERROR"`)
+	require.Contains(t, w.logged.String(), `"the content of a request broke off" error="read tcp ...->...: i/o timeout"`)
+}
+
 func TestTheStandardLogIsTakenAndGivenBack(t *testing.T) {
 	var logged lines
 	before, flags := stdlog.Writer(), stdlog.Flags()

@@ -122,14 +122,14 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		u.tooLarge().write(w)
 		return
 	case broken != nil:
-		u.log.Debug("the content of a request broke off", "error", broken)
+		u.log.Debug("the content of a request broke off", "error", withoutAddresses(broken.Error()))
 		w.Header().Set("Connection", "close")
 		unfinished(broken).write(w)
 		return
 	case r.Context().Err() != nil:
 		// Nobody reads the answer, unless the client has closed no more than its own
 		// side. A response that is not written would be an empty 200 to it.
-		u.log.Debug("the client left", "error", err)
+		u.log.Debug("the client left", "error", withoutAddresses(err.Error()))
 		unanswered(http.StatusBadGateway).write(w)
 		return
 	}
