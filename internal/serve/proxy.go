@@ -172,11 +172,12 @@ func plainProblem(status int, format string, args ...any) *problem {
 	return p
 }
 
-// keepFields lets the RateLimit fields survive an interim response: behind one,
-// the proxy clears the header.
+// keepFields lets the RateLimit fields survive an interim response, behind which the
+// proxy clears the header, and keeps them out of trailers.
 func keepFields(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&keeper{ResponseWriter: w, told: maps.Clone(w.Header())}, r)
+		sendNoLimits(w.Header())
 	})
 }
 
@@ -191,6 +192,7 @@ func (k *keeper) Unwrap() http.ResponseWriter { return k.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (k *keeper) WriteHeader(status int) {
+	announceNoLimits(k.Header())
 	switch {
 	case status < http.StatusOK && status != http.StatusSwitchingProtocols:
 		k.cleared = true

@@ -114,6 +114,37 @@ func TestFieldsSurviveEarlyHints(t *testing.T) {
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 }
 
+// TestLimitsAreNotInTrailers whether the upstream announces them or not.
+func TestLimitsAreNotInTrailers(t *testing.T) {
+	for name, end := range map[string]func(http.Header){
+		"announced":    func(h http.Header) { h.Set("X-Sum", "1"); h.Set("RateLimit", `"evil";r=1`) },
+		"and not sent": func(h http.Header) { h.Set("X-Sum", "1") },
+		"not announced": func(h http.Header) {
+			h.Set("X-Sum", "1")
+			h.Set(http.TrailerPrefix+"Retry-After", "1")
+			h.Set(http.TrailerPrefix+"X-More", "2")
+		},
+	} {
+		w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Trailer", "X-Sum, RateLimit, ratelimit-policy, X-RateLimit-Limit")
+			io.WriteString(w, "hello")
+			end(w.Header())
+		}))
+		for _, version := range []string{"HTTP/1.1", "HTTP/2.0"} {
+			a := fetchBy(t, version, w.proxyURL("/"))
+			require.Equal(t, version, a.Proto)
+			require.Equal(t, "hello", a.body, name)
+			require.NotEmpty(t, a.Header.Get("RateLimit"), name)
+			require.Equal(t, "1", a.Trailer.Get("X-Sum"), name)
+			if name == "not announced" {
+				require.Equal(t, "2", a.Trailer.Get("X-More"), version)
+				a.Trailer.Del("X-More")
+			}
+			require.Len(t, a.Trailer, 1, "%s: %v", name, a.Trailer)
+		}
+	}
+}
+
 func TestResponsesStream(t *testing.T) {
 	release := make(chan struct{})
 	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -186,16 +217,24 @@ func TestUpgrades(t *testing.T) {
 	require.Equal(t, "ping\n", pong)
 }
 
+// fetchBy asks by GET in a version of HTTP, HTTP/1.1 or HTTP/2.0.
+func fetchBy(t *testing.T, version, url string) answered {
+	t.Helper()
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(version == "HTTP/1.1")
+	protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
+	transport := &http.Transport{Protocols: protocols}
+	t.Cleanup(transport.CloseIdleConnections)
+	response, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
+	require.NoError(t, err)
+	return answered{response, contentOf(t, response.Body)}
+}
+
 func TestUnencryptedHTTP2(t *testing.T) {
 	w := started(t, oneByIP, before(t, hello))
-	protocols := new(http.Protocols)
-	protocols.SetUnencryptedHTTP2(true)
-	transport := &http.Transport{Protocols: protocols}
-	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport, Timeout: patience}).Get(w.proxyURL("/"))
-	require.NoError(t, err)
-	require.Equal(t, 2, response.ProtoMajor)
-	require.Equal(t, "hello", contentOf(t, response.Body))
+	a := fetchBy(t, "HTTP/2.0", w.proxyURL("/"))
+	require.Equal(t, 2, a.ProtoMajor)
+	require.Equal(t, "hello", a.body)
 	w.stop()
 	require.NoError(t, w.ended(), "a connection that is idle is in the way")
 }
