@@ -72,6 +72,7 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 				r.Out.Host = r.In.Host
 			}
 			forwarder.tell(r)
+			r.Out.Trailer = nil // no more than names, forged ones too; what they say would be lost
 		},
 		Transport:    u.transport,
 		BufferPool:   new(buffers),

@@ -114,6 +114,21 @@ func TestFieldsSurviveEarlyHints(t *testing.T) {
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 }
 
+// TestTrailersOfRequestsAreNotPassedOn nor announced: some servers take them for fields.
+func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
+	seen := make(chan *http.Request, 1)
+	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		seen <- r
+	}))
+	_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTrailer: X-Sum, X-Forwarded-For\r\n\r\n"+
+		"3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Forwarded-For: 6.6.6.6\r\nX-Real-IP: 6.6.6.6\r\n\r\n")
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.Empty(t, (<-seen).Trailer)
+}
+
 // TestLimitsAreNotInTrailers whether the upstream announces them or not.
 func TestLimitsAreNotInTrailers(t *testing.T) {
 	for name, end := range map[string]func(http.Header){
