@@ -47,7 +47,8 @@ type ClientIP struct {
 
 // Key makes the key of a rule: an IPv4 address such as "192.0.2.1", or an IPv6
 // prefix such as "2001:db8::/64". Zones are dropped, and IPv4 addresses mapped to
-// IPv6 are IPv4 addresses. The peers of unix sockets have no addresses, and may
+// IPv6 are IPv4 addresses, as are those that a translator writes as 64:ff9b::192.0.2.1
+// (RFC 6052); but such a one is never trusted for what it stands for. The peers of unix sockets have no addresses, and may
 // name themselves as they like: where no field tells more, they are all "unix".
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	if c.IPv6Bits == 0 {
@@ -100,11 +101,28 @@ func (c *ClientIP) keyOnUnix(h http.Header) string {
 }
 
 func (c *ClientIP) keyOf(addr netip.Addr) string {
-	if addr.Is4() {
+	if addr = translated(addr); addr.Is4() {
 		return addr.String()
 	}
 	prefix, _ := addr.Prefix(c.IPv6Bits)
 	return string(prefix.AppendTo(make([]byte, 0, 64)))
+}
+
+var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
+
+// translated is the IPv4 address that one with the prefix of translators stands for,
+// and any other as it is: all of IPv4 has one /64 there. No network routes the prefix
+// to another, so nobody but a translator of one's own answers for it. It stands for
+// public addresses alone (RFC 6052, 3.1), and nobody is 10.0.0.1 or 127.0.0.1 by it.
+func translated(addr netip.Addr) netip.Addr {
+	if !wellKnown.Contains(addr) {
+		return addr
+	}
+	whole := addr.As16()
+	if inner := netip.AddrFrom4([4]byte(whole[12:])); inner.IsGlobalUnicast() && !inner.IsPrivate() {
+		return inner
+	}
+	return addr
 }
 
 // parsePeer reads RemoteAddr. text is how it has an IPv4 address, which allocates

@@ -59,12 +59,26 @@ func TestThePeerIsTheClient(t *testing.T) {
 		{"[2001:db8:1:2:f::]:5002", "2001:db8:1:2::/64"},
 		{"[fe80::1%eth0]:5001", "fe80::/64"},
 		{"2001:db8::1", "2001:db8::/64"},
+		{"[64:ff9b::c000:201]:5001", "192.0.2.1"},
+		{"[64:ff9b::198.51.100.7%eth0]:5001", "198.51.100.7"},
+		{"[64:ff9b::a00:9]:5001", "64:ff9b::/64"},
+		{"[64:ff9b::127.0.0.1]:5001", "64:ff9b::/64"},
+		{"[64:ff9b:1::c000:201]:5001", "64:ff9b:1::/64"},
+		{"[64:ff9b::1:c000:201]:5001", "64:ff9b::/64"},
 		{"@", "@"},
 		{"", ""},
 		{"localhost:80", "localhost:80"},
 	} {
 		require.Equal(t, test.want, key(from(test.peer, xff, "203.0.113.9")), test.peer)
 	}
+}
+
+// TestTranslatedAddressesAreNotTrusted for the proxies that they stand for.
+func TestTranslatedAddressesAreNotTrusted(t *testing.T) {
+	key, err := httplimit.ClientIP{Trusted: prefixes("198.51.100.0/24", "10.0.0.0/8")}.Key()
+	require.NoError(t, err)
+	require.Equal(t, "198.51.100.7", key(from("[64:ff9b::198.51.100.7]:1", xff, "203.0.113.9")))
+	require.Equal(t, "198.51.100.7", key(from("10.0.0.1:1", xff, "203.0.113.9, 64:ff9b::198.51.100.7")))
 }
 
 func TestIPv6Bits(t *testing.T) {
