@@ -35,9 +35,11 @@ func (c *clock) rfc3339(b []byte) (stamp, bool) {
 func inFraction(r rune) bool { return '0' <= r && r <= '9' || r == '.' || r == ',' }
 
 // stamp reads the parts of a stamp: a minute, which parse can read, :03.25 and a zone.
+// A leap second, :60, is the last nanosecond of its minute, so that the next minute is
+// not before it.
 func (c *clock) stamp(minute, second, zone []byte, parse func([]byte) (int64, bool)) (stamp, bool) {
 	nsec, ok := fraction(second[3:])
-	if !ok || second[0] != ':' || second[1] > '5' || !allDigits(second[1:3]) {
+	if !ok || second[0] != ':' || !allDigits(second[1:3]) || twoDigits(second[1:]) > 60 {
 		return stamp{}, false
 	}
 	if !bytes.Equal(minute, c.minute) || !bytes.Equal(zone, c.zone) {
@@ -48,6 +50,9 @@ func (c *clock) stamp(minute, second, zone []byte, parse func([]byte) (int64, bo
 		}
 		c.minute, c.zone = append(c.minute[:0], minute...), append(c.zone[:0], zone...)
 		c.sec = sec - offset
+	}
+	if second[1] == '6' {
+		return stamp{c.sec + 59, 1e9 - 1}, true
 	}
 	return stamp{c.sec + twoDigits(second[1:]), nsec}, true
 }

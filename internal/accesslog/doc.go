@@ -24,7 +24,8 @@
 //	           where :443 may be missing
 //	JSON       {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7","method":"GET","path":"/a","status":200}
 //
-// The stamp of the first three may carry a fraction, 10:05:03.250. A request
+// The stamp of the first three may carry a fraction, 10:05:03.250. A leap second,
+// 23:59:60, is the end of its minute, here and in JSON. A request
 // that is no HTTP request (what port scanners send, or "-") is an entry all
 // the same: its first word is the Method, the rest the Path.
 //

@@ -131,6 +131,7 @@ var (
 	slowPort      = regexp.MustCompile(`(?s)^([^:\[][^:]*|):[0-9]+$`)
 	slowCLFTime   = regexp.MustCompile(`^[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]{1,9})? [+-]([01][0-9]|2[0-3])[0-5][0-9]$`)
 	slowISOTime   = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})([.,][0-9]{1,9})?([Zz]|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?$`)
+	slowSixty     = regexp.MustCompile(`:60([.,][0-9]+)? `)
 	slowNumber    = regexp.MustCompile(`^(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$`)
 )
 
@@ -247,7 +248,7 @@ func slowCLFStamp(text string) (time.Time, bool) {
 	if !slowCLFTime.MatchString(text) {
 		return time.Time{}, false
 	}
-	t, err := time.Parse("02/Jan/2006:15:04:05 -0700", text)
+	t, err := time.Parse("02/Jan/2006:15:04:05 -0700", slowLeap(text))
 	return t.UTC(), err == nil
 }
 
@@ -260,8 +261,13 @@ func slowISOStamp(text string) (time.Time, bool) {
 	if zone == "" || zone == "Z" {
 		zone = "+0000"
 	}
-	t, err := time.Parse("2006-01-02 15:04:05 -0700", m[1]+" "+m[2]+m[3]+" "+zone)
+	t, err := time.Parse("2006-01-02 15:04:05 -0700", slowLeap(m[1]+" "+m[2]+m[3]+" "+zone))
 	return t.UTC(), err == nil
+}
+
+// slowLeap writes a leap second as time.Parse takes it.
+func slowLeap(text string) string {
+	return slowSixty.ReplaceAllString(text, ":59.999999999 ")
 }
 
 func slowNumberStamp(text string) (time.Time, bool) {
