@@ -13,11 +13,11 @@ import (
 func onlyWebSockets(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, settings := r.Header[settingsOfHTTP2]
-		if offered := r.Header["Upgrade"]; settings || len(offered) > 0 && !isWebSocket(offered) {
+		if other := offersOther(r.Header["Upgrade"]); other || settings {
 			r = r.WithContext(r.Context()) // the server goes on with its own
 			r.Header = maps.Clone(r.Header)
 			delete(r.Header, settingsOfHTTP2)
-			if !isWebSocket(offered) {
+			if other {
 				delete(r.Header, "Upgrade") // without it the proxy sends no Connection either
 			}
 		}
@@ -27,7 +27,8 @@ func onlyWebSockets(next http.Handler) http.Handler {
 
 const settingsOfHTTP2 = "Http2-Settings"
 
-// isWebSocket reports whether nothing else is offered: a server may choose from a list.
-func isWebSocket(offered []string) bool {
-	return len(offered) == 1 && strings.EqualFold(offered[0], "websocket")
+// offersOther reports whether there is anything but a WebSocket to upgrade to. From a
+// list a server may choose.
+func offersOther(offered []string) bool {
+	return len(offered) > 0 && (len(offered) > 1 || !strings.EqualFold(offered[0], "websocket"))
 }
