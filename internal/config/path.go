@@ -21,7 +21,10 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	if len(r.Paths) == 0 {
 		return cleanPath(u.Path), true
 	}
-	escaped := u.EscapedPath()
+	escaped := u.Path
+	if u.RawPath != "" { // else nothing is encoded that need not be, such as / and .
+		escaped = u.EscapedPath()
+	}
 	clean, ok = r.decoded(withoutParameters(u.Path), withoutParameters(escaped))
 	if !ok && strings.Contains(u.Path, ";") {
 		clean, ok = r.decoded(u.Path, escaped)
@@ -36,7 +39,7 @@ func (r *Rule) decoded(whole, escaped string) (clean string, ok bool) {
 	if clean = path.Clean("/" + whole); r.covers(clean) {
 		return clean, true
 	}
-	if whole == escaped { // nothing is encoded
+	if whole == escaped {
 		return "", false
 	}
 	if clean = path.Clean("/" + bySegment(escaped)); r.covers(clean) {
@@ -51,7 +54,7 @@ var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
 // bySegment decodes the segments of an escaped path. A / in one of them stays %2F,
 // which is in no pattern.
 func bySegment(escaped string) string {
-	p, _ := url.PathUnescape(encodedSlash.Replace(escaped)) // of url.EscapedPath, which makes no mistakes
+	p, _ := url.PathUnescape(encodedSlash.Replace(escaped)) // URL.EscapedPath makes no mistakes
 	return p
 }
 
