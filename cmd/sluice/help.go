@@ -111,9 +111,9 @@ Policies are those of sluice replay, see its help, but for cost=, in whose place
 a rule has the field. A request is let through if every rule that is for it allows,
 and then costs under each. A path ends in /* for itself and all below it; it is
 compared decoded, cleaned, without its query and without what is behind a ; in it:
-//login, /x/../login/ and /login;a=1 are /login. Where servers disagree, about ; and
-about %2F and %2E as in /account/..%2F1, a rule for any reading applies. /Login and
-\login are not /login. If your server takes them for it, they are past the rule: have
+//login, /x/../login/ and /login;a=1 are /login. Where servers disagree, about ; and ..
+and about %2F and %2E as in /account/..%2F1, a rule for any reading applies. /Login
+and \login are not /login. If your server takes them for it, they are past the rule: have
 it refuse them, or limit all paths together.
 
 Exit status: 0; 1 if a file has faults; 2 for a mistake on the command line.`

@@ -101,7 +101,8 @@ func (r *Rule) choose(req *http.Request) algo.Policy {
 // path is decoded; /a//b/, /a/./b, /a;x=1/b and /a/b are the same. Servers read some
 // paths differently: to those that know no parameters /a/..;/b lies below /a, and so
 // does /a/..%2Fb to those that take the segments of a path apart before they decode
-// them; to the others both are /b. A rule for any reading is for it.
+// them, and /a/../b to those that clean none; to the others all are /b. A rule for any
+// reading is for it.
 func (r *Rule) For(method string, u *url.URL) bool {
 	if !r.forMethod(method) {
 		return false

@@ -29,6 +29,10 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	if !ok && strings.Contains(u.Path, ";") {
 		clean, ok = r.decoded(u.Path, escaped)
 	}
+	if !ok && strings.Contains(escaped, "..") { // a name as any other, to servers that clean nothing
+		clean = bySegment(escaped)
+		ok = r.covers(clean)
+	}
 	return clean, ok
 }
 
