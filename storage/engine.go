@@ -136,7 +136,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	case dear && p.InFlight() == 0:
 		o.NoCombining, o.NoSharing = true, true
 	case o.InFlight > 0:
-	case dear:
+	case dear && p.InFlight() > 0:
 		o.InFlight = p.InFlight()
 	default:
 		o.InFlight = DefaultInFlight

@@ -390,3 +390,22 @@ func TestNoOptionHasAnotherGoroutineCall(t *testing.T) {
 		c.group.Wait()
 	})
 }
+
+// unsure is a store that knows no number of round trips.
+type unsure struct{ *gated }
+
+func (unsure) InFlight() int { return -1 }
+
+func TestANegativeNumberInFlightSaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := unsure{newGated()}
+		c := &crowd{engine: storage.NewEngine(s, storage.EngineOptions{}), limit: 9}
+		for _, key := range []string{"a", "b", "c"} {
+			c.call(background, key)
+		}
+		require.Equal(t, []string{"a", "b"}, s.trips, "DefaultInFlight")
+		close(s.gate)
+		c.group.Wait()
+		require.Equal(t, []string{"a", "b", "c"}, s.trips)
+	})
+}

@@ -97,7 +97,8 @@ type Parallel interface {
 	// InFlight is that number. Beyond it they would wait for each other in the
 	// database, where more could be in one instead. It is 0 where every call must be
 	// made by the goroutine that asks, as in a transaction of the caller: then nothing
-	// is combined or shared.
+	// is combined or shared. A negative number says nothing, and an [Engine] takes
+	// DefaultInFlight: none under way at all would be no engine.
 	InFlight() int
 }
 
