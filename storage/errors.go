@@ -54,8 +54,8 @@ var (
 	// CompareAndSwap, batch or update.
 	ErrDuplicateKey error = refusal("storage: key occurs twice")
 
-	// ErrSwap is returned by stores for a swap that means nothing: a state without a
-	// version, or a negative TTL.
+	// ErrSwap is returned by stores for a swap or change that means nothing: a state without a
+	// version, a negative TTL, a verb that there is not.
 	ErrSwap error = refusal("storage: not a swap")
 )
 

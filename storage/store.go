@@ -18,7 +18,7 @@ type Record struct {
 //
 //	Old  New.Version
 //	0    v            create the record, if there is none
-//	u    v            replace the record, if it is the one written as u
+//	u    v            replace the record, if it is the one written as u, also by the same state
 //	u    0            delete the record, if it is the one written as u
 //	0    0            change nothing, but require that there is no record
 type Swap struct {
@@ -38,7 +38,12 @@ type Swap struct {
 //
 // Keys and states handed in belong to the caller: a store reads them until the
 // call returns, not later, keeps copies, and modifies nothing. Records handed out
-// belong to the caller, who may modify their states.
+// belong to the caller, who may modify their states and append to them: no two share
+// memory.
+//
+// A call may have any number of keys, and a batch any number of groups: an [Engine]
+// writes up to 1024 decisions at once, each with keys of its own. Where the database takes
+// fewer, it is for the store to find another way.
 //
 // A store runs no goroutine of its own, closes no client that it did not open, and
 // needs no closing itself. Every call ends soon after its context does, even where
@@ -133,7 +138,8 @@ type Purger interface {
 	// Purge removes up to max expired records and says how many it removed. It never
 	// removes a record that has been written again since it expired. Fewer than max
 	// means that there were no more at that moment. It is safe to call from several
-	// processes at once.
+	// processes at once. With a max of 0 or less, or a context that ended before the call, it
+	// removes nothing; of these, only the context's end is an error.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
 
@@ -161,7 +167,8 @@ type InPlace interface {
 	// swaps may be mixed.
 	//
 	// An error of d is returned as it is, and nothing is changed; so for every error of
-	// Update.
+	// Update. Changes with another verb, or that put with a negative TTL, are refused
+	// with [ErrSwap]; see [CheckChanges].
 	Update(ctx context.Context, now time.Time, keys []string, d Decider) error
 }
 

@@ -47,8 +47,8 @@ func TestLaws(t *testing.T) {
 func TestLawsOfAFullStore(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Harness {
 		clock := new(virtual)
-		full := &memory.Store{Clock: clock.now, MaxKeys: 400}
-		for i := range 400 {
+		full := &memory.Store{Clock: clock.now, MaxKeys: 2000}
+		for i := range 2000 {
 			put(t, full, epoch, fmt.Sprint("short lived ", i), 1)
 		}
 		clock.advance(1)

@@ -47,6 +47,18 @@ func (s *subject) finds(at time.Duration, keys []string, want ...string) {
 	})
 }
 
+// findsStates requires the states that an update is shown, where none is like an empty one.
+func (s *subject) findsStates(at time.Duration, keys []string, want ...string) {
+	s.update(at, keys, func(found [][]byte, _ []storage.Change) error {
+		for i, state := range found {
+			if string(state) != want[i] {
+				s.fail("after %v %q holds %q, should hold %q", at, keys[i], state, want[i])
+			}
+		}
+		return nil
+	})
+}
+
 var inPlaceLaws = []Law{
 	{
 		Name:     "an update shows what is stored",
@@ -80,18 +92,33 @@ var inPlaceLaws = []Law{
 				return nil
 			})
 			for at, want := range map[time.Duration][]string{time.Minute: {"changed", "", "2", "", "3"}, time.Hour + s.Slack: {"changed", "", "", "", "3"}} {
-				s.update(at, keys, func(found [][]byte, _ []storage.Change) error {
-					for i, state := range found {
-						if string(state) != want[i] {
-							s.fail("after %v %q holds %q, should hold %q", at, keys[i], state, want[i])
-						}
-					}
-					return nil
-				})
+				s.findsStates(at, keys, want...)
 			}
 			if after := s.get(key("keep for ever")); after.Version != kept {
 				s.fail("what an update kept went from version %d to %d", kept, after.Version)
 			}
+		},
+	},
+	{
+		Name:     "an update sets the TTL",
+		Sentence: "What an update put is kept for the TTL that came with it, rounded up if at all, whatever TTL the key had.",
+		applies:  can[storage.InPlace],
+		check: func(s *subject) {
+			const ttl, uneven, long = time.Hour, time.Hour + 999*time.Millisecond + 999*time.Microsecond + 999, 48 * time.Hour
+			keys := []string{key("longer"), key("shorter"), key("none"), key("one"), key("uneven")}
+			put := func(ttls ...time.Duration) decider {
+				return func(_ [][]byte, next []storage.Change) error {
+					for i, ttl := range ttls {
+						next[i] = putting("state", ttl)
+					}
+					return nil
+				}
+			}
+			s.update(0, keys, put(ttl, long, ttl, 0, 0))
+			s.update(0, keys, put(long, ttl, 0, ttl, uneven))
+			s.findsStates(ttl-1, keys, "state", "state", "state", "state", "state")
+			s.findsStates(uneven-1, keys[4:], "state")
+			s.findsStates(uneven+s.Slack, keys, "state", "", "state", "", "")
 		},
 	},
 	{
@@ -157,31 +184,30 @@ var inPlaceLaws = []Law{
 	},
 	{
 		Name:     "an update refuses what a swap refuses",
-		Sentence: "An update refuses a key twice, a key too long, a negative TTL and a context that has ended, and changes nothing.",
+		Sentence: "An update refuses a key twice, a key too long, a negative TTL, a verb that there is not and a context that has ended, and changes nothing.",
 		applies:  can[storage.InPlace],
 		check: func(s *subject) {
-			put := func(ttl time.Duration) decider {
-				return func(_ [][]byte, next []storage.Change) error {
-					for i := range next {
-						next[i] = putting("x", ttl)
-					}
-					return nil
-				}
-			}
 			ended, cancel := context.WithCancel(s.ctx)
 			cancel()
 			for _, c := range []struct {
 				ctx  context.Context
 				keys []string
-				ttl  time.Duration
+				last storage.Change
 				want error
 			}{
-				{s.ctx, []string{key("a"), key("b"), key("a")}, 0, storage.ErrDuplicateKey},
-				{s.ctx, []string{key("a"), strings.Repeat("x", storage.MaxKey+1)}, 0, storage.ErrKey},
-				{s.ctx, []string{key("a"), key("b")}, -1, storage.ErrSwap},
-				{ended, []string{key("a"), key("b")}, 0, context.Canceled},
+				{s.ctx, []string{key("a"), key("b"), key("a")}, putting("x", 0), storage.ErrDuplicateKey},
+				{s.ctx, []string{key("a"), strings.Repeat("x", storage.MaxKey+1)}, putting("x", 0), storage.ErrKey},
+				{s.ctx, []string{key("a"), key("b")}, putting("x", -1), storage.ErrSwap},
+				{s.ctx, []string{key("a"), key("b")}, storage.Change{Verb: storage.Delete + 1, State: []byte("x")}, storage.ErrSwap},
+				{ended, []string{key("a"), key("b")}, putting("x", 0), context.Canceled},
 			} {
-				err := s.Store.(storage.InPlace).Update(c.ctx, epoch, c.keys, put(c.ttl))
+				err := s.Store.(storage.InPlace).Update(c.ctx, epoch, c.keys, decider(func(_ [][]byte, next []storage.Change) error {
+					for i := range next {
+						next[i] = putting("x", 0)
+					}
+					next[len(next)-1] = c.last
+					return nil
+				}))
 				if !errors.Is(err, c.want) || !errors.Is(err, storage.ErrNotApplied) {
 					s.fail("error %v, should be: %v", err, c.want)
 				}

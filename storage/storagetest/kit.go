@@ -15,10 +15,16 @@
 // Each [Law] is one English sentence and a check that can fail: the kit's own tests
 // hold, for every law, a store that breaks it and no other. The checks never
 // sleep. Where TTLs are looked at, the harness makes time pass.
+//
+// The laws are about plain calls. Of a [storage.Batcher] nearly all of them are held, too, against a
+// group of a batch that has others beside it, and of a [storage.Timed] store against calls at a
+// given time: these are what the engine asks where it can. What else the abilities
+// promise, they have laws of their own for.
 package storagetest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -39,7 +45,7 @@ type Harness struct {
 	// Advance makes d pass for what is in the database, both stores included. It may move a clock
 	// that the store was given; or bring every expiry nearer by d, as
 	// "UPDATE ... SET expires_at = expires_at - d" does, and PEXPIRE for each key (DEL, where less than d
-	// was left). It must not purge. Real time may pass beside it: the laws allow for that.
+	// was left). It must not take more than d, and not purge. Real time may pass beside it: the laws allow for that.
 	Advance func(d time.Duration)
 
 	// Slack is by how much a record may outlive its TTL: the store's grain and its
@@ -81,11 +87,13 @@ func (l Law) Check(h Harness) error {
 
 // Laws are all the laws, those of the optional abilities last.
 func Laws() []Law {
-	var all []Law
-	for _, laws := range [][]Law{readingLaws, swappingLaws, opaqueLaws, refusingLaws, lapsingLaws, togetherLaws, apartLaws, abilityLaws, inPlaceLaws} {
-		all = append(all, laws...)
+	all := slices.Concat(readingLaws, swappingLaws, opaqueLaws, refusingLaws, lapsingLaws, togetherLaws, apartLaws)
+	for _, f := range forms {
+		for _, plain := range f.laws {
+			all = append(all, f.law(plain))
+		}
 	}
-	return all
+	return slices.Concat(all, abilityLaws, inPlaceLaws)
 }
 
 // Run judges stores by every law that applies, each with a fresh harness. open may

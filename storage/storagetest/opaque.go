@@ -3,6 +3,7 @@ package storagetest
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -86,11 +87,12 @@ var opaqueLaws = []Law{
 	},
 	{
 		Name:     "buffers are not shared",
-		Sentence: "A store keeps no buffer that it was handed, and hands out none that it keeps.",
+		Sentence: "A store keeps no buffer that it was handed, hands out none that it keeps, and no two records share one.",
 		check: func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
 				s.sharesNoBuffer(key(fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}
+			s.sharesNoneAmongRecords()
 		},
 	},
 }
@@ -117,6 +119,29 @@ func (s *subject) sharesNoBuffer(k, text string) {
 		spoil(r.State)
 	}
 	s.holds(k, create.New.Version, text)
+}
+
+// sharesNoneAmongRecords requires that callers may append to each state they were handed.
+func (s *subject) sharesNoneAmongRecords() {
+	a, b := key("a"), key("b")
+	s.put(a, "state a", 0)
+	s.put(b, "state b", 0)
+	loaded, err := s.Store.Load(s.ctx, a, b, a)
+	if err != nil {
+		s.fail("Load of 3 keys: %v", err)
+	}
+	current, _ := s.try(writing(a, storage.NewVersion(), "x", 0), writing(b, storage.NewVersion(), "x", 0))
+	for _, records := range [][]storage.Record{loaded, current} {
+		for i, r := range records {
+			others := slices.Delete(slices.Clone(records), i, i+1)
+			before := fmt.Sprintf("%q", others)
+			spoil(append(r.State, r.State...)) // what lies behind it, and, if this was a copy,
+			spoil(r.State)
+			if after := fmt.Sprintf("%q", others); after != before {
+				s.fail("when record %d of %d was written to, the others went from %s to %s", i, len(records), before, after)
+			}
+		}
+	}
 }
 
 func spoil(b []byte) {

@@ -2,7 +2,6 @@ package storagetest_test
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -140,7 +139,10 @@ func (r *reference) Series(ctx context.Context) (context.Context, func()) {
 
 func (r *reference) Now(ctx context.Context) (time.Time, error) { return r.world.time(), ctx.Err() }
 
-func (r *reference) Purge(_ context.Context, max int) (removed int, err error) {
+func (r *reference) Purge(ctx context.Context, max int) (removed int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
 	now := r.world.time()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,8 +171,8 @@ func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d 
 	if err := d.Decide(found, next); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(next, func(c storage.Change) bool { return c.TTL < 0 }) {
-		return storage.ErrSwap
+	if err := storage.CheckChanges(keys, next); err != nil {
+		return err
 	}
 	for i, c := range next {
 		switch c.Verb {

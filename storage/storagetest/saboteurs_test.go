@@ -131,42 +131,11 @@ func hesitant(when func(storage.Swap) bool) func(*reference, *storagetest.Harnes
 	})
 }
 
-var saboteurs = []saboteur{
-	{"an absent key has a state", "absent is zero", loading(func(r storage.Record) storage.Record {
-		if r.Version == 0 {
-			r.State = []byte{}
-		}
-		return r
-	})},
-	{"sorts the keys it loads", "loads answer in order", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
-		}}
-	}},
-	{"loads a repeated key once", "loads answer in order", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				if slices.Contains(keys[:i], keys[i]) {
-					records[i] = storage.Record{}
-				}
-			}
-			return records, err
-		}}
-	}},
-	{"cannot load no keys", "nothing asked is nothing done", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			if len(keys) == 0 {
-				return nil, errors.New("wrong number of arguments for 'mget' command")
-			}
-			return r.Load(ctx, keys...)
-		}}
-	}},
-	{"writes where nothing is, whatever was expected", "swap only what is there", writing(func(r *reference, s *storage.Swap) {
-		if records, _ := r.Load(context.Background(), s.Key); len(records) == 1 && records[0].Version == 0 {
-			s.Old = 0
-		}
-	})},
+// saboteurs are all of them.
+var saboteurs = slices.Concat(swappers, loaders, plainOnes, inABatch(swappers), atATime(swappers), atATime(loaders), ofAbilities)
+
+// swappers have their fault in CompareAndSwap, and so can have it in every form of it.
+var swappers = []saboteur{
 	{"refreshes the TTL on a lost race", "a loser changes nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		r.mu.Lock()
@@ -227,22 +196,6 @@ var saboteurs = []saboteur{
 			s.New = storage.Record{Version: storage.NewVersion(), State: []byte("deleted")}
 		}
 	})},
-	{"drops NULs", "states are opaque", loading(func(r storage.Record) storage.Record {
-		r.State = bytes.ReplaceAll(r.State, []byte{0}, nil)
-		return r
-	})},
-	{"mends UTF-8", "states are opaque", loading(func(r storage.Record) storage.Record {
-		if r.State != nil {
-			r.State = bytes.ToValidUTF8(r.State, []byte("\ufffd"))
-		}
-		return r
-	})},
-	{"takes an empty state for none", "empty is not absent", loading(func(r storage.Record) storage.Record {
-		if len(r.State) == 0 {
-			return storage.Record{}
-		}
-		return r
-	})},
 	{"ends keys at a NUL", "keys are opaque", keying(func(key string) string {
 		if before, _, cut := strings.Cut(key, "\x00"); cut && !strings.HasPrefix(key, "k\x03law") {
 			return before
@@ -271,46 +224,18 @@ var saboteurs = []saboteur{
 		}
 		return current, swapped, err
 	})},
-	{"keeps the caller's key", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
-		names := map[string]string{} // finds the clone by the caller's string
-		var mu sync.Mutex
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-			for _, s := range swaps {
-				if swapped && s.New.Version != 0 {
-					names[s.Key] = s.Key
-				} else if swapped {
-					delete(names, s.Key)
-				}
+	{"keeps the caller's key", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, s := range swaps {
+			if k, ok := r.kept[s.Key]; ok && swapped {
+				delete(r.kept, s.Key)
+				r.kept[s.Key] = k
 			}
-			return current, swapped, err
-		}, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				if _, ok := names[keys[i]]; !ok {
-					records[i] = storage.Record{}
-				}
-			}
-			return records, err
-		}}
-	}},
-	{"hands out what it keeps", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for i := range records {
-				if records[i].Version != 0 {
-					records[i].State = r.kept[keys[i]].State
-				}
-			}
-			return records, err
-		}}
-	}},
+		}
+		return current, swapped, err
+	})},
 	{"hands out what it keeps on a conflict", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		r.mu.Lock()
@@ -375,7 +300,6 @@ var saboteurs = []saboteur{
 			s.TTL = 1000 * time.Hour
 		}
 	})},
-	{"never expires anything", "an expired key is absent", writing(func(_ *reference, s *storage.Swap) { s.TTL = 0 })},
 	{"keeps the first TTL", "the winner sets the TTL", writing(func(r *reference, s *storage.Swap) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -407,258 +331,241 @@ var saboteurs = []saboteur{
 			return r.CompareAndSwap(ctx, swaps...)
 		}}
 	}},
+	{"takes the same state for no write", "swap only what is there", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		swaps = slices.Clone(swaps)
+		for i := range swaps {
+			if now, _ := r.Load(ctx, swaps[i].Key); now[0].Version != 0 && bytes.Equal(now[0].State, swaps[i].New.State) {
+				swaps[i].New.Version = now[0].Version
+			}
+		}
+		return r.CompareAndSwap(ctx, swaps...)
+	})},
+	{"returns what it replaced", "conflict returns what is stored", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+		if swapped {
+			current = make([]storage.Record, len(swaps))
+		}
+		return current, swapped, err
+	})},
+	{"deletes when the TTL of the deletion ends", "the zero record deletes", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		swaps = slices.Clone(swaps)
+		for i := range swaps {
+			if swaps[i].New.Version == 0 && swaps[i].TTL > 0 {
+				swaps[i].New = storage.Record{Version: storage.NewVersion()}
+			}
+		}
+		return r.CompareAndSwap(ctx, swaps...)
+	})},
+	{"cannot swap more than 1000 keys", "many keys are like one", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		if len(swaps) > 1000 {
+			return nil, false, storage.NotApplied(errors.New("too many SQL variables"))
+		}
+		return r.CompareAndSwap(ctx, swaps...)
+	})},
+	{"drops NULs when it writes", "states are opaque", writing(func(_ *reference, s *storage.Swap) {
+		s.New.State = bytes.ReplaceAll(s.New.State, []byte{0}, nil)
+	})},
+	{"does not store an empty state", "empty is not absent", writing(func(_ *reference, s *storage.Swap) {
+		if len(s.New.State) == 0 {
+			s.New = storage.Record{}
+		}
+	})},
+	{"returns current records of one buffer", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+		pack(current)
+		return current, swapped, err
+	})},
+	{"keeps TTLs in milliseconds", "nothing vanishes before its TTL", writing(func(_ *reference, s *storage.Swap) {
+		s.TTL = max(s.TTL.Truncate(time.Millisecond), min(s.TTL, 1))
+	})},
+	{"keeps long TTLs as floating point", "nothing vanishes before its TTL", writing(func(_ *reference, s *storage.Swap) {
+		if s.TTL > 24*time.Hour {
+			s.TTL -= s.TTL >> 10
+		}
+	})},
+	{"returns an expired record as current", "an expired key is absent", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range current {
+			current[i] = copied(r.kept[swaps[i].Key].Record)
+		}
+		return current, swapped, err
+	})},
+	{"swaps an expired record from its version", "an expired key is absent", writing(func(r *reference, s *storage.Swap) {
+		now, _ := r.Load(context.Background(), s.Key)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if now[0].Version == 0 && s.Old != 0 && r.kept[s.Key].Version == s.Old {
+			s.Old = 0
+		}
+	})},
+	{"keeps all keys of a swap for the TTL of the first", "each key has its own TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		swaps = slices.Clone(swaps)
+		for i := range swaps {
+			swaps[i].TTL = swaps[0].TTL
+		}
+		return r.CompareAndSwap(ctx, swaps...)
+	})},
+}
+
+// loaders have their fault in Load, alone or too.
+var loaders = []saboteur{
+	{"an absent key has a state", "absent is zero", loading(func(r storage.Record) storage.Record {
+		if r.Version == 0 {
+			r.State = []byte{}
+		}
+		return r
+	})},
+	{"sorts the keys it loads", "loads answer in order", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
+		}}
+	}},
+	{"loads a repeated key once", "loads answer in order", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			records, err := r.Load(ctx, keys...)
+			for i := range records {
+				if slices.Contains(keys[:i], keys[i]) {
+					records[i] = storage.Record{}
+				}
+			}
+			return records, err
+		}}
+	}},
+	{"drops NULs", "states are opaque", loading(func(r storage.Record) storage.Record {
+		r.State = bytes.ReplaceAll(r.State, []byte{0}, nil)
+		return r
+	})},
+	{"mends UTF-8", "states are opaque", loading(func(r storage.Record) storage.Record {
+		if r.State != nil {
+			r.State = bytes.ToValidUTF8(r.State, []byte("\ufffd"))
+		}
+		return r
+	})},
+	{"takes an empty state for none", "empty is not absent", loading(func(r storage.Record) storage.Record {
+		if len(r.State) == 0 {
+			return storage.Record{}
+		}
+		return r
+	})},
+	{"hands out what it keeps", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			records, err := r.Load(ctx, keys...)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			for i := range records {
+				if records[i].Version != 0 {
+					records[i].State = r.kept[keys[i]].State
+				}
+			}
+			return records, err
+		}}
+	}},
+	{"cannot load no keys", "nothing asked is nothing done", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			if len(keys) == 0 {
+				return nil, errors.New("wrong number of arguments for 'mget' command")
+			}
+			return r.Load(ctx, keys...)
+		}}
+	}},
+	{"loads a repeated key into one buffer", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			records, err := r.Load(ctx, keys...)
+			for i := range records {
+				records[i] = records[slices.Index(keys, keys[i])]
+			}
+			return records, err
+		}}
+	}},
+	{"loads all states into one buffer", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			records, err := r.Load(ctx, keys...)
+			pack(records)
+			return records, err
+		}}
+	}},
+	{"cannot load more than 1000 keys", "many keys are like one", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			if len(keys) > 1000 {
+				return nil, errors.New("too many SQL variables")
+			}
+			return r.Load(ctx, keys...)
+		}}
+	}},
+	{"loads whatever the context says", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(_ context.Context, keys []string) ([]storage.Record, error) {
+			return r.Load(context.Background(), keys...)
+		}}
+	}},
+	{"loads a key that is too long", "what cannot be stored is refused", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			records, err := r.Load(ctx, keys...)
+			if errors.Is(err, storage.ErrKey) {
+				return make([]storage.Record, len(keys)), nil
+			}
+			return records, err
+		}}
+	}},
+	{"deletes for an hour", "the zero record deletes", func(r *reference, _ *storagetest.Harness) storage.Store {
+		graves := map[string]grave{}
+		var mu sync.Mutex
+		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+			current, swapped, err := r.CompareAndSwap(ctx, swaps...)
+			mu.Lock()
+			defer mu.Unlock()
+			for _, s := range swaps {
+				if swapped && s.New.Version == 0 && s.Old != 0 {
+					graves[s.Key] = grave{storage.Record{Version: s.Old}, r.world.time().Add(time.Hour)}
+				}
+			}
+			return current, swapped, err
+		}, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
+			records, err := r.Load(ctx, keys...)
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range records {
+				if g, ok := graves[keys[i]]; ok && records[i].Version == 0 && !r.world.time().Before(g.opens) {
+					records[i] = g.Record
+				}
+			}
+			return records, err
+		}}
+	}},
+}
+
+// plainOnes break laws that have no forms, or more than one law in some form.
+var plainOnes = []saboteur{
+	{"writes where nothing is, whatever was expected", "swap only what is there", writing(func(r *reference, s *storage.Swap) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if _, ok := r.kept[s.Key]; !ok { // where something has expired is for another law
+			s.Old = 0
+		}
+	})},
+	{"never expires anything", "an expired key is absent", writing(func(_ *reference, s *storage.Swap) { s.TTL = 0 })},
 	{"shares its table", "two stores do not meet", func(r *reference, h *storagetest.Harness) storage.Store {
 		h.Other = r
 		return plain{Store: r}
 	}},
-
-	{"fails the whole batch on one conflict", "a batch is many swaps", batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-		outcomes := r.CompareAndSwapBatch(ctx, groups...)
-		if i := slices.IndexFunc(outcomes, func(o storage.Outcome) bool { return !o.Swapped && o.Err == nil }); i >= 0 {
-			for j := range outcomes {
-				outcomes[j] = storage.Outcome{Current: outcomes[i].Current}
-			}
-		}
-		return outcomes
-	})},
-	{"remembers in a series what it loaded", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return serial{plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			seen, _ := ctx.Value(remembered{}).(map[string]storage.Record)
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				if old, ok := seen[keys[i]]; ok {
-					records[i] = old
-				} else if seen != nil {
-					seen[keys[i]] = records[i]
-				}
-			}
-			return records, err
-		}}}
-	}},
-	{"keeps others out while a series goes on", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
-		var holder map[string]storage.Record
-		return serial{plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if seen, _ := ctx.Value(remembered{}).(map[string]storage.Record); seen != nil {
-				holder = seen
-			} else if holder != nil {
-				<-ctx.Done()
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}}
-	}},
-	{"tries a batch with a key in two groups", "a batch names no key twice", batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-		outcomes := make([]storage.Outcome, len(groups))
-		for i := range groups {
-			outcomes[i] = r.CompareAndSwapBatch(ctx, groups[i])[0]
-		}
-		return outcomes
-	})},
-	{"ignores the context of a batch", "a cancelled batch writes nothing", batching(func(r *reference, _ context.Context, groups [][]storage.Swap) []storage.Outcome {
-		return r.CompareAndSwapBatch(context.Background(), groups...)
-	})},
-	{"tells the time backwards", "the server's clock runs on", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return &backwards{reference: r, now: r.world.time()}
-	}},
-	{"purges what has any TTL", "a purge takes only what has expired", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return purging{r, func(r *reference, _ context.Context, max int) (removed int) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for key, k := range r.kept {
-				if removed < max && !k.expires.IsZero() {
-					delete(r.kept, key)
-					removed++
-				}
-			}
-			return removed
-		}}
-	}},
-	{"purges beyond max", "a purge takes only what has expired", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return purging{r, func(r *reference, ctx context.Context, max int) int {
-			removed, _ := r.Purge(ctx, 1000*max)
-			return removed
-		}}
-	}},
-	{"purges nothing", "a purge takes only what has expired", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return purging{r, func(*reference, context.Context, int) int { return 0 }}
-	}},
-	{"reads its own clock for a timed load", "records lapse by the decision's time", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return wallClock{r}
-	}},
-
-	{"shows an absent key as an empty state", "an update shows what is stored", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
-		for i := range found {
-			found[i] = append([]byte{}, found[i]...)
-		}
-		return d.Decide(found, next)
-	})},
-	{"rewrites what an update keeps", "an update changes what it says", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
-		err := d.Decide(found, next)
-		for i := range next {
-			if next[i].Verb == storage.Keep && found[i] != nil && next[i].State != nil {
-				next[i].Verb = storage.Put
-			}
-		}
-		return err
-	})},
-	{"updates under the old version", "an update writes a fresh version", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			before, _ := r.LoadAt(ctx, now, keys...)
-			err := r.Update(ctx, now, keys, d)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for i := range before {
-				if k := r.kept[keys[i]]; err == nil && k.Version != 0 && before[i].Version != 0 && !bytes.ContainsAny(k.State, "0123456789") {
-					k.Version = before[i].Version
-					r.kept[keys[i]] = k
-				}
-			}
-			return err
-		}}
-	}},
-	{"applies what a failed decision said", "a failed update changes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			var failed error
-			err := r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
-				failed = d.Decide(found, next)
-				return nil
-			}))
-			return errors.Join(err, failed)
-		}}
-	}},
-	{"returns the error of a decision in other words", "a failed update changes nothing", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
-		if err := d.Decide(found, next); err != nil {
-			return errors.New(err.Error())
-		}
-		return nil
-	})},
-	{"stays locked after a panic", "a panic wedges nobody", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			returned := false
-			defer func() {
-				if !returned && len(keys) > 1 {
-					r.mu.Lock()
-				}
-			}()
-			err := r.Update(ctx, now, keys, d)
-			returned = true
-			return err
-		}}
-	}},
-	{"updates a key twice", "an update refuses what a swap refuses", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			if errors.Is(storage.CheckKeys(keys), storage.ErrDuplicateKey) {
-				keys = slices.Compact(slices.Sorted(slices.Values(keys)))
-			}
-			return r.Update(ctx, now, keys, d)
-		}}
-	}},
-	{"keeps the state of a decision", "an update shares no buffers", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
-				err := d.Decide(found, next)
-				defer func() {
-					for i, c := range next {
-						if len(c.State) > 0 && err == nil && len(keys) == 1 {
-							r.aliased(keys[i], c)
-							next[i].Verb = storage.Keep
-						}
-					}
-				}()
-				return err
-			}))
-		}}
-	}},
-	{"lets go of its lock while it decides", "updates and swaps count together", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
-				err := d.Decide(found, next)
-				r.mu.Unlock()
-				hesitate()
-				r.mu.Lock()
-				return err
-			}))
-		}}
-	}},
 }
 
-// batcher is a saboteur among the batchers.
-type batcher struct {
-	plain
-	batch func(ctx context.Context, groups [][]storage.Swap) []storage.Outcome
+// grave is a record that was deleted and comes back.
+type grave struct {
+	storage.Record
+	opens time.Time
 }
 
-func (b batcher) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	return b.batch(ctx, groups)
-}
-
-func batching(batch func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome) func(*reference, *storagetest.Harness) storage.Store {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return batcher{plain{Store: r}, func(ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-			return batch(r, ctx, groups)
-		}}
+// pack puts the states of records into one buffer, each with room for what follows it.
+func pack(records []storage.Record) {
+	var buffer []byte
+	for _, r := range records {
+		buffer = append(buffer, r.State...)
 	}
-}
-
-// serial is a saboteur that tells the calls of a series by what it remembers for them.
-type serial struct{ plain }
-
-type remembered struct{}
-
-func (s serial) Series(ctx context.Context) (context.Context, func()) {
-	return context.WithValue(ctx, remembered{}, map[string]storage.Record{}), func() {}
-}
-
-type backwards struct {
-	*reference
-	now time.Time
-}
-
-func (b *backwards) Now(ctx context.Context) (time.Time, error) {
-	b.now = b.now.Add(-1)
-	return b.now, ctx.Err()
-}
-
-type purging struct {
-	*reference
-	purge func(r *reference, ctx context.Context, max int) int
-}
-
-func (p purging) Purge(ctx context.Context, max int) (int, error) {
-	return p.purge(p.reference, ctx, max), nil
-}
-
-type wallClock struct{ *reference }
-
-func (w wallClock) LoadAt(ctx context.Context, _ time.Time, keys ...string) ([]storage.Record, error) {
-	return w.Load(ctx, keys...)
-}
-
-// inPlace is a saboteur among the stores that decide in place.
-type inPlace struct {
-	*reference
-	update func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error
-}
-
-func (p inPlace) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-	return p.update(ctx, now, keys, d)
-}
-
-type decider func(found [][]byte, next []storage.Change) error
-
-func (d decider) Decide(found [][]byte, next []storage.Change) error { return d(found, next) }
-
-// updating makes a saboteur that comes between an update and its decision.
-func updating(decide func(d storage.Decider, found [][]byte, next []storage.Change) error) func(*reference, *storagetest.Harness) storage.Store {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
-				return decide(d, found, next)
-			}))
-		}}
+	for i, r := range records {
+		if r.Version != 0 {
+			records[i].State, buffer = buffer[:len(r.State)], buffer[len(r.State):]
+		}
 	}
-}
-
-// aliased stores a change without copying its state; the lock is held.
-func (r *reference) aliased(key string, c storage.Change) {
-	r.kept[key] = kept{Record: storage.Record{Version: storage.NewVersion(), State: c.State}}
 }

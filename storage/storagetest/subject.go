@@ -166,9 +166,13 @@ func show(r storage.Record) string {
 }
 
 func keysOf(swaps []storage.Swap) string {
-	keys := make([]string, len(swaps))
-	for i := range swaps {
+	const shown = 5
+	keys := make([]string, min(len(swaps), shown))
+	for i := range keys {
 		keys[i] = fmt.Sprintf("%.40q", swaps[i].Key)
+	}
+	if len(swaps) > shown {
+		return fmt.Sprint(keys, " and ", len(swaps)-shown, " more")
 	}
 	return fmt.Sprint(keys)
 }

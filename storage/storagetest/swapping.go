@@ -14,12 +14,15 @@ var swappingLaws = []Law{
 		check: func(s *subject) {
 			k, none := key("k"), key("absent")
 			first := s.put(k, "first", 0)
-			second := writing(k, first, "second", 0)
+			same := writing(k, first, "first", 0) // a write all the same
+			s.swap(same)
+			second := writing(k, same.New.Version, "second", 0)
 			s.swap(second)
 			s.holds(k, second.New.Version, "second")
 			for what, stale := range map[string]storage.Swap{
 				"creating what is there":            writing(k, 0, "x", 0),
-				"a version that was replaced":       writing(k, first, "x", 0),
+				"a version that was replaced":       writing(k, same.New.Version, "x", 0),
+				"a version before that":             writing(k, first, "x", 0),
 				"a version that never was":          writing(k, storage.NewVersion(), "x", 0),
 				"an absent key, from some version":  writing(none, storage.NewVersion(), "x", 0),
 				"deleting, from a replaced version": deleting(k, first),
@@ -96,7 +99,7 @@ var swappingLaws = []Law{
 	},
 	{
 		Name:     "conflict returns what is stored",
-		Sentence: "A refused swap returns what is stored under each of its keys, in their order.",
+		Sentence: "A refused swap returns what is stored under each of its keys, in their order; one that applies returns nothing.",
 		check: func(s *subject) {
 			good, stale := s.put(key("good"), "good state", 0), s.put(key("a stale one"), "stale state", 0)
 			current, swapped := s.try(
@@ -116,26 +119,63 @@ var swappingLaws = []Law{
 					s.fail("record %d should be %s, is %s", i, show(w), show(current[i]))
 				}
 			}
+			if current, _ := s.try(writing(key("good"), good, "x", 0), writing(key("b"), 0, "x", 0)); current != nil {
+				s.fail("a swap that applied returned %d records", len(current))
+			}
 		},
 	},
 	{
 		Name:     "the zero record deletes",
-		Sentence: "A swap to the zero Record deletes, and from nothing to nothing requires that there is nothing.",
+		Sentence: "A swap to the zero Record deletes, at once and for good, and from nothing to nothing requires that there is nothing.",
 		check: func(s *subject) {
 			k, beside := key("k"), key("beside")
-			version := s.put(k, "state", 0)
-			s.swap(deleting(k, version), writing(beside, 0, "beside", 0))
+			version := s.put(k, "state", 48*time.Hour)
+			deletion := deleting(k, version)
+			deletion.TTL = time.Hour // means nothing
+			s.swap(deletion, writing(beside, 0, "beside", 0))
 			s.lacks(k)
 			if absent(s.get(beside)) {
 				s.fail("what was created beside a deletion is not there")
 			}
 			s.swap(deleting(k, 0))
 			s.lacks(k)
+			s.Advance(time.Hour + s.Slack)
+			s.lacks(k)
 			again := s.put(k, "again", 0)
 			if _, swapped := s.try(deleting(k, 0)); swapped {
 				s.fail("a swap from nothing to nothing applied where there is a record")
 			}
 			s.holds(k, again, "again")
+		},
+	},
+	{
+		Name:     "many keys are like one",
+		Sentence: "A swap of more than a thousand keys applies or is refused as one of a single key, and so many are loaded at once.",
+		check: func(s *subject) {
+			const n = 1100 // the engine writes up to 1024 decisions at once
+			keys, creates := make([]string, n), make([]storage.Swap, n)
+			for i := range keys {
+				keys[i] = key(fmt.Sprint("many ", i))
+				creates[i] = writing(keys[i], 0, fmt.Sprint("state ", i), time.Hour)
+			}
+			s.swap(creates...)
+			records, err := s.Store.Load(s.ctx, keys...)
+			if err != nil || len(records) != n {
+				s.fail("%d records for %d keys, error %v", len(records), n, err)
+			}
+			for i, c := range creates {
+				if r := records[i]; r.Version != c.New.Version || string(r.State) != string(c.New.State) {
+					s.fail("record %d of %d should be %s, is %s", i, n, show(c.New), show(r))
+				}
+			}
+			replaces := make([]storage.Swap, n)
+			for i, c := range creates {
+				replaces[i] = writing(keys[i], c.New.Version, "x", time.Hour)
+			}
+			replaces[n-1].Old = storage.NewVersion()
+			if current, swapped := s.try(replaces...); swapped || len(current) != n {
+				s.fail("a swap of %d keys, the last of them stale: swapped %v, %d records", n, swapped, len(current))
+			}
 		},
 	},
 }
