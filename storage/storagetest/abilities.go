@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -69,6 +70,34 @@ var abilityLaws = []Law{
 			}
 			s.lacks(key("a"))
 			s.lacks(key("b"))
+		},
+	},
+	{
+		Name:     "overlapping batches never deadlock",
+		Sentence: "Batches with the same keys in opposite orders all end, without an error.",
+		applies:  can[storage.Batcher],
+		check: func(s *subject) {
+			const batchers, times = 6, 20
+			keys := []string{key("a"), key("b"), key("c")}
+			for _, k := range keys {
+				s.put(k, "0", 0)
+			}
+			s.together(batchers, func(i int) {
+				for range times {
+					var groups [][]storage.Swap
+					for _, k := range keys {
+						groups = append(groups, []storage.Swap{writing(k, s.get(k).Version, "x", 0)})
+					}
+					if i%2 == 1 {
+						slices.Reverse(groups)
+					}
+					for _, o := range s.Store.(storage.Batcher).CompareAndSwapBatch(s.ctx, groups...) {
+						if o.Err != nil {
+							s.fail("a group of a batch, while others swap the same in another order: %v", o.Err)
+						}
+					}
+				}
+			})
 		},
 	},
 	{

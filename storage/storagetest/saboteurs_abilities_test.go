@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -30,6 +32,25 @@ var ofAbilities = []saboteur{
 		}
 		return outcomes
 	})},
+	{"locks the groups of a batch in the order they come", "overlapping batches never deadlock", func(r *reference, h *storagetest.Harness) storage.Store {
+		var locks sync.Map
+		return batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
+			outcomes, open := storage.BeginBatch(ctx, groups)
+			for _, i := range open {
+				lock, _ := locks.LoadOrStore(strings.Clone(groups[i][0].Key), make(chan struct{}, 1))
+				select {
+				case lock.(chan struct{}) <- struct{}{}:
+					defer func() { <-lock.(chan struct{}) }()
+				case <-ctx.Done():
+					return r.CompareAndSwapBatch(ctx, groups...)
+				}
+				hesitate()
+				o := &outcomes[i]
+				o.Current, o.Swapped, o.Err = r.CompareAndSwap(ctx, groups[i]...)
+			}
+			return outcomes
+		})(r, h)
+	}},
 	{"remembers in a series what it loaded", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return serial{plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			seen, _ := ctx.Value(remembered{}).(map[string]storage.Record)
