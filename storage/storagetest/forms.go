@@ -59,7 +59,7 @@ func (f form) law(plain Law) Law {
 	}
 }
 
-// there is the key of a record that is there when batches are asked.
+// there is the key of a record that is there before the first batch.
 var there = storage.Key("there")
 
 // batched swaps by batches. Before the group that is asked for is one that creates a
@@ -78,9 +78,9 @@ func (b *batched) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]
 	if len(outcomes) != 3 {
 		return nil, false, fmt.Errorf("a batch of 3 groups has %d outcomes", len(outcomes))
 	}
-	for i, swapped := range map[int]bool{0: true, 2: false} {
-		if o := outcomes[i]; !isFine(ctx, o, swapped, ended) {
-			return nil, false, fmt.Errorf("of 3 groups, group %d beside the one in question: swapped %v, error %v", i, o.Swapped, o.Err)
+	for i, o := range outcomes {
+		if i != 1 && !isFine(ctx, o, i == 0, ended) {
+			return nil, false, fmt.Errorf("group %d of 3, beside the one in question: swapped %v, error %v", i, o.Swapped, o.Err)
 		}
 	}
 	return outcomes[1].Current, outcomes[1].Swapped, outcomes[1].Err

@@ -16,10 +16,10 @@
 // hold, for every law, a store that breaks it and no other. The checks never
 // sleep. Where TTLs are looked at, the harness makes time pass.
 //
-// The laws are about plain calls. Of a [storage.Batcher] nearly all of them are held, too, against a
-// group of a batch that has others beside it, and of a [storage.Timed] store against calls at a
-// given time: these are what the engine asks where it can. What else the abilities
-// promise, they have laws of their own for.
+// Laws of plain calls are laws of the calls that the engine makes instead where it can: of a
+// [storage.Batcher] they judge, too, a group of a batch that has others beside it, and of a
+// [storage.Timed] store calls at a given time, which passes without Advance. What else the
+// abilities promise has laws of its own.
 package storagetest
 
 import (
@@ -45,7 +45,8 @@ type Harness struct {
 	// Advance makes d pass for what is in the database, both stores included. It may move a clock
 	// that the store was given; or bring every expiry nearer by d, as
 	// "UPDATE ... SET expires_at = expires_at - d" does, and PEXPIRE for each key (DEL, where less than d
-	// was left). It must not take more than d, and not purge. Real time may pass beside it: the laws allow for that.
+	// was left). It must not take more than d off, nor purge. Real time may pass beside it: the laws
+	// allow for that.
 	Advance func(d time.Duration)
 
 	// Slack is by how much a record may outlive its TTL: the store's grain and its
