@@ -48,7 +48,7 @@ func timeMayStepBack(p *point) {
 			}
 			if !p.subject.Composed || !p.past.refunded() { // which may leave one part full, and without a time
 				still, _ := p.call(op, p.state, latest, cost)
-				p.noMoreGenerous(next, still, latest)
+				p.noMoreGenerous(op, cost, next, still, latest)
 			}
 			if op != refund { // which may leave a full key: no state, and so no time
 				p.timeStands(next)
@@ -69,16 +69,17 @@ func (p *point) ownTime() {
 	}
 }
 
-// noMoreGenerous requires that from t on the state a never has more units than b.
-func (p *point) noMoreGenerous(a, b []byte, t int64) {
+// noMoreGenerous requires that from t on the state a never has more units than b:
+// what an event leaves that came back in time, and what the same leaves at t.
+func (p *point) noMoreGenerous(op op, cost int64, a, b []byte, t int64) {
 	reset := p.peek(b, t, 1).ResetAfter
 	for _, at := range []int64{t, t + 1, after(t, reset/2), after(t, reset) - 1} {
 		if at < t || at > algo.MaxInstant {
 			continue
 		}
 		x, y := p.peek(a, at, 1), p.peek(b, at, 1)
-		p.require(x.Remaining <= y.Remaining, "after the same event at %s and, back in time, at %s, there are at %s %d units and %d",
-			offset(t), offset(p.now), offset(at), y.Remaining, x.Remaining)
+		p.require(x.Remaining <= y.Remaining, "after a %v of %d at %s there are %d units at %s; after the same back in time, at %s, there are %d",
+			op, cost, offset(t), y.Remaining, offset(at), offset(p.now), x.Remaining)
 	}
 }
 

@@ -20,7 +20,7 @@ func LapseIsExact(t testing.TB, s Subject) {
 
 func lapseIsExact(p *point) {
 	for _, cost := range p.costs() {
-		for _, op := range []op{step, refund, charge} {
+		for _, op := range []op{step, peek, refund, charge} {
 			p.forget()
 			next, r := p.call(op, p.state, p.now, cost)
 			if !exact(r) || len(next) == 0 {

@@ -282,6 +282,13 @@ func (p reference) deny(dst, state []byte) []byte {
 
 func (p reference) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
 	_, r, err := p.decide(state, now, &cost)
+	switch {
+	case !r.Allowed:
+	case p.flaw == peeksWithoutRefill:
+		r.NextRefill = 0
+	case p.flaw == peeksALateLapse && r.ResetAfter > 0:
+		r.ResetAfter = time.Duration(after(1, r.ResetAfter))
+	}
 	return r, err
 }
 

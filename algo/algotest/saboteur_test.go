@@ -29,6 +29,8 @@ const (
 	nextRefillIsFull    flaw = "NextRefill is when everything is back"
 	lapsesLate          flaw = "ResetAfter is 1ns late"
 	lapsesEarly         flaw = "ResetAfter is 1ns early"
+	peeksWithoutRefill  flaw = "a peek of a cost that is there tells no NextRefill"
+	peeksALateLapse     flaw = "a peek of a cost that is there has ResetAfter 1ns late"
 	boundOneShort       flaw = "one unit more is admitted than Bound says"
 	boundOfEvenFlow     flaw = "Bound forgets that units come back all at once"
 	timeRegresses       flaw = "an event in the past moves the state's time back"
@@ -63,8 +65,10 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{retryIsRounded, "RetryIsExact"},
 		{retryIsEarly, "RetryIsExact"},
 		{nextRefillIsFull, "NextRefillIsExact"},
+		{peeksWithoutRefill, "NextRefillIsExact"},
 		{lapsesLate, "LapseIsExact"},
 		{lapsesEarly, "LapseIsExact"},
+		{peeksALateLapse, "LapseIsExact"},
 		{boundOneShort, "Bounded"},
 		{boundOfEvenFlow, "Bounded"},
 		{timeRegresses, "TimeMayStepBack"},
