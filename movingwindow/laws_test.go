@@ -64,6 +64,9 @@ func TestLawsOfLongRings(t *testing.T) {
 			"Monotone":          algotest.Monotone,
 			"Accounts":          algotest.Accounts,
 			"Reconfigured":      algotest.Reconfigured,
+			"LimitIsTold":       algotest.LimitIsTold,
+			"TimeStandsStill":   algotest.TimeStandsStill,
+			"Concurrent":        algotest.Concurrent,
 			"Frugal":            algotest.Frugal,
 		} {
 			t.Run(s.Name+"/"+name, func(t *testing.T) { law(t, s) })

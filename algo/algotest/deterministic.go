@@ -23,6 +23,7 @@ var elsewhere = time.FixedZone("UTC+5:45", 5*3600+45*60)
 func deterministic(p *point) {
 	twin, err := p.subject.New(p.limit)
 	p.require(err == nil, "New takes the limit %v once and refuses it the second time: %v", p.limit, err)
+	there := retold{p.policy, func(t time.Time) time.Time { return t.In(elsewhere) }}
 	for _, cost := range p.costs() {
 		for _, op := range []op{step, peek, refund, charge} {
 			p.forget()
@@ -37,7 +38,6 @@ func deterministic(p *point) {
 				p.fail("two policies of the same options answer one %v\n    %+v %x, and\n    %+v %x", op, r, first, r2, next)
 			}
 
-			there := zoned{p.policy, elsewhere}
 			next, r2, err = p.hunt.counted(there, op, nil, p.state, p.now, cost)
 			if !(err == nil && r == r2 && bytes.Equal(first, next)) {
 				p.fail("a %v answers\n    %+v %x in UTC, and in another zone\n    %+v %x", op, r, first, r2, next)

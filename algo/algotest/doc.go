@@ -13,6 +13,32 @@
 //		})
 //	}
 //
+// # The laws
+//
+// In short; the sentence that each is held to is printed where it fails.
+//
+//	 1 Deterministic      same arguments, same answer, arguments not modified
+//	 2 FreshIsZero        nil bytes, State{} and a lapsed state decide alike
+//	 3 RoundTrip          what is not a state is refused, and never silently reset
+//	 4 DenialIsInert      a denied step and a peek return the very same state
+//	 5 RetryIsExact       at RetryAfter the cost is allowed, and not 1ns earlier
+//	 6 NextRefillIsExact  at NextRefill there is more, and not 1ns earlier
+//	 7 LapseIsExact       at ResetAfter the key is as never seen, and not 1ns earlier
+//	 8 Bounded            what is admitted in any interval is within Bound
+//	 9 TimeMayStepBack    a clock that steps back admits no more than one that stands
+//	10 StaleDenialIsTrue  what is denied stays denied, whatever happened before
+//	11 Indivisible        two costs at one instant are their sum
+//	12 Monotone           a larger cost is never easier
+//	13 Accounts           what was there, came back and was paid adds up
+//	14 Reconfigured       what was used stays used under another limit
+//	15 LimitIsTold        a policy tells the limit that it was made for
+//	16 TimeStandsStill    before 1970 and after 2116 no time passes
+//	17 Concurrent         many goroutines are answered as one is
+//
+// and Frugal, which has no number: a step does not allocate.
+//
+// # The search
+//
 // Each law is a function of its own. It searches twice: under small limits
 // (counts to 6, periods to 12ns) from state to state, nanosecond by nanosecond,
 // most of them for the smallest and a sample for the others; and under random

@@ -163,6 +163,17 @@ func (p reference) decode(b []byte) (s referenceState, err error) {
 	return s, nil
 }
 
+// instant is what the clock reads.
+func (p reference) instant(now time.Time) int64 {
+	switch {
+	case p.flaw == readsNanoseconds:
+		return now.UnixNano()
+	case p.flaw == panicsBefore1970 && now.Unix() < 0:
+		panic("before the epoch")
+	}
+	return algo.Instant(now)
+}
+
 // open brings the state forward to now and says what is there.
 func (p reference) open(b []byte, now int64, cost int64) (referenceState, algo.Result, error) {
 	s, err := p.decode(b)
@@ -252,7 +263,7 @@ func (p reference) Step(dst, state []byte, now time.Time, cost int64) ([]byte, a
 	}
 	r.Paid = cost
 	p.delay(&s, cost, 1)
-	p.close(&s, &r, algo.Instant(now))
+	p.close(&s, &r, p.instant(now))
 	return p.write(dst, s), r, nil
 }
 
@@ -300,7 +311,10 @@ func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceSt
 	if *cost == 0 {
 		*cost = 1
 	}
-	t := algo.Instant(now)
+	t := p.instant(now)
+	if p.flaw == freeAfter2116 && now.After(instant(algo.MaxInstant)) {
+		state = nil
+	}
 	s, r, err := p.open(state, t, *cost)
 	if err != nil {
 		return s, r, err
@@ -346,7 +360,7 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	if cost < 0 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	s, r, err := p.open(state, algo.Instant(now), max(1, cost))
+	s, r, err := p.open(state, p.instant(now), max(1, cost))
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
@@ -356,7 +370,7 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 		r.Paid = -min(r.Cost, s.used)
 	}
 	p.delay(&s, r.Cost, sign)
-	p.close(&s, &r, algo.Instant(now))
+	p.close(&s, &r, p.instant(now))
 	if r.Paid == 0 {
 		return append(dst, state...), r, nil
 	}

@@ -3,7 +3,9 @@ package algotest
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,6 +46,9 @@ const (
 	keepsWhatIsLeft     flaw = "the state keeps what is left, not what was used"
 	forgetsWhenChanged  flaw = "a changed limit makes the key fresh"
 	namesAnotherLimit   flaw = "Limit is not the one it was made for"
+	readsNanoseconds    flaw = "the time is now.UnixNano()"
+	panicsBefore1970    flaw = "a time before 1970 is a panic"
+	freeAfter2116       flaw = "after 2116 every key is fresh"
 )
 
 func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
@@ -82,6 +87,9 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{keepsWhatIsLeft, "Reconfigured"},
 		{forgetsWhenChanged, "Reconfigured"},
 		{namesAnotherLimit, "LimitIsTold"},
+		{readsNanoseconds, "TimeStandsStill"},
+		{panicsBefore1970, "TimeStandsStill"},
+		{freeAfter2116, "TimeStandsStill"},
 	} {
 		t.Run(string(c.flaw), func(t *testing.T) {
 			t.Parallel()
@@ -194,6 +202,30 @@ func TestASubjectThatIsNothingFails(t *testing.T) {
 	for _, text := range failed {
 		require.Equal(t, "[algotest: a Subject needs New]", text)
 	}
+}
+
+// Not in parallel with the others: it gives way to them at every step.
+func TestSharedScratchIsFound(t *testing.T) {
+	s := subject(honest)
+	s.New = func(l algo.Limit) (algo.Policy, error) {
+		p, err := newReference(honest)(l)
+		return forgetful{p, new(atomic.Int64)}, err
+	}
+	failed := failures(s)
+	require.Len(t, failed, 1)
+	require.Contains(t, failed["Concurrent"], "one goroutine that asks for a step of ")
+}
+
+// forgetful puts the cost down while it looks at the state.
+type forgetful struct {
+	algo.Policy
+	scratch *atomic.Int64
+}
+
+func (f forgetful) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	f.scratch.Store(cost)
+	runtime.Gosched()
+	return f.Policy.Step(dst, state, now, f.scratch.Load())
 }
 
 func TestAnAllocatingStepIsFound(t *testing.T) {

@@ -69,6 +69,8 @@ var laws = []struct {
 	{"Accounts", Accounts},
 	{"Reconfigured", Reconfigured},
 	{"LimitIsTold", LimitIsTold},
+	{"TimeStandsStill", TimeStandsStill},
+	{"Concurrent", Concurrent},
 	{"Frugal", Frugal},
 }
 
