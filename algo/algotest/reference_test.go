@@ -130,12 +130,29 @@ func (p reference) encode(dst []byte, s referenceState) []byte {
 	return dst
 }
 
+// mistakes reports whether the header of another state is taken for its own.
+func (p reference) mistakes(tag, version byte) bool {
+	switch p.flaw {
+	case takesAnyCase:
+		return tag == 'R' && version == 1
+	case knowsNoZero:
+		return tag == 'r' && version == 0
+	case takesOddVersions:
+		return tag == 'r' && version > 1 && version%4 == 1
+	}
+	return false
+}
+
 func (p reference) decode(b []byte) (s referenceState, err error) {
 	switch {
 	case p.flaw == emptyIsNoState && b != nil && len(b) == 0:
 		return s, algo.ErrState
 	case len(b) == 0:
 		return s, nil
+	case p.flaw == forgetsOthers && b[0] == 't':
+		return s, nil
+	case len(b) > 1 && p.mistakes(b[0], b[1]):
+		return p.decode(append([]byte{'r', 1}, b[2:]...))
 	case len(b) == 1 || b[0] != 'r':
 		if p.flaw == resetsSilently {
 			return s, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -19,7 +20,12 @@ func RoundTrip(t testing.TB, s Subject) {
 			"with ErrStateVersion, never a panic and never a silent reset",
 		judge: roundTrip,
 		verbs: []op{refund, charge}, skewed: true,
-		also: func(h *hunt) *finding { return h.garbage() },
+		also: func(h *hunt) *finding {
+			if f := h.headers(); f != nil {
+				return f
+			}
+			return h.garbage()
+		},
 	}.hold(t, s)
 }
 
@@ -55,6 +61,41 @@ func (p *point) refuses(state []byte, want error, what string) {
 		next, _, err := p.hunt.counted(p.policy, op, dst, state, p.now, 1)
 		p.require(errors.Is(err, want), "%s, %x: %v is to refuse it with %q, and says %v", what, state, op, want, err)
 		p.require(string(next) == "dst", "%s: %v appends to dst along with its error", what, op)
+	}
+}
+
+// headers offers the states of a few first steps under every other first byte, and
+// every other second one.
+func (h *hunt) headers() *finding {
+	for range 4 {
+		limit := algo.Per(h.random.Int64N(20)+1, time.Duration(h.random.Int64N(100)+1))
+		policy := h.policy(limit)
+		if policy == nil {
+			continue
+		}
+		n := h.try(root(), policy, event{limit: limit, op: step, at: epoch.UnixNano(), cost: 1})
+		if len(n.state) < 2 {
+			continue
+		}
+		if f := h.examineBy(ownHeader, n, limit, policy, n.latest); f != nil {
+			return f
+		}
+	}
+	return nil
+}
+
+// ownHeader requires that a state is taken under no header but its own. Versions count
+// from 1; those from there to the present one, if any, are formats of old.
+func ownHeader(p *point) {
+	tag, version, rest := p.state[0], p.state[1], p.state[2:]
+	for b := range 256 {
+		if other := byte(b); other != tag {
+			p.refuses(append([]byte{other, version}, rest...), algo.ErrState, "another algorithm's state")
+		}
+	}
+	p.refuses(append([]byte{tag, 0}, rest...), algo.ErrState, "format 0")
+	for newer := int(version) + 1; newer < 256; newer++ {
+		p.refuses(append([]byte{tag, byte(newer)}, rest...), algo.ErrStateVersion, "a newer format")
 	}
 }
 

@@ -24,6 +24,10 @@ const (
 	takesTrailingBytes  flaw = "what follows the state is not looked at"
 	knowsNoVersions     flaw = "a newer format is any damaged state"
 	resetsSilently      flaw = "another algorithm's state is a key never seen"
+	takesAnyCase        flaw = "the first byte may be a capital letter"
+	knowsNoZero         flaw = "format 0 is taken for 1"
+	takesOddVersions    flaw = "formats 5, 9, 13 and so on are taken for 1"
+	forgetsOthers       flaw = "a state of the token bucket is a key never seen"
 	panicsOnGarbage     flaw = "ranges are not checked"
 	countsDenials       flaw = "a denial is counted in the state"
 	retryIsRounded      flaw = "RetryAfter is rounded up to 2ns"
@@ -65,6 +69,10 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{takesTrailingBytes, "RoundTrip"},
 		{knowsNoVersions, "RoundTrip"},
 		{resetsSilently, "RoundTrip"},
+		{takesAnyCase, "RoundTrip"},
+		{knowsNoZero, "RoundTrip"},
+		{takesOddVersions, "RoundTrip"},
+		{forgetsOthers, "RoundTrip"},
 		{panicsOnGarbage, "RoundTrip"},
 		{countsDenials, "DenialIsInert"},
 		{retryIsRounded, "RetryIsExact"},
