@@ -30,7 +30,7 @@
 //	11 Indivisible        two costs at one instant are their sum
 //	12 Monotone           a larger cost is never easier
 //	13 Accounts           what was there, came back and was paid adds up
-//	14 Reconfigured       what was used stays used under another limit
+//	14 Reconfigured       another limit holds at once, and what was used stays used
 //	15 LimitIsTold        a policy tells the limit that it was made for
 //	16 TimeStandsStill    before 1970 and after 2116 no time passes
 //	17 Concurrent         many goroutines are answered as one is

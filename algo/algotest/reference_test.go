@@ -15,6 +15,7 @@ import (
 type reference struct {
 	limit algo.Limit
 	flaw  flaw
+	rate  int64 // units in one interval, if not the limit's own
 }
 
 type flaw string
@@ -33,7 +34,7 @@ func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
 		if l.Validate() != nil || l.Count > 1<<59 || l.Period > 1<<61 {
 			return nil, errors.New("reference: too large")
 		}
-		return reference{l, f}, nil
+		return reference{limit: l, flaw: f}, nil
 	}
 }
 
@@ -85,8 +86,21 @@ func (p reference) speed(used int64) int64 {
 		return 2 * p.limit.Count
 	case p.flaw == payingHastens && used > 2*p.limit.Count:
 		return 3 * p.limit.Count
+	case p.rate > 0:
+		return p.rate
 	}
 	return p.limit.Count
+}
+
+// before is p at the rate of the limit that the state was left under.
+func (p reference) before(state []byte) reference {
+	if p.flaw != keepsItsRate && p.flaw != keepsItsSecondRate {
+		return p
+	}
+	if s, err := p.decode(state); err == nil && s.spare <= 1<<59 {
+		p.rate = s.spare
+	}
+	return p
 }
 
 // slow is the use down to which the speed stays what it is.
@@ -265,10 +279,15 @@ func (p reference) delay(s *referenceState, cost, sign int64) {
 	}
 }
 
-func (s referenceState) delayed() int64 { return s.anchor + min(s.spare, 1) }
+func (s referenceState) delayed() int64 {
+	if s.used < 3 {
+		return s.anchor
+	}
+	return s.anchor + min(s.spare, 1)
+}
 
 func (p reference) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	s, r, err := p.decide(state, now, &cost)
+	s, r, err := p.before(state).decide(state, now, &cost)
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
@@ -290,6 +309,14 @@ func (p reference) write(dst []byte, s referenceState) []byte {
 		s.spare = p.capacity() - s.used
 	case forgetsWhenChanged:
 		s.spare = p.capacity()
+	case keepsItsSecondRate:
+		if s.spare == 0 { // the first
+			s.spare = -1
+			break
+		}
+		s.spare = p.limit.Count
+	case keepsItsRate:
+		s.spare = p.limit.Count
 	case forgetsDst:
 		return p.encode(dst[:0], s)
 	}
@@ -309,7 +336,7 @@ func (p reference) deny(dst, state []byte) []byte {
 }
 
 func (p reference) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
-	_, r, err := p.decide(state, now, &cost)
+	_, r, err := p.before(state).decide(state, now, &cost)
 	switch {
 	case !r.Allowed:
 	case p.flaw == peeksWithoutRefill:
@@ -377,7 +404,7 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	if cost < 0 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	s, r, err := p.open(state, p.instant(now), max(1, cost))
+	s, r, err := p.before(state).open(state, p.instant(now), max(1, cost))
 	if err != nil {
 		return dst, algo.Result{}, err
 	}

@@ -49,6 +49,8 @@ const (
 	refillsTwice        flaw = "units come back at twice the rate"
 	keepsWhatIsLeft     flaw = "the state keeps what is left, not what was used"
 	forgetsWhenChanged  flaw = "a changed limit makes the key fresh"
+	keepsItsRate        flaw = "units come back at the rate of the limit that they were paid under"
+	keepsItsSecondRate  flaw = "the same, but for the first payment of a key"
 	namesAnotherLimit   flaw = "Limit is not the one it was made for"
 	readsNanoseconds    flaw = "the time is now.UnixNano()"
 	panicsBefore1970    flaw = "a time before 1970 is a panic"
@@ -94,6 +96,8 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{refillsTwice, "Accounts"},
 		{keepsWhatIsLeft, "Reconfigured"},
 		{forgetsWhenChanged, "Reconfigured"},
+		{keepsItsRate, "Reconfigured"},
+		{keepsItsSecondRate, "Reconfigured"},
 		{namesAnotherLimit, "LimitIsTold"},
 		{readsNanoseconds, "TimeStandsStill"},
 		{panicsBefore1970, "TimeStandsStill"},
@@ -110,11 +114,11 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 			require.Contains(t, failed, c.law)
 			t.Log(failed[c.law])
 
-			// Of a stack what it has left is known, and not what each of its parts has; and
-			// it tells the limit of its first part.
+			// Of a stack what it has left is known, and not what each of its parts has, unless
+			// all were fresh; and it tells the limit of its first part.
 			composed := subject(c.flaw)
 			composed.Composed = true
-			require.Equal(t, c.flaw != keepsWhatIsLeft && c.flaw != namesAnotherLimit, fails(composed, c.law), "as if it were composed")
+			require.Equal(t, c.flaw != keepsItsSecondRate && c.flaw != namesAnotherLimit, fails(composed, c.law), "as if it were composed")
 		})
 	}
 }

@@ -32,8 +32,8 @@ type Subject struct {
 	Recode func(state []byte) ([]byte, error)
 
 	// Windowed says that units come back at the edges of windows one period
-	// long. A changed period then means other windows, and law 14 holds the
-	// algorithm to a changed count only.
+	// long. A changed period then means other windows, and of keys that were used
+	// before the last event law 14 holds the algorithm to a changed count only.
 	Windowed bool
 
 	// Composed says that the policy is made of others. Its results speak for one
