@@ -50,7 +50,9 @@ type Policy interface {
 
 	// Bound is a promise: Step never admits more units, less what Refund gave
 	// back, than Bound under one key in any half-open interval of that length,
-	// wherever it begins, while clocks do not step back.
+	// wherever it begins, while clocks do not step back. What was given back is
+	// minus Paid; in a window, where units may count in part, and in a composed
+	// policy, whose parts may have regained more than Paid tells, it is the cost.
 	Bound(interval time.Duration) int64
 	// Limit is the sustained rate; of a composed policy, that of its first
 	// part.

@@ -61,7 +61,16 @@ func (p reference) Bound(x time.Duration) int64 {
 	if x < 1 {
 		return 0
 	}
-	refills := (int64(x) - 1 + period - 1) / period
+	refills := (int64(x) - 1) / period
+	if (int64(x)-1)%period > 0 {
+		refills++
+	}
+	if p.flaw == boundEndsEarly && refills > 100 {
+		return 0
+	}
+	if p.flaw == boundShortLater && refills >= 20 {
+		refills--
+	}
 	switch p.flaw {
 	case boundOneShort:
 		return p.capacity() + n*refills - 1
@@ -192,6 +201,12 @@ func (p reference) decode(b []byte) (s referenceState, err error) {
 		return s, algo.ErrState
 	}
 	return s, nil
+}
+
+// at is the time of a state.
+func (p reference) at(state []byte) int64 {
+	s, _ := p.decode(state)
+	return s.at
 }
 
 // instant is what the clock reads.
@@ -412,6 +427,9 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	r.Paid = min(r.Cost, algo.MaxCount-s.used)
 	if sign < 0 {
 		r.Paid = -min(r.Cost, s.used)
+	}
+	if p.flaw == refundsHasten && sign < 0 && p.at(state) < s.at {
+		s.anchor = min(s.anchor, max(0, s.at+1-int64(p.limit.Period)))
 	}
 	p.delay(&s, r.Cost, sign)
 	p.close(&s, &r, p.instant(now))

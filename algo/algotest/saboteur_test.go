@@ -39,6 +39,9 @@ const (
 	peeksALateLapse     flaw = "a peek of a cost that is there has ResetAfter 1ns late"
 	boundOneShort       flaw = "one unit more is admitted than Bound says"
 	boundOfEvenFlow     flaw = "Bound forgets that units come back all at once"
+	boundShortLater     flaw = "from the 20th refill on Bound is one refill short"
+	boundEndsEarly      flaw = "Bound of more than 100 refills is 0"
+	refundsHasten       flaw = "a refund after the last payment makes the next refill due in 1ns"
 	timeRegresses       flaw = "an event in the past moves the state's time back"
 	neverAhead          flaw = "Skew is always 0"
 	payingHastens       flaw = "the more is used the faster it comes back"
@@ -86,6 +89,9 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{peeksALateLapse, "LapseIsExact"},
 		{boundOneShort, "Bounded"},
 		{boundOfEvenFlow, "Bounded"},
+		{boundShortLater, "Bounded"},
+		{boundEndsEarly, "Bounded"},
+		{refundsHasten, "Bounded"},
 		{timeRegresses, "TimeMayStepBack"},
 		{neverAhead, "TimeMayStepBack"},
 		{payingHastens, "StaleDenialIsTrue"},
