@@ -43,6 +43,17 @@ func TestADebtHasAnEnd(t *testing.T) {
 	}
 }
 
+// What has accrued of the next refill makes room too: with 5 of the 8ns of a token
+// behind it, a debt of 2^59+1 ends by 2^63-1 ns to the nanosecond.
+func TestADebtEndsWithTheLastWholeToken(t *testing.T) {
+	o := tokenbucket.Options{Limit: algo.Per(1, 8), Burst: 4}
+	const at = algo.MaxInstant - 3 // from there to 2^63-1 are 2^62+3 ns
+	s, _ := call(tokenbucket.State{}, charge, at-5, o, 2)
+	full, r := call(s, charge, at, o, math.MaxInt64)
+	require.EqualValues(t, 1<<59+1, full.Used)
+	require.EqualValues(t, math.MaxInt64-at, r.ResetAfter)
+}
+
 // A lowered limit can leave more debt than can ever come back by 2^63-1 ns.
 func TestADebtBeyondTheEndOfTime(t *testing.T) {
 	fast := tokenbucket.Options{Limit: algo.Per(1<<62, 1)}

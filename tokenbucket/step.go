@@ -105,7 +105,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 	case to == refund:
 		paid = -min(cost, used)
 	case to == charge:
-		paid = min(cost, o.room(used, at))
+		paid = min(cost, o.room(used, part, at))
 	case cost > burst-used:
 		paid = 0
 		r.RetryAfter = o.retry(cost-(burst-used), part, burst, r)
@@ -166,8 +166,8 @@ func (o *Options) ceil(weight uint64) time.Duration {
 }
 
 // room is the most that can be charged before the state would leave its range.
-func (o *Options) room(used, at int64) int64 {
-	refills, _ := u128.Mul(math.MaxInt64-at, o.speed()).DivMod(int64(o.Limit.Period))
+func (o *Options) room(used, part, at int64) int64 {
+	refills, _ := u128.Mul(math.MaxInt64-at, o.speed()).Add(u128.From(part)).DivMod(int64(o.Limit.Period))
 	most := u128.Mul(refills, o.batch())
 	if u128.From(algo.MaxCount).Less(most) {
 		return algo.MaxCount - used
