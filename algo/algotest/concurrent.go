@@ -14,7 +14,7 @@ import (
 // one. The race detector sees what few rounds may not.
 func Concurrent(t testing.TB, s Subject) {
 	t.Helper()
-	s.effort = effort{limits: 6, layer: 4, tries: 4, depth: 1, judged: 1, random: 20_000}
+	s.effort = effort{limits: 6, layer: 4, tries: 4, depth: 1, judged: 1, random: 8_000}
 	law{
 		number: 17, name: "Concurrent",
 		sentence: "a policy answers any number of goroutines as it answers one",
