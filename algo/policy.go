@@ -45,7 +45,7 @@ type Policy interface {
 	// now must not come back once more to a clock that is behind.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units unconditionally. It may leave a debt, a negative
-	// Remaining, which is refilled first.
+	// Remaining, which is refilled first. Like a refund it is always Allowed.
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
 	// Bound is a promise: Step never admits more units, less what Refund gave

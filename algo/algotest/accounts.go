@@ -52,6 +52,8 @@ func (p *point) addsUp(op op, cost int64, r algo.Result) {
 	p.require(r.Refilled >= 0, "%v: Refilled is %d", op, r.Refilled)
 	p.require(!r.Fresh || r.Available == 0 && r.Refilled == r.Limit, "%v: Fresh, with Available %d and Refilled %d of %d", op, r.Available, r.Refilled, r.Limit)
 	p.require(r.Fresh || len(p.state) > 0, "%v: the key has never been seen and is not Fresh", op)
+	p.require(r.Part == 0 || p.subject.Composed && r.Part > 0, "%v: Part is %d", op, r.Part)
+	p.require(op == step || r.Allowed && r.RetryAfter == 0, "%v: Allowed is %v, with RetryAfter %v", op, r.Allowed, r.RetryAfter)
 }
 
 // statement compares what is there with the log of events, where clocks agreed
@@ -147,4 +149,11 @@ func (p *point) defaultCost() {
 	p.require(r.Cost >= 1, "cost 0 stands for the cost in the options, and is taken for %d", r.Cost)
 	same, want := p.step(p.state, p.now, r.Cost)
 	p.require(r == want && string(next) == string(same), "cost 0 and cost %d answer\n    %+v, and\n    %+v", r.Cost, r, want)
+	for _, op := range []op{peek, refund, charge} {
+		next, x := p.call(op, p.state, p.now, 0)
+		same, want := p.call(op, p.state, p.now, r.Cost)
+		if !(x == want && string(next) == string(same)) {
+			p.fail("a %v of cost 0 and one of cost %d, for which a step takes that, answer\n    %+v, and\n    %+v", op, r.Cost, x, want)
+		}
+	}
 }

@@ -63,6 +63,10 @@ func (p *point) ownTime() {
 	own := int64(p.peek(p.state, 0, 1).Skew)
 	ahead := p.peek(p.state, p.now, 1).Skew
 	p.require(int64(ahead) == max(0, own-p.now), "in 1970 the state is %v ahead, and at %s %v", time.Duration(own), offset(p.now), ahead)
+	for _, op := range []op{step, refund, charge} {
+		_, r := p.call(op, p.state, p.now, 1)
+		p.require(r.Skew == ahead, "to a peek the state is %v ahead at %s, and to a %v %v", ahead, offset(p.now), op, r.Skew)
+	}
 	p.require(own <= max(0, p.past.latest), "the state's time is %s, after the latest reading at %s", offset(own), offset(p.past.latest))
 	if !p.past.refunded() {
 		p.require(own > p.past.time-int64(p.limit.Period), "the state's time is %s, long before the event at %s", offset(own), offset(p.past.time))

@@ -233,6 +233,9 @@ func (p reference) open(b []byte, now int64, cost int64) (referenceState, algo.R
 		s = referenceState{}
 	}
 	r := algo.Result{Limit: p.capacity(), Cost: cost}
+	if p.flaw == boundByAPart {
+		r.Part = 1
+	}
 	at := max(now, s.at)
 	if p.flaw == largeCostsDelay && at > s.at {
 		s.anchor, s.spare = s.delayed(), 0
@@ -423,7 +426,13 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
-	r.Allowed = true
+	r.Allowed = p.flaw != adjustsAsDenied
+	switch {
+	case p.flaw == hidesSkew:
+		r.Skew = 0
+	case p.flaw == refundsNothing && sign < 0 && cost == 0:
+		return append(dst, state...), r, nil
+	}
 	r.Paid = min(r.Cost, algo.MaxCount-s.used)
 	if sign < 0 {
 		r.Paid = -min(r.Cost, s.used)

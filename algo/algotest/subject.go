@@ -40,7 +40,8 @@ type Subject struct {
 	// part at a time, so the laws leave out what they say of a single account:
 	// Available from one result to the next, the last instant before a lapse by
 	// decisions alone, what comes back after a refund at a time that stepped back,
-	// a changed limit to the unit, and which limit it tells.
+	// a changed limit to the unit on a key that was not fresh, and which limit it tells.
+	// For law 8 a refund then gives back its cost.
 	Composed bool
 
 	// Allocates says that a step may allocate.
