@@ -99,8 +99,11 @@ func helpCommand() *cobra.Command {
 		Short: "Tell about a command",
 		RunE: func(c *cobra.Command, args []string) error {
 			about, rest, err := c.Root().Find(args)
-			if err != nil || len(rest) > 0 {
-				return noCommand(args[0])
+			switch {
+			case err != nil:
+				return err
+			case len(rest) > 0:
+				return noCommand(rest[0])
 			}
 			return about.Help()
 		},

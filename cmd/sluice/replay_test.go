@@ -168,6 +168,7 @@ func TestMistakes(t *testing.T) {
 		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
 		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
 		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "want replay, check, serve or completion"}},
+		"help on more":                {[]string{"help", "replay", "extra"}, 2, []string{`"extra"`}},
 		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "it is given twice"}},
 		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
 		"file twice":                  {[]string{"replay", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "twice"}},

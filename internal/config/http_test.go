@@ -181,6 +181,8 @@ func TestEncodedPaths(t *testing.T) {
 		{"/search/*", "/search/%2e%2e/dogs", "/search/../dogs"},
 		{"/search/*", "/search/../dogs", "/search/../dogs"},
 		{"/search/*", "/search/%252e%252e%252fdogs", "/search/%2e%2e%2fdogs"},
+		{"/search/*", "/search/%25zz/../../dogs", "/search/%zz/../../dogs"},
+		{"/search/*", "/search/%2541/../../dogs", "/search/%41/../../dogs"},
 		{"/dogs", "/search/%2e%2e%2fdogs", "/dogs"},
 		{"/dogs", "/search/%2e%2e/dogs", "/dogs"},
 		{"/a/dogs", "/a%2fb/%2e%2e/a/dogs", "/a/dogs"},

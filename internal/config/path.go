@@ -30,7 +30,7 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 		clean, ok = r.decoded(u.Path, escaped)
 	}
 	if !ok && strings.Contains(escaped, "..") { // a name as any other, to servers that clean nothing
-		clean = bySegment(escaped)
+		clean = bySegment(u.EscapedPath())
 		ok = r.covers(clean)
 	}
 	return clean, ok

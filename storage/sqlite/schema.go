@@ -2,8 +2,11 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/mattn/go-sqlite3"
 )
 
 // Schema is the DDL of the store's table. It does nothing where the table is
@@ -24,10 +27,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 		if err := c.insist(ctx, s.Schema()); err != nil {
 			return failure(fmt.Errorf("creating table %s: %w", s.table, err))
 		}
-		if err := c.insist(ctx, "SELECT key, version, state, expires_at FROM "+quote(s.table)+" LIMIT 0"); err != nil {
-			return failure(fmt.Errorf("table %s is there, and is no store's; name another in Options.Table: %w", s.table, err))
+		err := c.insist(ctx, "SELECT key, version, state, expires_at FROM "+quote(s.table)+" LIMIT 0")
+		var e sqlite3.Error
+		if errors.As(err, &e) && e.Code == sqlite3.ErrError { // no such column
+			err = fmt.Errorf("table %s is there, and is no store's; name another in Options.Table: %w", s.table, err)
 		}
-		return nil
+		return failure(err)
 	})
 }
 
