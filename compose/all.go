@@ -48,8 +48,8 @@ var _ algo.Policy = (*Stack)(nil)
 
 const maxParts = 64
 
-// All makes a Stack of the parts, from 1 to 64, none of which is a zero policy. A part that is a Stack itself is
-// replaced by its own parts.
+// All makes a Stack of the parts, from 1 to 64, none of which is a zero policy. A part
+// that is a Stack itself is replaced by its own parts.
 func All(parts ...algo.Policy) (*Stack, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("compose: All needs at least one policy")

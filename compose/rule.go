@@ -38,8 +38,8 @@ type Rule[T any] struct {
 	Cost func(T) int64
 	// Shadow rules are decided, stored and reported, but deny nothing. That one would have
 	// denied may rest on what is remembered, as denials do, though the decision was stored
-	// and is not Memory: see Options.MaxAge. A shadow that cannot decide, because its policy cannot read the state, says so in the Err of
-	// its result.
+	// and is not Memory: see Options.MaxAge. A shadow that cannot decide, because its policy
+	// cannot read the state, says so in the Err of its result.
 	Shadow bool
 }
 

@@ -48,8 +48,9 @@ type ClientIP struct {
 // Key makes the key of a rule: an IPv4 address such as "192.0.2.1", or an IPv6
 // prefix such as "2001:db8::/64". Zones are dropped, and IPv4 addresses mapped to
 // IPv6 are IPv4 addresses, as are those that a translator writes as 64:ff9b::192.0.2.1
-// (RFC 6052); but such a one is never trusted for what it stands for. The peers of unix sockets have no addresses, and may
-// name themselves as they like: where no field tells more, they are all "unix".
+// (RFC 6052); but such a one is never trusted for what it stands for. The peers of unix
+// sockets have no addresses, and may name themselves as they like: where no field tells
+// more, they are all "unix".
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	if c.IPv6Bits == 0 {
 		c.IPv6Bits = 64

@@ -166,18 +166,23 @@ func TestAWriteIsOfSoManyCallsAtMost(t *testing.T) {
 	})
 }
 
+// loses has a crowd meet on a key, and others write it while a part of the crowd is on its way.
+func (c *crowd) loses(s *gated, crowd int, key string) {
+	c.call(background, key)
+	for range crowd {
+		c.group.Go(func() { _, _ = c.engine.Do(background, []string{key}, new(arrival).decide) })
+	}
+	synctest.Wait()
+	s.gate <- struct{}{}
+	synctest.Wait()
+	s.meddle(key)
+}
+
 // A crowd that loses to others takes nobody along that it does not have, and no seats from
 // those who want something else.
 func TestACrowdThatLosesLeavesSeats(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
-		c.call(background, "k")
-		for range 2000 {
-			c.group.Go(func() { _, _ = c.engine.Do(background, []string{"k"}, new(arrival).decide) })
-		}
-		synctest.Wait()
-		s.gate <- struct{}{}
-		synctest.Wait()
-		s.meddle("k")
+		c.loses(s, 2000, "k")
 		c.call(background, "other")
 		s.gate <- struct{}{} // the crowd loses
 		synctest.Wait()
@@ -236,14 +241,7 @@ func TestWhereNobodyWaitsNoSeatsAreLeft(t *testing.T) {
 func TestACrowdThatLosesStaysWithinAWrite(t *testing.T) {
 	inBubble(t, storage.EngineOptions{InFlight: 1}, func(s *gated, c *crowd) {
 		most := s.most("k")
-		c.call(background, "k")
-		for range 2000 {
-			c.group.Go(func() { _, _ = c.engine.Do(background, []string{"k"}, new(arrival).decide) })
-		}
-		synctest.Wait()
-		s.gate <- struct{}{}
-		synctest.Wait()
-		s.meddle("k")
+		c.loses(s, 2000, "k")
 		close(s.gate)
 		c.group.Wait()
 		require.LessOrEqual(t, *most, 1025, "of which one is another's")
