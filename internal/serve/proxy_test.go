@@ -85,7 +85,7 @@ func TestClientsThatLeave(t *testing.T) {
 	w := started(t, oneByIP, before(t, h.ServeHTTP))
 	conn, err := net.Dial("tcp", w.ProxyAddr().String())
 	require.NoError(t, err)
-	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+	io.WriteString(conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-h.there
 	conn.Close()
 	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client left") }, patience, time.Millisecond)

@@ -10,12 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// held is a handler whose requests are there, and stay until they are let go.
+// held is a handler whose requests for /held are there, and stay until they are let go.
 type held struct{ there, letGo chan struct{} }
 
 func newHeld() *held { return &held{make(chan struct{}, 1), make(chan struct{})} }
 
 func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path != "/held" {
+		hello(w, r)
+		return
+	}
 	h.there <- struct{}{}
 	select {
 	case <-h.letGo:
@@ -24,11 +28,11 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// begin sends a request, and returns when it is with the upstream.
+// begin sends a request that is held, and returns when it is with the upstream.
 func (h *held) begin(w *world) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
-		response, err := client.Get(w.proxyURL("/"))
+		response, err := client.Get(w.proxyURL("/held"))
 		if err == nil {
 			response.Body.Close()
 			if response.StatusCode != http.StatusOK {
