@@ -1,20 +1,18 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 func (p *parser) clf(line []byte, e *Entry) (reason string) {
-	before, rest, ok := cutStamp(line)
-	end := bytes.IndexByte(rest[:min(len(rest), maxStamp)], ']')
-	if !ok || end < 0 {
-		return reasonNoStamp
-	}
-	if e.at, ok = p.clock.clf(rest[:end]); !ok {
-		return reasonStamp
-	}
-	if !who(before, e) {
+	before, rest, reason := p.cutStamp(line, e)
+	switch {
+	case reason != "":
+		return reason
+	case !who(before, e):
 		return reasonPrefix
-	}
-	if !what(rest[end+1:], e) {
+	case !what(rest, e):
 		return reasonRequest
 	}
 	return ""
@@ -24,28 +22,49 @@ func (p *parser) clf(line []byte, e *Entry) (reason string) {
 // some bytes more, which make it one of no such time.
 const maxStamp = 40
 
-// cutStamp cuts a line at the space and the [ before its stamp. It looks for the [, of
-// which there are few; bytes.Cut would halt at each space.
-func cutStamp(line []byte) (before, after []byte, ok bool) {
+// cutStamp cuts a line at the space and the [ before its stamp, and behind the ]. Users'
+// names and forwarded addresses, which clients make up, may have a [ too, but none with
+// a time and the mark of a request behind. It looks for the [, of which there are few;
+// bytes.Cut would halt at each space.
+func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason string) {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(line[i:], '[')
 		if n < 0 {
-			return line, nil, false
+			return nil, nil, cmp.Or(reason, reasonNoStamp)
 		}
-		if i += n; i > 0 && line[i-1] == ' ' {
-			return line[:i-1], line[i+1:], true
+		if i += n; i == 0 || line[i-1] != ' ' {
+			continue
 		}
+		why, behind := p.stampAt(line[i+1:], e)
+		if why == "" {
+			return line[:i-1], behind, ""
+		}
+		reason = cmp.Or(reason, why)
 	}
 }
+
+func (p *parser) stampAt(b []byte, e *Entry) (reason string, behind []byte) {
+	end := bytes.IndexByte(b[:min(len(b), maxStamp)], ']')
+	if end < 0 {
+		return reasonNoStamp, nil
+	}
+	var ok bool
+	if e.at, ok = p.clock.clf(b[:end]); !ok {
+		return reasonStamp, nil
+	}
+	if behind = b[end+1:]; !bytes.HasPrefix(behind, spacedMark) {
+		return reasonRequest, nil
+	}
+	return "", behind
+}
+
+var spacedMark = []byte(` "`)
 
 // what reads what stands behind the time: "REQUEST" STATUS. A quotation mark in
 // the request is written as \", or \x22, but was not always: the request goes on
 // to the mark that a status follows.
 func what(b []byte, e *Entry) bool {
-	if len(b) < 2 || b[0] != ' ' || b[1] != '"' {
-		return false
-	}
-	b = b[2:]
+	b = b[len(spacedMark):]
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(b[i:], '"')
 		if n < 0 {

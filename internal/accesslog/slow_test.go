@@ -120,6 +120,7 @@ func slowParse(line string, o Options) (slowEntry, bool) {
 
 var (
 	slowRest      = regexp.MustCompile(`(?s)^([^\]]*)\] "((?:[^\\]|\\.)*?)" ([0-9]{3})(?: .*)?$`)
+	slowStamped   = regexp.MustCompile(` \[([^][]*)\] "`)
 	slowPrefix    = regexp.MustCompile(`^((?:[^ ]*, +)*(?:[^ ,]*,)*)([^ ,]+)(?: (.*))?$`)
 	slowNamed     = regexp.MustCompile(`^(?:([^:\[][^:]*)|\[([^\]]+)\]):[0-9]+$`)
 	slowNameless  = regexp.MustCompile(`^(?:\[\])?:[0-9]+$`)
@@ -136,8 +137,12 @@ var (
 )
 
 func slowCLF(line string) (e slowEntry, ok bool) {
-	who, rest, ok := strings.Cut(line, " [")
-	if !ok || slowControl.MatchString(who) {
+	at := slowStamp(line)
+	if at < 0 {
+		return e, false
+	}
+	who, rest := line[:at], line[at+len(" ["):]
+	if slowControl.MatchString(who) {
 		return e, false
 	}
 	m := slowRest.FindStringSubmatch(rest)
@@ -162,6 +167,16 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 	e.Method, e.Path = slowRequest(m[2])
 	e.Status, _ = strconv.Atoi(m[3])
 	return e, true
+}
+
+// slowStamp is where the first of all times begins that a request follows, or -1.
+func slowStamp(line string) int {
+	for _, m := range slowStamped.FindAllStringSubmatchIndex(line, -1) {
+		if _, ok := slowCLFStamp(line[m[2]:m[3]]); ok {
+			return m[0]
+		}
+	}
+	return -1
 }
 
 // slowHost takes the server's name away from what stands before the time.
