@@ -18,9 +18,12 @@ func (p *plan) doubt(r *passage) error {
 		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
 	case r.lacking[accesslog.Key] == r.Entries:
 		return fmt.Errorf("%s: no line has the member %q; --key-field takes its name, as in request.tenant if it lies in another", r.name, p.keyField)
-	case r.Late > r.Entries-r.Late: // all at the one time: the counts would mean nothing
+	case r.most > r.Entries-r.most: // all at the one time: the counts would mean nothing
 		return fmt.Errorf("%s: %d of %s lie more than --reorder %s behind the time of %s:%d, %s; leave that line out, sort the log by time, or give a longer --reorder",
-			r.name, r.Late, many(r.Entries, "line"), p.reorder.String(), r.ahead.file, r.ahead.line, r.ahead.at.UTC().Format(stamp))
+			r.name, r.most, many(r.Entries, "line"), p.reorder.String(), r.ahead.file, r.ahead.line, r.ahead.at.UTC().Format(stamp))
+	case r.Late > r.Entries-r.Late:
+		return fmt.Errorf("%s: %d of %s lie more than --reorder %s behind one read before them; sort the log by time, or give a longer --reorder",
+			r.name, r.Late, many(r.Entries, "line"), p.reorder.String())
 	}
 	return nil
 }

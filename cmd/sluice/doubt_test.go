@@ -23,3 +23,13 @@ func TestOneStampFromTheFuture(t *testing.T) {
 	require.Zero(t, code, "half is not more than half")
 	require.Contains(t, out, "1 line out of order by more than --reorder")
 }
+
+// TestNoLineIsBlamedForAll of a log without order: without it most would be as late.
+func TestNoLineIsBlamedForAll(t *testing.T) {
+	lines := strings.SplitAfter(fourLines, "\n")
+	file := write(t, "access.log", lines[1]+lines[0]+lines[0]+lines[3]+lines[1]+lines[1])
+	code, out, errs := sluice(t, "", "replay", "--reorder", "0s", file)
+	require.Equal(t, exitFailed, code)
+	require.Empty(t, out)
+	require.Equal(t, "sluice: "+file+": 4 of 6 lines lie more than --reorder 0s behind one read before them; sort the log by time, or give a longer --reorder\n", errs)
+}

@@ -174,8 +174,10 @@ type passage struct {
 	needs      accesslog.Fields           // what the keys are made of, and the rules look at
 	lacking    map[accesslog.Fields]int64 // of each of these, the requests that do not have it
 	start, end time.Time
-	latest     place // of the lines so far that are not late
-	ahead      place // what the last late line lay behind
+	latest     place // the first line of the latest time so far
+	behind     int64 // the late lines behind latest
+	ahead      place // the latest that most late lines lay behind
+	most       int64 // how many these were
 }
 
 // place is a line of a log.
@@ -218,13 +220,21 @@ func (p *passage) pass(e *accesslog.Entry) {
 		p.start = e.Time
 	}
 	p.end = e.Time
-	if e.Late {
-		p.ahead = p.latest
-	} else {
-		p.latest = place{e.File, e.Line, e.Time}
-	}
+	p.placed(e)
 	if lacking := p.needs &^ e.Present(); lacking != 0 {
 		p.lack(lacking)
+	}
+}
+
+// placed keeps the place that made most of the late lines late.
+func (p *passage) placed(e *accesslog.Entry) {
+	switch {
+	case e.Late:
+		if p.behind++; p.behind > p.most {
+			p.ahead, p.most = p.latest, p.behind
+		}
+	case p.latest.file == "" || !e.Time.Equal(p.latest.at):
+		p.latest, p.behind = place{e.File, e.Line, e.Time}, 0
 	}
 }
 
