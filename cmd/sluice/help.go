@@ -76,9 +76,9 @@ With --config it is
   and worst has one member more, "part":SPEC of that; never counts denials of a
   cost above the capacity, for which there is no wait; proxied counts requests
   logged with the address of a trusted proxy in place of the client's; alone those
-  that no other rule would have denied; damaged is gzip that is cut short; lacking
-  counts the requests without a field that keys or rules go by, under its name in
-  --by.
+  that were denied by this rule and no other, where rules in shadow do not count
+  and have 0; damaged is gzip that is cut short; lacking counts the requests
+  without a field that keys or rules go by, under its name in --by.
 
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`

@@ -134,7 +134,7 @@ type RuleOutcome struct {
 	Shadow   bool
 	Requests int64 // that it was for
 	Keys     int64
-	Alone    int64 // requests that it denied, and no other rule that is enforced
+	Alone    int64 // requests that it denied, and no other rule that is enforced; 0 in shadow
 	Outcome
 }
 
