@@ -73,12 +73,13 @@ With --config it is
 
   worst is the most that one key was admitted in any one period of the limit, and
   the most it could have been; of all(...) the period is that of its first part,
-  and worst has one member more, "part":SPEC of that; never counts denials of a
-  cost above the capacity, for which there is no wait; proxied counts requests
-  logged with the address of a trusted proxy in place of the client's; alone those
-  that were denied by this rule and no other, where rules in shadow do not count
-  and have 0; damaged is gzip that is cut short; lacking counts the requests
-  without a field that keys or rules go by, under its name in --by.
+  and worst has one member more, "part":SPEC of that, and counts requests in place
+  of units if its parts differ in cost; never counts denials of a cost above the
+  capacity, for which there is no wait; proxied counts requests logged with the
+  address of a trusted proxy in place of the client's; alone those that were denied
+  by this rule and no other, where rules in shadow do not count and have 0; damaged
+  is gzip that is cut short; lacking counts the requests without a field that keys
+  or rules go by, under its name in --by.
 
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`
