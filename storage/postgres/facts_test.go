@@ -109,7 +109,7 @@ func TestNobodyUsesATransactionThatWasLeft(t *testing.T) {
 
 	tx := transaction(t, p)
 	e := storage.NewEngine(inside(t, tx, table), storage.EngineOptions{})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // enough to come to the row
 	defer cancel()
 	_, err = e.Do(ctx, []string{"a"}, add) // waits for the row
 	require.ErrorIs(t, err, context.DeadlineExceeded)
