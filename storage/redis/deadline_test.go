@@ -45,7 +45,7 @@ func TestCallsEndWithTheirDeadline(t *testing.T) {
 			server.Pause()
 			defer server.Resume()
 			for call, do := range calls(s) {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				ctx, cancel := context.WithTimeout(t.Context(), moment)
 				begun := time.Now()
 				err := do(ctx)
 				cancel()

@@ -40,7 +40,7 @@ func TestDecisionsEndWithTheirDeadline(t *testing.T) {
 				o.Addr = server.Addr()
 				client := goredis.NewClient(o)
 				t.Cleanup(func() { client.Close() })
-				e := storage.NewEngine(open(t, client, t.Name()), storage.EngineOptions{})
+				e := storage.NewEngine(open(t, client, t.Name()), storage.EngineOptions{Budget: long})
 				_, err := e.Do(t.Context(), []string{"warm"}, put)
 				require.NoError(t, err)
 				server.Pause()

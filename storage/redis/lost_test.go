@@ -44,19 +44,22 @@ func oneNode(addr string) func(context.Context) ([]goredis.ClusterSlot, error) {
 
 // moment is enough for an answer, and not long to wait for one that never
 // comes.
-const moment = 200 * time.Millisecond
+const moment = 500 * time.Millisecond
 
-// faulty is a store behind a proxy that numbers its writes. The server knows
-// the scripts.
-func faulty(t *testing.T, connect func(addr string) goredis.UniversalClient, prefix string) (*redis.Store, *faultproxy.Proxy) {
+// faulty is a store behind a proxy that numbers its writes, and the same one past
+// the proxy, on a client that has time. The server knows the scripts, and the
+// store is connected.
+func faulty(t *testing.T, connect func(addr string) goredis.UniversalClient, prefix string) (s, truth *redis.Store, proxy *faultproxy.Proxy) {
 	t.Helper()
-	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
+	server := shared.Redis(t)
+	proxy = faultproxy.Redis(t, server.Addr())
 	client := connect(proxy.Addr())
 	t.Cleanup(func() { client.Close() })
-	s := open(t, client, prefix)
-	know(t, s)
+	s, truth = open(t, client, prefix), open(t, newClient(t, server.Addr()), prefix)
+	know(t, truth)
+	waitFor(t, func() bool { _, err := s.Load(t.Context(), "a"); return err == nil })
 	proxy.Only(isWrite)
-	return s, proxy
+	return s, truth, proxy
 }
 
 func isWrite(request []byte) bool { return bytes.Contains(request, []byte("\r\neval")) }
@@ -65,14 +68,15 @@ func TestTheClientNeverSendsAgain(t *testing.T) {
 	for name, connect := range eager {
 		for _, kind := range []faultproxy.Kind{faultproxy.DropReply, faultproxy.ResetReply, faultproxy.CutReply, faultproxy.StallReply} {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
-				s, proxy := faulty(t, connect, t.Name())
+				s, truth, proxy := faulty(t, connect, t.Name())
 
 				proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
 				_, swapped, err := s.CompareAndSwap(t.Context(), creating("a", "alone"))
 				require.False(t, swapped)
 				lost(t, err)
+				waitFor(t, func() bool { return len(proxy.Hits()) == 1 })
 				require.Equal(t, 1, proxy.Seen())
-				require.Equal(t, "alone", stored(t, s, "a"))
+				require.Equal(t, "alone", stored(t, truth, "a"))
 
 				at := 2
 				if name == "alone" {
@@ -89,8 +93,9 @@ func TestTheClientNeverSendsAgain(t *testing.T) {
 				}
 				lost(t, outcomes[1].Err)
 				lost(t, outcomes[2].Err)
+				waitFor(t, func() bool { return len(proxy.Hits()) == 1 })
 				require.LessOrEqual(t, proxy.Seen(), 3)
-				require.Equal(t, "batch", stored(t, s, "c"))
+				require.Equal(t, "batch", stored(t, truth, "c"))
 			})
 		}
 	}
@@ -123,7 +128,7 @@ func TestFaultsCostNothing(t *testing.T) {
 		for _, kind := range faultproxy.Kinds() {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
 				t.Parallel()
-				s, proxy := faulty(t, connect, t.Name())
+				s, truth, proxy := faulty(t, connect, t.Name())
 				engine := storage.NewEngine(s, storage.EngineOptions{Budget: long})
 				const times = 3
 				for at := 1; at <= times; at++ {
@@ -132,10 +137,10 @@ func TestFaultsCostNothing(t *testing.T) {
 					for i := range times {
 						_, err := engine.Do(t.Context(), []string{key}, increment)
 						require.NoError(t, err)
-						require.Equal(t, strconv.Itoa(i+1), stored(t, s, key))
+						require.Equal(t, strconv.Itoa(i+1), stored(t, truth, key))
 					}
 					require.Eventually(t, func() bool { return len(proxy.Hits()) == 1 }, long, time.Millisecond)
-					require.Equal(t, strconv.Itoa(times), stored(t, s, key))
+					require.Equal(t, strconv.Itoa(times), stored(t, truth, key))
 				}
 			})
 		}
@@ -152,7 +157,7 @@ func increment(_ time.Time, found [][]byte, next []storage.Change) (bool, error)
 }
 
 func TestALimiterLosesNothingToFaults(t *testing.T) {
-	s, proxy := faulty(t, eager["alone"], t.Name())
+	s, _, proxy := faulty(t, eager["alone"], t.Name())
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(5, time.Hour)})
 	require.NoError(t, err)
 	limiter, err := compose.Options[string]{Clock: still, Budget: long}.New(s,

@@ -105,7 +105,7 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 	t.Cleanup(func() { busy.Close() })
 	require.NoError(t, busy.Ping(t.Context()).Err()) // takes the connection
 
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), moment)
 	defer cancel()
 	_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
 	refuses(t, err)
