@@ -98,12 +98,12 @@ func TestABatchOnAFullDisk(t *testing.T) {
 func TestABatchWaitsForTheLock(t *testing.T) {
 	s, _, dsn := shared(t, wal)
 	release := held(t, dsn)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	for _, o := range s.CompareAndSwapBatch(ctx, pairs("new")...) {
 		require.ErrorIs(t, o.Err, storage.ErrContended)
 	}
-	defer time.AfterFunc(30*time.Millisecond, release).Stop()
+	defer time.AfterFunc(soon, release).Stop()
 	for _, o := range s.CompareAndSwapBatch(t.Context(), pairs("new")...) {
 		require.Equal(t, storage.Outcome{Swapped: true}, o)
 	}
