@@ -72,6 +72,7 @@ func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, err
 		Drain:  patience,
 
 		ClientTimeout: patience,
+		Budget:        patience,
 
 		Log: slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
