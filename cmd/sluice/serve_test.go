@@ -112,7 +112,7 @@ func TestServeReloadsAndEnds(t *testing.T) {
 	rules := "rules: [{name: client, policy: gcra %s, by: ip}]\n"
 	file := write(t, "limits.yaml", fmt.Sprintf(rules, "2/h"))
 	database := filepath.Join(t.TempDir(), "limits.db")
-	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database}
+	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database, "--budget", "1m"}
 	s := startServe(t, args...)
 	url := s.says(`msg=serving .*proxy=(\S+)`)
 	require.Equal(t, 200, status(t, url))
