@@ -206,7 +206,7 @@ func (f *fleet) requireSettled(members, forgets int) *judge {
 	for i := 0; ; i++ {
 		j := f.judge(members)
 		j.forgets = forgets
-		if i == 20 || len(j.verdict()) == 0 {
+		if i == 200 || len(j.verdict()) == 0 {
 			f.report(j, members)
 			f.requireInnocent(j)
 			return j
