@@ -158,7 +158,7 @@ func TestCloseAndContextStopAnEndlessInput(t *testing.T) {
 			r.Close()
 			require.False(t, r.Next())
 			require.ErrorIs(t, r.Err(), context.Canceled)
-			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, 5*time.Second, time.Millisecond, "the goroutines end")
+			require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+1 }, time.Minute, time.Millisecond, "the goroutines end")
 		})
 	}
 }
