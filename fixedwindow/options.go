@@ -93,12 +93,7 @@ func (o *Options) end(start int64) int64 {
 // rest is how long the window of the clock that holds t still lasts.
 func (o *Options) rest(t int64) int64 {
 	period, offset := int64(o.Limit.Period), int64(o.Offset)
-	rest := period
-	if t >= period {
-		rest -= t % period
-	} else {
-		rest -= t
-	}
+	rest := period - t%period
 	if offset == 0 {
 		return rest
 	}
@@ -118,6 +113,5 @@ func Bound(o Options, interval time.Duration) int64 {
 		return 0
 	}
 	windows := 1 + u128.From(int64(interval)-1).CeilDiv(int64(o.Limit.Period))
-	most, _ := u128.Mul(o.Limit.Count, windows).DivMod(1)
-	return most
+	return u128.Mul(o.Limit.Count, windows).Int64()
 }

@@ -2,7 +2,6 @@ package gcra
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -75,8 +74,5 @@ func Bound(o Options, interval time.Duration) int64 {
 		return 0
 	}
 	flow, _ := u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))
-	if flow > math.MaxInt64-o.burst() {
-		return math.MaxInt64
-	}
-	return o.burst() + flow
+	return u128.From(o.burst()).Add(u128.From(flow)).Int64()
 }

@@ -2,7 +2,6 @@ package movingwindow
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -69,6 +68,7 @@ func (o *Options) valid() bool {
 }
 
 func (o *Options) slots() int { return max(o.Slots, 1) }
+
 func (o *Options) cost() int64 {
 	if o.Cost == 0 {
 		return 1
@@ -121,29 +121,15 @@ func Bound(o Options, interval time.Duration) int64 {
 	limit, n, width := o.Limit.Count, int64(o.slots()), o.width()
 	between, into := (int64(interval)-2)/width, (int64(interval)-2)%width
 	if o.Trailing == Whole {
-		return product(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1))
+		return u128.Mul(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1)).Int64()
 	}
 	between -= n - 1
 	switch {
 	case between < 0:
 		return limit
 	case between%n != 0:
-		return product(limit, 2+between/n)
+		return u128.Mul(limit, 2+between/n).Int64()
 	}
 	part, _ := u128.Mul(limit, into).DivMod(width)
-	return sum(product(limit, 1+between/n), part)
-}
-
-// product is a*b, or math.MaxInt64 where that is more. Neither is negative.
-func product(a, b int64) int64 {
-	p, _ := u128.Mul(a, b).DivMod(1)
-	return p
-}
-
-// sum is a+b, or math.MaxInt64 where that is more. Neither is negative.
-func sum(a, b int64) int64 {
-	if a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
+	return u128.Mul(limit, 1+between/n).Add(u128.From(part)).Int64()
 }

@@ -2,7 +2,6 @@ package tokenbucket
 
 import (
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -111,12 +110,7 @@ func (o *Options) tokens(refills int64) int64 {
 	if o.Refill == Continuous {
 		return refills
 	}
-	return o.batches(refills)
-}
-
-func (o *Options) batches(refills int64) int64 {
-	tokens, _ := u128.Mul(refills, o.Limit.Count).DivMod(1)
-	return tokens
+	return u128.Mul(refills, o.Limit.Count).Int64()
 }
 
 // refills is how many refills it takes to regain that many tokens, of which
@@ -146,10 +140,7 @@ func Bound(o Options, interval time.Duration) int64 {
 		flow, _ = u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(period)
 	} else {
 		refills := u128.From(int64(interval) - 1).CeilDiv(period)
-		flow, _ = u128.Mul(min(o.Limit.Count, burst), refills).DivMod(1)
+		flow = u128.Mul(min(o.Limit.Count, burst), refills).Int64()
 	}
-	if flow > math.MaxInt64-burst {
-		return math.MaxInt64
-	}
-	return burst + flow
+	return u128.From(burst).Add(u128.From(flow)).Int64()
 }

@@ -45,6 +45,14 @@ func (x Uint) Less(y Uint) bool {
 // IsZero reports whether x is 0.
 func (x Uint) IsZero() bool { return x.Hi|x.Lo == 0 }
 
+// Int64 is x, or math.MaxInt64 where it is more.
+func (x Uint) Int64() int64 {
+	if x.Hi|x.Lo>>63 != 0 {
+		return math.MaxInt64
+	}
+	return int64(x.Lo)
+}
+
 // DivMod is floor(x/d) and the remainder, for d of at least 1. A quotient of
 // math.MaxInt64 or more is answered with math.MaxInt64 and remainder 0, so that
 // one may always be added where there is a remainder.

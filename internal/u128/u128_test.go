@@ -70,6 +70,8 @@ func FuzzUint(f *testing.F) {
 		}
 		same(t, difference, x.Sub(y))
 		require.Equal(t, number(x).Sign() == 0, x.IsZero())
+		whole, _ := x.DivMod(1)
+		require.Equal(t, whole, x.Int64())
 		divides(t, x, max(a, 1))
 		divides(t, u128.Mul(a, b).Add(u128.From(a)), max(b, 1))
 	})
