@@ -34,10 +34,25 @@ func (p Policy) bound() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.StepInto(dst, state, algo.Instant(now), cost, &r)
-	if err == nil && r.Paid == 0 {
-		next = append(dst, state...)
-	}
+	next, err = p.decide(dst, state, now, cost, &r, pay)
+	return next, r, err
+}
+
+// Peek implements [algo.Policy].
+func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
+	_, err = p.decide(nil, state, now, cost, &r, look)
+	return r, err
+}
+
+// Refund implements [algo.Policy].
+func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	next, err = p.decide(dst, state, now, cost, &r, refund)
+	return next, r, err
+}
+
+// Charge implements [algo.Policy].
+func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	next, err = p.decide(dst, state, now, cost, &r, charge)
 	return next, r, err
 }
 
@@ -45,59 +60,35 @@ func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte,
 // at is what [algo.Instant] makes of the time, r comes zero, and dst may be
 // state[:0]. Where nothing changed it returns state itself.
 func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	s, err := open(state, cost)
+	return p.into(dst, state, at, cost, r, pay)
+}
+
+// decide appends the next state, or the very same bytes where nothing is paid; a
+// look appends nothing.
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, to purpose) (next []byte, err error) {
+	next, err = p.into(dst, state, algo.Instant(now), cost, r, to)
+	switch {
+	case err != nil || to == look:
+		return dst, err
+	case r.Paid == 0:
+		return append(dst, state...), nil
+	}
+	return next, nil
+}
+
+func (p Policy) into(dst, state []byte, at, cost int64, r *algo.Result, to purpose) (next []byte, err error) {
+	if cost < 0 {
+		return dst, algo.ErrCost
+	}
+	s, err := ParseState(state)
 	if err != nil {
 		return dst, err
 	}
 	r.Cost = cost
-	if !decide(&s, at, p.bound(), r, pay) {
+	if !decide(&s, at, p.bound(), r, to) {
 		return state, nil
 	}
 	return s.append(dst), nil
-}
-
-// Peek implements [algo.Policy].
-func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	s, err := open(state, cost)
-	if err != nil {
-		return r, err
-	}
-	r.Cost = cost
-	decide(&s, algo.Instant(now), p.bound(), &r, look)
-	return r, nil
-}
-
-// Refund implements [algo.Policy].
-func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, err := open(state, cost)
-	if err != nil {
-		return dst, r, err
-	}
-	r.Cost = cost
-	if !decide(&s, algo.Instant(now), p.bound(), &r, refund) {
-		return append(dst, state...), r, nil
-	}
-	return s.append(dst), r, nil
-}
-
-// Charge implements [algo.Policy].
-func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, err := open(state, cost)
-	if err != nil {
-		return dst, r, err
-	}
-	r.Cost = cost
-	if !decide(&s, algo.Instant(now), p.bound(), &r, charge) {
-		return append(dst, state...), r, nil
-	}
-	return s.append(dst), r, nil
-}
-
-func open(state []byte, cost int64) (State, error) {
-	if cost < 0 {
-		return State{}, algo.ErrCost
-	}
-	return ParseState(state)
 }
 
 // Bound implements [algo.Policy]; see [Bound].

@@ -71,22 +71,28 @@ func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, er
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	s, err := open(state, cost)
-	if err != nil {
-		return dst, r, err
-	}
-	r.Cost = cost
-	return encode(dst, state, s, adjust(s, algo.Instant(now), p.bound(), &r, back)), r, nil
+	next, err = p.adjust(dst, state, now, cost, &r, back)
+	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	next, err = p.adjust(dst, state, now, cost, &r, more)
+	return next, r, err
+}
+
+// adjust appends the next state, or the very same bytes where nothing changed.
+func (p Policy) adjust(dst, state []byte, now time.Time, cost int64, r *algo.Result, way direction) ([]byte, error) {
 	s, err := open(state, cost)
 	if err != nil {
-		return dst, r, err
+		return dst, err
 	}
 	r.Cost = cost
-	return encode(dst, state, s, adjust(s, algo.Instant(now), p.bound(), &r, more)), r, nil
+	next := adjust(s, algo.Instant(now), p.bound(), r, way)
+	if next == s {
+		return append(dst, state...), nil
+	}
+	return next.append(dst), nil
 }
 
 func open(state []byte, cost int64) (State, error) {
@@ -94,14 +100,6 @@ func open(state []byte, cost int64) (State, error) {
 		return State{}, algo.ErrCost
 	}
 	return ParseState(state)
-}
-
-// encode appends the next state, or the very same bytes where nothing changed.
-func encode(dst, state []byte, s, next State) []byte {
-	if next == s {
-		return append(dst, state...)
-	}
-	return next.append(dst)
 }
 
 // Bound implements [algo.Policy]; see [Bound].
