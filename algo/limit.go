@@ -36,33 +36,10 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// limitUnits are the periods that have a name of their own, longest first.
-var limitUnits = [...]struct {
-	name   string
-	period time.Duration
-}{
-	{"d", 24 * time.Hour},
-	{"h", time.Hour},
-	{"m", time.Minute},
-	{"s", time.Second},
-	{"ms", time.Millisecond},
-	{"us", time.Microsecond},
-	{"ns", time.Nanosecond},
-}
-
 // String writes the limit as [ParseLimit] reads it: "100/m", "5/250ms",
 // "10/1m30s".
 func (l Limit) String() string {
 	return strconv.FormatInt(l.Count, 10) + "/" + periodString(l.Period)
-}
-
-func periodString(d time.Duration) string {
-	for _, u := range limitUnits {
-		if d == u.period {
-			return u.name
-		}
-	}
-	return FormatDuration(d)
 }
 
 // ParseLimit reads COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is
@@ -91,76 +68,4 @@ func ParseLimit(s string) (Limit, error) {
 		return fail("%v", err)
 	}
 	return Per(n, p), nil
-}
-
-// ParsePeriod reads the PERIOD of a limit: a unit alone ("m") or a duration
-// ("250ms", "1m30s", "7d"). It must be at least 1ns.
-func ParsePeriod(s string) (time.Duration, error) {
-	d, err := parsePeriod(s)
-	if err != nil {
-		return 0, fmt.Errorf("algo: %w", err)
-	}
-	return d, nil
-}
-
-func parsePeriod(s string) (time.Duration, error) {
-	for _, u := range limitUnits {
-		if s == u.name {
-			return u.period, nil
-		}
-	}
-	d, err := parseDays(s)
-	switch {
-	case err == nil && d >= 1:
-		return d, nil
-	case err == nil || isDuration(s) && s[0] == '-':
-		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
-	case isDuration(s):
-		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
-	}
-	return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h%s", s, unitHint(s))
-}
-
-// unitHint is how a unit is written that has another name here, as the end of a
-// sentence; nothing for any other.
-func unitHint(period string) string {
-	switch strings.TrimLeft(period, "0123456789") {
-	case "w", "week", "weeks":
-		return "; a week is 7d"
-	case "day", "days":
-		return "; a day is d"
-	case "hour", "hours":
-		return "; an hour is h"
-	case "min", "minute", "minutes":
-		return "; a minute is m"
-	case "sec", "second", "seconds":
-		return "; a second is s"
-	}
-	return ""
-}
-
-// parseDays is time.ParseDuration that knows days too.
-func parseDays(s string) (time.Duration, error) {
-	days, ok := strings.CutSuffix(s, "d")
-	if !ok {
-		return time.ParseDuration(s)
-	}
-	n, err := strconv.ParseInt(days, 10, 64)
-	d := time.Duration(n) * 24 * time.Hour
-	if err == nil && int64(d/(24*time.Hour)) != n {
-		err = strconv.ErrRange
-	}
-	return d, err
-}
-
-// isDuration tells one that is too long for its numbers from what is none: it is one
-// with all digits 0.
-func isDuration(s string) bool {
-	_, err := parseDays(strings.Map(func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return '0'
-		}
-		return r
-	}, s))
-	return err == nil
 }

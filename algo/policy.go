@@ -41,8 +41,8 @@ type Policy interface {
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
 	// Refund gives cost units back. Units above full are lost; Paid is minus
 	// what was regained. The state is brought forward to now first, as by a step,
-	// and one that is left carries this reading of the clock: what had come back by
-	// now must not come back once more to a clock that is behind.
+	// and as long as anything is used it keeps that time: what had come back by now
+	// must not come back once more to a clock that is behind.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units unconditionally. It may leave a debt, a negative
 	// Remaining, which is refilled first. Like a refund it is always Allowed.

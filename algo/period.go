@@ -1,0 +1,103 @@
+package algo
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// periodUnits are the periods that have a name of their own, longest first.
+var periodUnits = [...]struct {
+	name   string
+	period time.Duration
+}{
+	{"d", 24 * time.Hour},
+	{"h", time.Hour},
+	{"m", time.Minute},
+	{"s", time.Second},
+	{"ms", time.Millisecond},
+	{"us", time.Microsecond},
+	{"ns", time.Nanosecond},
+}
+
+func periodString(d time.Duration) string {
+	for _, u := range periodUnits {
+		if d == u.period {
+			return u.name
+		}
+	}
+	return FormatDuration(d)
+}
+
+// ParsePeriod reads the PERIOD of a limit: a unit alone ("m") or a duration
+// ("250ms", "1m30s", "7d"). It must be at least 1ns.
+func ParsePeriod(s string) (time.Duration, error) {
+	d, err := parsePeriod(s)
+	if err != nil {
+		return 0, fmt.Errorf("algo: %w", err)
+	}
+	return d, nil
+}
+
+func parsePeriod(s string) (time.Duration, error) {
+	for _, u := range periodUnits {
+		if s == u.name {
+			return u.period, nil
+		}
+	}
+	d, err := parseDuration(s)
+	switch {
+	case err == nil && d >= 1:
+		return d, nil
+	case err == nil || isDuration(s) && s[0] == '-':
+		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
+	case isDuration(s):
+		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
+	}
+	return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h%s", s, unitHint(s))
+}
+
+// unitHint is how a unit is written that has another name here, as the end of a
+// sentence; nothing for any other.
+func unitHint(period string) string {
+	switch strings.TrimLeft(period, "0123456789") {
+	case "w", "week", "weeks":
+		return "; a week is 7d"
+	case "day", "days":
+		return "; a day is d"
+	case "hour", "hours":
+		return "; an hour is h"
+	case "min", "minute", "minutes":
+		return "; a minute is m"
+	case "sec", "second", "seconds":
+		return "; a second is s"
+	}
+	return ""
+}
+
+// parseDuration is time.ParseDuration that knows days too.
+func parseDuration(s string) (time.Duration, error) {
+	days, ok := strings.CutSuffix(s, "d")
+	if !ok {
+		return time.ParseDuration(s)
+	}
+	n, err := strconv.ParseInt(days, 10, 64)
+	d := time.Duration(n) * 24 * time.Hour
+	if err == nil && int64(d/(24*time.Hour)) != n {
+		err = strconv.ErrRange
+	}
+	return d, err
+}
+
+// isDuration reports whether s is written as a duration, also as one too long for its
+// type: with every digit a 0, it parses.
+func isDuration(s string) bool {
+	_, err := parseDuration(strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return '0'
+		}
+		return r
+	}, s))
+	return err == nil
+}
