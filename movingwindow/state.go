@@ -21,7 +21,7 @@ type State struct {
 }
 
 const (
-	few       = 17
+	few       = 17 // inline: of up to 16 slots, and the trailing one
 	tag       = 'm'
 	version   = 1
 	header    = 18 // tag, version, At and Width

@@ -129,7 +129,8 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 	return State{used, at, part, o.Limit.Period}
 }
 
-// retry is how long until a cost is there of which that many tokens are missing.
+// retry is how long until a cost is there of which that many tokens are missing. It
+// tells r first when the next refill is due, which regain goes by.
 func (o *Options) retry(missing, part, burst int64, r *algo.Result) time.Duration {
 	if r.Cost > burst {
 		return algo.Never

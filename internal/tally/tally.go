@@ -84,7 +84,8 @@ func field(b []byte, width int) int64 {
 	return int64(binary.BigEndian.Uint64(b[len(b)-8:]) & (1<<(8*width) - 1))
 }
 
-// refusal is the error for bytes that are no tally of this version: nil for none.
+// refusal is the error for bytes that are no tally of this version. No bytes at all
+// are none to refuse.
 func refusal(b []byte, tag byte) error {
 	switch {
 	case len(b) == 0:
