@@ -119,3 +119,43 @@ func (d *Decision) summarize(results []RuleResult) {
 		first = false
 	}
 }
+
+// summarizeOne is summarize for one result, and whether that allows.
+func (d *Decision) summarizeOne(r *RuleResult) {
+	d.Allowed, d.Skew = r.Allowed || r.Shadow, r.Skew
+	if !r.Shadow {
+		d.Rule, d.RetryAfter, d.Remaining = r.Rule, r.RetryAfter, r.Remaining
+	}
+}
+
+// enforced reports whether all rules that are enforced allow.
+func enforced(results []RuleResult) bool {
+	for i := range results {
+		if r := &results[i]; !r.Allowed && !r.Shadow {
+			return false
+		}
+	}
+	return true
+}
+
+// look makes of a result that would have paid the one of a look.
+func (r *RuleResult) look(d *demand, state []byte, now time.Time) (err error) {
+	if !r.Allowed {
+		return nil
+	}
+	if r.Result, err = d.policy.Peek(state, now, d.cost); err != nil {
+		return r.broken(err)
+	}
+	return nil
+}
+
+// broken takes in an error of the policy, and returns it. That of a shadow rule, which
+// denies nothing, is told in its result instead.
+func (r *RuleResult) broken(err error) error {
+	err = &RuleError{r.Rule, r.Key, err}
+	if !r.Shadow {
+		return err
+	}
+	r.Result, r.Err = algo.Result{}, err
+	return nil
+}

@@ -7,10 +7,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// glance is ask for a limiter that allows, unless the one rule that it has denies
-// on what is remembered: then the decision is made, and there is no turn. The engine
-// would answer the same; but a key that is denied is asked for in floods, and this
-// takes a third of the time, and no memory.
+// glance is ask for OpAllow. But where the limiter has one rule, and that denies on
+// what is remembered, the decision is made here, in r and d, and the turn is nil. The
+// engine would answer the same; but a key that is denied is asked for in floods, and
+// this takes a third of the time, and no memory.
 func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d *Decision) (*turn, error) {
 	if len(l.rules) != 1 || l.options.StoreClock != nil {
 		return l.ask(OpAllow, in, n)
@@ -31,7 +31,7 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 	if denied {
 		r.Rule, r.Key, r.Policy, r.Cost = rule.Name, demand.key, demand.policy, demand.cost
 		*d = Decision{Memory: true, Attempts: 1}
-		d.rests(r)
+		d.summarizeOne(r)
 		l.judge(d)
 		return nil, nil
 	}
@@ -44,8 +44,8 @@ func (l *Limiter[T]) glance(ctx context.Context, in T, n int64, r *RuleResult, d
 // keyRoom is for the keys of most, on the stack.
 const keyRoom = 128
 
-// denies reports whether what is remembered of a key denies the demand, and whether that
-// is known.
+// denies reports whether what is remembered of a key denies the demand. That is not
+// known if the policy cannot read it.
 func (l *Limiter[T]) denies(demand *demand, key []byte, now time.Time, r *RuleResult) (denied, known bool) {
 	state, seen := l.engine.Glance(key, now)
 	if !seen {

@@ -200,46 +200,6 @@ func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision
 	return l.decideTurn(ctx, t, l.options.OnFailure)
 }
 
-func (l *Limiter[T]) decideTurn(ctx context.Context, t *turn, onFailure FailurePolicy) (Decision, error) {
-	how, err := l.commit(ctx, t)
-	if err != nil {
-		return l.failed(ctx, t, how, err, onFailure)
-	}
-	d := t.decision(how)
-	l.judge(&d)
-	return d, nil
-}
-
-// tooFew is the error of so many calls, which is an algo.ErrCost without its words:
-// those are of a negative cost.
-type tooFew int64
-
-func (n tooFew) Error() string        { return fmt.Sprintf("compose: n must be at least 1, got %d", int64(n)) }
-func (n tooFew) Is(target error) bool { return target == algo.ErrCost }
-
-// judge tells in a decision that was made what is wrong with it.
-func (l *Limiter[T]) judge(d *Decision) {
-	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
-		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
-	}
-}
-
-// commit lets the engine decide, once the time is known to decide by.
-func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
-	if clock := l.options.StoreClock; clock != nil && len(t.keys) > 0 && clock.Due() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, l.options.Budget, storage.ErrUnavailable)
-		defer cancel()
-		if err := clock.Learn(ctx); err != nil {
-			return storage.How{}, err
-		}
-	}
-	if t.glanced {
-		return l.engine.Commit(ctx, t.keys, t.run)
-	}
-	return l.engine.Do(ctx, t.keys, t.run)
-}
-
 // ask calls the functions of the rules.
 func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
 	if n < 1 {
@@ -248,7 +208,7 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
 	t, group := newTurn(op), l.group(in)
 	for i := range l.rules {
 		rule := &l.rules[i]
-		d, err := rule.asks(op, in, n)
+		d, err := rule.demandOf(op, in, n)
 		if err != nil {
 			return nil, err
 		}
@@ -266,6 +226,39 @@ func (l *Limiter[T]) group(in T) string {
 		return ""
 	}
 	return l.options.Group(in)
+}
+
+func (l *Limiter[T]) decideTurn(ctx context.Context, t *turn, onFailure FailurePolicy) (Decision, error) {
+	how, err := l.commit(ctx, t)
+	if err != nil {
+		return l.failed(ctx, t, how, err, onFailure)
+	}
+	d := t.decision(how)
+	l.judge(&d)
+	return d, nil
+}
+
+// commit lets the engine decide, once StoreClock, if there is one, knows the time.
+func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
+	if clock := l.options.StoreClock; clock != nil && len(t.keys) > 0 && clock.Due() {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, l.options.Budget, storage.ErrUnavailable)
+		defer cancel()
+		if err := clock.Learn(ctx); err != nil {
+			return storage.How{}, err
+		}
+	}
+	if t.glanced {
+		return l.engine.Commit(ctx, t.keys, t.run)
+	}
+	return l.engine.Do(ctx, t.keys, t.run)
+}
+
+// judge tells in a decision that was made what is wrong with it.
+func (l *Limiter[T]) judge(d *Decision) {
+	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
+		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
+	}
 }
 
 // failed applies the failure policy.
@@ -297,3 +290,10 @@ func isFailure(err error) bool {
 	var rule *RuleError
 	return !errors.As(err, &rule)
 }
+
+// tooFew is the error of n calls. It is an algo.ErrCost, but in words of its own: those
+// of ErrCost are about a negative cost.
+type tooFew int64
+
+func (n tooFew) Error() string        { return fmt.Sprintf("compose: n must be at least 1, got %d", int64(n)) }
+func (n tooFew) Is(target error) bool { return target == algo.ErrCost }

@@ -1,11 +1,9 @@
 package compose
 
 import (
-	"context"
 	"encoding/binary"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -20,9 +18,6 @@ type place struct {
 	clock func() time.Time // nil: the store's
 	rules []placeRule
 }
-
-// room is for the results of a decision.
-type room [few]RuleResult
 
 // placeRule is what the keys of one rule have in common.
 type placeRule struct {
@@ -64,94 +59,8 @@ func (l *Limiter[T]) name(rule int, key string) memory.Name {
 	return memory.NameOf(storage.Key("", l.options.Namespace, l.rules[rule].Name, key))
 }
 
-// allow is AllowN, but that the results of a decision in place are in the room it is
-// handed: nothing that such a decision is made of leaves the caller's stack, unless
-// he keeps it.
-func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d Decision, err error) {
-	if l.options.Observer != nil {
-		return l.observed(ctx, in, n)
-	}
-	asked, err := l.allowInto(ctx, in, n, results, &d)
-	if asked > 0 {
-		d.Results = results[:asked]
-	}
-	return d, err
-}
-
-// observed is allow for a limiter with an observer, who may keep what he is told: so
-// the results have a room of their own.
-func (l *Limiter[T]) observed(ctx context.Context, in T, n int64) (d Decision, err error) {
-	began, results := time.Now(), new(room)
-	asked, err := l.allowInto(ctx, in, n, results, &d)
-	if asked > 0 {
-		d.Results = results[:asked]
-	}
-	l.observe(OpAllow, d, err, began)
-	return d, err
-}
-
-// allowInto writes the decision where it stays, and asked of its results into the
-// room. The caller puts the two together: of a pointer that is stored here, the
-// compiler could not know that it goes no further.
-func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
-	if n < 1 {
-		return 0, tooFew(n)
-	}
-	if l.place == nil || ctx.Err() != nil {
-		return l.remote(ctx, in, n, results, d)
-	}
-	// What is known of the decision is written before the records are unlocked,
-	// which waits for it. Written later, it would have to be waited for again, by
-	// the caller who copies the decision.
-	d.Attempts = 1
-	var held bool
-	if len(l.rules) == 1 {
-		asked, held, err = l.solo(in, n, &results[0], d)
-	} else {
-		asked, held, err = l.together(in, n, results, d)
-	}
-	switch {
-	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
-		*d, err = l.decide(ctx, OpAllow, in, n)
-		return 0, err
-	case err != nil:
-		*d = Decision{Attempts: min(asked, 1)}
-		return 0, err
-	}
-	if l.options.MaxSkew > 0 {
-		l.judge(d)
-	}
-	return asked, nil
-}
-
-// remote is allowInto by the engine.
-func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
-	t, err := l.glance(ctx, in, n, &results[0], d)
-	if err != nil {
-		return 0, err
-	}
-	if t == nil {
-		return 1, nil
-	}
-	how, err := l.commit(ctx, t)
-	switch {
-	case err != nil:
-		*d, err = l.failed(ctx, t, how, err, l.options.OnFailure)
-		return 0, err
-	case len(t.results) > few:
-		*d = t.decision(how)
-		l.judge(d)
-		return 0, nil
-	}
-	d.Allowed, d.Memory, d.Attempts = t.allowed, how.Memory && !t.allowed, how.Attempts
-	d.summarize(t.results)
-	asked = copy(results[:], t.results)
-	t.end()
-	l.judge(d)
-	return asked, nil
-}
-
-// together decides by several rules, or none. asked are those that applied.
+// together decides by several rules, or none. asked is how many of them applied; held
+// is false where the store has no room for their records, and nothing was decided.
 func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked int, held bool, err error) {
 	var demands [few]demand
 	var names [few]memory.Name
@@ -210,16 +119,6 @@ func (p *place) decide(demands []demand, names []memory.Name, now time.Time, res
 	return true, true, nil
 }
 
-// enforced reports whether all rules that are enforced allow.
-func enforced(results []RuleResult) bool {
-	for i := range results {
-		if r := &results[i]; !r.Allowed && !r.Shadow {
-			return false
-		}
-	}
-	return true
-}
-
 // look replaces the results of rules that would have paid, had no other denied.
 func look(demands []demand, hold *memory.Hold, now time.Time, results []RuleResult) (err error) {
 	for i := range results {
@@ -227,27 +126,5 @@ func look(demands []demand, hold *memory.Hold, now time.Time, results []RuleResu
 			return err
 		}
 	}
-	return nil
-}
-
-// look makes of a result that would have paid the one of a look.
-func (r *RuleResult) look(d *demand, state []byte, now time.Time) (err error) {
-	if !r.Allowed {
-		return nil
-	}
-	if r.Result, err = d.policy.Peek(state, now, d.cost); err != nil {
-		return r.broken(err)
-	}
-	return nil
-}
-
-// broken takes in an error of the policy, and returns it. That of a shadow rule, which
-// denies nothing, is told in its result instead.
-func (r *RuleResult) broken(err error) error {
-	err = &RuleError{r.Rule, r.Key, err}
-	if !r.Shadow {
-		return err
-	}
-	r.Result, r.Err = algo.Result{}, err
 	return nil
 }

@@ -79,9 +79,9 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 }
 
 // SettleFor is Settle for rules that go by different units: it corrects each to what its
-// Cost says of in, times the n of Reserve, and calls no other function of the rules. One
-// that has no Cost, or to which in costs what was paid, is left alone; so is one under which
-// the estimate was free. Where more was used under one rule and less under another, both
+// Cost says of in, times the n of Reserve, and calls no other function of the rules. A rule
+// that has no Cost, or whose Cost of in is what was paid, is left alone; so is one under
+// which the estimate was free. Where more was used under one rule and less under another, both
 // are corrected in one write: it shows as OpCharge, with a negative Cost of the units that
 // are given back.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
@@ -98,8 +98,8 @@ func (r *Reservation[T]) isOpen() error {
 	return nil
 }
 
-// settle corrects the estimate to what is the actual cost under each rule, of which it is
-// handed what was asked of it for one call.
+// settle corrects the estimate to the actual cost under each rule; one is what was asked
+// of that rule for one call.
 func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (int64, error)) (d Decision, err error) {
 	if err := r.isOpen(); err != nil {
 		return Decision{}, err
@@ -125,7 +125,8 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (i
 	return d, err
 }
 
-// correction is the turn that makes of what was paid in the store what it costs.
+// correction is the turn that brings what was paid in the store to the actual costs. Until
+// it is known to be a mere refund, its costs are those of a charge: below 0 to give back.
 func (r *Reservation[T]) correction(costs []int64) *turn {
 	t := r.one.again()
 	t.op = OpRefund

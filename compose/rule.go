@@ -36,14 +36,14 @@ type Rule[T any] struct {
 	// with algo.ErrCost. The cost in the options of a policy plays no part
 	// here: New refuses it in Policy, and cannot know of it in what Choose finds.
 	Cost func(T) int64
-	// Shadow rules are decided, stored and reported, but deny nothing. That one would have
-	// denied may rest on what is remembered, as denials do, though the decision was stored
-	// and is not Memory: see Options.MaxAge. A shadow that cannot decide, because its policy
-	// cannot read the state, says so in the Err of its result.
+	// Shadow rules are decided, stored and reported, but deny nothing. What a shadow would
+	// have denied may rest on what is remembered, as denials do, even where the decision was
+	// stored and does not say Memory: see Options.MaxAge. A shadow that cannot decide, because
+	// its policy cannot read the state, says so in the Err of its result.
 	Shadow bool
 }
 
-// validate says what is wrong with a rule that is the index-th.
+// validate says what is wrong with the rule, which is the index-th.
 func (r *Rule[T]) validate(index int) error {
 	switch {
 	case r.Name == "":
@@ -71,7 +71,7 @@ func barren(p algo.Policy) error {
 		return errors.New("a Stack without parts")
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 1)
-	if err != nil || r.Allowed { // be it somebody's own, which has no limit to tell
+	if err != nil || r.Allowed { // whatever it says is its limit, if it is somebody's own
 		return nil
 	}
 	return p.Limit().Validate()
@@ -110,8 +110,8 @@ func (r *Rule[T]) demand(in T, n int64) (d demand, err error) {
 	return d, nil
 }
 
-// asks is demand, but that what is free can be reset all the same.
-func (r *Rule[T]) asks(op Op, in T, n int64) (demand, error) {
+// demandOf is demand for any operation: a reset is of what is free, too.
+func (r *Rule[T]) demandOf(op Op, in T, n int64) (demand, error) {
 	if op == OpReset {
 		return r.target(in), nil
 	}

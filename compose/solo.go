@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// solo is allow for the limiters that most are: with one rule, in place. It does
-// what place.decide does, and leaves out what only several rules need.
+// solo is together for the limiters that most are: with one rule. It does what
+// place.decide does, and leaves out what only several rules need.
 //
 // It reads the clock first, because a processor finishes what is before that and
 // may begin what comes after. It makes no time.Time of what the store's clock says
@@ -58,17 +58,9 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 	} else if r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
 	}
-	d.rests(r)
+	d.summarizeOne(r)
 	cell.Unlock()
 	return 1, true, err
-}
-
-// rests is summarize for one result.
-func (d *Decision) rests(r *RuleResult) {
-	d.Allowed, d.Skew = r.Allowed || r.Shadow, r.Skew
-	if !r.Shadow {
-		d.Rule, d.RetryAfter, d.Remaining = r.Rule, r.RetryAfter, r.Remaining
-	}
 }
 
 // longest is the length of the longest state of the policies that stepInto knows.
@@ -100,6 +92,6 @@ func foreign(cell *memory.Cell, now time.Time, cost int64, r *RuleResult, d *Dec
 	} else if cell.Keep(next); r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter))
 	}
-	d.rests(r)
+	d.summarizeOne(r)
 	return err
 }

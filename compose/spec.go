@@ -240,7 +240,7 @@ func (a *algorithm) says(err error, s settings) string {
 
 // blame is the option that a refusal is about, or the limit where it was not given.
 func blame(a *algorithm, given map[string]word, limit word) word {
-	if w, ok := given[a.touchy]; ok {
+	if w, ok := given[a.blamed]; ok {
 		return w
 	}
 	return limit

@@ -105,15 +105,19 @@ func (t *turn) decide(now time.Time, found [][]byte, next []storage.Change) (las
 			}
 		}
 	}
-	if t.op != OpAllow {
-		t.allowed = t.op != OpPeek || enforced(t.results)
-		return t.op == OpPeek && !t.allowed, nil
+	switch t.op {
+	case OpAllow:
+		if t.allowed = enforced(t.results); t.allowed {
+			return true, nil // a rule that has not paid is a shadow that denies
+		}
+		clear(next)
+		return true, t.look(now, found)
+	case OpPeek:
+		t.allowed = enforced(t.results)
+		return !t.allowed, nil
 	}
-	if t.allowed = enforced(t.results); t.allowed {
-		return true, nil // a rule that has not paid is a shadow that denies
-	}
-	clear(next)
-	return true, t.look(now, found)
+	t.allowed = true
+	return false, nil
 }
 
 // move does what is asked of one rule.
@@ -143,16 +147,12 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 		return err
 	}
 	t.buffer = buffer
-	changed := buffer[start:len(buffer):len(buffer)]
-	if bytes.Equal(changed, state) {
-		return nil
-	}
-	*next = storage.Change{Verb: storage.Put, State: changed, TTL: ttl(r.ResetAfter)}
-	if r.ResetAfter == 0 { // a full refund: a key never seen
-		*next = storage.Change{Verb: storage.Delete}
-		if state == nil {
-			next.Verb = storage.Keep
-		}
+	switch changed := buffer[start:len(buffer):len(buffer)]; {
+	case bytes.Equal(changed, state):
+	case r.ResetAfter != 0:
+		*next = storage.Change{Verb: storage.Put, State: changed, TTL: ttl(r.ResetAfter)}
+	case state != nil: // a full refund: a key never seen
+		next.Verb = storage.Delete
 	}
 	return nil
 }

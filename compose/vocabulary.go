@@ -43,10 +43,10 @@ type algorithm struct {
 	name    string
 	options []string
 	build   func(settings) (algo.Policy, error)
-	// What build refuses although each word is well-formed comes of this option
-	// beside the others, and refusal says what to do. Both are empty where build
+	// Where build refuses although each word is well-formed, this option beside the
+	// others is at fault, and refusal says what to do. Both are empty where build
 	// refuses nothing.
-	touchy  string
+	blamed  string
 	refusal func(settings) string
 }
 
