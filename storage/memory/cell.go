@@ -2,8 +2,8 @@ package memory
 
 import "time"
 
-// Cell is one record that is locked, as [Hold] is several. It is the way of most
-// decisions, and without what they do not need. It must not be copied while it
+// Cell is one record that is locked, as [Hold] is several. Most decisions are made
+// by it, and it is without what those do not need. It must not be copied while it
 // is locked.
 type Cell struct {
 	store  *Store
@@ -18,7 +18,7 @@ type Cell struct {
 // Lock locks the record of a name, at an [Instant]. Unless it returns an error, which is
 // [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
 func (s *Store) Lock(c *Cell, at int64, n Name) (err error) {
-	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], max(at, first), n
+	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], max(at, earliest), n
 	c.entry, c.room = nil, 0
 	c.shard.mu.Lock()
 	if c.number = c.shard.table.find(n); c.number == 0 {
@@ -65,11 +65,11 @@ func (c *Cell) Room(otherwise []byte) []byte {
 	return c.entry.state[:0]
 }
 
-// Buffer is empty, to be appended to, and the caller's until Unlock. What he made
+// Buffer is empty, to be appended to, and the caller's until Unlock. What became
 // of it is handed back with Keep, so that it need not grow again.
 func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
 
-// Keep keeps what became of Buffer.
+// Keep takes back what became of Buffer.
 func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 
 // Put stores state, or a copy of it if it is not in Room, for as long as

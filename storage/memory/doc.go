@@ -44,6 +44,6 @@
 // [storage.InPlace]), never by a clock of the store's own, so limits on virtual
 // time are exact. Only the plain methods read a clock, [Store.Now]. A lapsed
 // record is absent at once; its memory is used again when there is need, or
-// given free by [Store.Sweep]. Times before 1970 and after 2262 are as if time
+// freed by [Store.Sweep]. Times before 1970 and after 2262 are as if time
 // stood still there.
 package memory

@@ -1,15 +1,13 @@
 package memory
 
-import (
-	"time"
-)
+import "time"
 
 // Few is the most records that a [Hold] can hold.
 const Few = 4
 
 // Hold is what [Store.Update] does, for a caller who knows that the store is this
-// one: up to Few records are locked while he decides. No interface stands
-// between, so nothing that he decides with need be allocated. The zero Hold holds
+// one: up to Few records are locked during the decision. No interface stands
+// between, so nothing that it is made with need be allocated. The zero Hold holds
 // nothing. While it holds something it must not be copied, and the store must not
 // be used otherwise by its goroutine.
 type Hold struct {
@@ -37,11 +35,11 @@ func (h *Hold) State(i int) []byte {
 	return h.store.table(h.names[i]).state(h.numbers[i], h.at)
 }
 
-// Buffer is empty, to be appended to, and the caller's until Release. What he
-// made of it is handed back with Keep, so that it need not grow again.
+// Buffer is empty, to be appended to, and the caller's until Release. What became
+// of it is handed back with Keep, so that it need not grow again.
 func (h *Hold) Buffer() []byte { return h.store.scratch(h.locked).buffer[:0] }
 
-// Keep keeps what became of Buffer.
+// Keep takes back what became of Buffer.
 func (h *Hold) Keep(buffer []byte) { h.store.scratch(h.locked).buffer = buffer }
 
 // Put stores a copy of state for the i-th record, for as long as

@@ -12,7 +12,7 @@ func (s *Store) Now() time.Time {
 	if s.Clock != nil {
 		return s.Clock()
 	}
-	ns := uint64(s.instant())
+	ns := uint64(s.steady())
 	sec := ns / 1e9
 	return time.Unix(int64(sec), int64(ns-sec*1e9)) // half the work of adding to a time
 }
@@ -22,10 +22,11 @@ func (s *Store) Instant() int64 {
 	if s.Clock != nil {
 		return Instant(s.Clock())
 	}
-	return s.instant()
+	return s.steady()
 }
 
-func (s *Store) instant() int64 {
+// steady is the time by the monotonic clock.
+func (s *Store) steady() int64 {
 	b := s.began.Load()
 	if b == nil {
 		b = s.begin()

@@ -12,15 +12,14 @@ const (
 	shards    = 1 << shardBits
 )
 
-// shard is a table with its lock, on five cache lines of its own. Who decides
-// takes the first of them along to his processor, since he writes to it; so it
-// holds what else he writes and most of what he reads, and the others stay as they
-// are.
+// shard is a table with its lock, on five cache lines of its own. A decision moves
+// the first of them to its processor, since it writes to it; so that one holds what
+// else is written and most of what is read, and the others stay as they are.
 type shard struct {
 	mu        sync.Mutex
 	table     table
 	published int64   // what Store.nearest says of it
-	scratch   scratch // for who holds the lock
+	scratch   scratch // of whoever holds the lock
 	_         [40]byte
 }
 
@@ -38,13 +37,13 @@ func (s *Store) lock(names []Name) (locked uint64) {
 	return locked
 }
 
-// unlock says first when each shard's records begin to lapse now.
 func (s *Store) unlock(locked uint64) {
 	for set := locked; set != 0; set &= set - 1 {
 		s.unlockOne(bits.TrailingZeros64(set))
 	}
 }
 
+// unlockOne says first when the shard's records begin to lapse now.
 func (s *Store) unlockOne(i int) {
 	sh := &s.shards[i]
 	if at := sh.table.calendar.top; at != sh.published {

@@ -31,9 +31,6 @@ type Store struct {
 	shards  [shards]shard             // a key belongs to the shard that its name says
 }
 
-// untouched is the nearest lapse in a shard that was never written.
-const untouched = 0
-
 var (
 	_ storage.Timed   = (*Store)(nil)
 	_ storage.InPlace = (*Store)(nil)

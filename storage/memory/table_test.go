@@ -58,13 +58,13 @@ func (t *table) sound(test *testing.T, want map[Name]int64) {
 	t.longSound(test)
 }
 
-// longSound requires that every cell is either free or some entry's.
+// longSound requires that every piece is either free or some entry's.
 func (t *table) longSound(test *testing.T) {
 	test.Helper()
 	taken := make([]int, len(t.long.sizes))
 	for number := range t.entries.used {
 		if e := t.entries.at(number + 1); e.version != 0 && e.size == spilled {
-			_, length := cellOf(e)
+			_, length := pieceOf(e)
 			require.Greater(test, length, inline)
 			taken[class(length)]++
 		}
