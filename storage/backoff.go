@@ -13,9 +13,9 @@ import (
 // all of them take, whatever their number. There is none after a first conflict,
 // which mostly says no more than that the state was not yet known.
 //
-// Who pauses after a conflict leaves the key to those who do not, and by the end of
-// the pause knows an older state than they do. So there are no more pauses for who
-// has lost for long, but for a few for the sake of the database.
+// A writer that pauses after a conflict leaves the key to those that do not, and by
+// the end of the pause knows an older state than they do. So one that has lost for
+// long pauses no more, except now and then for the sake of the database.
 type backoff struct {
 	conflicts, errors int
 	since             time.Time // the first conflict
@@ -26,7 +26,7 @@ const (
 	longestPause = 50 * time.Millisecond
 	longestYield = 5 * time.Millisecond  // after conflicts
 	lostForLong  = 20 * time.Millisecond // from the first conflict on
-	inARow       = 8                     // conflicts of those without a pause
+	inARow       = 8                     // conflicts to each pause of one that has lost for long
 )
 
 // next is the pause after one more failure: an error, or nil for a conflict.

@@ -35,7 +35,7 @@ func (b *boarding) boardResting() {
 			b.bring(g)
 			b.calls += len(g.calls)
 			for i := range g.holds {
-				b.call(b.queue.lines[g.holds[i].key])
+				b.ask(b.queue.lines[g.holds[i].key])
 			}
 		default:
 			kept = append(kept, g)
@@ -60,11 +60,11 @@ func (b *boarding) boardReady() {
 // boardOthers lets those who wait for the keys of groups join them: one of each line in turn,
 // so that no crowd takes the seats of another.
 func (b *boarding) boardOthers() {
-	var called []*line
+	var asked []*line
 	for b.queue.combining && len(b.lines) > 0 && b.calls < maxFolded {
-		called, b.lines = b.lines, called[:0]
-		for _, l := range called {
-			l.called = 0
+		asked, b.lines = b.lines, asked[:0]
+		for _, l := range asked {
+			l.asked = 0
 			if l.first != nil && b.calls < maxFolded && b.admits(l.first.call) {
 				c := l.first.call
 				b.join(l.group, c)
@@ -74,10 +74,10 @@ func (b *boarding) boardOthers() {
 	}
 }
 
-// call has those who wait in a line come along in its turn.
-func (b *boarding) call(l *line) {
-	if l.first != nil && l.called != b.queue.trips {
-		l.called = b.queue.trips
+// ask has those who wait in a line asked along, in its turn.
+func (b *boarding) ask(l *line) {
+	if l.first != nil && l.asked != b.queue.trips {
+		l.asked = b.queue.trips
 		b.lines = append(b.lines, l)
 	}
 }
@@ -95,12 +95,12 @@ func (b *boarding) admits(c *call) bool {
 	return true
 }
 
-// seated takes a call out of its lines, which may let others come along.
+// seated takes a call that has joined out of its lines, and asks those behind it.
 func (b *boarding) seated(c *call) {
 	b.calls++
 	b.queue.stepOut(c)
 	for i := range c.places {
-		b.call(c.places[i].line)
+		b.ask(c.places[i].line)
 	}
 }
 

@@ -25,7 +25,7 @@ type call struct {
 	changed  bool
 	gone     bool // decide has ended the goroutine that it ran on
 
-	done chan bool // told answered, once, and before that overdue, at most once; nil while its caller flies it
+	done chan bool // is sent answered, once, and before that overdue, at most once; nil while its caller flies it
 
 	// What follows is of the queue, and under its lock.
 	group    *group // that it is in, nil before
@@ -84,7 +84,7 @@ func (c *call) separate() *group {
 	return &c.own
 }
 
-// expect is for a call of which its caller is to be told.
+// expect makes the channel on which the caller, who waits, is told.
 func (c *call) expect() { c.done = make(chan bool, 2) }
 
 // run lets decide decide, on what is in found.
@@ -117,8 +117,8 @@ func decideNothing(time.Time, [][]byte, []Change) (bool, error) { return true, e
 var errNoAnswer = errors.New("storage: the decision was not made")
 
 // answer is what the caller is told once the answer stands. Nobody else has the call
-// then, so that it can be used again; but for one that was late, of which the group
-// may be on its way with others still.
+// then, so it is used again; but not one that was late, whose group may still be on its
+// way with others.
 func (c *call) answer() (How, error) {
 	how, err, panicked := c.how, c.err, c.panicked
 	if !c.late {

@@ -8,7 +8,9 @@ import (
 	"time"
 )
 
-// queued sees the call of g through, together with those of others.
+// queued sees the call of g through, together with those of others. The caller's own
+// goroutine flies it if nothing is in its way (solo); else one that the engine starts
+// carries it along (carry), and the caller awaits the answer.
 func (e *Engine) queued(ctx context.Context, c *call, g *group) (How, error) {
 	flies, err := e.queue.enter(c, g)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 // DefaultRelearn is how long a [ServerClock] goes by one reading of its server.
 const DefaultRelearn = 10 * time.Second
 
-// drift is how much faster or slower than the server's the local clock may run:
-// 500 parts in a million, which is as far as NTP slews a clock.
+// drift: the local clock may run faster or slower than the server's by 1 part in so many.
+// That is 500 in a million, as far as NTP slews a clock.
 const drift = 2000
 
 // ServerClock tells the time of a store's server without asking it each time:

@@ -26,8 +26,8 @@ type EngineOptions struct {
 	// DefaultBudget.
 	Budget time.Duration
 	// Remember is about how many keys to remember the last seen state of, those
-	// that were written last; 0 means DefaultRemember, a negative number none, and more
-	// than 1<<24 that many.
+	// that were written last, up to 1<<24; 0 means DefaultRemember, and a negative number
+	// none.
 	Remember int
 	// MaxAge is for how long a remembered state may answer without a look at
 	// the store, by Clock; 0 means for as long as the answer itself holds.
@@ -38,8 +38,8 @@ type EngineOptions struct {
 	// NoSharing makes each write a round trip of its own, also on a [Batcher].
 	NoSharing bool
 	// InFlight is how many round trips may be under way at once where they are
-	// shared; 0 means what a [Parallel] store says, else DefaultInFlight. A store that has
-	// to be called by those who ask is, whatever this says.
+	// shared; 0 means what a [Parallel] store says, else DefaultInFlight. It means nothing
+	// to a store that must be called by the goroutines that ask; see [Parallel].
 	InFlight int
 	// Queue is how many decisions may wait for those before them; one more is
 	// refused with [ErrOverloaded]. 0 means DefaultQueue.
@@ -113,9 +113,9 @@ type How struct {
 type Engine struct {
 	store   Store
 	batcher Batcher // of store, if round trips are shared
-	dear    bool    // are round trips
+	dear    bool    // round trips are, to a Parallel store
 	options EngineOptions
-	memory  *memory
+	seen    *sightings
 	queue   queue
 	rivals  atomic.Int64 // when others were last seen to want what several callers want, in ns since 1970
 }
@@ -144,7 +144,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	if o.Queue <= 0 {
 		o.Queue = DefaultQueue
 	}
-	e := &Engine{store: store, dear: dear, options: o, memory: newMemory(o.Remember)}
+	e := &Engine{store: store, dear: dear, options: o, seen: newSightings(o.Remember)}
 	e.queue.init(&e.options)
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own
 		e.batcher, _ = store.(Batcher)
@@ -159,7 +159,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 // Keys must differ.
 //
 // It returns an error of decide as it is, nothing being stored. Else it returns
-//   - [ErrKey] or [ErrDuplicateKey] when keys are not such as can be stored,
+//   - [ErrKey] or [ErrDuplicateKey] when keys are such as cannot be stored,
 //   - [ErrContended] when swaps kept losing until the time was over: nothing was stored,
 //   - [ErrUnavailable] when the store could not be reached for as long, or the budget was
 //     spent before it was this decision's turn: nothing was stored,
@@ -179,16 +179,23 @@ func (e *Engine) Commit(ctx context.Context, keys []string, decide Decide) (How,
 
 func (e *Engine) do(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
 	how, err := e.try(ctx, keys, decide, remembering)
-	if err != nil && isBudget(ctx) && isTimeout(err) {
+	if err != nil && isTimeout(err) && !endedByCaller(ctx) {
 		err = fmt.Errorf("%w: no answer in the time that there was: %w", ErrUnavailable, err)
 	}
 	return how, err
 }
 
-// isBudget reports whether it is a budget that ends the context, if that has ended, and not
-// the caller's own time: then its cause is ErrUnavailable.
-func isBudget(ctx context.Context) bool {
-	return ctx.Err() == nil || errors.Is(context.Cause(ctx), ErrUnavailable)
+// isTimeout reports whether no more is known of err, which is the engine's own, than
+// that the time was over.
+func isTimeout(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) && errors.Is(err, ErrNotApplied) &&
+		!errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown)
+}
+
+// endedByCaller reports whether the context has ended, and not by a budget, which leaves
+// ErrUnavailable as the cause.
+func endedByCaller(ctx context.Context) bool {
+	return ctx.Err() != nil && !errors.Is(context.Cause(ctx), ErrUnavailable)
 }
 
 func (e *Engine) try(ctx context.Context, keys []string, decide Decide, remembering bool) (How, error) {
@@ -203,13 +210,6 @@ func (e *Engine) try(ctx context.Context, keys []string, decide Decide, remember
 		return e.inPlace(ctx, in, keys, decide)
 	}
 	return e.commit(ctx, keys, decide, remembering)
-}
-
-// isTimeout reports whether no more is known of err, which is the engine's own, than
-// that the time was over.
-func isTimeout(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) && errors.Is(err, ErrNotApplied) &&
-		!errors.Is(err, ErrContended) && !errors.Is(err, ErrUnavailable) && !errors.Is(err, ErrOutcomeUnknown)
 }
 
 // commit is try on a store that is not in place.
@@ -242,7 +242,7 @@ func (e *Engine) answersFromMemory(g *group) bool {
 // would answer, for a fraction of the effort; nothing else is. The state must be neither
 // modified nor retained. Nothing is seen on an [InPlace] store.
 func (e *Engine) Glance(key []byte, now time.Time) (state []byte, seen bool) {
-	s := e.memory.glance(key)
+	s := e.seen.glance(key)
 	if s == nil || e.options.MaxAge != 0 && !s.isWithin(e.options.MaxAge, now) {
 		return nil, false
 	}
@@ -272,7 +272,7 @@ func (d *decider) Decide(found [][]byte, next []Change) error {
 func (e *Engine) recall(g *group) {
 	for i := range g.holds {
 		if h := &g.holds[i]; !h.known {
-			h.record, h.seen = e.memory.recall(h.key, e.options.MaxAge, e.options.Clock)
+			h.record, h.seen = e.seen.recall(h.key, e.options.MaxAge, e.options.Clock)
 			h.known = true
 		}
 	}

@@ -35,7 +35,7 @@ func (e *Engine) fly(ctx context.Context, groups []*group) {
 	if len(ready) == 1 {
 		g := ready[0]
 		swaps := g.appendSwaps(make([]Swap, 0, len(g.holds)))
-		g.settle(e.memory, swaps, e.swap(ctx, g.now, swaps))
+		g.settle(e.seen, swaps, e.swap(ctx, g.now, swaps))
 	} else if len(ready) > 0 {
 		e.swapTogether(ctx, ready)
 	}
@@ -79,7 +79,7 @@ func (e *Engine) look(ctx context.Context, groups []*group) {
 			continue
 		}
 		for i := range g.holds {
-			g.holds[i].see(e.memory, now, records[i])
+			g.holds[i].see(e.seen, now, records[i])
 		}
 		records = records[len(g.holds):]
 		g.last, g.fresh, g.folded = nil, true, false
@@ -93,19 +93,19 @@ func (e *Engine) look(ctx context.Context, groups []*group) {
 func (e *Engine) resolve(ctx context.Context, g *group) {
 	swaps := g.sent
 	for i := range swaps {
-		e.memory.forget(swaps[i].Key)
+		e.seen.forget(swaps[i].Key)
 	}
 	for g.pause.wait(ctx, g.last) == nil {
 		o := e.swap(ctx, g.now, swaps)
 		switch {
 		case errors.Is(o.Err, ErrTorn):
-			g.settle(e.memory, swaps, o)
+			g.settle(e.seen, swaps, o)
 			return
 		case o.Err != nil:
 			g.last = o.Err
 			continue
 		case o.Swapped || applied(swaps, o.Current):
-			g.settle(e.memory, swaps, Outcome{Swapped: true})
+			g.settle(e.seen, swaps, Outcome{Swapped: true})
 			return
 		}
 		break
@@ -170,7 +170,7 @@ func (e *Engine) swapTogether(ctx context.Context, groups []*group) {
 	}
 	for i, g := range groups {
 		outcomes[i].check(len(swaps[i]))
-		g.settle(e.memory, swaps[i], outcomes[i])
+		g.settle(e.seen, swaps[i], outcomes[i])
 	}
 }
 

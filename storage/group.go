@@ -94,19 +94,24 @@ func (g *group) fold(now time.Time) {
 func (h *hold) move(c Change) {
 	h.change, h.state = c, nil
 	if c.Verb == Put {
-		h.state = Record{1, c.State}.state()
+		h.state = present(c.State)
 	}
 }
 
 // state is nil for an absent record, and for no other.
 func (r Record) state() []byte {
-	switch {
-	case r.Version == 0:
+	if r.Version == 0 {
 		return nil
-	case r.State == nil:
+	}
+	return present(r.State)
+}
+
+// present is the state of a record that is there, which is never nil.
+func present(state []byte) []byte {
+	if state == nil {
 		return []byte{}
 	}
-	return r.State
+	return state
 }
 
 // grounded reports whether every answer stands once the changes are stored. The
@@ -157,7 +162,7 @@ func (g *group) appendSwaps(swaps []Swap) []Swap {
 }
 
 // settle takes in the answer to swaps.
-func (g *group) settle(m *memory, swaps []Swap, o Outcome) {
+func (g *group) settle(m *sightings, swaps []Swap, o Outcome) {
 	switch {
 	case errors.Is(o.Err, ErrTorn):
 		for i := range swaps {
@@ -202,7 +207,7 @@ func (g *group) fail(err error) {
 }
 
 // see takes in what is stored.
-func (h *hold) see(m *memory, now time.Time, r Record) {
+func (h *hold) see(m *sightings, now time.Time, r Record) {
 	h.record, h.known, h.seen = r, true, true
 	m.put(h.key, now, r)
 }
@@ -224,9 +229,9 @@ func (g *group) panics(p any) {
 	}
 }
 
-// end is what the calls are told when nobody can tell whether they were stored, and why.
-// One that changes nothing was not, but its answer may rest on one that was not
-// either; an error or panic of its own stands.
+// end tells the calls that nobody knows whether they were stored, and why. One that
+// changes nothing was not, but its answer may rest on one that was not either; an error
+// or panic of its own stands.
 func (g *group) end(why error) {
 	g.fate, g.last = stood, why
 	for _, c := range g.calls {

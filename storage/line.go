@@ -2,14 +2,14 @@ package storage
 
 // line is a key that is under way, or waited for.
 type line struct {
-	group  *group // that has it under way
-	at     int    // among the keys of that
-	called int    // the trip that those who wait in it are about to be asked along on
-	waiting
+	group *group // that has it under way
+	at    int    // among the keys of that
+	asked int    // the trip that those who wait in it are about to be asked along on
+	waiters
 }
 
-// waiting is calls in the order in which they came.
-type waiting struct{ first, last *place }
+// waiters are calls in the order in which they came.
+type waiters struct{ first, last *place }
 
 // place is that of a call among others who wait.
 type place struct {
@@ -18,7 +18,7 @@ type place struct {
 	before, after *place
 }
 
-func (w *waiting) push(p *place) {
+func (w *waiters) push(p *place) {
 	p.before = w.last
 	if w.last == nil {
 		w.first = p
@@ -28,7 +28,7 @@ func (w *waiting) push(p *place) {
 	w.last = p
 }
 
-func (w *waiting) pushFirst(p *place) {
+func (w *waiters) pushFirst(p *place) {
 	p.after = w.first
 	if w.first == nil {
 		w.last = p
@@ -38,7 +38,7 @@ func (w *waiting) pushFirst(p *place) {
 	w.first = p
 }
 
-func (w *waiting) remove(p *place) {
+func (w *waiters) remove(p *place) {
 	if p.before == nil {
 		w.first = p.after
 	} else {

@@ -14,8 +14,10 @@ const (
 	maxFolded  = 1024 // calls in a round trip, from which on nobody joins others
 )
 
-// queue is who flies when. A key is under way with one group at a time; calls that
-// need it wait in its line, in the order of their arrival.
+// queue is who flies when. A call is one decision, a group is calls that are stored
+// together, and a flight takes one group or several to the store and back, in one round
+// trip: it is boarded, flies, lands, and clears the way. A key is under way with one group
+// at a time; calls that need it wait in its line, in the order of their arrival.
 type queue struct {
 	combining bool
 	inFlight  int // round trips that may be under way
@@ -28,7 +30,7 @@ type queue struct {
 	lines   map[string]*line
 	spare   []*line
 	waiting int      // calls that are in no group
-	ready   waiting  // of these, those that are the first in all their lines, of which none is under way
+	ready   waiters  // of these, those that are the first in all their lines, of which none is under way
 	resting []*group // that are to try again
 	landed  group    // that of keys which are done, until the way is clear
 	trouble error    // why the latest round trip failed, if it did
@@ -56,8 +58,8 @@ func (q *queue) enter(c *call, g *group) (flies bool, err error) {
 		return false, fmt.Errorf("%w: %d", ErrOverloaded, q.waiting)
 	}
 	c.expect()
-	q.lineUp(c, (*waiting).push)
-	q.next(c.places[0].line)
+	q.lineUp(c, (*waiters).push)
+	q.promote(c.places[0].line)
 	q.watch(c)
 	return false, nil
 }
@@ -86,7 +88,7 @@ func (q *queue) line(key string) *line {
 	return l
 }
 
-// clear ends a line that is of no more use.
+// clear ends a line that nobody has under way or waits in.
 func (q *queue) clear(key string, l *line) {
 	if l.group == nil && l.first == nil {
 		delete(q.lines, key)
@@ -97,12 +99,12 @@ func (q *queue) clear(key string, l *line) {
 }
 
 // lineUp lets a call wait, at that end of its lines.
-func (q *queue) lineUp(c *call, push func(*waiting, *place)) {
+func (q *queue) lineUp(c *call, push func(*waiters, *place)) {
 	q.waiting++
 	for i, key := range c.keys {
 		l := q.line(key)
 		c.places[i] = place{call: c, line: l}
-		push(&l.waiting, &c.places[i])
+		push(&l.waiters, &c.places[i])
 	}
 }
 
@@ -118,8 +120,9 @@ func (q *queue) stepOut(c *call) {
 	}
 }
 
-// next makes the first in a line ready if it is.
-func (q *queue) next(l *line) {
+// promote makes the first call in a line ready, if it is the first in all its lines and
+// none of them is under way.
+func (q *queue) promote(l *line) {
 	if l.first == nil {
 		return
 	}
@@ -137,7 +140,7 @@ func (q *queue) next(l *line) {
 	q.ready.push(&c.turn)
 }
 
-// remain is for one that has flown, and waits now as the others do.
+// remain is for a call whose caller has flown it, and waits for it now as others do.
 func (q *queue) remain(c *call) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -182,7 +185,7 @@ func (q *queue) vacate(c *call) (next [][]*group) {
 	q.stepOut(c)
 	for i, key := range c.keys {
 		l := c.places[i].line
-		q.next(l)
+		q.promote(l)
 		q.clear(key, l)
 	}
 	return q.takeOff()
@@ -219,7 +222,7 @@ func (q *queue) land(groups []*group) (l landing) {
 				l.lost = append(l.lost, g)
 			}
 		case broken:
-			alone := !g.isCrowd()
+			alone := !g.isCrowd() // one that is dismissed may be the one to blame
 			l.finished = append(l.finished, q.dismiss(g)...)
 			l.finished = append(l.finished, q.breakUp(g, alone)...)
 		default:
@@ -293,7 +296,7 @@ func (q *queue) dismiss(g *group) (finished []*call) {
 	return finished
 }
 
-// breakUp ends the call of g, or if there are several lets each try apart: only
+// breakUp ends the call of g if it was alone in it, else lets each call try apart: only
 // one of them may be to blame.
 func (q *queue) breakUp(g *group, alone bool) []*call {
 	if alone {
@@ -305,7 +308,7 @@ func (q *queue) breakUp(g *group, alone bool) []*call {
 	}
 	for _, c := range slices.Backward(g.calls) {
 		c.group, c.flying, c.apart, c.err = nil, false, true, g.last
-		q.lineUp(c, (*waiting).pushFirst)
+		q.lineUp(c, (*waiters).pushFirst)
 	}
 	q.release(g.holds)
 	return nil
@@ -321,8 +324,8 @@ func (q *queue) rest(g *group) {
 	}
 }
 
-// stay drops from g the calls that were left. It reports whether any remain, and
-// else releases the keys.
+// stay drops from g the calls that were left, and reports whether any remain; if none
+// does, it releases the keys.
 func (q *queue) stay(g *group) bool {
 	g.calls = slices.DeleteFunc(g.calls, func(c *call) bool { return c.left })
 	if len(g.calls) == 0 {
@@ -341,13 +344,13 @@ func (q *queue) release(holds []hold) {
 func (q *queue) free(key string) {
 	l := q.lines[key]
 	l.group = nil
-	q.next(l)
+	q.promote(l)
 	q.clear(key, l)
 }
 
-// share is how many groups a flight takes at most: its part of the keys that are under
-// way or waited for. If it took all that wait, the next would leave with the few that
-// came since, and all the others would wait for one of the two.
+// share is how many keys a flight takes at most: its part of those that are under way or
+// waited for. If it took all that wait, the next would leave with the few that came since,
+// and all the others would wait for one of the two.
 func (q *queue) share() int {
 	return max(leastShare, len(q.lines)/q.inFlight+1)
 }

@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// memory is the last state seen of each key, for about as many keys as it is made for. The
-// nil memory remembers nothing.
+// sightings are the last states seen of keys, for about as many keys as they are made for:
+// what an engine remembers. Nil sightings remember nothing.
 //
 // A key has its place in a small set, by its hash. Where the set is full, the key gives way
 // whose state was seen longest ago. To ask takes no lock.
-type memory struct {
+type sightings struct {
 	seed   maphash.Seed
 	sets   uint64
 	places int // in each set
-	blocks []atomic.Pointer[memoryBlock]
+	blocks []atomic.Pointer[sightingBlock]
 }
 
 const (
-	memoryPlaces = 8 // in a set, at most
-	memorySets   = 4 // in a block
-	memoryKeys   = 1 << 24
+	sightingPlaces = 8 // in a set, at most
+	sightingSets   = 4 // in a block
+	sightingKeys   = 1 << 24
 )
 
-// memoryBlock is made when the first key of it is seen: most limiters have few keys.
-type memoryBlock [memorySets]memorySet
+// sightingBlock is made when the first key of it is seen: most limiters have few keys.
+type sightingBlock [sightingSets]sightingSet
 
-type memorySet struct {
+type sightingSet struct {
 	mu   sync.Mutex // for changes
 	puts uint64
-	tags [memoryPlaces]atomic.Uint32
-	seen [memoryPlaces]atomic.Pointer[sighting]
+	tags [sightingPlaces]atomic.Uint32
+	seen [sightingPlaces]atomic.Pointer[sighting]
 }
 
 type sighting struct {
@@ -42,22 +42,22 @@ type sighting struct {
 	put    uint64 // which of its set
 }
 
-func newMemory(keys int) *memory {
+func newSightings(keys int) *sightings {
 	if keys < 0 {
 		return nil
 	}
-	keys = min(keys, memoryKeys)
-	places := min(keys, memoryPlaces)
+	keys = min(keys, sightingKeys)
+	places := min(keys, sightingPlaces)
 	sets := (keys-1)/places + 1
-	return &memory{
+	return &sightings{
 		seed: maphash.MakeSeed(), sets: uint64(sets), places: places,
-		blocks: make([]atomic.Pointer[memoryBlock], (sets-1)/memorySets+1),
+		blocks: make([]atomic.Pointer[sightingBlock], (sets-1)/sightingSets+1),
 	}
 }
 
 // recall is what is remembered of key. It was seen, if it was, no longer ago than
 // maxAge, if that is not 0.
-func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time) (r Record, seen bool) {
+func (m *sightings) recall(key string, maxAge time.Duration, clock func() time.Time) (r Record, seen bool) {
 	if m == nil {
 		return Record{}, false
 	}
@@ -69,7 +69,7 @@ func (m *memory) recall(key string, maxAge time.Duration, clock func() time.Time
 }
 
 // glance finds what is remembered of a key, without a string of it.
-func (m *memory) glance(key []byte) *sighting {
+func (m *sightings) glance(key []byte) *sighting {
 	if m == nil {
 		return nil
 	}
@@ -83,7 +83,7 @@ func (s *sighting) isWithin(age time.Duration, now time.Time) bool {
 	return since >= 0 && since <= age
 }
 
-func find[Key string | []byte](m *memory, hash uint64, key Key) *sighting {
+func find[Key string | []byte](m *sightings, hash uint64, key Key) *sighting {
 	set := m.set(hash)
 	if set == nil {
 		return nil
@@ -93,7 +93,7 @@ func find[Key string | []byte](m *memory, hash uint64, key Key) *sighting {
 }
 
 // set is where keys of that hash are, nil if there are none.
-func (m *memory) set(hash uint64) *memorySet {
+func (m *sightings) set(hash uint64) *sightingSet {
 	block, i := m.place(hash)
 	if b := block.Load(); b != nil {
 		return &b[i]
@@ -101,13 +101,13 @@ func (m *memory) set(hash uint64) *memorySet {
 	return nil
 }
 
-func (m *memory) place(hash uint64) (block *atomic.Pointer[memoryBlock], set uint64) {
+func (m *sightings) place(hash uint64) (block *atomic.Pointer[sightingBlock], set uint64) {
 	set = hash >> 32 * m.sets >> 32
-	return &m.blocks[set/memorySets], set % memorySets
+	return &m.blocks[set/sightingSets], set % sightingSets
 }
 
 // search finds what is known of a key, and its place.
-func search[Key string | []byte](set *memorySet, hash uint64, key Key) (place int, s *sighting) {
+func search[Key string | []byte](set *sightingSet, hash uint64, key Key) (place int, s *sighting) {
 	for i := range set.tags {
 		if set.tags[i].Load() != uint32(hash) { // few pointers are worth following
 			continue
@@ -119,7 +119,7 @@ func search[Key string | []byte](set *memorySet, hash uint64, key Key) (place in
 	return 0, nil
 }
 
-func (m *memory) put(key string, at time.Time, r Record) {
+func (m *sightings) put(key string, at time.Time, r Record) {
 	if m == nil {
 		return
 	}
@@ -127,7 +127,7 @@ func (m *memory) put(key string, at time.Time, r Record) {
 	set := m.set(hash)
 	if set == nil {
 		block, _ := m.place(hash)
-		block.CompareAndSwap(nil, new(memoryBlock)) // or another has
+		block.CompareAndSwap(nil, new(sightingBlock)) // or another has
 		set = m.set(hash)
 	}
 	set.mu.Lock()
@@ -142,7 +142,7 @@ func (m *memory) put(key string, at time.Time, r Record) {
 }
 
 // oldest is the place that is given away next: an empty one, if there is any.
-func (set *memorySet) oldest(places int) (place int) {
+func (set *sightingSet) oldest(places int) (place int) {
 	var oldest *sighting
 	for i := range places {
 		s := set.seen[i].Load()
@@ -156,7 +156,7 @@ func (set *memorySet) oldest(places int) (place int) {
 	return place
 }
 
-func (m *memory) forget(key string) {
+func (m *sightings) forget(key string) {
 	if m == nil {
 		return
 	}

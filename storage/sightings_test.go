@@ -9,7 +9,7 @@ import (
 )
 
 func TestKeysOfOneTagAreTwo(t *testing.T) {
-	m, of := newMemory(memoryPlaces), map[uint32]string{} // one set
+	m, of := newSightings(sightingPlaces), map[uint32]string{} // one set
 	for i := 0; ; i++ {
 		key := fmt.Sprint(i)
 		tag := uint32(maphash.String(m.seed, key))
@@ -32,7 +32,7 @@ func TestKeysOfOneTagAreTwo(t *testing.T) {
 
 // Whoever puts it, and forgets it.
 func TestAKeyIsRememberedOnce(t *testing.T) {
-	m := newMemory(3 * memoryPlaces)
+	m := newSightings(3 * sightingPlaces)
 	var group sync.WaitGroup
 	for range 4 {
 		group.Go(func() {

@@ -145,7 +145,7 @@ type Purger interface {
 
 // Timed is a store that needs no clock, because its records lapse by the time that
 // comes with each call: that of the decision. Limits on virtual time are then
-// exact, whatever a wall clock does. Who has the time of the decision must use
+// exact, whatever a wall clock does. Whoever has the time of the decision must use
 // these methods and not the plain ones, which read a clock of their own.
 type Timed interface {
 	Store
@@ -166,8 +166,8 @@ type InPlace interface {
 	// [ErrDuplicateKey]. Records written have fresh versions, so that updates and
 	// swaps may be mixed.
 	//
-	// An error of d is returned as it is, and nothing is changed; so for every error of
-	// Update. Changes with another verb, or that put with a negative TTL, are refused
+	// An error of d is returned as it is. Whatever the error of Update, nothing is
+	// changed. Changes with an unknown verb, or that put with a negative TTL, are refused
 	// with [ErrSwap]; see [CheckChanges].
 	Update(ctx context.Context, now time.Time, keys []string, d Decider) error
 }
