@@ -21,7 +21,7 @@ func (s *Store) try(ctx context.Context, w *write) {
 		case err == nil:
 			w = w.again()
 		case errors.Is(err, storage.ErrContended) && w.groups > 1:
-			s.apart(ctx, w, hasty)
+			s.apart(ctx, w, hastyPatience)
 			return
 		case !errors.Is(err, errRaced):
 			w.fail(err)

@@ -56,7 +56,7 @@
 // with Options.Unlogged it forgets all. A failover to an asynchronous replica
 // forgets what had not reached it.
 //
-// Who waits for the rows of another gets storage.ErrContended shortly before the
+// A call that waits for the rows of another gets storage.ErrContended shortly before the
 // context ends, or when a statement_timeout or lock_timeout of the session is
 // over; in a batch of several groups, soon. In the caller's transaction the settings
 // of that transaction alone count: set a lock_timeout there, because a context that

@@ -16,10 +16,10 @@ import (
 // another at the same moment.
 var errRaced = errors.New("postgres: a key was created meanwhile")
 
-// failure says of what the client said whether anything was applied, and
-// whether trying again can help. An error that the server reports for a
-// statement has undone it, unless it ends the server, which it may do when the statement is
-// committed; what a pooler reports proves nothing.
+// failure makes of an error of the client one that says whether anything was applied,
+// and whether trying again can help. An error that the server reports for a statement
+// has undone it, unless it ends the server, which may have committed it by then; what a
+// pooler reports proves nothing.
 func failure(err error) error {
 	var e *pgconn.PgError
 	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)

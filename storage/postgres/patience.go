@@ -13,14 +13,14 @@ import (
 // server to say that a lock was not had.
 const longestReserve = 100 * time.Millisecond
 
-// shared is for how long groups that share a statement wait for a lock. It is
-// more than those need who only decide; a transaction of somebody's that takes
-// longer must not hold up the other groups, which then are tried one by one.
-const shared = 100 * time.Millisecond
+// sharedPatience is for how long groups that share a statement wait for a lock. It is
+// more than those need who only decide; a transaction of somebody's that takes longer
+// must not hold up the other groups, which then are tried one by one.
+const sharedPatience = 100 * time.Millisecond
 
-// hasty is for how long each of these waits then: it has waited long enough for what
-// was in the way of another.
-const hasty = time.Millisecond
+// hastyPatience is for how long each of these waits then: it has waited long enough for
+// what was in the way of another.
+const hastyPatience = time.Millisecond
 
 // alone sends the statement as a transaction of its own, which gives up waiting
 // for a lock shortly before ctx ends. Then it waits for that end, because what is left

@@ -63,7 +63,7 @@ func New(db DB, o Options) (*Store, error) {
 			return nil, fmt.Errorf("postgres: the name of a schema or table has at most 63 bytes and no NUL, got %q", name)
 		}
 	}
-	return &Store{db: db, options: o, sql: newStatements(o), patience: shared}, nil
+	return &Store{db: db, options: o, sql: newStatements(o), patience: sharedPatience}, nil
 }
 
 // Load implements [storage.Store].
@@ -116,7 +116,7 @@ func (s *Store) inside() bool {
 	return ok
 }
 
-// connection is what to send statements on. Of a pool a connection is acquired,
+// connection is what to send statements on. From a pool a connection is acquired first,
 // because if that fails nothing was sent.
 func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	pool, ok := s.db.(*pgxpool.Pool)

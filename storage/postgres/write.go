@@ -68,13 +68,13 @@ func (w *write) fail(err error) {
 	}
 }
 
-// each reports whether every group is of one key.
-func (w *write) each() bool { return w.groups == len(w.places) }
+// singles reports whether every group is of one key.
+func (w *write) singles() bool { return w.groups == len(w.places) }
 
 // undoes reports whether the statement fails if a key is created by another
 // meanwhile.
 func (w *write) undoes() bool {
-	return !w.each() && slices.ContainsFunc(w.places, func(p place) bool { return w.swap(p).Old == 0 })
+	return !w.singles() && slices.ContainsFunc(w.places, func(p place) bool { return w.swap(p).Old == 0 })
 }
 
 // args are the columns: group, key, old version, new version, state, TTL in
@@ -99,11 +99,11 @@ func (w *write) args(patience time.Duration) []any {
 			ttls[i] = int64((s.TTL-1)/time.Microsecond) + 1
 		}
 	}
-	each := int32(0)
-	if w.each() {
-		each = 1
+	singles := int32(0)
+	if w.singles() {
+		singles = 1
 	}
-	return []any{groups, keys, olds, news, states, ttls, int32(patience.Milliseconds()), each}
+	return []any{groups, keys, olds, news, states, ttls, int32(patience.Milliseconds()), singles}
 }
 
 // settle notes the answer for one key.

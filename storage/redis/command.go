@@ -67,7 +67,7 @@ func (s *Store) send(ctx context.Context, calls []call) {
 // exchange sends commands and settles them, but for those that were refused.
 func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) (refused []*command) {
 	for _, c := range commands {
-		s.make(ctx, c, inFull)
+		s.fill(ctx, c, inFull)
 	}
 	ended := s.carry(ctx, commands)
 	for _, c := range commands {
@@ -83,9 +83,9 @@ func (s *Store) exchange(ctx context.Context, commands []*command, inFull bool) 
 	return refused
 }
 
-// carry is within for what the client sends once only, however it fails. That ends by
-// the deadline of a patient caller if the client's timeouts do, which spares the
-// goroutine: it costs as much as the way to the server.
+// carry is within for what the client sends once only, however it fails. Where the
+// client's timeouts end that by the deadline of a patient caller, it needs no goroutine,
+// which costs as much as the way to the server.
 func (s *Store) carry(ctx context.Context, commands []*command) error {
 	if s.plain != nil && storage.Patient(ctx) {
 		if client := s.inTime(ctx); client != nil {
@@ -123,8 +123,8 @@ func process(ctx context.Context, client redis.UniversalClient, commands []*comm
 // singles reports whether every group is of one key.
 func (c *command) singles() bool { return c.keys == len(c.calls) }
 
-// make makes the command, by the script's hash or in full.
-func (s *Store) make(ctx context.Context, c *command, inFull bool) {
+// fill fills in the command, with the script's hash or in full.
+func (s *Store) fill(ctx context.Context, c *command, inFull bool) {
 	script := together
 	switch {
 	case c.keys == 1:

@@ -15,7 +15,7 @@
 // come back as a conflict.
 //
 // Decisions that travel together share a script, for up to 64 keys, if the client is a
-// [redis.Client]; each still applies or fails on its own, but that all fail if the server
+// [redis.Client]; each still applies or fails on its own, except that all fail if the server
 // refuses the first write of the script (its memory is full, or the user may not). A
 // script costs about as much as what it does for one key. With other clients, with
 // [Options.Spread], and after the server has once refused keys because they lie apart or

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// failure says of what the client said whether anything was applied, and
-// whether trying again can help.
+// failure makes of an error of the client one that says whether anything was applied,
+// and whether trying again can help.
 func failure(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
@@ -40,8 +40,8 @@ func (s *Store) failed(err error) error {
 	return err
 }
 
-// unanswered is failed for a whole command. Before several servers its error may be
-// that of what stands there, which may have sent the command on.
+// unanswered is failed for a whole command. Where something stands between the client and
+// several servers, the error may be its own, though it has sent the command on.
 func (s *Store) unanswered(err error) error {
 	if s.spread && isReply(err) && !isOfServer(err) {
 		return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
@@ -63,8 +63,8 @@ func isReply(err error) bool {
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
 }
 
-// isPassing reports whether an error is that of a server that may do better soon, or of
-// one beside the right one.
+// isPassing reports whether an error is that of a server that may do better soon, or that
+// is not the one for the key.
 func isPassing(err error) bool {
 	return begins(err, "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 		"BUSY", "OOM", "MISCONF", "NOREPLICAS", "max number of clients")

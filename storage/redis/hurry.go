@@ -16,7 +16,7 @@ type hurried struct {
 }
 
 // hurriedFor is for how long one is used again, since to make one takes longer than
-// to use it. A hook that the caller adds to his client is heeded after that at the
+// to use it. A hook that is added to the caller's client is heeded after that at the
 // latest.
 const hurriedFor = 100 * time.Millisecond
 

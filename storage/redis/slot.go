@@ -52,8 +52,8 @@ func placingOf(client redis.UniversalClient) placing {
 	return anywhere
 }
 
-// together reports, naming two keys, that a group does not lie in one place.
-func (s *Store) together(swaps []storage.Swap) error {
+// inOnePlace reports, naming two keys, that a group does not lie in one place.
+func (s *Store) inOnePlace(swaps []storage.Swap) error {
 	if s.place == anywhere {
 		return nil
 	}

@@ -37,7 +37,7 @@ type Store struct {
 	plain  *redis.Client // the client, if it knows of one server only
 	prefix string
 	place  placing
-	heeds  bool        // the client does the deadlines of contexts
+	heeds  bool        // the client ends with the deadlines of contexts
 	spread bool        // something stands between the client and the servers
 	apart  atomic.Bool // groups cannot share a script
 	hurry  atomic.Pointer[hurried]
@@ -122,7 +122,7 @@ func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swa
 	outcomes, open := storage.BeginBatch(ctx, groups)
 	calls := make([]call, 0, len(open))
 	for _, i := range open {
-		if outcomes[i].Err = s.together(groups[i]); outcomes[i].Err == nil {
+		if outcomes[i].Err = s.inOnePlace(groups[i]); outcomes[i].Err == nil {
 			calls = append(calls, call{store: s, swaps: groups[i], outcome: &outcomes[i]})
 		}
 	}

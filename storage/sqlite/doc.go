@@ -17,9 +17,9 @@
 // Limits hold with any settings but _journal_mode=OFF, with which SQLite cannot
 // undo the half of a group. These make them fast:
 //
-//   - _journal_mode=WAL: writes do not wait for those who read, and with
-//     _synchronous=NORMAL, the driver's default, not for the disk but now and then,
-//     at a checkpoint. With FULL each write waits for the disk once, and in the
+//   - _journal_mode=WAL: writes do not wait for those who read, nor, with
+//     _synchronous=NORMAL, the driver's default, for the disk, except at a checkpoint
+//     now and then. With FULL each write waits for the disk once, and in the
 //     rollback journal, SQLite's default, several times with either: both are
 //     slower by a factor of ten or more on most disks.
 //   - _stmt_cache_size=16: the driver keeps compiled statements, by default none. A
@@ -28,8 +28,8 @@
 //     finds the database locked fails at once, and the engine tries again. The
 //     package waits by itself, because SQLite does not hear of a context while
 //     it waits; each connection has its own setting again when it is back in the
-//     pool. Only to open a connection the driver may wait in SQLite, up to
-//     busy_timeout whatever the context: let the pool keep enough
+//     pool. Only when it opens a connection may the driver wait in SQLite, up to
+//     busy_timeout whatever the context: let the pool keep enough of them
 //     (SetMaxIdleConns).
 //   - SetMaxOpenConns: a call takes a connection of the pool. While decisions wait,
 //     the engine's calls keep theirs from one to the next, unless it is the last.

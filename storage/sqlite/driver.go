@@ -7,13 +7,13 @@ import (
 	"io"
 )
 
-// What follows speaks to a driver, which may be one around the driver, by what it has for
-// contexts, as package sql does, or else by what every driver has.
+// What follows speaks to the driver, or to one that wraps it. As package sql does, it calls
+// the methods that take a context where there are such, else those that every driver has.
 
 // execution is a statement that was executed on a connection.
 type execution struct {
 	text     string
-	prepared driver.Stmt // nil at first: once is cheaper as it is
+	prepared driver.Stmt // nil at first: to execute it once is cheaper without
 }
 
 // exec executes a statement, and tells how many rows it changed.

@@ -51,8 +51,8 @@ const (
 	longestPause = 2 * time.Millisecond // much longer than a decision keeps the lock
 )
 
-// patiently does what may find the database locked, until it does not, the
-// context ends, or the patience of the user.
+// patiently does what may find the database locked, again and again until it does not,
+// or the context ends, or the patience of the user.
 func (c *connection) patiently(ctx context.Context, do func() error) error {
 	start, pause := time.Now(), firstPause
 	for {
