@@ -60,7 +60,7 @@ type policy struct {
 	unit   string // empty: of requests
 }
 
-// readPolicies reads what a server may keep to itself.
+// readPolicies reads the policies by their names. A server need not tell any.
 func readPolicies(lines []string) map[string]policy {
 	items, _ := readItems(lines)
 	known := make(map[string]policy, len(items))

@@ -85,8 +85,8 @@ func (c *ClientIP) key(r *http.Request) string {
 	return c.keyOf(addr)
 }
 
-// onUnix goes by the server's end of the connection. Its peer's may be bound to a
-// file named 10.0.0.1:80.
+// onUnix goes by the server's end of the connection. The peer's may be bound to a file
+// named 10.0.0.1:80.
 func onUnix(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && local.Network() == "unix"

@@ -28,7 +28,7 @@
 // Ratelimit-Policy and Ratelimit. After a denial, t is the wait for the cost that was
 // denied, and Retry-After the longest of these waits.
 //
-// Who waits exactly Retry-After is let in, if nobody else spends. A policy of
+// A client that waits exactly Retry-After is let in, if nobody else spends. A policy of
 // several parts, all(gcra 10/s; gcra 100/m), tells each of them, as "client.1" and
 // "client.2", and what is left of the one that bound. Shadow rules show nowhere.
 //

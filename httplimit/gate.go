@@ -25,7 +25,7 @@ type gate struct {
 	arrivals int64     // ever
 	line     list.List // of the flights that wait for their turn, in the order of arrival
 	boarding int64     // flights that have their turn, and are not sent yet
-	unasked  bool      // one that was denied was so again: next is one that never was
+	unasked  bool      // a flight was denied once more: the next turn is of one that never asked
 
 	flying   int   // sent and not answered
 	answered int64 // ever

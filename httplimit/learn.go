@@ -73,7 +73,7 @@ func (g *gate) learn(now time.Time, f *flight, l left, told bool) {
 }
 
 // heed stops for as long as a denial says: by its Retry-After, else by what it
-// tells of the limit, else for ever longer until there is no denial.
+// tells of the limit, else for twice as long each time, until there is no denial.
 func (g *gate) heed(now time.Time, f *flight, response *http.Response, l left) {
 	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
 		if f.tick > g.before { // else it is older than the denials, and was slow

@@ -51,7 +51,9 @@ func (g *gate) queue(f *flight) *list.Element {
 	return g.line.InsertAfter(f, before)
 }
 
-// first is the place of the flight that has the next turn.
+// first is the place of the flight that has the next turn. Those that wait for the
+// limiter are passed; and while the next is to be one that never asked, so are those that
+// did, unless there is no other.
 func (g *gate) first(now time.Time) (found *list.Element) {
 	for place := g.line.Front(); place != nil; place = place.Next() {
 		switch f := place.Value.(*flight); {

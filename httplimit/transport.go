@@ -34,9 +34,9 @@ import (
 // as there may be; each tenth of MaxPause, if that is shorter than a second.
 //
 // Requests that are held back by a server have their turns in the order in which they
-// came; where it has turns for several, these ask the Limiter together. Whom the Limiter
+// came; where it has turns for several, these ask the Limiter together. One that the Limiter
 // denies is passed by the others until it may be allowed, and then comes before all that
-// came later, but that one who never asked is next after one who is denied again.
+// came later; but after one that is denied again, the next is one that never asked.
 //
 // A Transport must not be copied after first use. It is safe for concurrent use,
 // starts no goroutine, and has nothing to close but what Base has: http.Client's

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// ServeHTTP shows the list to a GET: as text, or as JSON to who prefers
+// ServeHTTP shows the list to a GET: as text, or as JSON to a client that prefers
 // application/json. Keys are attackers' bytes, so both are printable ASCII only,
 // without anything that a terminal or a browser obeys. In the text, rules and keys
 // are quoted as in Go. In the JSON they are exact, but for bytes that are not
