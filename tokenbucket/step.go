@@ -100,25 +100,27 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 		r.Fresh, r.Refilled = true, burst
 	}
 
-	paid := cost
+	paid, denied := cost, false
 	switch {
 	case to == refund:
 		paid = -min(cost, used)
 	case to == charge:
 		paid = min(cost, o.room(used, part, at))
 	case cost > burst-used:
-		paid = 0
-		r.RetryAfter = o.retry(cost-(burst-used), part, burst, r)
+		paid, denied = 0, true
 	case to == look:
 		paid = 0
 	}
-	r.Allowed, r.Paid = r.RetryAfter == 0, paid
+	r.Allowed, r.Paid = !denied, paid
 	used += paid
 
 	r.Remaining = burst - used
 	if used > 0 {
 		r.NextRefill = r.Skew + o.ceil(uint64(period-part))
 		r.ResetAfter = o.regain(o.refills(used), part, r)
+	}
+	if denied {
+		r.RetryAfter = o.retry(part, r)
 	}
 	switch {
 	case paid == 0:
@@ -129,14 +131,12 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 	return State{used, at, part, o.Limit.Period}
 }
 
-// retry is how long until a cost is there of which that many tokens are missing. It
-// tells r first when the next refill is due, which regain goes by.
-func (o *Options) retry(missing, part, burst int64, r *algo.Result) time.Duration {
-	if r.Cost > burst {
+// retry is how long until the cost is there, which is more than what remains.
+func (o *Options) retry(part int64, r *algo.Result) time.Duration {
+	if r.Cost > r.Limit {
 		return algo.Never
 	}
-	r.NextRefill = r.Skew + o.ceil(uint64(int64(o.Limit.Period)-part))
-	return o.regain(o.refills(missing), part, r)
+	return o.regain(o.refills(r.Cost-r.Remaining), part, r)
 }
 
 // regain is how long until so many refills have come, where so much of the next one
