@@ -180,25 +180,3 @@ func (o *Outcome) check(swaps int) {
 		o.Err = NotApplied(fmt.Errorf("storage: the store answered with %d records to %d swaps", len(o.Current), swaps))
 	}
 }
-
-// alone tries until the one call of g stands, or cannot, without regard to others.
-func (e *Engine) alone(ctx context.Context, g *group) (How, error) {
-	c := g.calls[0]
-	ctx, cancel := context.WithDeadline(ctx, c.deadline)
-	defer cancel()
-	for {
-		e.fly(patiently(ctx), []*group{g})
-		switch g.fate {
-		case lost:
-			e.resolve(ctx, g)
-			return c.answer()
-		case broken:
-			return c.how, g.last
-		case stood:
-			return c.answer()
-		}
-		if err := g.pause.wait(ctx, g.last); err != nil {
-			return c.how, exhausted(c.why(g.last), err)
-		}
-	}
-}
