@@ -1,29 +1,30 @@
 package memory
 
 // acquire locks the shards of names, finds the numbers of their entries, 0 for
-// those that are absent, and makes sure that there is room for these.
-func (s *Store) acquire(names []Name, numbers []uint32, at int64) (locked uint64, room int, err error) {
+// those that are absent, and reserves room for these.
+func (s *Store) acquire(names []Name, numbers []uint32, at int64) (locked uint64, reserved int, err error) {
 	for {
-		locked, room = s.lock(names), 0
+		locked = s.lock(names)
+		absent := 0
 		for i, n := range names {
 			if numbers[i] = s.table(n).find(n); numbers[i] == 0 {
-				room++
+				absent++
 			}
 		}
-		if room == 0 || s.reserve(room) {
-			return locked, room, nil
+		if absent == 0 || s.reserve(absent) {
+			return locked, absent, nil
 		}
 		s.unlock(locked)
-		if err := s.makeRoom(room, at); err != nil {
+		if err := s.makeRoom(absent, at); err != nil {
 			return 0, 0, err
 		}
 	}
 }
 
-// release unlocks, and gives back the room that was not needed after all.
-func (s *Store) release(locked uint64, room int) {
-	if room != 0 {
-		s.keys.Add(int64(-room))
+// release unlocks, and gives back what was reserved and not needed after all.
+func (s *Store) release(locked uint64, reserved int) {
+	if reserved != 0 {
+		s.keys.Add(int64(-reserved))
 	}
 	s.unlock(locked)
 }

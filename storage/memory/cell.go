@@ -6,20 +6,20 @@ import "time"
 // by it, and it is without what those do not need. It must not be copied while it
 // is locked.
 type Cell struct {
-	store  *Store
-	shard  *shard
-	entry  *entry // nil: there is none yet
-	number uint32 // of entry
-	at     int64
-	name   Name
-	room   int
+	store    *Store
+	shard    *shard
+	entry    *entry // nil: there is none yet
+	number   uint32 // of entry
+	at       int64
+	name     Name
+	reserved bool // room for an entry, until there is one
 }
 
 // Lock locks the record of a name, at an [Instant]. Unless it returns an error, which is
 // [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
 func (s *Store) Lock(c *Cell, at int64, n Name) (err error) {
 	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], max(at, earliest), n
-	c.entry, c.room = nil, 0
+	c.entry, c.reserved = nil, false
 	c.shard.mu.Lock()
 	if c.number = c.shard.table.find(n); c.number == 0 {
 		return c.reserve()
@@ -28,7 +28,7 @@ func (s *Store) Lock(c *Cell, at int64, n Name) (err error) {
 	return nil
 }
 
-// reserve makes sure that there is room for a record that was not found.
+// reserve reserves room for a record that was not found.
 func (c *Cell) reserve() error {
 	for !c.store.reserve(1) {
 		c.store.unlockOne(c.name.shard())
@@ -41,7 +41,7 @@ func (c *Cell) reserve() error {
 			return nil
 		}
 	}
-	c.room = 1
+	c.reserved = true
 	return nil
 }
 
@@ -78,14 +78,14 @@ func (c *Cell) Put(state []byte, ttl time.Duration) {
 	t := &c.shard.table
 	if c.entry == nil {
 		c.number, c.entry = t.create(c.name)
-		c.room = 0
+		c.reserved = false
 	}
 	t.write(c.number, c.entry, t.nextVersion(), state, lapse(c.at, ttl))
 }
 
 // Unlock unlocks the record.
 func (c *Cell) Unlock() {
-	if c.room != 0 {
+	if c.reserved {
 		c.store.keys.Add(-1)
 	}
 	c.store.unlockOne(c.name.shard())

@@ -73,7 +73,7 @@ func (s *Store) sweep(i int, at int64, max int) (removed int) {
 	return removed
 }
 
-// reserve makes room for n more records, if there is any.
+// reserve takes room for n more records, if there is as much.
 func (s *Store) reserve(n int) bool {
 	if n == 0 {
 		return true

@@ -11,13 +11,13 @@ const Few = 4
 // nothing. While it holds something it must not be copied, and the store must not
 // be used otherwise by its goroutine.
 type Hold struct {
-	store   *Store
-	at      int64
-	locked  uint64
-	room    int
-	n       int
-	names   [Few]Name
-	numbers [Few]uint32
+	store    *Store
+	at       int64
+	locked   uint64
+	reserved int // records for which there is room, of those that are absent
+	n        int
+	names    [Few]Name
+	numbers  [Few]uint32
 }
 
 // Hold locks the records of names, which must differ. Unless it returns an
@@ -25,7 +25,7 @@ type Hold struct {
 // caller panics.
 func (s *Store) Hold(h *Hold, now time.Time, names ...Name) (err error) {
 	h.store, h.at, h.n = s, instant(now), copy(h.names[:], names)
-	h.locked, h.room, err = s.acquire(h.names[:h.n], h.numbers[:h.n], h.at)
+	h.locked, h.reserved, err = s.acquire(h.names[:h.n], h.numbers[:h.n], h.at)
 	return err
 }
 
@@ -47,7 +47,7 @@ func (h *Hold) Keep(buffer []byte) { h.store.scratch(h.locked).buffer = buffer }
 func (h *Hold) Put(i int, state []byte, ttl time.Duration) {
 	t := h.store.table(h.names[i])
 	if t.put(h.names[i], h.numbers[i], t.nextVersion(), state, lapse(h.at, ttl)) {
-		h.room--
+		h.reserved--
 	}
 }
 
@@ -55,4 +55,4 @@ func (h *Hold) Put(i int, state []byte, ttl time.Duration) {
 func (h *Hold) Delete(i int) { h.store.remove(h.names[i]) }
 
 // Release unlocks what is held.
-func (h *Hold) Release() { h.store.release(h.locked, h.room) }
+func (h *Hold) Release() { h.store.release(h.locked, h.reserved) }

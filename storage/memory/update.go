@@ -39,11 +39,11 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 	for _, key := range keys {
 		names, numbers = append(names, NameOf(key)), append(numbers, 0)
 	}
-	locked, room, err := s.acquire(names, numbers, at)
+	locked, reserved, err := s.acquire(names, numbers, at)
 	if err != nil {
 		return err
 	}
-	defer func() { s.release(locked, room) }()
+	defer func() { s.release(locked, reserved) }()
 	w := s.scratch(locked)
 	defer w.clear()
 	for i, n := range names {
@@ -55,7 +55,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 	if err := storage.CheckChanges(keys, w.next); err != nil {
 		return err
 	}
-	room -= s.apply(names, numbers, at, w.next)
+	reserved -= s.apply(names, numbers, at, w.next)
 	return nil
 }
 
