@@ -34,7 +34,7 @@ var arrows = []arrow{
 	{"storage/storagetest", "storage testing"},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
-	{"storage/postgres", "storage " + pgx},
+	{"storage/postgres", "storage " + pgx + " github.com/jackc/puddle/v2"}, // the pool of pgxpool
 	{"storage/redis", "storage " + redis},
 
 	{"compose", "algo storage storage/memory internal/pause " + algorithms},

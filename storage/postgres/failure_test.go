@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/servers"
@@ -63,6 +64,23 @@ func TestWhatTheCodesOfErrorsProve(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A decision does not try for all of its budget what cannot come back.
+func TestAPoolThatIsClosedStaysSo(t *testing.T) {
+	pool, err := pgxpool.New(context.Background(), "postgres://postgres@localhost/postgres")
+	require.NoError(t, err)
+	pool.Close()
+	s, err := postgres.New(pool, postgres.Options{})
+	require.NoError(t, err)
+	swap := storage.Swap{Key: "a", New: storage.Record{Version: 1}}
+
+	_, _, err = s.CompareAndSwap(context.Background(), swap)
+	of(t, err, storage.ErrNotApplied)
+	of(t, s.CompareAndSwapBatch(context.Background(), []storage.Swap{swap})[0].Err, storage.ErrNotApplied)
+	_, err = s.Load(context.Background(), "a")
+	of(t, err, storage.ErrNotApplied)
+	require.ErrorContains(t, err, "closed pool")
 }
 
 // A server that ends because it cannot write its log may have committed just before.

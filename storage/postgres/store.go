@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/puddle/v2"
 
 	"github.com/sluice-go/sluice/storage"
 )
@@ -124,7 +125,10 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 		return s.db, func() {}, nil
 	}
 	conn, err := pool.Acquire(ctx)
-	if err != nil {
+	switch {
+	case errors.Is(err, puddle.ErrClosedPool): // for good, and so no outage
+		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
+	case err != nil:
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
 	}
 	return conn, conn.Release, nil
