@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
@@ -158,6 +159,52 @@ func ExampleRule_choose() {
 	// ann GET false plan 0 <nil>
 	// bob GET true method 99 <nil>
 	// eve GET true method 99 <nil>
+}
+
+// A quota by the calendar: each day has a window of its own length, from midnight to
+// midnight. When summer time ends the day has 25 hours. Months are made likewise.
+func ExampleRule_calendar() {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	now := time.Date(2026, 10, 24, 23, 0, 0, 0, berlin)
+	clock := func() time.Time { return now }
+	today := func(string) algo.Policy {
+		year, month, day := clock().In(berlin).Date()
+		begin := time.Date(year, month, day, 0, 0, 0, 0, berlin)
+		end := time.Date(year, month, day+1, 0, 0, 0, 0, berlin)
+		policy, err := fixedwindow.New(fixedwindow.Options{
+			Limit:  algo.Per(1, end.Sub(begin)),
+			Align:  fixedwindow.AlignClock,
+			Offset: time.Duration(begin.UnixNano()),
+		})
+		if err != nil {
+			panic(err)
+		}
+		return policy
+	}
+	limiter, err := compose.Options[string]{Clock: clock}.New(nil, compose.Rule[string]{
+		Name:   "orders",
+		Key:    func(customer string) string { return customer },
+		Choose: today,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for range 5 {
+		d, err := limiter.Allow(context.Background(), "ann")
+		fmt.Println(now.Format("2 Jan 15:04 MST"), d.Allowed, d.RetryAfter, err)
+		now = now.Add(max(d.RetryAfter, time.Hour))
+	}
+	// Output:
+	// 24 Oct 23:00 CEST true 0s <nil>
+	// 25 Oct 00:00 CEST true 0s <nil>
+	// 25 Oct 01:00 CEST false 24h0m0s <nil>
+	// 26 Oct 00:00 CET true 0s <nil>
+	// 26 Oct 01:00 CET false 23h0m0s <nil>
 }
 
 // An estimate is paid before the work, and settled when the work is done.

@@ -48,7 +48,8 @@
 // Folklore; the form aligned to the clock is what HTTP APIs mean by a quota that
 // "resets on the hour". Offset takes it to other edges: a day that begins at
 // midnight in UTC+2 is one of 24h with an offset of -2h. Days of 23 or 25 hours
-// are not known to it.
+// are not known to it, nor are months; but each may have options of its own, as in
+// the example Calendar of compose.Rule.
 //
 // The limit, the alignment and the offset of a live key may change. What was used
 // stays used, and the window that it was used in ends where the present options
