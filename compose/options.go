@@ -39,7 +39,9 @@ type Options[T any] struct {
 	// means never to say so; Decision.Skew is there in any case.
 	MaxSkew time.Duration
 	// Budget is the longest that one decision may take if the caller's context
-	// does not end sooner; 0 means storage.DefaultBudget.
+	// does not end sooner; 0 means storage.DefaultBudget. While the database is away
+	// each decision tries for that long, and then OnFailure applies: take for it
+	// what a call may be held up, and some round trips at least.
 	Budget time.Duration
 	// MaxAge is for how long a remembered state may deny without a look at the
 	// store; 0 means until the denial's own RetryAfter. Another process that
