@@ -64,5 +64,6 @@ func openRedis(address string) (storage.Store, error) {
 		return nil, err
 	}
 	options.ContextTimeoutEnabled = true
+	options.DialerRetries = 1 // the limiter tries again by itself
 	return redis.New(goredis.NewClient(options), redis.Options{})
 }

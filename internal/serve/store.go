@@ -137,6 +137,7 @@ func (o *opened) redis(ctx context.Context, address string) error {
 		return unparsed(err)
 	}
 	options.ContextTimeoutEnabled = true
+	options.DialerRetries = 1 // the limiter tries again by itself
 	quietRedis()
 	client := goredis.NewClient(options)
 	o.close = func() { _ = client.Close() }

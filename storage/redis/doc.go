@@ -58,5 +58,9 @@
 // A call ends with its context, whatever the client does. go-redis itself goes
 // on until its ReadTimeout, and until then a goroutine of the call waits for it
 // and the connection stays in use: make the client with ContextTimeoutEnabled,
-// so that it ends with the deadline.
+// so that it ends with the deadline. It dials a server that refuses five times
+// over half a second, within one call: who leaves meanwhile cannot know that nothing
+// was sent, and is told storage.ErrOutcomeUnknown all through an outage. With
+// DialerRetries set to 1 that is storage.ErrUnavailable, because the engine tries
+// again by itself.
 package redis
