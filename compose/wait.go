@@ -22,7 +22,10 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // each time. n is at least 1. It fails at once, without having paid, if the wait would
 // outlive the context's deadline or no wait helps; the error is then
 // [context.DeadlineExceeded], in the latter case [ErrNever] too, and the decision the
-// denial. It sleeps by the machine's clock, whatever Options.Clock tells.
+// denial. A store that fails ends the wait too, unless a failure policy decides: the
+// error is that of AllowN, mostly [storage.ErrUnavailable], even if it is also a
+// DeadlineExceeded, for a budget that is over. It sleeps by the machine's clock,
+// whatever Options.Clock tells.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
 )
 
 func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
@@ -18,6 +19,15 @@ func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
 	require.EqualError(t, err, `compose: rule "user" denies for ever: context deadline exceeded`)
 	require.ErrorIs(t, err, compose.ErrNever)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
+func TestAStoreThatFailsEndsAWait(t *testing.T) {
+	l, err := compose.Options[call]{Budget: time.Millisecond}.New(unreachable{}, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
+	require.NoError(t, err)
+	d, err := l.Wait(background, call{})
+	require.ErrorIs(t, err, storage.ErrUnavailable)
+	require.NotErrorIs(t, err, compose.ErrNever)
+	require.Zero(t, d.RetryAfter, "nothing was denied")
 }
 
 func TestSeveralCallsAreLookedAtAndWaitedForAtOnce(t *testing.T) {
