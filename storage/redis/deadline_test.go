@@ -2,15 +2,12 @@ package redis_test
 
 import (
 	"context"
-	"errors"
 	"net"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/faultproxy"
@@ -89,34 +86,21 @@ func TestCallsEndWhenTheyAreCancelled(t *testing.T) {
 	}
 }
 
-// Callers that meet on a key, each with its own deadline, leave between two tries
-// of the engine, and so know that nothing was sent.
-func TestAServerThatRefusesLeavesNoDoubt(t *testing.T) {
-	const callers, budget = 20, 50 * time.Millisecond
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, nobody.Close())
-	client := goredis.NewClient(&goredis.Options{Addr: nobody.Addr().String(), ContextTimeoutEnabled: true, DialerRetries: 1})
+// Whoever leaves between two tries of the engine knows that nothing was sent; so one write
+// must not be many tries of the client.
+func TestAWriteDialsOnceIfTheClientDoes(t *testing.T) {
+	dials := 0
+	client := goredis.NewClient(&goredis.Options{DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+		dials++
+		return nil, syscall.ECONNREFUSED
+	}})
 	t.Cleanup(func() { client.Close() })
-	engine := storage.NewEngine(open(t, client, t.Name()), storage.EngineOptions{Budget: budget})
-
-	var callings sync.WaitGroup
-	var doubtful atomic.Int64
-	for i := range callers {
-		callings.Go(func() {
-			time.Sleep(time.Duration(i) * budget / callers)
-			_, err := engine.Do(context.Background(), []string{"a"}, func(_ time.Time, _ [][]byte, next []storage.Change) (bool, error) {
-				next[0] = storage.Change{Verb: storage.Put, State: []byte("x")}
-				return false, nil
-			})
-			if errors.Is(err, storage.ErrOutcomeUnknown) {
-				doubtful.Add(1)
-				return
-			}
-			assert.ErrorIs(t, err, storage.ErrUnavailable)
-			assert.ErrorIs(t, err, storage.ErrNotApplied)
-		})
+	s := open(t, client, t.Name())
+	for _, name := range []string{"swap", "batch"} {
+		dials = 0
+		err := calls(s)[name](t.Context())
+		refuses(t, err)
+		require.ErrorIs(t, err, syscall.ECONNREFUSED, name)
+		require.Equal(t, 1, dials, name)
 	}
-	callings.Wait()
-	require.Less(t, doubtful.Load(), int64(callers/2), "one may leave in the middle of a try")
 }
