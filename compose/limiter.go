@@ -69,7 +69,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...)}
 	engine := storage.EngineOptions{
-		Clock: o.Clock, Budget: o.Budget, Remember: o.Remember, MaxAge: o.MaxAge,
+		Clock: o.Clock, Budget: o.Budget, FailFast: o.FailFast, Remember: o.Remember, MaxAge: o.MaxAge,
 		NoCombining: o.NoCombining, NoSharing: o.NoSharing, InFlight: o.InFlight, Queue: o.Queue,
 	}
 	if o.OnFailure == FailLocal {

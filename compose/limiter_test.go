@@ -297,6 +297,33 @@ func TestFailurePolicies(t *testing.T) {
 	})
 }
 
+// TestOnFailureAppliesAtOnceInALongOutage but for one call, which waits to see the end of it.
+func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := compose.Options[call]{OnFailure: compose.FailLocal, FailFast: time.Second}.New(
+			unreachable{}, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")})
+		require.NoError(t, err)
+		wait := func(user string) time.Duration {
+			began := time.Now()
+			d, err := l.Allow(background, call{user: user})
+			require.True(t, must(t, d, err).Allowed)
+			require.True(t, d.Degraded)
+			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
+			return time.Since(began)
+		}
+		require.Equal(t, storage.DefaultBudget, wait("ann"))
+		began, done := time.Now(), make(chan struct{})
+		go func() {
+			defer close(done)
+			l.Allow(background, call{user: "bob"})
+		}()
+		synctest.Wait()
+		require.Zero(t, wait("eve"))
+		<-done
+		require.Equal(t, storage.DefaultBudget, time.Since(began))
+	})
+}
+
 func TestNoFailurePolicyResets(t *testing.T) {
 	outage := storage.NotApplied(fmt.Errorf("%w: no route", storage.ErrUnavailable))
 	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")}
@@ -433,6 +460,8 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 	}
 	_, err := compose.Options[call]{Budget: -1}.New(nil)
 	require.ErrorContains(t, err, "Budget")
+	_, err = compose.Options[call]{FailFast: -1}.New(nil)
+	require.ErrorContains(t, err, "FailFast")
 	_, err = compose.Options[call]{MaxAge: -1}.New(nil)
 	require.ErrorContains(t, err, "MaxAge")
 	_, err = compose.Options[call]{MaxSkew: -1}.New(nil)

@@ -43,6 +43,12 @@ type Options[T any] struct {
 	// each decision tries for that long, and then OnFailure applies: take for it
 	// what a call may be held up, and some round trips at least.
 	Budget time.Duration
+	// FailFast ends these waits in an outage that lasts: when the store has not answered
+	// for that long, though it was asked, one decision at a time still tries, and to the
+	// others OnFailure applies at once, until the store is back. 0 means that each tries
+	// for its Budget. Denials that are remembered stand in any case. A first reading of
+	// StoreClock is tried by each.
+	FailFast time.Duration
 	// MaxAge is for how long a remembered state may deny without a look at the
 	// store; 0 means until the denial's own RetryAfter. Another process that
 	// resets or refunds a key, or raises its limit, is seen no later than that.
@@ -73,6 +79,8 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		return nil, errors.New("compose: Options.StoreClock has no Server")
 	case o.Budget < 0:
 		return nil, fmt.Errorf("compose: Options.Budget must be at least 0, got %v", o.Budget)
+	case o.FailFast < 0:
+		return nil, fmt.Errorf("compose: Options.FailFast must be at least 0, got %v", o.FailFast)
 	case o.MaxAge < 0:
 		return nil, fmt.Errorf("compose: Options.MaxAge must be at least 0, got %v", o.MaxAge)
 	case o.MaxSkew < 0:

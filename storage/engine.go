@@ -25,6 +25,12 @@ type EngineOptions struct {
 	// included, if the caller's context does not end sooner; 0 means
 	// DefaultBudget.
 	Budget time.Duration
+	// FailFast is for how long the store may fail before decisions do not wait for it
+	// any more: when it has not answered for that long, though it was asked, one decision
+	// at a time still tries, for its Budget, and the others fail at once with
+	// [ErrUnavailable], but for those that what is remembered answers. 0 means that each
+	// tries for its Budget.
+	FailFast time.Duration
 	// Remember is about how many keys to remember the last seen state of, those
 	// that were written last, up to 1<<24; 0 means DefaultRemember, and a negative number
 	// none.
@@ -117,6 +123,7 @@ type Engine struct {
 	options EngineOptions
 	seen    *sightings
 	queue   queue
+	outage  outage
 	rivals  atomic.Int64 // when others were last seen to want what several callers want, in ns since 1970
 }
 
@@ -146,6 +153,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	}
 	e := &Engine{store: store, dear: dear, options: o, seen: newSightings(o.Remember)}
 	e.queue.init(&e.options)
+	e.outage.patience, e.outage.stale = max(o.FailFast, 0), 2*o.Budget
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own
 		e.batcher, _ = store.(Batcher)
 	}
@@ -161,8 +169,8 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 // It returns an error of decide as it is, nothing being stored. Else it returns
 //   - [ErrKey] or [ErrDuplicateKey] when keys are such as cannot be stored,
 //   - [ErrContended] when swaps kept losing until the time was over: nothing was stored,
-//   - [ErrUnavailable] when the store could not be reached for as long, or the budget was
-//     spent before it was this decision's turn: nothing was stored,
+//   - [ErrUnavailable] when the store could not be reached for as long, or has not been for
+//     FailFast, or the budget was spent before it was this decision's turn: nothing was stored,
 //   - [ErrOverloaded] when too many wait already: nothing was stored,
 //   - [ErrOutcomeUnknown] when the reply to a write was lost and could not be made up for,
 //   - the context's error when it ended, or the store's when it cannot help to try again.
@@ -221,6 +229,13 @@ func (e *Engine) commit(ctx context.Context, keys []string, decide Decide, remem
 	g := &c.own
 	if remembering && e.answersFromMemory(g) {
 		return c.answer()
+	}
+	tries, err := e.outage.enter()
+	if err != nil {
+		return How{}, err
+	}
+	if tries {
+		defer e.outage.leave()
 	}
 	c.deadline = time.Now().Add(e.options.Budget)
 	if e.options.NoCombining && e.batcher == nil {

@@ -35,7 +35,7 @@ func (e *Engine) fly(ctx context.Context, groups []*group) {
 	if len(ready) == 1 {
 		g := ready[0]
 		swaps := g.appendSwaps(make([]Swap, 0, len(g.holds)))
-		g.settle(e.seen, swaps, e.swap(ctx, g.now, swaps))
+		g.settle(e.seen, swaps, e.swap(ctx, g, swaps))
 	} else if len(ready) > 0 {
 		e.swapTogether(ctx, ready)
 	}
@@ -67,6 +67,7 @@ func (e *Engine) look(ctx context.Context, groups []*group) {
 		}
 	}
 	records, err := e.load(ctx, now, keys)
+	e.note(ctx, groups[0], err)
 	if err != nil && len(groups) > 1 && ctx.Err() == nil { // it may be that of one alone
 		for i := range groups {
 			e.look(ctx, groups[i:i+1])
@@ -96,7 +97,7 @@ func (e *Engine) resolve(ctx context.Context, g *group) {
 		e.seen.forget(swaps[i].Key)
 	}
 	for g.pause.wait(ctx, g.last) == nil {
-		o := e.swap(ctx, g.now, swaps)
+		o := e.swap(ctx, g, swaps)
 		switch {
 		case errors.Is(o.Err, ErrTorn):
 			g.settle(e.seen, swaps, o)
@@ -140,13 +141,14 @@ func (e *Engine) load(ctx context.Context, now time.Time, keys []string) (record
 }
 
 // swap tries the swaps of a group.
-func (e *Engine) swap(ctx context.Context, now time.Time, swaps []Swap) (o Outcome) {
+func (e *Engine) swap(ctx context.Context, g *group, swaps []Swap) (o Outcome) {
 	if timed, ok := e.store.(Timed); ok {
-		o.Current, o.Swapped, o.Err = timed.CompareAndSwapAt(ctx, now, swaps...)
+		o.Current, o.Swapped, o.Err = timed.CompareAndSwapAt(ctx, g.now, swaps...)
 	} else {
 		o.Current, o.Swapped, o.Err = e.store.CompareAndSwap(ctx, swaps...)
 	}
 	o.check(len(swaps))
+	e.note(ctx, g, o.Err)
 	return o
 }
 
@@ -170,7 +172,16 @@ func (e *Engine) swapTogether(ctx context.Context, groups []*group) {
 	}
 	for i, g := range groups {
 		outcomes[i].check(len(swaps[i]))
+		e.note(ctx, g, outcomes[i].Err)
 		g.settle(e.seen, swaps[i], outcomes[i])
+	}
+}
+
+// note has what came of a round trip for g taken in, if that is asked for: unless its
+// caller has cut the trip short.
+func (e *Engine) note(ctx context.Context, g *group, err error) {
+	if e.outage.patience > 0 && (ctx.Err() == nil || !time.Now().Before(g.calls[0].deadline)) {
+		e.outage.note(err)
 	}
 }
 

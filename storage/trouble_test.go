@@ -160,6 +160,7 @@ func TestNoTroubleLosesOrInventsAPayment(t *testing.T) {
 			random := rand.New(rand.NewPCG(uint64(seed), uint64(i)))
 			o.Budget = time.Duration(1+random.IntN(40)) * time.Millisecond
 			o.InFlight = random.IntN(4)
+			o.FailFast = time.Duration(random.IntN(3)) * o.Budget / 2
 			if random.IntN(3) == 0 {
 				o.Queue = 1 + random.IntN(6)
 			}

@@ -34,7 +34,7 @@ type serveFlags struct {
 
 	store, namespace, onFailure string
 	maxKeys                     count
-	budget, maxAge              stretch
+	budget, failFast, maxAge    stretch
 
 	drain               stretch
 	logFormat, logLevel string
@@ -49,7 +49,7 @@ const (
 )
 
 func (f *serveFlags) define(c *cobra.Command) {
-	f.budget, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
+	f.budget, f.failFast, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
 	f.clientTimeout = stretch(time.Minute)
 	f.maxKeys = 1 << 20
 	flags := c.Flags()
@@ -75,6 +75,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
 	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")
+	flags.Var(&f.failFast, "fail-fast", "when the store has not answered for that long, one decision at a time tries, and the others fail at once until it is back; 0s is never")
 	flags.Var(&f.maxAge, "max-age", "how long a denial may rest on what is remembered, unaware of a reset or refund elsewhere; 0s is until it ends")
 
 	flags.Var(&f.drain, "drain", "how long requests have to end after SIGTERM or SIGINT")
@@ -283,7 +284,7 @@ func (f *serveFlags) storage(o *serve.Options) error {
 		return usagef("--budget %v: nobody waits so long for a decision; want at most %s, such as 1s", f.budget.String(), algo.FormatDuration(serve.MaxBudget))
 	}
 	o.Store, o.MaxKeys, o.Namespace = f.store, int(f.maxKeys), f.namespace
-	o.Budget, o.MaxAge = time.Duration(f.budget), time.Duration(f.maxAge)
+	o.Budget, o.FailFast, o.MaxAge = time.Duration(f.budget), time.Duration(f.failFast), time.Duration(f.maxAge)
 	return nil
 }
 

@@ -42,7 +42,8 @@ program there is no --api until you ask for it.
 A store that fails is not a denial. --on-failure closed, the default, answers 503:
 your program is down while the store is. open lets everything through unlimited.
 local limits in the memory of each process, from nothing used, until the store is
-back.
+back. A decision tries for --budget before it fails; in an outage longer than
+--fail-fast only one at a time does.
 
 SIGHUP reads --config again. If anything is wrong with it the old rules stay, and
 the log says why. What was used stays used, because it is stored under the names

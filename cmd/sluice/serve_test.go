@@ -235,6 +235,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
 		{2, "--budget 0s: ", []string{limit, "--budget", "0s"}},
 		{2, "--budget 11m: nobody waits so long", []string{limit, "--budget", "11m"}},
+		{2, "--fail-fast", []string{limit, "--fail-fast", "-1s"}},
 		{2, "--client-timeout 300000h: want 1s to 24h, such as 1m, or 0s for never", []string{limit, "--upstream", "http://h", "--client-timeout", "300000h"}},
 		{2, "--client-timeout 1ns: want 1s to 24h", []string{limit, "--upstream", "http://h", "--client-timeout", "1ns"}},
 		{2, "want a duration from 0s", []string{limit, "--drain", "soon"}},

@@ -42,7 +42,8 @@ type Options struct {
 
 	Namespace string
 	Budget    time.Duration // 0: storage.DefaultBudget; at most MaxBudget
-	MaxAge    time.Duration // see compose.Options
+	FailFast  time.Duration // see compose.Options
+	MaxAge    time.Duration // likewise
 	OnFailure compose.FailurePolicy
 
 	Drain   time.Duration // how long requests have to end when the server does

@@ -102,8 +102,14 @@ func (s *Server) newBase() base {
 	if b.unknown == 0 {
 		b.unknown = math.MaxInt64
 	}
-	b.service = compose.Options[Ask]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure, Observer: s.observer(serviceSide)}
-	b.requests = compose.Options[*http.Request]{Namespace: o.Namespace, Budget: o.Budget, MaxAge: o.MaxAge, OnFailure: o.OnFailure, Observer: s.observer(proxySide)}
+	b.service = compose.Options[Ask]{
+		Namespace: o.Namespace, Budget: o.Budget, FailFast: o.FailFast, MaxAge: o.MaxAge,
+		OnFailure: o.OnFailure, Observer: s.observer(serviceSide),
+	}
+	b.requests = compose.Options[*http.Request]{
+		Namespace: o.Namespace, Budget: o.Budget, FailFast: o.FailFast, MaxAge: o.MaxAge,
+		OnFailure: o.OnFailure, Observer: s.observer(proxySide),
+	}
 	return b
 }
 

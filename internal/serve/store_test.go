@@ -181,6 +181,35 @@ func TestOutage(t *testing.T) {
 	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/healthz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
 }
 
+// TestInALongOutageRequestsFailFast but for one, which would wait for long.
+func TestInALongOutageRequestsFailFast(t *testing.T) {
+	redis := servers.Redis(t)
+	w := started(t, oneByIP, before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
+		o.Budget, o.FailFast = MaxBudget, time.Nanosecond
+	})
+	redis.Kill()
+	for name, ask := range map[string]func() (*http.Response, error){
+		"proxy": func() (*http.Response, error) { return client.Get(w.proxyURL("/")) },
+		"service": func() (*http.Response, error) {
+			return client.Post(w.apiURL("/v1/allow"), "application/json", strings.NewReader(`{"key":"127.0.0.1"}`))
+		},
+	} {
+		codes := make(chan int, 1)
+		require.Eventually(t, func() bool {
+			go func() {
+				response, err := ask()
+				if err != nil {
+					return
+				}
+				response.Body.Close()
+				codes <- response.StatusCode
+			}()
+			return len(codes) > 0
+		}, patience, 10*time.Millisecond, name)
+		require.Equal(t, http.StatusServiceUnavailable, <-codes, name)
+	}
+}
+
 func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
 	for err, want := range map[error]string{
 		algo.ErrState:          `level=ERROR msg="a limit is at fault"`,

@@ -1,0 +1,274 @@
+package storage_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// away is a store that is there, or is not: then it refuses, or is silent.
+type away struct {
+	*scripted
+	how atomic.Int32
+}
+
+const (
+	there int32 = iota
+	refuses
+	silent
+)
+
+var errRefused = errors.New("connection refused")
+
+func (s *away) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if err := s.reach(ctx); err != nil {
+		return nil, err
+	}
+	return s.scripted.Load(ctx, keys...)
+}
+
+func (s *away) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if err := s.reach(ctx); err != nil {
+		return nil, false, storage.NotApplied(err)
+	}
+	return s.scripted.CompareAndSwap(ctx, swaps...)
+}
+
+func (s *away) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
+	outcomes := make([]storage.Outcome, len(groups))
+	err := s.reach(ctx)
+	for i, swaps := range groups {
+		o := &outcomes[i]
+		if o.Err = err; err == nil {
+			o.Current, o.Swapped, o.Err = s.scripted.CompareAndSwap(ctx, swaps...)
+		} else {
+			o.Err = storage.NotApplied(err)
+		}
+	}
+	return outcomes
+}
+
+func (s *away) reach(ctx context.Context) error {
+	switch s.how.Load() {
+	case refuses:
+		return fmt.Errorf("%w: %w", storage.ErrUnavailable, errRefused)
+	case silent:
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	time.Sleep(time.Millisecond)
+	return nil
+}
+
+// afar is an engine on a store that is away, and callers of it.
+type afar struct {
+	t      *testing.T
+	store  *away
+	engine *storage.Engine
+	keys   atomic.Int64
+}
+
+const (
+	budget   = time.Second
+	failFast = 100 * time.Millisecond
+)
+
+// inAnOutage has a test run with engines of every kind, once decisions fail fast.
+func inAnOutage(t *testing.T, test func(a *afar)) {
+	for _, how := range []int32{refuses, silent} {
+		for _, o := range everyEngine() {
+			o.Budget, o.FailFast = budget, failFast
+			synctest.Test(t, func(t *testing.T) {
+				a := &afar{t: t, store: &away{scripted: newScripted()}}
+				a.engine = storage.NewEngine(a.store, o)
+				require.NoError(t, a.decide(background))
+				a.store.how.Store(how)
+				for range 2 { // by then a silent one has failed for long, too
+					require.Equal(t, budget, a.fails())
+				}
+				test(a)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				require.True(t, a.engine.Idle())
+			})
+		}
+	}
+}
+
+// decide makes a decision on a key of its own.
+func (a *afar) decide(ctx context.Context) error {
+	_, err := a.engine.Do(ctx, []string{fmt.Sprint(a.keys.Add(1))}, (&count{limit: 1}).decide)
+	return err
+}
+
+// fails makes a decision that fails, and is how long that takes.
+func (a *afar) fails() time.Duration {
+	a.t.Helper()
+	began := time.Now()
+	require.ErrorIs(a.t, a.decide(background), storage.ErrUnavailable)
+	return time.Since(began)
+}
+
+// start makes a decision on a goroutine, and returns when it waits.
+func (a *afar) start(ctx context.Context) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- a.decide(ctx) }()
+	synctest.Wait()
+	return done
+}
+
+func TestInALongOutageOneDecisionTriesForAll(t *testing.T) {
+	inAnOutage(t, func(a *afar) {
+		for range 3 {
+			began, tries := time.Now(), a.start(background)
+			for range 10 {
+				time.Sleep(budget / 20)
+				require.Zero(t, a.fails())
+			}
+			require.ErrorIs(t, <-tries, storage.ErrUnavailable)
+			require.Equal(t, budget, time.Since(began))
+		}
+		tries := a.start(background)
+		err := a.decide(background)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+		require.ErrorContains(t, err, "it has failed for ")
+		if a.store.how.Load() == refuses {
+			require.ErrorIs(t, err, errRefused)
+			a.store.how.Store(there)
+			require.NoError(t, <-tries)
+			require.NoError(t, a.decide(background), "the store is back for all")
+		}
+	})
+}
+
+func TestOneThatTriesForAllAndLeavesIsFollowedByAnother(t *testing.T) {
+	inAnOutage(t, func(a *afar) {
+		ctx, leave := context.WithCancel(background)
+		tries := a.start(ctx)
+		leave()
+		require.Error(t, <-tries)
+		require.Equal(t, budget, a.fails())
+	})
+}
+
+// An error that is of the database, or one that concerns a single decision, is an answer.
+func TestAnyAnswerEndsAnOutage(t *testing.T) {
+	late := fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded)
+	for _, answer := range []error{late, storage.NotApplied(errors.New("no such table"))} {
+		inAnOutage(t, func(a *afar) {
+			if a.store.how.Load() == silent {
+				return
+			}
+			tries := a.start(background)
+			a.store.before = func(int) error { return answer }
+			a.store.how.Store(there)
+			time.Sleep(budget / 10)
+			a.store.how.Store(silent)
+			require.Equal(t, budget, a.fails())
+			<-tries
+		})
+	}
+}
+
+func TestAShortOutageIsWaitedFor(t *testing.T) {
+	for _, o := range everyEngine() {
+		o.Budget, o.FailFast = budget, failFast
+		synctest.Test(t, func(t *testing.T) {
+			a := &afar{t: t, store: &away{scripted: newScripted()}}
+			a.engine = storage.NewEngine(a.store, o)
+			a.store.how.Store(refuses)
+			first := a.start(background)
+			time.Sleep(failFast - 1)
+			second, third := a.start(background), a.start(background)
+			a.store.how.Store(there)
+			require.NoError(t, <-first)
+			require.NoError(t, <-second)
+			require.NoError(t, <-third)
+		})
+	}
+}
+
+// Looks fail too, and what several share.
+func TestAnyRoundTripTellsOfAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := &afar{t: t, store: &away{scripted: newScripted()}}
+		a.engine = storage.NewEngine(a.store, storage.EngineOptions{Budget: budget, FailFast: failFast})
+		a.store.how.Store(refuses)
+		for range 2 {
+			_, err := a.engine.Do(background, []string{"a"}, func(time.Time, [][]byte, []storage.Change) (bool, error) { return false, nil })
+			require.ErrorIs(t, err, storage.ErrUnavailable)
+		}
+		tries := a.start(background)
+		require.Zero(t, a.fails())
+		<-tries
+	})
+	synctest.Test(t, func(t *testing.T) {
+		a := &afar{t: t, store: &away{scripted: newScripted()}}
+		a.engine = storage.NewEngine(a.store, storage.EngineOptions{Budget: budget, FailFast: failFast, InFlight: 1})
+		alone, one, other := a.start(background), a.start(background), a.start(background)
+		a.store.how.Store(silent)
+		require.NoError(t, <-alone)
+		require.ErrorIs(t, <-one, storage.ErrUnavailable)
+		require.ErrorIs(t, <-other, storage.ErrUnavailable)
+		time.Sleep(failFast)
+		tries := a.start(background)
+		require.Zero(t, a.fails())
+		<-tries
+	})
+}
+
+func TestAFailureOfLongAgoSaysNothing(t *testing.T) {
+	inAnOutage(t, func(a *afar) {
+		a.store.how.Store(there)
+		time.Sleep(2*budget + 1)
+		first, second := a.start(background), a.start(background)
+		require.NoError(t, <-first)
+		require.NoError(t, <-second)
+	})
+}
+
+func TestDenialsThatAreRememberedStandInAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := &away{scripted: newScripted()}, &count{limit: 1}
+		e := storage.NewEngine(s, storage.EngineOptions{FailFast: failFast})
+		_, err := do(e, c, "denied")
+		require.NoError(t, err)
+		s.how.Store(refuses)
+		for i := range 2 {
+			_, err = do(e, c, fmt.Sprint(i))
+			require.ErrorIs(t, err, storage.ErrUnavailable)
+		}
+		how, err := do(e, c, "denied")
+		require.NoError(t, err)
+		require.True(t, how.Memory)
+		require.False(t, c.allowed)
+	})
+}
+
+// Callers in a hurry are no reason to refuse those who are not.
+func TestATripThatItsCallerCutsShortSaysNothing(t *testing.T) {
+	for _, o := range everyEngine() {
+		o.Budget, o.FailFast = budget, failFast
+		synctest.Test(t, func(t *testing.T) {
+			a := &afar{t: t, store: &away{scripted: newScripted()}}
+			a.engine = storage.NewEngine(a.store, o)
+			a.store.how.Store(silent)
+			for range 20 {
+				ctx, cancel := context.WithTimeout(background, failFast/5)
+				require.Error(t, a.decide(ctx))
+				cancel()
+			}
+			first := a.start(background)
+			require.Equal(t, budget, a.fails())
+			require.Error(t, <-first)
+		})
+	}
+}
