@@ -13,7 +13,8 @@ import (
 // Rule applies a policy to whatever Key finds in the input. Its functions are
 // called before anything is locked or sent, once for every decision (twice where a
 // memory.Store has no room for as many records as there are rules); they must be
-// safe for concurrent use.
+// safe for concurrent use. They neither wait nor fail: what they go by and must be looked
+// up first, such as a customer's plan, is found before and put into the input.
 type Rule[T any] struct {
 	// Name is part of the stored key, and of every report. It is required, and
 	// no other rule of the limiter has it. A rule that changes its algorithm, or
