@@ -312,6 +312,7 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 			return time.Since(began)
 		}
 		require.Equal(t, storage.DefaultBudget, wait("ann"))
+		require.Equal(t, storage.DefaultBudget, wait("ben"))
 		began, done := time.Now(), make(chan struct{})
 		go func() {
 			defer close(done)

@@ -153,7 +153,7 @@ func NewEngine(store Store, o EngineOptions) *Engine {
 	}
 	e := &Engine{store: store, dear: dear, options: o, seen: newSightings(o.Remember)}
 	e.queue.init(&e.options)
-	e.outage.patience, e.outage.stale = max(o.FailFast, 0), 2*o.Budget
+	e.outage.patience, e.outage.budget = max(o.FailFast, 0), o.Budget
 	if _, timed := store.(Timed); !timed && !o.NoSharing { // a batch has no time of its own
 		e.batcher, _ = store.(Batcher)
 	}

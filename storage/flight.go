@@ -177,11 +177,11 @@ func (e *Engine) swapTogether(ctx context.Context, groups []*group) {
 	}
 }
 
-// note has what came of a round trip for g taken in, if that is asked for: unless its
-// caller has cut the trip short.
+// note has what came of a round trip for g taken in, if that is asked for.
 func (e *Engine) note(ctx context.Context, g *group, err error) {
-	if e.outage.patience > 0 && (ctx.Err() == nil || !time.Now().Before(g.calls[0].deadline)) {
-		e.outage.note(err)
+	if e.outage.patience > 0 {
+		cut := errors.Is(err, context.Canceled) || ctx.Err() != nil && time.Now().Before(g.calls[0].deadline)
+		e.outage.note(err, cut)
 	}
 }
 

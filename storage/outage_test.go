@@ -218,7 +218,7 @@ func TestAnyRoundTripTellsOfAnOutage(t *testing.T) {
 		require.NoError(t, <-alone)
 		require.ErrorIs(t, <-one, storage.ErrUnavailable)
 		require.ErrorIs(t, <-other, storage.ErrUnavailable)
-		time.Sleep(failFast)
+		require.Equal(t, budget, a.fails())
 		tries := a.start(background)
 		require.Zero(t, a.fails())
 		<-tries
@@ -233,6 +233,24 @@ func TestAFailureOfLongAgoSaysNothing(t *testing.T) {
 		require.NoError(t, <-first)
 		require.NoError(t, <-second)
 	})
+}
+
+// A reply that was lost is soon forgotten by a store that nobody has asked since.
+func TestOneFailureIsNoOutage(t *testing.T) {
+	for _, o := range everyEngine() {
+		o.Budget, o.FailFast = budget, failFast
+		synctest.Test(t, func(t *testing.T) {
+			a := &afar{t: t, store: &away{scripted: newScripted()}}
+			a.engine = storage.NewEngine(a.store, o)
+			a.store.how.Store(silent)
+			require.Equal(t, budget, a.fails())
+			a.store.how.Store(there)
+			time.Sleep(failFast)
+			first, second := a.start(background), a.start(background)
+			require.NoError(t, <-first)
+			require.NoError(t, <-second)
+		})
+	}
 }
 
 func TestDenialsThatAreRememberedStandInAnOutage(t *testing.T) {
@@ -250,6 +268,80 @@ func TestDenialsThatAreRememberedStandInAnOutage(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, how.Memory)
 		require.False(t, c.allowed)
+	})
+}
+
+// heedless is a store that goes by the deadlines of patient contexts alone.
+type heedless struct{ *away }
+
+func (s heedless) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
+	end, _ := ctx.Deadline()
+	patient, cancel := context.WithDeadline(background, end)
+	defer cancel()
+	outcomes := s.away.CompareAndSwapBatch(patient, groups...)
+	for i := range outcomes {
+		if outcomes[i].Err != nil {
+			<-ctx.Done()
+			outcomes[i].Err = storage.NotApplied(ctx.Err())
+		}
+	}
+	return outcomes
+}
+
+func (s heedless) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	o := s.CompareAndSwapBatch(ctx, swaps)[0]
+	return o.Current, o.Swapped, o.Err
+}
+
+func TestATripWhoseCallerLeavesIsNoAnswerUnlessThereIsOne(t *testing.T) {
+	inAnOutage(t, func(a *afar) {
+		if a.store.how.Load() == refuses {
+			return
+		}
+		a.engine = storage.NewEngine(heedless{a.store}, storage.EngineOptions{Budget: budget, FailFast: failFast})
+		for range 2 {
+			a.fails()
+		}
+		ctx, leave := context.WithCancel(background)
+		tries := a.start(ctx)
+		leave()
+		require.ErrorIs(t, <-tries, context.Canceled)
+		first := a.start(background)
+		require.Zero(t, a.fails(), "nothing has come of it")
+		require.Error(t, <-first)
+
+		a.store.how.Store(there)
+		ctx, leave = context.WithCancel(background)
+		tries = a.start(ctx)
+		leave()
+		require.NoError(t, <-tries)
+		first = a.start(background)
+		require.NoError(t, a.decide(background))
+		require.NoError(t, <-first)
+	})
+}
+
+// One that tries for all tells of it when its budget is over.
+func TestAnOutageGoesOnWhereItIsTriedNowAndThen(t *testing.T) {
+	inAnOutage(t, func(a *afar) {
+		for range 3 {
+			time.Sleep(3 * budget / 2)
+			tries := a.start(background)
+			require.Zero(t, a.fails())
+			require.Error(t, <-tries)
+		}
+	})
+}
+
+func TestCallersInAHurryDoNotEndAnOutage(t *testing.T) {
+	inAnOutage(t, func(a *afar) {
+		for range 10 {
+			ctx, cancel := context.WithTimeout(background, budget/2)
+			tries := a.start(ctx)
+			require.Zero(t, a.fails())
+			require.Error(t, <-tries)
+			cancel()
+		}
 	})
 }
 
