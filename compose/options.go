@@ -43,11 +43,11 @@ type Options[T any] struct {
 	// each decision tries for that long, and then OnFailure applies: take for it
 	// what a call may be held up, and some round trips at least.
 	Budget time.Duration
-	// FailFast ends these waits in an outage that lasts: when the store has not answered
-	// for that long, though it was asked, one decision at a time still tries, and to the
-	// others OnFailure applies at once, until the store is back. 0 means that each tries
-	// for its Budget. Denials that are remembered stand in any case. A first reading of
-	// StoreClock is tried by each.
+	// FailFast ends these waits in an outage that lasts: when the store has failed for
+	// that long, whenever it was asked, one decision at a time still tries, and to the
+	// others OnFailure applies at once, until the store has answered one. 0 means that
+	// each tries for its Budget. Denials that are remembered stand in any case. A first
+	// reading of StoreClock is tried by each.
 	FailFast time.Duration
 	// MaxAge is for how long a remembered state may deny without a look at the
 	// store; 0 means until the denial's own RetryAfter. Another process that

@@ -26,10 +26,10 @@ type EngineOptions struct {
 	// DefaultBudget.
 	Budget time.Duration
 	// FailFast is for how long the store may fail before decisions do not wait for it
-	// any more: when it has not answered for that long, though it was asked, one decision
-	// at a time still tries, for its Budget, and the others fail at once with
-	// [ErrUnavailable], but for those that what is remembered answers. 0 means that each
-	// tries for its Budget.
+	// any more: when it has failed for that long, whenever it was asked, one decision at
+	// a time still tries, for its Budget, and the others fail at once with
+	// [ErrUnavailable], but for those that what is remembered answers. One answer ends
+	// that, be it of one server of several. 0 means that each tries for its Budget.
 	FailFast time.Duration
 	// Remember is about how many keys to remember the last seen state of, those
 	// that were written last, up to 1<<24; 0 means DefaultRemember, and a negative number

@@ -66,7 +66,7 @@ func (o *outage) enter() (tries bool, err error) {
 	case !o.lasts(now):
 		return false, nil
 	case o.tried:
-		return false, NotApplied(fmt.Errorf("%w: it has failed for %v: %w", ErrUnavailable, now.Sub(o.since), o.latest))
+		return false, NotApplied(fmt.Errorf("%w: it has failed for %v: %w", ErrUnavailable, now.Sub(o.since).Round(time.Millisecond), o.latest))
 	}
 	o.tried = true
 	return true, nil

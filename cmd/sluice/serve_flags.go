@@ -75,7 +75,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
 	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")
-	flags.Var(&f.failFast, "fail-fast", "when the store has not answered for that long, one decision at a time tries, and the others fail at once until it is back; 0s is never")
+	flags.Var(&f.failFast, "fail-fast", "when the store has failed for that long, one decision at a time tries, and the others fail at once until it is back; 0s is never")
 	flags.Var(&f.maxAge, "max-age", "how long a denial may rest on what is remembered, unaware of a reset or refund elsewhere; 0s is until it ends")
 
 	flags.Var(&f.drain, "drain", "how long requests have to end after SIGTERM or SIGINT")

@@ -43,7 +43,7 @@ A store that fails is not a denial. --on-failure closed, the default, answers 50
 your program is down while the store is. open lets everything through unlimited.
 local limits in the memory of each process, from nothing used, until the store is
 back. A decision tries for --budget before it fails; in an outage longer than
---fail-fast only one at a time does.
+--fail-fast one at a time does so, and the others fail at once.
 
 SIGHUP reads --config again. If anything is wrong with it the old rules stay, and
 the log says why. What was used stays used, because it is stored under the names
