@@ -28,8 +28,9 @@ func (o *outage) note(err error, cut bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	now := time.Now()
+	silent := errors.Is(err, ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
 	switch {
-	case err == nil || errors.Is(err, ErrContended) || !cut && !errors.Is(err, ErrUnavailable) && !errors.Is(err, context.DeadlineExceeded):
+	case err == nil || errors.Is(err, ErrContended) || !silent && !cut:
 		o.since = time.Time{}
 		return
 	case cut:
