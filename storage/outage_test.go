@@ -81,25 +81,32 @@ const (
 	failFast = 100 * time.Millisecond
 )
 
-// inAnOutage has a test run with engines of every kind, once decisions fail fast.
+// byEveryEngine has a test run with engines of every kind.
+func byEveryEngine(t *testing.T, test func(a *afar)) {
+	for _, o := range everyEngine() {
+		o.Budget, o.FailFast = budget, failFast
+		synctest.Test(t, func(t *testing.T) {
+			a := &afar{t: t, store: &away{scripted: newScripted()}}
+			a.engine = storage.NewEngine(a.store, o)
+			test(a)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			require.True(t, a.engine.Idle())
+		})
+	}
+}
+
+// inAnOutage has it run once decisions fail fast.
 func inAnOutage(t *testing.T, test func(a *afar)) {
 	for _, how := range []int32{refuses, silent} {
-		for _, o := range everyEngine() {
-			o.Budget, o.FailFast = budget, failFast
-			synctest.Test(t, func(t *testing.T) {
-				a := &afar{t: t, store: &away{scripted: newScripted()}}
-				a.engine = storage.NewEngine(a.store, o)
-				require.NoError(t, a.decide(background))
-				a.store.how.Store(how)
-				for range 2 { // by then a silent one has failed for long, too
-					require.Equal(t, budget, a.fails())
-				}
-				test(a)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				require.True(t, a.engine.Idle())
-			})
-		}
+		byEveryEngine(t, func(a *afar) {
+			require.NoError(a.t, a.decide(background))
+			a.store.how.Store(how)
+			for range 2 { // by then a silent one has failed for long, too
+				require.Equal(a.t, budget, a.fails())
+			}
+			test(a)
+		})
 	}
 }
 
@@ -131,20 +138,20 @@ func TestInALongOutageOneDecisionTriesForAll(t *testing.T) {
 			began, tries := time.Now(), a.start(background)
 			for range 10 {
 				time.Sleep(budget / 20)
-				require.Zero(t, a.fails())
+				require.Zero(a.t, a.fails())
 			}
-			require.ErrorIs(t, <-tries, storage.ErrUnavailable)
-			require.Equal(t, budget, time.Since(began))
+			require.ErrorIs(a.t, <-tries, storage.ErrUnavailable)
+			require.Equal(a.t, budget, time.Since(began))
 		}
 		tries := a.start(background)
 		err := a.decide(background)
-		require.ErrorIs(t, err, storage.ErrNotApplied)
-		require.ErrorContains(t, err, "it has failed for ")
+		require.ErrorIs(a.t, err, storage.ErrNotApplied)
+		require.ErrorContains(a.t, err, "it has failed for ")
 		if a.store.how.Load() == refuses {
-			require.ErrorIs(t, err, errRefused)
+			require.ErrorIs(a.t, err, errRefused)
 			a.store.how.Store(there)
-			require.NoError(t, <-tries)
-			require.NoError(t, a.decide(background), "the store is back for all")
+			require.NoError(a.t, <-tries)
+			require.NoError(a.t, a.decide(background), "the store is back for all")
 		}
 	})
 }
@@ -154,8 +161,8 @@ func TestOneThatTriesForAllAndLeavesIsFollowedByAnother(t *testing.T) {
 		ctx, leave := context.WithCancel(background)
 		tries := a.start(ctx)
 		leave()
-		require.Error(t, <-tries)
-		require.Equal(t, budget, a.fails())
+		require.Error(a.t, <-tries)
+		require.Equal(a.t, budget, a.fails())
 	})
 }
 
@@ -172,28 +179,23 @@ func TestAnyAnswerEndsAnOutage(t *testing.T) {
 			a.store.how.Store(there)
 			time.Sleep(budget / 10)
 			a.store.how.Store(silent)
-			require.Equal(t, budget, a.fails())
+			require.Equal(a.t, budget, a.fails())
 			<-tries
 		})
 	}
 }
 
 func TestAShortOutageIsWaitedFor(t *testing.T) {
-	for _, o := range everyEngine() {
-		o.Budget, o.FailFast = budget, failFast
-		synctest.Test(t, func(t *testing.T) {
-			a := &afar{t: t, store: &away{scripted: newScripted()}}
-			a.engine = storage.NewEngine(a.store, o)
-			a.store.how.Store(refuses)
-			first := a.start(background)
-			time.Sleep(failFast - 1)
-			second, third := a.start(background), a.start(background)
-			a.store.how.Store(there)
-			require.NoError(t, <-first)
-			require.NoError(t, <-second)
-			require.NoError(t, <-third)
-		})
-	}
+	byEveryEngine(t, func(a *afar) {
+		a.store.how.Store(refuses)
+		first := a.start(background)
+		time.Sleep(failFast - 1)
+		second, third := a.start(background), a.start(background)
+		a.store.how.Store(there)
+		require.NoError(a.t, <-first)
+		require.NoError(a.t, <-second)
+		require.NoError(a.t, <-third)
+	})
 }
 
 // Looks fail too, and what several share.
@@ -230,27 +232,22 @@ func TestAFailureOfLongAgoSaysNothing(t *testing.T) {
 		a.store.how.Store(there)
 		time.Sleep(2*budget + 1)
 		first, second := a.start(background), a.start(background)
-		require.NoError(t, <-first)
-		require.NoError(t, <-second)
+		require.NoError(a.t, <-first)
+		require.NoError(a.t, <-second)
 	})
 }
 
 // A reply that was lost is soon forgotten by a store that nobody has asked since.
 func TestOneFailureIsNoOutage(t *testing.T) {
-	for _, o := range everyEngine() {
-		o.Budget, o.FailFast = budget, failFast
-		synctest.Test(t, func(t *testing.T) {
-			a := &afar{t: t, store: &away{scripted: newScripted()}}
-			a.engine = storage.NewEngine(a.store, o)
-			a.store.how.Store(silent)
-			require.Equal(t, budget, a.fails())
-			a.store.how.Store(there)
-			time.Sleep(failFast)
-			first, second := a.start(background), a.start(background)
-			require.NoError(t, <-first)
-			require.NoError(t, <-second)
-		})
-	}
+	byEveryEngine(t, func(a *afar) {
+		a.store.how.Store(silent)
+		require.Equal(a.t, budget, a.fails())
+		a.store.how.Store(there)
+		time.Sleep(failFast)
+		first, second := a.start(background), a.start(background)
+		require.NoError(a.t, <-first)
+		require.NoError(a.t, <-second)
+	})
 }
 
 func TestDenialsThatAreRememberedStandInAnOutage(t *testing.T) {
@@ -305,19 +302,19 @@ func TestATripWhoseCallerLeavesIsNoAnswerUnlessThereIsOne(t *testing.T) {
 		ctx, leave := context.WithCancel(background)
 		tries := a.start(ctx)
 		leave()
-		require.ErrorIs(t, <-tries, context.Canceled)
+		require.ErrorIs(a.t, <-tries, context.Canceled)
 		first := a.start(background)
-		require.Zero(t, a.fails(), "nothing has come of it")
-		require.Error(t, <-first)
+		require.Zero(a.t, a.fails(), "nothing has come of it")
+		require.Error(a.t, <-first)
 
 		a.store.how.Store(there)
 		ctx, leave = context.WithCancel(background)
 		tries = a.start(ctx)
 		leave()
-		require.NoError(t, <-tries)
+		require.NoError(a.t, <-tries)
 		first = a.start(background)
-		require.NoError(t, a.decide(background))
-		require.NoError(t, <-first)
+		require.NoError(a.t, a.decide(background))
+		require.NoError(a.t, <-first)
 	})
 }
 
@@ -327,8 +324,8 @@ func TestAnOutageGoesOnWhereItIsTriedNowAndThen(t *testing.T) {
 		for range 3 {
 			time.Sleep(3 * budget / 2)
 			tries := a.start(background)
-			require.Zero(t, a.fails())
-			require.Error(t, <-tries)
+			require.Zero(a.t, a.fails())
+			require.Error(a.t, <-tries)
 		}
 	})
 }
@@ -338,8 +335,8 @@ func TestCallersInAHurryDoNotEndAnOutage(t *testing.T) {
 		for range 10 {
 			ctx, cancel := context.WithTimeout(background, budget/2)
 			tries := a.start(ctx)
-			require.Zero(t, a.fails())
-			require.Error(t, <-tries)
+			require.Zero(a.t, a.fails())
+			require.Error(a.t, <-tries)
 			cancel()
 		}
 	})
@@ -347,20 +344,15 @@ func TestCallersInAHurryDoNotEndAnOutage(t *testing.T) {
 
 // Callers in a hurry are no reason to refuse those who are not.
 func TestATripThatItsCallerCutsShortSaysNothing(t *testing.T) {
-	for _, o := range everyEngine() {
-		o.Budget, o.FailFast = budget, failFast
-		synctest.Test(t, func(t *testing.T) {
-			a := &afar{t: t, store: &away{scripted: newScripted()}}
-			a.engine = storage.NewEngine(a.store, o)
-			a.store.how.Store(silent)
-			for range 20 {
-				ctx, cancel := context.WithTimeout(background, failFast/5)
-				require.Error(t, a.decide(ctx))
-				cancel()
-			}
-			first := a.start(background)
-			require.Equal(t, budget, a.fails())
-			require.Error(t, <-first)
-		})
-	}
+	byEveryEngine(t, func(a *afar) {
+		a.store.how.Store(silent)
+		for range 20 {
+			ctx, cancel := context.WithTimeout(background, failFast/5)
+			require.Error(a.t, a.decide(ctx))
+			cancel()
+		}
+		first := a.start(background)
+		require.Equal(a.t, budget, a.fails())
+		require.Error(a.t, <-first)
+	})
 }
