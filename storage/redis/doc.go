@@ -62,5 +62,6 @@
 // over half a second, within one call: who leaves meanwhile cannot know that nothing
 // was sent, and is told storage.ErrOutcomeUnknown all through an outage. With
 // DialerRetries set to 1 that is storage.ErrUnavailable, because the engine tries
-// again by itself.
+// again by itself. go-redis logs a line for each try, unless its SetLogger says
+// otherwise: some twenty a second.
 package redis
