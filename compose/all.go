@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // Stack is a policy that allows what all of its parts allow, and then charges
@@ -207,4 +208,20 @@ func (s *Stack) String() string {
 		specs[i] = part.String()
 	}
 	return "all(" + strings.Join(specs, "; ") + ")"
+}
+
+// priority is the highest of the parts' priorities in a state of the stack.
+func (s *Stack) priority(state []byte, now time.Time) (highest storage.Priority) {
+	f, err := openFrame(state)
+	if err != nil {
+		return storage.UsedUp
+	}
+	for _, part := range s.all() {
+		r, err := part.Peek(f.next(), now, 1)
+		if err != nil {
+			return storage.UsedUp
+		}
+		highest = max(highest, priorityOf(&r))
+	}
+	return highest
 }

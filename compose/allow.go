@@ -47,17 +47,12 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, results *room
 	// which waits for it. Written later, it would have to be waited for again, by
 	// the caller who copies the decision.
 	d.Attempts = 1
-	var held bool
 	if len(l.rules) == 1 {
-		asked, held, err = l.solo(in, n, &results[0], d)
+		asked, err = l.solo(in, n, &results[0], d)
 	} else {
-		asked, held, err = l.together(in, n, results, d)
+		asked, err = l.together(in, n, results, d)
 	}
-	switch {
-	case !held: // a store too small for the rules; the engine tells, and applies OnFailure
-		*d, err = l.decide(ctx, OpAllow, in, n)
-		return 0, err
-	case err != nil:
+	if err != nil {
 		*d = Decision{Attempts: min(asked, 1)}
 		return 0, err
 	}

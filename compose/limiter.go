@@ -57,8 +57,8 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if store == nil {
 		store = new(memory.Store)
 	}
-	if err := roomFor(rules, store); err != nil {
-		return nil, err
+	if m, ok := store.(*memory.Store); ok && m == nil {
+		return nil, errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
 	}
 	given := o.Clock
 	if o.Clock == nil {
@@ -81,28 +81,6 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	l.engine = storage.NewEngine(store, engine)
 	l.place = l.findPlace(store, given)
 	return l, nil
-}
-
-// roomFor says what is wrong with a store in memory for these rules: a decision needs
-// the records of all that apply at once.
-func roomFor[T any](rules []Rule[T], store storage.Store) error {
-	m, ok := store.(*memory.Store)
-	switch {
-	case !ok:
-		return nil
-	case m == nil:
-		return errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
-	}
-	always := 0
-	for i := range rules {
-		if rules[i].Choose == nil {
-			always++
-		}
-	}
-	if m.MaxKeys > 0 && always > m.MaxKeys {
-		return fmt.Errorf("compose: %d rules need as many keys at once, and the memory.Store has MaxKeys %d", always, m.MaxKeys)
-	}
-	return nil
 }
 
 // clockOf is the clock for a store if the options name none.

@@ -475,20 +475,9 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 	require.ErrorContains(t, err, "OnFailure")
 }
 
-func TestMistakesInAStoreInMemoryAreTold(t *testing.T) {
-	rules := rulesOf(t, "gcra 1/m", "gcra 2/m")
-	_, err := compose.New((*memory.Store)(nil), rules...)
+func TestANilStoreInMemoryIsRefused(t *testing.T) {
+	_, err := compose.New((*memory.Store)(nil), rulesOf(t, "gcra 1/m")...)
 	require.ErrorContains(t, err, "the store is a nil *memory.Store")
-	_, err = compose.New(&memory.Store{MaxKeys: 1}, rules...)
-	require.EqualError(t, err, "compose: 2 rules need as many keys at once, and the memory.Store has MaxKeys 1")
-	_, err = compose.New(&memory.Store{MaxKeys: 2}, rules...)
-	require.NoError(t, err)
-
-	never := func(call) algo.Policy { return nil }
-	l, err := compose.New(&memory.Store{MaxKeys: 1}, rules[0], compose.Rule[call]{Name: "never", Choose: never})
-	require.NoError(t, err)
-	d, err := l.Allow(background, call{})
-	require.True(t, must(t, d, err).Allowed)
 }
 
 // Under a limiter nothing would come of it.

@@ -34,12 +34,13 @@ func (l *Limiter[T]) findPlace(store storage.Store, clock func() time.Time) *pla
 	}
 	p := &place{store: s, clock: clock}
 	for i := range l.rules {
-		prefix := storage.Key("", o.Namespace, l.rules[i].Name)
+		key := storage.Key("", o.Namespace, l.rules[i].Name, "")
+		prefix, last := storage.CutKey(key)
 		plain := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
-		if cut, _ := storage.CutKey(prefix); cut == "" { // it is too long itself, and a hash
+		if last != "" { // the names are so long that the key is a hash
 			plain = -1
 		}
-		p.rules = append(p.rules, placeRule{memory.PrefixOf(prefix), plain})
+		p.rules = append(p.rules, placeRule{s.Prefix(key), plain})
 	}
 	return p
 }
@@ -56,19 +57,18 @@ func (l *Limiter[T]) name(rule int, key string) memory.Name {
 	if r := &l.place.rules[rule]; len(key) <= r.plain {
 		return r.prefix.Name(key)
 	}
-	return memory.NameOf(storage.Key("", l.options.Namespace, l.rules[rule].Name, key))
+	return l.place.store.Name(storage.Key("", l.options.Namespace, l.rules[rule].Name, key))
 }
 
-// together decides by several rules, or none. asked is how many of them applied; held
-// is false where the store has no room for their records, and nothing was decided.
-func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked int, held bool, err error) {
+// together decides by several rules, or none. asked is how many of them applied.
+func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked int, err error) {
 	var demands [few]demand
 	var names [few]memory.Name
 	for i := range l.rules {
 		rule := &l.rules[i]
 		asks, err := rule.demand(in, n)
 		if err != nil {
-			return 0, true, err
+			return 0, err
 		}
 		if asks.policy == nil {
 			continue
@@ -79,19 +79,17 @@ func (l *Limiter[T]) together(in T, n int64, results *room, d *Decision) (asked 
 		asked++
 	}
 	if d.Allowed = true; asked == 0 {
-		return 0, true, nil
+		return 0, nil
 	}
-	d.Allowed, held, err = l.place.decide(demands[:asked], names[:asked], l.place.now(), results[:asked])
+	d.Allowed, err = l.place.decide(demands[:asked], names[:asked], l.place.now(), results[:asked])
 	d.summarize(results[:asked])
-	return asked, held, err
+	return asked, err
 }
 
-// decide decides while it holds the records of names, unless they cannot be held.
-func (p *place) decide(demands []demand, names []memory.Name, now time.Time, results []RuleResult) (allowed, held bool, err error) {
+// decide decides while it holds the records of names.
+func (p *place) decide(demands []demand, names []memory.Name, now time.Time, results []RuleResult) (allowed bool, err error) {
 	var hold memory.Hold
-	if p.store.Hold(&hold, now, names...) != nil {
-		return false, false, nil
-	}
+	p.store.Hold(&hold, now, names...)
 	defer hold.Release()
 	buffer, ends := hold.Buffer(), [few]int{}
 	for i := range demands {
@@ -101,22 +99,23 @@ func (p *place) decide(demands []demand, names []memory.Name, now time.Time, res
 		if err == nil {
 			buffer = longer
 		} else if err = r.broken(err); err != nil {
-			return false, true, err
+			return false, err
 		}
 		ends[i] = len(buffer)
 	}
 	hold.Keep(buffer)
 	if !enforced(results) {
-		return false, true, look(demands, &hold, now, results)
+		return false, look(demands, &hold, now, results)
 	}
 	start := 0
 	for i := range demands {
 		if r := &results[i]; r.Allowed { // else it is a shadow, and nothing has changed
-			hold.Put(i, buffer[start:ends[i]], ttl(r.ResetAfter))
+			next := buffer[start:ends[i]]
+			hold.Put(i, next, ttl(r.ResetAfter), priority(demands[i].policy, next, now, &r.Result))
 		}
 		start = ends[i]
 	}
-	return true, true, nil
+	return true, nil
 }
 
 // look replaces the results of rules that would have paid, had no other denied.

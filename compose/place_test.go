@@ -161,16 +161,6 @@ func TestErrorsInPlace(t *testing.T) {
 	_, err = l.Allow(ended, call{user: "bob"})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 1, store.Stats().Keys)
-
-	rules := rulesOf(t, "gcra 1/h", "gcra 1/m")
-	for i := range rules {
-		policy := rules[i].Policy
-		rules[i].Policy, rules[i].Choose = nil, func(call) algo.Policy { return policy }
-	}
-	small, err := compose.New(&memory.Store{MaxKeys: 1}, rules...)
-	require.NoError(t, err, "they need not both apply")
-	_, err = small.Allow(background, call{user: "ann"})
-	require.ErrorIs(t, err, storage.ErrNotApplied)
 }
 
 func TestADenialInPlaceWritesNothing(t *testing.T) {

@@ -11,8 +11,7 @@ import (
 )
 
 // Rule applies a policy to whatever Key finds in the input. Its functions are
-// called before anything is locked or sent, once for every decision (twice where a
-// memory.Store has no room for as many records as there are rules); they must be
+// called before anything is locked or sent, once for every decision; they must be
 // safe for concurrent use. They neither wait nor fail: what they go by and must be looked
 // up first, such as a customer's plan, is found before and put into the input.
 type Rule[T any] struct {

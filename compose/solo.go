@@ -16,7 +16,7 @@ import (
 // It reads the clock first, because a processor finishes what is before that and
 // may begin what comes after. It makes no time.Time of what the store's clock says
 // unless the policy wants one: that takes longer than some divisions.
-func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int, held bool, err error) {
+func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int, err error) {
 	p, rule := l.place, &l.rules[0]
 	var at int64
 	var now time.Time
@@ -30,7 +30,7 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 	if rule.Cost != nil || rule.Choose != nil {
 		demand, err := rule.demand(in, n)
 		if err != nil {
-			return 0, true, err
+			return 0, err
 		}
 		policy, cost, r.Key = demand.policy, demand.cost, demand.key
 	} else {
@@ -38,29 +38,27 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 	}
 	if policy == nil {
 		d.Allowed = true
-		return 0, true, nil
+		return 0, nil
 	}
 	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
 	var cell memory.Cell
-	if p.store.Lock(&cell, at, l.name(0, r.Key)) != nil {
-		return 1, false, nil
-	}
+	p.store.Lock(&cell, at, l.name(0, r.Key))
 	var room [longest]byte
 	next, known, err := stepInto(policy, cell.Room(room[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
 	if !known {
 		if p.clock == nil {
 			now = time.Unix(0, at)
 		}
-		return 1, true, foreign(&cell, now, cost, r, d)
+		return 1, foreign(&cell, now, cost, r, d)
 	}
 	if err != nil {
 		err = r.broken(err)
 	} else if r.Allowed {
-		cell.Put(next, ttl(r.ResetAfter))
+		cell.Put(next, ttl(r.ResetAfter), priorityOf(&r.Result))
 	}
 	d.summarizeOne(r)
 	cell.Unlock()
-	return 1, true, err
+	return 1, err
 }
 
 // longest is the length of the longest state of the policies that stepInto knows.
@@ -90,7 +88,7 @@ func foreign(cell *memory.Cell, now time.Time, cost int64, r *RuleResult, d *Dec
 	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
 		err = r.broken(err)
 	} else if cell.Keep(next); r.Allowed {
-		cell.Put(next, ttl(r.ResetAfter))
+		cell.Put(next, ttl(r.ResetAfter), priority(r.Policy, next, now, &r.Result))
 	}
 	d.summarizeOne(r)
 	return err

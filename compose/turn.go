@@ -150,7 +150,7 @@ func (t *turn) move(i int, now time.Time, state []byte, next *storage.Change) (e
 	switch changed := buffer[start:len(buffer):len(buffer)]; {
 	case bytes.Equal(changed, state):
 	case r.ResetAfter != 0:
-		*next = storage.Change{Verb: storage.Put, State: changed, TTL: ttl(r.ResetAfter)}
+		*next = storage.Change{Verb: storage.Put, State: changed, TTL: ttl(r.ResetAfter), Priority: priority(d.policy, changed, now, r)}
 	case state != nil: // a full refund: a key never seen
 		next.Verb = storage.Delete
 	}
@@ -186,4 +186,26 @@ func ttl(reset time.Duration) time.Duration {
 		return 0
 	}
 	return reset + skewMargin
+}
+
+// priority returns how much of its limit a state has used, given the result of the step that
+// made it. Of a stack it is that of the part that has used most.
+func priority(policy algo.Policy, state []byte, now time.Time, r *algo.Result) storage.Priority {
+	stack, ok := policy.(*Stack)
+	if !ok || r.Remaining <= 0 {
+		return priorityOf(r)
+	}
+	return stack.priority(state, now)
+}
+
+func priorityOf(r *algo.Result) storage.Priority {
+	switch {
+	case r.Remaining <= 0:
+		return storage.UsedUp
+	case r.Remaining <= r.Limit/4:
+		return storage.UsedMost
+	case r.Remaining <= r.Limit/2:
+		return storage.UsedHalf
+	}
+	return storage.UsedLittle
 }

@@ -19,7 +19,7 @@ func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	return &memoryCollector{
 		store:     store,
 		keys:      describe("keys", "Records held, those included that have lapsed and were not dropped yet."),
-		limit:     describe("keys_limit", "How many records are held at most."),
+		limit:     describe("keys_limit", "How many records of one rule are held at most."),
 		evictions: describe("evictions_total", "Records dropped to make room while they still meant something: what was used is forgotten."),
 		lapses:    describe("lapses_total", "Records dropped after they had lapsed."),
 	}

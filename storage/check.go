@@ -41,6 +41,8 @@ func CheckChanges(keys []string, changes []Change) error {
 			return fmt.Errorf("%w: key %.40q has the verb %d", ErrSwap, keys[i], c.Verb)
 		case c.Verb == Put && c.TTL < 0:
 			return fmt.Errorf("%w: key %.40q has a TTL of %v", ErrSwap, keys[i], c.TTL)
+		case c.Priority > UsedUp:
+			return fmt.Errorf("%w: key %.40q has the priority %d", ErrSwap, keys[i], c.Priority)
 		}
 	}
 	return nil
@@ -52,6 +54,8 @@ func checkSwap(s *Swap) error {
 		return fmt.Errorf("%w: key %.40q has a state of %d bytes and no version", ErrSwap, s.Key, len(s.New.State))
 	case s.TTL < 0:
 		return fmt.Errorf("%w: key %.40q has a TTL of %v", ErrSwap, s.Key, s.TTL)
+	case s.Priority > UsedUp:
+		return fmt.Errorf("%w: key %.40q has the priority %d", ErrSwap, s.Key, s.Priority)
 	}
 	return checkKey(s.Key)
 }

@@ -11,13 +11,16 @@ import (
 
 func TestCutKey(t *testing.T) {
 	long := strings.Repeat("x", 200)
+	hashed := storage.Key("", "r", strings.Repeat(long, 3)) // 'h', the length of no group, the rule, a hash
+	require.Len(t, hashed, 1+1+2+32)
 	for _, c := range []struct{ key, prefix, last string }{
 		{storage.Key("", "shop", "per user", "ann"), storage.Key("", "shop", "per user"), "ann"},
 		{storage.Key("g", "", "r", ""), storage.Key("g", "", "r"), ""},
 		{storage.Key("", "", "r", long), storage.Key("", "", "r"), long},
 		{storage.Key("", long, long), storage.Key("", long), long},
 		{storage.Key("alone"), "k", "alone"},
-		{storage.Key("", "r", strings.Repeat(long, 3)), "", storage.Key("", "r", strings.Repeat(long, 3))},
+		{hashed, hashed[:4], hashed[4:]},
+		{hashed[:33], "", hashed[:33]}, // too short for a hash
 		{"", "", ""},
 		{"k", "", "k"},
 		{"anything", "", "anything"},
@@ -37,8 +40,8 @@ func FuzzCutKey(f *testing.F) {
 	f.Add("k\x01a\x80\x00")
 	f.Fuzz(func(t *testing.T, key string) {
 		prefix, last := storage.CutKey(key)
-		if prefix == "" {
-			require.Equal(t, key, last)
+		if prefix == "" || prefix[0] == 'h' {
+			require.Equal(t, key, prefix+last)
 			return
 		}
 		glued := append([]byte(prefix), storage.AppendKey(nil, last)[1:]...)
@@ -46,4 +49,17 @@ func FuzzCutKey(f *testing.F) {
 			require.Equal(t, key, string(glued))
 		}
 	})
+}
+
+func TestRuleOfKey(t *testing.T) {
+	long := strings.Repeat("x", 600)
+	rule := storage.RuleOfKey(storage.Key("", "shop", "per user", "ann"))
+	require.Equal(t, storage.Key("", "shop", "per user")[2:], rule)
+	for _, same := range []string{storage.Key("group", "shop", "per user", ""), storage.Key(long, "shop", "per user", long)} {
+		require.Equal(t, rule, storage.RuleOfKey(same))
+	}
+	require.NotEqual(t, storage.RuleOfKey(storage.Key("", "shop", long, "ann")), storage.RuleOfKey(storage.Key("", "shop2", long, "ann")))
+	for _, none := range []string{"", "k", "h", "anything", storage.Key(""), storage.Key("group"), storage.Key("group", "alone")} {
+		require.Empty(t, storage.RuleOfKey(none), "%q", none)
+	}
 }

@@ -55,7 +55,7 @@ var (
 	ErrDuplicateKey error = refusal("storage: key occurs twice")
 
 	// ErrSwap is returned by stores for a swap or change that means nothing: a state without a
-	// version, a negative TTL, an unknown verb.
+	// version, a negative TTL, an unknown verb or priority.
 	ErrSwap error = refusal("storage: not a swap")
 )
 

@@ -154,7 +154,7 @@ func (g *group) appendSwaps(swaps []Swap) []Swap {
 		case Keep:
 			continue
 		case Put:
-			s.New, s.TTL = Record{version, h.change.State}, h.change.TTL
+			s.New, s.TTL, s.Priority = Record{version, h.change.State}, h.change.TTL, h.change.Priority
 		}
 		swaps = append(swaps, s)
 	}

@@ -14,14 +14,21 @@ const maxGroup = 128
 // The first byte of a key says how the rest is to be read.
 const (
 	keyPlain  = 'k' // uvarint length and bytes of the group, then of each part
-	keyHashed = 'h' // uvarint length and bytes of the group (or its SHA-256), then the SHA-256 of the plain key
+	keyHashed = 'h' // uvarint length and bytes of the group (or its SHA-256), the rule (or its SHA-256), then the SHA-256 of the plain key
 )
+
+// maxRule is the longest encoding of all parts between the group and the last one that
+// stands in a hashed key as it is.
+const maxRule = MaxKey - 1 - (2 + maxGroup) - sha256.Size
 
 // AppendKey appends the key of a record to dst: its group, and then its parts, for
 // instance a namespace, the name of a rule and the user's key. Any bytes are legal
 // in them, none at all included. Each is preceded by its length, so that no
 // separator can be forged: different groups or parts never make the same key.
-// A key that would be longer than [MaxKey] is replaced by its SHA-256, behind another first byte.
+//
+// If the key would be longer than [MaxKey], its last part is replaced by a SHA-256 of
+// the whole, and the first byte says so. The parts before the last stay readable, because a
+// bounded store keeps the keys of different rules apart.
 //
 // The group is for stores that place records by it (Redis Cluster: keys that
 // are swapped together must share a group); elsewhere, and when it is empty, it is
@@ -29,21 +36,31 @@ const (
 func AppendKey(dst []byte, group string, parts ...string) []byte {
 	start := len(dst)
 	dst = appendPart(append(dst, keyPlain), group)
+	rule := len(dst)
+	last := rule
 	for _, part := range parts {
+		last = len(dst)
 		dst = appendPart(dst, part)
 	}
 	if len(dst)-start <= MaxKey && len(group) <= maxGroup {
 		return dst
 	}
-	sum := sha256.Sum256(dst[start:])
-	dst = append(dst[:start], keyHashed)
-	if len(group) > maxGroup {
-		g := sha256.Sum256([]byte(group))
-		dst = appendPart(dst, string(g[:]))
-	} else {
-		dst = appendPart(dst, group)
+	return appendHashed(dst[:start], group, string(dst[rule:last]), sha256.Sum256(dst[start:]))
+}
+
+func appendHashed(dst []byte, group, rule string, whole [sha256.Size]byte) []byte {
+	dst = appendPart(append(dst, keyHashed), shorten(group, maxGroup))
+	dst = append(dst, shorten(rule, maxRule)...)
+	return append(dst, whole[:]...)
+}
+
+// shorten is s, or its SHA-256 if s is longer than most bytes.
+func shorten(s string, most int) string {
+	if len(s) <= most {
+		return s
 	}
-	return append(dst, sum[:]...)
+	sum := sha256.Sum256([]byte(s))
+	return string(sum[:])
 }
 
 // Key is AppendKey as a string.

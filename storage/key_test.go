@@ -19,7 +19,7 @@ func ExampleKey() {
 	// Output:
 	// "k\x00\x04shop\bper-user\x05alice"
 	// "k\x00\x04shop\bper-user\x00"
-	// 34
+	// 48
 }
 
 func ExampleAppendKey() {

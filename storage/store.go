@@ -30,7 +30,23 @@ type Swap struct {
 	// rounds up to its own grain, never down, and may keep records longer. The TTL of a
 	// deletion means nothing.
 	TTL time.Duration
+	// Priority is what a store that holds a bounded number of records goes by when it must
+	// evict one. All others ignore it.
+	Priority Priority
 }
+
+// Priority says how much of its limit the state of a record has used. If a store must evict
+// a record, it takes one with the lowest priority. A key that has used up its limit
+// must stay: without its record it could spend the whole limit again.
+type Priority uint8
+
+// The priorities of a record.
+const (
+	UsedLittle Priority = iota // less than half of the limit
+	UsedHalf                   // at least half
+	UsedMost                   // at least three quarters
+	UsedUp                     // all of it, or more
+)
 
 // Store keeps records and swaps them. It may be used from any number of
 // goroutines and processes at once; each call takes effect at one instant between
@@ -190,6 +206,8 @@ type Change struct {
 	Verb  Verb
 	State []byte        // of Put
 	TTL   time.Duration // of Put; see Swap.TTL
+
+	Priority Priority // of Put; see Swap.Priority
 }
 
 // Verb is what a [Change] does.

@@ -71,7 +71,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "whoever asks must have the token in this `FILE`; without it --api must be this machine's own")
 
 	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...")
-	flags.Var(&f.maxKeys, "max-keys", "how many keys memory: holds, about 70 bytes each")
+	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule memory: holds, about 70 bytes each")
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
 	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")

@@ -27,7 +27,7 @@ type Options struct {
 	Read func(ctx context.Context) (*config.File, error)
 
 	Store   string // memory:, sqlite:FILE, postgres://... or redis://...
-	MaxKeys int    // how many keys the store in memory holds at most; 0: memory.DefaultMaxKeys
+	MaxKeys int    // how many keys of each rule the store in memory holds at most; 0: memory.DefaultMaxKeys
 
 	Upstream        *url.URL      // nil: no proxy
 	Listen          string        // HOST:PORT of the proxy

@@ -1,48 +1,33 @@
 package memory
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
 
 // Cell is one record that is locked, as [Hold] is several. Most decisions are made
 // by it, and it is without what those do not need. It must not be copied while it
 // is locked.
 type Cell struct {
-	store    *Store
-	shard    *shard
-	entry    *entry // nil: there is none yet
-	number   uint32 // of entry
-	at       int64
-	name     Name
-	reserved bool // room for an entry, until there is one
+	store   *Store
+	shard   *shard
+	entry   *entry // nil: there is none yet
+	number  uint32 // of entry
+	created bool
+	at      int64
+	name    Name
 }
 
-// Lock locks the record of a name, at an [Instant]. Unless it returns an error, which is
-// [storage.ErrNotApplied], Unlock must follow, even if the caller panics.
-func (s *Store) Lock(c *Cell, at int64, n Name) (err error) {
-	c.store, c.shard, c.at, c.name = s, &s.shards[n.shard()], max(at, earliest), n
-	c.entry, c.reserved = nil, false
+// Lock locks the record of a name, at an [Instant]. Unlock must follow, even if the
+// caller panics.
+func (s *Store) Lock(c *Cell, at int64, n Name) {
+	c.store, c.shard, c.at, c.name = s, n.shard(), max(at, earliest), n
+	c.entry, c.created = nil, false
 	c.shard.mu.Lock()
-	if c.number = c.shard.table.find(n); c.number == 0 {
-		return c.reserve()
+	if c.number = c.shard.table.find(n.hash); c.number != 0 {
+		c.entry = c.shard.table.entries.at(c.number)
 	}
-	c.entry = c.shard.table.entries.at(c.number)
-	return nil
-}
-
-// reserve reserves room for a record that was not found.
-func (c *Cell) reserve() error {
-	for !c.store.reserve(1) {
-		c.store.unlockOne(c.name.shard())
-		if err := c.store.makeRoom(1, c.at); err != nil {
-			return err
-		}
-		c.shard.mu.Lock()
-		if c.number = c.shard.table.find(c.name); c.number != 0 {
-			c.entry = c.shard.table.entries.at(c.number)
-			return nil
-		}
-	}
-	c.reserved = true
-	return nil
 }
 
 // State is the record's state, nil when it is absent. It may be read until the
@@ -74,19 +59,19 @@ func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 
 // Put stores state, or a copy of it if it is not in Room, for as long as
 // [storage.Swap.TTL] says, which must not be negative.
-func (c *Cell) Put(state []byte, ttl time.Duration) {
+func (c *Cell) Put(state []byte, ttl time.Duration, p storage.Priority) {
 	t := &c.shard.table
 	if c.entry == nil {
-		c.number, c.entry = t.create(c.name)
-		c.reserved = false
+		c.number, c.entry = t.create(c.name.hash)
+		c.created = true
 	}
-	t.write(c.number, c.entry, t.nextVersion(), state, lapse(c.at, ttl))
+	t.write(c.number, c.entry, state, content{t.nextVersion(), lapse(c.at, ttl), p})
 }
 
 // Unlock unlocks the record.
 func (c *Cell) Unlock() {
-	if c.reserved {
-		c.store.keys.Add(-1)
+	c.shard.unlock()
+	if c.created {
+		c.store.makeRoom(c.name, c.at)
 	}
-	c.store.unlockOne(c.name.shard())
 }

@@ -1,41 +1,50 @@
 // Package memory keeps the states of limits in the memory of this process.
 //
-// The zero [Store] is ready for use. It forgets when the process ends, and is
-// shared by nobody else: use it for one process, for tests, and as the stand-in
+// The zero [Store] is ready for use. It forgets everything when the process ends, and
+// no other process shares it. Use it for one process, for tests, and as the stand-in
 // while a database is away.
 //
 // # Bounded
 //
-// A store holds at most MaxKeys records. When a new one needs room, what has
-// lapsed goes first, since it means no more than no record at all; then, the
-// record that is nearest to lapsing, which has the least left to tell. So a
-// flood of keys that are seen once, each owing little, pushes out its own and
-// not the keys that are being throttled, as dropping the least recently used
-// would:
+// A store holds at most MaxKeys records of each rule. If there are more, it evicts one
+// of the same rule:
 //
-//	throttled key  |================ waits ================>|   kept to the end
-//	flood            |=>| |=>| |=>| |=>| |=>| |=>| |=>| |=>|    dropped, nearest first
+//  1. a record that has lapsed, because it means no more than no record at all;
+//  2. else a record that has used less than half of its limit. New ones go in turn, and
+//     one that was written again gets a second chance;
+//  3. else the record with the lowest [storage.Priority], and of those the one that
+//     lapses first. These records are protected. They fill at most 7/8 of the store,
+//     so that a new key always finds room that others do not hold.
 //
-// Room is made before it is known whether it will be needed: a look at a key that is
-// not there, or a denial, can push out a record as well.
+// Two promises follow. They hold for every algorithm and for stacks, and are tested:
 //
-// [Stats] counts the records that were dropped while they still meant something.
-// If that number grows, MaxKeys is too small, or someone is making up keys.
+//   - Keys of one rule never evict a key of another. A rule with a single key stays
+//     within its bound, whatever else happens.
+//   - A key that has used up its limit is not forgotten because many other keys
+//     arrive that use little of theirs.
+//
+// One attack remains. An attacker who spends the whole limit of 7/8 of MaxKeys different
+// keys makes the store forget exhausted keys, his own among them. The remedies are a MaxKeys
+// above the number of keys that can be exhausted at once, and a second rule by something
+// that the attacker cannot make up, such as the address.
+//
+// [Stats] counts the records that were evicted before they lapsed. If that number grows,
+// MaxKeys is too small, or someone is making up keys.
 //
 // A record takes about 64 bytes for a state of up to 25 bytes, however long its
 // key, and a longer state up to half as much again as its length more. The
-// garbage collector has nothing to look at in them.
+// garbage collector has nothing to look at in them. A rule takes up to 22 KB besides.
 //
 // # Keys
 //
-// Of a key only its [Name] is kept: 112 bits of two 64-bit hashes under seeds
-// drawn anew in each process. A new key is taken for one that is there with a
-// probability of 2^-92 in a store of a million records, and nobody outside the
-// process can prepare keys that are.
+// The store keeps only the [Name] of a key: the rule, and 104 bits of two 64-bit hashes
+// under seeds drawn anew in each process. In a store of a million records, a new key is
+// taken for another one with a probability of 2^-84. Nobody outside the process can
+// prepare such keys.
 //
 // # In place
 //
-// [Hold], [Cell], [Name], [Prefix] and what handles them are how package compose decides
+// Package compose uses [Hold], [Cell], [Name], [Prefix] and what handles them to decide
 // without an allocation. To keep a limiter's states here takes none of them.
 //
 // # Time

@@ -16,16 +16,40 @@ type entry struct {
 	version storage.Version // 0: the entry is free
 	lapses  int64
 	lo      uint32 // of a free entry, the number of the next free one
-	tail    uint16
+	tail    uint8
 	size    uint8 // of the state, or spilled
+	mark    mark
 	state   [inline]byte
 }
 
-func (e *entry) is(n Name) bool {
-	return e.hi == n.hi && e.lo == n.lo && e.tail == n.tail && e.version != 0
+// mark is what eviction goes by: a storage.Priority, and whether the record was written
+// again since it was last passed over.
+type mark uint8
+
+const (
+	priorityBits mark = 3
+	rewritten    mark = 4
+)
+
+func (m mark) isProtected() bool { return m&priorityBits >= mark(storage.UsedHalf) }
+
+func (e *entry) is(h hash) bool {
+	return e.hi == h.hi && e.lo == h.lo && e.tail == h.tail && e.version != 0
 }
 
-func (e *entry) name() Name { return Name{e.hi, e.lo, e.tail} }
+func (e *entry) hash() hash { return hash{e.hi, e.lo, e.tail} }
+
+// lapse is the measure by which records lapse.
+func (e *entry) lapse() int64 { return e.lapses }
+
+// worth is the measure by which protected records are evicted: first by priority, then by
+// when they lapse. It is none for a record that is not protected.
+func (e *entry) worth() int64 {
+	if !e.mark.isProtected() {
+		return none
+	}
+	return int64(e.mark&priorityBits)<<60 | e.lapses>>3
+}
 
 // Entries lie in chunks, so that more of them are had without copying those
 // there are. A chunk is a whole number of blocks and exactly one of the sizes that

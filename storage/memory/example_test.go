@@ -73,13 +73,13 @@ func ExampleStore_Update() {
 func ExampleStore_Stats() {
 	ctx, store, noon := context.Background(), &memory.Store{MaxKeys: 2}, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for _, swap := range []storage.Swap{
-		{Key: "long", New: storage.Record{Version: 1}, TTL: time.Hour},
-		{Key: "short", New: storage.Record{Version: 1}, TTL: time.Minute},
-		{Key: "new", New: storage.Record{Version: 1}, TTL: time.Second},
+		{Key: "exhausted", New: storage.Record{Version: 1}, TTL: time.Minute, Priority: storage.UsedUp},
+		{Key: "first visit", New: storage.Record{Version: 1}, TTL: time.Hour},
+		{Key: "new", New: storage.Record{Version: 1}, TTL: time.Hour},
 	} {
 		_, _, _ = store.CompareAndSwapAt(ctx, noon, swap)
 	}
-	records, _ := store.LoadAt(ctx, noon, "long", "short", "new")
+	records, _ := store.LoadAt(ctx, noon, "exhausted", "first visit", "new")
 	fmt.Println(records[0].Version, records[1].Version, records[2].Version)
 	fmt.Printf("%+v\n", store.Stats())
 	// Output:

@@ -34,20 +34,19 @@ func (l *lru) put(key string) {
 
 func (l *lru) has(key string) bool { return l.keys[key] != nil }
 
-// A key has used up its 5/m and must wait: its state lapses in a minute. Then a
-// million random keys come, each once, 50,000 a second: each has used 1 of 5,
-// which lapses in 12s.
+// A key has used up its limit and must wait for a minute. Then a million random keys come,
+// each once, 50,000 a second: each has used little of its limit, but its state lapses later.
 //
-// The store has to hold the throttled key for as long as it means something. An
-// LRU of the same size gives its burst back after two seconds.
+// The store has to hold the throttled key until it lapses. An LRU of the same size gives
+// its burst back after two seconds.
 func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
 	const maxKeys, flood, spacing = 100_000 / scale, 1_000_000 / scale, 20 * scale * time.Microsecond
-	const throttled, wait, once = "throttled", time.Minute, 12 * time.Second
+	const throttled, wait, once = "throttled", time.Minute, time.Hour
 
 	store := &memory.Store{MaxKeys: maxKeys}
 	other := &lru{maxKeys, list.New(), map[string]*list.Element{}}
 	heap := heapInUse()
-	put(t, store, epoch, throttled, wait)
+	used(t, store, epoch, throttled, wait, storage.UsedUp)
 	other.put(throttled)
 	keptByStore, keptByLRU := time.Duration(-1), time.Duration(-1)
 	for i := range flood {
@@ -85,11 +84,12 @@ func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
 	runtime.KeepAlive(store)
 }
 
-func heapInUse() uint64 {
+func heapInUse() int {
 	runtime.GC()
+	runtime.GC() // what the first one only made ready to be freed
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
+	return int(m.HeapAlloc)
 }
 
 // Keys that were given one hit each are no reason to evict a live one, once

@@ -45,7 +45,7 @@ func (t *table) move(number uint32) {
 	if e.version == 0 {
 		return
 	}
-	if i, there := t.index.find(e.name(), &t.entries); there == 0 {
-		t.index.set(i, e.name(), number)
+	if i, there := t.index.find(e.hash(), &t.entries); there == 0 {
+		t.index.set(i, e.hash(), number)
 	}
 }

@@ -1,6 +1,10 @@
 package memory
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
 
 // Few is the most records that a [Hold] can hold.
 const Few = 4
@@ -11,48 +15,55 @@ const Few = 4
 // nothing. While it holds something it must not be copied, and the store must not
 // be used otherwise by its goroutine.
 type Hold struct {
-	store    *Store
-	at       int64
-	locked   uint64
-	reserved int // records for which there is room, of those that are absent
-	n        int
-	names    [Few]Name
-	numbers  [Few]uint32
+	store   *Store
+	at      int64
+	n       int
+	locks   int
+	locked  [Few]*shard
+	names   [Few]Name
+	numbers [Few]uint32
+	created [Few]bool
 }
 
-// Hold locks the records of names, which must differ. Unless it returns an
-// error, which is [storage.ErrNotApplied], Release must follow, even if the
+// Hold locks the records of names, which must differ. Release must follow, even if the
 // caller panics.
-func (s *Store) Hold(h *Hold, now time.Time, names ...Name) (err error) {
+func (s *Store) Hold(h *Hold, now time.Time, names ...Name) {
 	h.store, h.at, h.n = s, instant(now), copy(h.names[:], names)
-	h.locked, h.reserved, err = s.acquire(h.names[:h.n], h.numbers[:h.n], h.at)
-	return err
-}
-
-// State is the state of the i-th record, nil when it is absent. It may be read
-// until the record is changed, and not modified.
-func (h *Hold) State(i int) []byte {
-	return h.store.table(h.names[i]).state(h.numbers[i], h.at)
-}
-
-// Buffer is empty, to be appended to, and the caller's until Release. What became
-// of it is handed back with Keep, so that it need not grow again.
-func (h *Hold) Buffer() []byte { return h.store.scratch(h.locked).buffer[:0] }
-
-// Keep takes back what became of Buffer.
-func (h *Hold) Keep(buffer []byte) { h.store.scratch(h.locked).buffer = buffer }
-
-// Put stores a copy of state for the i-th record, for as long as
-// [storage.Swap.TTL] says, which must not be negative.
-func (h *Hold) Put(i int, state []byte, ttl time.Duration) {
-	t := h.store.table(h.names[i])
-	if t.put(h.names[i], h.numbers[i], t.nextVersion(), state, lapse(h.at, ttl)) {
-		h.reserved--
+	h.locks = len(lockAll(h.locked[:0], h.names[:h.n]))
+	for i := range h.n {
+		h.numbers[i], h.created[i] = h.table(i).find(h.names[i].hash), false
 	}
 }
 
+func (h *Hold) table(i int) *table { return &h.names[i].shard().table }
+
+// State is the state of the i-th record, nil when it is absent. It may be read
+// until the record is changed, and not modified.
+func (h *Hold) State(i int) []byte { return h.table(i).state(h.numbers[i], h.at) }
+
+// Buffer is empty, to be appended to, and the caller's until Release. What became
+// of it is handed back with Keep, so that it need not grow again.
+func (h *Hold) Buffer() []byte { return h.locked[0].scratch.buffer[:0] }
+
+// Keep takes back what became of Buffer.
+func (h *Hold) Keep(buffer []byte) { h.locked[0].scratch.buffer = buffer }
+
+// Put stores a copy of state for the i-th record, for as long as
+// [storage.Swap.TTL] says, which must not be negative.
+func (h *Hold) Put(i int, state []byte, ttl time.Duration, p storage.Priority) {
+	t := h.table(i)
+	h.created[i] = t.put(h.names[i].hash, h.numbers[i], state, content{t.nextVersion(), lapse(h.at, ttl), p})
+}
+
 // Delete removes the i-th record, if there is one.
-func (h *Hold) Delete(i int) { h.store.remove(h.names[i]) }
+func (h *Hold) Delete(i int) { h.table(i).remove(h.names[i].hash) }
 
 // Release unlocks what is held.
-func (h *Hold) Release() { h.store.release(h.locked, h.reserved) }
+func (h *Hold) Release() {
+	unlockAll(h.locked[:h.locks])
+	for i := range h.n {
+		if h.created[i] {
+			h.store.makeRoom(h.names[i], h.at)
+		}
+	}
+}

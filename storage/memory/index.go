@@ -28,8 +28,8 @@ func nextIndex(size int) index {
 // isFull reports whether names would be more than the slots are for: 13 of 16.
 func (x *index) isFull(names int) bool { return 16*names > 13*len(x.slots) }
 
-func (x *index) home(n Name) int {
-	return int(uint64(uint32(n.hi)) * uint64(len(x.slots)) >> 32)
+func (x *index) home(h hash) int {
+	return int(uint64(uint32(h.hi)) * uint64(len(x.slots)) >> 32)
 }
 
 func (x *index) after(i int) int {
@@ -41,27 +41,27 @@ func (x *index) after(i int) int {
 
 // find is where the name is in the index and the number of its entry, or the
 // gap where the name would go and 0.
-func (x *index) find(n Name, all *entries) (i int, number uint32) {
+func (x *index) find(h hash, all *entries) (i int, number uint32) {
 	if len(x.slots) == 0 {
 		return 0, 0
 	}
-	for i = x.home(n); ; i = x.after(i) {
+	for i = x.home(h); ; i = x.after(i) {
 		slot := x.slots[i]
 		if slot == 0 {
 			return i, 0
 		}
-		if (slot^n.lo)&^x.mask == 0 && all.at(slot&x.mask).is(n) {
+		if (slot^h.lo)&^x.mask == 0 && all.at(slot&x.mask).is(h) {
 			return i, slot & x.mask
 		}
 	}
 }
 
-func (x *index) set(i int, n Name, number uint32) { x.slots[i] = n.lo&^x.mask | number }
+func (x *index) set(i int, h hash, number uint32) { x.slots[i] = h.lo&^x.mask | number }
 
 // closeGap moves up what was kept from its home by the slot at gap.
 func (x *index) closeGap(gap int, all *entries) {
 	for i := x.after(gap); x.slots[i] != 0; i = x.after(i) {
-		home := x.home(all.at(x.slots[i] & x.mask).name())
+		home := x.home(all.at(x.slots[i] & x.mask).hash())
 		if x.distance(home, i) >= x.distance(gap, i) {
 			x.slots[gap] = x.slots[i]
 			gap = i

@@ -1,15 +1,10 @@
 package memory
 
 import (
-	"math/bits"
+	"cmp"
+	"slices"
 	"sync"
-)
-
-// A store has as many shards as a uint64 has bits, for sets of them. Goroutines
-// seldom meet in so many, and they take up 20 KB.
-const (
-	shardBits = 6 // of a name choose its shard
-	shards    = 1 << shardBits
+	"sync/atomic"
 )
 
 // shard is a table with its lock, on five cache lines of its own. A decision moves
@@ -18,37 +13,57 @@ const (
 type shard struct {
 	mu        sync.Mutex
 	table     table
-	published int64   // what Store.nearest says of it
+	published published
 	scratch   scratch // of whoever holds the lock
-	_         [40]byte
+
+	partition *partition
+	nearest   *atomic.Int64 // when the first record lapses, or earlier; or none, or untouched
+	rank      uint64        // shards of a store are locked in the order of their ranks
+	_         [16]byte
 }
 
-func (s *Store) table(n Name) *table { return &s.shards[n.shard()].table }
+// published is what the partition knows of a shard.
+type published struct {
+	nearest         int64
+	held, protected int
+}
 
-// lock locks the shards of names, always in the same order, and returns the set of
-// them.
-func (s *Store) lock(names []Name) (locked uint64) {
+// unlock publishes first what has changed in the table.
+func (s *shard) unlock() {
+	t, p := &s.table, &s.published
+	if now := t.lapses.top; now != p.nearest {
+		p.nearest = now
+		s.nearest.Store(now)
+	}
+	if now := t.entries.held; now != p.held {
+		s.partition.keys.Add(int64(now - p.held))
+		p.held = now
+	}
+	if now := t.protected; now != p.protected {
+		s.partition.protected.Add(int64(now - p.protected))
+		p.protected = now
+	}
+	s.mu.Unlock()
+}
+
+// lockAll locks the shards of names, always in the same order, and appends them to dst,
+// each once.
+func lockAll(dst []*shard, names []Name) (locked []*shard) {
 	for _, n := range names {
-		locked |= 1 << n.shard()
+		dst = append(dst, n.shard())
 	}
-	for set := locked; set != 0; set &= set - 1 {
-		s.shards[bits.TrailingZeros64(set)].mu.Lock()
+	slices.SortFunc(dst, byRank)
+	dst = slices.Compact(dst)
+	for _, s := range dst {
+		s.mu.Lock()
 	}
-	return locked
+	return dst
 }
 
-func (s *Store) unlock(locked uint64) {
-	for set := locked; set != 0; set &= set - 1 {
-		s.unlockOne(bits.TrailingZeros64(set))
-	}
-}
+func byRank(a, b *shard) int { return cmp.Compare(a.rank, b.rank) }
 
-// unlockOne says first when the shard's records begin to lapse now.
-func (s *Store) unlockOne(i int) {
-	sh := &s.shards[i]
-	if at := sh.table.calendar.top; at != sh.published {
-		sh.published = at
-		s.nearest[i].Store(at)
+func unlockAll(locked []*shard) {
+	for _, s := range locked {
+		s.unlock()
 	}
-	sh.mu.Unlock()
 }

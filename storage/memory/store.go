@@ -2,33 +2,32 @@ package memory
 
 import (
 	"context"
-	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
 )
 
-// DefaultMaxKeys is how many records a Store holds at most when its MaxKeys is 0:
-// about 70 MB of them.
+// DefaultMaxKeys is how many records of one rule a Store holds at most when its MaxKeys is
+// 0: about 70 MB of them.
 const DefaultMaxKeys = 1 << 20
 
 // Store keeps records in memory. The zero Store is ready for use. It may be used
 // from any number of goroutines, must not be copied, and its fields must not be
 // changed once it is in use. It needs no closing.
 type Store struct {
-	// MaxKeys is how many records are held at most; 0 or less: DefaultMaxKeys, and for
-	// no bound math.MaxInt.
+	// MaxKeys is how many records of one rule are held at most (and, for a moment, one
+	// more for each write under way); 0 or less: DefaultMaxKeys, and for no bound math.MaxInt.
+	// Keys with the same storage.RuleOfKey are of one rule; a limiter makes such keys.
 	MaxKeys int
 	// Clock tells the time to the methods that are not handed one: Load,
 	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.
 	Clock func() time.Time
 
-	began   atomic.Pointer[beginning] // see Now
-	keys    atomic.Int64              // records held or reserved, at most MaxKeys
-	nearest [shards]atomic.Int64      // of each shard, when its first record lapses, or earlier; or none, or untouched
-	_       [32]byte                  // for the shards to begin a cache line
-	shards  [shards]shard             // a key belongs to the shard that its name says
+	began      atomic.Pointer[beginning] // see Now
+	partitions sync.Map                  // of *partition by rule
+	ranks      atomic.Uint64             // how many partitions were made
 }
 
 var (
@@ -57,17 +56,16 @@ func (s *Store) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]st
 	}
 	at, records := instant(now), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		n := NameOf(key)
-		sh := &s.shards[n.shard()]
+		n := s.Name(key)
+		sh := n.shard()
 		sh.mu.Lock()
-		records[i] = sh.table.record(n, at)
+		records[i] = sh.table.record(n.hash, at)
 		sh.mu.Unlock()
 	}
 	return records, nil
 }
 
-// CompareAndSwapAt swaps at now; see [storage.Timed]. Swaps that create more
-// records than MaxKeys are refused with an error that is [storage.ErrNotApplied].
+// CompareAndSwapAt swaps at now; see [storage.Timed].
 func (s *Store) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, storage.NotApplied(err)
@@ -78,62 +76,50 @@ func (s *Store) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...st
 	var few [8]Name
 	names, at := few[:0], instant(now)
 	for i := range swaps {
-		names = append(names, NameOf(swaps[i].Key))
+		names = append(names, s.Name(swaps[i].Key))
 	}
-	for {
-		current, swapped, missing := s.swap(names, at, swaps)
-		if missing == 0 {
-			return current, swapped, nil
-		}
-		if err := s.makeRoom(missing, at); err != nil {
-			return nil, false, err
-		}
+	current, created := swap(names, at, swaps)
+	for _, n := range names[:created] {
+		s.makeRoom(n, at)
 	}
+	return current, current == nil, nil
 }
 
-// swap is one attempt. When there was no room for what it creates it did nothing,
-// and missing says how many records those are.
-func (s *Store) swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, swapped bool, missing int) {
-	locked := s.lock(names)
-	defer s.unlock(locked)
-	creates := 0
-	for i := range swaps {
-		version, held := s.table(names[i]).version(names[i], at)
-		if version != swaps[i].Old {
-			return s.records(names, at), false, 0
-		}
-		if !held && swaps[i].New.Version != 0 {
-			creates++
+// swap returns what is stored if that is not what the swaps expect. Otherwise it moves the
+// names of the records that it created to the front, and returns how many they are.
+func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, created int) {
+	var few [8]*shard
+	locked := lockAll(few[:0], names)
+	defer unlockAll(locked)
+	for i, n := range names {
+		if n.shard().table.version(n.hash, at) != swaps[i].Old {
+			return records(names, at), 0
 		}
 	}
-	if !s.reserve(creates) {
-		return nil, false, creates
-	}
-	for i := range swaps {
-		swap := &swaps[i]
+	for i, n := range names {
+		t, swap := &n.shard().table, &swaps[i]
 		if swap.New.Version == 0 {
-			s.remove(names[i])
-		} else {
-			t := s.table(names[i])
-			t.put(names[i], t.find(names[i]), swap.New.Version, swap.New.State, lapse(at, swap.TTL))
+			t.remove(n.hash)
+		} else if t.put(n.hash, t.find(n.hash), swap.New.State, content{swap.New.Version, lapse(at, swap.TTL), swap.Priority}) {
+			names[created] = n
+			created++
 		}
 	}
-	return nil, true, 0
+	return nil, created
 }
 
 // records reads what is stored under names, whose shards are locked.
-func (s *Store) records(names []Name, at int64) []storage.Record {
+func records(names []Name, at int64) []storage.Record {
 	records := make([]storage.Record, len(names))
 	for i, n := range names {
-		records[i] = s.table(n).record(n, at)
+		records[i] = n.shard().table.record(n.hash, at)
 	}
 	return records
 }
 
-func (s *Store) remove(n Name) {
-	if s.table(n).remove(n) {
-		s.keys.Add(-1)
-	}
+// makeRoom evicts what is too much, after a record was created.
+func (s *Store) makeRoom(created Name, at int64) {
+	created.partition.makeRoom(created.hash, s.maxKeys(), at)
 }
 
 func (s *Store) maxKeys() int64 {
@@ -141,8 +127,4 @@ func (s *Store) maxKeys() int64 {
 		return DefaultMaxKeys
 	}
 	return int64(s.MaxKeys)
-}
-
-func (s *Store) tooMany(n int) error {
-	return storage.NotApplied(fmt.Errorf("memory: %d new keys at once are more than MaxKeys, %d", n, s.maxKeys()))
 }

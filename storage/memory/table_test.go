@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 	"unsafe"
 
@@ -17,11 +18,14 @@ func TestAnEntryTakes56Bytes(t *testing.T) {
 	require.EqualValues(t, 56, unsafe.Sizeof(entry{}))
 }
 
+// wanted is what a table should say of one entry.
+type wanted struct{ lapses, worth int64 }
+
 // sound requires everything that must hold between the parts of a table that should
-// hold want: when each lapses, by name.
-func (t *table) sound(test *testing.T, want map[Name]int64) {
+// hold want.
+func (t *table) sound(test *testing.T, want map[hash]wanted) {
 	test.Helper()
-	free, soonest := 0, int64(none)
+	free, protected, soonest, least := 0, 0, int64(none), int64(none)
 	for number := t.entries.free; number != 0; number = t.entries.at(number).lo {
 		require.Zero(test, t.entries.at(number).version)
 		free++
@@ -38,24 +42,43 @@ func (t *table) sound(test *testing.T, want map[Name]int64) {
 	if !t.growth.underWay() {
 		require.Equal(test, len(want), indexed)
 	}
-	for n, lapses := range want {
-		number := t.find(n)
+	for h, w := range want {
+		number := t.find(h)
 		if number == 0 {
-			test.Fatalf("%v is lost", n)
+			test.Fatalf("%v is lost", h)
 		}
-		require.Equal(test, lapses, t.entries.at(number).lapses)
-		block := int(number-1) >> blockBits
-		require.LessOrEqual(test, t.calendar.bounds[t.calendar.blocks()+block], lapses)
-		soonest = min(soonest, lapses)
+		e := t.entries.at(number)
+		require.Equal(test, w, wanted{e.lapses, e.worth()})
+		t.lapses.boundOf(test, number, w.lapses)
+		t.worths.boundOf(test, number, w.worth)
+		soonest, least = min(soonest, w.lapses), min(least, w.worth)
+		protected += protects(e.mark)
 	}
-	for i := 1; i < t.calendar.blocks(); i++ {
-		require.Equal(test, t.calendar.bounds[i], min(t.calendar.bounds[2*i], t.calendar.bounds[2*i+1]))
-	}
-	require.LessOrEqual(test, t.calendar.top, soonest)
-	if len(want) > 0 {
-		require.Equal(test, t.calendar.bounds[1], t.calendar.top)
-	}
+	require.Equal(test, protected, t.protected)
+	t.lapses.sound(test, soonest)
+	t.worths.sound(test, least)
 	t.longSound(test)
+}
+
+// boundOf requires that the bound of the entry's block is not above its measure.
+func (o *order) boundOf(test *testing.T, number uint32, measure int64) {
+	test.Helper()
+	if block := int(number-1) >> blockBits; block < o.blocks() {
+		require.LessOrEqual(test, o.bounds[o.blocks()+block], measure)
+	} else {
+		require.EqualValues(test, none, measure)
+	}
+}
+
+func (o *order) sound(test *testing.T, least int64) {
+	test.Helper()
+	for i := 1; i < o.blocks(); i++ {
+		require.Equal(test, o.bounds[i], min(o.bounds[2*i], o.bounds[2*i+1]))
+	}
+	require.LessOrEqual(test, o.top, least)
+	if o.blocks() > 0 {
+		require.Equal(test, o.bounds[1], o.top)
+	}
 }
 
 // longSound requires that every piece is either free or some entry's.
@@ -80,7 +103,7 @@ func (t *table) longSound(test *testing.T) {
 
 func TestATableStaysSound(t *testing.T) {
 	for seed := range uint64(4) {
-		random, table, want := rand.New(rand.NewPCG(seed, 1)), new(table), map[Name]int64{}
+		random, table, want := rand.New(rand.NewPCG(seed, 1)), new(table), map[hash]wanted{}
 		names := 400 << (seed % 2 * 2)
 		removals := 3
 		for step := range 8_000 {
@@ -89,7 +112,7 @@ func TestATableStaysSound(t *testing.T) {
 			}
 			// Few different homes and bits in the index, so that names get into each
 			// other's way.
-			n := Name{hi: uint64(random.IntN(names)) % 100 << 25, lo: uint32(random.IntN(4)) << 30, tail: uint16(random.IntN(names / 100))}
+			n := hash{hi: uint64(random.IntN(names)) % 100 << 25, lo: uint32(random.IntN(4)) << 30, tail: uint8(random.IntN(names / 100))}
 			switch action := random.IntN(10); {
 			case action < removals:
 				_, held := want[n]
@@ -97,24 +120,48 @@ func TestATableStaysSound(t *testing.T) {
 				delete(want, n)
 			case action == 5:
 				soonest := int64(none)
-				for _, lapses := range want {
-					soonest = min(soonest, lapses)
+				for _, w := range want {
+					soonest = min(soonest, w.lapses)
 				}
-				number, lapses := table.first()
+				number, lapses := table.firstToLapse()
 				require.Equal(t, soonest, lapses)
 				require.Equal(t, len(want) == 0, number == 0)
-				if number != 0 {
-					victim := table.entries.at(number).name()
-					require.Equal(t, want[victim], soonest)
-					table.drop(number, 0)
-					delete(want, victim)
+				table.dropFrom(want, number)
+			case action == 6:
+				least := int64(none)
+				for h, w := range want {
+					if h != n {
+						least = min(least, w.worth)
+					}
 				}
+				number, worth := table.leastWorth(n)
+				require.Equal(t, least, worth)
+				require.Equal(t, least == none, number == 0)
+				table.dropFrom(want, number)
+			case action == 7:
+				unprotected := 0
+				for h, w := range want {
+					if h != n && w.worth == none {
+						unprotected++
+					}
+				}
+				number := table.secondChance(n)
+				require.Equal(t, unprotected == 0, number == 0)
+				if number != 0 {
+					require.False(t, table.entries.at(number).mark.isProtected())
+					require.False(t, table.entries.at(number).is(n))
+				}
+				table.dropFrom(want, number)
 			default:
 				lapses := 1 + random.Int64N(1_000_000)
 				state := bytes.Repeat([]byte{byte(step)}, random.IntN(1+random.IntN(8*inline)))
 				_, held := want[n]
-				require.Equal(t, !held, table.put(n, table.find(n), storage.Version(step+1), state, lapses))
-				want[n] = lapses
+				c := content{storage.Version(step + 1), lapses, storage.Priority(random.IntN(4))}
+				require.Equal(t, !held, table.put(n, table.find(n), state, c))
+				want[n] = wanted{lapses, none}
+				if c.priority >= storage.UsedHalf {
+					want[n] = wanted{lapses, int64(c.priority)<<60 + lapses/8}
+				}
 				require.Equal(t, storage.Record{Version: storage.Version(step + 1), State: state}, table.record(n, 0))
 			}
 			if step%200 == 0 {
@@ -125,30 +172,41 @@ func TestATableStaysSound(t *testing.T) {
 			require.True(t, table.remove(n))
 			require.Zero(t, table.find(n))
 		}
-		table.sound(t, map[Name]int64{})
+		table.sound(t, map[hash]wanted{})
 	}
 }
+
+// dropFrom drops an entry, and what is wanted of it.
+func (t *table) dropFrom(want map[hash]wanted, number uint32) {
+	if number != 0 {
+		delete(want, t.entries.at(number).hash())
+		t.drop(number, 0)
+	}
+}
+
+// hashOf is the hash of some key.
+func hashOf(i int) hash { return new(Store).Name(strconv.Itoa(i)).hash }
 
 // While an index grows, names are found in the old one or in the new, never in
 // both, nor after they were removed.
 func TestNamesAreFoundWhileTheIndexGrows(t *testing.T) {
-	table, grew := new(table), 0
+	table, grew, forever := new(table), 0, content{version: 1, lapses: never}
 	for i := range 5000 {
-		n := NameOf(strconv.Itoa(i))
-		table.put(n, 0, 1, nil, never)
+		n := hashOf(i)
+		table.put(n, 0, nil, forever)
 		if table.growth.underWay() {
 			grew++
 		}
 		for _, back := range []int{0, 1, 2, i / 2, i - 3} {
-			old := NameOf(strconv.Itoa(min(i, max(0, i-back))))
+			old := hashOf(min(i, max(0, i-back)))
 			number := table.find(old)
 			require.NotZero(t, number)
-			require.Equal(t, old, table.entries.at(number).name())
+			require.Equal(t, old, table.entries.at(number).hash())
 		}
-		if gone := NameOf(strconv.Itoa(i / 2)); i%7 == 0 {
+		if gone := hashOf(i / 2); i%7 == 0 {
 			require.True(t, table.remove(gone))
 			require.Zero(t, table.find(gone))
-			table.put(gone, 0, 1, nil, never)
+			table.put(gone, 0, nil, forever)
 		}
 	}
 	require.Greater(t, grew, 500)
@@ -157,16 +215,16 @@ func TestNamesAreFoundWhileTheIndexGrows(t *testing.T) {
 
 func TestTheFirstToLapseIsFoundHoweverOftenRecordsAreGivenTime(t *testing.T) {
 	table, random := new(table), rand.New(rand.NewPCG(1, 1))
-	names := make([]Name, 1000)
+	names := make([]hash, 1000)
 	for i := range names {
-		names[i] = NameOf(strconv.Itoa(i))
-		table.put(names[i], 0, 1, nil, int64(1+i))
+		names[i] = hashOf(i)
+		table.put(names[i], 0, nil, content{version: 1, lapses: int64(1 + i)})
 	}
 	for i := range names {
-		table.put(names[i], table.find(names[i]), 1, nil, int64(10_000+random.IntN(10_000)))
+		table.put(names[i], table.find(names[i]), nil, content{version: 1, lapses: int64(10_000 + random.IntN(10_000))})
 	}
 	for before := int64(10_000); table.entries.held > 0; {
-		number, lapses := table.first()
+		number, lapses := table.firstToLapse()
 		require.GreaterOrEqual(t, lapses, before)
 		require.Equal(t, lapses, table.entries.at(number).lapses)
 		table.drop(number, 0)
@@ -187,12 +245,12 @@ func TestClassesOfLongStates(t *testing.T) {
 }
 
 func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
-	shards, homes := make([]int, 1<<shardBits), make([]int, 64)
-	x := index{slots: make([]uint32, len(homes))}
+	shards, homes := make([]int, maxShards), make([]int, 64)
+	x, store := index{slots: make([]uint32, len(homes))}, new(Store)
 	for i := range 64_000 {
-		n := NameOf(strconv.Itoa(i))
-		shards[n.shard()]++
-		homes[x.home(n)]++
+		n := store.Name(strconv.Itoa(i))
+		shards[n.shard().rank%uint64(len(shards))]++
+		homes[x.home(n.hash)]++
 	}
 	for _, counts := range [][]int{shards, homes} {
 		mean := 64_000 / float64(len(counts))
@@ -203,12 +261,39 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 }
 
 func TestKeysAreNamedByPrefixAndLastPart(t *testing.T) {
+	s := new(Store)
 	ann := storage.Key("", "shop", "per user", "ann")
-	require.Equal(t, NameOf(ann), PrefixOf(storage.Key("", "shop", "per user")).Name("ann"))
+	require.Equal(t, s.Name(ann), s.Prefix(ann).Name("ann"))
 	seen := map[Name]string{}
 	for _, key := range []string{ann, "", "k", "ann", "annann", storage.Key("ann"), storage.Key("", "ann"), storage.Key("ann", "ann"), storage.Key("", "shop", "per user", "bob")} {
-		n := NameOf(key)
+		n := s.Name(key)
 		require.Empty(t, seen[n])
 		seen[n] = key
 	}
+}
+
+func TestKeysOfOneRuleShareAPartition(t *testing.T) {
+	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
+	rule := s.Name(storage.Key("", "shop", "per user", "ann")).partition
+	for _, same := range []string{
+		storage.Key("", "shop", "per user", ""),
+		storage.Key("", "shop", "per user", long),
+		storage.Key("a group", "shop", "per user", "ann"),
+		storage.Key(long, "shop", "per user", "ann"),
+		storage.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
+	} {
+		require.Same(t, rule, s.Name(same).partition, "%.40q", same)
+	}
+	for _, other := range []string{
+		"", "ann", storage.Key("", "shop", "per user"), storage.Key("", "shop", "per users", "ann"),
+		storage.Key("", "shop2", "per user", "ann"), storage.Key("shop", "per user", "ann"), storage.Key("", "shop", "per user", "ann", ""),
+		storage.Key("", "shop", long, "ann"),
+	} {
+		require.NotSame(t, rule, s.Name(other).partition, "%.40q", other)
+	}
+	require.NotSame(t, s.Name(storage.Key("", "shop", long, "ann")).partition, s.Name(storage.Key("", "shop2", long, "ann")).partition)
+}
+
+func TestShardsShareNoCacheLine(t *testing.T) {
+	require.Zero(t, unsafe.Sizeof(shard{})%64)
 }

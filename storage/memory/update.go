@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"math/bits"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -16,13 +15,7 @@ type scratch struct {
 	buffer []byte
 }
 
-func (s *Store) scratch(locked uint64) *scratch {
-	return &s.shards[bits.TrailingZeros64(locked)].scratch
-}
-
-// Update decides in place; see [storage.InPlace]. Keys that are absent, and more
-// than MaxKeys, are refused with an error that is [storage.ErrNotApplied],
-// whatever d would have decided.
+// Update decides in place; see [storage.InPlace].
 func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
@@ -34,45 +27,54 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 		return d.Decide(nil, nil)
 	}
 	var few [Few]Name
-	var fewNumbers [Few]uint32
-	names, numbers, at := few[:0], fewNumbers[:0], instant(now)
+	names, at := few[:0], instant(now)
 	for _, key := range keys {
-		names, numbers = append(names, NameOf(key)), append(numbers, 0)
+		names = append(names, s.Name(key))
 	}
-	locked, reserved, err := s.acquire(names, numbers, at)
-	if err != nil {
-		return err
+	created, err := update(names, at, keys, d)
+	for _, n := range names[:created] {
+		s.makeRoom(n, at)
 	}
-	defer func() { s.release(locked, reserved) }()
-	w := s.scratch(locked)
-	defer w.clear()
-	for i, n := range names {
-		w.found, w.next = append(w.found, s.table(n).state(numbers[i], at)), append(w.next, storage.Change{})
-	}
-	if err := d.Decide(w.found, w.next); err != nil {
-		return err
-	}
-	if err := storage.CheckChanges(keys, w.next); err != nil {
-		return err
-	}
-	reserved -= s.apply(names, numbers, at, w.next)
-	return nil
+	return err
 }
 
-// apply makes the changes and says how many records it created.
-func (s *Store) apply(names []Name, numbers []uint32, at int64, changes []storage.Change) (created int) {
+// update decides under the locks of names. It moves the names of the records that it created
+// to the front, and returns how many they are.
+func update(names []Name, at int64, keys []string, d storage.Decider) (created int, err error) {
+	var few [Few]*shard
+	locked := lockAll(few[:0], names)
+	defer unlockAll(locked)
+	w := &locked[0].scratch
+	defer w.clear()
+	for _, n := range names {
+		t := &n.shard().table
+		w.found, w.next = append(w.found, t.state(t.find(n.hash), at)), append(w.next, storage.Change{})
+	}
+	if err := d.Decide(w.found, w.next); err != nil {
+		return 0, err
+	}
+	if err := storage.CheckChanges(keys, w.next); err != nil {
+		return 0, err
+	}
 	for i, n := range names {
-		switch c := &changes[i]; c.Verb {
-		case storage.Put:
-			t := s.table(n)
-			if t.put(n, numbers[i], t.nextVersion(), c.State, lapse(at, c.TTL)) {
-				created++
-			}
-		case storage.Delete:
-			s.remove(n)
+		if apply(n, at, &w.next[i]) {
+			names[created] = n
+			created++
 		}
 	}
-	return created
+	return created, nil
+}
+
+// apply makes a change, and reports whether that created a record.
+func apply(n Name, at int64, c *storage.Change) (created bool) {
+	t := &n.shard().table
+	switch c.Verb {
+	case storage.Put:
+		return t.put(n.hash, t.find(n.hash), c.State, content{t.nextVersion(), lapse(at, c.TTL), c.Priority})
+	case storage.Delete:
+		t.remove(n.hash)
+	}
+	return false
 }
 
 // clear lets go of what is not the store's.

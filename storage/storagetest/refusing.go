@@ -22,13 +22,16 @@ var refusingLaws = []Law{
 	},
 	{
 		Name:     "what cannot be stored is refused",
-		Sentence: "A key of more than MaxKey bytes is refused with ErrKey, a negative TTL or a state without a version with ErrSwap, and nothing is written.",
+		Sentence: "A key of more than MaxKey bytes is refused with ErrKey, a negative TTL, a state without a version or an unknown priority with ErrSwap, and nothing is written.",
 		check: func(s *subject) {
 			long, fine := strings.Repeat("x", storage.MaxKey+1), writing("fine", 0, "x", 0)
 			s.refuses(storage.ErrKey, writing(long, 0, "x", 0))
 			s.refuses(storage.ErrKey, fine, writing(long, 0, "x", 0))
 			s.refuses(storage.ErrSwap, fine, writing(key("k"), 0, "x", -1))
 			s.refuses(storage.ErrSwap, fine, storage.Swap{Key: key("k"), New: storage.Record{State: []byte("x")}})
+			unknown := writing(key("k"), 0, "x", 0)
+			unknown.Priority = storage.UsedUp + 1
+			s.refuses(storage.ErrSwap, fine, unknown)
 			if _, err := s.Store.Load(s.ctx, "fine", long); !errors.Is(err, storage.ErrKey) {
 				s.fail("Load of a key of %d bytes: error %v", len(long), err)
 			}

@@ -1,0 +1,248 @@
+package compose_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// A store that holds a bounded number of keys must choose what to forget. The two laws
+// of this file say that its choice is no way around a limit. They are run through
+// a limiter, because only there it is known what a record means.
+
+// floodSpecs are all algorithms, and stacks. One call uses at most a fifth of each.
+var floodSpecs = []string{
+	"gcra 5/h", "gcra 100/m burst=20",
+	"tokenbucket 5/h", "tokenbucket 5/h refill=interval", "tokenbucket 6/m burst=30 refill=interval",
+	"fixedwindow 5/h", "fixedwindow 5/h align=clock", "fixedwindow 7/m",
+	"movingwindow 5/h", "movingwindow 60/h slots=12", "movingwindow 6/m slots=6 trailing=whole",
+	"all(gcra 10/s; fixedwindow 100/h)", "all(fixedwindow 5/m align=clock; movingwindow 20/h slots=4)",
+}
+
+// boundedStore makes a store that holds up to maxKeys keys of each rule.
+type boundedStore func(maxKeys int, clock *virtual) storage.Store
+
+// sharedRuleIsKept is the law that, however many keys of another rule arrive, a rule
+// with one key admits no more than its bound.
+func sharedRuleIsKept(spec string, newStore boundedStore) error {
+	const maxKeys, keys = 10, 400
+	clock := newVirtual()
+	shared, err := compose.ParsePolicy(spec)
+	if err != nil {
+		return err
+	}
+	quota, err := compose.ParsePolicy("fixedwindow 5/h")
+	if err != nil {
+		return err
+	}
+	l, err := compose.Options[string]{Clock: clock.Now, Remember: -1}.New(newStore(maxKeys, clock),
+		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: quota},
+		compose.Rule[string]{Name: "everyone", Policy: shared})
+	if err != nil {
+		return err
+	}
+	began, admitted := clock.Now(), int64(0)
+	for i := range keys {
+		if i < maxKeys || i%100 == 0 {
+			clock.advance(time.Second)
+		}
+		d, err := l.Allow(background, fmt.Sprint("customer ", i))
+		if err != nil {
+			return err
+		}
+		if d.Allowed {
+			admitted++
+		}
+		if bound := shared.Bound(clock.Now().Sub(began) + 1); admitted > bound {
+			return fmt.Errorf("%s: admitted %d calls of %d customers in %v, the bound is %d", spec, admitted, i+1, clock.Now().Sub(began), bound)
+		}
+	}
+	return nil
+}
+
+// exhaustedKeysAreKept is the law that no key which has used up its limit is admitted
+// before its RetryAfter, when 10 times MaxKeys random keys make one call each.
+func exhaustedKeysAreKept(spec string, seed uint64, newStore boundedStore) error {
+	const maxKeys, victims = 64, 8
+	random, clock := rand.New(rand.NewPCG(seed, 0)), newVirtual()
+	policy, err := compose.ParsePolicy(spec)
+	if err != nil {
+		return err
+	}
+	l, err := compose.Options[string]{Clock: clock.Now, Remember: -1}.New(newStore(maxKeys, clock),
+		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: policy})
+	if err != nil {
+		return err
+	}
+	window := longestPeriod(policy)
+	var until [victims]time.Time
+	for i := range until {
+		if until[i], err = exhaust(l, clock, fmt.Sprint("victim ", i), window/100); err != nil {
+			return err
+		}
+		clock.advance(time.Duration(random.Int64N(int64(window / 50))))
+	}
+	for i := range 10 * maxKeys {
+		clock.advance(time.Duration(random.Int64N(int64(window / 300)))) // more than a window in all
+		if _, err := l.Allow(background, fmt.Sprint("random ", random.Uint64())); err != nil {
+			return err
+		}
+		v := random.IntN(victims)
+		if clock.Now().Before(until[v]) {
+			d, err := l.Allow(background, fmt.Sprint("victim ", v))
+			if err != nil {
+				return err
+			}
+			if d.Allowed {
+				return fmt.Errorf("%s: an exhausted key is admitted %v before its RetryAfter, after %d random keys in a store of %d",
+					spec, until[v].Sub(clock.Now()), i+1, maxKeys)
+			}
+		}
+	}
+	return nil
+}
+
+// exhaust spends all that a key has, and returns when it may be allowed again. Of a
+// stack it spends the part whose wait is at least least.
+func exhaust(l *compose.Limiter[string], clock *virtual, key string, least time.Duration) (until time.Time, err error) {
+	for range 10_000 {
+		d, err := l.Allow(background, key)
+		switch {
+		case err != nil:
+			return time.Time{}, err
+		case !d.Allowed && d.RetryAfter >= least:
+			return clock.Now().Add(d.RetryAfter), nil
+		case !d.Allowed:
+			clock.advance(d.RetryAfter)
+		}
+	}
+	return time.Time{}, fmt.Errorf("%s is never denied for %v", key, least)
+}
+
+// longestPeriod is that of a policy, or of the slowest part of a stack.
+func longestPeriod(p algo.Policy) (longest time.Duration) {
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		return p.Limit().Period
+	}
+	for _, part := range stack.Parts() {
+		longest = max(longest, part.Limit().Period)
+	}
+	return longest
+}
+
+func inMemory(maxKeys int, _ *virtual) storage.Store { return &memory.Store{MaxKeys: maxKeys} }
+
+// byEngine is the store in memory by way of the engine, without the limiter's own path.
+func byEngine(maxKeys int, _ *virtual) storage.Store {
+	return detour{&memory.Store{MaxKeys: maxKeys}}
+}
+
+func TestAFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
+	for _, spec := range append([]string{"gcra 2/s", "gcra 1000/s burst=10"}, floodSpecs...) {
+		assert.NoError(t, sharedRuleIsKept(spec, inMemory))
+		assert.NoError(t, sharedRuleIsKept(spec, byEngine))
+	}
+}
+
+func TestAFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
+	for _, spec := range floodSpecs {
+		for seed := range uint64(5) {
+			assert.NoError(t, exhaustedKeysAreKept(spec, seed, inMemory))
+			assert.NoError(t, exhaustedKeysAreKept(spec, seed, byEngine))
+		}
+	}
+}
+
+// The laws see what they are for: each way to choose that was found wanting breaks them.
+func TestTheLawsOfFloodsCatchOtherChoices(t *testing.T) {
+	leastRecent := func(maxKeys int, clock *virtual) storage.Store {
+		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.written < b.written }}
+	}
+	nearestToLapse := func(maxKeys int, clock *virtual) storage.Store {
+		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.lapses.Before(b.lapses) }}
+	}
+	require.ErrorContains(t, sharedRuleIsKept("gcra 2/s", nearestToLapse), "the bound is")
+	require.ErrorContains(t, exhaustedKeysAreKept("fixedwindow 5/h", 1, leastRecent), "an exhausted key is admitted")
+	for _, spec := range []string{"fixedwindow 5/h", "fixedwindow 5/h align=clock", "tokenbucket 5/h refill=interval"} {
+		require.ErrorContains(t, exhaustedKeysAreKept(spec, 1, nearestToLapse), "an exhausted key is admitted")
+	}
+}
+
+// boundedCAS is a bounded store that forgets the first of its records in some order.
+type boundedCAS struct {
+	maxKeys int
+	clock   *virtual
+	first   func(a, b *boundedRecord) bool
+
+	records map[string]*boundedRecord
+	writes  int
+}
+
+type boundedRecord struct {
+	storage.Record
+	written int
+	lapses  time.Time
+}
+
+func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.Record, err error) {
+	for _, key := range keys {
+		var r storage.Record
+		if m := f.records[key]; m != nil && f.clock.Now().Before(m.lapses) {
+			r = storage.Record{Version: m.Version, State: []byte(string(m.State))}
+		}
+		records = append(records, r)
+	}
+	return records, nil
+}
+
+func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+	var keys []string
+	for i := range swaps {
+		keys = append(keys, swaps[i].Key)
+	}
+	current, _ = f.Load(ctx, keys...)
+	for i := range swaps {
+		if current[i].Version != swaps[i].Old {
+			return current, false, nil
+		}
+	}
+	if f.records == nil {
+		f.records = map[string]*boundedRecord{}
+	}
+	var created []string
+	for _, s := range swaps {
+		if s.Old == 0 {
+			created = append(created, s.Key)
+		}
+		f.writes++
+		f.records[strings.Clone(s.Key)] = &boundedRecord{storage.Record{Version: s.New.Version, State: []byte(string(s.New.State))}, f.writes, f.clock.Now().Add(s.TTL)}
+	}
+	for len(f.records) > f.maxKeys {
+		f.forget(created)
+	}
+	return nil, true, nil
+}
+
+// forget drops the first record that was not just created.
+func (f *boundedCAS) forget(but []string) {
+	victim := ""
+	for key, m := range f.records {
+		if v := f.records[victim]; !slices.Contains(but, key) && (v == nil || f.first(m, v)) {
+			victim = key
+		}
+	}
+	delete(f.records, victim)
+}
