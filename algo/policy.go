@@ -42,10 +42,12 @@ type Policy interface {
 	// Refund gives cost units back. Units above full are lost; Paid is minus
 	// what was regained. The state is brought forward to now first, as by a step,
 	// and as long as anything is used it keeps that time: what had come back by now
-	// must not come back once more to a clock that is behind.
+	// must not come back once more to a clock that is behind. A now before the
+	// state's own time counts as that time, so a clock that is behind loses nothing.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units unconditionally. It may leave a debt, a negative
-	// Remaining, which is refilled first. Like a refund it is always Allowed.
+	// Remaining, which is refilled first. Like a refund it is always Allowed, and by
+	// a clock that is behind it counts at the state's own time.
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
 	// Bound is a promise: Step never admits more units, less what Refund gave

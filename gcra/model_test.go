@@ -116,22 +116,18 @@ func (m model) do(v verb, now, cost int64, o gcra.Options) (next model, r algo.R
 	case !r.Allowed:
 		r.RetryAfter = wait(retry)
 	}
-	after := left(arrival(at, used))
-	r.Paid = there - after
-	if least := least.Num().Int64(); there == least || after == least { // only the units moved can be told
-		r.Paid = new(big.Int).Sub(floor(used), floor(before)).Int64()
-	}
+	r.Paid = new(big.Int).Sub(ceil(used), ceil(before)).Int64() // as of at, whatever the clock sees of it
 	if r.Remaining = there; r.Paid != 0 {
-		tat, next = arrival(at, used), model{at, used}
-		r.Remaining = max(after, math.MinInt64-min(r.Paid, 0))
+		if tat, next = arrival(at, used), (model{at, used}); used.Sign() == 0 {
+			tat, next = whole(now), model{}
+		}
+		r.Remaining = max(left(tat), math.MinInt64-min(r.Paid, 0))
 	}
 	r.Available = r.Remaining + r.Paid - r.Refilled
 	if tat.Cmp(whole(now)) > 0 {
 		one := whole(left(tat) + 1) // is there when this much less is in use
 		r.NextRefill = wait(minus(tat, plus(whole(now), times(minus(burst, one), interval))))
 		r.ResetAfter = wait(minus(tat, whole(now)))
-	} else if r.Paid != 0 {
-		next = model{}
 	}
 	return next, r
 }

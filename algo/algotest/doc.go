@@ -34,6 +34,7 @@
 //	15 LimitIsTold        a policy tells the limit that it was made for
 //	16 TimeStandsStill    before 1970 and after 2116 no time passes
 //	17 Concurrent         many goroutines are answered as one is
+//	18 AdjustsAtStateTime a refund by a clock that is behind gives back as much
 //
 // and Frugal, which has no number: a step does not allocate.
 //

@@ -437,6 +437,9 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	if sign < 0 {
 		r.Paid = -min(r.Cost, s.used)
 	}
+	if p.flaw == losesLateRefunds && r.Skew > 0 && -r.Paid == s.used {
+		r.Paid = 0
+	}
 	if p.flaw == refundsHasten && sign < 0 && p.at(state) < s.at {
 		s.anchor = min(s.anchor, max(0, s.at+1-int64(p.limit.Period)))
 	}

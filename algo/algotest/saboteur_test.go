@@ -62,6 +62,7 @@ const (
 	readsNanoseconds    flaw = "the time is now.UnixNano()"
 	panicsBefore1970    flaw = "a time before 1970 is a panic"
 	freeAfter2116       flaw = "after 2116 every key is fresh"
+	losesLateRefunds    flaw = "a refund that would fill the key is lost if the clock is behind"
 )
 
 func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
@@ -116,6 +117,7 @@ func TestSaboteursFailTheirLawAndNoOther(t *testing.T) {
 		{readsNanoseconds, "TimeStandsStill"},
 		{panicsBefore1970, "TimeStandsStill"},
 		{freeAfter2116, "TimeStandsStill"},
+		{losesLateRefunds, "AdjustsAtStateTime"},
 	} {
 		t.Run(string(c.flaw), func(t *testing.T) {
 			t.Parallel()

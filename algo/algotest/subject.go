@@ -40,8 +40,9 @@ type Subject struct {
 	// part at a time, so the laws leave out what they say of a single account:
 	// Available from one result to the next, the last instant before a lapse by
 	// decisions alone, what comes back after a refund at a time that stepped back,
-	// a changed limit to the unit on a key that was not fresh, and which limit it tells.
-	// For law 8 a refund then gives back its cost.
+	// what a refund by a clock that is behind has Paid, a changed limit to the unit
+	// on a key that was not fresh, and which limit it tells. For law 8 a refund then
+	// gives back its cost.
 	Composed bool
 
 	// Allocates says that a step may allocate.
@@ -72,6 +73,7 @@ var laws = []struct {
 	{"LimitIsTold", LimitIsTold},
 	{"TimeStandsStill", TimeStandsStill},
 	{"Concurrent", Concurrent},
+	{"AdjustsAtStateTime", AdjustsAtStateTime},
 	{"Frugal", Frugal},
 }
 

@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -152,6 +153,32 @@ func TestOnlyFailedLoginsCount(t *testing.T) {
 	ok, err = signIn(t.Context(), limiter, login{"203.0.113.6", "bob"}, right)
 	require.NoError(t, err)
 	require.True(t, ok)
+}
+
+// Goroutines that settle at the same time read their clocks in another order than they
+// reach the store. Each gets back what it paid all the same.
+func TestConcurrentLoginsAllGetTheirUnitBack(t *testing.T) {
+	ann, kept := login{"203.0.113.6", "ann"}, 0
+	for range 1000 {
+		limiter, err := loginLimiter(nil)
+		require.NoError(t, err)
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				ok, err := signIn(t.Context(), limiter, ann, func() bool { return true })
+				if err != nil || !ok {
+					t.Errorf("a right password: %v, %v", ok, err)
+				}
+			})
+		}
+		wait.Wait()
+		d, err := limiter.Peek(t.Context(), ann)
+		require.NoError(t, err)
+		if d.Results[0].Remaining < 20 || d.Results[1].Remaining < 10 {
+			kept++
+		}
+	}
+	require.Zero(t, kept, "rounds of 1000 in which a unit stayed paid")
 }
 
 // What was never paid is not given back: a trial of 3 in an hour denies as many as it
