@@ -75,6 +75,8 @@ const (
 	OpRefund Op = "refund"
 	OpCharge Op = "charge"
 	OpReset  Op = "reset"
+
+	opReserve Op = "reserve" // finds what a reservation is about; observed as OpAllow
 )
 
 // Outcome is what came of it, in the words of a metric's label.

@@ -21,7 +21,7 @@ type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
 	limiter  *Limiter[T]
-	one      *turn // what the rules asked for one call
+	one      *turn // what the rules asked for one call, also those under which it is free
 	n        int64
 	settled  bool
 	returned bool // to the stand-in of an outage
@@ -32,7 +32,8 @@ type Reservation[T any] struct {
 //
 // n counts calls under every rule alike, and so does what [Reservation.Settle] is told.
 // Where rules go by different units, such as requests and their tokens, let Cost find the
-// estimate in the input, and settle by [Reservation.SettleFor].
+// estimate in the input, and settle by [Reservation.SettleFor]. An estimate may be 0: it
+// pays nothing and cannot be denied, and SettleFor charges the actual cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.place != nil && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx) // as AllowN, which waits for nobody there
@@ -42,10 +43,12 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		if n < 1 {
 			return d, tooFew(n)
 		}
-		if one, err = l.ask(OpAllow, in, 1); err != nil {
+		if one, err = l.ask(opReserve, in, 1); err != nil {
 			return d, err
 		}
-		return l.decideTurn(ctx, one.times(OpAllow, n), l.options.OnFailure)
+		t := one.times(OpAllow, n)
+		t.only(func(i int) bool { return t.demands[i].cost > 0 })
+		return l.decideTurn(ctx, t, l.options.OnFailure)
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -56,9 +59,10 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // Settle corrects the estimate to the actual number of calls, from 0: it
 // refunds what was not used, or charges what was used beyond, which may leave a
 // debt. It goes by the policies, keys and costs that Reserve found, and calls no
-// function of the rules. Rules that did not take part in the reservation, such as a
-// shadow that denied it, are left alone. Under a windowed policy it is the window that
-// is now which gets units back, not the one that paid.
+// function of the rules. A shadow that denied the reservation was not paid, and is
+// left alone. Calls that are free under a rule stay free, however many there were.
+// Under a windowed policy it is the window that is now which gets units back, not
+// the one that paid.
 //
 // With a context that has ended it fails, and the estimate stays paid: where that may
 // be, as after a request, settle with [context.WithoutCancel].
@@ -79,9 +83,10 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 }
 
 // SettleFor is Settle for rules that go by different units: it corrects each to what its
-// Cost says of in, times the n of Reserve, and calls no other function of the rules. A rule
-// that has no Cost, or whose Cost of in is what was paid, is left alone; so is one under
-// which the estimate was free. Where more was used under one rule and less under another, both
+// Cost says of in, times the n of Reserve, and calls no other function of the rules. The
+// policies and keys are those that Reserve found. A rule that has no Cost, or whose Cost of
+// in is what was paid, is left alone. A rule under which the estimate was free is charged
+// the actual cost in full. Where more was used under one rule and less under another, both
 // are corrected in one write: it shows as OpCharge, with a negative Cost of the units that
 // are given back.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
@@ -138,7 +143,7 @@ func (r *Reservation[T]) correction(costs []int64) *turn {
 		t.ask(i, costs[i]-paid)
 	}
 	t.only(func(i int) bool {
-		return t.demands[i].cost != 0 && (r.Decision.Degraded || r.tookPart(t.results[i].Rule))
+		return t.demands[i].cost != 0 && (r.Decision.Degraded || r.tookPart(i))
 	})
 	if slices.ContainsFunc(t.demands, func(d demand) bool { return d.cost > 0 }) {
 		t.op = OpCharge
@@ -150,10 +155,11 @@ func (r *Reservation[T]) correction(costs []int64) *turn {
 	return t
 }
 
-// tookPart reports whether a rule was paid when the reservation was made, which a shadow
-// that denied was not.
-func (r *Reservation[T]) tookPart(rule string) bool {
-	return slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
+// tookPart reports whether the reservation has what the i-th rule asked for: it was paid,
+// or it was 0. A shadow that denied was not paid.
+func (r *Reservation[T]) tookPart(i int) bool {
+	rule := r.one.results[i].Rule
+	return r.one.demands[i].cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
 		return result.Rule == rule && result.Paid != 0
 	})
 }
@@ -169,7 +175,7 @@ func (r *Reservation[T]) returnLocal(ctx context.Context, costs []int64) {
 	for i := range t.demands {
 		t.ask(i, t.demands[i].cost-costs[i])
 	}
-	t.only(func(i int) bool { return t.demands[i].cost > 0 && r.tookPart(t.results[i].Rule) })
+	t.only(func(i int) bool { return t.demands[i].cost > 0 && r.tookPart(i) })
 	if r.returned = len(t.demands) > 0; !r.returned {
 		return
 	}

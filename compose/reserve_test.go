@@ -295,13 +295,117 @@ func TestASettlementByUnitsInAnOutage(t *testing.T) {
 	require.Equal(t, [3]int64{9, 70, 90}, left(t, l), "all of it is charged")
 }
 
-func TestASettlementByUnitsLeavesAloneWhatWasFree(t *testing.T) {
+// An estimate of 0 is an estimate like any other: what was used is charged.
+func TestAnEstimateOfZeroIsSettledInFull(t *testing.T) {
+	for _, c := range []struct {
+		estimate, actual usage
+		n                int64
+		costs            []int64 // of the correction
+		left             [3]int64
+	}{
+		{usage{20, 0}, usage{10, 50}, 1, []int64{-10, 50}, [3]int64{9, 90, 50}},
+		{usage{20, 0}, usage{20, 90_000}, 1, []int64{90_000}, [3]int64{9, 80, 100 - 90_000}},
+		{usage{0, 0}, usage{30, 90_000}, 1, []int64{30, 90_000}, [3]int64{9, 70, 100 - 90_000}},
+		{usage{0, 0}, usage{10, 20}, 3, []int64{30, 60}, [3]int64{7, 70, 40}},
+		{usage{0, 20}, usage{0, 5}, 2, []int64{30}, [3]int64{8, 100, 90}},
+		{usage{0, 0}, usage{0, 0}, 2, nil, [3]int64{8, 100, 100}},
+	} {
+		for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+			l := metering(t, compose.Options[usage]{}, store)
+			r, d, err := l.Reserve(background, c.estimate, c.n)
+			require.True(t, must(t, d, err).Allowed)
+			d, err = r.SettleFor(background, c.actual)
+			must(t, d, err)
+			for i, cost := range c.costs {
+				require.Equal(t, cost, d.Results[i].Cost, "%+v", c)
+			}
+			require.Equal(t, c.left, left(t, l), "%+v", c)
+			_, err = r.SettleFor(background, c.actual)
+			require.ErrorIs(t, err, compose.ErrSettled)
+		}
+	}
+}
+
+// Calls that were free stay free, however many there are.
+func TestASettlementByCallsOfAnEstimateOfZero(t *testing.T) {
 	l := metering(t, compose.Options[usage]{}, nil)
 	r, d, err := l.Reserve(background, usage{read: 20}, 1)
 	require.True(t, must(t, d, err).Allowed)
-	_, err = r.SettleFor(background, usage{10, 50})
+	d, err = r.Settle(background, 3)
+	require.Len(t, must(t, d, err).Results, 2)
+	require.Equal(t, [3]int64{7, 40, 100}, left(t, l))
+}
+
+// With nothing to pay there is nothing to ask the store, so that an outage shows only
+// when the actual cost is charged.
+func TestAnEstimateThatIsFreeUnderAllRules(t *testing.T) {
+	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+		store := &ailing{Store: new(memory.Store)}
+		l, err := compose.Options[call]{Clock: newVirtual().Now, OnFailure: p}.New(store,
+			compose.Rule[call]{Name: "tokens", Key: byUser, Policy: limitOf(t, "gcra 100000/d"), Cost: func(c call) int64 { return c.cost }})
+		require.NoError(t, err)
+		store.err = errLasting
+		ann := call{user: "ann"}
+		r, d, err := l.Reserve(background, ann, 1)
+		require.True(t, must(t, d, err).Allowed)
+		require.Empty(t, d.Results)
+		ann.cost = 90_000
+		d, err = r.SettleFor(background, ann)
+		require.True(t, err != nil || d.Degraded, "the store is away")
+		store.err = nil
+		d, err = r.SettleFor(background, ann)
+		require.False(t, must(t, d, err).Degraded)
+		ann.cost = 1
+		require.EqualValues(t, 10_000, leftFor(t, l, ann))
+	}
+}
+
+func TestAnEstimateOfZeroInAnOutage(t *testing.T) {
+	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
+		store := &ailing{Store: new(memory.Store), err: errLasting}
+		l := metering(t, compose.Options[usage]{OnFailure: p}, store)
+		r, d, err := l.Reserve(background, usage{20, 0}, 1)
+		require.True(t, must(t, d, err).Degraded)
+		store.err = nil
+		d, err = r.SettleFor(background, usage{30, 90_000})
+		require.False(t, must(t, d, err).Degraded)
+		require.Equal(t, [3]int64{9, 70, 100 - 90_000}, left(t, l), "all of it is charged")
+	}
+}
+
+func TestAnEstimateOfZeroUnderAShadowIsSettled(t *testing.T) {
+	l, err := compose.Options[call]{Clock: newVirtual().Now}.New(nil,
+		compose.Rule[call]{Name: "trial", Policy: limitOf(t, "gcra 10/h"), Cost: func(c call) int64 { return c.cost }, Shadow: true})
 	require.NoError(t, err)
-	require.Equal(t, [3]int64{9, 90, 100}, left(t, l))
+	r, d, err := l.Reserve(background, call{}, 1)
+	require.True(t, must(t, d, err).Allowed)
+	_, err = r.SettleFor(background, call{cost: 7})
+	require.NoError(t, err)
+	d, err = l.Peek(background, call{cost: 1})
+	require.EqualValues(t, 3, must(t, d, err).Results[0].Remaining)
+}
+
+// The policy and the key are those of the estimate, whatever has become of the input.
+func TestAnEstimateOfZeroKeepsItsPolicyAndKey(t *testing.T) {
+	small, large := limitOf(t, "fixedwindow 100/h"), limitOf(t, "fixedwindow 1000/h")
+	l, err := compose.Options[*call]{Clock: newVirtual().Now}.New(nil, compose.Rule[*call]{
+		Name: "r", Key: func(c *call) string { return c.user }, Cost: func(c *call) int64 { return c.cost },
+		Choose: func(c *call) algo.Policy {
+			if c.write {
+				return large
+			}
+			return small
+		},
+	})
+	require.NoError(t, err)
+	in := &call{user: "ann"}
+	r, d, err := l.Reserve(background, in, 1)
+	require.True(t, must(t, d, err).Allowed)
+	*in = call{user: "bob", write: true, cost: 90_000}
+	d, err = r.SettleFor(background, in)
+	require.Equal(t, "ann", must(t, d, err).Results[0].Key)
+	require.Equal(t, small, d.Results[0].Policy)
+	require.EqualValues(t, 90_000, d.Results[0].Paid)
 }
 
 func TestAReservationIsOfAtLeastOneCall(t *testing.T) {

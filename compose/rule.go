@@ -91,39 +91,27 @@ func OwnCost(p algo.Policy) bool {
 type demand struct {
 	rule   int // among those of the limiter
 	policy algo.Policy
-	cost   int64 // at least 1; below 0 where a settlement gives back
+	cost   int64 // at least 1; 0 in an estimate that is free; below 0 where a settlement gives back
 	key    string
 }
 
-// demand finds what the rule asks of n calls; a nil policy asks for nothing.
-func (r *Rule[T]) demand(in T, n int64) (d demand, err error) {
+// demand finds what the rule asks of n calls. A nil policy asks for nothing: the rule
+// does not apply, or the calls are free.
+func (r *Rule[T]) demand(in T, n int64) (demand, error) { return r.demandOf(OpAllow, in, n) }
+
+// demandOf is demand for any operation. A reset needs no cost. A reservation keeps the
+// rules under which the estimate is free, because their actual cost may not be 0.
+func (r *Rule[T]) demandOf(op Op, in T, n int64) (d demand, err error) {
 	if d.policy = r.policy(in); d.policy == nil {
 		return demand{}, nil
 	}
-	if d.cost, err = r.cost(in, n); err != nil {
-		return demand{}, err
-	}
-	if d.cost == 0 {
-		return demand{}, nil
+	if op != OpReset {
+		if d.cost, err = r.cost(in, n); err != nil || d.cost == 0 && op != opReserve {
+			return demand{}, err
+		}
 	}
 	d.key = r.key(in)
 	return d, nil
-}
-
-// demandOf is demand for any operation: a reset is of what is free, too.
-func (r *Rule[T]) demandOf(op Op, in T, n int64) (demand, error) {
-	if op == OpReset {
-		return r.target(in), nil
-	}
-	return r.demand(in, n)
-}
-
-// target is a demand without a cost.
-func (r *Rule[T]) target(in T) (d demand) {
-	if d.policy = r.policy(in); d.policy != nil {
-		d.key = r.key(in)
-	}
-	return d
 }
 
 func (r *Rule[T]) policy(in T) algo.Policy {
