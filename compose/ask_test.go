@@ -35,11 +35,11 @@ func TestAllOperationsMeetOnAKey(t *testing.T) {
 }
 
 func TestAtLeastOneCallIsAskedFor(t *testing.T) {
-	never := func(call) algo.Policy { return nil }
+	never := func(call) (algo.Policy, error) { return nil, compose.Skip }
 	rules := [][]compose.Rule[call]{
 		nil,
-		{{Name: "never", Choose: never}},
-		{{Name: "never", Choose: never}, {Name: "neither", Choose: never}},
+		{{Name: "never", PolicyFor: never}},
+		{{Name: "never", PolicyFor: never}, {Name: "neither", PolicyFor: never}},
 		{{Name: "always", Policy: limitOf(t, "gcra 10/m")}},
 	}
 	for _, rules := range rules {
@@ -134,15 +134,15 @@ func TestRulesAreAskedOnce(t *testing.T) {
 		calls := map[string]int{}
 		note := func(what string) { calls[what]++ }
 		l, err := compose.New(store, compose.Rule[call]{
-			Name:   "r",
-			Key:    func(c call) string { note("key"); return c.user },
-			Choose: func(call) algo.Policy { note("choose"); return limitOf(t, "gcra 9/h") },
-			Cost:   func(call) int64 { note("cost"); return 1 },
+			Name:      "r",
+			Key:       func(c call) string { note("key"); return c.user },
+			PolicyFor: func(call) (algo.Policy, error) { note("policy"); return limitOf(t, "gcra 9/h"), nil },
+			Cost:      func(call) int64 { note("cost"); return 1 },
 		})
 		require.NoError(t, err)
 		d, err := l.Allow(background, call{})
 		require.True(t, must(t, d, err).Allowed)
-		require.Equal(t, map[string]int{"key": 1, "choose": 1, "cost": 1}, calls)
+		require.Equal(t, map[string]int{"key": 1, "policy": 1, "cost": 1}, calls)
 	}
 }
 

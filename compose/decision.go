@@ -48,7 +48,7 @@ type Decision struct {
 type RuleResult struct {
 	Rule   string
 	Key    string      // as Rule.Key found it
-	Policy algo.Policy // the rule's, or what its Choose found
+	Policy algo.Policy // the rule's, or what its PolicyFor found
 	Cost   int64       // what it was asked for: as many times what the rule's Cost says as there are calls
 	Shadow bool        // the rule is not enforced
 	Err    error       // why a shadow rule could not decide; nothing of the Result means anything then

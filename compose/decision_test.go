@@ -17,14 +17,14 @@ import (
 // input, however many rules there are and wherever they are decided.
 func TestResultsTellThePolicy(t *testing.T) {
 	fixed, write, read := limitOf(t, "gcra 3/m"), limitOf(t, "all(gcra 1/s; gcra 5/m)"), limitOf(t, "gcra 7/m")
-	choose := func(c call) algo.Policy {
+	policyFor := func(c call) (algo.Policy, error) {
 		if c.write {
-			return write
+			return write, nil
 		}
-		return read
+		return read, nil
 	}
 	all := []compose.Rule[call]{
-		{Name: "chosen", Choose: choose, Key: func(c call) string { return fmt.Sprint(c.write) }},
+		{Name: "chosen", PolicyFor: policyFor, Key: func(c call) string { return fmt.Sprint(c.write) }},
 		{Name: "fixed", Policy: fixed}, {Name: "third", Policy: fixed}, {Name: "fourth", Policy: fixed},
 	}
 	for n := 1; n <= len(all); n++ {
@@ -33,7 +33,8 @@ func TestResultsTellThePolicy(t *testing.T) {
 				for _, in := range []call{{}, {write: true}} {
 					for op, d := range answers(t, limiter, in) {
 						require.Len(t, d.Results, n, "%s, %s", op, name)
-						require.Equal(t, choose(in), d.Results[0].Policy, "%s, %s", op, name)
+						want, _ := policyFor(in)
+						require.Equal(t, want, d.Results[0].Policy, "%s, %s", op, name)
 						for _, r := range d.Results[1:] {
 							require.Equal(t, fixed, r.Policy, "%s, %s", op, name)
 						}

@@ -115,25 +115,31 @@ func ExampleRule_httpRequest() {
 }
 
 // Limits chosen by function: reads and writes have limits of their own, and the
-// customer's plan says how much there is of both together.
-func ExampleRule_choose() {
+// customer's plan says how much there is of both together. Staff have no plan. A plan
+// that is misspelt is an error, and not use without a limit.
+func ExampleRule_policyFor() {
 	reads, writes := mustPolicy("gcra 100/m"), mustPolicy("gcra 1/m")
 	plans := map[string]algo.Policy{"free": mustPolicy("gcra 3/m"), "paid": mustPolicy("gcra 1000/m")}
 	limiter, err := compose.Options[request]{Clock: still}.New(nil,
 		compose.Rule[request]{
 			Name: "method",
 			Key:  func(r request) string { return r.method + " " + r.user },
-			Choose: func(r request) algo.Policy {
+			PolicyFor: func(r request) (algo.Policy, error) {
 				if r.method == "GET" {
-					return reads
+					return reads, nil
 				}
-				return writes
+				return writes, nil
 			},
 		},
 		compose.Rule[request]{
-			Name:   "plan",
-			Key:    func(r request) string { return r.user },
-			Choose: func(r request) algo.Policy { return plans[r.plan] }, // no policy: the rule does not apply
+			Name: "plan",
+			Key:  func(r request) string { return r.user },
+			PolicyFor: func(r request) (algo.Policy, error) {
+				if r.plan == "staff" {
+					return nil, compose.Skip // the rule does not apply
+				}
+				return plans[r.plan], nil // no policy: an unknown plan is an error
+			},
 		})
 	if err != nil {
 		fmt.Println(err)
@@ -146,7 +152,8 @@ func ExampleRule_choose() {
 		{user: "ann", plan: "free", method: "GET"},
 		{user: "ann", plan: "free", method: "GET"},
 		{user: "bob", plan: "paid", method: "GET"},
-		{user: "eve", plan: "none", method: "GET"},
+		{user: "cat", plan: "staff", method: "GET"},
+		{user: "eve", plan: "fre", method: "GET"},
 	} {
 		d, err := limiter.Allow(context.Background(), r)
 		fmt.Println(r.user, r.method, d.Allowed, d.Rule, d.Remaining, err)
@@ -158,7 +165,8 @@ func ExampleRule_choose() {
 	// ann GET true plan 0 <nil>
 	// ann GET false plan 0 <nil>
 	// bob GET true method 99 <nil>
-	// eve GET true method 99 <nil>
+	// cat GET true method 99 <nil>
+	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply
 }
 
 // A quota by the calendar: each day has a window of its own length, from midnight to
@@ -171,24 +179,20 @@ func ExampleRule_calendar() {
 	}
 	now := time.Date(2026, 10, 24, 23, 0, 0, 0, berlin)
 	clock := func() time.Time { return now }
-	today := func(string) algo.Policy {
+	today := func(string) (algo.Policy, error) {
 		year, month, day := clock().In(berlin).Date()
 		begin := time.Date(year, month, day, 0, 0, 0, 0, berlin)
 		end := time.Date(year, month, day+1, 0, 0, 0, 0, berlin)
-		policy, err := fixedwindow.New(fixedwindow.Options{
+		return fixedwindow.New(fixedwindow.Options{
 			Limit:  algo.Per(1, end.Sub(begin)),
 			Align:  fixedwindow.AlignClock,
 			Offset: time.Duration(begin.UnixNano()),
 		})
-		if err != nil {
-			panic(err)
-		}
-		return policy
 	}
 	limiter, err := compose.Options[string]{Clock: clock}.New(nil, compose.Rule[string]{
-		Name:   "orders",
-		Key:    func(customer string) string { return customer },
-		Choose: today,
+		Name:      "orders",
+		Key:       func(customer string) string { return customer },
+		PolicyFor: today,
 	})
 	if err != nil {
 		fmt.Println(err)

@@ -24,11 +24,11 @@ func TestAGlanceDecidesAsTheEngine(t *testing.T) {
 		specs := []string{"gcra 5/m", "tokenbucket 3/s burst=9", "movingwindow 20/m slots=6", "fixedwindow 7/m", "all(gcra 2/s; gcra 50/h)"}
 		policy := limitOf(t, specs[seed%5])
 		rule := compose.Rule[call]{Name: "rule", Key: byUser, Shadow: seed%7 == 6,
-			Choose: func(c call) algo.Policy {
+			PolicyFor: func(c call) (algo.Policy, error) {
 				if c.write {
-					return nil
+					return nil, compose.Skip
 				}
-				return policy
+				return policy, nil
 			},
 			Cost: func(c call) int64 { return c.cost },
 		}
@@ -38,7 +38,7 @@ func TestAGlanceDecidesAsTheEngine(t *testing.T) {
 		}
 		glancing, err := options.New(swapOnly{&memory.Store{Clock: clock.Now}}, rule)
 		require.NoError(t, err)
-		never := compose.Rule[call]{Name: "never", Choose: func(call) algo.Policy { return nil }}
+		never := compose.Rule[call]{Name: "never", PolicyFor: func(call) (algo.Policy, error) { return nil, compose.Skip }}
 		asking, err := options.New(swapOnly{&memory.Store{Clock: clock.Now}}, rule, never)
 		require.NoError(t, err)
 		remembered := 0

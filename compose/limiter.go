@@ -26,6 +26,7 @@ import (
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
 //     context ended before it; it may have been paid
 //   - [algo.ErrCost]: n below 1; or a cost below 0, as [RuleError]
+//   - an error of Rule.PolicyFor, or its nil policy without an error: as [RuleError]
 //   - [algo.ErrState], [algo.ErrStateVersion]: the stored state is of another algorithm, or
 //     version of one; as [RuleError]
 //   - the context's error

@@ -106,19 +106,19 @@ func TestRulesAreToldInTheirOrder(t *testing.T) {
 	require.Equal(t, []string{"b", "a"}, l.Rules())
 }
 
-func TestChooseAndCost(t *testing.T) {
+func TestPolicyForAndCost(t *testing.T) {
 	l, err := compose.New(nil,
 		compose.Rule[call]{
 			Name: "plan",
 			Key:  byUser,
-			Choose: func(c call) algo.Policy {
+			PolicyFor: func(c call) (algo.Policy, error) {
 				if c.user == "root" {
-					return nil // not limited
+					return nil, compose.Skip // not limited
 				}
 				if c.write {
-					return limitOf(t, "gcra 2/m")
+					return limitOf(t, "gcra 2/m"), nil
 				}
-				return limitOf(t, "gcra 10/m")
+				return limitOf(t, "gcra 10/m"), nil
 			},
 			Cost: func(c call) int64 { return c.cost },
 		})
@@ -449,11 +449,11 @@ func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
 
 func TestMistakesInRulesAreTold(t *testing.T) {
 	p := limitOf(t, "gcra 1/m")
-	choose := func(call) algo.Policy { return p }
+	policyFor := func(call) (algo.Policy, error) { return p, nil }
 	for says, rules := range map[string][]compose.Rule[call]{
 		"rule 1: Name must not be empty": {{Name: "a", Policy: p}, {Policy: p}},
 		"neither":                        {{Name: "a"}},
-		"both":                           {{Name: "a", Policy: p, Choose: choose}},
+		"both":                           {{Name: "a", Policy: p, PolicyFor: policyFor}},
 		"two":                            {{Name: "a", Policy: p}, {Name: "a", Policy: p}},
 	} {
 		_, err := compose.New(nil, rules...)
@@ -503,7 +503,7 @@ func TestAPolicyThatNobodyMadeIsNoRule(t *testing.T) {
 		_, err = compose.All(limitOf(t, "gcra 1/m"), p)
 		require.ErrorContains(t, err, "compose: All: policy 1 ")
 	}
-	l, err := compose.New(nil, compose.Rule[call]{Name: "x", Choose: func(call) algo.Policy { return (*compose.Stack)(nil) }})
+	l, err := compose.New(nil, compose.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
 	require.NoError(t, err)
 	d, err := l.Allow(background, call{})
 	require.False(t, must(t, d, err).Allowed)

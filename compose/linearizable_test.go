@@ -62,9 +62,9 @@ func history(t *testing.T, store storage.Store, spec string, o compose.Options[*
 	for i := range limiters {
 		var err error
 		limiters[i], err = o.New(store, compose.Rule[*attempt]{
-			Name:   "one key",
-			Choose: func(a *attempt) algo.Policy { return noting{a.policy, a} },
-			Cost:   func(a *attempt) int64 { return a.cost },
+			Name:      "one key",
+			PolicyFor: func(a *attempt) (algo.Policy, error) { return noting{a.policy, a}, nil },
+			Cost:      func(a *attempt) int64 { return a.cost },
 		})
 		require.NoError(t, err)
 	}

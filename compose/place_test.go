@@ -93,11 +93,11 @@ func TestInPlaceOrNotTheDecisionsAreTheSame(t *testing.T) {
 		random.Shuffle(len(specs), func(i, j int) { specs[i], specs[j] = specs[j], specs[i] })
 		rules := rulesOf(t, specs[:1+random.IntN(3)]...)
 		rules[0].Shadow = random.IntN(3) == 0
-		rules[0].Choose = func(c call) algo.Policy { // not for those who pay less
+		rules[0].PolicyFor = func(c call) (algo.Policy, error) { // not for those who pay less
 			if c.write {
-				return nil
+				return nil, compose.Skip
 			}
-			return limitOf(t, specs[0])
+			return limitOf(t, specs[0]), nil
 		}
 		rules[0].Policy = nil
 		rules[len(rules)-1].Cost = func(c call) int64 { return c.cost }

@@ -176,12 +176,12 @@ func TestASettlementAsksTheRulesNothing(t *testing.T) {
 			compose.Rule[*call]{
 				Name: "r",
 				Key:  func(c *call) string { calls["key"]++; return c.user },
-				Choose: func(c *call) algo.Policy {
-					calls["choose"]++
+				PolicyFor: func(c *call) (algo.Policy, error) {
+					calls["policy"]++
 					if c.write {
-						return large
+						return large, nil
 					}
-					return small
+					return small, nil
 				},
 				Cost: func(c *call) int64 { calls["cost"]++; return c.cost },
 			})
@@ -194,7 +194,7 @@ func TestASettlementAsksTheRulesNothing(t *testing.T) {
 			*in = call{user: "bob", resource: "scanner", cost: -7, write: true}
 			_, err = r.Settle(background, actual)
 			require.NoError(t, err)
-			require.Equal(t, map[string]int{"group": 1, "key": 1, "choose": 1, "cost": 1}, calls)
+			require.Equal(t, map[string]int{"group": 1, "key": 1, "policy": 1, "cost": 1}, calls)
 
 			d, err = l.Peek(background, &call{user: "ann", resource: "printer", cost: 5})
 			require.Equal(t, left, must(t, d, err).Remaining)
@@ -390,11 +390,11 @@ func TestAnEstimateOfZeroKeepsItsPolicyAndKey(t *testing.T) {
 	small, large := limitOf(t, "fixedwindow 100/h"), limitOf(t, "fixedwindow 1000/h")
 	l, err := compose.Options[*call]{Clock: newVirtual().Now}.New(nil, compose.Rule[*call]{
 		Name: "r", Key: func(c *call) string { return c.user }, Cost: func(c *call) int64 { return c.cost },
-		Choose: func(c *call) algo.Policy {
+		PolicyFor: func(c *call) (algo.Policy, error) {
 			if c.write {
-				return large
+				return large, nil
 			}
-			return small
+			return small, nil
 		},
 	})
 	require.NoError(t, err)

@@ -12,8 +12,8 @@ import (
 
 // Rule applies a policy to whatever Key finds in the input. Its functions are
 // called before anything is locked or sent, once for every decision; they must be
-// safe for concurrent use. They neither wait nor fail: what they go by and must be looked
-// up first, such as a customer's plan, is found before and put into the input.
+// safe for concurrent use. They must not wait: look up a customer's plan before, and
+// put it into the input.
 type Rule[T any] struct {
 	// Name is part of the stored key, and of every report. It is required, and
 	// no other rule of the limiter has it. A rule that changes its algorithm, or
@@ -23,18 +23,21 @@ type Rule[T any] struct {
 	// Key finds what is limited: an address, a customer, a route. Any bytes are
 	// legal, of any length. Nil means one limit for everything.
 	Key func(T) string
-	// Policy is the same for everyone. Either it or Choose is required. One with a
+	// Policy is the same for everyone. Either it or PolicyFor is required. One with a
 	// cost of its own (see OwnCost) is refused, because what a call costs is Cost, and
 	// so is a zero one, which denies everything.
 	Policy algo.Policy
-	// Choose finds the policy for an input, by plan, method or route; nil means
-	// that the rule does not apply. Where policies of different algorithms may
-	// meet under one key, Key must tell them apart.
-	Choose func(T) algo.Policy
+	// PolicyFor finds the policy for an input, by plan, method or route. If the rule
+	// does not apply to the input, return Skip as the error. A nil policy without an
+	// error is an error too: a plan that is missing from a map must not switch the
+	// limit off. An error fails the decision as a RuleError, whatever
+	// Options.OnFailure says, and also if the rule is a Shadow. Where policies of
+	// different algorithms may meet under one key, Key must tell them apart.
+	PolicyFor func(T) (algo.Policy, error)
 	// Cost is the units that one call takes of this rule; nil means 1. A cost
 	// of 0 makes the call free under this rule, and a negative one is refused
 	// with algo.ErrCost. The cost in the options of a policy plays no part
-	// here: New refuses it in Policy, and cannot know of it in what Choose finds.
+	// here: New refuses it in Policy, and cannot know of it in what PolicyFor finds.
 	Cost func(T) int64
 	// Shadow rules are decided, stored and reported, but deny nothing. What a shadow would
 	// have denied may rest on what is remembered, as denials do, even where the decision was
@@ -43,15 +46,22 @@ type Rule[T any] struct {
 	Shadow bool
 }
 
+// Skip is the error that Rule.PolicyFor returns if the rule does not apply to an input.
+// The limiter then decides by the other rules. Return it as it is: an error that wraps
+// Skip fails the decision like any other.
+var Skip = errors.New("compose: the rule does not apply")
+
+var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply")
+
 // validate says what is wrong with the rule, which is the index-th.
 func (r *Rule[T]) validate(index int) error {
 	switch {
 	case r.Name == "":
 		return fmt.Errorf("compose: rule %d: Name must not be empty", index)
-	case r.Policy == nil && r.Choose == nil:
-		return fmt.Errorf("compose: rule %q has neither Policy nor Choose", r.Name)
-	case r.Policy != nil && r.Choose != nil:
-		return fmt.Errorf("compose: rule %q has both Policy and Choose", r.Name)
+	case r.Policy == nil && r.PolicyFor == nil:
+		return fmt.Errorf("compose: rule %q has neither Policy nor PolicyFor", r.Name)
+	case r.Policy != nil && r.PolicyFor != nil:
+		return fmt.Errorf("compose: rule %q has both Policy and PolicyFor", r.Name)
 	case r.Policy == nil:
 		return nil
 	}
@@ -102,8 +112,8 @@ func (r *Rule[T]) demand(in T, n int64) (demand, error) { return r.demandOf(OpAl
 // demandOf is demand for any operation. A reset needs no cost. A reservation keeps the
 // rules under which the estimate is free, because their actual cost may not be 0.
 func (r *Rule[T]) demandOf(op Op, in T, n int64) (d demand, err error) {
-	if d.policy = r.policy(in); d.policy == nil {
-		return demand{}, nil
+	if d.policy, err = r.policy(in); d.policy == nil {
+		return demand{}, err
 	}
 	if op != OpReset {
 		if d.cost, err = r.cost(in, n); err != nil || d.cost == 0 && op != opReserve {
@@ -114,11 +124,22 @@ func (r *Rule[T]) demandOf(op Op, in T, n int64) (d demand, err error) {
 	return d, nil
 }
 
-func (r *Rule[T]) policy(in T) algo.Policy {
-	if r.Choose != nil {
-		return r.Choose(in)
+// policy is the policy for an input. It is nil if there is an error or the rule does
+// not apply.
+func (r *Rule[T]) policy(in T) (algo.Policy, error) {
+	if r.PolicyFor == nil {
+		return r.Policy, nil
 	}
-	return r.Policy
+	p, err := r.PolicyFor(in)
+	switch {
+	case err == Skip:
+		return nil, nil
+	case err != nil:
+		return nil, &RuleError{Rule: r.Name, Err: fmt.Errorf("PolicyFor: %w", err)}
+	case p == nil:
+		return nil, &RuleError{Rule: r.Name, Err: errNoPolicy}
+	}
+	return p, nil
 }
 
 func (r *Rule[T]) key(in T) string {
@@ -134,7 +155,7 @@ func (r *Rule[T]) cost(in T, n int64) (int64, error) {
 	}
 	cost := r.Cost(in)
 	if cost < 0 {
-		return 0, fmt.Errorf("compose: rule %q: cost is %d: %w", r.Name, cost, algo.ErrCost)
+		return 0, &RuleError{Rule: r.Name, Err: fmt.Errorf("cost is %d: %w", cost, algo.ErrCost)}
 	}
 	return times(cost, n), nil
 }

@@ -27,7 +27,7 @@ func (l *Limiter[T]) solo(in T, n int64, r *RuleResult, d *Decision) (asked int,
 		at = memory.Instant(now)
 	}
 	policy, cost := rule.Policy, n
-	if rule.Cost != nil || rule.Choose != nil {
+	if rule.Cost != nil || rule.PolicyFor != nil {
 		demand, err := rule.demand(in, n)
 		if err != nil {
 			return 0, err

@@ -36,7 +36,7 @@
 //	413  never: the cost is a size, and larger than the capacity
 //	422  never: the cost is larger than the capacity
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed
-//	500  a rule's own fault, such as a negative cost
+//	500  a rule's own fault, such as a negative cost or a PolicyFor that fails
 //
 // Nothing is logged. compose.Options.Observer is told of every error, also of one that
 // compose.FailOpen lets through, and Options.Refuse has it in [Refusal].Err: without one of

@@ -136,9 +136,9 @@ func ExampleMiddleware_serveMux() {
 		"GET /accounts/{account}/orders":   mustPolicy("gcra 100/m"),
 	}
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
-		Name:   "route",
-		Key:    httplimit.Join(httplimit.Pattern, httplimit.PathValue("account")),
-		Choose: func(r *http.Request) algo.Policy { return limits[httplimit.Pattern(r)] },
+		Name:      "route",
+		Key:       httplimit.Join(httplimit.Pattern, httplimit.PathValue("account")),
+		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[httplimit.Pattern(r)], nil },
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -183,7 +183,8 @@ func ExampleHandler_failurePolicy() {
 	// 200 hello
 }
 
-// A customer's plan says how much there is.
+// A customer's plan says how much there is. Eve has no plan: that is an error, and she
+// is not let in.
 func ExampleHandler_planByCustomer() {
 	plans := map[string]algo.Policy{
 		"free": mustPolicy("gcra 1/m"),
@@ -195,8 +196,8 @@ func ExampleHandler_planByCustomer() {
 		Name: "plan",
 		// The plan is part of the key, because the two are policies of different
 		// algorithms, which do not read each other's states.
-		Key:    func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
-		Choose: func(r *http.Request) algo.Policy { return plans[planOf[customer(r)]] },
+		Key:       func(r *http.Request) string { return planOf[customer(r)] + " " + customer(r) },
+		PolicyFor: func(r *http.Request) (algo.Policy, error) { return plans[planOf[customer(r)]], nil },
 	}
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule)
 	if err != nil {
@@ -216,7 +217,7 @@ func ExampleHandler_planByCustomer() {
 	// 200 hello
 	//   RateLimit-Policy: "plan.1";q=10;w=1, "plan.2";q=100;w=60
 	//   RateLimit: "plan.1";r=9;t=1
-	// 200 hello
+	// 500 {"type":"about:blank","title":"Internal Server Error","status":500}
 }
 
 // Uploads are paid by the byte; one that can never fit is told so.

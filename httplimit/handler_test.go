@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 const (
@@ -137,17 +138,17 @@ func TestFreeAndShadowRulesShowNowhere(t *testing.T) {
 
 func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 	asked := 0
-	choose := func(r *http.Request) algo.Policy {
+	policyFor := func(r *http.Request) (algo.Policy, error) {
 		asked++
 		switch r.Header.Get("Plan") {
 		case "free":
-			return mustPolicy("gcra 7/m")
+			return mustPolicy("gcra 7/m"), nil
 		case "paid":
-			return mustPolicy("all(gcra 10/s; gcra 100/m)")
+			return mustPolicy("all(gcra 10/s; gcra 100/m)"), nil
 		}
-		return nil
+		return nil, compose.Skip
 	}
-	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan"), Choose: choose})
+	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan"), PolicyFor: policyFor})
 	for plan, want := range map[string]string{
 		"free": `"plan";q=7;w=60`,
 		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
@@ -276,6 +277,26 @@ func TestARulesOwnFaultIsNoOutage(t *testing.T) {
 		}())
 		require.Equal(t, http.StatusInternalServerError, response.StatusCode)
 		require.NotContains(t, problemOf(t, response).Title, "cost")
+	}
+}
+
+// An unknown plan is never let in, and never told as an outage, whatever the error of
+// PolicyFor is and whatever OnFailure says.
+func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
+	for _, failed := range []error{nil, errors.New("no such plan"), storage.ErrUnavailable, context.Canceled} {
+		plan := compose.Rule[*http.Request]{Name: "plan", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, failed }}
+		for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+			for _, store := range []storage.Store{nil, far{new(memory.Store)}, broken{storage.NotApplied(storage.ErrUnavailable)}} {
+				for _, rules := range [][]compose.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
+					limiter, err := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
+					require.NoError(t, err)
+					h := httplimit.Handler(limiter, hello, httplimit.Options{})
+					response := respond(h, httptest.NewRequest("GET", "/", nil))
+					require.Equal(t, http.StatusInternalServerError, response.StatusCode, "%v", failed)
+					require.Equal(t, "Internal Server Error", problemOf(t, response).Title)
+				}
+			}
+		}
 	}
 }
 

@@ -30,10 +30,9 @@ type Refusal struct {
 // failure is the refusal of a request that could not be decided on. It is no outage
 // if the rules are at fault: trying again later does not help.
 func failure(err error) Refusal {
-	for _, own := range [...]error{algo.ErrCost, algo.ErrState, algo.ErrStateVersion, storage.ErrKey, storage.ErrDuplicateKey} {
-		if errors.Is(err, own) {
-			return Refusal{Status: http.StatusInternalServerError, Err: err}
-		}
+	var rule *compose.RuleError
+	if errors.As(err, &rule) || errors.Is(err, storage.ErrKey) || errors.Is(err, storage.ErrDuplicateKey) {
+		return Refusal{Status: http.StatusInternalServerError, Err: err}
 	}
 	return Refusal{Status: http.StatusServiceUnavailable, Err: err}
 }

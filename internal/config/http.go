@@ -35,7 +35,7 @@ func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
 		rule.Cost = func(*http.Request) int64 { return r.Cost.Units }
 	}
 	if len(r.Methods) > 0 || len(r.Paths) > 0 {
-		rule.Policy, rule.Choose = nil, r.choose
+		rule.Policy, rule.PolicyFor = nil, r.policyFor
 	}
 	return rule
 }
@@ -90,11 +90,11 @@ func hostOf(r *http.Request) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-func (r *Rule) choose(req *http.Request) algo.Policy {
+func (r *Rule) policyFor(req *http.Request) (algo.Policy, error) {
 	if r.For(req.Method, req.URL) {
-		return r.Policy
+		return r.Policy, nil
 	}
-	return nil
+	return nil, compose.Skip
 }
 
 // For reports whether the rule is for such requests. One for GET is for HEAD too. The

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
 )
 
@@ -157,7 +158,13 @@ func TestARuleIsForSomeRequests(t *testing.T) {
 		require.NoError(t, err)
 		r := httptest.NewRequest(c.method, "/", nil)
 		r.URL.Path = c.path
-		require.Equal(t, c.want, rules[0].Choose == nil || rules[0].Choose(r) != nil, c)
+		if rules[0].PolicyFor == nil {
+			require.True(t, c.want, c)
+			continue
+		}
+		_, err = rules[0].PolicyFor(r)
+		require.Equal(t, c.want, err == nil, c)
+		require.True(t, c.want || err == compose.Skip, c)
 	}
 }
 

@@ -165,10 +165,10 @@ func (t *traffic) limiter(o compose.Options[*asked], store storage.Store) (*comp
 	var rs [rules]compose.Rule[*asked]
 	for i := range rs {
 		rs[i] = compose.Rule[*asked]{
-			Name:   ruleNames[i],
-			Key:    func(a *asked) string { return keyOf(i, a.Key) },
-			Choose: func(a *asked) algo.Policy { return noting{policies[i], i, a} },
-			Cost:   func(a *asked) int64 { return a.Cost },
+			Name:      ruleNames[i],
+			Key:       func(a *asked) string { return keyOf(i, a.Key) },
+			PolicyFor: func(a *asked) (algo.Policy, error) { return noting{policies[i], i, a}, nil },
+			Cost:      func(a *asked) int64 { return a.Cost },
 		}
 	}
 	return o.New(store, rs[:]...)

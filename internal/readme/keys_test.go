@@ -86,11 +86,11 @@ func signIn(ctx context.Context, limiter *compose.Limiter[login], l login, check
 
 func onlyWith(header string, policy algo.Policy) compose.Rule[*http.Request] {
 	key := httplimit.Header(header)
-	return compose.Rule[*http.Request]{Name: "with-" + header, Key: key, Choose: func(r *http.Request) algo.Policy {
+	return compose.Rule[*http.Request]{Name: "with-" + header, Key: key, PolicyFor: func(r *http.Request) (algo.Policy, error) {
 		if key(r) == "" {
-			return nil
+			return nil, compose.Skip
 		}
-		return policy
+		return policy, nil
 	}}
 }
 

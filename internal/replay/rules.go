@@ -34,7 +34,7 @@ type ruleColumn struct {
 }
 
 // NewRules begins a replay. The policies are those of the rules in their order,
-// which a rule's Choose does not tell.
+// which a rule's PolicyFor does not tell.
 func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T], error) {
 	r := &Rules[T]{timeline: newTimeline(len(rules) + 1)}
 	store := &memory.Store{MaxKeys: math.MaxInt}

@@ -19,11 +19,11 @@ func newRules(t *testing.T) *replay.Rules[visit] {
 	who := func(v visit) string { return v.who }
 	r, err := replay.NewRules([]compose.Rule[visit]{
 		{Name: "who", Key: who, Policy: ps[0]},
-		{Name: "where", Key: func(v visit) string { return v.where }, Choose: func(v visit) algo.Policy {
+		{Name: "where", Key: func(v visit) string { return v.where }, PolicyFor: func(v visit) (algo.Policy, error) {
 			if v.where == "" {
-				return nil
+				return nil, compose.Skip
 			}
-			return ps[1]
+			return ps[1], nil
 		}},
 		{Name: "tried", Key: who, Policy: ps[2], Shadow: true},
 	}, ps)

@@ -61,11 +61,11 @@ func serviceRule(rule *config.Rule) compose.Rule[Ask] {
 	if len(rule.By) > 0 {
 		asked.Key = func(a Ask) string { return a.Key }
 	}
-	asked.Choose = func(a Ask) algo.Policy {
+	asked.PolicyFor = func(a Ask) (algo.Policy, error) {
 		if len(a.Limits) == 0 || slices.Contains(a.Limits, rule.Name) {
-			return rule.Policy
+			return rule.Policy, nil
 		}
-		return nil
+		return nil, compose.Skip
 	}
 	return asked
 }
