@@ -55,6 +55,8 @@ type Policy interface {
 	// wherever it begins, while clocks do not step back. What was given back is
 	// minus Paid; in a window, where units may count in part, and in a composed
 	// policy, whose parts may have regained more than Paid tells, it is the cost.
+	// A bound above the largest int64 is told as math.MaxInt64, which then promises
+	// nothing.
 	Bound(interval time.Duration) int64
 	// Limit is the sustained rate; of a composed policy, that of its first
 	// part.

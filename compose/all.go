@@ -181,7 +181,7 @@ func wrap(part int, err error) error {
 }
 
 // Bound implements [algo.Policy]. It is the least of the parts' bounds, in units
-// of the cost that is given to Step.
+// of the cost that is given to Step. It is math.MaxInt64 if all parts' bounds are.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	if len(s.all()) == 0 {
 		return 0

@@ -2,7 +2,9 @@ package compose_test
 
 import (
 	"encoding/binary"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -208,6 +210,25 @@ func TestTheBoundIsTheLeast(t *testing.T) {
 	require.Equal(t, int64(199), p.Bound(time.Minute))
 	require.Equal(t, int64(25000), p.Bound(24*time.Hour))
 	require.Equal(t, algo.Per(10, time.Second), p.Limit())
+}
+
+// A bound that no int64 holds is the largest int64, and never wraps.
+func TestALargeBoundSaturates(t *testing.T) {
+	for _, spec := range []string{
+		"gcra N/s", "gcra 1/ns burst=N", "tokenbucket N/s", "tokenbucket N/s refill=interval", "fixedwindow N/s", "fixedwindow N/s align=clock",
+		"movingwindow N/s", "movingwindow N/s slots=12", "movingwindow N/s trailing=whole", "all(gcra N/s; fixedwindow N/s)",
+	} {
+		p := fromSpec(t, strings.ReplaceAll(spec, "N", "4611686018427387904"))
+		last := int64(0)
+		for _, interval := range []time.Duration{1, time.Second, time.Minute, time.Hour, 24 * time.Hour, math.MaxInt64} {
+			bound := p.Bound(interval)
+			require.GreaterOrEqual(t, bound, last, "%s in %v", spec, interval)
+			last = bound
+		}
+		require.EqualValues(t, math.MaxInt64, last, spec)
+	}
+	p := fromSpec(t, "all(gcra 4611686018427387904/s; gcra 1/h)")
+	require.EqualValues(t, 24, p.Bound(24*time.Hour))
 }
 
 func TestAChargeLeavesADebtInEachPart(t *testing.T) {

@@ -21,6 +21,24 @@
 //		compose.Rule[*http.Request]{Name: "everyone", Policy: overall})
 //	decision, err := limiter.Allow(ctx, request)
 //
+// # What a policy admits
+//
+// Bound of a policy is the most that it admits for one key in any interval of a given
+// length, wherever the interval begins. It is often more than the limit, because a
+// burst comes on top of the rate, or because two windows meet: gcra 1000/h can admit
+// 1999 in an hour. These policies admit at most so many in any
+//
+//	                                                    second  minute  hour    day
+//	gcra 1000/h                                           1000    1016  1999  24999
+//	gcra 1000/h burst=1                                      1      17  1000  24000
+//	tokenbucket 1000/h refill=interval                    2000    2000  2000  25000
+//	fixedwindow 1000/h                                    2000    2000  2000  25000
+//	movingwindow 1000/h slots=12                          1000    1000  1999  24999
+//	movingwindow 1000/h slots=12 trailing=whole           1000    1000  1000  23000
+//
+// The command sluice check prints this line for each rule of a limits.yaml. Bound tells
+// math.MaxInt64 if the number is larger.
+//
 // # What a limiter promises
 //
 // A decision takes one round trip to the store when this process has seen the keys,

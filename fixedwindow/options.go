@@ -108,6 +108,7 @@ func (o *Options) rest(t int64) int64 {
 
 // Bound is the most units that can be admitted in any interval of that length:
 // Count * (1 + ceil((interval-1)/Period)), or 0 for an empty interval.
+// A larger bound than math.MaxInt64 is told as that.
 func Bound(o Options, interval time.Duration) int64 {
 	if interval < 1 || !o.valid() {
 		return 0

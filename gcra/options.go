@@ -69,6 +69,7 @@ func (o *Options) cost() int64 {
 
 // Bound is the most units that can be admitted in any interval of that length:
 // Burst + floor(Count*(interval-1)/Period), or 0 for an empty interval.
+// A larger bound than math.MaxInt64 is told as that.
 func Bound(o Options, interval time.Duration) int64 {
 	if interval < 1 || o.Validate() != nil {
 		return 0

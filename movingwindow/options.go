@@ -110,6 +110,7 @@ func (o *Options) width() int64 {
 
 // Bound is the most units that can be admitted in any interval of that length,
 // by the formulas of the package doc; 0 for an empty interval.
+// A larger bound than math.MaxInt64 is told as that.
 func Bound(o Options, interval time.Duration) int64 {
 	switch {
 	case interval < 1 || !o.valid():

@@ -130,6 +130,8 @@ func (o *Options) refills(tokens int64) int64 {
 // and with interval refill, of which none gives back more than the burst,
 //
 //	Burst + min(Count, Burst)*ceil((interval-1)/Period)
+//
+// A larger bound than math.MaxInt64 is told as that.
 func Bound(o Options, interval time.Duration) int64 {
 	if interval < 1 || o.Validate() != nil {
 		return 0

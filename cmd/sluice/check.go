@@ -107,6 +107,7 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 		r := &f.Rules[i]
 		t.add(ruleName(r), ruleWords(r))
 		t.add("", promise(r))
+		t.add("", bounds(r))
 	}
 	t.print(out)
 	_, err := io.WriteString(w, out.String())
@@ -153,7 +154,7 @@ func methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// promise is the rule's bound in words.
+// promise is the rule's capacity and its rates in words.
 func promise(r *config.Rule) string {
 	unit := "request"
 	switch {
@@ -162,9 +163,8 @@ func promise(r *config.Rule) string {
 	case r.Cost.Units != 1:
 		unit = "unit"
 	}
-	period := r.Policy.Limit().Period
-	return fmt.Sprintf("up to %s at once, %s in the long run, never more than %d in any %s",
-		many(config.Capacity(r.Policy), unit), list(limits(r.Policy), " and "), r.Policy.Bound(period), algo.FormatDuration(period))
+	return fmt.Sprintf("up to %s at once, %s in the long run",
+		many(config.Capacity(r.Policy), unit), list(limits(r.Policy), " and "))
 }
 
 // limits are those of the policy, or of its parts.

@@ -84,7 +84,9 @@ With --config it is
 Exit status: 0; 1 if the run failed, was interrupted, or --check found a
 difference; 2 for a mistake on the command line, before anything was replayed.`
 
-const checkHelp = `Check reads files of limits, limits.yaml, and says what each of their rules means.
+const checkHelp = `Check reads files of limits, limits.yaml, and says what each of their rules means: what
+it limits, how much there is at once and in the long run, and the most that it admits
+for one key in any second, minute, hour and day.
 Of a file with faults it tells them all, each with its line, its field and what
 would be accepted. - is standard input.
 

@@ -1,0 +1,108 @@
+package readme
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// admitted is a row of a table: a policy, and the most that it admits in any second,
+// minute, hour and day.
+type admitted struct {
+	policy algo.Policy
+	most   [4]int64
+}
+
+var intervals = [4]time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
+
+func rows(t *testing.T, page, row string) (all []admitted) {
+	t.Helper()
+	for _, found := range regexp.MustCompile(row).FindAllStringSubmatch(readFile(t, root, page), -1) {
+		a := admitted{policy: parse(t, found[1])}
+		for i := range a.most {
+			n, err := strconv.ParseInt(found[2+i], 10, 64)
+			require.NoError(t, err)
+			a.most[i] = n
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// TestThePagesSayWhatAPolicyAdmits compares the tables with Bound.
+func TestThePagesSayWhatAPolicyAdmits(t *testing.T) {
+	for page, table := range map[string]struct {
+		row  string
+		rows int
+	}{
+		"compose/doc.go": {`(?m)^//\t(\w+ \d\S*(?: \S+)*|all\(.*\)) +(\d+) +(\d+) +(\d+) +(\d+)$`, 6},
+		"docs/client.md": {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|", 7},
+	} {
+		found := rows(t, page, table.row)
+		require.Len(t, found, table.rows, page)
+		for _, a := range found {
+			for i, interval := range intervals {
+				require.Equal(t, a.policy.Bound(interval), a.most[i], "%s: %v in any %v", page, a.policy, interval)
+			}
+		}
+	}
+}
+
+// TestRecommendedPoliciesKeepAQuota plays callers who take all that they get against the
+// policies that the page recommends for a quota of 1000 an hour, and against gcra 1000/h,
+// of which it warns.
+func TestRecommendedPoliciesKeepAQuota(t *testing.T) {
+	found := rows(t, "docs/client.md", "(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|")
+	random := rand.New(rand.NewPCG(1, 2))
+	kept := 0
+	for _, a := range found {
+		most := int64(0)
+		for range 30 {
+			most = max(most, mostInAnHour(t, a.policy, random))
+		}
+		require.LessOrEqual(t, most, a.most[2], "%v", a.policy)
+		if a.most[2] <= 1000 {
+			kept++
+		}
+		if a.policy.String() == "gcra 1000/h" {
+			require.EqualValues(t, 1999, most, "as bad as the page says")
+		}
+	}
+	require.Equal(t, 5, kept, "policies that keep the quota")
+}
+
+// mostInAnHour is the most that a caller gets in any hour of four, second by second. It
+// takes one unit now and then, until a random second from which it takes all there is.
+func mostInAnHour(t *testing.T, p algo.Policy, random *rand.Rand) (most int64) {
+	t.Helper()
+	const hour = 3600
+	var taken [4 * hour]int64
+	var state []byte
+	greedy := random.IntN(2 * hour)
+	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+	sum := int64(0)
+	for i := range taken {
+		now, cost := start.Add(time.Duration(i)*time.Second), int64(1)
+		look, err := p.Peek(state, now, 1)
+		require.NoError(t, err)
+		if i >= greedy {
+			cost = look.Remaining
+		}
+		if look.Remaining > 0 && (i >= greedy || random.IntN(hour) == 0) {
+			next, r, err := p.Step(nil, state, now, cost)
+			require.NoError(t, err)
+			state, taken[i] = next, r.Paid
+		}
+		if sum += taken[i]; i >= hour {
+			sum -= taken[i-hour]
+		}
+		most = max(most, sum)
+	}
+	return most
+}
