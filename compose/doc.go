@@ -55,17 +55,24 @@
 //
 // # Clocks
 //
-// Each decision goes by one reading of Options.Clock, the clock of this process
-// unless told otherwise. States never move back in time, so where the clocks of
-// several processes disagree the fastest one rules: a process whose clock is an
-// hour ahead finds limits refilled an hour early, once, and whoever comes after
-// it with a right clock may be denied until that hour is over.
-// Decision.Skew shows it, and Options.MaxSkew makes it an error to be reported;
-// Reset ends it for one key. States are not rebased to a slower clock, because
+// Each decision goes by one reading of Options.Clock, by default the clock of this process.
+// States never move back in time. So if the clocks of several processes disagree, the
+// fastest one rules: a process whose clock is an hour ahead finds limits refilled an hour
+// early, and a process with a right clock may then be denied until that hour is over. The
+// store keeps a record for as long as the clock that wrote it is ahead, so the fast
+// process gets that refill again only if nobody has spent under the key for that hour.
+// Decision.Skew shows how far a state is ahead, and Options.MaxSkew makes it an error to be
+// reported. Reset ends it for one key. States are not rebased to a slower clock, because
 // two clocks that disagree would then be admitted without bound.
 //
-// Clocks kept by NTP need nothing of this. For a fleet whose clocks cannot be
-// trusted there is Options.StoreClock, the time of the store's server:
+// A clock that is behind is not covered if it is more than 10 s behind both the clock of
+// the store's server and the clock of another process. The server drops the records of the
+// other process while the slow process still needs them. The slow process then admits a
+// burst that is already used, and can do so again after every quiet gap. Keep the clocks
+// synchronised, or use Options.StoreClock.
+//
+// Options.StoreClock makes all processes decide by the clock of the store's server, whatever
+// their own clocks say:
 //
 //	clock := &storage.ServerClock{Server: store}
 //	limiter, err := compose.Options[string]{StoreClock: clock}.New(store, rules...)

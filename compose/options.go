@@ -23,6 +23,12 @@ type Options[T any] struct {
 	// Clock tells the time of decisions; nil is time.Now, or, of a limiter on a
 	// memory.Store, the monotonic clock that its Now describes. All rules go by
 	// one reading of it, fresh for every attempt at a decision. It may step back.
+	//
+	// If processes share a store, their clocks should agree. A clock that is ahead of the
+	// others spends its lead early and can block them for as long. A clock that is more than
+	// 10 s behind both the clock of the store's server and that of another process can admit
+	// a burst that is already used, and again after every quiet gap, because the server has
+	// dropped the record by then. The remedy is StoreClock: it goes by the server's clock.
 	Clock func() time.Time
 	// StoreClock makes decisions go by the time of the store's server, PostgreSQL's or
 	// Redis's, as far as it is known, so that processes whose clocks disagree decide alike; nil

@@ -144,7 +144,9 @@ func (g *group) stands() bool {
 	return true
 }
 
-// appendSwaps appends what changes, under one new version.
+// appendSwaps appends a swap for each key that changes, all with the same new version. The
+// stored states are needed until their TTL has passed by the clock that decided, which may
+// be ahead of the store's.
 func (g *group) appendSwaps(swaps []Swap) []Swap {
 	version := NewVersion()
 	for i := range g.holds {
@@ -155,6 +157,9 @@ func (g *group) appendSwaps(swaps []Swap) []Swap {
 			continue
 		case Put:
 			s.New, s.TTL, s.Priority = Record{version, h.change.State}, h.change.TTL, h.change.Priority
+			if s.TTL > 0 {
+				s.Until = g.now.Add(s.TTL)
+			}
 		}
 		swaps = append(swaps, s)
 	}

@@ -25,11 +25,18 @@ type Swap struct {
 	Key string  // any bytes, at most MaxKey of them; see AppendKey
 	Old Version // what must be stored for the swap to apply; 0: nothing
 	New Record  // what takes its place: a version from NewVersion, or the zero Record to delete
-	// TTL is how long the record must be kept, from the moment of the write and by
-	// the store's time. It replaces the TTL the key had. 0 keeps it for ever. A store
-	// rounds up to its own grain, never down, and may keep records longer. The TTL of a
-	// deletion means nothing.
+	// TTL is how long the store must keep the record, counted from the write by the
+	// store's clock. 0 keeps the record for ever. A store rounds up to its own grain,
+	// never down, and may keep records longer.
 	TTL time.Duration
+	// Until is the time until which the record is needed, by the clock of the writer. The
+	// store keeps the record until its TTL has passed and its own clock has passed Until. So
+	// a record of a writer whose clock is ahead of the store's outlives its TTL. The zero
+	// Until, and one in the past, means the TTL alone.
+	//
+	// A swap that applies replaces both the TTL and the Until that the key had. The TTL and
+	// the Until of a deletion mean nothing.
+	Until time.Time
 	// Priority is what a store that holds a bounded number of records goes by when it must
 	// evict one. All others ignore it.
 	Priority Priority
@@ -168,7 +175,8 @@ type Timed interface {
 
 	// LoadAt is Load at now: a record whose TTL has ended by then is absent.
 	LoadAt(ctx context.Context, now time.Time, keys ...string) ([]Record, error)
-	// CompareAndSwapAt is CompareAndSwap at now: TTLs are counted from now.
+	// CompareAndSwapAt is CompareAndSwap at now: TTLs are counted from now. A record that
+	// has an Until is absent only at times at which its TTL and its Until have both passed.
 	CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
@@ -205,7 +213,7 @@ type Decider interface {
 type Change struct {
 	Verb  Verb
 	State []byte        // of Put
-	TTL   time.Duration // of Put; see Swap.TTL
+	TTL   time.Duration // of Put; see Swap.TTL. Until is the time of the decision plus TTL
 
 	Priority Priority // of Put; see Swap.Priority
 }

@@ -100,7 +100,7 @@ func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Recor
 		t, swap := &n.shard().table, &swaps[i]
 		if swap.New.Version == 0 {
 			t.remove(n.hash)
-		} else if t.put(n.hash, t.find(n.hash), swap.New.State, content{swap.New.Version, lapse(at, swap.TTL), swap.Priority}) {
+		} else if t.put(n.hash, t.find(n.hash), swap.New.State, content{swap.New.Version, lapse(at, swap.Lifetime(time.Unix(0, at))), swap.Priority}) {
 			names[created] = n
 			created++
 		}

@@ -39,6 +39,7 @@ func TestLaws(t *testing.T) {
 			Store:   &memory.Store{Clock: clock.now},
 			Other:   &memory.Store{Clock: clock.now},
 			Advance: clock.advance,
+			Now:     clock.now,
 		}
 	})
 }
@@ -52,7 +53,7 @@ func TestLawsOfAFullStore(t *testing.T) {
 			put(t, full, epoch, fmt.Sprint("short lived ", i), 1)
 		}
 		clock.advance(1)
-		return storagetest.Harness{Store: sweptFirst{full}, Other: &memory.Store{Clock: clock.now}, Advance: clock.advance}
+		return storagetest.Harness{Store: sweptFirst{full}, Other: &memory.Store{Clock: clock.now}, Advance: clock.advance, Now: clock.now}
 	})
 }
 

@@ -47,7 +47,8 @@
 // [Store.Purge] removes them, which may read the whole table: call it now and
 // then. There is no index on the time, because it would cost every write more
 // than it saves. A TTL begins when the statement compares, so before it waits for
-// somebody else who creates the key.
+// somebody else who creates the key. A record outlives its TTL while its Until
+// ([storage.Swap]) is ahead of the server's clock.
 //
 // # Durability and known limits
 //

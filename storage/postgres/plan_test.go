@@ -64,7 +64,7 @@ func plan(t *testing.T, p *pgxpool.Pool, mode, statement, arguments string) stri
 // swapping is the arguments of a swap of so many keys.
 func swapping(keys int) string {
 	numbers := "ARRAY[" + strings.TrimSuffix(strings.Repeat("7,", keys), ",") + "]"
-	return fmt.Sprintf("%[1]s, %[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], 500, 1", numbers, loading(keys))
+	return fmt.Sprintf("%[1]s, %[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loading(keys))
 }
 
 // loading is the arguments of a load of so many keys.

@@ -39,16 +39,18 @@ const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDI
 // meanwhile would leave it in doubt whether the statement was applied. The session's own
 // stays if it is shorter, and not 0, which is none.
 //
+// A number of microseconds is multiplied as a double, which is exact up to 2^53.
+//
 // The names of its parts hide tables that are called the same.
 const swapSQL = `
 WITH _sluice_patience AS MATERIALIZED (
-	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
-		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
-		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
+	SELECT CASE WHEN $8::int > 0 THEN set_config('lock_timeout', CASE
+		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $8 * interval '1 millisecond'
+		THEN current_setting('lock_timeout') ELSE $8::text END, true) END AS is_set
 ), _sluice_want AS (
 	SELECT w.* FROM _sluice_patience CROSS JOIN LATERAL (
-		SELECT is_set, $1::int[] AS grps, $2::bytea[] AS keys, $3::bigint[] AS olds, $4::bigint[] AS news, $5::bytea[] AS states, $6::bigint[] AS ttls OFFSET 0
-	) AS a CROSS JOIN LATERAL unnest(grps, keys, olds, news, states, ttls) WITH ORDINALITY AS w (grp, key, old, new, state, ttl, place)
+		SELECT is_set, $1::int[] AS grps, $2::bytea[] AS keys, $3::bigint[] AS olds, $4::bigint[] AS news, $5::bytea[] AS states, $6::bigint[] AS ttls, $7::bigint[] AS untils OFFSET 0
+	) AS a CROSS JOIN LATERAL unnest(grps, keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (grp, key, old, new, state, ttl, until, place)
 ), _sluice_found AS MATERIALIZED (
 	SELECT _sluice_want.*, there.key IS NULL AS absent, there.state AS was,
 		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
@@ -57,7 +59,7 @@ WITH _sluice_patience AS MATERIALIZED (
 	SELECT grp FROM _sluice_found WHERE old <> coalesce(version, 0)
 ), _sluice_write AS (
 	SELECT place, key, new, state, absent, CASE
-		WHEN ttl > 0 THEN clock_timestamp() + ttl * interval '1 microsecond'
+		WHEN ttl > 0 THEN greatest(clock_timestamp() + ttl * interval '1 microsecond', timestamptz 'epoch' + until * interval '1 microsecond')
 		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
 	FROM _sluice_found WHERE grp NOT IN (SELECT grp FROM _sluice_lost)
 ), _sluice_created AS (
@@ -72,5 +74,5 @@ WITH _sluice_patience AS MATERIALIZED (
 SELECT place, false AS raced, version, CASE WHEN version IS NOT NULL THEN was END
 FROM _sluice_found WHERE grp IN (SELECT grp FROM _sluice_lost)
 UNION ALL
-SELECT place, 1 / (place * $8::int) >= 0, NULL, NULL
+SELECT place, 1 / (place * $9::int) >= 0, NULL, NULL
 FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)`

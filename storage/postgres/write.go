@@ -77,13 +77,13 @@ func (w *write) undoes() bool {
 	return !w.singles() && slices.ContainsFunc(w.places, func(p place) bool { return w.swap(p).Old == 0 })
 }
 
-// args are the columns: group, key, old version, new version, state, TTL in
-// microseconds (0: for ever; -1: written as expired, which is deleted); for how
-// many milliseconds to wait for a lock, if not 0; and 1 if every group is of one
-// key.
+// args returns the arguments of the statement. The columns come first: group, key, old
+// version, new version, state, TTL in microseconds (0: for ever; -1: written as expired,
+// which is deleted) and Until in microseconds since 1970. Then comes for how many
+// milliseconds to wait for a lock, if not 0; and 1 if every group is of one key.
 func (w *write) args(patience time.Duration) []any {
 	n := len(w.places)
-	groups, olds, news, ttls := make([]int32, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	groups, olds, news, ttls, untils := make([]int32, n), make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	keys, states := make([][]byte, n), make([][]byte, n)
 	for i, p := range w.places {
 		s := w.swap(p)
@@ -92,18 +92,25 @@ func (w *write) args(patience time.Duration) []any {
 		if states[i] == nil { // which would be NULL
 			states[i] = []byte{}
 		}
-		switch {
-		case s.New.Version == 0:
-			ttls[i] = -1
-		case s.TTL > 0:
-			ttls[i] = int64((s.TTL-1)/time.Microsecond) + 1
-		}
+		ttls[i], untils[i] = expiry(s)
 	}
 	singles := int32(0)
 	if w.singles() {
 		singles = 1
 	}
-	return []any{groups, keys, olds, news, states, ttls, int32(patience.Milliseconds()), singles}
+	return []any{groups, keys, olds, news, states, ttls, untils, int32(patience.Milliseconds()), singles}
+}
+
+// expiry returns the arguments by which the server computes when the record expires.
+func expiry(s *storage.Swap) (ttl, until int64) {
+	until = s.UntilUnix(time.Microsecond)
+	switch {
+	case s.New.Version == 0:
+		return -1, 0
+	case s.TTL == 0 || until == storage.FarUntil:
+		return 0, 0
+	}
+	return int64((s.TTL-1)/time.Microsecond) + 1, until
 }
 
 // settle notes the answer for one key.

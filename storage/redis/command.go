@@ -136,7 +136,7 @@ func (s *Store) fill(ctx context.Context, c *command, inFull bool) {
 	if !c.singles() {
 		counts = len(c.calls)
 	}
-	w.init(4*c.keys + counts)
+	w.init(5*c.keys + counts)
 	if inFull {
 		c.ticket.text = script.text
 		w.args = append(w.args, "eval", &c.ticket, c.keys)

@@ -6,7 +6,7 @@
 //
 // A write is one Lua script, whatever the number of keys: it compares the
 // version of every key first and writes after, so nothing but all or nothing
-// can happen. It does so by GET, MGET, SET, PSETEX and DEL, which the user of the
+// can happen. It does so by GET, MGET, SET, PSETEX, DEL and TIME, which the user of the
 // client must be allowed: if the server refuses one of several writes when another has
 // been made, the decision fails with storage.ErrOutcomeUnknown. The script is
 // sent by its hash, and once more in full when the server does not know it
@@ -32,8 +32,9 @@
 //
 // # Expiry
 //
-// The server drops records by itself, at the millisecond after their TTL. There
-// is nothing to purge.
+// The server drops records by itself, at the millisecond after their TTL, or after
+// their Until by the server's clock if that is later ([storage.Swap]). There is nothing
+// to purge.
 //
 // # Durability and known limits
 //

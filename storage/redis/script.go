@@ -9,15 +9,32 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// common is what the scripts of several keys share. Before anything is written, an error
-// of a write ends the script. All others are of their group alone, as plain errors,
-// because the client cannot read past those that it has a type for.
-const common = `
-local run = redis.call
-local function put(key, old, new, ttl)
+// px computes the PX of a record: its TTL or, if that is longer, the time that is left until
+// Until by the server's clock. The clock is rounded down to ms, so the time that is left is
+// rounded up. PSETEX refuses a number with an exponent, hence string.format. TIME is asked
+// before any write, so a server that refuses it has written nothing.
+const px = `
+local function clock()
+	local time = redis.call('TIME')
+	return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function px(ttl, till, now)
+	if till == '' or till - now <= ttl + 0 then
+		return ttl
+	end
+	return string.format('%.0f', till - now)
+end
+`
+
+// common is the start of the scripts of several keys. put writes one key; it returns an
+// error of the server instead of raising it, once a write has been made. plain makes an
+// error that the client can read past: it stops reading at those that it has a type for.
+const common = px + `
+local run, now = redis.call, clock()
+local function put(key, old, new, ttl, till)
 	local reply
 	if new ~= '' and ttl ~= '' then
-		reply = run('PSETEX', key, ttl, new)
+		reply = run('PSETEX', key, px(ttl, till, now), new)
 	elseif new ~= '' then
 		reply = run('SET', key, new)
 	elseif old ~= '' then
@@ -37,18 +54,19 @@ local values, outcomes = #KEYS < 1000 and redis.call('MGET', unpack(KEYS)) or {}
 
 // single swaps one group of one key. It compares the first 8 bytes of what is stored with
 // the old version (an empty one: the key must be absent), and writes if they match. ARGV
-// has the old version, the new record (empty: delete) and the TTL in ms (empty: none). The
-// answer has 1, or what is stored, or an error. It does without what is common to the
-// others, which would take the server a quarter more time.
-var single = newScript(`
-local old, new, ttl = ARGV[1], ARGV[2], ARGV[3]
+// has the old version, the new record (empty: delete), the TTL in ms (empty: none) and the
+// Until in ms since 1970 (empty: none). The answer has 1, or what is stored, or an error.
+// It does without what is common to the others, which would take the server a quarter more
+// time.
+var single = newScript(px + `
+local old, new, ttl, till = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
 	return {{err = 'ERR ' .. string.gsub(value.err, '^ERR ', '')}}
 elseif value and (old == '' or string.sub(value, 1, 8) ~= old) or not value and old ~= '' then
 	return {{value}}
 elseif new ~= '' and ttl ~= '' then
-	redis.call('PSETEX', KEYS[1], ttl, new)
+	redis.call('PSETEX', KEYS[1], till ~= '' and px(ttl, till, clock()) or ttl, new)
 elseif new ~= '' then
 	redis.call('SET', KEYS[1], new)
 elseif old ~= '' then
@@ -64,11 +82,12 @@ return {1}
 // unpack has its limits.
 var each = newScript(common + `
 for i, key in ipairs(KEYS) do
-	local value, old = values[i] or redis.pcall('GET', key), ARGV[3*i-2]
+	local at = 4*i - 3
+	local value, old = values[i] or redis.pcall('GET', key), ARGV[at]
 	if type(value) == 'table' then
 		outcomes[i] = plain('', value.err)
 	elseif value and old ~= '' and string.sub(value, 1, 8) == old or not value and old == '' then
-		local err = put(key, old, ARGV[3*i-1], ARGV[3*i])
+		local err = put(key, old, ARGV[at+1], ARGV[at+2], ARGV[at+3])
 		outcomes[i] = err and plain('', err) or 1
 	else
 		outcomes[i] = {value}
@@ -86,7 +105,7 @@ while ARGV[arg] do
 	local last = first + ARGV[arg] - 1
 	local found, same = {}, true
 	for i = first, last do
-		local value, old = values[i] or redis.pcall('GET', KEYS[i]), ARGV[arg + 3*(i-first) + 1]
+		local value, old = values[i] or redis.pcall('GET', KEYS[i]), ARGV[arg + 4*(i-first) + 1]
 		if type(value) == 'table' then
 			found, same = plain('', value.err), false
 			break
@@ -101,9 +120,9 @@ while ARGV[arg] do
 		found = 1
 		local begun = ''
 		for i = first, last do
-			local at = arg + 3*(i-first) + 1
+			local at = arg + 4*(i-first) + 1
 			local old, new = ARGV[at], ARGV[at+1]
-			local err = put(KEYS[i], old, new, ARGV[at+2])
+			local err = put(KEYS[i], old, new, ARGV[at+2], ARGV[at+3])
 			if err then
 				found = plain(begun, err)
 				break
@@ -113,7 +132,7 @@ while ARGV[arg] do
 		end
 	end
 	outcomes[#outcomes+1] = found
-	first, arg = last + 1, arg + 3*(last-first+1) + 1
+	first, arg = last + 1, arg + 4*(last-first+1) + 1
 end
 return outcomes
 `)

@@ -296,21 +296,58 @@ func TestAScriptsWordIsProof(t *testing.T) {
 	}
 }
 
-func TestTTLsAreRoundedUp(t *testing.T) {
-	var shown string
+func TestTTLsAndUntilsAreRoundedUp(t *testing.T) {
+	var ttl, until string
 	client := newClient(t, shared.Redis(t).Addr())
 	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
-		shown = fmt.Sprint(cmd.Args()[len(cmd.Args())-1])
+		last := cmd.Args()[len(cmd.Args())-2:]
+		ttl, until = fmt.Sprint(last[0]), fmt.Sprint(last[1])
 		return err
 	}))
 	s := open(t, client, t.Name())
-	for ttl, ms := range map[time.Duration]string{
+	for given, ms := range map[time.Duration]string{
 		1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", time.Hour - 1: "3600000", math.MaxInt64: "9223372036855",
 	} {
-		swap := creating(ttl.String(), "x")
-		swap.TTL = ttl
+		swap := creating(given.String(), "x")
+		swap.TTL = given
 		create(t, s, swap)
-		require.Equal(t, ms, shown)
+		require.Equal(t, ms, ttl)
+		require.Empty(t, until)
+	}
+	for given, want := range map[time.Time][2]string{
+		time.Unix(-1, 999999999):             {"1", ""},
+		time.Unix(0, 1):                      {"1", "1"},
+		time.Unix(4e9, 0):                    {"1", "4000000000000"},
+		time.Unix(4e9, 999_000_000):          {"1", "4000000000999"},
+		time.Unix(4e9, 999_000_001):          {"1", "4000000001000"},
+		time.Unix(1<<53/1000-1, 999_999_999): {"1", fmt.Sprint(1 << 53 / 1000 * 1000)},
+		time.Unix(1<<53/1000, 0):             {"", ""},
+	} {
+		swap := creating(given.String(), "x")
+		swap.TTL, swap.Until = 1, given
+		create(t, s, swap)
+		require.Equal(t, want, [2]string{ttl, until}, given)
+	}
+}
+
+// A user who may not run TIME writes nothing that needs it.
+func TestWithoutTIMENothingIsWritten(t *testing.T) {
+	client := limited(t, shared.Redis(t), "time")
+	for name, script := range scripts {
+		s := open(t, client, t.Name()+name)
+		groups := script.groups("a", "b")
+		for _, group := range groups {
+			for i := range group {
+				group[i].TTL, group[i].Until = time.Hour, time.Now()
+			}
+		}
+		for _, o := range script.swap(t, s, groups) {
+			require.False(t, o.Swapped)
+			require.ErrorIs(t, o.Err, storage.ErrNotApplied)
+			require.NotErrorIs(t, o.Err, storage.ErrUnavailable)
+			require.ErrorContains(t, o.Err, "The user")
+		}
+		require.Empty(t, stored(t, s, "a"))
 	}
 }
 

@@ -15,9 +15,9 @@ type words struct {
 	each []word
 	text []byte
 	few  struct { // room for those of one key
-		args [7]any
-		each [4]word
-		text [192]byte
+		args [8]any
+		each [5]word
+		text [208]byte
 	}
 }
 
@@ -51,7 +51,8 @@ func (w *words) add(text []byte) {
 	w.text = text
 }
 
-// addSwap is the old version, the new record and its TTL, each of them empty for none.
+// addSwap adds the old version, the new record, its TTL in ms and its Until in ms since
+// 1970. Each of them is empty for none.
 func (w *words) addSwap(s *storage.Swap) {
 	if s.Old == 0 {
 		w.add(w.text)
@@ -63,10 +64,17 @@ func (w *words) addSwap(s *storage.Swap) {
 	} else {
 		w.add(appendRecord(w.text, s.New))
 	}
-	if s.TTL == 0 {
+	until := s.UntilUnix(time.Millisecond)
+	if s.TTL == 0 || until == storage.FarUntil { // for ever
+		w.add(w.text)
+		w.add(w.text)
+		return
+	}
+	w.add(strconv.AppendInt(w.text, milliseconds(s.TTL), 10))
+	if until == 0 {
 		w.add(w.text)
 	} else {
-		w.add(strconv.AppendInt(w.text, milliseconds(s.TTL), 10))
+		w.add(strconv.AppendInt(w.text, until, 10))
 	}
 }
 

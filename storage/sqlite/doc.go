@@ -47,7 +47,8 @@
 // # Expiry
 //
 // Expired records count as absent at once, by the clock of this process or
-// Options.Clock, and stay in the table until their keys are written again or
+// Options.Clock. A record expires when its TTL and its Until ([storage.Swap]) have passed by
+// that clock. Expired records stay in the table until their keys are written again or
 // [Store.Purge] removes them; call it now and then.
 //
 // # Known limits

@@ -136,11 +136,11 @@ func (s *Store) statement(w *storage.Swap) (text string, args []driver.Value) {
 	}
 	switch {
 	case w.Old == 0:
-		return s.sql.create, []driver.Value{key, version, state, expiry(now, w.TTL), now}
+		return s.sql.create, []driver.Value{key, version, state, expiry(now, w.Lifetime(time.Unix(0, now))), now}
 	case w.New.Version == 0:
 		return s.sql.remove, []driver.Value{key, old, now}
 	}
-	return s.sql.replace, []driver.Value{version, state, expiry(now, w.TTL), key, old, now}
+	return s.sql.replace, []driver.Value{version, state, expiry(now, w.Lifetime(time.Unix(0, now))), key, old, now}
 }
 
 // expiry is when a record expires; nil: never.

@@ -41,6 +41,7 @@ var forms = []form{
 		ask: func(s *subject) {
 			d := &dated{Timed: s.Store.(storage.Timed), now: epoch.AddDate(30, 0, 0)}
 			s.Store, s.Advance = d, func(passed time.Duration) { d.now = d.now.Add(passed) }
+			s.Now = func() time.Time { return d.now }
 		},
 	},
 }

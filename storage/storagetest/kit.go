@@ -49,6 +49,10 @@ type Harness struct {
 	// allow for that.
 	Advance func(d time.Duration)
 
+	// Now is the time by the store's own clock, before Advance is called for the first time;
+	// nil: time.Now. Laws of [storage.Swap.Until] go by it.
+	Now func() time.Time
+
 	// Slack is by how much a record may outlive its TTL: the store's grain and its
 	// margin for clocks that disagree, together.
 	Slack time.Duration
@@ -77,6 +81,9 @@ func (l Law) Applies(store storage.Store) bool {
 func (l Law) Check(h Harness) error {
 	if h.Patience == 0 {
 		h.Patience = 30 * time.Second
+	}
+	if h.Now == nil {
+		h.Now = time.Now
 	}
 	s := newSubject(h)
 	defer s.cancel()

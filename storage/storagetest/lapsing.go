@@ -69,7 +69,7 @@ var lapsingLaws = []Law{
 	},
 	{
 		Name:     "the winner sets the TTL",
-		Sentence: "A swap that applies replaces the TTL: by a longer one, a shorter one, or none.",
+		Sentence: "A swap that applies replaces the TTL, by a longer one, a shorter one, or none, and Until.",
 		check: func(s *subject) {
 			const ttl, long = time.Hour, 48 * time.Hour
 			type change struct {
@@ -79,6 +79,9 @@ var lapsingLaws = []Law{
 			for _, c := range []change{{"longer", ttl, long}, {"shorter", long, ttl}, {"none", ttl, 0}, {"one", 0, ttl}} {
 				s.swap(writing(key(c.name), s.put(key(c.name), "before", c.from), "after", c.to))
 			}
+			needed := until(writing(key("without Until"), 0, "before", ttl), s.Now().Add(long))
+			s.swap(needed)
+			s.swap(writing(needed.Key, needed.New.Version, "after", ttl))
 			s.put(key("control"), "x", ttl)
 			s.Advance(ttl + s.Slack)
 			for _, name := range []string{"longer", "none"} {
@@ -89,7 +92,7 @@ var lapsingLaws = []Law{
 			if !absent(s.get(key("control"))) {
 				return // this store expires nothing; another law judges that
 			}
-			for _, name := range []string{"shorter", "one"} {
+			for _, name := range []string{"shorter", "one", "without Until"} {
 				if !absent(s.get(key(name))) {
 					s.fail("a record whose TTL was changed (%s) kept its old one", name)
 				}
@@ -117,6 +120,83 @@ var lapsingLaws = []Law{
 			}
 		},
 	},
+	{
+		Name:     "a record is kept until Until",
+		Sentence: "A record whose Until is ahead of the store's clock outlives its TTL: it is there until that clock has passed Until.",
+		check: func(s *subject) {
+			const ttl, lead = time.Hour, 48 * time.Hour
+			now := s.Now().Round(0)
+			ends := []time.Time{now.Add(lead), now.Add(lead + time.Microsecond), now.Add(100 * year)}
+			for _, year := range []int{2200, 2255, 2256, 2300, 9999, 300_000, 1_000_000_000} {
+				ends = append(ends, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
+			}
+			var swaps []storage.Swap // one group, so that each key must have its own
+			for i, end := range ends {
+				swaps = append(swaps, until(writing(key(fmt.Sprint("ahead ", i)), 0, "state", ttl), end))
+			}
+			s.swap(swaps...)
+			alone := until(writing(key("alone"), 0, "state", ttl), now.Add(lead))
+			s.swap(alone)
+			replaced := until(writing(key("replaced"), s.put(key("replaced"), "before", ttl), "state", ttl), now.Add(lead))
+			s.swap(replaced)
+			s.put(key("control"), "state", ttl)
+
+			s.Advance(lead - time.Minute)
+			for _, swap := range append(swaps, alone, replaced) {
+				if absent(s.get(swap.Key)) {
+					s.fail("a record with a TTL of %v, written at %v and needed until %v, was gone after %v", ttl, now, swap.Until, lead-time.Minute)
+				}
+			}
+			if !absent(s.get(key("control"))) {
+				return // this store expires nothing; another law judges that
+			}
+			s.Advance(time.Minute + s.Slack)
+			if !absent(s.get(alone.Key)) {
+				s.fail("a record with a TTL of %v, written at %v and needed until %v, was there after %v", ttl, now, alone.Until, lead+s.Slack)
+			}
+		},
+	},
+	{
+		Name:     "an Until that is past leaves the TTL",
+		Sentence: "A record whose Until is past, or passes before its TTL, is kept for its TTL: for ever if that is zero.",
+		check: func(s *subject) {
+			const ttl = time.Hour
+			now := s.Now().Round(0)
+			ends := []time.Time{{}, now.Add(-ttl), now, now.Add(ttl / 2), time.Unix(0, 0), time.Unix(0, 1)}
+			for _, year := range []int{-1_000_000_000, -300_000, 1, 1600, 1969} {
+				ends = append(ends, time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
+			}
+			var lasting, forEver []storage.Swap
+			for i, end := range ends {
+				lasting = append(lasting, until(writing(key(fmt.Sprint("lasting ", i)), 0, "state", ttl), end))
+				forEver = append(forEver, until(writing(key(fmt.Sprint("for ever ", i)), 0, "state", 0), end))
+			}
+			forEver = append(forEver, until(writing(key("for ever, ahead"), 0, "state", 0), now.Add(2*ttl)))
+			s.swap(lasting...)
+			s.swap(forEver...)
+			s.put(key("control"), "state", ttl)
+
+			s.Advance(ttl - time.Minute)
+			for _, swap := range lasting {
+				if absent(s.get(swap.Key)) {
+					s.fail("a record with a TTL of %v, written at %v with an Until of %v, was gone after %v", ttl, now, swap.Until, ttl-time.Minute)
+				}
+			}
+			s.Advance(time.Minute + s.Slack)
+			lapses := absent(s.get(key("control"))) // or this store expires nothing; another law judges that
+			for _, swap := range lasting {
+				if lapses && !absent(s.get(swap.Key)) {
+					s.fail("a record with a TTL of %v, written at %v with an Until of %v, was there after %v", ttl, now, swap.Until, ttl+s.Slack)
+				}
+			}
+			s.Advance(2 * ttl)
+			for _, swap := range forEver {
+				if absent(s.get(swap.Key)) {
+					s.fail("a record without a TTL, with an Until of %v, was gone after %v", swap.Until, 3*ttl+s.Slack)
+				}
+			}
+		},
+	},
 }
 
 // outlasts requires that a record with that TTL is there after passed. The server's
@@ -137,4 +217,10 @@ func (s *subject) outlasts(ttl, passed time.Duration) {
 	if ttl-passed >= time.Millisecond { // less is for stores whose time stands still meanwhile, or nearly
 		s.fail("too slow to tell: %d times, a put and a get took more than %v", trials, ttl-passed)
 	}
+}
+
+// until is the swap of a record that is needed until end.
+func until(swap storage.Swap, end time.Time) storage.Swap {
+	swap.Until = end
+	return swap
 }

@@ -20,6 +20,7 @@ type reference struct {
 type kept struct {
 	storage.Record
 	expires time.Time // zero: never
+	until   time.Time // of the swap
 }
 
 // world is what the stores of one database share: the time.
@@ -45,7 +46,7 @@ func newReference(w *world) *reference { return &reference{world: w, kept: map[s
 func newHarness() (storagetest.Harness, *reference) {
 	w := &world{now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r := newReference(w)
-	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance}, r
+	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance, Now: w.time}, r
 }
 
 // find returns what is stored and has not lapsed.
@@ -62,9 +63,12 @@ func (r *reference) put(now time.Time, swap storage.Swap) {
 		delete(r.kept, swap.Key)
 		return
 	}
-	k := kept{Record: copied(swap.New)}
+	k := kept{Record: copied(swap.New), until: swap.Until}
 	if swap.TTL > 0 {
 		k.expires = now.Add(swap.TTL)
+		if swap.Until.After(k.expires) {
+			k.expires = swap.Until
+		}
 	}
 	r.kept[strings.Clone(swap.Key)] = k
 }

@@ -400,6 +400,40 @@ var swappers = []saboteur{
 			s.Old = 0
 		}
 	})},
+	{"keeps no record beyond its TTL", "a record is kept until Until", writing(func(_ *reference, s *storage.Swap) {
+		s.Until = time.Time{}
+	})},
+	{"takes an Until after 2262 for none", "a record is kept until Until", writing(func(_ *reference, s *storage.Swap) {
+		if s.Until.Year() > 2262 {
+			s.Until = time.Time{}
+		}
+	})},
+	{"adds the TTL to Until", "a record is kept until Until", writing(func(r *reference, s *storage.Swap) {
+		if s.Until.After(r.world.time().Add(s.TTL)) {
+			s.Until = s.Until.Add(s.TTL)
+		}
+	})},
+	{"keeps the latest Until that a key had", "the winner sets the TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		r.mu.Lock()
+		swaps = slices.Clone(swaps)
+		for i, s := range swaps {
+			if k := r.kept[s.Key]; k.until.After(s.Until) {
+				swaps[i].Until = k.until
+			}
+		}
+		r.mu.Unlock()
+		return r.CompareAndSwap(ctx, swaps...)
+	})},
+	{"drops a record when its Until has passed", "an Until that is past leaves the TTL", writing(func(r *reference, s *storage.Swap) {
+		if s.TTL > 0 && !s.Until.IsZero() {
+			s.TTL = max(1, s.Until.Sub(r.world.time()))
+		}
+	})},
+	{"keeps what has no TTL until Until", "an Until that is past leaves the TTL", writing(func(r *reference, s *storage.Swap) {
+		if left := s.Until.Sub(r.world.time()); s.TTL == 0 && left > 0 {
+			s.TTL = left
+		}
+	})},
 	{"keeps all keys of a swap for the TTL of the first", "each key has its own TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		swaps = slices.Clone(swaps)
 		for i := range swaps {
