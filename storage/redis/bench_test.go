@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -31,8 +32,9 @@ func BenchmarkBatch(b *testing.B) {
 					if !o.Swapped {
 						b.Fatal(o)
 					}
-					groups[i][0].Old = groups[i][0].New.Version
-					groups[i][0].New.Version = storage.NewVersion()
+					s := &groups[i][0]
+					s.Old, s.New.Version = s.New.Version, storage.NewVersion()
+					s.TTL, s.Until = time.Minute, time.Now().Add(time.Minute)
 				}
 			}
 		})
