@@ -129,7 +129,7 @@ func TestAClockAheadGetsOneBurstAndNotOneEachGap(t *testing.T) {
 		{"fixedwindow 3/30m align=clock", 30*time.Minute + 10*time.Second},
 		{"movingwindow 3/30m slots=6", 35*time.Minute + 10*time.Second},
 		{"movingwindow 3/30m slots=6 trailing=whole", 35*time.Minute + 10*time.Second},
-		{"all(gcra 1/30s; fixedwindow 3/30m)", 30*time.Minute + 10*time.Second},
+		{"all(gcra 3/30m; fixedwindow 4/30m)", 30*time.Minute + 10*time.Second},
 	} {
 		for name, open := range storesWithAClock {
 			t.Run(c.spec+" on "+name, func(t *testing.T) {
