@@ -42,11 +42,11 @@
 //
 // # Expiry
 //
-// Expired records count as absent at once, by the server's clock_timestamp(),
-// and deleted ones are written as expired; both stay in the table until
-// [Store.Purge] removes them, which may read the whole table: call it now and
-// then. There is no index on the time, because it would cost every write more
-// than it saves. A TTL begins when the statement compares, so before it waits for
+// Expired records count as absent at once, by the server's clock_timestamp(), and deleted
+// ones are written as expired. Both stay in the table until [Store.Purge] removes them. Call
+// it once a minute or so, from one of the processes; the command sluice serve calls it by
+// itself. A purge finds the records by an index on the expiry, which Migrate creates and
+// each write updates. A TTL begins when the statement compares, so before it waits for
 // somebody else who creates the key. A record outlives its TTL while its Until
 // ([storage.Swap]) is ahead of the server's clock.
 //

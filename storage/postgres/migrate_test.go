@@ -57,6 +57,40 @@ func TestMigrateWithoutTheRightToCreate(t *testing.T) {
 	open(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_read_only=on"), o)
 }
 
+// Migrate adds the index to a table that has none, also in a later schema of search_path, and
+// whatever the length of the names.
+func TestMigrateAddsTheIndex(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	first, second := schema(t, p), schema(t, p)
+	both := pool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second)
+	indexes := func(table string) (n int) {
+		const sql = "SELECT count(*) FROM pg_indexes WHERE schemaname = $1 AND tablename = $2 AND indexdef LIKE '%(expires_at)'"
+		require.NoError(t, p.QueryRow(ctx, sql, second, table).Scan(&n))
+		return n
+	}
+	long := strings.Repeat("é", 26)
+	for _, table := range []string{"short", `with "quotes".`, long, long + "0123456789", long + "012345678X", strings.Repeat("x", 63)} {
+		s := open(t, p, postgres.Options{Schema: second, Table: table})
+		_, err := p.Exec(ctx, "DROP TABLE "+pgx.Identifier{second, table}.Sanitize())
+		require.NoError(t, err)
+		bare, _, found := strings.Cut(s.Schema(), "CREATE INDEX")
+		require.True(t, found)
+		_, err = p.Exec(ctx, bare)
+		require.NoError(t, err)
+		require.Zero(t, indexes(table))
+		for range 2 {
+			open(t, both, postgres.Options{Table: table})
+			require.Equal(t, 1, indexes(table), table)
+		}
+		_, err = p.Exec(ctx, s.Schema())
+		require.NoError(t, err, "the schema may be applied again")
+		require.Equal(t, 1, indexes(table), table)
+	}
+	var tables int
+	require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname = $1", first).Scan(&tables))
+	require.Zero(t, tables, "no table hides another")
+}
+
 // Who starts before the database does may try again.
 func TestMigrateWithoutAServer(t *testing.T) {
 	s, err := postgres.New(pool(t, "host=127.0.0.1 port=1 user=nobody"), postgres.Options{})

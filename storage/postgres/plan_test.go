@@ -41,6 +41,32 @@ func TestRowsAreFoundByTheirKeys(t *testing.T) {
 	}
 }
 
+// A purge finds what has expired by the index on the expiry, whether all records have
+// expired or none, and whether the server knows so or not.
+func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
+	s, table := fresh(t, p)
+	const once, anew = "force_generic_plan", "force_custom_plan"
+	for _, c := range []struct {
+		prepare string
+		modes   []string
+	}{
+		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{once}},
+		{fill(table, 20_000), []string{once, anew}},
+		{"ANALYZE " + table, []string{once, anew}},
+		{"UPDATE " + table + " SET expires_at = '2001-01-01'", []string{once, anew}},
+		{"ANALYZE " + table, []string{once, anew}},
+	} {
+		_, err := p.Exec(ctx, c.prepare)
+		require.NoError(t, err)
+		for _, mode := range c.modes {
+			text := plan(t, p, mode, s.PurgeSQL(), "1000")
+			require.NotContains(t, text, "Seq Scan on "+table, "%s, after %s", mode, c.prepare)
+			require.Contains(t, text, "using "+table+"_expires_at")
+		}
+	}
+}
+
 func fill(table string, rows int) string {
 	return fmt.Sprintf(`INSERT INTO %s SELECT convert_to('key ' || i, 'UTF8'), i, '\x00112233445566778899', 'infinity'
 		FROM generate_series(1, %d) i`, table, rows)

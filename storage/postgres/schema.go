@@ -2,8 +2,10 @@ package postgres
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -16,10 +18,12 @@ func (o Options) name() string {
 	return pgx.Identifier{o.Schema, o.Table}.Sanitize()
 }
 
-// Schema is the DDL of the store's table, in the schema named in Options, which
-// must exist, or else in the first one of search_path that does. It does nothing
-// where that schema has the table.
-func (s *Store) Schema() string {
+// Schema is the DDL of the store's table, and of the index by which [Store.Purge] finds
+// expired records. They are created in the schema named in Options, which must exist, or
+// else in the first one of search_path that does. It does nothing where that schema has both.
+func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
+
+func (s *Store) tableSchema() string {
 	kind := "TABLE"
 	if s.options.Unlogged {
 		kind = "UNLOGGED TABLE"
@@ -33,11 +37,28 @@ func (s *Store) Schema() string {
 `, kind, s.options.name())
 }
 
-// Migrate applies [Store.Schema] if the table is not found, be it in a later schema
-// of search_path. Where it is found, nothing is changed, so that this needs no right
-// to create tables, and the session may be read-only. Several processes may do so at
-// once, also in a transaction of the caller, which goes on whatever becomes of this.
-// Errors are those of a [storage.Store].
+func (s *Store) indexSchema() string {
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (expires_at);\n", pgx.Identifier{indexOf(s.options.Table)}.Sanitize(), s.options.name())
+}
+
+// indexOf is the name of the index of a table. PostgreSQL would cut a long name, maybe to
+// that of the table itself.
+func indexOf(table string) string {
+	const suffix = "_expires_at"
+	if len(table)+len(suffix) <= longestName {
+		return table + suffix
+	}
+	hash := sha256.Sum256([]byte(table))
+	distinct := fmt.Sprintf("_%x", hash[:8])
+	return strings.ToValidUTF8(table[:longestName-len(distinct)-len(suffix)], "") + distinct + suffix
+}
+
+// Migrate applies what is missing of [Store.Schema]: the table, unless it is found in any
+// schema of search_path, and the index. If both are there, nothing is changed, so that this
+// needs no right to create tables, and the session may be read-only. Creating the index of
+// a large table keeps writers out for some time; CREATE INDEX CONCURRENTLY, before Migrate,
+// does not. Several processes may call Migrate at once, also in a transaction of the caller,
+// which goes on whether Migrate fails or not. Errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if isThere(err) { // another one was first
@@ -57,16 +78,31 @@ func (s *Store) Migrate(ctx context.Context) error {
 // fails must not end theirs.
 func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
-		var found bool
-		err := tx.QueryRow(ctx, "SELECT to_regclass($1) IS NOT NULL", s.options.name()).Scan(&found)
-		if err == nil && !found {
-			_, err = tx.Exec(ctx, s.Schema())
+		var table, index bool
+		if err := tx.QueryRow(ctx, thereSQL, s.options.name()).Scan(&table, &index); err != nil {
+			return err
 		}
+		if !table {
+			if _, err := tx.Exec(ctx, s.tableSchema()); err != nil {
+				return err
+			}
+		}
+		if index {
+			return nil
+		}
+		_, err := tx.Exec(ctx, s.indexSchema())
 		return err
 	})
 }
 
-// isThere is true for a table that another has created meanwhile: duplicate_table,
+// thereSQL returns whether there is a table, and whether it has an index that begins with
+// the expiry.
+const thereSQL = `SELECT to_regclass($1) IS NOT NULL, EXISTS (
+	SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+	WHERE i.indrelid = to_regclass($1) AND a.attname = 'expires_at' AND i.indisvalid AND i.indpred IS NULL
+)`
+
+// isThere is true for a table or index that another has created meanwhile: duplicate_table,
 // duplicate_object (its type) or, at the same moment, unique_violation in the catalog.
 func isThere(err error) bool {
 	var e *pgconn.PgError

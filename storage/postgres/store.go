@@ -19,6 +19,9 @@ import (
 // DefaultTable is the table's name when the options do not say.
 const DefaultTable = "sluice_states"
 
+// longestName is how long PostgreSQL lets a name be, in bytes.
+const longestName = 63
+
 // Options configure a [Store]. The zero value is ready.
 type Options struct {
 	// Schema is the schema of the table; empty means that search_path finds it.
@@ -60,7 +63,7 @@ func New(db DB, o Options) (*Store, error) {
 		o.Table = DefaultTable
 	}
 	for _, name := range [...]string{o.Schema, o.Table} {
-		if strings.ContainsRune(name, 0) || len(name) > 63 {
+		if strings.ContainsRune(name, 0) || len(name) > longestName {
 			return nil, fmt.Errorf("postgres: the name of a schema or table has at most 63 bytes and no NUL, got %q", name)
 		}
 	}

@@ -49,7 +49,10 @@
 // Expired records count as absent at once, by the clock of this process or
 // Options.Clock. A record expires when its TTL and its Until ([storage.Swap]) have passed by
 // that clock. Expired records stay in the table until their keys are written again or
-// [Store.Purge] removes them; call it now and then.
+// [Store.Purge] removes them. Call it once a minute or so, from one of the processes; the
+// command sluice serve calls it by itself. A purge finds the records by an index on the
+// expiry, which Migrate creates and each write updates. It never holds the write lock for
+// longer than 200 records take.
 //
 // # Known limits
 //

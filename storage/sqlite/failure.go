@@ -23,7 +23,7 @@ func failure(err error) error {
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 	case e.Code == sqlite3.ErrFull || e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrCantOpen || e.Code == sqlite3.ErrReadonly:
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
-	case e.Code == sqlite3.ErrError && strings.HasPrefix(e.Error(), "no such table: "):
+	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: ")):
 		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
 	}
 	return fmt.Errorf("sqlite: %w", err)

@@ -1,6 +1,7 @@
 package sqlite
 
-// statements are those of one table. An expired record counts as absent.
+// statements are those of one table. An expired record counts as absent. INDEXED BY makes
+// purge fail without the index, because reading the whole table would keep writers out.
 type statements struct {
 	load, create, replace, remove, purge string
 }
@@ -15,6 +16,6 @@ func newStatements(table string) statements {
 			"WHERE old.expires_at <= ?",
 		replace: "UPDATE " + t + " SET version = ?, state = ?, expires_at = ? WHERE key = ? AND version = ? AND " + live,
 		remove:  "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
-		purge:   "DELETE FROM " + t + " WHERE key IN (SELECT key FROM " + t + " WHERE expires_at <= ? LIMIT ?)",
+		purge:   "DELETE FROM " + t + " WHERE key IN (SELECT key FROM " + t + " INDEXED BY " + quote(indexOf(table)) + " WHERE expires_at <= ? LIMIT ?)",
 	}
 }
