@@ -13,8 +13,8 @@ const (
 	purgeTime  = 10 * time.Second // for one batch
 )
 
-// purgeInBackground removes what has expired now and then, until stop, which
-// returns when it is over.
+// purgeInBackground removes the store's expired records once every purgeEvery, until stop is
+// called. stop returns when no purge runs any more. A store without a Purge needs none.
 func (s *Server) purgeInBackground() (stop func()) {
 	purger, ok := s.store.Store.(storage.Purger)
 	if !ok {
@@ -24,7 +24,7 @@ func (s *Server) purgeInBackground() (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		ticks := time.NewTicker(purgeEvery)
+		ticks := time.NewTicker(s.purgeEvery)
 		defer ticks.Stop()
 		s.purgeAt(ctx, ticks.C, purger)
 	}()
@@ -55,8 +55,8 @@ func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger sto
 	}
 }
 
-// purgeAll removes batch by batch, so that no write of a decision waits for more
-// than one.
+// purgeAll removes all expired records in batches, so that the store can write decisions in
+// between.
 func purgeAll(ctx context.Context, purger storage.Purger) (removed int, err error) {
 	for {
 		n, err := purgeOnce(ctx, purger)

@@ -2,11 +2,19 @@ package serve
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // expired is a store of which n records have expired.
@@ -52,4 +60,43 @@ func TestPurgingEnds(t *testing.T) {
 	require.Contains(t, w.logged.String(), "disk full")
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"}`)
 	require.NotContains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 0`)
+}
+
+// The server purges the stores that need it by itself, without any request.
+func TestTheServerPurgesItsStore(t *testing.T) {
+	file, dsn := filepath.Join(t.TempDir(), "limits.db"), servers.Postgres(t).DSN()
+	for address, expired := range map[string]func() (rows int){
+		"sqlite:" + file: func() (rows int) {
+			db, err := sql.Open("sqlite3", "file:"+file)
+			assert.NoError(t, err)
+			defer db.Close()
+			assert.NoError(t, db.QueryRow("SELECT count(*) FROM sluice_states WHERE expires_at <= ?", time.Now().UnixNano()).Scan(&rows))
+			return rows
+		},
+		dsn: func() (rows int) {
+			db, err := pgx.Connect(t.Context(), dsn)
+			if !assert.NoError(t, err) {
+				return -1
+			}
+			defer db.Close(t.Context())
+			assert.NoError(t, db.QueryRow(t.Context(), "SELECT count(*) FROM sluice_states WHERE expires_at <= clock_timestamp()").Scan(&rows))
+			return rows
+		},
+	} {
+		w, err := opening(t, oneByIP, on(address))
+		require.NoError(t, err)
+		defer w.Close()
+		for i := range 3 {
+			swap := storage.Swap{Key: storage.Key("", fmt.Sprint(i)), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
+			_, swapped, err := w.store.CompareAndSwap(t.Context(), swap)
+			require.NoError(t, err)
+			require.True(t, swapped)
+		}
+		require.Eventually(t, func() bool { return expired() == 3 }, patience, time.Millisecond, address)
+		w.purgeEvery = 10 * time.Millisecond
+		go func() { w.done <- w.Serve(context.Background()) }()
+		require.Eventually(t, func() bool { return expired() == 0 }, patience, 10*time.Millisecond, address)
+		w.Close()
+		require.NoError(t, w.ended())
+	}
 }

@@ -42,6 +42,7 @@ type Server struct {
 	closing    chan struct{}
 	closeOnce  sync.Once
 	cut        bool // there were requests when all was closed; to be read when it is
+	purgeEvery time.Duration
 }
 
 // listener is a place where requests come in.
@@ -57,7 +58,7 @@ const startTime = 15 * time.Second
 // New opens the store and the listeners. Nobody is served before [Server.Serve].
 // The server must be closed.
 func New(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, log: o.Log, closing: make(chan struct{})}
+	s := &Server{options: o, log: o.Log, closing: make(chan struct{}), purgeEvery: purgeEvery}
 	file, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
