@@ -162,7 +162,8 @@ type Purger interface {
 	// removes a record that has been written again since it expired. Fewer than max
 	// means that there were no more at that moment. It is safe to call from several
 	// processes at once. With a max of 0 or less, or a context that ended before the call, it
-	// removes nothing; of these, only the context's end is an error.
+	// removes nothing; of these, only the context's end is an error. If it fails later, it
+	// returns the error and how many records it has removed.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
 
