@@ -35,7 +35,8 @@
 //	429  not now
 //	413  never: the cost is a size, and larger than the capacity
 //	422  never: the cost is larger than the capacity
-//	503  the store failed, and the limiter's failure policy is compose.FailClosed
+//	503  the store failed, and the limiter's failure policy is compose.FailClosed;
+//	     Retry-After says 5 seconds, because nobody knows when the store is back
 //	500  a rule's own fault, such as a negative cost or a PolicyFor that fails
 //
 // Nothing is logged. compose.Options.Observer is told of every error, also of one that
@@ -44,7 +45,7 @@
 //
 // # Several limiters on a route
 //
-// Each appends its items to the fields of the others. They decide one after the
+// Each appends its items to the fields of the others, on one field line. They decide one after the
 // other, though: what the outer one took is spent even if the inner one denies.
 // Put rules that belong together in one limiter, which charges all or none. And a
 // handler between them that keeps the header of the inner one to itself, such as

@@ -9,6 +9,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
@@ -17,11 +18,15 @@ import (
 // toldKey is the key of a context whose value is what the limiter told.
 type toldKey struct{}
 
-// addTold adds it to a header.
+// addTold adds it to a header. Items of RateLimit and RateLimit-Policy share one field
+// line, because many clients read only the first line of a field.
 func addTold(ctx context.Context, h http.Header) {
 	fields, _ := ctx.Value(toldKey{}).(http.Header)
 	for name, values := range fields {
 		h[name] = slices.Concat(values, h[name])
+		if strings.HasPrefix(name, "Ratelimit") {
+			h[name] = []string{strings.Join(h[name], ", ")}
+		}
 	}
 }
 
@@ -81,6 +86,6 @@ func ExampleHandler_reverseProxy() {
 	}
 	// Output:
 	// RateLimit-Policy ["client";q=2;w=60]
-	// RateLimit ["client";r=1;t=30 "program";r=99]
+	// RateLimit ["client";r=1;t=30, "program";r=99]
 	// X-RateLimit-Remaining [1]
 }

@@ -180,6 +180,7 @@ func ExampleHandler_failurePolicy() {
 	}
 	// Output:
 	// 503 {"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Request cannot be satisfied due to temporary server capacity constraints","status":503}
+	//   Retry-After: 5
 	// 200 hello
 }
 

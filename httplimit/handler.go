@@ -99,7 +99,7 @@ func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	d, err := g.limiter.Allow(r.Context(), r)
 	if err != nil {
-		g.refuse(w, r, failure(err))
+		g.answer(w, r, failure(err))
 		return false
 	}
 	g.teller.tell(w.Header(), d.Results)
@@ -107,11 +107,15 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 		tellLegacy(w.Header(), &d, g.clock())
 	}
 	if !d.Allowed {
-		refusal := g.denial(&d)
-		if refusal.RetryAfter > 0 {
-			w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
-		}
-		g.refuse(w, r, refusal)
+		g.answer(w, r, g.denial(&d))
 	}
 	return d.Allowed
+}
+
+// answer writes the response to a request that is not let through.
+func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal Refusal) {
+	if refusal.RetryAfter > 0 {
+		w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
+	}
+	g.refuse(w, r, refusal)
 }

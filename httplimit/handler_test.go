@@ -181,6 +181,8 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 			require.Equal(t, name, limits[i].name)
 		}
 		require.Len(t, limits, 3)
+		require.Len(t, response.Header.Values("RateLimit"), 1, "clients that read only the first field line see all items")
+		require.Len(t, response.Header.Values("RateLimit-Policy"), 1)
 		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "the tightest tells")
 	}
 }
@@ -245,7 +247,7 @@ func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*h
 func TestOutageWhenClosed(t *testing.T) {
 	response := respond(outage(t, compose.FailClosed, rule("client", "gcra 1/m")), httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-	require.Equal(t, http.Header{"Content-Type": {"application/problem+json"}}, response.Header, "nothing is known of limits")
+	require.Equal(t, http.Header{"Content-Type": {"application/problem+json"}, "Retry-After": {"5"}}, response.Header, "nothing is known of limits")
 	p := problemOf(t, response)
 	require.Equal(t, reducedCapacity, p.Type)
 	require.Empty(t, p.Violated)

@@ -16,9 +16,9 @@ import (
 type Refusal struct {
 	Status   int      // as the package comment lists them
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is exact; the field of that name has it in whole seconds,
-	// rounded up. 0 means that there is none: waiting does not help, or nobody
-	// knows for how long.
+	// RetryAfter is the exact wait after a denial, and 5 seconds if the store failed,
+	// because nobody knows when it is back. The field Retry-After has it in whole
+	// seconds, rounded up. 0 means that waiting does not help; there is no field then.
 	RetryAfter time.Duration
 	// Decision is the denial, but for its Err; the zero Decision if Err is set.
 	Decision compose.Decision
@@ -27,14 +27,18 @@ type Refusal struct {
 	Err error
 }
 
-// failure is the refusal of a request that could not be decided on. It is no outage
-// if the rules are at fault: trying again later does not help.
+// storeRetryAfter is the Retry-After of a 503. It is long enough to relieve a store that
+// comes back, and short enough for a person who waits.
+const storeRetryAfter = 5 * time.Second
+
+// failure is the refusal of a request that could not be decided. If the rules are at
+// fault it is no outage: trying again later does not help.
 func failure(err error) Refusal {
 	var rule *compose.RuleError
 	if errors.As(err, &rule) || errors.Is(err, storage.ErrKey) || errors.Is(err, storage.ErrDuplicateKey) {
 		return Refusal{Status: http.StatusInternalServerError, Err: err}
 	}
-	return Refusal{Status: http.StatusServiceUnavailable, Err: err}
+	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: storeRetryAfter, Err: err}
 }
 
 // denial is the refusal of a request that was denied. It copies what it keeps of

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -26,8 +27,9 @@ type teller struct {
 	secret []byte
 }
 
-// tell appends the items of a decision to both fields. Several lines of a field
-// are one list, so what another limiter told stays.
+// tell appends the items of a decision to both fields. Items that another limiter or
+// a proxy has set stay, in front, on the same field line: many clients read only the
+// first line of a field.
 func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 	var room [256]byte
 	text := room[:0]
@@ -54,8 +56,8 @@ func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 }
 
 func add(h http.Header, field string, value []string) {
-	if told := h[field]; len(told) > 0 {
-		value = append(told, value...)
+	if before := h[field]; len(before) > 0 {
+		value[0] = strings.Join(append(slices.Clone(before), value[0]), ", ")
 	}
 	h[field] = value
 }

@@ -104,6 +104,7 @@ func (d *door) requireOutage() {
 			requireUnavailable(d.t, a)
 		case "open":
 			requireUntold(d.t, a)
+			require.NotContains(d.t, a.Header, "Retry-After")
 		}
 	}
 	require.Equal(d.t, map[string][]int{
@@ -114,10 +115,10 @@ func (d *door) requireOutage() {
 	require.Equal(d.t, map[string]int64{"closed": 0, "open": 4, "local": 3}[d.policy], d.upstream.admitted())
 }
 
-// requireUntold requires that nothing is said of limits by who does not know.
+// requireUntold requires that a response has no fields of limits that nobody could read.
 func requireUntold(t *testing.T, a answer) {
 	t.Helper()
-	for _, field := range [...]string{"RateLimit", "RateLimit-Policy", "Retry-After"} {
+	for _, field := range [...]string{"RateLimit", "RateLimit-Policy"} {
 		require.NotContains(t, a.Header, http.CanonicalHeaderKey(field))
 	}
 }
@@ -126,6 +127,7 @@ func requireUntold(t *testing.T, a answer) {
 func requireUnavailable(t *testing.T, a answer) {
 	t.Helper()
 	requireUntold(t, a)
+	require.Equal(t, "5", a.Header.Get("Retry-After"))
 	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
 	require.Equal(t, blocks(t, "json")[0], a.text)
 }

@@ -24,7 +24,11 @@ type problem struct {
 	Limits []string `json:"limits,omitempty"`
 	Paid   string   `json:"paid,omitempty"`
 	allow  string   // the field of that name
+	retry  bool     // whether to send Retry-After
 }
+
+// storeRetryAfter is the Retry-After of a 503 in seconds, as httplimit has it.
+const storeRetryAfter = "5"
 
 // problemTypes is what the type of each problem begins with: the rest points to its
 // example in the document that is served there.
@@ -60,6 +64,9 @@ func newProblem(kind, format string, args ...any) *problem {
 func (p *problem) write(w http.ResponseWriter) {
 	if p.allow != "" {
 		w.Header().Set("Allow", p.allow)
+	}
+	if p.retry {
+		w.Header().Set("Retry-After", storeRetryAfter)
 	}
 	writeJSON(w, p.Status, "application/problem+json", p)
 }
@@ -125,7 +132,7 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 
 func failureProblem(err error) *problem {
 	p := problemOfError(err)
-	p.Paid = "unknown"
+	p.Paid, p.retry = "unknown", p.Status == http.StatusServiceUnavailable
 	if p.Status == http.StatusInternalServerError || errors.Is(err, storage.ErrNotApplied) && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		p.Paid = "no"
 	}

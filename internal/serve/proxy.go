@@ -10,7 +10,9 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -204,7 +206,21 @@ func (k *keeper) WriteHeader(status int) {
 		}
 		k.cleared = false
 	}
+	if status >= http.StatusOK || status == http.StatusSwitchingProtocols {
+		joinLimits(k.Header())
+	}
 	k.ResponseWriter.WriteHeader(status)
+}
+
+// joinLimits puts our items of RateLimit and RateLimit-Policy and those of the upstream on
+// one field line, because many clients read only the first line of a field.
+func joinLimits(h http.Header) {
+	for _, name := range [...]string{"Ratelimit", "Ratelimit-Policy"} {
+		if lines := h[name]; len(lines) > 1 {
+			lines = slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return line == "" })
+			h[name] = []string{strings.Join(lines, ", ")}
+		}
+	}
 }
 
 // buffers implements httputil.BufferPool.

@@ -50,11 +50,13 @@ func TestProxyPassesOnWhatItGets(t *testing.T) {
 	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, r *http.Request) {
 		seen <- r
 		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
+		w.Header()["Ratelimit-Policy"] = []string{`"inner";q=9`, `"other";q=8`}
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	a := call(t, http.MethodPut, w.proxyURL("/a%2Fb/?x=1;y=2&z=%zz"), strings.NewReader("abc"), "Host", "shop.example", "X-Mine", "1")
 	require.Equal(t, http.StatusTeapot, a.StatusCode)
-	require.Equal(t, []string{`"client";r=2;t=1200`, `"inner";r=7;t=1`}, a.Header.Values("RateLimit"))
+	require.Equal(t, []string{`"client";r=2;t=1200, "inner";r=7;t=1`}, a.Header.Values("RateLimit"))
+	require.Equal(t, []string{`"client";q=3;w=3600, "inner";q=9, "other";q=8`}, a.Header.Values("RateLimit-Policy"))
 	got := <-seen
 	require.Equal(t, "/a%2Fb/?x=1;y=2&z=%zz", got.RequestURI)
 	require.Equal(t, "shop.example", got.Host)
@@ -110,7 +112,7 @@ func TestFieldsSurviveEarlyHints(t *testing.T) {
 		w.WriteHeader(http.StatusOK)
 	}))
 	a := fetch(t, w.proxyURL("/"))
-	require.Equal(t, []string{`"client";r=2;t=1200`, `"inner";r=7;t=1`}, a.Header.Values("RateLimit"))
+	require.Equal(t, []string{`"client";r=2;t=1200, "inner";r=7;t=1`}, a.Header.Values("RateLimit"))
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 }
 
