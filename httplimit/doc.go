@@ -39,6 +39,9 @@
 //	     Retry-After says 5 seconds, because nobody knows when the store is back
 //	500  a rule's own fault, such as a negative cost or a PolicyFor that fails
 //
+// A refusal does not wait for the body of its request. Over HTTP/1 the connection of a
+// request with a body closes after a refusal, and the client is told so.
+//
 // Nothing is logged. compose.Options.Observer is told of every error, also of one that
 // compose.FailOpen lets through, and Options.Refuse has it in [Refusal].Err: without one of
 // the two a store that lacks its table shows as a 503 and no more.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/earlyreply"
 )
 
 // Options configure a [Handler]. The zero value is ready.
@@ -112,10 +113,12 @@ func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
 	return d.Allowed
 }
 
-// answer writes the response to a request that is not let through.
+// answer writes the response to a request that is not let through. It does not wait for
+// the request's body.
 func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
 	}
+	earlyreply.Prepare(w, r)
 	g.refuse(w, r, refusal)
 }

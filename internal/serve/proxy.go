@@ -19,18 +19,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/earlyreply"
 )
 
 // upstream is what the proxy stands in front of.
 type upstream struct {
-	url       *url.URL
-	ownHost   bool          // Host is the upstream's, not what the client said
-	maxBody   int64         // 0: no limit
-	quiet     time.Duration // how long a client may be; 0: any time
-	legacy    bool
-	transport *http.Transport
-	log       *slog.Logger
-	failures  *prometheus.CounterVec
+	url           *url.URL
+	ownHost       bool          // Host is the upstream's, not what the client said
+	maxBody       int64         // 0: no limit
+	clientTimeout time.Duration // see idleTimeout
+	legacy        bool
+	transport     *http.Transport
+	log           *slog.Logger
+	failures      *prometheus.CounterVec
 }
 
 const dialTimeout = 10 * time.Second
@@ -43,7 +44,7 @@ func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) 
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
 	return &upstream{
-		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, quiet: o.ClientTimeout, legacy: o.Legacy,
+		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, clientTimeout: o.ClientTimeout, legacy: o.Legacy,
 		log: log, failures: failures,
 		transport: &http.Transport{
 			// No Proxy: the environment's is for programs that go out, not for what
@@ -82,51 +83,61 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, keepFields(onlyWebSockets(proxy)), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
-	return unquiet(u.quiet, u.fit(l, limited)), nil
+	return idleTimeout(u.clientTimeout, u.fit(l, limited)), nil
 }
 
-// fit refuses what is for no path of the upstream, what is too long, and what does not
-// say how long it is where that is limited, and the longest that it may be would always
-// be denied.
+// fit refuses requests that no rule need look at, without reading their bodies, and bounds
+// bodies of unknown length.
 func (u *upstream) fit(l *Limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		wrong := u.badTarget(r.URL)
-		switch {
-		case r.Method == http.MethodConnect:
-			plainProblem(http.StatusMethodNotAllowed, "this is a proxy to one server, not to any").write(w)
+		if p := u.unfit(l, r); p != nil {
+			earlyreply.Prepare(w, r)
+			p.write(w)
 			return
-		case wrong != "":
-			plainProblem(http.StatusBadRequest, "%s", wrong).write(w)
-			return
-		case l.needsLength(r):
-			plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length").write(w)
-			return
-		case u.maxBody > 0 && r.ContentLength > u.maxBody:
-			u.tooLarge().write(w)
-			return
-		case u.maxBody > 0 && r.ContentLength < 0:
+		}
+		if u.maxBody > 0 && r.ContentLength < 0 {
 			r.Body = http.MaxBytesReader(w, r.Body, u.maxBody)
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
+// unfit is the problem of a request whose target is no path of the upstream, whose body is
+// too long, or whose body is of unknown length if a rule would deny it for that.
+func (u *upstream) unfit(l *Limits, r *http.Request) *problem {
+	wrong := u.badTarget(r.URL)
+	switch {
+	case r.Method == http.MethodConnect:
+		return plainProblem(http.StatusMethodNotAllowed, "this is a proxy to one server, not to any")
+	case wrong != "":
+		return plainProblem(http.StatusBadRequest, "%s", wrong)
+	case l.needsLength(r):
+		return plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length")
+	case u.maxBody > 0 && r.ContentLength > u.maxBody:
+		return u.tooLarge()
+	}
+	return nil
+}
+
 func (u *upstream) tooLarge() *problem {
 	return plainProblem(http.StatusRequestEntityTooLarge, "requests may have no more than %d bytes of content here", u.maxBody)
 }
 
-// fail answers a request that was let through and got no response. What it cost
-// stays spent: else who can make the upstream fail would not be limited.
+// fail answers a request that was let through and got no response. Its cost stays spent:
+// otherwise a client that can make the upstream fail would not be limited. The answer does
+// not wait for the rest of the body.
 func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var long *http.MaxBytesError
-	broken := brokenContent(w)
+	if bodyUnread(w) {
+		earlyreply.Prepare(w, r)
+	}
+	broken := brokenBody(w)
 	switch {
 	case errors.As(err, &long):
 		u.tooLarge().write(w)
 		return
 	case broken != nil:
 		u.log.Debug("the content of a request broke off", "error", withoutAddresses(broken.Error()))
-		w.Header().Set("Connection", "close")
 		unfinished(broken).write(w)
 		return
 	case r.Context().Err() != nil:

@@ -81,7 +81,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return ni
 // TestSilenceOfTheUpstreamIsNotTheClients holds between what is read and written.
 func TestSilenceOfTheUpstreamIsNotTheClients(t *testing.T) {
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h := unquiet(time.Minute, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := idleTimeout(time.Minute, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.ReadFull(r.Body, make([]byte, 2))
 		require.Zero(t, d.read)
 		io.WriteString(w, "x")
@@ -101,7 +101,7 @@ func TestContentIsReadTooLate(t *testing.T) {
 	for _, breaksOff := range []bool{false, true} {
 		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		var content io.Reader
-		h := unquiet(time.Minute, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := idleTimeout(time.Minute, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if content = r.Body; breaksOff {
 				panic(http.ErrAbortHandler)
 			}
@@ -152,5 +152,40 @@ func TestRefusalsDoNotWaitForContent(t *testing.T) {
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err, "%s", request)
 		require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
+	}
+}
+
+// TestRefusalsDoNotWaitForSlowBodies: each client sends one byte of its body and no more.
+// It gets its answer, and then the connection closes.
+func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
+	const slow = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
+	unbounded := strings.Replace(slow, "Content-Length: 100000", "Transfer-Encoding: chunked", 1)
+	never := before(t, func(http.ResponseWriter, *http.Request) {})
+	for name, c := range map[string]struct {
+		rules   string
+		change  func(*Options)
+		request string
+		status  int
+	}{
+		"above the capacity": {byBytes, never, slow, http.StatusRequestEntityTooLarge},
+		"above --max-body":   {oneByIP, func(o *Options) { never(o); o.MaxBody = 10 }, slow, http.StatusRequestEntityTooLarge},
+		"of unknown length":  {byBytes, never, unbounded, http.StatusLengthRequired},
+		"no upstream":        {oneByIP, at(t, "http://"+nowhere(t)), slow, http.StatusBadGateway},
+		"for no path":        {oneByIP, never, strings.Replace(slow, "POST /", "POST x:y", 1), http.StatusBadRequest},
+		"denied":             {oneByIP, never, slow, http.StatusTooManyRequests},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := started(t, c.rules, c.change, func(o *Options) { o.ClientTimeout, o.Budget = 0, 10*time.Millisecond })
+			if c.status == http.StatusTooManyRequests {
+				require.Equal(t, 3, w.allowed(3))
+			}
+			_, reader := say(t, w, c.request)
+			response, err := http.ReadResponse(reader, nil)
+			require.NoError(t, err)
+			require.Equal(t, c.status, response.StatusCode)
+			require.True(t, response.Close)
+			_, err = io.Copy(io.Discard, reader)
+			require.NoError(t, err)
+		})
 	}
 }
