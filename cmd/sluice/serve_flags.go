@@ -27,8 +27,11 @@ type serveFlags struct {
 	upstreamHost     bool
 	upstreamTimeout  stretch
 	clientTimeout    stretch
+	minBodyRate      count
+	bodyGrace        stretch
 	legacy           bool
 	maxBody          count
+	maxConnections   count
 
 	api, tokenFile string
 
@@ -51,6 +54,8 @@ const (
 func (f *serveFlags) define(c *cobra.Command) {
 	f.budget, f.failFast, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
 	f.clientTimeout = stretch(time.Minute)
+	f.minBodyRate, f.bodyGrace = serve.DefaultMinBodyRate, stretch(serve.DefaultBodyGrace)
+	f.maxConnections = serve.DefaultMaxConnections
 	f.maxKeys = 1 << 20
 	flags := c.Flags()
 	flags.SortFlags = false
@@ -64,12 +69,15 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
 	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or for 10 times as long take nothing of its response; 1s to 24h, 0s is never")
+	flags.Var(&f.minBodyRate, "min-body-rate", "cut off clients that send a request's content at less than `N` bytes a second; 0 is any rate")
+	flags.Var(&f.bodyGrace, "body-grace", "for how long a client may fall behind --min-body-rate, at the start or later; at least 1s")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
 	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
 	flags.StringVar(&f.api, "api", "", "where programs ask for decisions, `ADDRESS`: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream, and nowhere with it)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "whoever asks must have the token in this `FILE`; without it --api must be this machine's own")
 
+	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open, `N` for --listen and N for --api; others wait; 0 is no limit")
 	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...")
 	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule memory: holds, about 70 bytes each")
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
@@ -92,6 +100,7 @@ func (f *serveFlags) options(log io.Writer) (o serve.Options, err error) {
 			return o, err
 		}
 	}
+	o.MaxConnections = int(f.maxConnections)
 	o.Drain, o.Version = time.Duration(f.drain), version()
 	return o, nil
 }
@@ -156,7 +165,7 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 		if f.given("upstream") {
 			return usagef("--upstream is empty; want the program to stand in front of, such as http://localhost:3000")
 		}
-		for _, flag := range [...]string{"trust", "listen", "upstream-host", "upstream-timeout", "client-timeout", "max-body", "legacy-fields"} {
+		for _, flag := range [...]string{"trust", "listen", "upstream-host", "upstream-timeout", "client-timeout", "min-body-rate", "body-grace", "max-body", "legacy-fields"} {
 			if f.given(flag) {
 				return usagef("--%s needs --upstream, the program to stand in front of, such as http://localhost:3000", flag)
 			}
@@ -180,6 +189,11 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 		return usagef("--client-timeout %s: want %s to %s, such as 1m, or 0s for never", f.clientTimeout.String(),
 			algo.FormatDuration(serve.MinClientTimeout), algo.FormatDuration(serve.MaxClientTimeout))
 	}
+	if g := time.Duration(f.bodyGrace); g < serve.MinClientTimeout || g > serve.MaxClientTimeout {
+		return usagef("--body-grace %s: want %s to %s, such as 10s; to allow any rate, want --min-body-rate 0", f.bodyGrace.String(),
+			algo.FormatDuration(serve.MinClientTimeout), algo.FormatDuration(serve.MaxClientTimeout))
+	}
+	o.MinBodyRate, o.BodyGrace = int64(f.minBodyRate), time.Duration(f.bodyGrace)
 	o.Upstream, o.Listen, o.UpstreamHost = u, f.listen, f.upstreamHost
 	o.UpstreamTimeout, o.ClientTimeout = time.Duration(f.upstreamTimeout), time.Duration(f.clientTimeout)
 	o.MaxBody, o.Legacy = int64(f.maxBody), f.legacy

@@ -11,6 +11,15 @@ through as they come, and so do WebSockets, each of which counts once; to nothin
 else is a connection upgraded. It speaks HTTP/1.1 and HTTP/2 without encryption;
 for https put it behind what terminates TLS, and name that in --trust.
 
+Slow clients cannot hold it up. A denied request is answered at once, without
+waiting for its content, and then its connection closes. The content of other
+requests must come at --min-body-rate, on average over --body-grace, or the client
+gets 408; how long an upload takes in all does not matter. Over HTTP/2 that ends
+when the response begins, so streams in both directions may pause. Downloads,
+events and WebSockets may pause as they like. Headers must come within 10 seconds.
+At --max-connections idle connections are closed, and new ones wait in a queue of
+the system until there is room. Each needs two open files (ulimit -n).
+
 It listens on this machine alone until --listen says otherwise. Behind a proxy or
 load balancer of yours every request comes from that one's address: name it in
 --trust, or all clients share one limit. X-Forwarded-For is believed of nobody

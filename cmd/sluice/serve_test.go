@@ -238,6 +238,8 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--fail-fast", []string{limit, "--fail-fast", "-1s"}},
 		{2, "--client-timeout 300000h: want 1s to 24h, such as 1m, or 0s for never", []string{limit, "--upstream", "http://h", "--client-timeout", "300000h"}},
 		{2, "--client-timeout 1ns: want 1s to 24h", []string{limit, "--upstream", "http://h", "--client-timeout", "1ns"}},
+		{2, "--body-grace 0s: want 1s to 24h, such as 10s; to allow any rate, want --min-body-rate 0", []string{limit, "--upstream", "http://h", "--body-grace", "0s"}},
+		{2, "--min-body-rate needs --upstream", []string{limit, "--min-body-rate", "1"}},
 		{2, "want a duration from 0s", []string{limit, "--drain", "soon"}},
 		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
 		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},

@@ -14,6 +14,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// TestSlowBodiesOfAllowedRequests are cut off, and their connections make room for others.
+func TestSlowBodiesOfAllowedRequests(t *testing.T) {
+	u := newUpstream(t)
+	p := serve(t, "--limit", "gcra 100/s", "--upstream", u.url, "--min-body-rate", "1000", "--body-grace", "1s",
+		"--client-timeout", "24h", "--max-connections", "2")
+	var conns [4]net.Conn
+	for i := range conns {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(p.proxy, "http://"))
+		require.NoError(t, err)
+		defer conn.Close()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+		_, err = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx")
+		require.NoError(t, err)
+		conns[i] = conn
+	}
+	for _, conn := range conns {
+		response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		require.NoError(t, err)
+		require.Equal(t, http.StatusRequestTimeout, response.StatusCode)
+	}
+}
+
 // TestSlowBodiesOfDeniedRequests: a thousand clients without quota send one byte of their
 // bodies and no more. All are denied at once, and the program goes on to serve others.
 func TestSlowBodiesOfDeniedRequests(t *testing.T) {

@@ -9,11 +9,14 @@ import (
 )
 
 // idleTimeout closes the connection of a client that sends none of its request's body for
-// d, or takes none of the response for writeFactor times d. Connections that were
-// upgraded are left alone. If d is 0 there is no timeout.
-func idleTimeout(d time.Duration, next http.Handler) http.Handler {
+// d, or sends it more slowly than rate, or takes none of the response for writeFactor
+// times d. Connections that were upgraded are left alone. If d is 0 there is no timeout.
+//
+// Over HTTP/2 the rate does not hold any more when the response has begun: client and
+// upstream may then be talking in both directions, as gRPC streams do, with pauses.
+func idleTimeout(d time.Duration, rate bodyRate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &transfer{ResponseController: http.NewResponseController(w), idle: d}
+		t := &transfer{ResponseController: http.NewResponseController(w), idle: d, credit: rate.credit(), duplex: r.ProtoMajor > 1}
 		if r.Body != nil && r.Body != http.NoBody {
 			t.unread = true
 			r = r.WithContext(r.Context()) // the server goes by the type of its own Body
@@ -30,14 +33,17 @@ func idleTimeout(d time.Duration, next http.Handler) http.Handler {
 // writes at the moment.
 type transfer struct {
 	*http.ResponseController
-	idle time.Duration
+	idle   time.Duration
+	duplex bool // the body can be read after the response has begun
 
 	mu      sync.Mutex // the body is read and the response written at the same time
-	unread  bool       // there may be more of the body
-	waiting int        // calls that wait for the client to send
-	broke   error      // why the rest of the body cannot be read
-	fixed   bool       // the handler has set a read deadline of its own
-	over    bool       // the connection is the server's again
+	credit  bodyCredit
+	unread  bool  // there may be more of the body
+	begun   bool  // the response has
+	waiting int   // calls that wait for the client to send
+	broke   error // why the rest of the body cannot be read
+	fixed   bool  // the handler has set a read deadline of its own
+	over    bool  // the connection is the server's again
 }
 
 // beginRead sets the read deadline.
@@ -45,9 +51,21 @@ func (t *transfer) beginRead() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting++
-	if t.unread && !t.fixed && !t.over && t.idle > 0 {
-		_ = t.ResponseController.SetReadDeadline(time.Now().Add(t.idle))
+	if wait, bounded := t.longestWait(); bounded && t.unread && !t.fixed && !t.over {
+		_ = t.ResponseController.SetReadDeadline(time.Now().Add(wait))
 	}
+}
+
+// longestWait is for how long the client may now send nothing.
+func (t *transfer) longestWait() (wait time.Duration, bounded bool) {
+	rated := t.credit.bytes > 0 && !(t.begun && t.duplex)
+	switch {
+	case rated && t.idle > 0:
+		return min(t.credit.left, t.idle), true
+	case rated:
+		return t.credit.left, true
+	}
+	return t.idle, t.idle > 0
 }
 
 // endRead clears the read deadline.
@@ -60,9 +78,16 @@ func (t *transfer) endRead(err error) {
 	case t.broke == nil && !t.over:
 		t.broke = err
 	}
-	if t.waiting--; t.waiting == 0 && !t.fixed && !t.over && t.idle > 0 {
+	if t.waiting--; t.waiting == 0 && !t.fixed && !t.over && (t.idle > 0 || t.credit.bytes > 0) {
 		_ = t.ResponseController.SetReadDeadline(time.Time{})
 	}
+}
+
+// received takes in that n bytes of the body came after a wait.
+func (t *transfer) received(waited time.Duration, n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.credit.note(waited, n)
 }
 
 // SetReadDeadline sets a deadline that replaces those of the timeout.
@@ -111,7 +136,9 @@ type trackedBody struct {
 // Read implements io.Reader.
 func (b *trackedBody) Read(p []byte) (n int, err error) {
 	b.t.beginRead()
+	began := time.Now()
 	n, err = b.ReadCloser.Read(p)
+	b.t.received(time.Since(began), n)
 	b.t.endRead(err)
 	return n, err
 }
@@ -145,11 +172,19 @@ func (w *trackedWriter) FlushError() (err error) {
 // send sets both deadlines, because the server may read the rest of the body before it
 // writes.
 func (w *trackedWriter) send(write func()) {
+	w.t.begin()
 	w.t.beginRead()
 	w.t.beginWrite()
 	write()
 	w.t.endWrite()
 	w.t.endRead(nil)
+}
+
+// begin notes that the response begins.
+func (t *transfer) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.begun = true
 }
 
 // transferOf finds the transfer that a response belongs to, or nil.

@@ -81,7 +81,7 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return ni
 // TestSilenceOfTheUpstreamIsNotTheClients holds between what is read and written.
 func TestSilenceOfTheUpstreamIsNotTheClients(t *testing.T) {
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	h := idleTimeout(time.Minute, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := idleTimeout(time.Minute, bodyRate{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.ReadFull(r.Body, make([]byte, 2))
 		require.Zero(t, d.read)
 		io.WriteString(w, "x")
@@ -101,7 +101,7 @@ func TestContentIsReadTooLate(t *testing.T) {
 	for _, breaksOff := range []bool{false, true} {
 		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		var content io.Reader
-		h := idleTimeout(time.Minute, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := idleTimeout(time.Minute, bodyRate{}, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if content = r.Body; breaksOff {
 				panic(http.ErrAbortHandler)
 			}

@@ -34,8 +34,12 @@ type Options struct {
 	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
 	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
 	ClientTimeout   time.Duration // how long the client may send nothing amid a request, or slowly times as long take nothing; 0: any time; else from MinClientTimeout to MaxClientTimeout
+	MinBodyRate     int64         // bytes a second at which a client must send content, or get 408; 0: any rate
+	BodyGrace       time.Duration // for how long a client may fall behind MinBodyRate
 	MaxBody         int64         // bytes of a request's content; 0: no limit
 	Legacy          bool          // see httplimit.Options
+
+	MaxConnections int // open at a time, each of the proxy and the decision service; 0: no limit
 
 	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
 	Token string // what callers of it must have; required unless API is this machine's own

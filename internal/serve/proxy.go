@@ -28,6 +28,7 @@ type upstream struct {
 	ownHost       bool          // Host is the upstream's, not what the client said
 	maxBody       int64         // 0: no limit
 	clientTimeout time.Duration // see idleTimeout
+	bodyRate      bodyRate
 	legacy        bool
 	transport     *http.Transport
 	log           *slog.Logger
@@ -44,7 +45,7 @@ func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) 
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
 	return &upstream{
-		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, clientTimeout: o.ClientTimeout, legacy: o.Legacy,
+		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, clientTimeout: o.ClientTimeout, bodyRate: bodyRate{o.MinBodyRate, o.BodyGrace}, legacy: o.Legacy,
 		log: log, failures: failures,
 		transport: &http.Transport{
 			// No Proxy: the environment's is for programs that go out, not for what
@@ -83,7 +84,7 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, keepFields(onlyWebSockets(proxy)), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
-	return idleTimeout(u.clientTimeout, u.fit(l, limited)), nil
+	return idleTimeout(u.clientTimeout, u.bodyRate, u.fit(l, limited)), nil
 }
 
 // fit refuses requests that no rule need look at, without reading their bodies, and bounds
@@ -159,7 +160,7 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 // unfinished is the problem of content that came to no end.
 func unfinished(err error) *problem {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return plainProblem(http.StatusRequestTimeout, "the content did not come; what the request cost under the limits stays spent")
+		return plainProblem(http.StatusRequestTimeout, "the content did not come, or too slowly; what the request cost under the limits stays spent")
 	}
 	return plainProblem(http.StatusBadRequest, "the content ended early or is no HTTP; what the request cost under the limits stays spent")
 }

@@ -50,6 +50,7 @@ type listener struct {
 	net.Listener
 	http *http.Server
 	cut  context.CancelFunc // ends the requests that are left
+	full atomic.Bool        // there are as many connections as there may be
 }
 
 // startTime is how long the store may take to answer for the first time.
@@ -163,7 +164,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	return &listener{l, &http.Server{
+	server := &listener{cut: cut, http: &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
@@ -172,7 +173,19 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnState:         s.underway.note,
 		ErrorLog:          errorLog(s.sparse, "a connection failed"),
-	}, cut}
+	}}
+	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
+	return server
+}
+
+// noteFull makes room when there are as many connections as there may be: idle ones are
+// closed, and others after their response, until a new one finds room.
+func (s *Server) noteFull(l *listener, full bool) {
+	l.full.Store(full)
+	l.http.SetKeepAlivesEnabled(!full)
+	if full {
+		s.sparse.Warn("as many connections are open as --max-connections allows; idle ones are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
+	}
 }
 
 // ProxyAddr is where the proxy listens; nil if there is none.

@@ -1,0 +1,95 @@
+package serve
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func atMost(n int) func(*Options) { return func(o *Options) { o.MaxConnections = n } }
+
+// readAnswer reads a response whose connection stays.
+func readAnswer(t *testing.T, reader *bufio.Reader) {
+	t.Helper()
+	response, err := http.ReadResponse(reader, nil)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	_ = contentOf(t, response.Body)
+}
+
+const manyByIP = "\nrules: [{name: client, policy: gcra 100000/h, by: ip}]\n"
+
+// TestConnectionsBeyondTheLimitWait until another ends. Health is told meanwhile, because
+// the API has connections of its own.
+func TestConnectionsBeyondTheLimitWait(t *testing.T) {
+	h := newHeld()
+	w := started(t, manyByIP, before(t, h.ServeHTTP), atMost(2))
+	for range 2 {
+		say(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
+		<-h.there
+	}
+	_, late := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n") // the kernel accepts it
+	answered := make(chan error, 1)
+	go func() {
+		_, err := late.Peek(1)
+		answered <- err
+	}()
+	require.Eventually(t, func() bool { return w.proxy.full.Load() }, patience, 1e6)
+	for range 3 {
+		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
+	}
+	require.Empty(t, answered, "there is no room for it")
+	require.Contains(t, w.logged.String(), "max-connections")
+	close(h.letGo)
+	require.NoError(t, <-answered)
+	readAnswer(t, late)
+}
+
+// TestIdleConnectionsMakeRoom: clients that keep connections for later do not keep others
+// out.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	w := started(t, manyByIP, before(t, hello), atMost(2))
+	for range 20 {
+		_, reader := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+		readAnswer(t, reader)
+	}
+}
+
+// TestWebSocketsCount for as long as they are open, and no longer.
+func TestWebSocketsCount(t *testing.T) {
+	w := started(t, manyByIP, before(t, echo), atMost(1))
+	for range 3 {
+		conn, reader, _ := upgrade(t, w)
+		require.Eventually(t, func() bool { return w.proxy.full.Load() }, patience, 1e6)
+		_, err := io.WriteString(conn, "ping\n")
+		require.NoError(t, err)
+		_, err = reader.ReadString('\n')
+		require.NoError(t, err)
+		require.NoError(t, conn.Close())
+		require.Eventually(t, func() bool { return !w.proxy.full.Load() }, patience, 1e6)
+	}
+}
+
+// TestFullServersEnd though no connection does.
+func TestFullServersEnd(t *testing.T) {
+	w := started(t, manyByIP, before(t, echo), atMost(1))
+	upgrade(t, w)
+	require.Eventually(t, func() bool { return w.proxy.full.Load() }, patience, 1e6)
+	w.stop()
+	require.NoError(t, w.ended())
+}
+
+func TestAcceptFails(t *testing.T) {
+	inner, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	l := limitConnections(inner, 1, func(full bool) { require.False(t, full, "a failure takes no room") })
+	require.NoError(t, inner.Close())
+	for range 3 {
+		_, err := l.Accept()
+		require.ErrorIs(t, err, net.ErrClosed)
+	}
+}
