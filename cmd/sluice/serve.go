@@ -35,8 +35,8 @@ func serveCommand(s streams) *cobra.Command {
 
 func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	// Serving is no child of ctx, which hears of no second interrupt.
-	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
-	defer stop()
+	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
 	h := heed(stop)
 	defer h.release()
 	o, err := await(serving, func() (serve.Options, error) { return f.options(s.err) })
@@ -53,7 +53,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	h.server.Store(server)
 	reloading.Go(func() { h.reload(serving, server) })
 	err = server.Serve(serving)
-	stop()
+	stop(nil)
 	reloading.Wait()
 	if errors.Is(err, serve.ErrCut) {
 		return errors.New("requests that had not ended were cut off")
@@ -78,7 +78,7 @@ func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve
 // them, so that a reload that takes its time keeps nobody from ending the program.
 type heeding struct {
 	signals chan os.Signal
-	stop    context.CancelFunc
+	stop    context.CancelCauseFunc
 	server  atomic.Pointer[serve.Server] // nil until it is there
 	reloads chan struct{}                // has room for one: who asks while one is due gets that one
 	ending  atomic.Bool
@@ -86,7 +86,7 @@ type heeding struct {
 }
 
 // heed begins. stop ends the serving.
-func heed(stop context.CancelFunc) *heeding {
+func heed(stop context.CancelCauseFunc) *heeding {
 	h := &heeding{
 		signals: make(chan os.Signal, 8), stop: stop,
 		reloads: make(chan struct{}, 1), over: make(chan struct{}),
@@ -116,12 +116,20 @@ func (h *heeding) run() {
 			case s == syscall.SIGHUP:
 				h.askToReload()
 			case !h.ending.Swap(true):
-				h.stop()
+				h.stop(causeOf(s))
 			case server != nil:
 				server.Close()
 			}
 		}
 	}
+}
+
+// causeOf tells a person, who sends an interrupt and waits, from an orchestrator.
+func causeOf(s os.Signal) error {
+	if s == os.Interrupt {
+		return serve.ErrInterrupted
+	}
+	return nil
 }
 
 func (h *heeding) askToReload() {

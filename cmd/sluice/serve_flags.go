@@ -39,6 +39,7 @@ type serveFlags struct {
 	maxKeys                     count
 	budget, failFast, maxAge    stretch
 
+	shutdownDelay       stretch
 	drain               stretch
 	logFormat, logLevel string
 
@@ -53,7 +54,7 @@ const (
 
 func (f *serveFlags) define(c *cobra.Command) {
 	f.budget, f.failFast, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
-	f.clientTimeout = stretch(time.Minute)
+	f.clientTimeout, f.shutdownDelay = stretch(time.Minute), stretch(5*time.Second)
 	f.minBodyRate, f.bodyGrace = serve.DefaultMinBodyRate, stretch(serve.DefaultBodyGrace)
 	f.maxConnections = serve.DefaultMaxConnections
 	f.maxKeys = 1 << 20
@@ -86,7 +87,8 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.Var(&f.failFast, "fail-fast", "when the store has failed for that long, one decision at a time tries, and the others fail at once until it is back; 0s is never")
 	flags.Var(&f.maxAge, "max-age", "how long a denial may rest on what is remembered, unaware of a reset or refund elsewhere; 0s is until it ends")
 
-	flags.Var(&f.drain, "drain", "how long requests have to end after SIGTERM or SIGINT")
+	flags.Var(&f.shutdownDelay, "shutdown-delay", "how long to go on serving after SIGTERM, while /readyz already says 503, before the listeners close")
+	flags.Var(&f.drain, "drain", "how long requests have to end after that, or after SIGINT")
 	flags.StringVar(&f.logFormat, "log-format", "text", "`FORMAT`, text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, info, warn or error")
 	f.given = flags.Changed
@@ -101,6 +103,7 @@ func (f *serveFlags) options(log io.Writer) (o serve.Options, err error) {
 		}
 	}
 	o.MaxConnections = int(f.maxConnections)
+	o.ShutdownDelay = time.Duration(f.shutdownDelay)
 	o.Drain, o.Version = time.Duration(f.drain), version()
 	return o, nil
 }

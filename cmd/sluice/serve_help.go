@@ -33,7 +33,8 @@ Programs ask (--api) by POST /v1/allow, and /v1/peek, /v1/refund, /v1/charge and
 reset; one by ip+path has the key "203.0.113.7" "/login", quotes and all. Beside
 these are
 
-  /healthz       200 if decisions can be stored, 503 if not; wants no token
+  /livez         200 while it serves; wants no token, nor does /readyz
+  /readyz        200 if requests are answered as configured, else 503
   /metrics       for Prometheus, without keys
   /debug/denied  the keys denied most: who they are, so on this machine only
 
@@ -54,13 +55,22 @@ local limits in the memory of each process, from nothing used, until the store i
 back. A decision tries for --budget before it fails; in an outage longer than
 --fail-fast one at a time does so, and the others fail at once.
 
+With open and local it starts without the store, says so in the log, and takes the
+store into use when it comes; /readyz says 200. With closed it could only refuse
+requests: it exits with 1, so that an orchestrator starts it again, and in an
+outage later on /readyz says 503.
+
 SIGHUP reads --config again. If anything is wrong with it the old rules stay, and
 the log says why. What was used stays used, because it is stored under the names
 of the rules; one that changes its algorithm needs a new name. A restart is no
 different on a store that outlasts it: it is refused. The rule of --limit has but
-one name, default; there another --namespace begins anew. SIGTERM and SIGINT end
-it when the requests that are there have ended, or after --drain; a second one
-ends it at once.
+one name, default; there another --namespace begins anew.
+
+On SIGTERM /readyz says 503 at once, and load balancers have --shutdown-delay to
+send requests elsewhere. Then the listeners close, and it ends when requests in
+flight have ended, or after --drain. Give it longer than the two together:
+Kubernetes kills after 30 seconds, docker stop after 10. SIGINT skips the delay. A
+second signal ends it at once.
 
 Not checked here: the user of --by user is the name in Authorization: Basic, and
 nobody asked for the password; headers and cookies are what clients say. Limit by

@@ -42,7 +42,7 @@ type serving struct {
 // startServe starts the program with real arguments.
 func startServe(t *testing.T, args ...string) *serving {
 	t.Helper()
-	s := &serving{Cmd: exec.Command(os.Args[0], append([]string{"serve"}, args...)...), t: t, lines: make(chan string, 1000)}
+	s := &serving{Cmd: exec.Command(os.Args[0], append([]string{"serve", "--shutdown-delay", "0s"}, args...)...), t: t, lines: make(chan string, 1000)}
 	s.Env = append(os.Environ(), "SLUICE_TEST_MAIN=1")
 	log, err := s.StderrPipe()
 	require.NoError(t, err)

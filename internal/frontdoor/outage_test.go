@@ -43,12 +43,12 @@ func TestOutage(t *testing.T) {
 			server.Stop()
 			for _, d := range doors {
 				d.requireOutage()
-				d.requireHealth(http.StatusServiceUnavailable)
+				d.requireReady(map[string]int{"closed": 503, "open": 200, "local": 200}[d.policy])
 			}
 			require.NoError(t, server.Start())
 			for _, d := range doors {
 				d.requireRecovery()
-				d.requireHealth(http.StatusOK)
+				d.requireReady(http.StatusOK)
 				patient.requireAdmitted(d.policy, 1)
 				require.Eventually(t, func() bool {
 					d.knock()
@@ -132,11 +132,11 @@ func requireUnavailable(t *testing.T, a answer) {
 	require.Equal(t, blocks(t, "json")[0], a.text)
 }
 
-// requireHealth waits until that is told of the store's health, which may be of a
-// second ago.
-func (d *door) requireHealth(status int) {
+// requireReady waits until /readyz, which goes by the last probe, has a status.
+func (d *door) requireReady(status int) {
 	d.t.Helper()
-	require.Eventually(d.t, func() bool { return curl(d.t, d.api+"/healthz").StatusCode == status }, patience, 10*time.Millisecond)
+	require.Equal(d.t, http.StatusOK, curl(d.t, d.api+"/livez").StatusCode)
+	require.Eventually(d.t, func() bool { return curl(d.t, d.api+"/readyz").StatusCode == status }, patience, 10*time.Millisecond)
 }
 
 // requireRecovery waits until the door knows the store again, and requires that it

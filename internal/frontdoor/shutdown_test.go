@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"syscall"
@@ -95,6 +96,25 @@ func (r *receiver) receive(want string) error {
 			return fmt.Errorf("%s: %s, %d bytes, %w", path, answer.Status, len(body), err)
 		}
 		r.whole[path] = true
+	}
+}
+
+// TestShutdownDelay: after SIGTERM the program says that it is not ready, and goes on to
+// serve new connections until the delay is over or a second signal comes. An interrupt has
+// no delay.
+func TestShutdownDelay(t *testing.T) {
+	for _, s := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		p := serve(t, "--limit", "gcra 100/s", "--upstream", newUpstream(t).url, "--shutdown-delay", "1h")
+		require.Equal(t, http.StatusOK, get(t, p.api+"/readyz"))
+		p.signal(s)
+		if s == syscall.SIGTERM {
+			require.Eventually(t, func() bool { return get(t, p.api+"/readyz") == http.StatusServiceUnavailable }, patience, time.Millisecond)
+			require.Equal(t, http.StatusOK, get(t, p.api+"/livez"))
+			require.Equal(t, http.StatusOK, get(t, p.proxy))
+			p.signal(s)
+		}
+		require.Zero(t, p.code())
+		p.says("cut=false")
 	}
 }
 

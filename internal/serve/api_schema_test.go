@@ -222,7 +222,7 @@ func TestExamplesOfTheDocument(t *testing.T) {
 		})
 	}
 	for name := range unseen {
-		assert.True(t, strings.HasPrefix(name, "ask-") || name == "unhealthy", "example %q of the document is not compared", name)
+		assert.True(t, strings.HasPrefix(name, "ask-") || name == "unready", "example %q of the document is not compared", name)
 	}
 }
 
@@ -334,7 +334,7 @@ func TestOperationIsDocumented(t *testing.T) {
 		get(closed, path, field("Authorization", "Bearer secret"))
 	}
 	require.Contains(t, get(open, "/debug/denied", field("Accept", "application/json")), `"bytes":"/w=="`)
-	require.JSONEq(t, jsonOf(t, doc.Components.Examples["unhealthy"].Value.Value), get(draining(t), "/healthz", asItIs))
+	require.JSONEq(t, jsonOf(t, doc.Components.Examples["unready"].Value.Value), get(draining(t), "/readyz", asItIs))
 	for path, statuses := range met {
 		documented := slices.Collect(maps.Keys(doc.Paths.Value(path).Get.Responses.Map()))
 		assert.ElementsMatch(t, documented, statuses, path)

@@ -4,7 +4,8 @@
 //
 //	clients  -> proxy listener -> limits -> upstream
 //	programs -> API listener   -> /v1/...      decisions, see openapi.yaml
-//	                              /healthz     can decisions be stored
+//	                              /livez       does the process serve
+//	                              /readyz      are requests answered as configured
 //	                              /metrics     for Prometheus
 //	                              /debug/denied
 //

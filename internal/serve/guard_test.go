@@ -24,7 +24,7 @@ func TestPublicAddressWantsAToken(t *testing.T) {
 
 func TestToken(t *testing.T) {
 	w := started(t, oneByIP, func(o *Options) { o.API, o.Token = "127.0.0.1:0", secret })
-	for path, open := range map[string]bool{"/v1/allow": false, "/metrics": false, "/debug/denied": false, "/openapi.yaml": false, "/healthz": true} {
+	for path, open := range map[string]bool{"/v1/allow": false, "/metrics": false, "/debug/denied": false, "/openapi.yaml": false, "/livez": true, "/readyz": true} {
 		a := fetch(t, w.apiURL(path))
 		require.Equal(t, open, a.StatusCode != http.StatusUnauthorized, path)
 		if !open {
@@ -71,8 +71,8 @@ func TestRebinding(t *testing.T) {
 }
 
 func TestNothingOfTheServiceOnTheProxy(t *testing.T) {
-	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	for _, path := range []string{"/healthz", "/metrics", "/debug/denied"} {
+	w := started(t, manyByIP, before(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/denied"} {
 		require.Equal(t, http.StatusTeapot, fetch(t, w.proxyURL(path)).StatusCode, path)
 	}
 }

@@ -4,56 +4,43 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
 const (
-	probeTime = 2 * time.Second
-	probeAge  = time.Second // for how long an answer is told again
-	probeKept = time.Minute // what a probe has written
+	probeEvery = time.Second
+	probeTime  = 2 * time.Second // for the store to answer a probe
+	probeStale = 5 * time.Second // when the result of a probe says nothing any more
+	probeKept  = time.Minute     // the TTL of a probe's record
 )
 
-// probe finds out whether decisions can be stored, by storing something: a replica
-// that is read-only and a disk that is full can be read. It asks one question at a
-// time, however many want to know.
+// probe finds out whether decisions can be stored, by storing a record: a replica that is
+// read-only and a disk that is full can be read.
 type probe struct {
 	store storage.Store
 	key   string          // of no rule, and of no other process
-	turn  chan struct{}   // holds one while somebody asks
-	found storage.Version // what is there of its own, as far as it knows
-	asked time.Time
-	err   error
+	found storage.Version // of the probe's record, as far as it is known
 }
 
 func newProbe(store storage.Store, namespace string) *probe {
-	return &probe{store: store, key: storage.Key("", namespace, "", "healthz", rand.Text()), turn: make(chan struct{}, 1)}
+	return &probe{store: store, key: storage.Key("", namespace, "", "probe", rand.Text())}
 }
 
-func (p *probe) ask() error {
-	p.turn <- struct{}{}
-	defer func() { <-p.turn }()
-	if time.Since(p.asked) < probeAge {
-		return p.err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
-	defer cancel()
-	p.err = p.write(ctx)
-	p.asked = time.Now()
-	return p.err
-}
+var errProbe = errors.New("the record of a probe keeps changing")
 
-var errProbe = errors.New("what a probe has written keeps changing")
-
-// write stores a record in place of the last one.
+// write replaces the record of the last probe.
 func (p *probe) write(ctx context.Context) error {
 	if _, ok := p.store.(*memory.Store); ok {
 		return nil // cannot fail, and has no room for other keys than those of rules
 	}
-	for range 3 { // the first may find that the last has lapsed, or was stored without saying so
+	for range 3 { // the first may find that the last has expired, or was stored although its reply was lost
 		version := storage.NewVersion()
 		now, swapped, err := p.store.CompareAndSwap(ctx, storage.Swap{Key: p.key, Old: p.found, New: storage.Record{Version: version}, TTL: probeKept})
 		switch {
@@ -68,16 +55,97 @@ func (p *probe) write(ctx context.Context) error {
 	return errProbe
 }
 
-// health answers whether decisions can be stored. Why not is for the log alone.
-func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
-	if s.draining.Load() {
-		plainProblem(http.StatusServiceUnavailable, "shutting down").write(w)
-		return
+// storeHealth is the result of the last probe.
+type storeHealth struct {
+	mu  sync.Mutex
+	err error
+	at  time.Time
+}
+
+// set reports whether the store has failed, or is back, since the last probe.
+func (h *storeHealth) set(err error) (changed bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	changed = (h.err == nil) != (err == nil)
+	h.err, h.at = err, time.Now()
+	return changed
+}
+
+// failure is why the store cannot be used; nil if it can.
+func (h *storeHealth) failure() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if age := time.Since(h.at); h.err == nil && age > probeStale {
+		return fmt.Errorf("no answer for %v", age.Round(time.Second))
 	}
-	if err := s.probe.ask(); err != nil {
-		s.sparse.Warn("not healthy", "error", err)
-		plainProblem(http.StatusServiceUnavailable, "the store takes no writes").write(w)
-		return
+	return h.err
+}
+
+// watchStore probes the store until ctx ends.
+func (s *Server) watchStore(ctx context.Context) {
+	ticks := time.NewTicker(probeEvery)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+		}
+		err := s.probeStore(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		switch changed := s.health.set(err); {
+		case err != nil:
+			s.sparse.Warn("the store cannot be used", "error", err)
+		case changed:
+			s.log.Info("the store can be used again")
+		}
 	}
+}
+
+func (s *Server) probeStore(ctx context.Context) error {
+	if s.missing.Load() {
+		return s.takeUpStore(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	return s.probe.write(ctx)
+}
+
+// live answers that the process serves. It does not look at the store: an orchestrator
+// must not restart a process because the store is down.
+func live(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok"})
+}
+
+// ready answers whether requests are answered as configured. It goes by the last probe and
+// waits for nothing. The reason for a failure is for the log alone.
+func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
+	failure := s.health.failure()
+	if reason := s.unreadiness(failure); reason != "" {
+		plainProblem(http.StatusServiceUnavailable, "%s", reason).write(w)
+		return
+	}
+	store := "ok"
+	if failure != nil {
+		store = "failed"
+	}
+	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok", "store": store})
+}
+
+// unreadiness is why requests are not answered as configured; empty if they are. With
+// compose.FailOpen and FailLocal they are, too, if the store fails, but not if the store
+// has states that the rules cannot read.
+func (s *Server) unreadiness(failure error) string {
+	var misfit *shapeError
+	switch {
+	case s.draining.Load():
+		return "shutting down"
+	case errors.As(failure, &misfit):
+		return "the rules cannot read what the store has"
+	case failure != nil && s.options.OnFailure == compose.FailClosed:
+		return "the store takes no writes"
+	}
+	return ""
 }

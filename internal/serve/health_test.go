@@ -2,10 +2,13 @@ package serve
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -13,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -21,10 +25,10 @@ import (
 func TestHealthOfAStoreThatOnlyReads(t *testing.T) {
 	redis := servers.Redis(t)
 	w := started(t, oneByIP, on("redis://"+redis.Addr()))
-	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/healthz")).StatusCode)
+	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
 	_, err := redis.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/healthz")).StatusCode == http.StatusServiceUnavailable }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, patience, 10*time.Millisecond)
 	require.Contains(t, w.logged.String(), "NOREPLICAS")
 
 	_, err = opening(t, oneByIP, on("redis://"+redis.Addr()))
@@ -34,51 +38,87 @@ func TestHealthOfAStoreThatOnlyReads(t *testing.T) {
 func TestHealthOfEachStore(t *testing.T) {
 	for _, store := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
 		w := started(t, oneByIP, on(store))
-		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/healthz")).StatusCode, store)
+		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode, store)
+		p := newProbe(w.store.Store, "")
 		for range 3 {
-			require.NoError(t, w.probe.write(t.Context()), store)
+			require.NoError(t, p.write(t.Context()), store)
 		}
 	}
 }
 
-// counting is a store whose writes take a second.
-type counting struct {
+// stuck is a store that answers when it is let go, whatever its context says.
+type stuck struct {
 	storage.Store
-	writes atomic.Int64
-	err    error
+	answer chan error
+	asked  atomic.Int64
 }
 
-func (c *counting) CompareAndSwap(ctx context.Context, _ ...storage.Swap) ([]storage.Record, bool, error) {
-	c.writes.Add(1)
-	select {
-	case <-time.After(time.Second):
-		return nil, c.err == nil, c.err
-	case <-ctx.Done():
-		return nil, false, ctx.Err()
-	}
+func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	s.asked.Add(1)
+	err := <-s.answer
+	return nil, err == nil, err
 }
 
-func TestProbesAreShared(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(counting)
-		p := newProbe(store, "")
-		askAtOnce := func() {
-			var asking sync.WaitGroup
-			for range 100 {
-				asking.Go(func() { require.NoError(t, p.ask()) })
-			}
-			asking.Wait()
+// watched is a server on a store, of which no more runs than its watch.
+func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
+	log := slog.New(slog.DiscardHandler)
+	s := &Server{log: log, sparse: log, probe: newProbe(store, ""), options: Options{OnFailure: policy}}
+	s.health.set(nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	go s.watchStore(ctx)
+	return s
+}
+
+// readiness is the status of /readyz and what it says of the store. It must be told at
+// once: the bubble's time stands still meanwhile.
+func (s *Server) readiness(t *testing.T) (status int, store string) {
+	t.Helper()
+	began := time.Now()
+	for path, h := range map[string]http.HandlerFunc{"/livez": live, "/readyz": s.ready} {
+		w := httptest.NewRecorder()
+		h(w, httptest.NewRequest(http.MethodGet, path, nil))
+		if path == "/livez" {
+			require.Equal(t, http.StatusOK, w.Code, "whatever the store does")
+			continue
 		}
-		askAtOnce()
-		time.Sleep(probeAge - 1)
-		askAtOnce()
-		require.EqualValues(t, 1, store.writes.Load())
-		time.Sleep(1)
-		store.err = errors.New("read-only")
-		require.Error(t, p.ask())
-		require.Error(t, p.ask())
-		require.EqualValues(t, 2, store.writes.Load())
-	})
+		var told struct{ Store string }
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &told))
+		status, store = w.Code, told.Store
+	}
+	require.Zero(t, time.Since(began))
+	return status, store
+}
+
+func text(status int, store string) string { return fmt.Sprint(status, " ", store) }
+
+// TestHealthDoesNotWaitForTheStore, which hangs, fails and comes back.
+func TestHealthDoesNotWaitForTheStore(t *testing.T) {
+	for policy, down := range map[compose.FailurePolicy]int{compose.FailClosed: 503, compose.FailOpen: 200, compose.FailLocal: 200} {
+		synctest.Test(t, func(t *testing.T) {
+			store := &stuck{answer: make(chan error)}
+			defer close(store.answer)
+			s := watched(t, store, policy)
+			require.Equal(t, "200 ok", text(s.readiness(t)))
+			time.Sleep(probeStale - time.Millisecond)
+			require.Equal(t, "200 ok", text(s.readiness(t)))
+			time.Sleep(2 * time.Millisecond)
+			status, told := s.readiness(t)
+			require.Equal(t, down, status, "it has hung for 5 s")
+			require.EqualValues(t, 1, store.asked.Load(), "one probe at a time")
+			if status == 200 {
+				require.Equal(t, "failed", told)
+			}
+
+			store.answer <- errors.New("read-only")
+			synctest.Wait()
+			status, _ = s.readiness(t)
+			require.Equal(t, down, status)
+			store.answer <- nil
+			synctest.Wait()
+			require.Equal(t, "200 ok", text(s.readiness(t)))
+		})
+	}
 }
 
 // changing is a store in which somebody else has written first, some times.

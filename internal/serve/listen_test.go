@@ -44,7 +44,7 @@ func TestSocket(t *testing.T) {
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
-	status, err := throughSocket(t, path, "http://any.name/healthz")
+	status, err := throughSocket(t, path, "http://any.name/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 	entries, err := os.ReadDir(filepath.Dir(path))
@@ -61,7 +61,7 @@ func TestSocketOfTheLiving(t *testing.T) {
 	w := started(t, oneByIP, onSocket(path))
 	_, err := opening(t, oneByIP, onSocket(path))
 	require.ErrorContains(t, err, "--api unix:"+path+": a process listens there already; stop it, or take another path")
-	status, err := throughSocket(t, w.APIAddr().String(), "http://sluice/healthz")
+	status, err := throughSocket(t, w.APIAddr().String(), "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }
@@ -73,7 +73,7 @@ func TestSocketOfTheDead(t *testing.T) {
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
 	started(t, oneByIP, onSocket(path))
-	status, err := throughSocket(t, path, "http://sluice/healthz")
+	status, err := throughSocket(t, path, "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }

@@ -50,7 +50,9 @@ type Options struct {
 	MaxAge    time.Duration // likewise
 	OnFailure compose.FailurePolicy
 
-	Drain   time.Duration // how long requests have to end when the server does
+	ShutdownDelay time.Duration // how long the server goes on to serve, and says that it is not ready, before it closes its listeners
+	Drain         time.Duration // how long requests have to end after that
+
 	Log     *slog.Logger
 	Version string
 }

@@ -41,6 +41,9 @@ func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger sto
 			return
 		case <-ticks:
 		}
+		if s.missing.Load() {
+			continue
+		}
 		removed, err := purgeAll(ctx, purger)
 		switch {
 		case ctx.Err() != nil:

@@ -74,10 +74,12 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 			return err
 		}
 	}
-	if err := s.claimShapes(ctx, file.Rules); err != nil {
-		return err
+	if !s.missing.Load() {
+		if err := s.claimShapes(ctx, file.Rules); err != nil {
+			return err
+		}
+		s.shapes = shapes // nothing is stored under those of a missing store
 	}
-	s.shapes = shapes
 	s.metrics.rules.Set(float64(len(file.Rules)))
 	s.metrics.read.SetToCurrentTime()
 	s.current.Store(l)

@@ -11,7 +11,8 @@ import (
 // reaches it; only then there is a list of keys.
 func (s *Server) routes(private bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("/healthz", reading(http.HandlerFunc(s.health)))
+	mux.Handle("/livez", reading(http.HandlerFunc(live)))
+	mux.Handle("/readyz", reading(http.HandlerFunc(s.ready)))
 	mux.Handle("/metrics", s.admit(reading(s.metrics.handler(s.sparse))))
 	if private {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))

@@ -25,7 +25,9 @@ type Server struct {
 	log     *slog.Logger
 	base    base
 	store   *opened
+	missing atomic.Bool // the store has not been reached since the start
 	probe   *probe
+	health  storeHealth
 	sparse  *slog.Logger // for what may go wrong at every request
 	behind  *upstream    // nil: no proxy
 	current atomic.Pointer[Limits]
@@ -41,6 +43,8 @@ type Server struct {
 	underway   underway
 	closing    chan struct{}
 	closeOnce  sync.Once
+	background context.Context // of what runs beside requests; Close ends it
+	stop       context.CancelFunc
 	cut        bool // there were requests when all was closed; to be read when it is
 	purgeEvery time.Duration
 }
@@ -53,8 +57,12 @@ type listener struct {
 	full atomic.Bool        // there are as many connections as there may be
 }
 
-// startTime is how long the store may take to answer for the first time.
-const startTime = 15 * time.Second
+// startTime is how long the store may take to answer for the first time. A server that can
+// start without it waits for degradedStartTime only.
+const (
+	startTime         = 15 * time.Second
+	degradedStartTime = 3 * time.Second
+)
 
 // New opens the store and the listeners. Nobody is served before [Server.Serve].
 // The server must be closed.
@@ -64,14 +72,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	if s.store, err = openStore(ctx, o.Store, o.MaxKeys); err != nil {
-		if errors.Is(ctx.Err(), context.Canceled) {
-			return nil, context.Canceled
-		}
+	if s.store, err = newStore(o.Store, o.MaxKeys); err != nil {
 		return nil, fmt.Errorf("--store %w", err)
 	}
+	s.background, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx, file); err != nil {
 		s.Close()
 		return nil, err
@@ -82,9 +86,6 @@ func New(ctx context.Context, o Options) (*Server, error) {
 func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	s.denied, s.sparse = observe.NewDenied(0), sparsely(s.log)
 	s.probe = newProbe(s.store.Store, s.options.Namespace)
-	if err := s.probe.write(ctx); err != nil {
-		return fmt.Errorf("--store %s: it can be read and not written: %s", s.store.address, oneLine(err))
-	}
 	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
 		return err
 	}
@@ -92,6 +93,9 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 		s.behind = newUpstream(&s.options, s.sparse, s.metrics.upstream)
 	}
 	s.base = s.newBase()
+	if err := s.reachStore(ctx); err != nil {
+		return err
+	}
 	if err := s.adopt(ctx, file); err != nil {
 		return err
 	}
@@ -204,22 +208,32 @@ func (l *listener) addr() net.Addr {
 // ErrCut is returned by Serve when requests had to be cut off.
 var ErrCut = errors.New("serve: requests were cut off")
 
-// Serve serves until ctx ends, and then lets the requests that are there come to
-// their end for as long as Options.Drain says. It may be called once.
+// ErrInterrupted is the cause of a context's end that lets Serve skip
+// Options.ShutdownDelay, for a person who waits at a terminal.
+var ErrInterrupted = errors.New("serve: interrupted")
+
+// Serve serves until ctx ends. It then answers that it is not ready, goes on to serve for
+// Options.ShutdownDelay, closes the listeners, and lets requests that are in flight end
+// for as long as Options.Drain says. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	s.announce()
 	stopPurging := s.purgeInBackground()
 	defer stopPurging()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { s.watchStore(s.background) })
 	failed := make(chan error, 2)
 	for _, l := range s.listeners() {
 		go func() { failed <- l.http.Serve(l.Listener) }()
 	}
 	select {
 	case <-ctx.Done():
+		s.announceEnd(errors.Is(context.Cause(ctx), ErrInterrupted))
 		s.drain()
 	case <-s.closing:
 	case err := <-failed:
 		if !errors.Is(err, http.ErrServerClosed) {
+			s.stop()
 			return err
 		}
 	}
@@ -235,12 +249,26 @@ func (s *Server) listeners() (all []*listener) {
 	return all
 }
 
+// announceEnd makes /readyz fail, and gives load balancers time to notice.
+func (s *Server) announceEnd(atOnce bool) {
+	delay := s.options.ShutdownDelay
+	if atOnce {
+		delay = 0
+	}
+	s.draining.Store(true)
+	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.closing:
+	}
+}
+
 // drain ends the proxy before the service, which can be asked for its health until
 // then. Connections that were upgraded have no end to wait for: they are cut when
 // the rest is done.
 func (s *Server) drain() {
-	s.draining.Store(true)
-	s.log.Info("shutting down", "drain", s.options.Drain)
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 	defer cancel()
 	go func() {
@@ -272,6 +300,7 @@ func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		s.cut = !s.drained.Load() && s.underway.any()
 		close(s.closing)
+		s.stop()
 		for _, l := range s.listeners() {
 			l.cut()
 			_ = l.http.Close()

@@ -3,11 +3,15 @@ package serve
 import (
 	"context"
 	"io"
+	"log/slog"
 	"net/http"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // held is a handler whose requests for /held are there, and stay until they are let go.
@@ -50,7 +54,7 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	w := started(t, oneByIP, before(t, h.ServeHTTP))
 	failed := h.begin(w)
 	w.stop()
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/healthz")).StatusCode == http.StatusServiceUnavailable },
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
 		patience, time.Millisecond)
 	require.Eventually(t, func() bool { // closed to new ones
 		_, err := client.Get(w.proxyURL("/"))
@@ -59,6 +63,50 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 	close(h.letGo)
 	require.NoError(t, <-failed)
 	require.NoError(t, w.ended())
+}
+
+// TestShutdownIsAnnounced: during the delay /readyz fails, and everything else is served.
+func TestShutdownIsAnnounced(t *testing.T) {
+	w := started(t, manyByIP, before(t, hello), func(o *Options) { o.ShutdownDelay = time.Hour })
+	w.stop()
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
+		patience, time.Millisecond)
+	for range 3 {
+		require.Equal(t, "hello", fetch(t, w.proxyURL("/")).body, "on a new connection")
+		require.Equal(t, http.StatusOK, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
+		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/livez")).StatusCode)
+	}
+	require.Contains(t, w.logged.String(), `msg="shutting down" delay=1h0m0s`)
+	w.Close() // as a second signal does
+	require.NoError(t, w.ended())
+}
+
+// TestShutdownDelayEnds, and then the listeners are closed.
+func TestShutdownDelayEnds(t *testing.T) {
+	for cause, delay := range map[error]time.Duration{nil: 5 * time.Second, ErrInterrupted: 0} {
+		synctest.Test(t, func(t *testing.T) {
+			log := slog.New(slog.DiscardHandler)
+			s := &Server{
+				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sparse: log,
+				store: &opened{Store: new(memory.Store), close: func() {}}, closing: make(chan struct{}),
+			}
+			s.probe = newProbe(s.store.Store, "")
+			s.current.Store(new(Limits))
+			s.background, s.stop = context.WithCancel(context.Background())
+			front := newPipes()
+			s.api = s.server(front, http.HandlerFunc(hello))
+			ctx, stop := context.WithCancelCause(context.Background())
+			served := make(chan error)
+			go func() { served <- s.Serve(ctx) }()
+			synctest.Wait()
+			began := time.Now()
+			stop(cause)
+			<-front.closed
+			require.Equal(t, delay, time.Since(began))
+			require.True(t, s.draining.Load())
+			require.NoError(t, <-served)
+		})
+	}
 }
 
 func TestShutdownCutsWhatDoesNotEnd(t *testing.T) {

@@ -21,10 +21,11 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// opened is a store and how to close it.
+// opened is a store, which may not have been reached yet.
 type opened struct {
 	storage.Store
-	address string // without its secrets
+	address string                      // without its secrets
+	prepare func(context.Context) error // fails unless the store answers, and makes its table
 	close   func()
 }
 
@@ -59,24 +60,23 @@ func checkFile(file string) error {
 	return nil
 }
 
-// openStore opens the store at an address and makes its table. It fails unless the
-// store answers.
-func openStore(ctx context.Context, address string, maxKeys int) (*opened, error) {
+// newStore makes the store at an address. It connects to nothing.
+func newStore(address string, maxKeys int) (*opened, error) {
 	if err := CheckStore(address); err != nil {
 		return nil, err
 	}
 	scheme, rest, _ := strings.Cut(address, ":")
-	o := &opened{address: redacted(address), close: func() {}}
+	o := &opened{address: redacted(address), prepare: func(context.Context) error { return nil }, close: func() {}}
 	var err error
 	switch scheme {
 	case "memory":
 		o.Store = &memory.Store{MaxKeys: maxKeys}
 	case "sqlite":
-		err = o.sqlite(ctx, rest)
+		err = o.sqlite(rest)
 	case "postgres", "postgresql":
-		err = o.postgres(ctx, address)
+		err = o.postgres(address)
 	case "redis", "rediss":
-		err = o.redis(ctx, address)
+		err = o.redis(address)
 	}
 	if err != nil {
 		o.close()
@@ -85,8 +85,7 @@ func openStore(ctx context.Context, address string, maxKeys int) (*opened, error
 	return o, nil
 }
 
-func (o *opened) sqlite(ctx context.Context, file string) error {
-	createPrivate(file)
+func (o *opened) sqlite(file string) error {
 	name := (&url.URL{Path: file}).EscapedPath()
 	db, err := sql.Open("sqlite3", "file:"+name+"?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
@@ -98,7 +97,11 @@ func (o *opened) sqlite(ctx context.Context, file string) error {
 		return err
 	}
 	o.Store = store
-	return store.Migrate(ctx)
+	o.prepare = func(ctx context.Context) error {
+		createPrivate(file)
+		return store.Migrate(ctx)
+	}
+	return nil
 }
 
 // createPrivate creates a file, if it is not there, that nobody else may read: keys may
@@ -110,8 +113,8 @@ func createPrivate(file string) {
 	}
 }
 
-func (o *opened) postgres(ctx context.Context, address string) error {
-	pool, err := pgxpool.New(ctx, address)
+func (o *opened) postgres(address string) error {
+	pool, err := pgxpool.New(context.Background(), address)
 	if err != nil {
 		return unparsed(err)
 	}
@@ -121,17 +124,21 @@ func (o *opened) postgres(ctx context.Context, address string) error {
 		return err
 	}
 	o.Store = store
-	if err = store.Migrate(ctx); err == nil {
-		return nil
+	o.prepare = func(ctx context.Context) error {
+		err := store.Migrate(ctx)
+		if err == nil {
+			return nil
+		}
+		// A role that may not create tables may still use one that is there.
+		if _, there := store.Load(ctx, storage.Key("")); there == nil {
+			return nil
+		}
+		return err
 	}
-	// Who may not create tables may still use one that is there.
-	if _, there := store.Load(ctx, storage.Key("")); there == nil {
-		return nil
-	}
-	return err
+	return nil
 }
 
-func (o *opened) redis(ctx context.Context, address string) error {
+func (o *opened) redis(address string) error {
 	options, err := goredis.ParseURL(address)
 	if err != nil {
 		return unparsed(err)
@@ -141,9 +148,7 @@ func (o *opened) redis(ctx context.Context, address string) error {
 	quietRedis()
 	client := goredis.NewClient(options)
 	o.close = func() { _ = client.Close() }
-	if err := client.Ping(ctx).Err(); err != nil {
-		return err
-	}
+	o.prepare = func(ctx context.Context) error { return client.Ping(ctx).Err() }
 	o.Store, err = redis.New(client, redis.Options{})
 	return err
 }

@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -85,16 +84,23 @@ func TestStoresThatDoNotOpen(t *testing.T) {
 		"postgres://u:secret@" + gone + "/db?sslmode=perhaps",
 		"sqlite:" + filepath.Join(t.TempDir(), "missing", "secret.db"),
 	} {
-		o, err := openStore(context.Background(), address, 0)
-		require.Error(t, err)
-		require.Nil(t, o)
-		text := err.Error()
+		text := unreached(t, address)
 		require.NotContains(t, text, "\n")
 		require.True(t, strings.HasPrefix(text, address[:8]), text)
 		if !strings.HasPrefix(address, "sqlite") {
 			require.NotContains(t, text, "secret", address)
 		}
 	}
+}
+
+// unreached is what New says of a store that it cannot use.
+func unreached(t *testing.T, address string) string {
+	t.Helper()
+	_, err := opening(t, oneByIP, on(address))
+	require.Error(t, err)
+	text, ok := strings.CutPrefix(err.Error(), "--store ")
+	require.True(t, ok, err)
+	return text
 }
 
 func withParameter(t *testing.T, address, name, value string) string {
@@ -110,7 +116,7 @@ func withParameter(t *testing.T, address, name, value string) string {
 func TestPostgres(t *testing.T) {
 	w := started(t, oneByIP, on(withParameter(t, servers.Postgres(t).DSN(), "sslpassword", "secret")), before(t, hello))
 	require.Equal(t, 3, w.allowed(4))
-	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/healthz")).StatusCode)
+	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
 	require.Regexp(t, `msg=serving .*store="?postgres://.*sslpassword=xxxxx`, w.logged.String())
 	require.NotContains(t, w.logged.String(), "secret")
@@ -152,6 +158,12 @@ func TestTheStoreIsToldWithoutItsSecrets(t *testing.T) {
 	}
 }
 
+// What /readyz says with and without a store.
+const (
+	readyWith    = `{"status":"ok","store":"ok"}` + "\n"
+	readyWithout = `{"status":"ok","store":"failed"}` + "\n"
+)
+
 // TestOutage is what becomes of requests while the store is away.
 func TestOutage(t *testing.T) {
 	redis := servers.Redis(t)
@@ -172,13 +184,19 @@ func TestOutage(t *testing.T) {
 	require.Equal(t, 5, open.allowed(5))
 	require.Equal(t, 3, local.allowed(5))
 	require.Contains(t, local.logged.String(), "outcome=degraded")
-	require.Equal(t, http.StatusServiceUnavailable, fetch(t, closed.apiURL("/healthz")).StatusCode)
+	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, patience, 10*time.Millisecond)
+	for _, w := range []*world{open, local} { // they answer as configured
+		require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWithout }, patience, 10*time.Millisecond)
+	}
+	for _, w := range []*world{closed, open, local} {
+		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/livez")).StatusCode)
+	}
 	require.Equal(t, http.StatusServiceUnavailable, closed.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
 	require.Contains(t, fetch(t, closed.apiURL("/metrics")).body, `sluice_errors_total{`)
 
 	require.NoError(t, redis.Start())
 	require.Eventually(t, func() bool { return fetch(t, closed.proxyURL("/")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/healthz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/readyz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
 }
 
 // TestInALongOutageRequestsFailFast but for one, which would wait for long.

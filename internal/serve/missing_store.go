@@ -1,0 +1,83 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// missingStore stands in for a store that has not been reached since the start. It fails
+// at once, so that requests do not wait for their budget.
+type missingStore struct{}
+
+var errMissing = storage.NotApplied(errors.New("the store has not been reached since the start"))
+
+// Load implements storage.Store.
+func (missingStore) Load(context.Context, ...string) ([]storage.Record, error) {
+	return nil, errMissing
+}
+
+// CompareAndSwap implements storage.Store.
+func (missingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, errMissing
+}
+
+// reachStore makes the store ready for the first decision. If that fails, the server
+// starts without it, unless it could only refuse requests.
+func (s *Server) reachStore(ctx context.Context) error {
+	wait := startTime
+	if s.options.OnFailure != compose.FailClosed {
+		wait = degradedStartTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := s.prepareStore(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Canceled
+	case err != nil && s.options.OnFailure == compose.FailClosed:
+		return fmt.Errorf("--store %s: %w", s.store.address, err)
+	}
+	s.health.set(err)
+	if err != nil {
+		s.missing.Store(true)
+		s.base.store = missingStore{}
+		s.log.Warn("the store cannot be reached; requests are answered as --on-failure says until it is", "store", s.store.address, "error", err)
+	}
+	return nil
+}
+
+// prepareStore connects to the store, creates its table and writes to it.
+func (s *Server) prepareStore(ctx context.Context) error {
+	if err := s.store.prepare(ctx); err != nil {
+		return errors.New(oneLine(err))
+	}
+	if err := s.probe.write(ctx); err != nil {
+		return fmt.Errorf("it can be read and not written: %s", oneLine(err))
+	}
+	return nil
+}
+
+// takeUpStore puts a store into use that could not be reached at the start. Rules whose
+// states in it are of another algorithm stay without it, as they would not have been
+// started with it.
+func (s *Server) takeUpStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if err := s.prepareStore(ctx); err != nil {
+		return err
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.missing.Store(false)
+	s.base.store = s.store.Store
+	if err := s.adopt(ctx, s.current.Load().file); err != nil {
+		s.missing.Store(true)
+		s.base.store = missingStore{}
+		return err
+	}
+	return nil
+}
