@@ -26,8 +26,10 @@ type Options struct {
 	// PartitionSecret adds the parameter pk, which tells a client's keys apart:
 	// a hash of the key under this secret. Empty means no pk.
 	PartitionSecret []byte
-	// Refuse writes the response to a request that is not let through; the
-	// RateLimit fields and Retry-After are set before. Nil means [Problem].
+	// Refuse writes the response to a request that is not let through. The RateLimit
+	// fields and Retry-After are set before, and over HTTP/1, if the request has a body,
+	// Connection: close. It must not read the body: that fails after half a second. Nil
+	// means [Problem].
 	Refuse func(http.ResponseWriter, *http.Request, Refusal)
 }
 

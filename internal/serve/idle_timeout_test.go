@@ -122,8 +122,8 @@ func TestContentIsReadTooLate(t *testing.T) {
 // TestContentThatIsNoHTTP is not a failure of the upstream.
 func TestContentThatIsNoHTTP(t *testing.T) {
 	discard := before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-	for _, quiet := range []time.Duration{0, patience} {
-		w := started(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = quiet })
+	for _, timeout := range []time.Duration{0, patience} {
+		w := started(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = timeout })
 		_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
