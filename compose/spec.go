@@ -37,8 +37,19 @@ const maxSpec = 16 << 10
 // Every error is a [*SpecError], which knows the word that is at fault.
 func ParsePolicy(spec string) (algo.Policy, error) {
 	p := parser{spec: spec}
-	if len(spec) > maxSpec {
-		return nil, p.fail(word{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
+	return p.parse()
+}
+
+// ParseRulePolicy is ParsePolicy for the policy of a [Rule]. It refuses cost=, because
+// Rule.Cost says what a call costs, and its errors do not suggest it.
+func ParseRulePolicy(spec string) (algo.Policy, error) {
+	p := parser{spec: spec, ofRule: true}
+	return p.parse()
+}
+
+func (p *parser) parse() (algo.Policy, error) {
+	if len(p.spec) > maxSpec {
+		return nil, p.fail(word{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(p.spec))
 	}
 	policy, err := p.policy()
 	if err != nil {
@@ -95,8 +106,9 @@ type word struct {
 }
 
 type parser struct {
-	spec string
-	pos  int
+	spec   string
+	pos    int
+	ofRule bool // the policy is that of a Rule, which has its own cost
 }
 
 func (p *parser) fail(w word, format string, args ...any) *SpecError {
@@ -147,7 +159,7 @@ func (p *parser) policy() (algo.Policy, error) {
 	case i >= 0:
 		return p.algorithm(&algorithms[i])
 	case startsLikeLimit(name.text):
-		return nil, p.missing(name, "an algorithm; the limit follows it, for instance gcra "+orExample(name.text)+"; "+known())
+		return nil, p.missing(name, "an algorithm; the limit follows it, for instance "+gcraExample(name.text)+"; "+known())
 	}
 	return nil, p.fail(name, "unknown algorithm %s; %s%s", quote(name.text), known(), didYouMean(name.text, append(algorithmNames(), "all"), ""))
 }
@@ -155,12 +167,13 @@ func (p *parser) policy() (algo.Policy, error) {
 // startsLikeLimit tells a limit, however wrong it is, from a mistyped algorithm.
 func startsLikeLimit(s string) bool { return strings.ContainsAny(s[:1], "+-.0123456789/") }
 
-// orExample is s if it is a limit, else one that is.
-func orExample(s string) string {
-	if _, err := algo.ParseLimit(s); err != nil {
-		return "100/m"
+// gcraExample is the spec of a gcra with that limit, or with another one if gcra does not
+// take that.
+func gcraExample(limit string) string {
+	if _, err := ParsePolicy("gcra " + limit); err != nil {
+		return "gcra 100/m"
 	}
-	return s
+	return "gcra " + limit
 }
 
 func (p *parser) missing(w word, what string) error {
@@ -264,7 +277,7 @@ func (p *parser) options(a *algorithm, s *settings) (given map[string]word, err 
 		w := p.next()
 		name, value, ok := strings.Cut(w.text, "=")
 		if !ok {
-			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", quote(w.text), a.takes())
+			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", quote(w.text), p.takes(a))
 		}
 		o, err := p.option(a, w, name)
 		if err != nil {
@@ -281,14 +294,33 @@ func (p *parser) options(a *algorithm, s *settings) (given map[string]word, err 
 	return given, nil
 }
 
-// option finds the option of that name, if the algorithm takes it.
+// option finds the option of that name, if the algorithm takes it here.
 func (p *parser) option(a *algorithm, w word, name string) (*option, error) {
 	i := slices.IndexFunc(options[:], func(o option) bool { return o.name == name })
 	switch {
 	case i < 0:
-		return nil, p.fail(w, "unknown option %s; %s%s", quote(name), a.takes(), didYouMean(name, a.options, "="))
+		return nil, p.fail(w, "unknown option %s; %s%s", quote(name), p.takes(a), didYouMean(name, p.taken(a), "="))
+	case p.ofRule && name == costOption:
+		return nil, p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
 	case !slices.Contains(a.options, name):
-		return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(takers(name), " and "), a.takes())
+		return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(takers(name), " and "), p.takes(a))
 	}
 	return &options[i], nil
+}
+
+// takes lists the options of the algorithm.
+func (p *parser) takes(a *algorithm) string {
+	var words []string
+	for _, name := range p.taken(a) {
+		words = append(words, name+"="+needs(name))
+	}
+	return a.name + " takes " + strings.Join(words, ", ")
+}
+
+// taken are the options that the algorithm takes here.
+func (p *parser) taken(a *algorithm) []string {
+	if !p.ofRule {
+		return a.options
+	}
+	return slices.DeleteFunc(slices.Clone(a.options), func(name string) bool { return name == costOption })
 }

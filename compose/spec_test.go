@@ -76,7 +76,7 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 		"gcra 100/m «20»":                `"20" is not an option=value, written without spaces; gcra takes burst=, cost=`,
 		"gcra 100/m «brust=20»":          `unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?`,
 		"gcra 100/m «slots=12»":          `slots= is an option of movingwindow; gcra takes burst=, cost=`,
-		"fixedwindow 5/h «burst=2»":      `burst= is an option of gcra and tokenbucket; fixedwindow takes align=, offset=, cost=`,
+		"fixedwindow 5/h «burst=2»":      `burst= is an option of gcra and tokenbucket; fixedwindow takes align=, offset= (with align=clock), cost=`,
 		"gcra 100/m burst=20 «burst=20»": `burst= is given twice, first as "burst=20"`,
 		"gcra 100/m «burst=»":            `burst= takes a whole number of units from 1 to 2^62, not ""`,
 		"gcra 100/m «burst=0»":           `burst= takes a whole number of units from 1 to 2^62, not "0"`,

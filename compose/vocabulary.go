@@ -85,10 +85,6 @@ func algorithmNames() []string {
 	return names
 }
 
-func (a *algorithm) takes() string {
-	return a.name + " takes " + strings.Join(a.options, "=, ") + "="
-}
-
 // takers are the algorithms that take the option.
 func takers(option string) (names []string) {
 	for _, a := range algorithms {
@@ -99,6 +95,16 @@ func takers(option string) (names []string) {
 		}
 	}
 	return names
+}
+
+const costOption = "cost"
+
+// needs is what else an option wants, for lists of options.
+func needs(option string) string {
+	if option == "offset" {
+		return " (with align=clock)"
+	}
+	return ""
 }
 
 // An option sets one thing; set reports whether the value was one of its values.
@@ -127,7 +133,7 @@ var options = [...]option{
 	{"trailing", "weighted or whole", func(s *settings, v string) bool {
 		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
 	}},
-	{"cost", "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v, math.MaxInt64) }},
+	{costOption, "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v, math.MaxInt64) }},
 }
 
 func count(n *int64, value string, most int64) bool {
@@ -160,9 +166,9 @@ func didYouMean(typed string, known []string, suffix string) string {
 	case nearest == "":
 		return ""
 	case least == 0:
-		return "; did you mean " + nearest + suffix + "? All words are in lower case"
+		return "; did you mean " + nearest + suffix + needs(nearest) + "? All words are in lower case"
 	}
-	return "; did you mean " + nearest + suffix + "?"
+	return "; did you mean " + nearest + suffix + needs(nearest) + "?"
 }
 
 // distance is how many letters must be inserted, deleted, changed or swapped with

@@ -1,0 +1,131 @@
+package compose_test
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+)
+
+var readers = map[string]func(string) (algo.Policy, error){
+	"ParsePolicy":     compose.ParsePolicy,
+	"ParseRulePolicy": compose.ParseRulePolicy,
+}
+
+// TestEverySuggestionIsTakenByTheNextReading replaces the word at fault by what the error
+// suggests, for all algorithms, all options and all their mistyped names.
+func TestEverySuggestionIsTakenByTheNextReading(t *testing.T) {
+	for name, read := range readers {
+		t.Run(name, func(t *testing.T) {
+			tried := 0
+			for _, spec := range misspelt() {
+				for _, remedy := range remedies(t, read, spec) {
+					_, err := read(remedy)
+					require.NoError(t, err, spec)
+					tried++
+				}
+			}
+			require.Greater(t, tried, 100)
+		})
+	}
+}
+
+var optionNames = []string{"burst", "refill", "align", "offset", "slots", "trailing", "cost"}
+
+// misspelt are specs with one word that is wrong.
+func misspelt() (specs []string) {
+	for _, algorithm := range []string{"gcra", "tokenbucket", "fixedwindow", "movingwindow"} {
+		for i := range algorithm {
+			specs = append(specs, algorithm[:i]+algorithm[i+1:]+" 1/s")
+		}
+		specs = append(specs, strings.ToUpper(algorithm)+" 1/s")
+		for _, option := range optionNames {
+			specs = append(specs, algorithm+" 1/s "+option, badValue(algorithm, option), algorithm+" 1/s "+strings.ToUpper(option)+"=1")
+			for i := range option {
+				specs = append(specs, algorithm+" 1/s "+option[:i]+option[i+1:]+"=1")
+			}
+		}
+	}
+	for _, limit := range []string{"10/s", "0/s", "10", "1/2000000h", "1/w", "1/week", "1/days", "1/hours", "1/min", "1/sec"} {
+		specs = append(specs, limit, "gcra "+limit, "tokenbucket "+limit)
+	}
+	return append(specs, "", "all", "gcra")
+}
+
+// badValue has no other mistake.
+func badValue(algorithm, option string) string {
+	if algorithm == "fixedwindow" && option == "offset" {
+		return "fixedwindow 1/s align=clock offset=?"
+	}
+	return algorithm + " 1/s " + option + "=?"
+}
+
+var suggestions = [...]*regexp.Regexp{
+	regexp.MustCompile(`did you mean ([^?]+)\?`),
+	regexp.MustCompile(` takes (\w+=.*?)(?:;|$)`),
+	regexp.MustCompile(`takes (\w+ or \w+), not`),
+	regexp.MustCompile(`(?:for instance|such as) ([^;,]+)`),
+	regexp.MustCompile(`known are (.*) and all`),
+	regexp.MustCompile(`; an? \w+ is (\w+)$`),
+}
+
+// remedies are the specs that come of the suggestions of an error.
+func remedies(t *testing.T, read func(string) (algo.Policy, error), spec string) (specs []string) {
+	_, err := read(spec)
+	if err == nil {
+		return nil
+	}
+	var e *compose.SpecError
+	require.ErrorAs(t, err, &e)
+	for _, suggestion := range suggestions {
+		for _, m := range suggestion.FindAllStringSubmatch(e.Problem, -1) {
+			for _, text := range regexp.MustCompile(`, | or `).Split(strings.TrimSuffix(m[1], " or all(SPEC; SPEC ...)"), -1) {
+				specs = append(specs, applied(e, text))
+			}
+		}
+	}
+	return specs
+}
+
+// applied is the spec with the suggestion in place of the word at fault.
+func applied(e *compose.SpecError, text string) string {
+	before, after := e.Spec[:e.Offset], e.Spec[e.Offset+len(e.Word):]
+	name, _, isOption := strings.Cut(e.Word, "=")
+	switch suggested, rest, hasName := strings.Cut(text, "="); {
+	case hasName: // an option: give it a value
+		return before + suggested + "=" + valueOf(suggested) + condition(rest) + after
+	case isOption: // a value
+		return before + name + "=" + text + after
+	case strings.Contains(e.Problem, "; a ") || strings.Contains(e.Problem, "; an "): // a unit
+		return before + "1/" + text + after
+	case text == "all":
+		return "all(gcra 1/s)"
+	case strings.HasPrefix(text, "gcra "): // the whole policy
+		return text
+	case before == "" && !strings.Contains(text, "/"): // an algorithm
+		if after == "" {
+			after = " 1/s"
+		}
+		return text + after
+	case strings.HasPrefix(e.Problem, "limit") && !strings.Contains(text, "/"): // a period
+		return before + "1/" + text + after
+	}
+	return before + " " + text + after
+}
+
+// valueOf is a value that the option takes.
+func valueOf(option string) string {
+	return map[string]string{"burst": "2", "refill": "interval", "align": "clock", "offset": "15m", "slots": "2", "trailing": "whole", "cost": "1"}[option]
+}
+
+// condition is the other option that the words ask for.
+func condition(words string) string {
+	if m := regexp.MustCompile(`\(with (\w+=\w+)\)`).FindStringSubmatch(words); m != nil {
+		return " " + m[1]
+	}
+	return ""
+}
