@@ -23,6 +23,7 @@ func TestCheckTellsWhatGETTakesAlong(t *testing.T) {
 		"[GET]":             ", only GET and HEAD\n",
 		"[PUT, GET, POST]":  ", only PUT and GET and HEAD and POST\n",
 		"[HEAD, GET]":       ", only HEAD and GET\n",
+		"[post]":            ", only POST\n",
 		"[POST], paths: /a": ", only POST of /a\n",
 		"GET, paths: /a":    ", only GET and HEAD of /a\n",
 	} {

@@ -104,8 +104,9 @@ would be accepted. - is standard input.
     - name: login
       policy: fixedwindow 5/h
       by: [ip, path]
-      methods: [POST]       # only these requests, and post is POST; without it all of
-                            # them. GET takes HEAD along
+      methods: [POST]       # only these requests, in any letter case: [post] means the
+                            # same, and a request with the method post counts, because
+                            # some servers take it for POST. GET includes HEAD
       paths: [/login, /account/*]
       cost: 2               # units for each request, or bytes: its content's length
       shadow: true          # decided and reported, never enforced

@@ -138,12 +138,9 @@ func (f *serveFlags) rules(o *serve.Options) error {
 const oneRuleName = "default"
 
 func (f *serveFlags) oneRule() (*config.File, error) {
-	policy, err := compose.ParsePolicy(f.limit)
+	policy, err := compose.ParseRulePolicy(f.limit)
 	if err != nil {
 		return nil, usagef("--limit: %s", inWords(err))
-	}
-	if compose.OwnCost(policy) {
-		return nil, usagef("--limit: cost= has no effect here; want --config, with cost as a field of the rule")
 	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
 	if rule.By, err = config.ParseFields(f.by); err != nil {

@@ -190,7 +190,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, `serve takes no "x"; the program to stand in front of is --upstream`, []string{"x"}},
 		{2, "unknown flag: --nope; see sluice serve --help", []string{"--nope"}},
 		{2, "did you mean gcra?", []string{"--limit", "gcar 1/s"}},
-		{2, "--limit: cost= has no effect here", []string{"--limit", "all(gcra 1/s; gcra 5/m cost=2)"}},
+		{2, "cost= is not an option of a rule's policy", []string{"--limit", "all(gcra 1/s; gcra 5/m cost=2)"}},
 		{2, "--limit and --config exclude each other", []string{limit, "--config", faulty}},
 		{2, "--limit is empty", []string{"--limit", ""}},
 		{2, "--config is empty", []string{limit, "--config", ""}},

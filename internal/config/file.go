@@ -26,7 +26,7 @@ type Rule struct {
 	Cost   Cost
 	Shadow bool // decided and reported, but not enforced
 	// Methods and Paths are the requests that the rule is for; none: all. See
-	// [Rule.For].
+	// [Rule.For]. Methods are in capital letters.
 	Methods []string
 	Paths   []string
 }

@@ -111,9 +111,10 @@ func (r *Rule) For(method string, u *url.URL) bool {
 	return ok
 }
 
-// forMethod takes HEAD for GET, as the patterns of net/http do: it is the same
-// request, and costs whoever answers it as much. It takes post for POST, as many
-// servers do.
+// forMethod reports whether the rule is for the method. A rule for GET is for HEAD too, as
+// in the patterns of net/http, because both cost the server as much. Letter case does not
+// count: HTTP has it that post is not POST, but some servers take it for POST, and nobody
+// may escape a limit on them by writing post.
 func (r *Rule) forMethod(method string) bool {
 	method = strings.ToUpper(method)
 	return len(r.Methods) == 0 || slices.Contains(r.Methods, method) ||

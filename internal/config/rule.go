@@ -107,13 +107,9 @@ func (r *reader) policy(n ast.Node, at string) algo.Policy {
 	if !ok {
 		return nil
 	}
-	p, err := compose.ParsePolicy(spec)
+	p, err := compose.ParseRulePolicy(spec)
 	if err != nil {
 		r.badSpec(n, at, err)
-		return nil
-	}
-	if compose.OwnCost(p) {
-		r.faults.add(n, at, "cost= has no effect in the policy of a rule; want cost as a field beside policy")
 		return nil
 	}
 	return p
@@ -208,10 +204,10 @@ func (r *reader) methods(n ast.Node, at string) (methods []string) {
 		m, ok := r.word(n, at, want)
 		switch {
 		case !ok:
-		case !isToken(m) || m != strings.ToUpper(m):
-			r.faults.add(n, at, "is %s; want a method in capital letters, such as GET", quote(m))
+		case !isToken(m):
+			r.faults.add(n, at, "is %s; want a method, such as GET", quote(m))
 		default:
-			methods = append(methods, m)
+			methods = append(methods, strings.ToUpper(m))
 		}
 	})
 	return methods
