@@ -79,7 +79,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.tokenFile, "token-file", "", "whoever asks must have the token in this `FILE`; without it --api must be this machine's own")
 
 	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open, `N` for --listen and N for --api; others wait; 0 is no limit")
-	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...")
+	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
 	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule memory: holds, about 70 bytes each")
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
@@ -271,12 +271,25 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-func (f *serveFlags) storage(o *serve.Options) error {
-	if err := serve.CheckStore(f.store); err != nil {
-		return usagef("--store %v", err)
+// storeVariable is the environment variable with the address of the store. Unlike a flag,
+// it does not show the password to everybody who lists processes.
+const storeVariable = "SLUICE_STORE"
+
+// storeAddress is the address of the store, and the name of what gave it.
+func (f *serveFlags) storeAddress() (address, from string) {
+	if address := os.Getenv(storeVariable); address != "" && !f.given("store") {
+		return address, storeVariable
 	}
-	if f.given("max-keys") && !strings.HasPrefix(f.store, "memory:") {
-		return usagef("--max-keys is for --store memory:, and %s keeps as many keys as it has room for", strings.SplitN(f.store, ":", 2)[0])
+	return f.store, "--store"
+}
+
+func (f *serveFlags) storage(o *serve.Options) error {
+	store, from := f.storeAddress()
+	if err := serve.CheckStore(store); err != nil {
+		return usagef("%s %v", from, err)
+	}
+	if f.given("max-keys") && !strings.HasPrefix(store, "memory:") {
+		return usagef("--max-keys is for the store memory:, and %s keeps as many keys as it has room for", strings.SplitN(store, ":", 2)[0])
 	}
 	switch f.onFailure {
 	case "closed":
@@ -297,7 +310,7 @@ func (f *serveFlags) storage(o *serve.Options) error {
 	case time.Duration(f.budget) > serve.MaxBudget:
 		return usagef("--budget %v: nobody waits so long for a decision; want at most %s, such as 1s", f.budget.String(), algo.FormatDuration(serve.MaxBudget))
 	}
-	o.Store, o.MaxKeys, o.Namespace = f.store, int(f.maxKeys), f.namespace
+	o.Store, o.StoreFrom, o.MaxKeys, o.Namespace = store, from, int(f.maxKeys), f.namespace
 	o.Budget, o.FailFast, o.MaxAge = time.Duration(f.budget), time.Duration(f.failFast), time.Duration(f.maxAge)
 	return nil
 }

@@ -49,6 +49,10 @@ program there is no --api until you ask for it.
                          created with the mode 0600, for it holds the keys
           postgres://... and redis://...: a fleet
 
+Without --store the environment variable SLUICE_STORE has the address. A password
+in a flag is shown to everybody who can list processes, for instance by ps. Logs
+and errors show the address without its password.
+
 A store that fails is not a denial. --on-failure closed, the default, answers 503:
 your program is down while the store is. open lets everything through unlimited.
 local limits in the memory of each process, from nothing used, until the store is

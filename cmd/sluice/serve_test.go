@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -229,7 +230,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--token-file: open missing", []string{limit, "--token-file", "missing"}},
 		{2, "--store mysql://u:xxxxx@h: want memory:, sqlite:FILE", []string{limit, "--store", "mysql://u:secret@h"}},
 		{1, "--store sqlite:missing/x.db: ", []string{limit, "--store", "sqlite:missing/x.db"}},
-		{2, "--max-keys is for --store memory:", []string{limit, "--store", "sqlite:x.db", "--max-keys", "1"}},
+		{2, "--max-keys is for the store memory:", []string{limit, "--store", "sqlite:x.db", "--max-keys", "1"}},
 		{2, "want at most 9223372036854775807", []string{limit, "--max-keys", "99999999999999999999"}},
 		{2, "--max-keys 0: want at least 1", []string{limit, "--max-keys", "0"}},
 		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
@@ -253,6 +254,57 @@ func TestServeMistakes(t *testing.T) {
 			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 		}
 	}
+}
+
+// TestTheStoreMayComeFromTheEnvironment where no list of processes shows its password.
+func TestTheStoreMayComeFromTheEnvironment(t *testing.T) {
+	fromEnvironment := "sqlite:" + filepath.Join(t.TempDir(), "environment.db")
+	fromFlag := "sqlite:" + filepath.Join(t.TempDir(), "flag.db")
+	t.Setenv("SLUICE_STORE", fromEnvironment)
+	for _, c := range []struct {
+		args  []string
+		store string
+	}{
+		{[]string{"--limit=gcra 1/s"}, fromEnvironment},
+		{[]string{"--limit=gcra 1/s", "--store=" + fromFlag}, fromFlag},
+	} {
+		s := startServe(t, append(c.args, "--api=127.0.0.1:0")...)
+		s.says(`msg=serving .*store=` + c.store + ` `)
+		s.signal(os.Interrupt)
+		require.Zero(t, s.code())
+	}
+	_, help, _ := sluice(t, "", "serve", "--help")
+	require.Contains(t, help, "SLUICE_STORE")
+}
+
+// TestMistakesInTheEnvironment are told with its name, and without passwords.
+func TestMistakesInTheEnvironment(t *testing.T) {
+	for _, c := range []struct {
+		store, want string
+		code        int
+		args        []string
+	}{
+		{"mysql://u:secret@h", "SLUICE_STORE mysql://u:xxxxx@h: want memory:, sqlite:FILE", 2, nil},
+		{"redis://u:secret@h", "--max-keys is for the store memory:, and redis keeps as many keys", 2, []string{"--max-keys", "1"}},
+		{"redis://u:secret@" + refusing(t), "SLUICE_STORE redis://u:xxxxx@", 1, nil},
+		{"", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},
+		{"redis://u:secret@h", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},
+	} {
+		t.Setenv("SLUICE_STORE", c.store)
+		code, out, errs := sluice(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
+		require.Equal(t, c.code, code, errs)
+		require.Contains(t, errs, c.want)
+		require.Empty(t, out)
+		require.NotContains(t, errs, "secret")
+	}
+}
+
+// refusing is an address where nobody listens.
+func refusing(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
 }
 
 func TestServeHelp(t *testing.T) {

@@ -6,6 +6,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -16,7 +17,7 @@ import (
 )
 
 func main() {
-	address := flag.String("store", "memory:", "memory:, sqlite:FILE, postgres://... or redis://...")
+	address := flag.String("store", "", "memory:, sqlite:FILE, postgres://... or redis://...; without it, the address in SLUICE_STORE, or memory:")
 	key := flag.String("key", "ann", "the customer who calls")
 	calls := flag.Int("calls", 3, "how many calls to ask for")
 	flag.Parse()
@@ -24,7 +25,7 @@ func main() {
 		fmt.Fprintf(os.Stderr, "quota: -calls must be at least 1, got %d\n", *calls)
 		os.Exit(2)
 	}
-	if err := ask(context.Background(), *address, *key, *calls); err != nil {
+	if err := ask(context.Background(), cmp.Or(*address, os.Getenv("SLUICE_STORE"), "memory:"), *key, *calls); err != nil {
 		fmt.Fprintln(os.Stderr, "quota:", err)
 		os.Exit(1)
 	}

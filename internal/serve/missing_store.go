@@ -39,7 +39,7 @@ func (s *Server) reachStore(ctx context.Context) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
 	case err != nil && s.options.OnFailure == compose.FailClosed:
-		return fmt.Errorf("--store %s: %w", s.store.address, err)
+		return fmt.Errorf("%s %s: %w", s.options.storeFrom(), s.store.address, err)
 	}
 	s.health.set(err)
 	if err != nil {

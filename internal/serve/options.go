@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/url"
@@ -26,8 +27,9 @@ type Options struct {
 	// it returns, even if what it reads does not come.
 	Read func(ctx context.Context) (*config.File, error)
 
-	Store   string // memory:, sqlite:FILE, postgres://... or redis://...
-	MaxKeys int    // how many keys of each rule the store in memory holds at most; 0: memory.DefaultMaxKeys
+	Store     string // memory:, sqlite:FILE, postgres://... or redis://...
+	StoreFrom string // the flag or variable that Store is from, for errors; empty: --store
+	MaxKeys   int    // how many keys of each rule the store in memory holds at most; 0: memory.DefaultMaxKeys
 
 	Upstream        *url.URL      // nil: no proxy
 	Listen          string        // HOST:PORT of the proxy
@@ -56,3 +58,5 @@ type Options struct {
 	Log     *slog.Logger
 	Version string
 }
+
+func (o *Options) storeFrom() string { return cmp.Or(o.StoreFrom, "--store") }

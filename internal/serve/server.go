@@ -73,7 +73,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	if s.store, err = newStore(o.Store, o.MaxKeys); err != nil {
-		return nil, fmt.Errorf("--store %w", err)
+		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
 	}
 	s.background, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx, file); err != nil {
