@@ -277,11 +277,11 @@ func TestKeys(t *testing.T) {
 
 	require.Equal(t, "GET /orders/{id}", pattern)
 	require.Equal(t, "7", id)
-	require.Equal(t, "k1", httplimit.Header("x-api-key")(r))
-	require.Equal(t, "", httplimit.Header("X-Missing")(r))
-	require.Equal(t, "example.com:8080", httplimit.Header("host")(r))
-	require.Equal(t, "s1", httplimit.Cookie("session")(r))
-	require.Equal(t, "", httplimit.Cookie("missing")(r))
+	require.Equal(t, "k1", httplimit.Header("x-api-key").OrShare()(r))
+	require.Equal(t, "", httplimit.Header("X-Missing").OrShare()(r))
+	require.Equal(t, "example.com:8080", httplimit.Header("host").OrShare()(r))
+	require.Equal(t, "s1", httplimit.Cookie("session").OrShare()(r))
+	require.Equal(t, "", httplimit.Cookie("missing").OrShare()(r))
 	require.Equal(t, "example.com:8080", httplimit.Host(r))
 }
 
@@ -302,7 +302,7 @@ func TestHostHasOneSpelling(t *testing.T) {
 }
 
 func TestJoinedKeysAreNotForged(t *testing.T) {
-	joined := httplimit.Join(httplimit.Header("A"), httplimit.Header("B"))
+	joined := httplimit.Join(httplimit.Header("A").OrShare(), httplimit.Header("B").OrShare())
 	values := []string{"", " ", "\"", "\\", "\" \"", "\\\"", "a", "a b", "\xff", "\\xff", "\ufffd"}
 	seen := make(map[string][2]string)
 	for _, a := range values {

@@ -32,7 +32,7 @@
 // several parts, all(gcra 10/s; gcra 100/m), tells each of them, as "client.1" and
 // "client.2", and what is left of the one that bound. Shadow rules show nowhere.
 //
-//	429  not now
+//	429  not now; or the caller is not named, see [Caller].OrDeny
 //	413  never: the cost is a size, and larger than the capacity
 //	422  never: the cost is larger than the capacity
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;

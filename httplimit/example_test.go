@@ -96,7 +96,7 @@ func (m *router) Get(path string, h http.Handler) {
 // With a router that takes middleware: all routes share the limit of a client,
 // and each route has one of its own.
 func ExampleMiddleware() {
-	customer := httplimit.Header("X-Customer")
+	customer := httplimit.Header("X-Customer").OrShare()
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
 		compose.Rule[*http.Request]{Name: "customer", Key: customer, Policy: mustPolicy("gcra 10/m")},
 		compose.Rule[*http.Request]{Name: "route", Key: httplimit.Join(customer, httplimit.Pattern), Policy: mustPolicy("fixedwindow 1/h")})
@@ -192,7 +192,7 @@ func ExampleHandler_planByCustomer() {
 		"paid": mustPolicy("all(gcra 10/s; gcra 100/m)"),
 	}
 	planOf := map[string]string{"ann": "free", "bob": "paid"}
-	customer := httplimit.Header("X-Customer") // set by what authenticated the request
+	customer := httplimit.Header("X-Customer").OrShare() // set by what authenticated the request
 	rule := compose.Rule[*http.Request]{
 		Name: "plan",
 		// The plan is part of the key, because the two are policies of different
@@ -226,7 +226,7 @@ func ExampleContentLength() {
 	const largest = 1 << 20
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
 		Name:   "upload",
-		Key:    httplimit.Header("X-Customer"),
+		Key:    httplimit.Header("X-Customer").OrShare(),
 		Policy: mustPolicy("tokenbucket 1000/s burst=5000"),
 		Cost:   httplimit.ContentLength(largest),
 	})

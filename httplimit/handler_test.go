@@ -148,7 +148,7 @@ func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 		}
 		return nil, compose.Skip
 	}
-	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan"), PolicyFor: policyFor})
+	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan").OrShare(), PolicyFor: policyFor})
 	for plan, want := range map[string]string{
 		"free": `"plan";q=7;w=60`,
 		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,

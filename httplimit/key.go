@@ -7,34 +7,6 @@ import (
 	"strings"
 )
 
-// Header is a key: the first value of a field. What a client may choose freely
-// limits nobody, so use it for fields that were checked before, or set by a proxy
-// of your own. Requests without the field share the empty key.
-func Header(name string) func(*http.Request) string {
-	name = http.CanonicalHeaderKey(name)
-	return func(r *http.Request) string {
-		if name == "Host" {
-			return r.Host // the server moves it there
-		}
-		if values := r.Header[name]; len(values) > 0 {
-			return values[0]
-		}
-		return ""
-	}
-}
-
-// Cookie is a key: the value of the first cookie of that name. What is said of
-// [Header] holds for it too.
-func Cookie(name string) func(*http.Request) string {
-	return func(r *http.Request) string {
-		cookie, err := r.Cookie(name)
-		if err != nil {
-			return ""
-		}
-		return cookie.Value
-	}
-}
-
 // PathValue is a key: what a wildcard of the ServeMux's pattern matched. It is
 // empty unless the limiter stands behind the mux.
 func PathValue(wildcard string) func(*http.Request) string {

@@ -12,7 +12,7 @@ import (
 // of the route told them of less.
 func tellLegacy(h http.Header, d *compose.Decision, now time.Time) {
 	for i := range d.Results {
-		if r := &d.Results[i]; r.Rule == d.Rule && !r.Shadow {
+		if r := &d.Results[i]; r.Rule == d.Rule && visible(r) {
 			setLegacy(h, r, now)
 		}
 	}

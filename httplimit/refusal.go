@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/noquota"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -20,6 +21,9 @@ type Refusal struct {
 	// because nobody knows when it is back. The field Retry-After has it in whole
 	// seconds, rounded up. 0 means that waiting does not help; there is no field then.
 	RetryAfter time.Duration
+	// Missing is true if a rule denied because the request does not say who the caller
+	// is: see [Caller].OrDeny.
+	Missing bool
 	// Decision is the denial, but for its Err; the zero Decision if Err is set.
 	Decision compose.Decision
 	// Err is why nothing could be decided; nil for a denial. It is not for the
@@ -59,6 +63,10 @@ func (g *guard) denial(d *compose.Decision) Refusal {
 			continue
 		}
 		refusal.Violated = append(refusal.Violated, nameOf(result))
+		if _, missing := result.Policy.(noquota.Policy); missing {
+			refusal.Missing = true
+			continue
+		}
 		if result.Cost > result.Limit && refusal.Status != http.StatusRequestEntityTooLarge {
 			refusal.Status = g.tooMuch(result.Rule)
 		}
@@ -82,26 +90,30 @@ type problem struct {
 	Type     string   `json:"type"`
 	Title    string   `json:"title"`
 	Status   int      `json:"status"`
+	Detail   string   `json:"detail,omitempty"`
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
 const problemTypes = "https://iana.org/assignments/http-problem-types#"
 
-func problemOf(status int) problem {
-	switch status {
-	case http.StatusTooManyRequests:
+func problemOf(refusal *Refusal) problem {
+	switch {
+	case refusal.Missing && refusal.Status == http.StatusTooManyRequests:
+		return problem{Type: "about:blank", Title: http.StatusText(refusal.Status),
+			Detail: "the request does not say who the caller is, by a header or a cookie, and is not allowed without"}
+	case refusal.Status == http.StatusTooManyRequests:
 		return problem{Type: problemTypes + "quota-exceeded", Title: "Request cannot be satisfied as assigned quota has been exceeded"}
-	case http.StatusServiceUnavailable:
+	case refusal.Status == http.StatusServiceUnavailable:
 		return problem{Type: problemTypes + "temporary-reduced-capacity", Title: "Request cannot be satisfied due to temporary server capacity constraints"}
 	}
-	return problem{Type: "about:blank", Title: http.StatusText(status)}
+	return problem{Type: "about:blank", Title: http.StatusText(refusal.Status)}
 }
 
 // Problem answers a refusal with a problem document (RFC 9457). It is what
 // Options.Refuse does unless told otherwise, and tells nothing of keys or errors. What
 // the header said of other content, and of how to keep it, is deleted.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
-	p := problemOf(refusal.Status)
+	p := problemOf(&refusal)
 	p.Status, p.Violated = refusal.Status, refusal.Violated
 	body, _ := json.Marshal(p) // strings and a number have no way to fail
 	for _, other := range [...]string{"Cache-Control", "Content-Length", "Etag", "Expires", "Last-Modified"} {

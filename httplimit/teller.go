@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/noquota"
 )
 
 // The fields, in the spelling that http.Header keeps them under.
@@ -34,7 +35,7 @@ func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 	var room [256]byte
 	text := room[:0]
 	for i := range results {
-		if result := &results[i]; !result.Shadow {
+		if result := &results[i]; visible(result) {
 			text = appendComma(text, 0)
 			text = t.appendLimit(text, result)
 		}
@@ -44,7 +45,7 @@ func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 	}
 	split := len(text)
 	for i := range results {
-		if result := &results[i]; !result.Shadow {
+		if result := &results[i]; visible(result) {
 			text = appendComma(text, split)
 			text = t.appendPolicies(text, result)
 		}
@@ -53,6 +54,13 @@ func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 	values := []string{all[:split], all[split:]}
 	add(h, limitField, values[:1:1])
 	add(h, policyField, values[1:])
+}
+
+// visible reports whether clients see the result. A rule that denies for want of a caller
+// has no quota to show.
+func visible(result *compose.RuleResult) bool {
+	_, missing := result.Policy.(noquota.Policy)
+	return !result.Shadow && !missing
 }
 
 func add(h http.Header, field string, value []string) {

@@ -106,6 +106,9 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 	for i := range f.Rules {
 		r := &f.Rules[i]
 		t.add(ruleName(r), ruleWords(r))
+		if fields := r.MayLack(); len(fields) > 0 {
+			t.add("", fmt.Sprintf("requests without %s %v", list(fields, " or "), r.Missing))
+		}
 		t.add("", promise(r))
 		t.add("", bounds(r))
 	}

@@ -33,6 +33,23 @@ func TestCheckTellsWhatGETTakesAlong(t *testing.T) {
 	}
 }
 
+// TestCheckSaysWhatHappensToRequestsWithoutTheField that a rule goes by.
+func TestCheckSaysWhatHappensToRequestsWithoutTheField(t *testing.T) {
+	for fields, want := range map[string]string{
+		"by: header:x-key":                                   "requests without header:X-Key are limited by ip",
+		"by: user, missing: ip":                              "requests without user are limited by ip",
+		"by: [ip, cookie:id], missing: share":                "requests without cookie:id share one limit",
+		"by: [header:x-key, cookie:id, path], missing: skip": "requests without header:X-Key or cookie:id are not limited by this rule",
+		"by: cookie:id, missing: deny":                       "requests without cookie:id are denied",
+	} {
+		code, out, errs := sluice(t, "rules: [{name: a, policy: gcra 1/m, "+fields+"}]", "check", "-")
+		require.Zero(t, code, errs)
+		require.Contains(t, out, "\n     "+want+"\n")
+	}
+	_, out, _ := sluice(t, oneRule, "check", "-")
+	require.NotContains(t, out, "without", "every request has an address")
+}
+
 func TestCheckTellsOfEveryFile(t *testing.T) {
 	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\nipv6_bits: 48\n"+oneRule)
 	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")

@@ -38,9 +38,13 @@ serve goes by; see sluice check --help. They decide together, as they do there: 
 request is let through if every rule that is for it allows, and only then costs
 under each. Of each rule its own verdicts are told, by its own key. A rule in shadow
 denies nothing. Keys are those of a server, not those of --by: an IPv6 client is its
-/64, and a path is decoded and cleaned. What logs do not have is refused: a cost in
+/64, and a path is decoded and cleaned. Requests without the user, header or cookie of
+a rule are treated as its field missing says. What logs do not have is refused: a cost in
 bytes, and headers and cookies, unless --key-field names the member of JSON lines
 that has the one header or cookie of the rules.
+
+Without --config, --by user and --by key limit requests without a user or a key by
+their address, as a server does; the key is then ip:ADDRESS.
 
 A member that --key-field names may be a list of strings, as Caddy logs headers:
 request.headers.X-Key. They are then one key, with commas between, where a server
@@ -74,8 +78,8 @@ With --config it is
   worst is the most that one key was admitted in any one period of the limit, and
   the most it could have been; of all(...) the period is that of its first part,
   and worst has one member more, "part":SPEC of that, and counts requests in place
-  of units if its parts differ in cost; never counts denials of a cost above the
-  capacity, for which there is no wait; proxied counts requests logged with the
+  of units if its parts differ in cost; never counts denials that no wait helps, by
+  a cost above the capacity or by missing: deny; proxied counts requests logged with the
   address of a trusted proxy in place of the client's; alone those that were denied
   by this rule and no other, where rules in shadow do not count and have 0; damaged
   is gzip that is cut short; lacking counts the requests without a field that keys
@@ -101,6 +105,9 @@ would be accepted. - is standard input.
       by: ip                # ip, user, method, path, host, header:NAME, cookie:NAME,
                             # several as a list or joined by +; everything, or
                             # without it: all requests share one limit
+      missing: ip           # only by user, header or cookie: requests without it are
+                            # limited by ip (the default), share one limit (share), are
+                            # not limited by this rule (skip) or are denied (deny)
     - name: login
       policy: fixedwindow 5/h
       by: [ip, path]
@@ -110,6 +117,10 @@ would be accepted. - is standard input.
       paths: [/login, /account/*]
       cost: 2               # units for each request, or bytes: its content's length
       shadow: true          # decided and reported, never enforced
+
+Under missing: ip the key of a request without a header is ip:203.0.113.7. No header
+can forge it: a value that begins with ip: or a quotation mark is quoted in the key. A
+denial by missing: deny is answered 429 without Retry-After, and pays under no rule.
 
 Policies are those of sluice replay, see its help, but for cost=, in whose place
 a rule has the field. A request is let through if every rule that is for it allows,

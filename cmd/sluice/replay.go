@@ -154,7 +154,8 @@ func (p *plan) prepare() (err error) {
 
 // subject is what is replayed.
 type subject interface {
-	fields() accesslog.Fields // that it needs
+	fields() accesslog.Fields // that it reads
+	named() accesslog.Fields  // those of them that keys and rules name
 	add(ctx context.Context, e *accesslog.Entry) error
 	report(top int, from passage) report
 }
@@ -172,7 +173,7 @@ type passage struct {
 	name       string
 	keyField   string                     // what --key-field names
 	needs      accesslog.Fields           // what the keys are made of, and the rules look at
-	lacking    map[accesslog.Fields]int64 // of each of these, the requests that do not have it
+	missing    map[accesslog.Fields]int64 // of each of these, the requests that do not have it
 	start, end time.Time
 	latest     place // the first line of the latest time so far
 	behind     int64 // the late lines behind latest
@@ -199,7 +200,7 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 		Fields:    cmp.Or(what.fields(), accesslog.Status), // to the reader, none is all
 	})
 	defer log.Close()
-	from := newPassage(describe(p.sources), p.keyField, what.fields())
+	from := newPassage(describe(p.sources), p.keyField, what.named())
 	for log.Next() {
 		e := log.Entry()
 		from.pass(e)
@@ -209,10 +210,10 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 		bar.at(log)
 	}
 	if err := log.Err(); err != nil {
-		return nil, unread(err)
+		return nil, withRemedy(err)
 	}
 	from.Stats = log.Stats()
-	return what.report(int(p.top), from), p.doubt(&from)
+	return what.report(int(p.top), from), p.checkLog(&from)
 }
 
 func (p *passage) pass(e *accesslog.Entry) {
@@ -221,8 +222,8 @@ func (p *passage) pass(e *accesslog.Entry) {
 	}
 	p.end = e.Time
 	p.placed(e)
-	if lacking := p.needs &^ e.Present(); lacking != 0 {
-		p.lack(lacking)
+	if missing := p.needs &^ e.Present(); missing != 0 {
+		p.countMissing(missing)
 	}
 }
 
@@ -260,6 +261,7 @@ type policySubject struct {
 }
 
 func (s *policySubject) fields() accesslog.Fields { return s.keyer.Fields() }
+func (s *policySubject) named() accesslog.Fields  { return s.keyer.Named() }
 
 func (s *policySubject) add(_ context.Context, e *accesslog.Entry) error {
 	s.key = s.keyer.AppendKey(s.key[:0], e)

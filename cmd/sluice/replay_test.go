@@ -561,17 +561,17 @@ func TestLinesThatTellOfNoRequestAreTold(t *testing.T) {
 func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
 	code, out, errs := sluice(t, fourLines, "replay", "--by", "user+ip", "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "\n1 of 4 requests without a user; - stands for it\n")
+	require.Contains(t, out, "\n1 of 4 requests without a user; ip:ADDRESS stands for it, or - without an address\n")
 	require.NotContains(t, out, "an ip")
 	code, out, errs = sluice(t, fourLines, "replay", "--by", "user+host", "--json", "-")
 	require.Zero(t, code, errs)
 	var r jsonReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
-	require.Equal(t, jsonLacking{"user": 1, "host": 4}, r.Lacking)
+	require.Equal(t, jsonMissing{"user": 1, "host": 4}, r.Lacking)
 	tenants := strings.Replace(`{"time":946684800,"tenant":"x"}|{"time":946684801,"ip":"192.0.2.1"}`, "|", "\n", 1)
 	code, out, errs = sluice(t, tenants, "replay", "--key-field", "tenant", "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, `1 of 2 requests without a member "tenant"; - stands for it`)
+	require.Contains(t, out, `1 of 2 requests without a member "tenant"; ip:ADDRESS stands for it`)
 }
 
 // TestHeadersAreListsToCaddy, for policies and rules alike.
@@ -583,7 +583,7 @@ func TestHeadersAreListsToCaddy(t *testing.T) {
 	require.Equal(t, [3]int64{3, 1, 2}, [3]int64{requests, denied, keys})
 	r := rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: header:X-Key}]", caddyLines, "--key-field", "request.headers.X-Key")
 	require.Equal(t, []jsonDenied{{"k1", 1}}, r.Rules[0].TopDenied)
-	require.Equal(t, jsonLacking{"key": 1}, r.Lacking)
+	require.Equal(t, jsonMissing{"key": 1}, r.Lacking)
 }
 
 // TestTheCostOfAllIsThatOfItsParts, as the help says.

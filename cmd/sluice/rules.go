@@ -128,7 +128,34 @@ func fieldOf(k config.Kind) accesslog.Fields {
 	return accesslog.Key // a header or a cookie
 }
 
-func (s *ruleSubject) fields() accesslog.Fields { return s.needs }
+func (s *ruleSubject) named() accesslog.Fields { return s.needs }
+
+// fields include the address where it stands in for what a request does not have.
+func (s *ruleSubject) fields() accesslog.Fields {
+	for i := range s.file.Rules {
+		if r := &s.file.Rules[i]; r.MissingByIP() {
+			return s.needs | accesslog.IP
+		}
+	}
+	return s.needs
+}
+
+// instead says what the rules do with requests without the field.
+func (s *ruleSubject) instead(f accesslog.Fields) string {
+	var words []string
+	for i := range s.file.Rules {
+		r := &s.file.Rules[i]
+		for _, by := range r.MayLack() {
+			if fieldOf(by.Kind) == f {
+				words = append(words, fmt.Sprintf("under rule %s they %v", r.Name, r.Missing))
+			}
+		}
+	}
+	if len(words) == 0 {
+		return "the rules take it as empty"
+	}
+	return strings.Join(words, "; ")
+}
 
 func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	s.fill(e)
@@ -199,7 +226,7 @@ const together = "all together" // how the rules are called
 func (r *ruleResult) tables(w io.Writer) {
 	rules := r.of.file.Rules
 	r.head(w, fmt.Sprintf("%s of %s", many(int64(len(rules)), "rule"), r.of.name))
-	r.doubts(w)
+	r.printWarnings(w)
 	fmt.Fprintln(w)
 	l := &legend{}
 	for i := range rules {
@@ -210,9 +237,9 @@ func (r *ruleResult) tables(w io.Writer) {
 	r.printTopDenied(w)
 }
 
-// doubts tells what the log does not.
-func (r *ruleResult) doubts(w io.Writer) {
-	r.printLacking(w, "the rules take it as empty")
+// printWarnings says what the log does not have.
+func (r *ruleResult) printWarnings(w io.Writer) {
+	r.printMissing(w, r.of.instead)
 	if r.of.proxied > 0 {
 		fmt.Fprintf(w, "%s from a proxy that is trusted: the log has its address in place of the client's; have the server log that of X-Forwarded-For\n", many(r.of.proxied, "request"))
 	}

@@ -23,6 +23,10 @@ rules:
   - {name: login, policy: fixedwindow 4/h, by: "user+path", methods: [POST], paths: [/login, /caf\u00e9/*], cost: 2}
   - {name: site, policy: tokenbucket 10/m, by: [host, method], methods: [GET, POST]}
   - {name: tried, policy: movingwindow 3/m, by: path, shadow: true}
+  - {name: user, policy: gcra 4/m burst=4, by: user, shadow: true}
+  - {name: named, policy: gcra 6/m burst=2, by: [user, method], missing: skip, shadow: true}
+  - {name: shared, policy: gcra 6/m burst=2, by: [user, ip], missing: share, shadow: true}
+  - {name: strict, policy: gcra 9/m burst=3, by: [user, path], missing: deny, methods: [POST]}
 `
 
 // TestAReplayDecidesAsTheServerDid has a server answer requests, and then replays

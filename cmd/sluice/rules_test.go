@@ -84,8 +84,29 @@ func TestFieldsThatTheLogLacksAreTold(t *testing.T) {
 	config := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: [user, host], methods: [PUT]}]")
 	code, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "no request has a host; the rules take it as empty\n1 of 4 requests without a user; the rules take it as empty\n")
+	require.Contains(t, out, "1 of 4 requests without a user; under rule a they are limited by ip\nno request has a host; the rules take it as empty\n")
 	require.Regexp(t, `\n  a +0 +0 +0 +- +0 +0 `, out)
+}
+
+// TestMissingUsersAreTreatedAsTheRuleSays in a replay too.
+func TestMissingUsersAreTreatedAsTheRuleSays(t *testing.T) {
+	nobody := strings.ReplaceAll(fourLines, " - ann ", " - - ")
+	require.NotEqual(t, fourLines, nobody)
+	for missing, want := range map[string]struct {
+		requests, denied, never, keys int64
+		words                         string
+	}{
+		"ip":    {4, 2, 0, 2, "they are limited by ip"},
+		"share": {4, 3, 0, 1, "they share one limit"},
+		"skip":  {0, 0, 0, 0, "they are not limited by this rule"},
+		"deny":  {4, 4, 4, 1, "they are denied"},
+	} {
+		file := "rules: [{name: a, policy: gcra 1/h, by: user, missing: " + missing + "}]"
+		r := rulesOf(t, file, nobody).Rules[0]
+		require.Equal(t, []int64{want.requests, want.denied, want.never, want.keys}, []int64{r.Requests, r.Denied, r.Never, r.Keys}, missing)
+		_, out, _ := sluice(t, nobody, "replay", "--config", write(t, "limits.yaml", file), "-")
+		require.Contains(t, out, "no request has a user; under rule a "+want.words+"\n")
+	}
 }
 
 func TestRulesForNothingInParticular(t *testing.T) {
@@ -120,7 +141,7 @@ func TestJSONIsHarmlessToATerminal(t *testing.T) {
 // TestKeysAreHarmlessToATerminal also where they look like those of several fields.
 func TestKeysAreHarmlessToATerminal(t *testing.T) {
 	line := `{"time": 946684800, "user": "\"\u001b[2J"}` + "\n"
-	for by, want := range map[string]string{"user": `\n  \\"\\x1b\[2J +1\n`, "[user, ip]": `\n  "\\"\\x1b\[2J" "" +1\n`} {
+	for by, want := range map[string]string{"user": `\n  \\"\\\\\\"\\\\x1b\[2J\\" +1\n`, "[user, ip]": `\n  "\\"\\\\\\"\\\\x1b\[2J\\"" "" +1\n`} {
 		file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: "+by+"}]")
 		code, out, errs := sluice(t, line+line, "replay", "--config", file, "-")
 		require.Zero(t, code, errs)

@@ -78,7 +78,9 @@ second signal ends it at once.
 
 Not checked here: the user of --by user is the name in Authorization: Basic, and
 nobody asked for the password; headers and cookies are what clients say. Limit by
-them only where something checks them, or beside a limit by ip. A request that the
+them only where something checks them, or beside a limit by ip. Requests without
+them are limited by ip instead, under the key ip:203.0.113.7; for another choice,
+set missing in a limits.yaml, see sluice check --help. A request that the
 program does not answer (502, 504) has cost what it cost.
 
 What is logged has no line for each request, no keys, no passwords, and nothing

@@ -66,10 +66,17 @@ var slowRules = []slowRule{
 	},
 	{
 		name: "user", text: "policy: tokenbucket 5/20s refill=interval, by: user, methods: [GET]",
-		key:   func(r *slowRequest) string { return r.user },
+		key:   userOrIP,
 		meant: func(r *slowRequest) bool { return r.method == "GET" || r.method == "HEAD" }, cost: 1,
 		oracle: algotest.IntervalBucket(algo.Per(5, 20*time.Second), 5), period: 20 * time.Second,
 	},
+}
+
+func userOrIP(r *slowRequest) string {
+	if r.user == "" {
+		return "ip:" + ipOf(r)
+	}
+	return r.user
 }
 
 func every(*slowRequest) bool { return true }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/accesslog"
 )
 
 func printTables(w io.Writer, r report) error {
@@ -21,11 +22,19 @@ func printTables(w io.Writer, r report) error {
 
 func (r *result) tables(out io.Writer) {
 	r.head(out, fmt.Sprintf("%s by %s", many(r.Keys, "key"), r.by))
-	r.printLacking(out, "- stands for it")
+	r.printMissing(out, insteadInKey)
 	names := nameThem(out, r)
 	printPolicies(out, r, names)
 	printTopDenied(out, r, names)
 	printDisagreements(out, r, names)
+}
+
+// insteadInKey is what the key of a policy has in place of a field.
+func insteadInKey(f accesslog.Fields) string {
+	if f&(accesslog.User|accesslog.Key) != 0 {
+		return "ip:ADDRESS stands for it, or - without an address"
+	}
+	return "- stands for it"
 }
 
 const stamp = "2006-01-02 15:04:05"

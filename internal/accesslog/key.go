@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 	"strings"
@@ -55,7 +56,7 @@ func ParseKeyer(spec string) (*Keyer, error) {
 		if err != nil {
 			return nil, err
 		}
-		if k.Fields()&field != 0 {
+		if k.Named()&field != 0 {
 			return nil, fmt.Errorf("accesslog: key %q names %s twice", spec, strings.TrimSpace(word))
 		}
 		k.fields = append(k.fields, field)
@@ -84,8 +85,8 @@ func (k *Keyer) String() string {
 	return strings.Join(words, "+")
 }
 
-// Fields are the fields that the key is made of, for [Options.Fields].
-func (k *Keyer) Fields() Fields {
+// Named are the fields that the spec names.
+func (k *Keyer) Named() Fields {
 	var set Fields
 	for _, f := range k.fields {
 		set |= f
@@ -93,8 +94,19 @@ func (k *Keyer) Fields() Fields {
 	return set
 }
 
+// Fields are the fields that the key is made of, for [Options.Fields]. They include IP
+// where it stands in for a missing user or key.
+func (k *Keyer) Fields() Fields {
+	set := k.Named()
+	if set&(User|Key) != 0 {
+		set |= IP
+	}
+	return set
+}
+
 // AppendKey appends the key of e to dst: its fields with a space between them, -
-// for one that is empty. Different fields never give the same key, and a key
+// for one that is empty. For an empty user or key it is "ip:" and the IP, if there is one:
+// a server limits such a request by its address too. Different fields never give the same key, and a key
 // can be printed as it is: whatever is not printable, a backslash, and in a key
 // of several fields a space, is written as \xNN.
 func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
@@ -115,7 +127,7 @@ func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
 	case IP:
 		return appendText(dst, e.IP, joined)
 	case User:
-		return appendText(dst, e.User, joined)
+		return appendCaller(dst, e.User, e.IP, joined)
 	case Method:
 		return appendText(dst, e.Method, joined)
 	case Path:
@@ -123,13 +135,27 @@ func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
 	case Host:
 		return appendText(dst, e.Host, joined)
 	case Key:
-		return appendText(dst, e.Key, joined)
+		return appendCaller(dst, e.Key, e.IP, joined)
 	case Status:
 		if e.Status > 0 {
 			return strconv.AppendInt(dst, int64(e.Status), 10)
 		}
 	}
 	return append(dst, '-')
+}
+
+const ipTag = "ip:"
+
+// appendCaller appends the name of a caller, or its IP if there is no name. No name passes
+// for an IP, because the first byte of one that looks like it is escaped.
+func appendCaller(dst, name, ip []byte, joined bool) []byte {
+	switch {
+	case len(name) == 0 && len(ip) > 0:
+		return appendText(append(dst, ipTag...), ip, joined)
+	case bytes.HasPrefix(name, []byte(ipTag)):
+		return appendText(appendHex(dst, name[:1]), name[1:], joined)
+	}
+	return appendText(dst, name, joined)
 }
 
 func appendText(dst, text []byte, joined bool) []byte {

@@ -36,6 +36,29 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestAMissingUserIsLimitedByAddress as a server does it, and no name passes for an address.
+func TestAMissingUserIsLimitedByAddress(t *testing.T) {
+	for by, set := range map[string]func(e *Entry, name string){
+		"user": func(e *Entry, name string) { e.User = []byte(name) },
+		"key":  func(e *Entry, name string) { e.Key = []byte(name) },
+	} {
+		k, err := ParseKeyer(by + "+path")
+		require.NoError(t, err)
+		require.Equal(t, k.Named()|IP, k.Fields())
+		for name, want := range map[string]string{
+			"": "ip:192.0.2.7 /a", "ip:192.0.2.7": `\x69p:192.0.2.7 /a`, `\x69p:192.0.2.7`: `\x5cx69p:192.0.2.7 /a`, "ann": "ann /a", "192.0.2.7": "192.0.2.7 /a",
+		} {
+			e := &Entry{IP: []byte("192.0.2.7"), Path: []byte("/a")}
+			set(e, name)
+			require.Equal(t, want, string(k.AppendKey(nil, e)))
+			e.IP = nil
+			if name == "" {
+				require.Equal(t, "- /a", string(k.AppendKey(nil, e)))
+			}
+		}
+	}
+}
+
 func TestPresentFields(t *testing.T) {
 	require.Equal(t, IP|User|Status, (&Entry{IP: []byte("192.0.2.7"), User: []byte("ann"), Status: 404}).Present())
 	require.Equal(t, Key|Host, (&Entry{Key: []byte("k"), Host: []byte("h")}).Present())

@@ -13,6 +13,10 @@
 //	    methods: [POST]
 //	    paths: [/login]
 //	    shadow: true
+//	  - name: key
+//	    policy: gcra 1000/h
+//	    by: header:X-Api-Key
+//	    missing: deny
 //
 // Reading is strict: what is not known is a fault. All faults are told at once, each
 // with its line, its field and what would be accepted.

@@ -23,8 +23,11 @@ type Rule struct {
 	Name   string      // letters, digits, - and _; no two rules have the same
 	Policy algo.Policy // its String is the spec
 	By     []Field     // what is limited; none: one limit for everything
-	Cost   Cost
-	Shadow bool // decided and reported, but not enforced
+	// Missing is for requests that lack a field of By; empty: MissingIP. It has no effect
+	// where MayLack is empty.
+	Missing Missing
+	Cost    Cost
+	Shadow  bool // decided and reported, but not enforced
 	// Methods and Paths are the requests that the rule is for; none: all. See
 	// [Rule.For]. Methods are in capital letters.
 	Methods []string
@@ -43,7 +46,7 @@ type Kind string
 // The kinds of fields.
 const (
 	IP     Kind = "ip"     // the client's address, as httplimit.ClientIP finds it
-	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked; empty without
+	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked
 	Method Kind = "method" // GET, POST and so on
 	Path   Kind = "path"   // decoded and cleaned, without the query and parameters behind a ;
 	Host   Kind = "host"   // as the client says, in small letters and without the port

@@ -37,6 +37,14 @@ func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
 	if len(r.Methods) > 0 || len(r.Paths) > 0 {
 		rule.Policy, rule.PolicyFor = nil, r.policyFor
 	}
+	for _, f := range r.MayLack() {
+		switch r.Missing {
+		case MissingSkip:
+			rule = f.caller().OrSkip(rule)
+		case MissingDeny:
+			rule = f.caller().OrDeny(rule)
+		}
+	}
 	return rule
 }
 
@@ -58,26 +66,21 @@ func (r *Rule) key(ip key) key {
 }
 
 func (r *Rule) keyBy(f Field, ip key) key {
+	if caller := f.caller(); caller != nil {
+		if r.MissingByIP() {
+			return caller.OrIP(ip)
+		}
+		return caller.OrShare()
+	}
 	switch f.Kind {
 	case IP:
 		return ip
-	case User:
-		return userOf
 	case Method:
 		return func(r *http.Request) string { return strings.ToUpper(r.Method) }
 	case Path:
 		return r.pathOf
-	case Host:
-		return hostOf
-	case Cookie:
-		return httplimit.Cookie(f.Name)
 	}
-	return httplimit.Header(f.Name)
-}
-
-func userOf(r *http.Request) string {
-	user, _, _ := r.BasicAuth()
-	return user
+	return hostOf
 }
 
 // hostOf is one spelling too: in small letters, without the port and the point that
@@ -95,6 +98,11 @@ func (r *Rule) policyFor(req *http.Request) (algo.Policy, error) {
 		return r.Policy, nil
 	}
 	return nil, compose.Skip
+}
+
+// Applies reports whether the rule decides on the request.
+func (r *Rule) Applies(req *http.Request) bool {
+	return r.For(req.Method, req.URL) && !(r.Missing == MissingSkip && r.lacks(req))
 }
 
 // For reports whether the rule is for such requests. One for GET is for HEAD too. The

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -59,7 +60,7 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "2001:db8::/64", key(t, "", "ip", bare))
 	require.Equal(t, "2001:db8::/48", key(t, "ipv6_bits: 48", "ip", bare))
 	require.Equal(t, "::1", key(t, "", "host", bare))
-	require.Empty(t, key(t, "", "user", bare))
+	require.Equal(t, "ip:2001:db8::/64", key(t, "", "user", bare))
 	for host, want := range map[string]string{"a.example.": "a.example", "A:1": "a", "::1": "::1", "": "", "[::1]": "::1"} {
 		bare.Host = host
 		require.Equal(t, want, key(t, "", "host", bare), host)
@@ -75,6 +76,72 @@ func TestARuleByNothingHasOneLimitForAll(t *testing.T) {
 		require.Nil(t, rules[0].Key)
 		require.Equal(t, "everything", f.Rules[0].ByString())
 	}
+}
+
+// decided is what the one rule does with a request: its key, or that it does not apply, or
+// that it denies.
+func decided(t *testing.T, rule string, r *http.Request) string {
+	t.Helper()
+	f, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: fixedwindow 9/h, "+rule+"}]"))
+	require.NoError(t, err)
+	rules, err := f.HTTPRules(0)
+	require.NoError(t, err)
+	limiter, err := compose.New(nil, rules...)
+	require.NoError(t, err)
+	d, err := limiter.Allow(context.Background(), r)
+	require.NoError(t, err)
+	require.Equal(t, len(d.Results) > 0, f.Rules[0].Applies(r))
+	switch {
+	case len(d.Results) == 0:
+		return "does not apply"
+	case !d.Allowed:
+		return "denied"
+	}
+	return d.Results[0].Key
+}
+
+func TestRequestsWithoutTheFieldOfARule(t *testing.T) {
+	bare := func() *http.Request {
+		r := httptest.NewRequest("GET", "/", nil)
+		r.RemoteAddr = "192.0.2.1:99"
+		return r
+	}
+	full := bare()
+	full.Header.Set("X-Key", "k")
+	full.Header.Set("Cookie", "id=c")
+	full.SetBasicAuth("ann", "secret")
+	empty := bare()
+	empty.Header["X-Key"] = []string{"", "k"}
+	empty.Header.Set("Cookie", "id=")
+	empty.SetBasicAuth("", "secret")
+	for by, found := range map[string]string{"header:X-Key": "k", "cookie:id": "c", "user": "ann"} {
+		for missing, want := range map[string]string{
+			"":                 "ip:192.0.2.1",
+			", missing: ip":    "ip:192.0.2.1",
+			", missing: share": "",
+			", missing: skip":  "does not apply",
+			", missing: deny":  "denied",
+		} {
+			require.Equal(t, want, decided(t, "by: "+by+missing, bare()), by+missing)
+			require.Equal(t, want, decided(t, "by: "+by+missing, empty), by+missing)
+			require.Equal(t, found, decided(t, "by: "+by+missing, full), by+missing)
+		}
+	}
+	half := bare()
+	half.Header.Set("X-Key", "ip:192.0.2.1")
+	for missing, want := range map[string]string{
+		"ip":    `"\"ip:192.0.2.1\"" "ip:192.0.2.1"`,
+		"share": `"ip:192.0.2.1" ""`,
+		"skip":  "does not apply",
+		"deny":  "denied",
+	} {
+		require.Equal(t, want, decided(t, "by: [header:X-Key, cookie:id], missing: "+missing, half), missing)
+	}
+	for _, missing := range []string{"skip", "deny"} {
+		require.Equal(t, "does not apply", decided(t, "by: header:X-Key, paths: /login, missing: "+missing, bare()))
+		require.Equal(t, "does not apply", decided(t, "by: header:X-Key, methods: PUT, missing: "+missing, bare()))
+	}
+	require.Equal(t, "denied", decided(t, "by: header:X-Key, cost: bytes, missing: deny", bare()), "though it has no bytes")
 }
 
 func TestCosts(t *testing.T) {

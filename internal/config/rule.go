@@ -34,6 +34,7 @@ func (r *reader) rule(n ast.Node, at string, lines map[string]int) Rule {
 		{"name", func(n ast.Node, at string) { rule.Name = r.name(n, at, lines) }},
 		{"policy", func(n ast.Node, at string) { rule.Policy = r.policy(n, at) }},
 		{"by", func(n ast.Node, at string) { rule.By = r.by(n, at) }},
+		{"missing", func(n ast.Node, at string) { rule.Missing = r.missing(n, at) }},
 		{"cost", func(n ast.Node, at string) { rule.Cost = r.cost(n, at) }},
 		{"methods", func(n ast.Node, at string) { rule.Methods = r.methods(n, at) }},
 		{"paths", func(n ast.Node, at string) { rule.Paths = r.paths(n, at) }},
@@ -46,6 +47,9 @@ func (r *reader) rule(n ast.Node, at string, lines map[string]int) Rule {
 		if given[name.field] == nil {
 			r.faults.add(n, at+"."+name.field, "missing; want %s", name.want)
 		}
+	}
+	if n := given["missing"]; n != nil && (len(rule.By) > 0 || given["by"] == nil) {
+		r.missingHasEffect(n, at+".missing", &rule)
 	}
 	if c := given["cost"]; c != nil && rule.Policy != nil {
 		r.affordable(c, at+".cost", &rule)

@@ -39,9 +39,9 @@ func clientOverSocket() (func(*http.Request) string, error) {
 
 type account struct{} // is the context's key for the name of who signed in
 
-func accountOf(r *http.Request) string {
-	name, _ := r.Context().Value(account{}).(string)
-	return name
+func accountOf(r *http.Request) (name string, found bool) {
+	name, found = r.Context().Value(account{}).(string)
+	return name, found
 }
 
 func afterSignIn(store storage.Store, client func(*http.Request) string) (*compose.Limiter[*http.Request], error) {
@@ -55,7 +55,7 @@ func afterSignIn(store storage.Store, client func(*http.Request) string) (*compo
 	}
 	return compose.New(store,
 		compose.Rule[*http.Request]{Name: "client", Key: client, Policy: perClient},
-		compose.Rule[*http.Request]{Name: "account", Key: accountOf, Policy: perAccount})
+		compose.Rule[*http.Request]{Name: "account", Key: httplimit.Caller(accountOf).OrIP(client), Policy: perAccount})
 }
 
 type login struct{ client, account string }
@@ -84,14 +84,13 @@ func signIn(ctx context.Context, limiter *compose.Limiter[login], l login, check
 	return true, nil
 }
 
-func onlyWith(header string, policy algo.Policy) compose.Rule[*http.Request] {
-	key := httplimit.Header(header)
-	return compose.Rule[*http.Request]{Name: "with-" + header, Key: key, PolicyFor: func(r *http.Request) (algo.Policy, error) {
-		if key(r) == "" {
-			return nil, compose.Skip
-		}
-		return policy, nil
-	}}
+func perKey(policy algo.Policy, client func(*http.Request) string) compose.Rule[*http.Request] {
+	key := httplimit.Header("X-Api-Key").OrIP(client)
+	return compose.Rule[*http.Request]{Name: "key", Key: key, Policy: policy}
+}
+
+func onlyWithKey(policy algo.Policy) compose.Rule[*http.Request] {
+	return httplimit.Header("X-Api-Key").OrDeny(compose.Rule[*http.Request]{Name: "key", Policy: policy})
 }
 
 func pseudonym(secret []byte, key func(*http.Request) string) func(*http.Request) string {
@@ -257,24 +256,32 @@ func (o *outage) Load(ctx context.Context, keys ...string) ([]storage.Record, er
 	return o.Store.Load(ctx, keys...)
 }
 
-func TestARuleThatDoesNotApplyWithoutAKey(t *testing.T) {
+func TestRequestsWithoutAKey(t *testing.T) {
 	policy, err := compose.ParsePolicy("gcra 1/h")
 	require.NoError(t, err)
-	limiter, err := compose.New(nil, onlyWith("X-Customer", policy))
+	client, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
-	for range 3 {
-		d, err := limiter.Allow(t.Context(), request(""))
+	allowed := func(limiter *compose.Limiter[*http.Request], peer, key string) bool {
+		r := request(peer)
+		if key != "" {
+			r.Header.Set("X-Api-Key", key)
+		}
+		d, err := limiter.Allow(t.Context(), r)
 		require.NoError(t, err)
-		require.True(t, d.Allowed)
-		require.Empty(t, d.Results)
+		return d.Allowed
 	}
-	ann := request("")
-	ann.Header.Set("X-Customer", "ann")
-	for _, want := range []bool{true, false} {
-		d, err := limiter.Allow(t.Context(), ann)
-		require.NoError(t, err)
-		require.Equal(t, want, d.Allowed)
-	}
+	limiter, err := compose.New(nil, perKey(policy, client))
+	require.NoError(t, err)
+	require.True(t, allowed(limiter, "192.0.2.1:9", ""))
+	require.False(t, allowed(limiter, "192.0.2.1:9", ""))
+	require.True(t, allowed(limiter, "192.0.2.2:9", ""))
+	require.True(t, allowed(limiter, "192.0.2.1:9", "ann"))
+	require.True(t, allowed(limiter, "192.0.2.1:9", "ip:192.0.2.1"))
+	strict, err := compose.New(nil, onlyWithKey(policy))
+	require.NoError(t, err)
+	require.False(t, allowed(strict, "192.0.2.1:9", ""))
+	require.True(t, allowed(strict, "192.0.2.1:9", "ann"))
+	require.False(t, allowed(strict, "192.0.2.1:9", "ann"))
 }
 
 func TestLimitsFilesOfThePageAreValid(t *testing.T) {

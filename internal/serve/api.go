@@ -77,6 +77,9 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	if p := findLimits(limits, ask.Limits); p != nil {
 		return p
 	}
+	if rule := limits.withoutAddress(ask); rule != nil {
+		return missingKeyProblem(rule)
+	}
 	if err := answer(r.Context(), w, limits.Service, op, ask); err != nil {
 		return a.failure(r.Context(), op, err)
 	}

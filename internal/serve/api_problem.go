@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -110,6 +111,10 @@ func limitProblem(limits *Limits, name string) *problem {
 		p.Limits = append(p.Limits, limits.Rules[i].Name)
 	}
 	return p
+}
+
+func missingKeyProblem(rule *config.Rule) *problem {
+	return invalid("key", "the key is empty, and limit %s is by %s; want that, or ip:ADDRESS for a caller without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 }
 
 // failure is the problem of a question that could not be decided. The error is for

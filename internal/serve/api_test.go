@@ -76,6 +76,36 @@ func TestKeysOfAnyBytesAreOne(t *testing.T) {
 	}
 }
 
+// TestAnEmptyKeyIsAMissingOne as it is for the proxy.
+func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
+	h := apiWith(t, `rules:
+- {name: plain, policy: gcra 5/m, by: header:X-Key}
+- {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
+- {name: skipped, policy: gcra 5/m, by: user, missing: skip}
+- {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
+`, standing(), compose.Options[Ask]{})
+	for limit, want := range map[string]string{
+		"shared":  `{"allowed":true,"limit":"shared","remaining":4,`,
+		"skipped": `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,"next_refill_ns":0,"reset_after_ns":0,"degraded":false,"from_memory":false,"limits":[]}`,
+		"denied":  `{"allowed":false,"limit":"denied","remaining":0,"retry_after_ns":null,`,
+	} {
+		w := post(h, "/v1/allow", `{"key":"","limit":"`+limit+`"}`)
+		require.Equal(t, http.StatusOK, w.Code, limit)
+		require.Contains(t, w.Body.String(), want, limit)
+		w = post(h, "/v1/allow", `{"key":"a","limit":"`+limit+`"}`)
+		require.Contains(t, w.Body.String(), `{"allowed":true,"limit":"`+limit+`","remaining":4,`)
+	}
+	for _, question := range []string{`{"key":"","limit":"plain"}`, `{"key_base64":"","limit":["shared","plain"]}`, `{"key":""}`} {
+		for _, op := range routes {
+			w := post(h, "/v1/"+string(op), question)
+			require.Equal(t, http.StatusBadRequest, w.Code)
+			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and limit plain is by header:X-Key; want that, or ip:ADDRESS for a caller without it, such as ip:203.0.113.7","field":"key"`)
+		}
+	}
+	require.Contains(t, post(h, "/v1/peek", `{"key":"ip:203.0.113.7","limit":"plain"}`).Body.String(), `{"allowed":true,"limit":"plain","remaining":5,`)
+	require.Contains(t, post(h, "/v1/peek", `{"key":"","limit":"shared"}`).Body.String(), `"remaining":4,`, "what was refused was not paid")
+}
+
 func TestALimitOfEverythingLooksAtNoKey(t *testing.T) {
 	h := apiOn(t, standing(), compose.Options[Ask]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"","limit":"trial"}`).Body.String(), `"paid":1,`)

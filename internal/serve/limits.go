@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/noquota"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -62,12 +63,40 @@ func serviceRule(rule *config.Rule) compose.Rule[Ask] {
 		asked.Key = func(a Ask) string { return a.Key }
 	}
 	asked.PolicyFor = func(a Ask) (algo.Policy, error) {
-		if len(a.Limits) == 0 || slices.Contains(a.Limits, rule.Name) {
-			return rule.Policy, nil
+		switch {
+		case !a.asks(rule):
+			return nil, compose.Skip
+		case lacksCaller(a, rule) && rule.Missing == config.MissingSkip:
+			return nil, compose.Skip
+		case lacksCaller(a, rule) && rule.Missing == config.MissingDeny:
+			return noquota.Policy{Policy: rule.Policy}, nil
 		}
-		return nil, compose.Skip
+		return rule.Policy, nil
 	}
 	return asked
+}
+
+// asks reports whether the question is about the rule.
+func (a Ask) asks(rule *config.Rule) bool {
+	return len(a.Limits) == 0 || slices.Contains(a.Limits, rule.Name)
+}
+
+// lacksCaller reports whether the question has no key for a rule whose requests may lack
+// one. An empty key is a missing one here.
+func lacksCaller(a Ask, rule *config.Rule) bool {
+	return a.Key == "" && len(rule.MayLack()) > 0
+}
+
+// withoutAddress finds a rule that would limit by address what has no key, because the
+// service does not know the address. It returns nil if there is none.
+func (l *Limits) withoutAddress(a Ask) *config.Rule {
+	for i := range l.Rules {
+		rule := &l.Rules[i]
+		if a.asks(rule) && lacksCaller(a, rule) && rule.MissingByIP() {
+			return rule
+		}
+	}
+	return nil
 }
 
 // costOf is the cost of a question in units of a rule.
@@ -97,7 +126,7 @@ func (l *Limits) needsLength(r *http.Request) bool {
 	}
 	for i := range l.Rules {
 		rule := &l.Rules[i]
-		if rule.Cost.Bytes && !rule.Shadow && rule.For(r.Method, r.URL) && l.unknown > config.Capacity(rule.Policy) {
+		if rule.Cost.Bytes && !rule.Shadow && rule.Applies(r) && l.unknown > config.Capacity(rule.Policy) {
 			return true
 		}
 	}

@@ -9,14 +9,14 @@ import (
 	"github.com/sluice-go/sluice/internal/accesslog"
 )
 
-// doubt is an error if what was read cannot be what was meant.
-func (p *plan) doubt(r *passage) error {
+// checkLog returns an error if the log can hardly be the one that was meant.
+func (p *plan) checkLog(r *passage) error {
 	switch {
 	case r.Entries == 0: // lines that are none would have been an error
 		return fmt.Errorf("%s: no requests to replay: it is empty; name a log that is not", r.name)
 	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
-	case r.lacking[accesslog.Key] == r.Entries:
+	case r.missing[accesslog.Key] == r.Entries:
 		return fmt.Errorf("%s: no line has the member %q; --key-field takes its name, as in request.tenant if it lies in another", r.name, p.keyField)
 	case r.most > r.Entries-r.most: // all at the one time: the counts would mean nothing
 		return fmt.Errorf("%s: %d of %s lie more than --reorder %s behind the time of %s:%d, %s; leave that line out, sort the log by time, or give a longer --reorder",
@@ -28,8 +28,8 @@ func (p *plan) doubt(r *passage) error {
 	return nil
 }
 
-// unread adds a remedy to what a log could not be read for.
-func unread(err error) error {
+// withRemedy adds a remedy to the error of a log that could not be read.
+func withRemedy(err error) error {
 	var bad *accesslog.UnreadableError
 	if !errors.As(err, &bad) {
 		return err

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/sluice-go/sluice/internal/accesslog"
+)
+
+// newPassage is the report on a log that is about to be read.
+func newPassage(name, keyField string, needs accesslog.Fields) passage {
+	return passage{name: name, keyField: keyField, needs: needs &^ accesslog.Forwarded, missing: make(map[accesslog.Fields]int64)}
+}
+
+// countMissing counts a request that does not have these fields.
+func (p *passage) countMissing(fields accesslog.Fields) {
+	for f := accesslog.IP; f <= fields; f <<= 1 {
+		if fields&f != 0 {
+			p.missing[f]++
+		}
+	}
+}
+
+// printMissing says for each field how many requests do not have it, and what happens to
+// them instead.
+func (p *passage) printMissing(w io.Writer, instead func(accesslog.Fields) string) {
+	for f := accesslog.IP; f <= p.needs; f <<= 1 {
+		switch n := p.missing[f]; n {
+		case 0:
+		case p.Entries:
+			fmt.Fprintf(w, "no request has %s; %s\n", p.aField(f), instead(f))
+		default:
+			fmt.Fprintf(w, "%d of %s without %s; %s\n", n, many(p.Entries, "request"), p.aField(f), instead(f))
+		}
+	}
+}
+
+// aField is the name of a field with its article.
+func (p *passage) aField(f accesslog.Fields) string {
+	switch f {
+	case accesslog.Key:
+		return "a member " + strconv.QuoteToGraphic(p.keyField)
+	case accesslog.IP:
+		return "an ip"
+	}
+	return "a " + f.String()
+}
+
+func (p *passage) missingJSON() jsonMissing {
+	all := jsonMissing{}
+	for f, n := range p.missing {
+		all[f.String()] = n
+	}
+	return all
+}

@@ -1,0 +1,204 @@
+package httplimit_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+func clientKey(t testing.TB) func(*http.Request) string {
+	key, err := httplimit.ClientIP{}.Key()
+	require.NoError(t, err)
+	return key
+}
+
+// withKey is a request of a client, with the header X-Api-Key unless key is empty.
+func withKey(ip, key string) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.RemoteAddr = ip + ":99"
+	if key != "" {
+		r.Header["X-Api-Key"] = []string{key}
+	}
+	return r
+}
+
+// TestNobodyUsesUpTheLimitOfRequestsWithoutAKey but the client that sends them.
+func TestNobodyUsesUpTheLimitOfRequestsWithoutAKey(t *testing.T) {
+	caller := httplimit.Header("X-Api-Key")
+	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: caller.OrIP(clientKey(t)), Policy: mustPolicy("fixedwindow 1/h")})
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
+	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "")).Code)
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.2", "")).Code, "another address has its own limit")
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "k1")).Code, "so has a key")
+	require.Equal(t, 429, answerOf(h, withKey("192.0.2.3", "k1")).Code)
+	empty := withKey("192.0.2.1", "")
+	empty.Header["X-Api-Key"] = []string{""}
+	require.Equal(t, 429, answerOf(h, empty).Code, "an empty header is missing")
+}
+
+// TestNoNamePassesForAnAddress or for another name, whatever bytes it has.
+func TestNoNamePassesForAnAddress(t *testing.T) {
+	key := httplimit.Header("X-Api-Key").OrIP(clientKey(t))
+	names := []string{"192.0.2.1", "ip:192.0.2.1", `"ip:192.0.2.1"`, `"\"ip:192.0.2.1\""`, `ip:`, `"`, `""`, `\"`, "a", `"a"`, `"\x61"`, " ip:192.0.2.1", "IP:192.0.2.1", "\xff", "ip:\xff", "ip:\ufffd", `"\xff`}
+	seen := map[string]string{key(withKey("192.0.2.1", "")): "the address"}
+	for _, name := range names {
+		k := key(withKey("192.0.2.1", name))
+		require.NotContains(t, seen, k, "%q and %q", name, seen[k])
+		seen[k] = name
+	}
+	require.Equal(t, "ip:192.0.2.1", key(withKey("192.0.2.1", "")))
+	require.Equal(t, "a", key(withKey("192.0.2.1", "a")), "a plain name is its key")
+}
+
+func FuzzNoNamePassesForAnother(f *testing.F) {
+	f.Add("ip:192.0.2.1", `"ip:192.0.2.1"`)
+	f.Add(`"`, `"\""`)
+	f.Fuzz(func(t *testing.T, a, b string) {
+		key := httplimit.Header("X-Api-Key").OrIP(clientKey(t))
+		require.Equal(t, a == b, key(withKey("192.0.2.1", a)) == key(withKey("192.0.2.1", b)))
+	})
+}
+
+func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
+	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h")}
+	h := limitedBy(t, httplimit.Header("X-Api-Key").OrSkip(rule))
+	for range 3 {
+		w := answerOf(h, withKey("192.0.2.1", ""))
+		require.Equal(t, 200, w.Code)
+		require.Empty(t, w.Header()["Ratelimit"])
+	}
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "a")).Code)
+	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "a")).Code)
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "b")).Code)
+}
+
+func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
+	plain := compose.Rule[*http.Request]{Name: "all", Policy: mustPolicy("fixedwindow 2/h")}
+	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Cost: httplimit.ContentLength(9)}
+	h := limitedBy(t, plain, httplimit.Header("X-Api-Key").OrDeny(rule))
+	for range 5 {
+		w := answerOf(h, withKey("192.0.2.1", ""))
+		require.Equal(t, 429, w.Code, "also without content, which costs nothing")
+		require.Empty(t, w.Header()["Retry-After"])
+		require.Equal(t, []string{`"all";r=2`}, w.Header()["Ratelimit"], "nothing is paid, and no quota is shown that there is not")
+		require.JSONEq(t, `{"type":"about:blank","title":"Too Many Requests","status":429,"violated-policies":["key"],
+			"detail":"the request does not say who the caller is, by a header or a cookie, and is not allowed without"}`, w.Body.String())
+	}
+	upload := withKey("192.0.2.1", "a")
+	upload.ContentLength = 1
+	require.Equal(t, 200, answerOf(h, upload).Code)
+	require.Equal(t, 429, answerOf(h, upload).Code)
+}
+
+// TestAShadowThatDeniesWantsNoKey of anybody.
+func TestAShadowThatDeniesWantsNoKey(t *testing.T) {
+	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Shadow: true}
+	h := limitedBy(t, httplimit.Header("X-Api-Key").OrDeny(rule))
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
+}
+
+// TestARuleThatDoesNotApplyDeniesNobody for want of a key.
+func TestARuleThatDoesNotApplyDeniesNobody(t *testing.T) {
+	rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, compose.Skip }}
+	h := limitedBy(t, httplimit.Header("X-Api-Key").OrDeny(rule))
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
+}
+
+// TestAPolicyFunctionThatFailsDecidesNothing, with a key and without.
+func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
+	unknown := errors.New("unknown plan")
+	for _, want := range []error{unknown, nil} { // nil is no policy and no error
+		rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
+		caller := httplimit.Header("X-Api-Key")
+		for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+			limiter, err := compose.New(nil, r)
+			require.NoError(t, err)
+			for _, key := range []string{"", "a"} {
+				_, err = limiter.Allow(t.Context(), withKey("192.0.2.1", key))
+				require.Error(t, err)
+			}
+		}
+	}
+}
+
+// TestAFaultyRuleStaysFaulty when it goes by a caller.
+func TestAFaultyRuleStaysFaulty(t *testing.T) {
+	caller := httplimit.Header("X-Api-Key")
+	for _, rule := range []compose.Rule[*http.Request]{
+		{Name: "key"},
+		{Policy: mustPolicy("gcra 1/s")},
+		{Name: "key", Policy: mustPolicy("gcra 10/s cost=2")},
+	} {
+		_, want := compose.New(nil, rule)
+		require.Error(t, want)
+		for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+			_, err := compose.New(nil, r)
+			require.EqualError(t, err, want.Error())
+		}
+	}
+	require.Panics(t, func() { caller.OrIP(nil) })
+}
+
+func limitedBy(t *testing.T, rules ...compose.Rule[*http.Request]) http.Handler {
+	t.Helper()
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
+	require.NoError(t, err)
+	return httplimit.Handler(limiter, hello, httplimit.Options{})
+}
+
+func answerOf(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// Requests with an API key are limited by it, and requests without one by the client's
+// address.
+func ExampleCaller_OrIP() {
+	client, err := httplimit.ClientIP{}.Key()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	key := httplimit.Header("X-Api-Key").OrIP(client)
+	r := httptest.NewRequest("GET", "/", nil)
+	fmt.Println(key(r))
+	r.Header.Set("X-Api-Key", "k1")
+	fmt.Println(key(r))
+	r.Header.Set("X-Api-Key", "ip:192.0.2.1")
+	fmt.Println(key(r))
+	// Output:
+	// ip:192.0.2.1
+	// k1
+	// "ip:192.0.2.1"
+}
+
+// An application that answers requests without a session itself.
+func ExampleCaller_OrDeny() {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+		httplimit.Cookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Policy: mustPolicy("gcra 10/m")}))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := httplimit.Handler(limiter, hello, httplimit.Options{Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+		if refusal.Missing {
+			http.Error(w, "sign in first", http.StatusForbidden)
+			return
+		}
+		httplimit.Problem(w, r, refusal)
+	}})
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	fmt.Println(w.Code, strings.TrimSpace(w.Body.String()))
+	// Output: 403 sign in first
+}
