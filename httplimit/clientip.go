@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"net"
@@ -45,6 +46,46 @@ type ClientIP struct {
 	IPv6Bits int
 }
 
+// Reasons why [ClientIP].Check finds that an address may not be the client's.
+var (
+	// ErrUntrustedPeer means that X-Forwarded-For or Forwarded came from a peer that is not
+	// trusted, so it was not read. If the peer is your own proxy, its address is missing from
+	// Trusted, and all of its clients share one key.
+	ErrUntrustedPeer = errors.New("httplimit: a forwarding field came from a peer that is not trusted")
+	// ErrForwarding means that a trusted proxy sent a field in which an element is no
+	// address before the client was found, so the key is that of a proxy.
+	ErrForwarding = errors.New("httplimit: a forwarding field of a trusted peer has an element that is no address")
+)
+
+// Check makes a function that returns [ErrUntrustedPeer] or [ErrForwarding] if the key of a
+// request may not be that of its client, and else nil. Clients can cause the first by
+// sending the field themselves, so count and sample it rather than log each.
+func (c ClientIP) Check() (func(*http.Request) error, error) {
+	valid, err := c.validated()
+	if err != nil {
+		return nil, err
+	}
+	return valid.check, nil
+}
+
+func (c *ClientIP) check(r *http.Request) error {
+	addr, _, ok := parsePeer(r.RemoteAddr)
+	unix := onUnix(r)
+	switch {
+	case unix && c.TrustUnix:
+		addr = netip.Addr{}
+	case unix, !ok, !c.trusts(addr):
+		if len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0 {
+			return ErrUntrustedPeer
+		}
+		return nil
+	}
+	if _, ok := c.client(addr, r.Header); !ok {
+		return ErrForwarding
+	}
+	return nil
+}
+
 // Key makes the key of a rule: an IPv4 address such as "192.0.2.1", or an IPv6
 // prefix such as "2001:db8::/64". Zones are dropped, and IPv4 addresses mapped to
 // IPv6 are IPv4 addresses, as are those that a translator writes as 64:ff9b::192.0.2.1
@@ -52,6 +93,15 @@ type ClientIP struct {
 // sockets have no addresses, and may name themselves as they like: where no field tells
 // more, they are all "unix".
 func (c ClientIP) Key() (func(*http.Request) string, error) {
+	valid, err := c.validated()
+	if err != nil {
+		return nil, err
+	}
+	return valid.key, nil
+}
+
+// validated returns a copy that is ready for use.
+func (c ClientIP) validated() (*ClientIP, error) {
 	if c.IPv6Bits == 0 {
 		c.IPv6Bits = 64
 	}
@@ -66,7 +116,7 @@ func (c ClientIP) Key() (func(*http.Request) string, error) {
 		trusted = append(trusted, proxies.Plain(prefix))
 	}
 	c.Trusted = trusted
-	return c.key, nil
+	return &c, nil
 }
 
 func (c *ClientIP) key(r *http.Request) string {
@@ -78,7 +128,8 @@ func (c *ClientIP) key(r *http.Request) string {
 	case !ok:
 		return r.RemoteAddr
 	case len(c.Trusted) > 0 && c.trusts(addr):
-		return c.keyOf(c.client(addr, r.Header))
+		client, _ := c.client(addr, r.Header)
+		return c.keyOf(client)
 	case text != "":
 		return text
 	}
@@ -94,7 +145,7 @@ func onUnix(r *http.Request) bool {
 
 func (c *ClientIP) keyOnUnix(h http.Header) string {
 	if c.TrustUnix {
-		if addr := c.client(netip.Addr{}, h); addr.IsValid() {
+		if addr, _ := c.client(netip.Addr{}, h); addr.IsValid() {
 			return c.keyOf(addr)
 		}
 	}
@@ -141,8 +192,9 @@ func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
 
 func (c *ClientIP) trusts(addr netip.Addr) bool { return proxies.Trusts(c.Trusted, addr) }
 
-// client walks from the peer back to the client.
-func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
+// client walks from the peer back to the client. ok is false if an element that is no
+// address ended the walk.
+func (c *ClientIP) client(addr netip.Addr, h http.Header) (_ netip.Addr, ok bool) {
 	field, cut, read := "X-Forwarded-For", cutLast, parseHop
 	if c.Forwarded {
 		field, cut, read = "Forwarded", cutForwarded, parseForwarded
@@ -150,13 +202,13 @@ func (c *ClientIP) client(addr netip.Addr, h http.Header) netip.Addr {
 	for hop := range fromTheRight(h[field], cut) {
 		next, ok := read(hop)
 		if !ok {
-			return addr
+			return addr, false
 		}
 		if addr = next; !c.trusts(addr) {
-			return addr
+			return addr, true
 		}
 	}
-	return addr
+	return addr, true
 }
 
 // fromTheRight yields the elements of a list that may be in several lines, but for

@@ -315,3 +315,38 @@ func TestJoinedKeysAreNotForged(t *testing.T) {
 	require.PanicsWithValue(t, "httplimit: key 1 of Join must not be nil", func() { httplimit.Join(httplimit.Host, nil) })
 	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
 }
+
+// TestCheckFindsWhyAKeyMayNotBeTheClients and finds nothing where the key is right.
+func TestCheckFindsWhyAKeyMayNotBeTheClients(t *testing.T) {
+	trusting := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8")}
+	forwarded := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8"), Forwarded: true}
+	for name, test := range map[string]struct {
+		client httplimit.ClientIP
+		r      *http.Request
+		want   error
+	}{
+		"no proxy":                       {httplimit.ClientIP{}, from("192.0.2.1:9", xff), nil},
+		"nobody is trusted":              {httplimit.ClientIP{}, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"nobody is trusted, Forwarded":   {httplimit.ClientIP{}, from("192.0.2.1:9", "Forwarded", "for=203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"another peer":                   {trusting, from("192.0.2.1:9", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"another peer without the field": {trusting, from("192.0.2.1:9", xff), nil},
+		"a peer that is no address":      {trusting, from("pipe", xff, "203.0.113.7"), httplimit.ErrUntrustedPeer},
+		"a client":                       {trusting, from("10.0.0.1:9", xff, "203.0.113.7"), nil},
+		"garbage left of the client":     {trusting, from("10.0.0.1:9", xff, "garbage, 203.0.113.7"), nil},
+		"garbage":                        {trusting, from("10.0.0.1:9", xff, "203.0.113.7, garbage"), httplimit.ErrForwarding},
+		"garbage behind a proxy":         {trusting, from("10.0.0.1:9", xff, "garbage, 10.0.0.2"), httplimit.ErrForwarding},
+		"nothing but proxies":            {trusting, from("10.0.0.1:9", xff, "10.0.0.3, 10.0.0.2"), nil},
+		"no field":                       {trusting, from("10.0.0.1:9", xff), nil},
+		"an unknown client":              {forwarded, from("10.0.0.1:9", "Forwarded", "for=unknown"), httplimit.ErrForwarding},
+		"a known client":                 {forwarded, from("10.0.0.1:9", "Forwarded", "for=203.0.113.7"), nil},
+		"a socket":                       {trusting, onUnix(from("@", xff, "203.0.113.7")), httplimit.ErrUntrustedPeer},
+		"a trusted socket":               {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "203.0.113.7")), nil},
+		"garbage by a trusted socket":    {httplimit.ClientIP{TrustUnix: true}, onUnix(from("@", xff, "garbage")), httplimit.ErrForwarding},
+	} {
+		check, err := test.client.Check()
+		require.NoError(t, err)
+		require.Equal(t, test.want, check(test.r), name)
+	}
+	_, err := httplimit.ClientIP{IPv6Bits: 1}.Check()
+	require.ErrorContains(t, err, "IPv6Bits")
+}

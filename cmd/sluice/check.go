@@ -61,6 +61,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 		if err := printConfig(s.out, name, f); err != nil {
 			return err
 		}
+		warnTrusted(s.err, name, f)
 	}
 	if wrong {
 		return errTold
@@ -88,10 +89,7 @@ func readConfig(name string, stdin io.Reader) (*config.File, error) {
 // printConfig says what the rules of a file amount to.
 func printConfig(w io.Writer, name string, f *config.File) error {
 	out := &strings.Builder{}
-	if name == "-" {
-		name = "standard input"
-	}
-	fmt.Fprintf(out, "%s: %s\n\n", name, many(int64(len(f.Rules)), "rule"))
+	fmt.Fprintf(out, "%s: %s\n\n", fileName(name), many(int64(len(f.Rules)), "rule"))
 	if len(f.Trusted) > 0 {
 		field := "X-Forwarded-For"
 		if f.Forwarded {
@@ -115,6 +113,28 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 	t.print(out)
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// warnTrusted warns of rules by address if the file does not say which proxies to trust.
+func warnTrusted(w io.Writer, name string, f *config.File) {
+	if rules := f.LacksTrusted(); len(rules) > 0 {
+		fmt.Fprintf(w, "%s: warning: no proxy is trusted, and %s by ip; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit; "+
+			"want the proxy's address in trusted, or trusted: [] if clients connect directly\n", fileName(name), rulesLimit(rules))
+	}
+}
+
+func rulesLimit(names []string) string {
+	if len(names) == 1 {
+		return "rule " + names[0] + " limits"
+	}
+	return "rules " + list(names, ", ") + " limit"
+}
+
+func fileName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
 }
 
 // ruleName is what the tables call a rule.

@@ -50,6 +50,23 @@ func TestCheckSaysWhatHappensToRequestsWithoutTheField(t *testing.T) {
 	require.NotContains(t, out, "without", "every request has an address")
 }
 
+// TestCheckWarnsOfRulesByAddressWithoutTrustedProxies in words that are right without one too.
+func TestCheckWarnsOfRulesByAddressWithoutTrustedProxies(t *testing.T) {
+	const rules = "rules: [{name: a, policy: gcra 1/m, by: ip}, {name: b, policy: gcra 1/m, by: user}, {name: c, policy: gcra 1/m}]\n"
+	code, out, errs := sluice(t, rules, "check", "-")
+	require.Zero(t, code, "a warning is no fault")
+	require.Contains(t, out, "standard input: 3 rules")
+	require.Equal(t, "standard input: warning: no proxy is trusted, and rules a, b limit by ip; if sluice serve --upstream, or the program, is behind a proxy, "+
+		"all clients share one limit; want the proxy's address in trusted, or trusted: [] if clients connect directly\n", errs)
+	for _, trusted := range []string{"trusted: []\n", "trusted: 10.0.0.1\n"} {
+		code, _, errs = sluice(t, trusted+rules, "check", "-")
+		require.Zero(t, code)
+		require.Empty(t, errs)
+	}
+	_, _, errs = sluice(t, "rules: [{name: c, policy: gcra 1/m, by: path}]", "check", "-")
+	require.Empty(t, errs)
+}
+
 func TestCheckTellsOfEveryFile(t *testing.T) {
 	good := write(t, "good.yaml", "trusted: 10.0.0.1\nforwarded: true\nipv6_bits: 48\n"+oneRule)
 	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")

@@ -92,9 +92,11 @@ const checkHelp = `Check reads files of limits, limits.yaml, and says what each 
 it limits, how much there is at once and in the long run, and the most that it admits
 for one key in any second, minute, hour and day.
 Of a file with faults it tells them all, each with its line, its field and what
-would be accepted. - is standard input.
+would be accepted. - is standard input. A warning, for instance that rules are by ip
+and no proxy is trusted, is no fault.
 
-  # Addresses of your own proxies, of which X-Forwarded-For is believed.
+  # Addresses of your own proxies, of which X-Forwarded-For is believed; [] if clients
+  # connect directly.
   trusted: [10.0.0.0/24]
   forwarded: false          # true: they write Forwarded (RFC 7239) in its place
   ipv6_bits: 64             # how much of an IPv6 address is one client

@@ -23,9 +23,10 @@ the system until there is room. Each needs two open files (ulimit -n).
 It listens on this machine alone until --listen says otherwise. Behind a proxy or
 load balancer of yours every request comes from that one's address: name it in
 --trust, or all clients share one limit. X-Forwarded-For is believed of nobody
-else. From nobody else is it passed on, nor X-Real-IP and other names by which the
-program would take a client for another, or its request for one of another path or
-method: X-Original-URL, X-Rewrite-URL, X-HTTP-Method-Override and the like.
+else. sluice removes it from requests of other peers, and X-Real-IP and other
+fields by which the program would take a client for another, or its request for
+one of another path or method: X-Original-URL, X-Rewrite-URL,
+X-HTTP-Method-Override and the like.
 
 Programs ask (--api) by POST /v1/allow, and /v1/peek, /v1/refund, /v1/charge and
 /v1/reset; /openapi.yaml there describes it. A rule by ip has the key
@@ -84,7 +85,8 @@ set missing in a limits.yaml, see sluice check --help. A request that the
 program does not answer (502, 504) has cost what it cost.
 
 What is logged has no line for each request, no keys, no passwords, and nothing
-that the upstream sent.
+that the upstream sent. A warning, at most one a minute, names the peer that sent
+X-Forwarded-For and is not trusted, or is trusted and sent no address in it.
 
 Exit status: 0; 1 if it could not start or serve, or requests were cut off; 2 for
 a mistake on the command line.`

@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,10 +13,29 @@ import (
 type File struct {
 	Rules []Rule // at least one
 	// Trusted are the addresses of one's own proxies. Of a request that comes from
-	// one of them the client is in X-Forwarded-For.
+	// one of them the client is in X-Forwarded-For. It is empty and not nil if the file
+	// says that there is no proxy.
 	Trusted   []netip.Prefix
 	Forwarded bool // the proxies write the field Forwarded (RFC 7239) in its place
 	IPv6Bits  int  // how much of an IPv6 address is one client, from 32 to 128; 0 means 64
+}
+
+// LacksTrusted returns the rules that limit by address although the file does not say
+// which proxies are trusted. Behind a proxy, all clients share one limit under them.
+func (f *File) LacksTrusted() (names []string) {
+	if f.Trusted != nil {
+		return nil
+	}
+	for i := range f.Rules {
+		if f.Rules[i].byIP() {
+			names = append(names, f.Rules[i].Name)
+		}
+	}
+	return names
+}
+
+func (r *Rule) byIP() bool {
+	return r.MissingByIP() || slices.ContainsFunc(r.By, func(f Field) bool { return f.Kind == IP })
 }
 
 // Rule is one limit.

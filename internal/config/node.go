@@ -163,6 +163,9 @@ func integer(n ast.Node) (v int64, ok bool) {
 
 func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
 	const want = "addresses or prefixes, such as [10.0.0.0/24, 192.0.2.1]"
+	if l, ok := n.(*ast.SequenceNode); ok && len(l.Values) == 0 {
+		return []netip.Prefix{} // the file says that there is no proxy
+	}
 	r.list(n, at, want, func(n ast.Node, at string) {
 		s, ok := r.word(n, at, want)
 		if !ok {

@@ -72,7 +72,7 @@ func (r *reader) file(text []byte) *File {
 	if given != nil && given["rules"] == nil {
 		r.faults.add(root, "rules", "missing; want %s", wantRules)
 	}
-	if n := given["forwarded"]; n != nil && f.Forwarded && given["trusted"] == nil {
+	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
 		r.faults.add(n, "forwarded", "has no effect without trusted; want the addresses of your proxies there")
 	}
 	return f

@@ -35,3 +35,19 @@ rules:
 	require.True(t, login.For("POST", &url.URL{Path: "/login/"}))
 	require.False(t, login.For("GET", &url.URL{Path: "/login"}))
 }
+
+// TestRulesByAddressWithoutAListOfProxies are found, unless the file says that there are none.
+func TestRulesByAddressWithoutAListOfProxies(t *testing.T) {
+	const rules = `
+rules:
+  - {name: all, policy: gcra 1/s}
+  - {name: client, policy: gcra 1/s, by: [path, ip]}
+  - {name: key, policy: gcra 1/s, by: header:X-Key}
+  - {name: strict, policy: gcra 1/s, by: header:X-Key, missing: deny}
+`
+	for trusted, want := range map[string][]string{"": {"client", "key"}, "trusted: []": nil, "trusted: 10.0.0.1": nil} {
+		f, err := config.Parse("limits.yaml", []byte(trusted+rules))
+		require.NoError(t, err)
+		require.Equal(t, want, f.LacksTrusted(), trusted)
+	}
+}

@@ -39,6 +39,7 @@ var faultyFiles = []faulty{
 	{"trusted: 10.0.0.1\n«trusted: 10.0.0.1»\nrules: [$]", []string{"want it once -> "}},
 	{"«1»: 64\nrules: [$]", []string{"ipv6_bits"}},
 	{"«forwarded: true»\nrules: [$]", []string{"want the addresses of your proxies there -> trusted: 10.0.0.1\nforwarded: true"}},
+	{"trusted: «[]»\nforwarded: true\nrules: [$]", []string{"want the addresses of your proxies there -> 10.0.0.1"}},
 	{"trusted: 10.0.0.1\nforwarded: «1»\nrules: [$]", []string{"true", "false"}},
 	{"ipv6_bits: «129»\nrules: [$]", []string{"32", "128"}},
 	{"ipv6_bits: 64\n«»", []string{"[{name: client, policy: gcra 100/m, by: ip}] -> rules: [{name: client, policy: gcra 100/m, by: ip}]"}},

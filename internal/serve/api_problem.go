@@ -117,10 +117,10 @@ func missingKeyProblem(rule *config.Rule) *problem {
 	return invalid("key", "the key is empty, and limit %s is by %s; want that, or ip:ADDRESS for a caller without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 }
 
-// failure is the problem of a question that could not be decided. The error is for
-// the log: it may tell of the store what clients have no business to know. Each kind
-// is a message of its own, lest a log that says things sparsely hide one behind
-// another. Of a client that has left there is nothing to say.
+// failure is the problem document for a question that could not be decided. The error goes
+// to the log only, because it may describe the store. Each kind of problem has its own
+// message, so that a log that samples messages does not omit one because of another. For
+// a client that has left nothing is written.
 func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	p := failureProblem(err)
 	level := slog.LevelWarn
@@ -131,7 +131,7 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 		level = slog.LevelError
 	}
 	args := []any{"op", string(op), "paid", p.Paid}
-	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, inLog(err)...)...)
+	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
 	return p
 }
 

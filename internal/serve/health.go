@@ -97,7 +97,7 @@ func (s *Server) watchStore(ctx context.Context) {
 		}
 		switch changed := s.health.set(err); {
 		case err != nil:
-			s.sparse.Warn("the store cannot be used", "error", err)
+			s.sampled.Warn("the store cannot be used", "error", err)
 		case changed:
 			s.log.Info("the store can be used again")
 		}

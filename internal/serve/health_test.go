@@ -62,7 +62,7 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 // watched is a server on a store, of which no more runs than its watch.
 func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
 	log := slog.New(slog.DiscardHandler)
-	s := &Server{log: log, sparse: log, probe: newProbe(store, ""), options: Options{OnFailure: policy}}
+	s := &Server{log: log, sampled: log, probe: newProbe(store, ""), options: Options{OnFailure: policy}}
 	s.health.set(nil)
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)

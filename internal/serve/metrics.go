@@ -22,6 +22,8 @@ type metrics struct {
 	read      prometheus.Gauge
 	purges    *prometheus.CounterVec
 	upstream  *prometheus.CounterVec
+
+	forwarding *prometheus.CounterVec
 }
 
 func newMetrics(version string, store storage.Store) (*metrics, error) {
@@ -33,13 +35,14 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 		rules:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules", Help: "Rules that are in force."}),
 		upstream: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_upstream_failures_total", Help: "Requests let through that the upstream did not answer, by the status sent in its place."}, []string{"status"}),
 	}
+	m.forwarding = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_forwarding_faults_total", Help: "Requests whose client may be another than the one they were limited as, by reason: a forwarding field of a peer that is not trusted, or one of a trusted proxy without an address."}, []string{"reason"})
 	var err error
 	if m.decisions, err = observe.NewMetrics(m.registry); err != nil {
 		return nil, err
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_build_info", Help: "1, with the version that serves.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
-	all := []prometheus.Collector{m.reloads, m.rules, m.read, m.purges, m.upstream, build,
+	all := []prometheus.Collector{m.reloads, m.rules, m.read, m.purges, m.upstream, m.forwarding, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}
 	if s, ok := store.(*memory.Store); ok {
 		all = append(all, observe.NewMemoryCollector("decisions", s))

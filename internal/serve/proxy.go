@@ -33,6 +33,7 @@ type upstream struct {
 	transport     *http.Transport
 	log           *slog.Logger
 	failures      *prometheus.CounterVec
+	forwarding    *forwardingMonitor
 }
 
 const dialTimeout = 10 * time.Second
@@ -84,7 +85,8 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 		ErrorLog:     errorLog(u.log, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, keepFields(onlyWebSockets(proxy)), httplimit.Options{Bytes: l.bytes(), Legacy: u.legacy})
-	return idleTimeout(u.clientTimeout, u.bodyRate, u.fit(l, limited)), nil
+	watched, err := u.forwarding.watch(l.file, u.fit(l, limited))
+	return idleTimeout(u.clientTimeout, u.bodyRate, watched), err
 }
 
 // fit refuses requests that no rule need look at, without reading their bodies, and bounds

@@ -50,10 +50,10 @@ func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger sto
 			return
 		case err == nil:
 			s.metrics.purges.WithLabelValues(succeeded).Inc()
-			s.sparse.Debug("removed expired records", "removed", removed)
+			s.sampled.Debug("removed expired records", "removed", removed)
 		default:
 			s.metrics.purges.WithLabelValues(failed).Inc()
-			s.sparse.Warn("the store's expired records could not be removed", "error", err)
+			s.sampled.Warn("the store's expired records could not be removed", "error", err)
 		}
 	}
 }

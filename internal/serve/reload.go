@@ -33,6 +33,7 @@ func (s *Server) Reload(ctx context.Context) error {
 	}
 	s.metrics.reloads.WithLabelValues(succeeded).Inc()
 	s.log.Info("reloaded", "rules", len(file.Rules))
+	s.logUntrusting(file)
 	return nil
 }
 
@@ -84,4 +85,12 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	s.metrics.read.SetToCurrentTime()
 	s.current.Store(l)
 	return nil
+}
+
+// logUntrusting logs that rules limit by address and no proxy is trusted.
+func (s *Server) logUntrusting(file *config.File) {
+	if rules := file.LacksTrusted(); s.behind != nil && len(rules) > 0 {
+		s.log.Info("no proxy is trusted; if requests come through one, all clients share one limit by ip", "rules", rules,
+			"remedy", "name the proxy's address in trusted in the rules, or in --trust")
+	}
 }

@@ -13,11 +13,11 @@ func (s *Server) routes(private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/livez", reading(http.HandlerFunc(live)))
 	mux.Handle("/readyz", reading(http.HandlerFunc(s.ready)))
-	mux.Handle("/metrics", s.admit(reading(s.metrics.handler(s.sparse))))
+	mux.Handle("/metrics", s.admit(reading(s.metrics.handler(s.sampled))))
 	if private {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}
-	mux.Handle("/", s.admit(API(s.current.Load, s.sparse)))
+	mux.Handle("/", s.admit(API(s.current.Load, s.sampled)))
 	if private && !isUnix(s.options.API) && s.options.Token == "" {
 		return onlyLocal(mux)
 	}

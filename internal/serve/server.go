@@ -28,7 +28,7 @@ type Server struct {
 	missing atomic.Bool // the store has not been reached since the start
 	probe   *probe
 	health  storeHealth
-	sparse  *slog.Logger // for what may go wrong at every request
+	sampled *slog.Logger // for what may fail at every request
 	behind  *upstream    // nil: no proxy
 	current atomic.Pointer[Limits]
 	metrics *metrics
@@ -84,13 +84,14 @@ func New(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context, file *config.File) (err error) {
-	s.denied, s.sparse = observe.NewDenied(0), sparsely(s.log)
+	s.denied, s.sampled = observe.NewDenied(0), sampleLog(s.log, failureSamples)
 	s.probe = newProbe(s.store.Store, s.options.Namespace)
 	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
 		return err
 	}
 	if s.options.Upstream != nil {
-		s.behind = newUpstream(&s.options, s.sparse, s.metrics.upstream)
+		s.behind = newUpstream(&s.options, s.sampled, s.metrics.upstream)
+		s.behind.forwarding = newForwardingMonitor(s.log, s.metrics.forwarding)
 	}
 	s.base = s.newBase()
 	if err := s.reachStore(ctx); err != nil {
@@ -176,7 +177,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnState:         s.underway.note,
-		ErrorLog:          errorLog(s.sparse, "a connection failed"),
+		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
 	return server
@@ -188,7 +189,7 @@ func (s *Server) noteFull(l *listener, full bool) {
 	l.full.Store(full)
 	l.http.SetKeepAlivesEnabled(!full)
 	if full {
-		s.sparse.Warn("as many connections are open as --max-connections allows; idle ones are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
+		s.sampled.Warn("as many connections are open as --max-connections allows; idle ones are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
 	}
 }
 
@@ -322,6 +323,7 @@ func (s *Server) announce() {
 		args = append(args, "api", reachable(s.APIAddr()))
 	}
 	s.log.Info("serving", args...)
+	s.logUntrusting(s.current.Load().file)
 }
 
 // reachable is an address as curl takes it, or as it is given here.

@@ -81,5 +81,5 @@ func TestLogNamesTheRuleAtFault(t *testing.T) {
 		require.Regexp(t, line+`.* rule=client remedy="give it a new name, or start with another --namespace`, w.logged.String())
 	}
 	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
-	require.Equal(t, []any{"error", compose.ErrSkew}, inLog(compose.ErrSkew))
+	require.Equal(t, []any{"error", compose.ErrSkew}, logAttributes(compose.ErrSkew))
 }

@@ -235,7 +235,7 @@ func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
 		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
 	} {
 		var logged lines
-		tellTrouble(slog.New(slog.NewTextHandler(&logged, nil)), proxySide, &compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: err})
+		logFailure(slog.New(slog.NewTextHandler(&logged, nil)), proxySide, &compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: err})
 		require.Contains(t, logged.String(), want)
 	}
 }

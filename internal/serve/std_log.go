@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// TakeStandardLog makes what libraries write to package log warnings of this log,
-// in its format. release gives that log, which is one for the whole process, back.
+// TakeStandardLog redirects package log, to which libraries write, to this log: each line
+// becomes a warning. Package log is one for the whole process; release restores it.
 func TakeStandardLog(log *slog.Logger) (release func()) {
 	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
-	stdlog.SetOutput(errorLines{sparsely(log), "a library complains", unquoted})
+	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "a library complains", unquoted})
 	stdlog.SetFlags(0)
 	stdlog.SetPrefix("")
 	return func() {
@@ -21,9 +21,9 @@ func TakeStandardLog(log *slog.Logger) (release func()) {
 	}
 }
 
-// errorLog is for net/http, whose texts name connections: under one message, so
-// that nobody can fill the log by breaking connections, and without their addresses,
-// which are keys.
+// errorLog is the ErrorLog for net/http. All lines have one message, so that sampling keeps
+// clients that break connections from filling the log. The addresses of connections are
+// removed, because they are keys.
 func errorLog(log *slog.Logger, message string) *stdlog.Logger {
 	return stdlog.New(errorLines{log, message, func(line string) string { return withoutAddresses(unquoted(line)) }}, "", 0)
 }
@@ -31,12 +31,12 @@ func errorLog(log *slog.Logger, message string) *stdlog.Logger {
 type errorLines struct {
 	log     *slog.Logger
 	message string
-	told    func(line string) string // what of a line is
+	redact  func(line string) string
 }
 
 // Write implements io.Writer.
 func (l errorLines) Write(line []byte) (int, error) {
-	l.log.Warn(l.message, "error", l.told(strings.TrimSpace(string(line))))
+	l.log.Warn(l.message, "error", l.redact(strings.TrimSpace(string(line))))
 	return len(line), nil
 }
 
@@ -46,13 +46,12 @@ var (
 	address   = regexp.MustCompile(`(\d+(\.\d+){3}|\[[^\]\s]*:[^\]\s]*\]):\d+`) // as net.Addr has that of a connection
 )
 
-// unquoted is text without what is quoted in it. net/http quotes what it cannot
-// read of a response, and that may be anything, a secret too; older releases of Go have
-// the line of a header as it is.
+// unquoted removes quotations from text. net/http quotes what it cannot read of a response,
+// which may be a secret; older releases of Go also show the line of a header.
 func unquoted(text string) string {
 	text = badHeader.ReplaceAllString(text, "${1}...")
 	return quotation.ReplaceAllLiteralString(text, "...")
 }
 
-// withoutAddresses is text without the ends of connections.
+// withoutAddresses removes the addresses of connections from text.
 func withoutAddresses(text string) string { return address.ReplaceAllLiteralString(text, "...") }

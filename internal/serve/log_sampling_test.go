@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestSparse(t *testing.T) {
+func TestLogSampling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged lines
-		log := sparsely(slog.New(slog.NewTextHandler(&logged, nil)))
+		log := sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), failureSamples)
 		for range 100 {
 			log.Warn("same", "error", "e")
 			log.With("a", 1).WithGroup("g").Warn("same")

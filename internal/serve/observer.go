@@ -12,28 +12,28 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// observer is what the limiters of one side are watched by; nil where there is
-// nobody to tell and nothing that fails, for then they are quicker.
+// observer returns the Observer for the limiters of one side, or nil if nothing would use
+// it, because limiters are faster without one.
 func (s *Server) observer(side string) func(compose.Event) {
-	var watchers []func(compose.Event)
+	var observers []func(compose.Event)
 	if s.options.API != "" {
-		watchers = append(watchers, s.metrics.decisions.Observer(side), s.denied.Observe)
+		observers = append(observers, s.metrics.decisions.Observer(side), s.denied.Observe)
 	}
 	if _, ok := s.store.Store.(*memory.Store); !ok {
-		watchers = append(watchers, func(e compose.Event) { tellTrouble(s.sparse, side, &e) })
+		observers = append(observers, func(e compose.Event) { logFailure(s.sampled, side, &e) })
 	}
-	return observe.Each(watchers...)
+	return observe.Each(observers...)
 }
 
-// The sides that ask limiters.
+// The sides, each with its own limiters.
 const (
 	proxySide   = "proxy"
 	serviceSide = "service"
 )
 
-// tellTrouble logs what could not be decided as it should. Of its own failures the
-// decision service tells by itself.
-func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
+// logFailure logs a decision that failed or was degraded. The decision service logs its
+// own failures itself.
+func logFailure(log *slog.Logger, side string, e *compose.Event) {
 	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == compose.Failed {
 		return
 	}
@@ -42,12 +42,12 @@ func tellTrouble(log *slog.Logger, side string, e *compose.Event) {
 		level, message = slog.LevelError, "a limit is at fault"
 	}
 	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
-	log.Log(context.Background(), level, message, append(args, inLog(e.Err)...)...)
+	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)
 }
 
-// inLog is what the log says of an error: of a rule that cannot read its states, which
-// it is and what to do, too.
-func inLog(err error) []any {
+// logAttributes are the attributes that the log shows for an error. For a rule that cannot
+// read its states they include the rule and the remedy.
+func logAttributes(err error) []any {
 	args := []any{"error", withoutKey(err)}
 	var of *compose.RuleError
 	if errors.As(err, &of) && (errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion)) {
@@ -56,8 +56,7 @@ func inLog(err error) []any {
 	return args
 }
 
-// withoutKey is the error of a decision without the key that it was about, which
-// may be a secret.
+// withoutKey removes the key from the error of a decision, because it may be a secret.
 func withoutKey(err error) error {
 	var of *compose.RuleError
 	if errors.As(err, &of) {
