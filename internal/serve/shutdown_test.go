@@ -87,7 +87,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
 			s := &Server{
-				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sparse: log,
+				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sampled: log,
 				store: &opened{Store: new(memory.Store), close: func() {}}, closing: make(chan struct{}),
 			}
 			s.probe = newProbe(s.store.Store, "")

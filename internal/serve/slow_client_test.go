@@ -84,7 +84,7 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		require.NoError(t, err)
 		h, err := u.front(limits)
 		require.NoError(t, err)
-		l := (&Server{options: o, log: log, sparse: log}).server(front, h)
+		l := (&Server{options: o, log: log, sampled: log}).server(front, h)
 		go l.http.Serve(l.Listener)
 		defer l.http.Close()
 		defer l.cut()
