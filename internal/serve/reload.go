@@ -89,7 +89,10 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 
 // logUntrusting logs that rules limit by address and no proxy is trusted.
 func (s *Server) logUntrusting(file *config.File) {
-	if rules := file.LacksTrusted(); s.behind != nil && len(rules) > 0 {
+	if s.behind == nil {
+		return
+	}
+	if rules := file.LacksTrusted(); len(rules) > 0 {
 		s.log.Info("no proxy is trusted; if requests come through one, all clients share one limit by ip", "rules", rules,
 			"remedy", "name the proxy's address in trusted in the rules, or in --trust")
 	}

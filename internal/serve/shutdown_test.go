@@ -77,6 +77,7 @@ func TestShutdownIsAnnounced(t *testing.T) {
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/livez")).StatusCode)
 	}
 	require.Contains(t, w.logged.String(), `msg="shutting down" delay=1h0m0s`)
+	require.Eventually(t, func() bool { return !w.underway.any() }, patience, time.Millisecond)
 	w.Close() // as a second signal does
 	require.NoError(t, w.ended())
 }
@@ -88,7 +89,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
 			s := &Server{
 				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sampled: log,
-				store: &opened{Store: new(memory.Store), close: func() {}}, closing: make(chan struct{}),
+				store: &opened{Store: new(memory.Store), close: func() {}}, closing: make(chan struct{}), purgeEvery: purgeEvery,
 			}
 			s.probe = newProbe(s.store.Store, "")
 			s.current.Store(new(Limits))
