@@ -29,6 +29,8 @@ var arrows = []arrow{
 	{"internal/pause", "algo"},
 	{"internal/jsontext", ""},
 	{"internal/proxies", ""},
+	{"internal/earlyreply", ""},
+	{"internal/noquota", "algo"},
 
 	{"storage", ""},
 	{"storage/storagetest", "storage testing"},
@@ -38,10 +40,10 @@ var arrows = []arrow{
 	{"storage/redis", "storage " + redis},
 
 	{"compose", "algo storage storage/memory internal/pause " + algorithms},
-	{"httplimit", "algo compose storage internal/pause internal/proxies"},
+	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 	{"internal/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},
-	{"internal/serve", "algo compose httplimit observe internal/config internal/jsontext internal/proxies " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
+	{"internal/serve", "algo compose httplimit observe internal/config internal/earlyreply internal/noquota internal/jsontext internal/proxies " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
 		" github.com/prometheus/client_golang/..."},
 	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/proxies internal/serve cmd/... " +
 		algorithms + " " + stores + " github.com/spf13/cobra github.com/spf13/pflag gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
