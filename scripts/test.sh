@@ -1,19 +1,27 @@
 #!/usr/bin/env bash
 #
-# The test command: vet, formatting, every test and example under the race
-# detector with no test skipped, the laws of algo/algotest at full length without
-# it, then a short fuzz of every fuzz target.
+# The test command. It runs go vet, gofmt, every test and example under the race
+# detector, the laws of algo/algotest at full length without it, and a short fuzz
+# of every fuzz target. A skipped test is a failure.
 #
-#   scripts/test.sh                   everything
-#   FUZZTIME=1m scripts/test.sh       a longer look at each fuzz target
-#   FUZZTIME=0 scripts/test.sh        no fuzzing
+#   scripts/test.sh                        everything
+#   FUZZ_INPUTS=1000000 scripts/test.sh    a longer fuzz of each target
+#   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
 #
-# Tests start their own servers in temporary directories, so this installs the
-# servers (and a C compiler) that are missing when it runs as root on a Debian.
+# Tests start their own servers in temporary directories. If this runs as root on a
+# Debian, it installs the servers and the C compiler that are missing.
+#
+# scripts_test.go sources this file and tests its functions.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-FUZZBUDGET=${FUZZBUDGET:-180} # seconds for all fuzz targets together, unless FUZZTIME is set
+# A fuzz run ends after a number of inputs and not after a time. The go command
+# reports an input that hangs after 10 seconds, but a run that ends by the clock
+# before that passes.
+FUZZ_INPUTS=${FUZZ_INPUTS:-20000}
+
+ROOT_TESTS=1000 # the root module has more tests than this, subtests not counted
+
+scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 export SLUICE_REQUIRE_SERVERS=1 # a missing server is a failure, not a skip
 export CGO_ENABLED=1            # for the race detector and SQLite
@@ -63,84 +71,105 @@ formatted() {
   [[ -z $unformatted ]] || die "not formatted, run gofmt -w on: $(xargs <<<"$unformatted")"
 }
 
-# check vets and tests the module in a directory, which must run that many tests.
-check() {
-  say "go vet ($1)"
-  (cd "$1" && go vet ./...)
-  say "go test -race ($1)"
-  (cd "$1" && go test -race -vet=off -count=1 -timeout=10m -v ./... 2>&1) | awk -v least="$2" -f scripts/verdict.awk
+# judged runs a command of `go test -v` and fails if the command or verdict.awk does.
+#
+# judged LEAST DECLARED COMMAND...
+judged() {
+  local least=$1 declared=$2
+  shift 2
+  "$@" 2>&1 | awk -v least="$least" -v declared="$declared" -f "$scripts/verdict.awk"
 }
 
-# at_length tests algorithms as long as they ask for: under the race detector, which
-# has nothing to find in pure functions, their searches are brief and they do not
-# count allocations.
+# check DIRECTORY LEAST vets and tests the module in a directory. It fails unless
+# every test that the module declares passes, and at least LEAST of them.
+check() {
+  local found=$scratch/tests
+  say "go vet ($1)"
+  (cd "$1" && go vet ./... && go vet -tags figures ./...)
+  declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
+  say "go test -race ($1)"
+  (cd "$1" && judged "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -v ./...)
+}
+
+# declared MODULE KINDS prints "directory function" for every function of these
+# kinds in the test files of a module. KINDS is a regular expression. Under the race
+# detector, these are the functions that go test runs.
+declared() {
+  (cd "$1" && go list -race -f '{{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./...) |
+    while read -r dir files; do
+      # shellcheck disable=SC2086 # one word per file
+      [[ -z $files ]] || (cd "$dir" && sed -nE "/^func TestMain\(/d; s,^func (($2)([A-Z0-9_][A-Za-z0-9_]*)?)\(.*,$dir \1,p" $files)
+    done
+}
+
+# modules prints the directories of the modules below this one.
+modules() { find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h\n' | sort; }
+
+# at_length tests the algorithms without the race detector. Under it, their searches
+# are brief and they do not count allocations.
 at_length() {
   say "go test, the laws at full length"
   local packages
   mapfile -t packages < <(algorithms)
-  {
-    go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
-    go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
-  } 2>&1 | awk -v least=300 -f scripts/verdict.awk
+  ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages are held to the laws"
+  judged 300 0 go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
+  judged 1 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
 }
 
 # algorithms prints the packages at the top that are held to the laws.
 algorithms() { grep -l 'algotest\.Run(' ./*/laws_test.go | xargs -n1 dirname | grep -vx ./compose; }
 
-# fuzz_targets prints "package directory target" for every fuzz target of this module.
-fuzz_targets() {
-  go list -f '{{.ImportPath}} {{.Dir}} {{join .TestGoFiles " "}} {{join .XTestGoFiles " "}}' ./... |
-    while read -r package dir files; do
-      # shellcheck disable=SC2086 # one word per file
-      [[ -z $files ]] || (cd "$dir" && sed -nE "s|^func (Fuzz[A-Za-z0-9_]*)\(.*|$package $dir \1|p" $files)
-    done
-}
-
+# fuzz MODULE fuzzes every fuzz target of a module.
 fuzz() {
-  local targets
-  mapfile -t targets < <(fuzz_targets)
-  ((${#targets[@]})) || return 0
+  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS: want the number of inputs for each target, such as 20000"
+  ((FUZZ_INPUTS)) || return 0
 
-  local each=$((FUZZBUDGET / ${#targets[@]}))
-  ((each = each > 10 ? 10 : each < 1 ? 1 : each))
-  local time=${FUZZTIME:-${each}s}
-  [[ ! $time =~ ^0[a-z]*$ ]] || return 0
-
-  say "fuzzing ${#targets[@]} targets, $time each"
-  local target
-  for target in "${targets[@]}"; do
-    # shellcheck disable=SC2086 # three words
-    fuzz_one "$time" $target
-  done
+  local targets=$scratch/targets
+  declared "$1" Fuzz >"$targets" || die "cannot list the fuzz targets of $1"
+  say "fuzzing $(wc -l <"$targets") targets, $FUZZ_INPUTS inputs each ($1)"
+  local dir target
+  while read -r dir target; do
+    fuzz_one "$dir" "$target"
+  done <"$targets"
 }
 
-# fuzz_one TIME PACKAGE DIRECTORY TARGET
+# fuzz_one DIRECTORY TARGET
 fuzz_one() {
   local log=$scratch/fuzz.log
-  if go test -vet=off -run='^$' -fuzz="^$4\$" -fuzztime="$1" -fuzzminimizetime=1s "$2" >"$log" 2>&1 </dev/null; then
-    printf 'ok  \t%s\t%s\n' "$2" "$4"
-  elif grep -q 'context deadline exceeded' "$log" && ! grep -q 'Failing input' "$log"; then
-    printf 'ok  \t%s\t%s\n' "$2" "$4" # the go command's time ran out between two inputs; nothing failed
-  else
-    cat "$log"
-    # A clone may be gone before anyone looks: show the input, not only its name.
-    local input
-    input=$(sed -nE 's|.*Failing input written to (.*)|\1|p' "$log")
-    [[ -z $input ]] || { echo "$input:"; cat "$3/$input"; }
-    die "$4 failed in $2"
+  if (cd "$1" && go test -vet=off -run='^$' -fuzz="^$2\$" -fuzztime="${FUZZ_INPUTS}x" -fuzzminimizetime=1s .) >"$log" 2>&1 </dev/null &&
+    grep -q '^fuzz: .* execs: ' "$log"; then
+    printf 'ok  \t%s\t%s\n' "$1" "$2"
+    return
   fi
+  cat "$log"
+  # A clone may be gone before anyone looks. So show the input, and not only its name.
+  local input
+  input=$(sed -nE 's|.*Failing input written to (.*)|\1|p' "$log")
+  [[ -z $input ]] || { echo "$input:"; cat "$1/$input"; }
+  die "$2 failed in $1"
+}
+
+main() {
+  cd "$scripts/.."
+  have go || die "go is missing: https://go.dev/doc/install, or on Debian: apt-get install golang"
+  install_missing
+  formatted
+  check . "$ROOT_TESTS"
+  at_length
+  local nested
+  nested=$(modules)
+  [[ -n $nested ]] || die "no module below this one was found, not even benchmarks"
+  local module
+  for module in $nested; do
+    check "$module" 1
+  done
+  for module in . $nested; do
+    fuzz "$module"
+  done
+  say "all passed"
 }
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-have go || die "go is missing: https://go.dev/doc/install, or on Debian: apt-get install golang"
-install_missing
-formatted
-check . 1
-at_length
-while read -r module; do
-  check "$(dirname "$module")" 0 # it may hold benchmarks alone
-done < <(find . -mindepth 2 -name go.mod -not -path '*/testdata/*' | sort)
-fuzz
-say "all passed"
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main

@@ -1,9 +1,13 @@
-# verdict.awk reads `go test -v ./...` and prints what plain `go test ./...`
-# would: a package's closing line, and before it, if it failed, what was said by
-# the tests that did not pass. Skipped tests are named at the end, and fail the
-# run, as do fewer tests than least.
+# verdict.awk reads `go test -v ./...` and prints what plain `go test ./...` would:
+# the closing line of each package, and before it, if the package failed, the output
+# of the tests that did not pass.
+#
+# It fails if a package failed, if a test was skipped, if fewer tests passed than
+# least, or if fewer passed than declared. Subtests and examples are not counted for
+# declared. At the end it names the tests that were skipped.
 
 /^=== (RUN|PAUSE|CONT|NAME) / { test = $3; next }
+/^--- PASS: (Test|Fuzz)/ { functions++ }
 /^[ \t]*--- PASS: / { tests++; delete said[$3]; test = ""; next }
 /^[ \t]*--- SKIP: / { skipped[++skips] = said[$3] $0; test = ""; next }
 /^[ \t]*--- FAIL: / { test = $3 }
@@ -35,8 +39,12 @@ END {
   }
   if (skips || failed) exit 1
   if (tests < least) {
-    print "too few tests ran: " tests + 0
+    print "too few tests passed: " tests + 0 ", want at least " least
     exit 1
   }
-  if (tests) print tests " passed, 0 failed, 0 skipped"
+  if (functions < declared) {
+    print "too few tests passed: " functions + 0 " of the " declared " that the test files declare"
+    exit 1
+  }
+  print tests + 0 " passed, 0 failed, 0 skipped"
 }

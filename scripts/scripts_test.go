@@ -1,0 +1,155 @@
+// Package scripts tests test.sh and verdict.awk: each failure that they must see is
+// put before them.
+package scripts
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	ran   = "=== RUN   TestA\n    a_test.go:1: says\n--- PASS: TestA (0.00s)\n=== RUN   TestB\n=== RUN   TestB/c\n--- PASS: TestB (0.00s)\n    --- PASS: TestB/c (0.00s)\nPASS\n"
+	ended = "ok  \texample.org/a\t0.1s\n"
+)
+
+func TestVerdict(t *testing.T) {
+	for name, c := range map[string]struct {
+		input, shown string
+		passes       bool
+	}{
+		"all passed":        {input: ran + ended, shown: ended + "3 passed, 0 failed, 0 skipped\n", passes: true},
+		"nothing at all":    {input: "", shown: "too few tests passed: 0, want at least 3\n"},
+		"too few subtests":  {input: "--- PASS: TestA (0.00s)\n--- PASS: TestB (0.00s)\n" + ended, shown: ended + "too few tests passed: 2, want at least 3\n"},
+		"too few functions": {input: "--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n    --- PASS: TestA/c (0.00s)\n" + ended, shown: ended + "too few tests passed: 1 of the 2 that the test files declare\n"},
+		"an example is no test": {
+			input: "--- PASS: TestA (0.00s)\n--- PASS: ExampleA (0.00s)\n--- PASS: ExampleB (0.00s)\n" + ended,
+			shown: ended + "too few tests passed: 1 of the 2 that the test files declare\n",
+		},
+		"a failed test": {
+			input: ran + "=== RUN   TestC\n    a_test.go:9: wrong\n--- FAIL: TestC (0.00s)\nFAIL\nFAIL\texample.org/a\t0.1s\nFAIL\n",
+			shown: "    a_test.go:9: wrong\n--- FAIL: TestC (0.00s)\nFAIL\nFAIL\texample.org/a\t0.1s\nFAIL\n",
+		},
+		"a package that does not build": {
+			input: ran + ended + "FAIL\texample.org/b [build failed]\nFAIL\n",
+			shown: ended + "FAIL\texample.org/b [build failed]\nFAIL\n",
+		},
+		"a skipped test": {
+			input: ran + "=== RUN   TestC\n    a_test.go:9: no server\n--- SKIP: TestC (0.00s)\n" + ended,
+			shown: ended + "tests that did not run:\n    a_test.go:9: no server\n--- SKIP: TestC (0.00s)\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			command := exec.Command("awk", "-v", "least=3", "-v", "declared=2", "-f", "verdict.awk")
+			command.Stdin = bytes.NewBufferString(c.input)
+			out, err := command.CombinedOutput()
+			require.Equal(t, c.passes, err == nil, "%v", err)
+			require.Equal(t, c.shown, string(out))
+		})
+	}
+}
+
+// sound is a module that passes.
+var sound = map[string]string{
+	"go.mod":         "module example.org/sound\n\ngo 1.25\n",
+	"a.go":           "package sound\n",
+	"a_test.go":      "package sound\n\nimport \"testing\"\n\nfunc TestA(*testing.T) {}\n\nfunc FuzzA(f *testing.F) { f.Fuzz(func(*testing.T, []byte) {}) }\n",
+	"b/b.go":         "package b\n",
+	"b/b_test.go":    "package b_test\n\nimport \"testing\"\n\nfunc TestMain(m *testing.M) { m.Run() }\n\nfunc TestB(*testing.T) {}\n",
+	"b/figs_test.go": "//go:build figures\n\npackage b\n\nimport \"testing\"\n\nfunc TestFigures(*testing.T) {}\n",
+}
+
+// inModule runs a command of bash that uses the functions of test.sh, in a module
+// that is sound but for some files.
+func inModule(t *testing.T, files map[string]string, command string) (shown string, err error) {
+	t.Helper()
+	module := t.TempDir()
+	all := maps.Clone(sound)
+	maps.Copy(all, files)
+	for name, text := range all {
+		path := filepath.Join(module, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
+	}
+	script, err := filepath.Abs("test.sh")
+	require.NoError(t, err)
+	bash := exec.Command("bash", "-c", "source \"$1\"\ncd \"$2\"\n"+command, "bash", script, module)
+	bash.Env = append(os.Environ(), "GOWORK=off", "FUZZ_INPUTS=1000")
+	out, err := bash.CombinedOutput()
+	return string(out), err
+}
+
+func TestASoundModulePasses(t *testing.T) {
+	t.Parallel()
+	shown, err := inModule(t, nil, "check . 3; fuzz .")
+	require.NoError(t, err, shown)
+	require.Contains(t, shown, "3 passed, 0 failed, 0 skipped")
+	require.Regexp(t, `(?m)^ok  \t.*\tFuzzA$`, shown)
+}
+
+func TestWhatCheckRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		file, text, says string
+	}{
+		"too few tests": {"a_test.go", "package sound\n", "too few tests passed: 1, want at least 3"},
+		"tests that TestMain does not run": {
+			"b/b_test.go", "package b\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(*testing.M) { os.Exit(0) }\n\nfunc TestB(*testing.T) {}\n\nfunc TestC(t *testing.T) {}\n",
+			"too few tests passed",
+		},
+		"a tagged file that does not compile": {"b/figs_test.go", "//go:build figures\n\npackage b\n\nvar _ = missing\n", "undefined: missing"},
+		"a tagged file that vet refuses": {
+			"b/figs_test.go", "//go:build figures\n\npackage b\n\nimport \"fmt\"\n\nfunc figures() { fmt.Printf(\"%d\", \"x\") }\n",
+			"wrong type string",
+		},
+		"a package that go list refuses": {"b/c.go", "package c\n", "found packages b (b.go) and c (c.go)"},
+		"a failed test":                  {"a_test.go", "package sound\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Error(\"wrong\") }\n", "wrong"},
+		"a data race": {
+			"a_test.go", "package sound\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {\n\tn, done := 0, make(chan bool)\n\tgo func() { n++; close(done) }()\n\tn++\n\t<-done\n}\n",
+			"DATA RACE",
+		},
+		"a skipped test": {"a_test.go", "package sound\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) { t.Skip(\"no server\") }\n", "no server"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shown, err := inModule(t, map[string]string{c.file: c.text}, "check . 3")
+			require.Error(t, err, shown)
+			require.Contains(t, shown, c.says)
+		})
+	}
+}
+
+func TestWhatFuzzRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		files         map[string]string
+		command, says string
+	}{
+		"a module that go list refuses":           {map[string]string{"b/c.go": "package c\n"}, "fuzz .", "cannot list the fuzz targets of ."},
+		"a time in place of the number of inputs": {nil, "FUZZ_INPUTS=5s; fuzz .", "FUZZ_INPUTS=5s: want the number of inputs"},
+		"a target that fails": {
+			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tif len(b) > 2 {\n\t\t\tt.Error(\"too long\")\n\t\t}\n\t})\n}\n"},
+			"fuzz .", "FuzzA failed in ",
+		},
+		// It hangs at about one input of 256. The run ends when the go command has
+		// waited for 10 seconds.
+		"a target that hangs": {
+			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tfor len(b) > 0 && b[0] == 'x' {\n\t\t}\n\t})\n}\n"},
+			"FUZZ_INPUTS=20000; fuzz .", "fuzzing process hung or terminated unexpectedly",
+		},
+		"a target that runs nothing": {
+			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {}\n"},
+			"fuzz .", "FuzzA failed in ",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			shown, err := inModule(t, c.files, c.command)
+			require.Error(t, err, shown)
+			require.Contains(t, shown, c.says)
+		})
+	}
+}
