@@ -261,19 +261,50 @@ func TestAnErrorOfOthersIsNotToldToThoseWhoWait(t *testing.T) {
 	})
 }
 
+// A caller may reuse its slice of keys when Do has returned. Here Do returns because its
+// context is cancelled, while the write is in flight or waits for another one.
 func TestKeysAreTheCallersAgainWhenDoReturns(t *testing.T) {
-	inBubble(t, storage.EngineOptions{}, func(s *gated, c *crowd) {
-		c.call(background, "k")
-		ctx, cancel := context.WithCancel(background)
-		keys := []string{"k"}
-		c.start(func() {
-			c.engine.Do(ctx, keys, (&count{limit: 9}).decide)
-			keys[0] = "other"
+	for name, c := range map[string]struct {
+		keys    []string
+		waiting bool // behind a write of the first key
+	}{
+		"one key, in flight":     {keys: []string{"k"}},
+		"one key, waiting":       {keys: []string{"k"}, waiting: true},
+		"several keys in flight": {keys: []string{"k", "l", "m", "n", "o"}},
+		"several keys, waiting":  {keys: []string{"k", "l", "m", "n", "o"}, waiting: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, storage.EngineOptions{}, func(s *gated, crowd *crowd) {
+				if c.waiting {
+					crowd.call(background, "k")
+				}
+				ctx, cancel := context.WithCancel(background)
+				keys := slices.Clone(c.keys)
+				var err error
+				crowd.start(func() {
+					_, err = crowd.engine.Do(ctx, keys, (&count{limit: 9}).decide)
+					for i := range keys {
+						keys[i] = "reused"
+					}
+				})
+				cancel()
+				synctest.Wait()
+				require.ErrorIs(t, err, context.Canceled)
+				require.Equal(t, !c.waiting, errors.Is(err, storage.ErrOutcomeUnknown))
+				require.Equal(t, "reused", keys[0])
+
+				close(s.gate)
+				after := crowd.call(background, c.keys...)
+				crowd.group.Wait()
+				require.NoError(t, after.err)
+				require.NotContains(t, s.records, "reused")
+				require.Equal(t, "xx", string(s.records["k"].State))
+				for _, key := range c.keys[1:] {
+					require.Equal(t, map[bool]string{false: "xx", true: "x"}[c.waiting], string(s.records[key].State))
+				}
+			})
 		})
-		cancel()
-		synctest.Wait()
-		close(s.gate)
-	})
+	}
 }
 
 func TestContentionIsToldWhenTheLastSwapIsCutOff(t *testing.T) {
