@@ -24,12 +24,14 @@ import (
 var shared servers.Shared
 
 func TestMain(m *testing.M) {
-	if text := os.Getenv(taskVariable); text != "" {
-		if err := serve(text); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
+	for variable, life := range map[string]func(text string) error{taskVariable: serve, spenderVariable: serveSpender} {
+		if text := os.Getenv(variable); text != "" {
+			if err := life(text); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+			os.Exit(0)
 		}
-		os.Exit(0)
 	}
 	os.Exit(shared.Main(m, servers.RedisPrograms+" "+servers.PostgresPrograms))
 }

@@ -1,0 +1,315 @@
+package fleet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// An order asks a spender to call for keys until each of them is denied. Time stands
+// still meanwhile, so the number of calls that a policy allows is known exactly.
+type order struct {
+	Namespace, Spec string
+	Now             time.Time
+	Keys            []string
+}
+
+// A spender is a process that carries out orders, with several callers at once. The
+// only rule of its limiters is by key.
+type spender struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	orders *json.Encoder
+	counts *json.Decoder
+}
+
+const (
+	spenderVariable = "SLUICE_FLEET_SPENDER" // holds the place of the store
+	spenderCallers  = 8
+	noLimit         = 1000 // so many calls for one key mean that nothing limits them
+)
+
+// serveSpender is the life of a process that is a spender. It writes how many calls were
+// allowed for each key of an order.
+func serveSpender(place string) error {
+	store, release, err := openPlace(place)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if _, err := store.Load(context.Background(), storage.Key("", "connect")); err != nil {
+		return err
+	}
+	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
+	if err := out.Encode(map[string]int64{}); err != nil { // ready
+		return err
+	}
+	limiters := map[string]*limiterAt{}
+	for {
+		var o order
+		if err := in.Decode(&o); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		l := limiters[o.Namespace]
+		if l == nil {
+			if l, err = newLimiterAt(store, o); err != nil {
+				return err
+			}
+			limiters[o.Namespace] = l
+		}
+		l.now.Store(o.Now.UnixNano())
+		counts, err := l.spend(o.Keys)
+		if err != nil {
+			return err
+		}
+		if err := out.Encode(counts); err != nil {
+			return err
+		}
+	}
+}
+
+// limiterAt is a limiter whose clock shows what the last order says.
+type limiterAt struct {
+	*compose.Limiter[string]
+	now atomic.Int64
+}
+
+func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
+	policy, err := compose.ParsePolicy(o.Spec)
+	if err != nil {
+		return nil, err
+	}
+	l := new(limiterAt)
+	l.Limiter, err = compose.Options[string]{
+		Namespace: o.Namespace,
+		Budget:    long,
+		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
+	}.New(store, compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
+	return l, err
+}
+
+// spend lets several callers ask for every key, each until it is denied. It returns how
+// many calls were allowed for each key.
+func (l *limiterAt) spend(keys []string) (map[string]int64, error) {
+	allowed, errs := make([]atomic.Int64, len(keys)), make([]error, spenderCallers)
+	var callers sync.WaitGroup
+	for c := range errs {
+		callers.Go(func() {
+			for i := range keys {
+				k := (i + c) % len(keys)
+				if err := l.spendKey(keys[k], &allowed[k]); err != nil {
+					errs[c] = err
+					return
+				}
+			}
+		})
+	}
+	callers.Wait()
+	counts := map[string]int64{}
+	for i, key := range keys {
+		counts[key] = allowed[i].Load()
+	}
+	return counts, errors.Join(errs...)
+}
+
+func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
+	for {
+		switch d, err := l.Allow(context.Background(), key); {
+		case err != nil:
+			return err
+		case !d.Allowed:
+			return nil
+		}
+		if n := allowed.Add(1); n > noLimit {
+			return fmt.Errorf("key %q: %d calls were allowed, and no end", key, n)
+		}
+	}
+}
+
+// startSpenders starts spenders on a place. It returns when all of them are connected.
+func startSpenders(t *testing.T, place string, n int) []*spender {
+	t.Helper()
+	openStore(t, place) // SQLite may refuse a new file to several processes that create it at once
+	self, err := os.Executable()
+	require.NoError(t, err)
+	spenders := make([]*spender, n)
+	for i := range spenders {
+		s := &spender{t: t, cmd: exec.Command(self)}
+		s.cmd.Env = append(os.Environ(), spenderVariable+"="+place)
+		s.cmd.Stderr = os.Stderr
+		in, err := s.cmd.StdinPipe()
+		require.NoError(t, err)
+		out, err := s.cmd.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, s.cmd.Start())
+		t.Cleanup(func() { s.cmd.Process.Kill(); s.cmd.Wait() })
+		s.orders, s.counts = json.NewEncoder(in), json.NewDecoder(out)
+		spenders[i] = s
+	}
+	for _, s := range spenders {
+		s.result()
+	}
+	return spenders
+}
+
+// result waits for the end of the order that the spender has.
+func (s *spender) result() (counts map[string]int64) {
+	s.t.Helper()
+	hung := time.AfterFunc(long, func() { s.cmd.Process.Kill() })
+	defer hung.Stop()
+	require.NoError(s.t, s.counts.Decode(&counts), "a spender failed or did not answer in %v", long)
+	return counts
+}
+
+// spendTogether gives each spender its order, all at once, and sums up what was allowed
+// for each key.
+func spendTogether(spenders []*spender, orders []order) map[string]int64 {
+	for i, s := range spenders {
+		s.t.Helper()
+		require.NoError(s.t, s.orders.Encode(orders[i]))
+	}
+	sum := map[string]int64{}
+	for _, s := range spenders {
+		for key, n := range s.result() {
+			sum[key] += n
+		}
+	}
+	return sum
+}
+
+// noon is on the edge of an hour.
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// keyPlans are the keys that each of several processes asks for. No rule is by any other
+// key, so processes meet on these keys or nowhere.
+var keyPlans = map[string]func(process int) []string{
+	"one key":            func(int) []string { return []string{"k"} },
+	"keys of their own":  func(process int) []string { return []string{fmt.Sprint("own ", process)} },
+	"ten keys, shared":   func(int) []string { return tenKeys },
+	"both, in one order": func(process int) []string { return []string{"k", fmt.Sprint("own ", process), "l"} },
+}
+
+var tenKeys = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+
+// At each time, four processes together admit exactly what the policy has left for a key.
+func TestAFleetAdmitsExactlyTheLimit(t *testing.T) {
+	const minute, instant = time.Minute, time.Nanosecond
+	for name, place := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spenders := startSpenders(t, place(t), 4)
+			for _, c := range []struct {
+				spec string
+				at   []time.Duration
+				want []int64
+			}{
+				{"gcra 10/h burst=7", []time.Duration{0, 6*minute - instant, 6 * minute, 18 * minute, 48 * time.Hour}, []int64{7, 0, 1, 2, 7}},
+				{"tokenbucket 10/h burst=7", []time.Duration{0, 6*minute - instant, 6 * minute, 18 * minute, 48 * time.Hour}, []int64{7, 0, 1, 2, 7}},
+				{"tokenbucket 4/h burst=7 refill=interval", []time.Duration{0, time.Hour - instant, time.Hour, 3 * time.Hour}, []int64{7, 0, 4, 7}},
+				{"fixedwindow 5/h", []time.Duration{5 * minute, 65*minute - instant, 65 * minute, 125 * minute}, []int64{5, 0, 5, 5}},
+				{"fixedwindow 5/h align=clock", []time.Duration{5 * minute, time.Hour - instant, time.Hour, 2 * time.Hour}, []int64{5, 0, 5, 5}},
+				{"movingwindow 8/h slots=4 trailing=whole", []time.Duration{0, 75*minute - instant, 75 * minute}, []int64{8, 0, 8}},
+				{"movingwindow 8/h slots=4", []time.Duration{0, time.Hour, 75*minute - instant, 75 * minute}, []int64{8, 0, 7, 1}},
+				{"all(gcra 10/h burst=7; fixedwindow 9/h)", []time.Duration{0, 6 * minute, 12 * minute, 18 * minute}, []int64{7, 1, 1, 0}},
+			} {
+				for plan, keys := range keyPlans {
+					namespace := fmt.Sprintf("%s %s %x", c.spec, plan, rand.Uint64())
+					for round, at := range c.at {
+						orders := make([]order, len(spenders))
+						for i := range orders {
+							orders[i] = order{namespace, c.spec, noon.Add(at), keys(i)}
+						}
+						for key, got := range spendTogether(spenders, orders) {
+							require.Equal(t, c.want[round], got, "%s, %s, key %q, at %v", c.spec, plan, key, at)
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// The clocks of four processes show different times, and the limiters are told to go by
+// them. What a key admits then depends on the order of the calls:
+//
+//   - A clock ahead spends the refill up to its own time. If the processes call in the order
+//     of their clocks, they admit what one process would in that time, the Bound of 2h.
+//   - A clock behind gets nothing that a clock ahead has spent. If the processes call in the
+//     reverse order, the one ahead admits a burst, and blocks the others.
+//   - Whatever the order, they admit no more than the Bound of the time from the clock that is
+//     furthest behind to the one that is furthest ahead.
+//   - A process is unaffected by other clocks if it has a key of its own.
+func TestAFleetWithSkewedClocks(t *testing.T) {
+	skews := []time.Duration{-time.Hour, 0, 5 * time.Second, time.Hour}
+	for name, place := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spenders := startSpenders(t, place(t), len(skews))
+			for _, c := range []struct {
+				spec      string
+				ascending []int64 // what each process admits if they call in the order of skews
+				burst     int64   // what one process admits at one time
+			}{
+				{"gcra 1/h burst=3", []int64{3, 1, 0, 1}, 3},
+				{"tokenbucket 1/h burst=3", []int64{3, 1, 0, 1}, 3},
+				{"tokenbucket 2/h burst=3 refill=interval", []int64{3, 2, 0, 2}, 3},
+				{"fixedwindow 5/h", []int64{5, 5, 0, 5}, 5},
+				{"movingwindow 8/h slots=4 trailing=whole", []int64{8, 0, 0, 8}, 8},
+			} {
+				run := fmt.Sprintf("%s %x ", c.spec, rand.Uint64())
+				orders := func(namespace string, key func(process int) string) (all []order) {
+					for i, skew := range skews {
+						all = append(all, order{run + namespace, c.spec, noon.Add(skew), []string{key(i)}})
+					}
+					return all
+				}
+				shared := func(int) string { return "k" }
+				policy, err := compose.ParsePolicy(c.spec)
+				require.NoError(t, err)
+				bound := policy.Bound(2*time.Hour + 1)
+
+				sum := int64(0)
+				for i, o := range orders("ascending", shared) {
+					got := spendTogether(spenders[i:i+1], []order{o})["k"]
+					require.Equal(t, c.ascending[i], got, "%s: ascending, clock %v", c.spec, skews[i])
+					sum += got
+				}
+				require.Equal(t, bound, sum, "%s: ascending", c.spec)
+
+				descending := orders("descending", shared)
+				for i := len(skews) - 1; i >= 0; i-- {
+					want := map[bool]int64{true: c.burst}[i == len(skews)-1]
+					got := spendTogether(spenders[i:i+1], descending[i:i+1])["k"]
+					require.Equal(t, want, got, "%s: descending, clock %v", c.spec, skews[i])
+				}
+
+				together := orders("together", shared)
+				got := spendTogether(spenders, together)["k"]
+				require.GreaterOrEqual(t, got, c.burst, "%s: together", c.spec)
+				require.LessOrEqual(t, got, bound, "%s: together", c.spec)
+				require.Zero(t, spendTogether(spenders, together)["k"], "%s: together, again", c.spec)
+
+				for key, got := range spendTogether(spenders, orders("apart", func(i int) string { return fmt.Sprint("own ", i) })) {
+					require.Equal(t, c.burst, got, "%s: %q", c.spec, key)
+				}
+			}
+		})
+	}
+}
