@@ -62,12 +62,17 @@ func (f *fleet) on(place string) *fleet {
 	return f
 }
 
-// start starts n members more, and lets them begin together.
-func (f *fleet) start(n int) {
+// start starts n members more, with clocks that are skewed by so much or not at all, and
+// lets them begin together.
+func (f *fleet) start(n int, skews ...time.Duration) {
 	f.t.Helper()
 	var started []*process
-	for range n {
-		started = append(started, f.spawn())
+	for i := range n {
+		skew := time.Duration(0)
+		if i < len(skews) {
+			skew = skews[i]
+		}
+		started = append(started, f.spawn(skew))
 	}
 	for _, p := range started {
 		p.awaitReady(f.t)
@@ -78,11 +83,11 @@ func (f *fleet) start(n int) {
 	}
 }
 
-func (f *fleet) spawn() *process {
+func (f *fleet) spawn(skew time.Duration) *process {
 	f.t.Helper()
 	own := f.task
 	own.Member = len(f.members)
-	own.Journal = f.journal(own.Member)
+	own.Journal, own.Skew = f.journal(own.Member), skew
 	text, err := json.Marshal(own)
 	require.NoError(f.t, err)
 	self, err := os.Executable()
@@ -173,7 +178,7 @@ func (f *fleet) judge(members int) *judge {
 	}
 	for key := range keys {
 		for r := range ruleNames {
-			j.stored[lane{r, keyOf(r, key)}] = f.stored(r, key)
+			j.stored[j.laneOf(r, key)] = f.stored(r, key)
 		}
 	}
 	return j
@@ -183,7 +188,7 @@ func (f *fleet) judge(members int) *judge {
 // when the server was killed may be the first to be asked.
 func (f *fleet) stored(rule int, key string) string {
 	f.t.Helper()
-	name := storedKey(f.task.Namespace, rule, key)
+	name := traffics[f.task.Traffic].storedKey(f.task.Namespace, rule, key)
 	records, err := f.load(name)
 	if errors.Is(err, storage.ErrUnavailable) {
 		records, err = f.load(name)
@@ -194,7 +199,7 @@ func (f *fleet) stored(rule int, key string) string {
 
 func (f *fleet) load(name string) ([]storage.Record, error) {
 	if timed, ok := f.store.(storage.Timed); ok {
-		return timed.LoadAt(context.Background(), at(0), name) // nothing had lapsed by then
+		return timed.LoadAt(context.Background(), at(-100_000), name) // nothing had lapsed by then, by any clock
 	}
 	return f.store.Load(context.Background(), name)
 }
@@ -234,11 +239,11 @@ func (f *fleet) requireInnocent(j *judge) {
 	}
 }
 
-// requirePeek looks at a key as of the time of the last decision of all, when
-// the rule for all has not lapsed.
+// requirePeek looks at a key as of the time of the last decision under the second rule,
+// whose state has not lapsed by then.
 func (f *fleet) requirePeek(j *judge, key string) {
 	f.t.Helper()
-	all := j.chains[lane{1, ""}]
+	all := j.chains[j.laneOf(1, key)]
 	now := all.latest[len(all.latest)-1]
 	limiter, err := j.traffic.limiter(compose.Options[*asked]{
 		Namespace: f.task.Namespace,
@@ -249,7 +254,7 @@ func (f *fleet) requirePeek(j *judge, key string) {
 	d, err := limiter.Peek(context.Background(), &asked{entry: entry{Key: key, Cost: 1}})
 	require.NoError(f.t, err)
 	for r := range d.Results {
-		c := j.chains[lane{r, keyOf(r, key)}]
+		c := j.chains[j.laneOf(r, key)]
 		want, err := j.policies[r].Peek(c.entries[len(c.entries)-1].Steps[r].Next, now, 1)
 		require.NoError(f.t, err)
 		require.Equal(f.t, want, d.Results[r].Result, "rule %s, key %q", ruleNames[r], key)

@@ -134,7 +134,7 @@ func (f forgiving) Peek(state []byte, now time.Time, cost int64) (algo.Result, e
 
 func TestRulesThatDisagreeAreFound(t *testing.T) {
 	a, b := &entry{Number: 1}, &entry{Number: 2}
-	j := &judge{chains: map[lane]*chain{
+	j := &judge{traffic: &traffics[0], chains: map[lane]*chain{
 		{0, "k"}: {lane: lane{0, "k"}, entries: []*entry{a, b}},
 		{1, ""}:  {lane: lane{1, ""}, entries: []*entry{b, a}, place: map[*entry]int{b: 0, a: 1}},
 	}}

@@ -17,7 +17,7 @@ type lane struct {
 	key  string
 }
 
-func laneOf(rule int, e *entry) lane { return lane{rule, keyOf(rule, e.Key)} }
+func (j *judge) laneOf(rule int, key string) lane { return lane{rule, j.traffic.keyOf(rule, key)} }
 
 // A judge holds the journals of a fleet against the pure step.
 type judge struct {
@@ -108,7 +108,7 @@ func (j *judge) committed() []*entry {
 		known = append(known, e)
 		j.claim(e)
 		for r := range e.Steps {
-			wanted[seen{laneOf(r, e), string(e.Steps[r].Found)}] = true
+			wanted[seen{j.laneOf(r, e.Key), string(e.Steps[r].Found)}] = true
 		}
 	}
 }
@@ -121,7 +121,7 @@ type seen struct {
 
 func (j *judge) claim(e *entry) {
 	for r := range e.Steps {
-		l := laneOf(r, e)
+		l := j.laneOf(r, e.Key)
 		if j.made[l] == nil {
 			j.made[l] = map[string][]*entry{}
 		}
@@ -133,12 +133,13 @@ func (j *judge) claim(e *entry) {
 // guesses are entries of decisions that may have been committed or not, by the
 // states they would have left. A decision counts once at most.
 type guesses struct {
+	judge   *judge
 	entries map[seen][]*entry
 	spent   map[decision]bool
 }
 
 func (j *judge) guesses() guesses {
-	g := guesses{map[seen][]*entry{}, map[decision]bool{}}
+	g := guesses{j, map[seen][]*entry{}, map[decision]bool{}}
 	certain := map[decision]bool{}
 	for _, e := range j.entries {
 		certain[e.decision()] = certain[e.decision()] || e.Fate == admitted || e.Fate == denied || e.Fate == refused
@@ -146,7 +147,7 @@ func (j *judge) guesses() guesses {
 	for _, e := range j.entries {
 		if !certain[e.decision()] && e.allowed() {
 			for r := range e.Steps {
-				s := seen{laneOf(r, e), string(e.Steps[r].Next)}
+				s := seen{j.laneOf(r, e.Key), string(e.Steps[r].Next)}
 				g.entries[s] = append(g.entries[s], e)
 			}
 		}
@@ -163,7 +164,7 @@ func (g *guesses) best(wanted map[seen]bool, missing []seen) (best *entry) {
 		for _, e := range g.entries[s] {
 			n := 0
 			for r := range e.Steps {
-				if wanted[seen{laneOf(r, e), string(e.Steps[r].Next)}] {
+				if wanted[seen{g.judge.laneOf(r, e.Key), string(e.Steps[r].Next)}] {
 					n++
 				}
 			}
@@ -182,7 +183,7 @@ func (j *judge) wanted() map[seen]bool {
 	for _, e := range j.entries {
 		if e.Fate == admitted || e.Fate == denied {
 			for r := range e.Steps {
-				wanted[seen{laneOf(r, e), string(e.Steps[r].Found)}] = true
+				wanted[seen{j.laneOf(r, e.Key), string(e.Steps[r].Found)}] = true
 			}
 		}
 	}
@@ -208,7 +209,7 @@ func (j *judge) link(committed []*entry) {
 	starts, total := map[lane][]*entry{}, map[lane]int{}
 	for _, e := range committed {
 		for r := range e.Steps {
-			s := seen{laneOf(r, e), string(e.Steps[r].Found)}
+			s := seen{j.laneOf(r, e.Key), string(e.Steps[r].Found)}
 			total[s.lane]++
 			switch other := next[s]; {
 			case s.state == "":
@@ -351,22 +352,28 @@ func (j *judge) naive(c *chain) {
 	}
 }
 
-// oneOrder checks that the decisions of a key have the same order under both
-// rules, and that none comes before one that had returned when it was asked for.
+// oneOrder checks that the decisions of a key have the same order under both rules, and
+// that this order is possible by the times of calls and returns.
 func (j *judge) oneOrder() {
-	all := j.chains[lane{1, ""}]
-	if all == nil {
-		return
-	}
 	for l, c := range j.chains {
-		for i := 1; l.rule == 0 && i < len(c.entries); i++ {
-			if all.place[c.entries[i-1]] >= all.place[c.entries[i]] {
+		if l.rule == 1 {
+			j.inTime(c)
+			continue
+		}
+		second := j.chains[j.laneOf(1, l.key)]
+		for i := 1; i < len(c.entries); i++ {
+			if second.place[c.entries[i-1]] >= second.place[c.entries[i]] {
 				j.fault("key %q: the rules disagree on the order of\n\t%v\n\t%v", c.key, c.entries[i-1], c.entries[i])
 			}
 		}
 	}
-	last := all.entries[0]
-	for _, e := range all.entries {
+}
+
+// inTime checks that no decision of a chain comes before one that had returned when it was
+// asked for.
+func (j *judge) inTime(c *chain) {
+	last := c.entries[0]
+	for _, e := range c.entries {
 		if e.Fate == admitted && e.Return < last.Call {
 			j.fault("returned before the other was asked for, but was committed after it:\n\t%v\n\t%v", e, last)
 		}
@@ -400,7 +407,7 @@ func (j *judge) denial(e *entry) {
 // lasting checks that the state which denied was there in time, and that those
 // which others had put in its place by then would have denied too.
 func (j *judge) lasting(rule int, e *entry) {
-	c, found := j.chains[laneOf(rule, e)], e.Steps[rule].Found
+	c, found := j.chains[j.laneOf(rule, e.Key)], e.Steps[rule].Found
 	n := c.after[string(found)]
 	if n == 0 {
 		return // denied by nothing at all, which a look allows: the fault is told

@@ -30,6 +30,7 @@ type task struct {
 	Enough    int64         // admissions, after which the member stops; 0: it goes on
 	Think     time.Duration // between two calls of a caller, at most
 	Careful   bool          // write down every decision before it is committed too
+	Skew      time.Duration // of the member's clock, ahead of the one that all share
 }
 
 const taskVariable = "SLUICE_FLEET_TASK"
@@ -71,7 +72,7 @@ func (t task) work(store storage.Store) error {
 	}
 	defer journal.file.Close()
 	limiter, err := traffics[t.Traffic].limiter(compose.Options[*asked]{
-		Namespace: t.Namespace, Clock: shared.now, Budget: t.Budget,
+		Namespace: t.Namespace, Clock: t.clock(shared), Budget: t.Budget,
 	}, store)
 	if err != nil {
 		return err
@@ -84,6 +85,11 @@ func (t task) work(store storage.Store) error {
 	}
 	callers.Wait()
 	return errors.Join(errs...)
+}
+
+// clock is the clock of the member.
+func (t task) clock(shared page) func() time.Time {
+	return func() time.Time { return shared.now().Add(t.Skew) }
 }
 
 // A member is one process of the fleet at work.
@@ -99,7 +105,7 @@ func (m *member) call(caller int) error {
 	random := rand.New(rand.NewPCG(uint64(m.Member), uint64(caller)))
 	for number := 0; !m.done(); number++ {
 		a := &asked{entry: entry{Member: m.Member, Caller: caller, Number: number}, careful: m.Careful, tell: m.journal.write}
-		a.Key, a.Cost = traffics[m.Traffic].key(random), 1+random.Int64N(3)
+		a.Key, a.Cost = traffics[m.Traffic].key(random, m.Member), 1+random.Int64N(3)
 		if err := m.ask(a); err != nil {
 			return err
 		}

@@ -12,22 +12,25 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// rules is how many rules every limiter has: one by key, one for all.
+// rules is how many rules every limiter has: one by key, and one for all keys or by key
+// as well.
 const rules = 2
 
 var ruleNames = [rules]string{"key", "all"}
 
-// A traffic is a limiter of two rules and how many keys are asked for. Both
-// rules are so low that they deny most of what is asked.
+// A traffic is a limiter of two rules and how many keys are asked for. Both rules deny
+// most of what is asked.
 type traffic struct {
 	name    string
 	keys    int
+	byKey   bool // both rules are by key, so that no two keys share a rule
+	own     bool // each process has keys of its own
 	specs   [rules]string
 	oracles [rules]algotest.Oracle // the naive accounts of the two
 }
 
-// slow is the index of the last of them.
-const slow = 4
+// slow is the index of the last traffic.
+const slow = 6
 
 var traffics = []traffic{
 	{
@@ -63,6 +66,22 @@ var traffics = []traffic{
 		},
 	},
 	{
+		name: "6 keys, no shared rule", keys: 6, byKey: true,
+		specs: [rules]string{"gcra 1/h burst=6", "fixedwindow 5/4h"},
+		oracles: [rules]algotest.Oracle{
+			algotest.Bucket(algo.Per(1, time.Hour), 6),
+			algotest.WindowFromFirst(algo.Per(5, 4*time.Hour)),
+		},
+	},
+	{
+		name: "keys of their own, no shared rule", keys: 2, byKey: true, own: true,
+		specs: [rules]string{"tokenbucket 1/h burst=6", "movingwindow 20/16h slots=4"},
+		oracles: [rules]algotest.Oracle{
+			algotest.Bucket(algo.Per(1, time.Hour), 6),
+			algotest.MovingWindow(algo.Per(20, 16*time.Hour), 4, false),
+		},
+	},
+	{
 		// The state of the second rule lapses in no test, however far an outage
 		// moves the clock: what the store forgets, shows.
 		name: "1 key, gcra and a long movingwindow", keys: 1,
@@ -83,22 +102,26 @@ func (t *traffic) policies() (found [rules]algo.Policy, err error) {
 	return found, nil
 }
 
-// key draws a key, those with low numbers more often.
-func (t *traffic) key(random *rand.Rand) string {
-	return fmt.Sprint(min(random.IntN(t.keys), random.IntN(t.keys)))
+// key draws a key for a member, those with low numbers more often.
+func (t *traffic) key(random *rand.Rand, member int) string {
+	key := fmt.Sprint(min(random.IntN(t.keys), random.IntN(t.keys)))
+	if t.own {
+		key = fmt.Sprint(member, " ", key)
+	}
+	return key
 }
 
-// keyOf is what a rule limits.
-func keyOf(rule int, key string) string {
-	if rule == 0 {
+// keyOf is the key by which a rule limits calls for a key.
+func (t *traffic) keyOf(rule int, key string) string {
+	if rule == 0 || t.byKey {
 		return key
 	}
 	return ""
 }
 
 // storedKey is where the state of a rule is stored.
-func storedKey(namespace string, rule int, key string) string {
-	return storage.Key("", namespace, ruleNames[rule], keyOf(rule, key))
+func (t *traffic) storedKey(namespace string, rule int, key string) string {
+	return storage.Key("", namespace, ruleNames[rule], t.keyOf(rule, key))
 }
 
 // asked is the input of a limiter whose decisions go into a journal. The entry's
@@ -166,7 +189,7 @@ func (t *traffic) limiter(o compose.Options[*asked], store storage.Store) (*comp
 	for i := range rs {
 		rs[i] = compose.Rule[*asked]{
 			Name:      ruleNames[i],
-			Key:       func(a *asked) string { return keyOf(i, a.Key) },
+			Key:       func(a *asked) string { return t.keyOf(i, a.Key) },
 			PolicyFor: func(a *asked) (algo.Policy, error) { return noting{policies[i], i, a}, nil },
 			Cost:      func(a *asked) int64 { return a.Cost },
 		}
