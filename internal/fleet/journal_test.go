@@ -23,7 +23,7 @@ type entry struct {
 	Err                    string
 	Memory                 bool
 	Attempts               int
-	Took                   time.Duration // by the machine's clock, for the report alone
+	Took                   time.Duration // by the machine's clock
 }
 
 // A step is what one rule made of it: the state it found and the one it left,
