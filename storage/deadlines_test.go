@@ -76,7 +76,7 @@ func TestOneEngineInManyBubbles(t *testing.T) {
 		for n := range 6 {
 			if n%3 == 2 {
 				callsOfEveryKind(e, n)
-				require.Eventually(t, e.Idle, 30*time.Second, time.Millisecond)
+				require.Eventually(t, e.Idle, o.Budget+time.Second, time.Millisecond)
 				continue
 			}
 			synctest.Test(t, func(t *testing.T) {

@@ -58,6 +58,9 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+// slack is by how much a call on a busy machine may end later than its deadline.
+const slack = time.Second
+
 func TestOutage(t *testing.T) {
 	const budget = 300 * time.Millisecond
 	server := servers.Postgres(t)
@@ -81,7 +84,7 @@ func TestOutage(t *testing.T) {
 		err = spend(hasty)
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		require.ErrorIs(t, err, storage.ErrNotApplied, name)
-		require.Less(t, time.Since(began), 20*budget, name) // the machine may be busy
+		require.Less(t, time.Since(began), 2*budget+slack, name)
 		_, err = s.Now(context.Background())
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		_, err = s.Load(context.Background(), "a")

@@ -18,16 +18,18 @@ import (
 
 // untilHit is a context that is cancelled once the proxy has done its damage,
 // or holds what is to be held.
-func untilHit(t *testing.T, proxy *faultproxy.Proxy) context.Context {
+func untilHit(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Context, cancelled <-chan time.Time) {
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(cancel)
+	at := make(chan time.Time, 1)
 	go func() {
 		for ctx.Err() == nil && proxy.Seen() == 0 {
 			time.Sleep(time.Millisecond)
 		}
+		at <- time.Now()
 		cancel()
 	}()
-	return ctx
+	return ctx, at
 }
 
 // A connection whose greeting meets a fault has not been used for the command:
@@ -60,7 +62,7 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 					s := open(t, client, t.Name())
 					ctx := t.Context()
 					if kind.Hangs() {
-						ctx = untilHit(t, proxy)
+						ctx, _ = untilHit(t, proxy)
 					}
 					damage(proxy, kind)
 					refuses(t, do(ctx, s))
@@ -107,7 +109,9 @@ func TestNothingIsSentWithoutAConnection(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), moment)
 	defer cancel()
+	begun := time.Now()
 	_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
+	require.Less(t, time.Since(begun), moment+slack)
 	refuses(t, err)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 

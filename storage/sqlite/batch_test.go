@@ -100,7 +100,9 @@ func TestABatchWaitsForTheLock(t *testing.T) {
 	release := held(t, dsn)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	for _, o := range s.CompareAndSwapBatch(ctx, pairs("new")...) {
+	var outcomes []storage.Outcome
+	within(t, soon, func() { outcomes = s.CompareAndSwapBatch(ctx, pairs("new")...) })
+	for _, o := range outcomes {
 		require.ErrorIs(t, o.Err, storage.ErrContended)
 	}
 	defer time.AfterFunc(soon, release).Stop()

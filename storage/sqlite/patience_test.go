@@ -75,7 +75,7 @@ func TestAContextEndsTheWaitOfEveryConnection(t *testing.T) {
 	held(t, dsn)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, _, err = s.CompareAndSwap(ctx, creating("a"))
+	within(t, 2*time.Second, func() { _, _, err = s.CompareAndSwap(ctx, creating("a")) })
 	require.ErrorIs(t, err, storage.ErrContended)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
@@ -87,7 +87,7 @@ func TestAContextEndsTheWaitOfMigrate(t *testing.T) {
 	release := held(t, dsn)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	err = s.Migrate(ctx)
+	within(t, 2*time.Second, func() { err = s.Migrate(ctx) })
 	require.ErrorIs(t, err, storage.ErrContended)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorContains(t, err, "creating table another")
@@ -114,7 +114,8 @@ func TestADriverAroundTheDriver(t *testing.T) {
 	release := held(t, dsn)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	_, _, err := s.CompareAndSwap(ctx, creating("a"))
+	var err error
+	within(t, 2*time.Second, func() { _, _, err = s.CompareAndSwap(ctx, creating("a")) })
 	require.ErrorIs(t, err, storage.ErrContended)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	release()
