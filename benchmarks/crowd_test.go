@@ -29,10 +29,28 @@ type pace struct {
 	Failed    float64       `json:"failed"` // share of the calls that returned an error
 }
 
+// callTimeout is the deadline that each call has, as a request of a server has one. A call
+// that does not end by then counts as failed.
+const callTimeout = 5 * time.Second
+
+// ask makes one call, with a context of its own.
+func (d decider) ask(key string) (allowed bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	return d(ctx, key)
+}
+
+// deadline is a context with a deadline for limiters in memory, which do not wait. All
+// calls share it, because to make one takes longer than such a decision.
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // crowd lets that many goroutines decide, each as fast as it can, until the time is
 // over. All decisions must be as wanted.
 func crowd(decide decider, keys *traffic, goroutines int, length time.Duration, wanted func(allowed bool) bool) pace {
-	ctx := context.Background()
 	var group sync.WaitGroup
 	var calls, failures, surprises atomic.Int64
 	latencies := make([][]time.Duration, goroutines)
@@ -42,7 +60,7 @@ func crowd(decide decider, keys *traffic, goroutines int, length time.Duration, 
 			var mine []time.Duration
 			last, failed := began, int64(0)
 			for i := g * len(keys.order) / goroutines; last.Sub(began) < length; i++ {
-				allowed, err := decide(ctx, keys.key(i))
+				allowed, err := decide.ask(keys.key(i))
 				switch {
 				case err != nil:
 					failed++

@@ -1,7 +1,6 @@
 package benchmarks
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +28,7 @@ func decidesAsTheOracle(t *testing.T, c contender) {
 	decide := c.open(t, count, 1000*time.Hour)
 	for i := range calls {
 		key := "oracle " + traffic.key(i)
-		allowed, err := decide(context.Background(), key)
+		allowed, err := decide.ask(key)
 		require.NoError(t, err)
 		require.Equal(t, used[key] < count, allowed, "call %d, of a key that has used %d of %d", i, used[key], count)
 		if allowed {
@@ -42,7 +41,7 @@ func decidesAsTheOracle(t *testing.T, c contender) {
 func TestTheLimitOfAllHolds(t *testing.T) {
 	decide := sluiceOnRedisBoth.open(t, 20, 1000*time.Hour)
 	for i := range 40 {
-		allowed, err := decide(context.Background(), keyOf(i))
+		allowed, err := decide.ask(keyOf(i))
 		require.NoError(t, err)
 		require.Equal(t, i < 20, allowed)
 	}

@@ -27,9 +27,10 @@ func postgresWorks() []work {
 
 var postgresServer *servers.PostgresServer
 
-// postgresPool is of a server with the durability that it has by default. No peer
-// here has a store in Postgres: floors stand for what one would cost at least.
-func postgresPool(t testing.TB) *pgxpool.Pool {
+// postgresPool is of a server with the durability that it has by default, and has that many
+// connections, or what pgxpool takes by default for 0. No peer here has a store in
+// Postgres: floors stand for what one would cost at least.
+func postgresPool(t testing.TB, connections int32) *pgxpool.Pool {
 	if postgresServer == nil {
 		postgresServer = servers.Postgres(t, "fsync = on", "full_page_writes = on", "shared_buffers = 128MB")
 	}
@@ -37,7 +38,9 @@ func postgresPool(t testing.TB) *pgxpool.Pool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config.MaxConns = 16
+	if connections > 0 {
+		config.MaxConns = connections
+	}
 	pool, err := pgxpool.NewWithConfig(context.Background(), config)
 	if err != nil {
 		t.Fatal(err)
@@ -46,8 +49,13 @@ func postgresPool(t testing.TB) *pgxpool.Pool {
 	return pool
 }
 
+// floorConnections is the size of pool with which the floors, which have a statement under
+// way for each caller, are faster than by default.
+const floorConnections = 16
+
+// sluiceOnPostgres has the pool that the README recommends, which is the default.
 var sluiceOnPostgres = contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
-	store, err := postgres.New(postgresPool(t), postgres.Options{})
+	store, err := postgres.New(postgresPool(t, 0), postgres.Options{})
 	if err == nil {
 		err = store.Migrate(context.Background())
 	}
@@ -69,7 +77,7 @@ var postgresIncrement = floorOnPostgres("floor: one increment each",
 // postgresUpserts writes what all callers ask who are there, in one statement. It
 // compares nothing, so it does not matter that one of equal keys wins.
 var postgresUpserts = contender{"floor: upserts together", func(t testing.TB, count int64, _ time.Duration) decider {
-	pool := postgresPool(t)
+	pool := postgresPool(t, floorConnections)
 	if _, err := pool.Exec(context.Background(), `CREATE TABLE IF NOT EXISTS floor_upserts (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +96,7 @@ var postgresUpserts = contender{"floor: upserts together", func(t testing.TB, co
 
 func floorOnPostgres(name, table, statement string, args ...any) contender {
 	return contender{name, func(t testing.TB, _ int64, _ time.Duration) decider {
-		pool := postgresPool(t)
+		pool := postgresPool(t, floorConnections)
 		if _, err := pool.Exec(context.Background(), table); err != nil {
 			t.Fatal(err)
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// Each is asked for the same keys and limits; all use go-redis with the size of
-// pool that it has by default.
+// Each is asked for the same keys and limits. All use go-redis with the options that the
+// README of sluice recommends, and the size of pool that it has by default.
 var (
 	redisPeers  = []contender{sluiceOnRedis, redisRate, ululeOnRedis}
 	redisFloors = []contender{redisRoundTrip}
@@ -60,7 +60,7 @@ func redisAddress(t testing.TB) string {
 }
 
 func redisClient(t testing.TB) *goredis.Client {
-	c := goredis.NewClient(&goredis.Options{Addr: redisAddress(t)})
+	c := goredis.NewClient(&goredis.Options{Addr: redisAddress(t), ContextTimeoutEnabled: true, DialerRetries: 1})
 	t.Cleanup(func() { c.Close() })
 	return c
 }

@@ -13,8 +13,8 @@ var sethvargoMemory = subject{"sethvargo/go-limiter", func(t testing.TB, count i
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
-	t.Cleanup(func() { _ = store.Close(ctx) })
+	ctx := deadline(t)
+	t.Cleanup(func() { _ = store.Close(context.Background()) })
 	return func(key string) bool {
 		_, _, _, ok, err := store.Take(ctx, key)
 		return ok && err == nil

@@ -1,7 +1,6 @@
 package benchmarks
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -31,7 +30,7 @@ func openSluiceRules(t testing.TB, count int64, period time.Duration, rules int)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
+	ctx := deadline(t)
 	return func(key string) bool {
 		d, err := l.Allow(ctx, key)
 		return d.Allowed && err == nil

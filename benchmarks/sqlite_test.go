@@ -30,9 +30,10 @@ func sqliteWorks() []work {
 	}
 }
 
-// sqliteDB is a database on disk, in WAL mode.
-func sqliteDB(t testing.TB, synchronous string) *sql.DB {
-	db, err := sql.Open("sqlite3", "file:"+t.TempDir()+"/bench.db?_journal_mode=WAL&_busy_timeout=10000&_txlock=immediate&_stmt_cache_size=16&_synchronous="+synchronous)
+// sqliteDB is a database on disk, with the options that the README of sluice recommends and
+// some more.
+func sqliteDB(t testing.TB, more string) *sql.DB {
+	db, err := sql.Open("sqlite3", "file:"+t.TempDir()+"/bench.db?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16"+more)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func sqliteDB(t testing.TB, synchronous string) *sql.DB {
 
 func sluiceOnSQLite(synchronous string) contender {
 	return contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
-		store, err := sqlite.New(sqliteDB(t, synchronous), sqlite.Options{})
+		store, err := sqlite.New(sqliteDB(t, "&_synchronous="+synchronous), sqlite.Options{})
 		if err == nil {
 			err = store.Migrate(context.Background())
 		}
@@ -95,7 +96,7 @@ type upserts struct {
 }
 
 func sqliteFloor(t testing.TB, synchronous string) upserts {
-	db := sqliteDB(t, synchronous)
+	db := sqliteDB(t, "&_txlock=immediate&_synchronous="+synchronous)
 	db.SetMaxOpenConns(1)
 	if _, err := db.Exec(`CREATE TABLE floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
 package benchmarks
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -20,7 +19,7 @@ var throttledMemory = subject{"throttled/v2", func(t testing.TB, count int64, pe
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := context.Background()
+	ctx := deadline(t)
 	return func(key string) bool {
 		limited, _, err := limiter.RateLimitCtx(ctx, key, 1)
 		return !limited && err == nil

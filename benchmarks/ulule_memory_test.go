@@ -1,7 +1,6 @@
 package benchmarks
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -11,7 +10,7 @@ import (
 
 var ululeMemory = subject{"ulule/limiter/v3", func(t testing.TB, count int64, period time.Duration) func(string) bool {
 	l := limiter.New(memory.NewStore(), limiter.Rate{Limit: count, Period: period})
-	ctx := context.Background()
+	ctx := deadline(t)
 	return func(key string) bool {
 		c, err := l.Get(ctx, key)
 		return !c.Reached && err == nil
