@@ -30,6 +30,7 @@ func TestFigures(t *testing.T) {
 		result.Figures, result.Goals = replayArea(t)
 	default:
 		result.Figures, result.Goals = networkArea(t)
+		result.Setup = setup
 	}
 	t.Log("\n" + table(result.Figures))
 	for _, g := range result.Goals {
@@ -47,6 +48,10 @@ func TestFigures(t *testing.T) {
 		t.Error("a goal was missed")
 	}
 }
+
+// setup is how the works of networkArea are measured.
+const setup = "Each call has a context of its own, with a deadline. Clients have the options " +
+	"that the README of sluice recommends. Members of a fleet begin together."
 
 // networkArea is the works of an area.
 func networkArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {

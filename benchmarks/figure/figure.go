@@ -51,6 +51,7 @@ type Result struct {
 	CPU     string   `json:"cpu"`
 	CPUs    int      `json:"cpus"`
 	Date    string   `json:"date"`
+	Setup   string   `json:"setup,omitempty"` // sentences on how it was measured
 	Figures []Figure `json:"figures"`
 	Goals   []Goal   `json:"goals"`
 }

@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/sluice-go/sluice/benchmarks/figure"
@@ -29,10 +28,11 @@ var areas = []struct{ name, title string }{
 //go:embed head.md
 var head string
 
-// why has, for areas in which goals are missed, what stands in the way.
+// limits has for each area what its figures do not say. why has for some areas where the
+// time goes.
 //
-//go:embed why/*.md
-var why embed.FS
+//go:embed limits/*.md why/*.md
+var texts embed.FS
 
 func main() {
 	if err := render("results", "README.md"); err != nil {
@@ -59,23 +59,35 @@ func render(results, page string) error {
 		}
 		fmt.Fprintf(&text, "\n## %s\n\n", a.title)
 		write(&text, r, picture)
-		text.WriteString(explain(r))
+		if err := explain(&text, r.Area); err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(page, []byte(text.String()), 0o666)
 }
 
-// explain is why goals are missed, if any is.
-func explain(r figure.Result) string {
-	missed := func(g figure.Goal) bool { return !g.Met() }
-	text, err := why.ReadFile("why/" + r.Area + ".md")
-	if err != nil || !slices.ContainsFunc(r.Goals, missed) {
-		return ""
+// explain writes what the figures of an area do not say, which every area must have, and
+// where the time goes, if that is known. It does so whether goals are met or missed.
+func explain(text *strings.Builder, area string) error {
+	limits, err := texts.ReadFile("limits/" + area + ".md")
+	if err != nil {
+		return fmt.Errorf("what the figures of %s do not say: %w", area, err)
 	}
-	return "\n### What stands in the way of the goals missed\n\n" + string(text)
+	fmt.Fprintf(text, "\n### What these figures do not say\n\n%s", limits)
+	why, err := texts.ReadFile("why/" + area + ".md")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	fmt.Fprintf(text, "\n### Where the time goes\n\n%s", why)
+	return err
 }
 
 func write(text *strings.Builder, r figure.Result, picture string) {
-	fmt.Fprintf(text, "Measured on %s, commit %s, %s, %d × %s.\n\n![%s](%s)\n\n", r.Date, r.Commit, r.Go, r.CPUs, r.CPU, r.Area, picture)
+	fmt.Fprintf(text, "Measured on %s, commit %s, %s, %d × %s.", r.Date, r.Commit, r.Go, r.CPUs, r.CPU)
+	if r.Setup != "" {
+		text.WriteString(" " + r.Setup)
+	}
+	fmt.Fprintf(text, "\n\n![%s](%s)\n\n", r.Area, picture)
 	if len(r.Goals) > 0 {
 		text.WriteString("| goal | beside | ratio | goal | |\n|---|---|---|---|---|\n")
 		for _, g := range r.Goals {
