@@ -61,7 +61,7 @@ var arrows = []arrow{
 	{"internal/servers internal/faultproxy", "testing"},
 	{"internal/ordeal", "algo compose gcra storage internal/faultproxy testing"},
 	{"internal/arrows internal/readme", ""},
-	{"internal/fleet internal/frontdoor", ""},
+	{"internal/fleet internal/frontdoor scripts", ""},
 }
 
 // testArrows is for files that end in _test.go, which may import these beside

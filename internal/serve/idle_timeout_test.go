@@ -15,7 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func impatient(o *Options) { o.ClientTimeout = 500 * time.Millisecond }
+const impatience = 500 * time.Millisecond
+
+func impatient(o *Options) { o.ClientTimeout = impatience }
 
 // say sends text to the proxy on a connection of its own.
 func say(t *testing.T, w *world, text string) (net.Conn, *bufio.Reader) {
@@ -35,6 +37,7 @@ func TestClientsThatSendNothing(t *testing.T) {
 	const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
 	var statuses [4]int
 	var all sync.WaitGroup
+	began := time.Now()
 	for i := range statuses {
 		_, reader := say(t, w, post)
 		all.Go(func() {
@@ -47,11 +50,13 @@ func TestClientsThatSendNothing(t *testing.T) {
 		})
 	}
 	all.Wait()
+	require.Less(t, time.Since(began), impatience+slack)
 	require.ElementsMatch(t, []int{408, 408, 408, 429}, statuses, "what is denied is not read by anybody")
 	require.NotContains(t, w.logged.String(), "the upstream failed")
 }
 
 func TestClientsThatTakeNothing(t *testing.T) {
+	const timeout = 50 * time.Millisecond
 	ended := make(chan struct{})
 	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
 		defer close(ended)
@@ -60,11 +65,11 @@ func TestClientsThatTakeNothing(t *testing.T) {
 				return
 			}
 		}
-	}), func(o *Options) { o.ClientTimeout = 50 * time.Millisecond })
+	}), func(o *Options) { o.ClientTimeout = timeout })
 	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 	select {
 	case <-ended:
-	case <-time.After(patience):
+	case <-time.After(timeout + slack):
 		t.Fatal("the upstream still writes")
 	}
 }

@@ -223,7 +223,7 @@ func TestInALongOutageRequestsFailFast(t *testing.T) {
 				codes <- response.StatusCode
 			}()
 			return len(codes) > 0
-		}, patience, 10*time.Millisecond, name)
+		}, slack, 10*time.Millisecond, name)
 		require.Equal(t, http.StatusServiceUnavailable, <-codes, name)
 	}
 }

@@ -23,6 +23,9 @@ import (
 // patience is for what is only waited for when something is broken.
 const patience = time.Minute
 
+// slack is by how much something on a busy machine may end later than it should.
+const slack = time.Second
+
 // world is a server that serves.
 type world struct {
 	*Server
