@@ -160,7 +160,7 @@ type Clock interface {
 type Purger interface {
 	// Purge removes up to max expired records and says how many it removed. It never
 	// removes a record that has been written again since it expired. Fewer than max
-	// means that there were no more at that moment. It is safe to call from several
+	// means that no more had expired when the call began. It is safe to call from several
 	// processes at once. With a max of 0 or less, or a context that ended before the call, it
 	// removes nothing; of these, only the context's end is an error. If it fails later, it
 	// returns the error and how many records it has removed.

@@ -172,33 +172,55 @@ var abilityLaws = []Law{
 	},
 	{
 		Name:     "a purge takes only what has expired",
-		Sentence: "Purge removes every record that has expired, at most max a call, and no other.",
+		Sentence: "Purge removes every record whose last TTL has passed, at most max a call, and no other.",
 		applies:  can[storage.Purger],
 		check: func(s *subject) {
-			const ttl, expired, max = time.Hour, 5, 2
-			for i := range expired {
-				s.put(key(fmt.Sprint("expired ", i)), "x", ttl)
+			const ttl, long, max = time.Hour, 3 * time.Hour, 2
+			versions := map[string]storage.Version{}
+			write := func(name string, ttls ...time.Duration) {
+				for _, each := range ttls {
+					swap := writing(key(name), versions[name], "state", each)
+					s.swap(swap)
+					versions[name] = swap.New.Version
+				}
 			}
+			purge := func(expired int, live ...string) {
+				for total := 0; ; {
+					n, err := s.Store.(storage.Purger).Purge(s.ctx, max)
+					if total += n; err != nil || n < 0 || n > max || total > expired {
+						s.fail("Purge(%d) removed %d, %d in all, of %d expired; error %v", max, n, total, expired, err)
+					}
+					if n < max && total < expired {
+						s.fail("Purge(%d) removed %d, as if there were no more, but only %d in all, of %d expired", max, n, total, expired)
+					}
+					if n < max {
+						break
+					}
+				}
+				for _, name := range live {
+					s.holds(key(name), versions[name], "state")
+				}
+			}
+			for i := range 5 {
+				write(fmt.Sprint("expired ", i), ttl)
+			}
+			write("same", ttl, ttl)
+			write("shorter", long, ttl)
+			write("once for ever", 0, ttl)
+			write("longer", ttl, long)
+			write("long", long)
+			write("no longer", ttl, 0)
+			write("for ever", 0)
 			s.put(key("written again"), "x", ttl)
 			s.putIn(s.Other, key("of the other"), "x", ttl)
-			live := map[string]storage.Version{"long": s.put(key("long"), "state", 3*ttl), "for ever": s.put(key("for ever"), "state", 0)}
 			s.Advance(ttl + s.Slack)
-			live["written again"] = s.put(key("written again"), "state", ttl)
-			for total := 0; ; {
-				n, err := s.Store.(storage.Purger).Purge(s.ctx, max)
-				if total += n; err != nil || n < 0 || n > max || total > expired {
-					s.fail("Purge(%d) removed %d, %d in all, of %d expired; error %v", max, n, total, expired, err)
-				}
-				if n < max && total < expired {
-					s.fail("Purge(%d) removed %d, as if there were no more, but only %d in all, of %d expired", max, n, total, expired)
-				}
-				if n < max {
-					break
-				}
-			}
-			for name, version := range live {
-				s.holds(key(name), version, "state")
-			}
+			write("written again", long)
+			purge(8, "longer", "long", "no longer", "for ever", "written again")
+			s.Advance(long + s.Slack)
+			purge(3, "no longer", "for ever")
+			write("no longer", ttl)
+			s.Advance(ttl + s.Slack)
+			purge(1, "for ever")
 		},
 	},
 	{

@@ -43,10 +43,10 @@ type Harness struct {
 	Other storage.Store
 
 	// Advance makes d pass for what is in the database, both stores included. It may move a clock
-	// that the store was given; or bring every expiry nearer by d, as
-	// "UPDATE ... SET expires_at = expires_at - d" does, and PEXPIRE for each key (DEL, where less than d
-	// was left). It must not take more than d off, nor purge. Real time may pass beside it: the laws
-	// allow for that.
+	// that the store was given; or bring every time in the database nearer by d, as
+	// "UPDATE ... SET expires_at = expires_at - d, purge_at = purge_at - d" does, and PEXPIRE for
+	// each key (DEL, where less than d was left). It must not take more than d off, nor purge. Real
+	// time may pass beside it: the laws allow for that.
 	Advance func(d time.Duration)
 
 	// Now is the time by the store's own clock, before Advance is called for the first time;

@@ -108,6 +108,22 @@ var ofAbilities = []saboteur{
 	{"purges nothing", "a purge takes only what has expired", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return purging{r, func(*reference, context.Context, int) int { return 0 }}
 	}},
+	{"never purges what a purge has once found alive", "a purge takes only what has expired", func(r *reference, _ *storagetest.Harness) storage.Store {
+		alive := map[string]bool{}
+		return purging{r, func(r *reference, ctx context.Context, max int) (removed int) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			now := r.world.time()
+			for key, k := range r.kept {
+				expired := !k.expires.IsZero() && !now.Before(k.expires)
+				if alive[key] = alive[key] || !expired; !alive[key] && removed < max && ctx.Err() == nil {
+					delete(r.kept, key)
+					removed++
+				}
+			}
+			return removed
+		}}
+	}},
 	{"purges whatever the context says", "a purge of nothing removes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return purging{r, func(r *reference, _ context.Context, max int) int {
 			removed, _ := r.Purge(context.Background(), max)
