@@ -4,9 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // connection is one of the pool, lent to calls. It speaks to the driver itself, because
@@ -96,6 +99,24 @@ func (c *connection) restore() {
 		c.doubtful = true
 	}
 	c.finalize()
+}
+
+// transaction runs do in a transaction that has the write lock.
+func (c *connection) transaction(ctx context.Context, do func() error) error {
+	if err := c.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
+		c.doubtful = !errors.As(err, new(sqlite3.Error)) // a driver around the driver may fail when it has begun
+		return storage.NotApplied(failure(err))
+	}
+	if err := do(); err != nil {
+		c.rollback()
+		return storage.NotApplied(failure(err))
+	}
+	// Without WAL the commit waits for those who read.
+	if err := c.insist(ctx, "COMMIT"); err != nil {
+		c.rollback()
+		return failure(err)
+	}
+	return nil
 }
 
 // rollback ends a transaction that failed. Some failures have ended it already, and

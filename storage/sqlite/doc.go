@@ -50,9 +50,14 @@
 // Options.Clock. A record expires when its TTL and its Until ([storage.Swap]) have passed by
 // that clock. Expired records stay in the table until their keys are written again or
 // [Store.Purge] removes them. Call it once a minute or so, from one of the processes; the
-// command sluice serve calls it by itself. A purge finds the records by an index on the
-// expiry, which Migrate creates and each write updates. It never holds the write lock for
-// longer than 200 records take.
+// command sluice serve calls it by itself.
+//
+// A purge finds the records by an index on the column purge_at, which is the expiry that a
+// record had when it was created, or an earlier one that it was given since. So a decision
+// on a record that is there does not write the index, unless it brings the expiry forward to
+// before purge_at. When purge_at has passed, a purge removes the record if it has expired,
+// and otherwise sets purge_at to the expiry. It never holds the write lock for longer than
+// 200 records take.
 //
 // # Known limits
 //

@@ -9,23 +9,26 @@ import (
 
 var _ storage.Purger = (*Store)(nil)
 
-// purgeBatch is how many records a purge removes while it holds the write lock, for less
-// than a millisecond on most disks.
+// purgeBatch is how many records a purge removes or files again while it holds the write
+// lock, for less than a few milliseconds on most disks.
 const purgeBatch = 200
 
-// Purge removes up to max expired records; see [storage.Purger]. It finds them by an index
-// and removes 200 in a transaction. After each full transaction it rests, so that the
-// writers that wait for the lock get it. If it fails or ctx ends, it returns the error and
-// the number of records that it has removed.
+// Purge removes up to max records that have expired when it begins; see [storage.Purger].
+// It finds records whose purge_at has passed by an index. Those that have been written
+// since, and so expire later, it files again under their new expiry. It handles 200 records
+// in a transaction. After each full transaction it rests, so that the writers that wait for
+// the lock get it. If it fails or ctx ends, it returns the error and the number of records
+// that it has removed.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if max <= 0 {
 		return 0, ctx.Err()
 	}
+	now := s.now() // once: else it might never end while records come due again
 	for removed < max {
-		began, size := time.Now(), min(purgeBatch, max-removed)
-		n, err := s.purge(ctx, size)
+		began := time.Now()
+		n, refiled, err := s.purge(ctx, now, max-removed)
 		removed += n
-		if err != nil || n < size {
+		if err != nil || n+refiled < purgeBatch {
 			return removed, err
 		}
 		rest(ctx, time.Since(began))
@@ -33,17 +36,25 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return removed, nil
 }
 
-// purge is one transaction of Purge.
-func (s *Store) purge(ctx context.Context, size int) (removed int, err error) {
+// purge is one transaction of Purge. Files records again first: those of the batch that are
+// then still due have expired.
+func (s *Store) purge(ctx context.Context, now int64, max int) (removed, refiled int, err error) {
 	err = s.connect(ctx, func(c *connection) error {
-		err := c.patiently(ctx, func() error {
-			n, err := c.exec(s.sql.purge, s.now(), int64(size))
+		return c.transaction(ctx, func() error {
+			n, err := c.exec(s.sql.refile, now, int64(purgeBatch))
+			if err != nil {
+				return err
+			}
+			refiled = int(n)
+			n, err = c.exec(s.sql.purge, now, int64(min(purgeBatch-refiled, max)))
 			removed = int(n)
 			return err
 		})
-		return failure(err)
 	})
-	return removed, err
+	if err != nil {
+		return 0, 0, err
+	}
+	return removed, refiled, nil
 }
 
 // rest waits for as long as the transaction before it took, and at least twice as long as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -34,25 +35,11 @@ func count(t *testing.T, db *sql.DB) (rows int) {
 	return rows
 }
 
-// The table may be empty, of records that all have expired or of which none has, and the
-// database may know so or not.
+// The table may be empty, of records that all are due or of which none is, and the database
+// may know so or not.
 func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
 	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
 	s := open(t, db, sqlite.Options{})
-	plan := func() string {
-		rows, err := db.Query("EXPLAIN QUERY PLAN "+s.PurgeSQL(), time.Now().Add(time.Hour).UnixNano(), 10)
-		require.NoError(t, err)
-		defer rows.Close()
-		var lines []string
-		for rows.Next() {
-			var id, parent, unused int
-			var line string
-			require.NoError(t, rows.Scan(&id, &parent, &unused, &line))
-			lines = append(lines, line)
-		}
-		require.NoError(t, rows.Err())
-		return strings.Join(lines, "\n")
-	}
 	for _, prepare := range []func(){
 		func() {},
 		func() { expired(t, s, 2000) },
@@ -61,24 +48,90 @@ func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
 			require.NoError(t, err)
 		},
 		func() {
-			_, err := db.Exec("UPDATE " + sqlite.DefaultTable + " SET expires_at = NULL; ANALYZE")
+			_, err := db.Exec("UPDATE " + sqlite.DefaultTable + " SET purge_at = NULL; ANALYZE")
 			require.NoError(t, err)
 		},
 	} {
 		prepare()
-		require.Contains(t, plan(), "USING COVERING INDEX sluice_states_expires_at (expires_at<?)")
-		require.NotContains(t, plan(), "SCAN")
+		for _, text := range []string{s.RefileSQL(), s.PurgeSQL()} {
+			var plan []string
+			for _, row := range rows(t, db, "EXPLAIN QUERY PLAN "+text, time.Now().Add(time.Hour).UnixNano(), 10) {
+				plan = append(plan, fmt.Sprint(row[3]))
+			}
+			require.Contains(t, plan, "SEARCH sluice_states USING COVERING INDEX sluice_states_purge_at (purge_at<?)")
+			require.NotContains(t, strings.Join(plan, "\n"), "SCAN")
+		}
 	}
 }
 
-// A purge asks its clock in each transaction, and here a writer comes between two of them
-// that does not wait for the lock.
+// rows is what a query finds.
+func rows(t *testing.T, db *sql.DB, query string, args ...any) (all [][]any) {
+	t.Helper()
+	found, err := db.Query(query, args...)
+	require.NoError(t, err)
+	defer found.Close()
+	columns, err := found.Columns()
+	require.NoError(t, err)
+	for found.Next() {
+		row, into := make([]any, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		require.NoError(t, found.Scan(into...))
+		all = append(all, row)
+	}
+	require.NoError(t, found.Err())
+	return all
+}
+
+// A decision on a record that is there leaves the index alone: else it would write one page
+// more at least. EXPLAIN lists the operations of a statement, and the cursors they are of.
+func TestADecisionDoesNotTouchTheIndex(t *testing.T) {
+	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
+	s := open(t, db, sqlite.Options{})
+	var root int64
+	require.NoError(t, db.QueryRow("SELECT rootpage FROM sqlite_schema WHERE name = 'sluice_states_purge_at'").Scan(&root))
+	writes := func(text string) (operations []string) {
+		cursor := any(nil)
+		for _, row := range rows(t, db, "EXPLAIN "+text, 1, 2, 3, 4, 5, 6) {
+			operation, p1, p2 := fmt.Sprint(row[1]), row[2], row[3]
+			if operation == "OpenWrite" && p2 == root {
+				cursor = p1
+			}
+			if cursor != nil && p1 == cursor && (operation == "IdxInsert" || operation == "IdxDelete") {
+				operations = append(operations, operation)
+			}
+		}
+		return operations
+	}
+	require.Empty(t, writes(s.ReplaceSQL()))
+	require.Equal(t, []string{"IdxDelete", "IdxInsert"}, writes(s.ReplaceSoonerSQL()))
+	require.Equal(t, []string{"IdxInsert"}, writes(s.CreateSQL()), "only of a new row, not of an expired one")
+}
+
+// watched is a store that calls begin before each of its transactions, and its database, in
+// which others do not wait for a lock.
+func watched(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store, *sql.DB) {
+	a := &around{file: "file:" + filepath.Join(t.TempDir(), "watched.db") + wal}
+	through := sql.OpenDB(a)
+	t.Cleanup(func() { through.Close() })
+	s := open(t, through, sqlite.Options{Clock: clock})
+	a.fail = func(text string) error {
+		if text == "BEGIN IMMEDIATE" {
+			begin()
+		}
+		return nil
+	}
+	db, err := sql.Open("sqlite3", strings.Replace(a.file, "_busy_timeout=20000", "_busy_timeout=0", 1))
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	return s, db
+}
+
 func TestAPurgeGivesTheLockBackBetweenBatches(t *testing.T) {
 	const batches = 5
-	dsn := "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=0"
 	start, between := time.Unix(1e9, 0), func() {}
-	db := database(t, dsn)
-	s := open(t, db, sqlite.Options{Clock: func() time.Time { between(); return start.Add(time.Hour) }})
+	s, db := watched(t, func() time.Time { return start.Add(time.Hour) }, func() { between() })
 	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return start }})
 	expired(t, writer, batches*sqlite.PurgeBatch+1)
 
@@ -102,18 +155,17 @@ func TestAPurgeGivesTheLockBackBetweenBatches(t *testing.T) {
 // A writer that waits for the lock gets it before the purge is over.
 func TestAWriterGetsInWhileAPurgeGoesOn(t *testing.T) {
 	const records = 100 * sqlite.PurgeBatch
-	start := time.Unix(1e9, 0)
-	db := database(t, "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000")
-	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return start }})
-	expired(t, writer, records)
-	begun := make(chan struct{})
-	transactions := 0
-	s := open(t, db, sqlite.Options{Clock: func() time.Time {
+	start, transactions, begun := time.Unix(1e9, 0), 0, make(chan struct{})
+	s, db := watched(t, func() time.Time { return start.Add(time.Hour) }, func() {
 		if transactions++; transactions == 3 {
 			close(begun)
 		}
-		return start.Add(time.Hour)
-	}})
+	})
+	_, err := db.Exec("PRAGMA busy_timeout = 20000")
+	require.NoError(t, err)
+	db.SetMaxOpenConns(1)
+	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return start }})
+	expired(t, writer, records)
 	done := make(chan error, 1)
 	go func() {
 		_, err := s.Purge(context.Background(), records)
@@ -134,20 +186,91 @@ func TestAWriterGetsInWhileAPurgeGoesOn(t *testing.T) {
 
 func TestAPurgeThatIsCutShortSaysWhatItRemoved(t *testing.T) {
 	start, transactions := time.Unix(1e9, 0), 0
-	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	expired(t, open(t, db, sqlite.Options{Clock: func() time.Time { return start }}), 5*sqlite.PurgeBatch)
-	s := open(t, db, sqlite.Options{Clock: func() time.Time {
+	s, db := watched(t, func() time.Time { return start.Add(time.Hour) }, func() {
 		if transactions++; transactions == 2 {
 			cancel()
 		}
-		return start.Add(time.Hour)
-	}})
+	})
+	expired(t, open(t, db, sqlite.Options{Clock: func() time.Time { return start }}), 5*sqlite.PurgeBatch)
 	removed, err := s.Purge(ctx, 5*sqlite.PurgeBatch)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 2*sqlite.PurgeBatch, removed)
 	require.Equal(t, 3*sqlite.PurgeBatch, count(t, db))
+}
+
+// rewrite replaces every record by one that expires in a minute.
+func rewrite(t *testing.T, s *sqlite.Store, db *sql.DB) {
+	t.Helper()
+	var groups [][]storage.Swap
+	for _, row := range rows(t, db, "SELECT key, version FROM "+sqlite.DefaultTable) {
+		swap := creating(string(row[0].([]byte)))
+		swap.Old, swap.TTL = storage.Version(row[1].(int64)), time.Minute
+		groups = append(groups, []storage.Swap{swap})
+	}
+	for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
+		require.Equal(t, storage.Outcome{Swapped: true}, o)
+	}
+}
+
+// Records that were written since are filed under their new expiry, once, also in bounded
+// batches between which others write. They count as removed when they are.
+func TestAPurgeFilesRecordsAgain(t *testing.T) {
+	const records, of = 2*sqlite.PurgeBatch + 50, "SELECT count(*) FROM sluice_states WHERE "
+	now, between := time.Unix(1e9, 0), func() {}
+	clock := func() time.Time { return now }
+	s, db := watched(t, clock, func() { between() })
+	writer := open(t, db, sqlite.Options{Clock: clock})
+	expired(t, writer, records)
+	now = now.Add(30 * time.Second)
+	rewrite(t, writer, db)
+	others := 0
+	purge := func(max int, filed ...int64) {
+		t.Helper()
+		var seen []int64
+		between = func() {
+			seen = append(seen, rows(t, db, of+"purge_at = expires_at")[0][0].(int64))
+			_, swapped, err := writer.CompareAndSwap(t.Context(), creating(fmt.Sprint("other ", others)))
+			require.NoError(t, err)
+			require.True(t, swapped)
+			others++
+		}
+		removed, err := s.Purge(t.Context(), max)
+		require.NoError(t, err)
+		require.Zero(t, removed)
+		require.Equal(t, filed, seen)
+	}
+	purge(1, 0) // nothing is due yet
+	now = now.Add(30 * time.Second)
+	purge(1, 0, sqlite.PurgeBatch, 2*sqlite.PurgeBatch)
+	purge(1, records)
+	now = now.Add(30 * time.Second)
+	between = func() {}
+	removed, err := s.Purge(t.Context(), 1_000_000)
+	require.NoError(t, err)
+	require.Equal(t, records, removed)
+}
+
+// Here each record is due again before each transaction, and is then written by somebody
+// whose clock is behind. The purge ends all the same.
+func TestAPurgeEndsWhileRecordsComeDueAgain(t *testing.T) {
+	now, transactions, between := time.Unix(1e9, 0), 0, func() {}
+	s, db := watched(t, func() time.Time { return now }, func() { between() })
+	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return now.Add(-30 * time.Second) }})
+	expired(t, writer, sqlite.PurgeBatch) // for a minute, so in 30 seconds
+	now = now.Add(50 * time.Second)
+	between = func() {
+		if transactions++; transactions > 20 {
+			t.Fatal("the purge goes on and on")
+		}
+		rewrite(t, writer, db)
+		now = now.Add(50 * time.Second)
+	}
+	removed, err := s.Purge(t.Context(), 1)
+	require.NoError(t, err)
+	require.Zero(t, removed)
+	require.Equal(t, 2, transactions, "one for the batch, and one to see that there is no more")
 }
 
 func TestMigrateAddsTheIndex(t *testing.T) {
@@ -155,12 +278,12 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
 	s := open(t, db, sqlite.Options{Clock: func() time.Time { return start }})
 	expired(t, s, 3)
-	_, err := db.Exec("DROP INDEX sluice_states_expires_at")
+	_, err := db.Exec("DROP INDEX sluice_states_purge_at")
 	require.NoError(t, err)
 	start = start.Add(time.Hour)
 
 	removed, err := s.Purge(t.Context(), 10)
-	require.ErrorContains(t, err, "sqlite: no such index: sluice_states_expires_at; call Store.Migrate first")
+	require.ErrorContains(t, err, "sqlite: no such index: sluice_states_purge_at; call Store.Migrate first")
 	require.Zero(t, removed)
 	for range 2 {
 		require.NoError(t, s.Migrate(t.Context()))

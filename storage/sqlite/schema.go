@@ -2,15 +2,12 @@ package sqlite
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/mattn/go-sqlite3"
 )
 
-// Schema is the DDL of the store's table and of the index by which [Store.Purge] finds
-// expired records. It does nothing where both are there.
+// Schema is the DDL of the store's table and of the index on purge_at by which
+// [Store.Purge] finds expired records. It does nothing where both are there.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
 func (s *Store) tableSchema() string {
@@ -18,31 +15,28 @@ func (s *Store) tableSchema() string {
 	key        BLOB    NOT NULL PRIMARY KEY,
 	version    INTEGER NOT NULL, -- drawn at random for every write
 	state      BLOB    NOT NULL,
-	expires_at INTEGER           -- ns since 1970; NULL: never
+	expires_at INTEGER,          -- ns since 1970; NULL: never
+	purge_at   INTEGER           -- when a purge looks at the record: not after expires_at; NULL: never
 ) STRICT, WITHOUT ROWID;
 `, quote(s.table))
 }
 
 func (s *Store) indexSchema() string {
-	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (expires_at);\n", quote(indexOf(s.table)), quote(s.table))
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (purge_at) WHERE purge_at IS NOT NULL;\n", quote(indexOf(s.table)), quote(s.table))
 }
 
-func indexOf(table string) string { return table + "_expires_at" }
+func indexOf(table string) string { return table + "_purge_at" }
 
 // Migrate applies [Store.Schema]. It adds the index to a table that has none; this reads
-// the whole table while it holds the write lock.
+// the whole table while it holds the write lock. It refuses a table with other columns.
 func (s *Store) Migrate(ctx context.Context) error {
 	return s.connect(ctx, func(c *connection) error {
 		if err := c.insist(ctx, s.tableSchema()); err != nil {
 			return failure(fmt.Errorf("creating table %s: %w", s.table, err))
 		}
-		err := c.insist(ctx, "SELECT key, version, state, expires_at FROM "+quote(s.table)+" LIMIT 0")
-		var e sqlite3.Error
-		if errors.As(err, &e) && e.Code == sqlite3.ErrError { // no such column
-			err = fmt.Errorf("table %s is there, and is no store's; name another in Options.Table: %w", s.table, err)
-		}
+		err := c.insist(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+quote(s.table)+" LIMIT 0")
 		if err != nil {
-			return failure(err)
+			return failure(fmt.Errorf("table %s: %w", s.table, err))
 		}
 		if err := c.insist(ctx, s.indexSchema()); err != nil {
 			return failure(fmt.Errorf("creating the index of table %s: %w", s.table, err))

@@ -1,21 +1,35 @@
 package sqlite
 
-// statements are those of one table. An expired record counts as absent. INDEXED BY makes
-// purge fail without the index, because reading the whole table would keep writers out.
+// statements are those of one table. An expired record counts as absent.
+//
+// purge_at is never later than the expiry; NULL means that the record never expires. Only
+// create, for a new row, and replaceSooner set it, because SQLite rewrites the entry in an
+// index whenever a statement sets one of its columns, even to the same value. Usually each
+// write expires later than the one before: then replace applies and purge_at stays as it is.
+//
+// INDEXED BY makes a purge fail without the index, because reading the whole table would
+// keep writers out. refile and purge choose the same rows, in the order of the index.
 type statements struct {
-	load, create, replace, remove, purge string
+	load, create, replace, replaceSooner, remove, refile, purge string
 }
 
 func newStatements(table string) statements {
 	t := quote(table)
 	const live = "(expires_at IS NULL OR expires_at > ?)"
+	due := "key IN (SELECT key FROM " + t + " INDEXED BY " + quote(indexOf(table)) + " WHERE purge_at <= ?1 ORDER BY purge_at, key LIMIT ?2)"
+	update := func(set, where string) string {
+		return "UPDATE " + t + " SET version = ?1, state = ?2, expires_at = ?3" + set +
+			" WHERE key = ?4 AND version = ?5 AND (expires_at IS NULL OR expires_at > ?6)" + where
+	}
 	return statements{
 		load: "SELECT version, state FROM " + t + " WHERE key = ? AND " + live,
-		create: "INSERT INTO " + t + " AS old (key, version, state, expires_at) VALUES (?, ?, ?, ?) " +
+		create: "INSERT INTO " + t + " AS old (key, version, state, expires_at, purge_at) VALUES (?1, ?2, ?3, ?4, ?4) " +
 			"ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at " +
-			"WHERE old.expires_at <= ?",
-		replace: "UPDATE " + t + " SET version = ?, state = ?, expires_at = ? WHERE key = ? AND version = ? AND " + live,
-		remove:  "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
-		purge:   "DELETE FROM " + t + " WHERE key IN (SELECT key FROM " + t + " INDEXED BY " + quote(indexOf(table)) + " WHERE expires_at <= ? LIMIT ?)",
+			"WHERE old.expires_at <= ?5",
+		replace:       update("", " AND (?3 IS NULL OR purge_at <= ?3)"),
+		replaceSooner: update(", purge_at = ?3", ""),
+		remove:        "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
+		refile:        "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
+		purge:         "DELETE FROM " + t + " WHERE " + due + " AND expires_at <= ?1",
 	}
 }

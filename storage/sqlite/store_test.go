@@ -293,12 +293,20 @@ func TestBadOptions(t *testing.T) {
 }
 
 func TestATableOfSomebodyElse(t *testing.T) {
-	db := database(t, "_journal_mode=WAL")
-	_, err := db.Exec("CREATE TABLE sluice_states (id INTEGER)")
-	require.NoError(t, err)
-	s, err := sqlite.New(db, sqlite.Options{})
-	require.NoError(t, err)
-	require.ErrorContains(t, s.Migrate(context.Background()), "table sluice_states is there, and is no store's; name another in Options.Table")
+	for columns, lacking := range map[string]string{
+		"id INTEGER": "key",
+		"key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL, expires_at INTEGER": "purge_at",
+	} {
+		db := database(t, "_journal_mode=WAL")
+		_, err := db.Exec("CREATE TABLE sluice_states (" + columns + ")")
+		require.NoError(t, err)
+		s, err := sqlite.New(db, sqlite.Options{})
+		require.NoError(t, err)
+		const remedy = "; name another table in Options.Table, or drop this one if it holds nothing but limits, and call Store.Migrate"
+		require.EqualError(t, s.Migrate(t.Context()), "sqlite: table sluice_states: no such column: "+lacking+remedy)
+		_, _, err = s.CompareAndSwap(t.Context(), creating("a"))
+		require.ErrorContains(t, err, " has no column named "+lacking+remedy)
+	}
 }
 
 // A fault that stays is neither contention nor an outage.

@@ -30,20 +30,7 @@ func (s *Store) write(ctx context.Context, b *batch) error {
 
 // transact tries them in one transaction.
 func (s *Store) transact(ctx context.Context, c *connection, b *batch) error {
-	if err := c.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
-		c.doubtful = !errors.As(err, new(sqlite3.Error)) // a driver around the driver may fail when it has begun
-		return storage.NotApplied(failure(err))
-	}
-	if err := s.swapAll(c, b); err != nil {
-		c.rollback()
-		return storage.NotApplied(failure(err))
-	}
-	// Without WAL the commit waits for those who read.
-	if err := c.insist(ctx, "COMMIT"); err != nil {
-		c.rollback()
-		return failure(err)
-	}
-	return nil
+	return c.transaction(ctx, func() error { return s.swapAll(c, b) })
 }
 
 // writeOne tries one swap, and reads what is there if it is refused.
@@ -120,6 +107,9 @@ func (s *Store) swap(c *connection, w *storage.Swap) (applied bool, err error) {
 	}
 	text, args := s.statement(w)
 	n, err := c.exec(text, args...)
+	if text == s.sql.replace && n == 0 && err == nil { // another version, or an expiry before purge_at
+		n, err = c.exec(s.sql.replaceSooner, args...)
+	}
 	return n == 1, err
 }
 
