@@ -45,10 +45,16 @@
 // Expired records count as absent at once, by the server's clock_timestamp(), and deleted
 // ones are written as expired. Both stay in the table until [Store.Purge] removes them. Call
 // it once a minute or so, from one of the processes; the command sluice serve calls it by
-// itself. A purge finds the records by an index on the expiry, which Migrate creates and
-// each write updates. A TTL begins when the statement compares, so before it waits for
-// somebody else who creates the key. A record outlives its TTL while its Until
-// ([storage.Swap]) is ahead of the server's clock.
+// itself. A TTL begins when the statement compares, so before it waits for somebody else who
+// creates the key. A record outlives its TTL while its Until ([storage.Swap]) is ahead of the
+// server's clock.
+//
+// A purge finds the records by an index on the column purge_at, which is the expiry that a
+// record had when it was created, or an earlier one that it was given since. So a decision
+// on a record that is there is a HOT update, which writes no index, unless it brings the
+// expiry forward to before purge_at, or the page is full. When purge_at has passed, a purge
+// removes the record if it has expired, and otherwise sets purge_at to the expiry. It keeps
+// 200 records locked for some milliseconds at a time.
 //
 // # Durability and known limits
 //

@@ -9,3 +9,6 @@ func (s *Store) PurgeSQL() string { return s.sql.purge }
 
 // WaitFor is for how long groups that share a statement wait for a lock.
 func (s *Store) WaitFor(patience time.Duration) { s.patience = patience }
+
+// PurgeBatch is how many records a statement of a purge handles at most.
+const PurgeBatch = purgeBatch

@@ -38,11 +38,16 @@ func failure(err error) error {
 	return storage.NotApplied(fmt.Errorf("postgres: %w", advised(err)))
 }
 
-// advised is err, and what to do if it is that there is no table.
+// advised adds to err what to do if there is no table, or one with other columns.
 func advised(err error) error {
 	var e *pgconn.PgError
-	if errors.As(err, &e) && e.Code == "42P01" { // undefined_table
+	switch {
+	case !errors.As(err, &e):
+		return err
+	case e.Code == "42P01": // undefined_table
 		return fmt.Errorf("%w; call Store.Migrate first", err)
+	case e.Code == "42703": // undefined_column
+		return fmt.Errorf("%w; name another table in Options.Table, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
 	}
 	return err
 }

@@ -151,7 +151,7 @@ func TestAnAnswerThatCannotBeRead(t *testing.T) {
 	s, table := fresh(t, p)
 	_, err := p.Exec(ctx, "ALTER TABLE "+table+" ALTER version TYPE numeric")
 	require.NoError(t, err)
-	_, err = p.Exec(ctx, "INSERT INTO "+table+" VALUES ('large', 1e30, '', 'infinity')")
+	_, err = p.Exec(ctx, "INSERT INTO "+table+" VALUES ('large', 1e30, '', 'infinity', 'infinity')")
 	require.NoError(t, err)
 	for i, db := range []postgres.DB{p, transaction(t, p)} {
 		s, err := postgres.New(db, postgres.Options{Table: table})

@@ -51,7 +51,7 @@ func harness(p *pgxpool.Pool) func(t *testing.T) storagetest.Harness {
 			Other: other,
 			Advance: func(d time.Duration) {
 				for _, t2 := range []string{`"` + table + `"`, `"` + table + `"""`} {
-					_, err := p.Exec(context.Background(), "UPDATE "+t2+" SET expires_at = expires_at - $1::interval WHERE isfinite(expires_at)", d)
+					_, err := p.Exec(context.Background(), "UPDATE "+t2+" SET expires_at = expires_at - $1::interval, purge_at = purge_at - $1::interval", d)
 					require.NoError(t, err)
 				}
 			},

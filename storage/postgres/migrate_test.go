@@ -64,7 +64,7 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 	first, second := schema(t, p), schema(t, p)
 	both := pool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second)
 	indexes := func(table string) (n int) {
-		const sql = "SELECT count(*) FROM pg_indexes WHERE schemaname = $1 AND tablename = $2 AND indexdef LIKE '%(expires_at)'"
+		const sql = "SELECT count(*) FROM pg_indexes WHERE schemaname = $1 AND tablename = $2 AND indexdef LIKE '%(purge_at)'"
 		require.NoError(t, p.QueryRow(ctx, sql, second, table).Scan(&n))
 		return n
 	}

@@ -18,8 +18,8 @@ func (o Options) name() string {
 	return pgx.Identifier{o.Schema, o.Table}.Sanitize()
 }
 
-// Schema is the DDL of the store's table, and of the index by which [Store.Purge] finds
-// expired records. They are created in the schema named in Options, which must exist, or
+// Schema is the DDL of the store's table, and of the index on purge_at by which
+// [Store.Purge] finds expired records. They are created in the schema named in Options, which must exist, or
 // else in the first one of search_path that does. It does nothing where that schema has both.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
@@ -32,19 +32,20 @@ func (s *Store) tableSchema() string {
 	key        bytea       NOT NULL PRIMARY KEY,
 	version    bigint      NOT NULL, -- drawn at random for every write
 	state      bytea       NOT NULL,
-	expires_at timestamptz NOT NULL  -- infinity: never
+	expires_at timestamptz NOT NULL, -- infinity: never
+	purge_at   timestamptz NOT NULL  -- when a purge looks at the record: not after expires_at
 ) WITH (fillfactor = 70); -- room for updates in place
 `, kind, s.options.name())
 }
 
 func (s *Store) indexSchema() string {
-	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (expires_at);\n", pgx.Identifier{indexOf(s.options.Table)}.Sanitize(), s.options.name())
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (purge_at);\n", pgx.Identifier{indexOf(s.options.Table)}.Sanitize(), s.options.name())
 }
 
 // indexOf is the name of the index of a table. PostgreSQL would cut a long name, maybe to
 // that of the table itself.
 func indexOf(table string) string {
-	const suffix = "_expires_at"
+	const suffix = "_purge_at"
 	if len(table)+len(suffix) <= longestName {
 		return table + suffix
 	}
@@ -57,7 +58,7 @@ func indexOf(table string) string {
 // schema of search_path, and the index. If both are there, nothing is changed, so that this
 // needs no right to create tables, and the session may be read-only. Creating the index of
 // a large table keeps writers out for some time; CREATE INDEX CONCURRENTLY, before Migrate,
-// does not. Several processes may call Migrate at once, also in a transaction of the caller,
+// does not. It refuses a table with other columns. Several processes may call Migrate at once, also in a transaction of the caller,
 // which goes on whether Migrate fails or not. Errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
@@ -69,7 +70,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 	}
 	err = fmt.Errorf("creating table %s: %w", s.options.name(), err)
 	if s.inside() { // it is not for a part of the transaction to be tried again
-		return fmt.Errorf("postgres: %w", err)
+		return fmt.Errorf("postgres: %w", advised(err))
 	}
 	return failure(err)
 }
@@ -87,6 +88,9 @@ func (s *Store) create(ctx context.Context) error {
 				return err
 			}
 		}
+		if _, err := tx.Exec(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+s.options.name()+" LIMIT 0"); err != nil {
+			return err
+		}
 		if index {
 			return nil
 		}
@@ -96,10 +100,10 @@ func (s *Store) create(ctx context.Context) error {
 }
 
 // thereSQL returns whether there is a table, and whether it has an index that begins with
-// the expiry.
+// purge_at.
 const thereSQL = `SELECT to_regclass($1) IS NOT NULL, EXISTS (
 	SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-	WHERE i.indrelid = to_regclass($1) AND a.attname = 'expires_at' AND i.indisvalid AND i.indpred IS NULL
+	WHERE i.indrelid = to_regclass($1) AND a.attname = 'purge_at' AND i.indisvalid AND i.indpred IS NULL
 )`
 
 // isThere is true for a table or index that another has created meanwhile: duplicate_table,

@@ -178,7 +178,7 @@ func TestPurgePassesOverWhatIsLocked(t *testing.T) {
 		_, _, err := s.CompareAndSwap(ctx, swap...)
 		require.NoError(t, err)
 	}
-	_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = expires_at - interval '2 hours' WHERE key <> 'e'")
+	_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = expires_at - interval '2 hours', purge_at = purge_at - interval '2 hours' WHERE key <> 'e'")
 	require.NoError(t, err)
 	holder := transaction(t, p)
 	_, err = holder.Exec(ctx, "SELECT FROM "+table+" WHERE key IN ('b', 'e') FOR UPDATE")

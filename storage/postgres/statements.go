@@ -41,6 +41,10 @@ const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDI
 //
 // A number of microseconds is multiplied as a double, which is exact up to 2^53.
 //
+// purge_at, which alone is indexed besides the key, is never later than the expiry. Usually
+// each write expires later than the one before: then purge_at stays as it is, and so the
+// update is HOT, which means that no index is written.
+//
 // The names of its parts hide tables that are called the same.
 const swapSQL = `
 WITH _sluice_patience AS MATERIALIZED (
@@ -63,13 +67,14 @@ WITH _sluice_patience AS MATERIALIZED (
 		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
 	FROM _sluice_found WHERE grp NOT IN (SELECT grp FROM _sluice_lost)
 ), _sluice_created AS (
-	INSERT INTO TABLE (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM _sluice_write WHERE absent ORDER BY place
+	INSERT INTO TABLE (key, version, state, expires_at, purge_at)
+	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
 	ON CONFLICT (key) DO NOTHING RETURNING key
 ), _sluice_replaced AS (
-	INSERT INTO TABLE AS t (key, version, state, expires_at)
-	SELECT key, new, state, expires_at FROM _sluice_write WHERE NOT absent
-	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at
+	INSERT INTO TABLE AS t (key, version, state, expires_at, purge_at)
+	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE NOT absent
+	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
+		purge_at = least(t.purge_at, excluded.purge_at)
 )
 SELECT place, false AS raced, version, CASE WHEN version IS NOT NULL THEN was END
 FROM _sluice_found WHERE grp IN (SELECT grp FROM _sluice_lost)
