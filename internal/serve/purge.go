@@ -10,7 +10,7 @@ import (
 const (
 	purgeEvery = time.Minute
 	purgeBatch = 1000
-	purgeTime  = 10 * time.Second // for one batch
+	purgeTime  = time.Minute // for one batch: the store may have to look at many more records
 )
 
 // purgeInBackground removes the store's expired records once every purgeEvery, until stop is
