@@ -39,6 +39,8 @@ var arrows = []arrow{
 	{"storage/postgres", "storage " + pgx + " github.com/jackc/puddle/v2"}, // the pool of pgxpool
 	{"storage/redis", "storage " + redis},
 
+	{"internal/program", "algo"},
+
 	{"compose", "algo storage storage/memory internal/pause " + algorithms},
 	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},

@@ -1,0 +1,310 @@
+package algotest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// ProgramCall is one call of a program, as [algo.Program] describes it.
+type ProgramCall struct {
+	Op    string // "allow", "refund" or "charge"
+	State []byte
+	At    int64 // ns since the Unix epoch, as algo.Instant counts
+	Cost  int64
+	Times int64
+}
+
+// ProgramReply is what a program returned.
+type ProgramReply struct {
+	Count int64 // how many requests are allowed; or ProgramDamaged, or ProgramDeclined
+	Next  []byte
+	TTL   int64
+}
+
+// What a program returns instead of a count.
+const (
+	ProgramDamaged  = -1
+	ProgramDeclined = -2
+)
+
+// ProgramRunner runs a program on calls that do not depend on each other, on a real server.
+type ProgramRunner func(p algo.Program, calls []ProgramCall) ([]ProgramReply, error)
+
+// ProgramSubject is an algorithm whose policies are [algo.Portable].
+type ProgramSubject struct {
+	Name string
+	// New is the policy for a limit, as in Subject. The subject decides which options it
+	// has; Program may be called with limits that it has no program for.
+	New func(algo.Limit) (algo.Policy, error)
+	Run ProgramRunner
+	// Cases is how many calls to try; 0 means 100,000.
+	Cases int
+	// Seed begins the random numbers.
+	Seed uint64
+}
+
+// Program requires that the programs of a policy do what its Step, Refund and Charge do, byte for
+// byte: for random limits, histories, costs and times that also step back, and for damaged
+// states. A program may decline a call only if a number of it is large: it must not decline
+// more than one call in 20 on states that its own policy made.
+func Program(t testing.TB, s ProgramSubject) {
+	t.Helper()
+	if s.Cases == 0 {
+		s.Cases = 100_000
+	}
+	if err := s.judge(); err != nil {
+		t.Error(err)
+	}
+}
+
+const programBatch = 500
+
+func (s ProgramSubject) judge() error {
+	g := &generator{random: rand.New(rand.NewPCG(s.Seed, 1))}
+	own, declined := 0, 0 // calls on states that the policy made, and those of them that were declined
+	for tried := 0; tried < s.Cases; tried += programBatch {
+		limit, policy, err := s.portable(g)
+		if err != nil {
+			return err
+		}
+		calls, foreign := g.history(policy, s.similar(g, limit), programBatch)
+		replies, err := CompareProgram(policy, calls, s.Run)
+		if err != nil {
+			return fmt.Errorf("%w (seed %d)", err, s.Seed)
+		}
+		for i := range calls {
+			if !foreign[i] && calls[i].Cost < 1<<30 {
+				own++
+				if replies[i].Count == ProgramDeclined {
+					declined++
+				}
+			}
+		}
+	}
+	if declined*20 > own {
+		return fmt.Errorf("algotest: the program of %s declines %d of %d calls on states of its own policy", s.Name, declined, own)
+	}
+	return nil
+}
+
+// portable returns a random limit for which there is a program, and its policy.
+func (s ProgramSubject) portable(g *generator) (algo.Limit, algo.Portable, error) {
+	for range 1000 {
+		limit := g.limit()
+		policy, err := s.New(limit)
+		if err != nil {
+			continue
+		}
+		p, ok := policy.(algo.Portable)
+		if !ok {
+			return limit, nil, fmt.Errorf("algotest: %s: the policy %v is not algo.Portable", s.Name, policy)
+		}
+		if _, ok := p.Program(); ok {
+			return limit, p, nil
+		}
+	}
+	return algo.Limit{}, nil, fmt.Errorf("algotest: %s has a program for hardly any limit", s.Name)
+}
+
+// similar is the policy for a similar limit. Its states are found after a limit has changed.
+func (s ProgramSubject) similar(g *generator, limit algo.Limit) algo.Policy {
+	for {
+		l := limit
+		if l.Count = g.size(2 * l.Count); g.random.IntN(3) == 0 {
+			l.Period = time.Duration(g.size(1 << 50))
+		}
+		if p, err := s.New(l); err == nil {
+			return p
+		}
+	}
+}
+
+// generator makes random calls.
+type generator struct{ random *rand.Rand }
+
+// limit is a handy limit, or one of any size.
+func (g *generator) limit() algo.Limit {
+	period := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 250 * time.Millisecond, 7 * 24 * time.Hour}[g.random.IntN(6)]
+	switch g.random.IntN(4) {
+	case 0:
+		return algo.Per(1+g.random.Int64N(20), time.Duration(1+g.random.Int64N(100)))
+	case 1:
+		return algo.Per(g.size(1<<30), time.Duration(g.size(1<<52)))
+	}
+	return algo.Per(g.size(100_000), period)
+}
+
+// size is log-uniform in [1, n].
+func (g *generator) size(n int64) int64 {
+	return 1 + int64(math.Exp(g.random.Float64()*math.Log(float64(n)))) - 1 + g.random.Int64N(2)
+}
+
+// history makes n calls on the states of some keys, each with its own past. Some of the
+// states are written by the other policy or damaged; foreign has the indexes of these calls.
+func (g *generator) history(policy, other algo.Policy, n int) (calls []ProgramCall, foreign map[int]bool) {
+	foreign = map[int]bool{}
+	limit := policy.Limit()
+	var state []byte
+	byOther := false
+	at := g.random.Int64N(1 << 62)
+	for len(calls) < n {
+		if g.random.IntN(12) == 0 {
+			state, at, byOther = nil, g.random.Int64N(1<<62-1), false
+		}
+		if g.random.IntN(15) == 0 {
+			if next, _, err := other.Charge(nil, state, time.Unix(0, at), g.size(10)); err == nil {
+				state, byOther = next, true
+				at = min(max(at+g.random.Int64N(int64(limit.Period)/4+2), 0), algo.MaxInstant)
+			}
+		}
+		r, _ := policy.Peek(state, time.Unix(0, at), 1)
+		call := ProgramCall{Op: "allow", State: state, At: at, Cost: g.cost(r), Times: 1}
+		switch g.random.IntN(10) {
+		case 0:
+			call.Op = "refund"
+		case 1:
+			call.Op = "charge"
+		case 2, 3:
+			call.Times = g.size(10)
+		}
+		if _, next, _, err := moveBy(policy, &call); err == nil {
+			state = next
+		}
+		if g.random.IntN(20) == 0 {
+			call.State = g.damage(call.State)
+			foreign[len(calls)] = true
+		}
+		if byOther {
+			foreign[len(calls)] = true
+		}
+		calls = append(calls, call)
+		at = min(max(at+g.pause(r, limit), 0), algo.MaxInstant)
+	}
+	return calls, foreign
+}
+
+// cost is small, or what is left, or a little more, or anything.
+func (g *generator) cost(r algo.Result) int64 {
+	switch g.random.IntN(6) {
+	case 0:
+		return max(1, r.Remaining)
+	case 1:
+		return max(1, min(r.Remaining, 1<<50)+1)
+	case 2:
+		return max(1, min(g.size(max(r.Limit, 1)), 1<<50))
+	case 3:
+		return g.size(1 << 40)
+	}
+	return 1 + g.random.Int64N(3)
+}
+
+// pause is how far the clock moves: to an edge, a little, far, or back.
+func (g *generator) pause(r algo.Result, limit algo.Limit) int64 {
+	near := func(d time.Duration) int64 { return int64(d) + g.random.Int64N(3) - 1 }
+	switch g.random.IntN(9) {
+	case 0:
+		return near(r.NextRefill)
+	case 1:
+		return near(r.ResetAfter)
+	case 2:
+		return -g.size(int64(limit.Period))
+	case 3:
+		return g.size(1 << 60)
+	case 4:
+		return g.random.Int64N(3)
+	case 5:
+		return -near(r.NextRefill)
+	}
+	return g.random.Int64N(int64(limit.Period)/2 + 2)
+}
+
+// damage changes, cuts or lengthens a state.
+func (g *generator) damage(state []byte) []byte {
+	b := bytes.Clone(state)
+	switch {
+	case len(b) == 0:
+		return []byte{byte(g.random.IntN(256))}
+	case g.random.IntN(4) == 0:
+		return b[:g.random.IntN(len(b))]
+	case g.random.IntN(4) == 0:
+		return append(b, byte(g.random.IntN(3)))
+	case g.random.IntN(4) == 0:
+		clear(b[g.random.IntN(len(b)):])
+		return b
+	case g.random.IntN(4) == 0 && len(b) > 4: // nothing but what tells the format
+		clear(b[2:])
+		return b[:2+g.random.IntN(5)]
+	}
+	i := g.random.IntN(len(b))
+	if g.random.IntN(2) == 0 {
+		i = g.random.IntN(min(len(b), 4))
+	}
+	b[i] ^= 1 << g.random.IntN(8)
+	return b
+}
+
+// moveBy does in Go what a call asks for. It returns the result of the last request that was
+// allowed.
+func moveBy(p algo.Policy, c *ProgramCall) (count int64, next []byte, r algo.Result, err error) {
+	now, next := time.Unix(0, c.At), c.State
+	switch c.Op {
+	case "refund":
+		next, r, err = p.Refund(nil, c.State, now, c.Cost)
+		return 1, next, r, err
+	case "charge":
+		next, r, err = p.Charge(nil, c.State, now, c.Cost)
+		return 1, next, r, err
+	}
+	for ; count < c.Times; count++ {
+		after, moved, err := p.Step(nil, next, now, c.Cost)
+		if err != nil || !moved.Allowed {
+			return count, next, r, err
+		}
+		next, r = after, moved
+	}
+	return count, next, r, nil
+}
+
+// CompareProgram runs the program of a policy on calls, and requires that each reply is what
+// the policy's Step, Refund or Charge makes of the call, or that the program declines it. It
+// returns the replies.
+func CompareProgram(p algo.Portable, calls []ProgramCall, run ProgramRunner) ([]ProgramReply, error) {
+	program, ok := p.Program()
+	if !ok {
+		return nil, fmt.Errorf("algotest: %v has no program", p)
+	}
+	replies, err := run(program, calls)
+	if err != nil {
+		return nil, fmt.Errorf("algotest: the program of %v: %w", p, err)
+	}
+	if len(replies) != len(calls) {
+		return nil, fmt.Errorf("algotest: the program of %v: %d replies to %d calls", p, len(replies), len(calls))
+	}
+	for i := range calls {
+		if err := compare(p, &calls[i], &replies[i]); err != nil {
+			return nil, fmt.Errorf("algotest: the program of %v differs from its Step: %w", p, err)
+		}
+	}
+	return replies, nil
+}
+
+// compare holds a reply to what Go makes of the call.
+func compare(p algo.Policy, c *ProgramCall, got *ProgramReply) error {
+	count, next, r, err := moveBy(p, c)
+	want := ProgramReply{Count: count, Next: next, TTL: int64(r.ResetAfter)}
+	if err != nil {
+		want = ProgramReply{Count: ProgramDamaged}
+	}
+	same := got.Count == want.Count && bytes.Equal(got.Next, want.Next) &&
+		(got.TTL == want.TTL || min(got.TTL, want.TTL) >= algo.MaxExact)
+	if !same && got.Count != ProgramDeclined {
+		return fmt.Errorf("%s of %d x %d at %d on the state %x\n    returned %+v\n    want     %+v", c.Op, c.Times, c.Cost, c.At, c.State, *got, want)
+	}
+	return nil
+}

@@ -1,0 +1,160 @@
+-- Functions that the Lua programs of the algorithms share. Lua 5.1 with the library struct, as
+-- in Redis.
+--
+-- A Lua number is a double, so whole numbers are exact below 2^53. A time does not fit:
+-- it is two numbers, of 32 bits each. A program that meets a number of 2^53 or more
+-- declines the request, which then takes the general way.
+
+local DAMAGED, DECLINED = -1, -2
+
+local EXACT = 9007199254740992 -- 2^53
+local WORD = 4294967296        -- 2^32
+
+local fmod = math.fmod -- is exact, and the operator % of Lua 5.1 is not
+local byte, char, sub = string.byte, string.char, string.sub
+
+-- div returns floor(a / b), and the remainder.
+local function div(a, b)
+  local rest = fmod(a, b)
+  return (a - rest) / b, rest
+end
+
+-- ceildiv returns ceil(a / b).
+local function ceildiv(a, b)
+  local q, rest = div(a, b)
+  if rest > 0 then q = q + 1 end
+  return q
+end
+
+-- fitting returns how many of some requests of a cost fit into what is left, 0 if that is negative.
+local function fitting(left, cost, times)
+  if left < cost then return 0 end
+  return math.min(times, (div(left, cost)))
+end
+
+-- since returns the nanoseconds from one time to another. It is exact if it is below 2^53,
+-- and above that it is not below 2^53.
+local function since(hi, lo, from_hi, from_lo)
+  return (hi - from_hi) * WORD + (lo - from_lo)
+end
+
+-- later returns a time that is some nanoseconds later.
+local function later(hi, lo, ns)
+  local carry, rest = div(lo + ns, WORD)
+  return hi + carry, rest
+end
+
+-- scaled returns floor(a * b / c) and the remainder, for b <= c < 2^51.
+local function scaled(a, b, c)
+  if a * b < EXACT then return div(a * b, c) end
+  local base = 2
+  if c < 281474976710656 then base = 16 end -- 2^48
+  local digits = {}
+  while a > 0 do
+    local rest
+    a, rest = div(a, base)
+    digits[#digits + 1] = rest
+  end
+  local q, rest = 0, 0
+  for i = #digits, 1, -1 do
+    local more
+    more, rest = div(rest * base + digits[i] * b, c)
+    q = q * base + more
+  end
+  return q, rest
+end
+
+-- modulo returns the remainder of a time divided by m < 2^51 nanoseconds.
+local function modulo(hi, lo, m)
+  local base, digits = 65536, 2
+  if m >= 562949953421312 then -- 2^49
+    base, digits = 2, 32
+  elseif m >= 137438953472 then -- 2^37
+    base, digits = 16, 8
+  end
+  local rest, shift = fmod(hi, m), WORD
+  for _ = 1, digits do
+    shift = shift / base
+    local digit
+    digit, lo = div(lo, shift)
+    rest = fmod(rest * base + digit, m)
+  end
+  return rest
+end
+
+local pack, unpack = struct.pack, struct.unpack
+local unsigned = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7', '>I8' } -- big endian, by width
+
+-- number reads n bytes, big endian. If the number is 2^53 or more, so is what it returns.
+local function number(s, from, n)
+  if n == 0 then return 0 end
+  return (unpack(unsigned[n], s, from))
+end
+
+-- bytes writes a number below 2^53 in n bytes, big endian.
+local function bytes(x, n)
+  if n == 0 then return '' end
+  return pack(unsigned[n], x)
+end
+
+-- width returns how many bytes a number below 2^53 needs.
+local function width(x)
+  local n, bound = 0, 1
+  while x >= bound do
+    n, bound = n + 1, bound * 256
+  end
+  return n
+end
+
+-- uvarint reads a number in base 128, the lowest digits first, and returns where the next
+-- one begins; nothing if there is no number in its shortest form.
+local function uvarint(s, from)
+  local x, scale = 0, 1
+  for i = from, from + 9 do
+    local b = byte(s, i)
+    if not b then return end
+    if b < 128 then
+      if b == 0 and i > from or i == from + 9 and b > 1 then return end
+      return x + b * scale, i + 1
+    end
+    x = x + (b - 128) * scale
+    scale = scale * 128
+  end
+end
+
+-- touvarint writes a number in base 128.
+local function touvarint(x)
+  local s = ''
+  while x >= 128 do
+    local rest
+    x, rest = div(x, 128)
+    s = s .. char(rest + 128)
+  end
+  return s .. char(x)
+end
+
+-- The last instant, 2^62 - 1 nanoseconds, and the largest count, 2^62, have these upper halves.
+local LAST = 1073741823
+
+-- tally reads the state of gcra and tokenbucket: At, Used, Part and Period. It returns
+-- a status instead if that cannot be done.
+local function tally(s, tag)
+  local n = #s
+  if n < 12 or byte(s, 1) ~= tag or byte(s, 2) ~= 1 then return DAMAGED end
+  local p = fmod(byte(s, 3), 16)
+  local u = (byte(s, 3) - p) / 16
+  if n ~= 11 + u + 2 * p or u > 8 or p > 8 or p == 0 then return DAMAGED end
+  if u > 0 and byte(s, 12) == 0 or byte(s, 12 + u + p) == 0 then return DAMAGED end
+  local hi = number(s, 4, 4)
+  if hi > LAST then return DAMAGED end
+  local used, part, period = number(s, 12, u), number(s, 12 + u, p), number(s, 12 + u + p, p)
+  if used >= EXACT or period >= EXACT then return DECLINED end
+  if part >= period then return DAMAGED end
+  return nil, hi, number(s, 8, 4), used, part, period
+end
+
+-- totally writes what tally reads.
+local function totally(tag, hi, lo, used, part, period)
+  local u, p = width(used), width(period)
+  return pack('>BBBI4I4', tag, 1, u * 16 + p, hi, lo) .. bytes(used, u) .. bytes(part, p) .. bytes(period, p)
+end

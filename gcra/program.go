@@ -1,0 +1,30 @@
+package gcra
+
+import (
+	_ "embed"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/u128"
+)
+
+//go:embed step.lua
+var stepLua string
+
+var _ algo.Portable = Policy{}
+
+// Program implements [algo.Portable]. Let d be the greatest common divisor of Count and of
+// Period in nanoseconds. There is no program if Period is 2^53 ns
+// (104 days) or longer, or if Burst*Period/d is 2^52 or more. For 10000/24h with its own burst
+// that number is 8.64e13.
+func (p Policy) Program() (algo.Program, bool) {
+	o := p.bound()
+	if o.Validate() != nil || o.Limit.Count >= algo.MaxExact || int64(o.Limit.Period) >= algo.MaxExact {
+		return algo.Program{}, false
+	}
+	divisor := u128.GCD(o.Limit.Count, int64(o.Limit.Period))
+	count, period := o.Limit.Count/divisor, int64(o.Limit.Period)/divisor
+	if !u128.Mul(o.burst(), period).Less(u128.From(algo.MaxExact / 2)) {
+		return algo.Program{}, false
+	}
+	return algo.Program{Name: "gcra", Lua: stepLua, Args: []int64{count, period, divisor, o.burst()}}, true
+}

@@ -1,0 +1,28 @@
+package movingwindow
+
+import (
+	_ "embed"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+//go:embed step.lua
+var stepLua string
+
+var _ algo.Portable = Policy{}
+
+// Program implements [algo.Portable]. There is no program for a count of 2^52 or more, for
+// slots of 2^51 ns (26 days) or longer, nor if the window and one slot are 2^53 ns (104 days) or
+// longer.
+func (p Policy) Program() (algo.Program, bool) {
+	w := p.window()
+	if w.slots == 0 || w.limit >= algo.MaxExact/2 || w.width >= algo.MaxExact/4 ||
+		w.width*int64(w.slots+1) >= algo.MaxExact {
+		return algo.Program{}, false
+	}
+	whole := int64(0)
+	if w.whole {
+		whole = 1
+	}
+	return algo.Program{Name: "movingwindow", Lua: stepLua, Args: []int64{w.limit, w.width, int64(w.slots), whole}}, true
+}
