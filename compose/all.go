@@ -210,18 +210,30 @@ func (s *Stack) String() string {
 	return "all(" + strings.Join(specs, "; ") + ")"
 }
 
-// priority is the highest of the parts' priorities in a state of the stack.
-func (s *Stack) priority(state []byte, now time.Time) (highest storage.Priority) {
+// priority is the priority of the part that lasts longest in a state of the stack, or that
+// of another part up to UsedHalf. A part that is used up, but soon full again, must not
+// make a key outlive those that have used up a part for much longer.
+func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
 	f, err := openFrame(state)
 	if err != nil {
 		return storage.UsedUp
 	}
+	var longest time.Duration
+	var ofLongest, ofOthers storage.Priority
 	for _, part := range s.all() {
 		r, err := part.Peek(f.next(), now, 1)
 		if err != nil {
 			return storage.UsedUp
 		}
-		highest = max(highest, priorityOf(&r))
+		switch p := priorityOf(&r); {
+		case r.ResetAfter > longest:
+			ofOthers = max(ofOthers, ofLongest)
+			longest, ofLongest = r.ResetAfter, p
+		case r.ResetAfter == longest:
+			ofLongest = max(ofLongest, p)
+		default:
+			ofOthers = max(ofOthers, p)
+		}
 	}
-	return highest
+	return max(ofLongest, min(ofOthers, storage.UsedHalf))
 }

@@ -22,13 +22,16 @@ import (
 // of this file say that its choice is no way around a limit. They are run through
 // a limiter, because only there it is known what a record means.
 
-// floodSpecs are all algorithms, and stacks. One call uses at most a fifth of each.
+// floodSpecs are all algorithms, and stacks. One call uses at most a fifth of each, but for
+// the short parts of two stacks: these are used up by one call, and full again soon.
 var floodSpecs = []string{
 	"gcra 5/h", "gcra 100/m burst=20",
 	"tokenbucket 5/h", "tokenbucket 5/h refill=interval", "tokenbucket 6/m burst=30 refill=interval",
 	"fixedwindow 5/h", "fixedwindow 5/h align=clock", "fixedwindow 7/m",
 	"movingwindow 5/h", "movingwindow 60/h slots=12", "movingwindow 6/m slots=6 trailing=whole",
-	"all(gcra 10/s; fixedwindow 100/h)", "all(fixedwindow 5/m align=clock; movingwindow 20/h slots=4)",
+	"all(gcra 10/s; fixedwindow 100/h)", "all(gcra 1/s; fixedwindow 100/h)",
+	"all(gcra 5/s burst=1; movingwindow 1000/h slots=12 trailing=whole)",
+	"all(fixedwindow 5/m align=clock; movingwindow 20/h slots=4)",
 }
 
 // boundedStore makes a store that holds up to maxKeys keys of each rule.

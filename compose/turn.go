@@ -189,13 +189,12 @@ func ttl(reset time.Duration) time.Duration {
 }
 
 // priority returns how much of its limit a state has used, given the result of the step that
-// made it. Of a stack it is that of the part that has used most.
+// made it.
 func priority(policy algo.Policy, state []byte, now time.Time, r *algo.Result) storage.Priority {
-	stack, ok := policy.(*Stack)
-	if !ok || r.Remaining <= 0 {
-		return priorityOf(r)
+	if stack, ok := policy.(*Stack); ok {
+		return stack.priority(state, now)
 	}
-	return stack.priority(state, now)
+	return priorityOf(r)
 }
 
 func priorityOf(r *algo.Result) storage.Priority {
