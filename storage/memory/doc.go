@@ -13,8 +13,9 @@
 //  2. else a record that has used less than half of its limit. New ones go in turn, and
 //     one that was written again gets a second chance;
 //  3. else the record with the lowest [storage.Priority], and of those the one that
-//     lapses first. These records are protected. They fill at most 7/8 of the store,
-//     so that a new key always finds room that others do not hold.
+//     lapses first. These records are protected. If more than 7/8 of the store is
+//     protected, such a record is evicted before those of 2, so that new keys always find
+//     some room.
 //
 // Two promises follow. They hold for every algorithm and for stacks, and are tested:
 //
@@ -33,7 +34,9 @@
 //
 // A record takes about 64 bytes for a state of up to 25 bytes, however long its
 // key, and a longer state up to half as much again as its length more. The
-// garbage collector has nothing to look at in them. A rule takes up to 22 KB besides.
+// garbage collector has nothing to look at in them. A rule takes up to 22 KB besides, for
+// as long as the store is in use: the number of rules and namespaces is for the program to
+// bound.
 //
 // # Keys
 //
@@ -44,8 +47,8 @@
 //
 // # In place
 //
-// Package compose uses [Hold], [Cell], [Name], [Prefix] and what handles them to decide
-// without an allocation. To keep a limiter's states here takes none of them.
+// Package compose uses [Hold], [Cell], [Name] and [Prefix] to decide without an allocation. You
+// do not need them to use the store.
 //
 // # Time
 //

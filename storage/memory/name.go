@@ -34,8 +34,12 @@ var (
 
 // Prefix returns the prefix that a key has, as storage.CutKey cuts it off.
 func (s *Store) Prefix(key string) Prefix {
+	return prefixOf(s.partitionOf(storage.RuleOfKey(key)), key)
+}
+
+func prefixOf(p *partition, key string) Prefix {
 	prefix, _ := storage.CutKey(key)
-	return Prefix{s.partitionOf(storage.RuleOfKey(key)), maphash.String(prefixHi, prefix), maphash.String(prefixLo, prefix)}
+	return Prefix{p, maphash.String(prefixHi, prefix), maphash.String(prefixLo, prefix)}
 }
 
 // Name returns the name of the key that has this prefix and ends in last.
@@ -49,6 +53,16 @@ func (p Prefix) Name(last string) Name {
 func (s *Store) Name(key string) Name {
 	_, last := storage.CutKey(key)
 	return s.Prefix(key).Name(last)
+}
+
+// find returns the name of a key, unless the store never had a record of its rule.
+func (s *Store) find(key string) (n Name, ok bool) {
+	p, ok := s.partitions.Load(storage.RuleOfKey(key))
+	if !ok {
+		return Name{}, false
+	}
+	_, last := storage.CutKey(key)
+	return prefixOf(p.(*partition), key).Name(last), true
 }
 
 func (n Name) shard() *shard { return &n.partition.shards[n.hi>>n.partition.shift] }

@@ -56,7 +56,10 @@ func (s *Store) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]st
 	}
 	at, records := instant(now), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		n := s.Name(key)
+		n, ok := s.find(key)
+		if !ok {
+			continue
+		}
 		sh := n.shard()
 		sh.mu.Lock()
 		records[i] = sh.table.record(n.hash, at)

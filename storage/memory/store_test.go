@@ -174,6 +174,14 @@ func TestKeysOfOneRuleDoNotEvictThoseOfAnother(t *testing.T) {
 	require.Len(t, has(t, s, epoch, everyone), 1)
 }
 
+func TestLoadingTakesNoMemory(t *testing.T) {
+	s, before := new(memory.Store), heapInUse()
+	for i := range 1000 {
+		require.Empty(t, has(t, s, epoch, storage.Key("", "", fmt.Sprint("rule ", i), "ann")))
+	}
+	require.Less(t, heapInUse()-before, 1_000_000)
+}
+
 func TestSweepingFreesTheMemoryOfARuleThatIsNotUsedAnyMore(t *testing.T) {
 	s, before := new(memory.Store), heapInUse()
 	for i := range 100_000 {

@@ -16,7 +16,7 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 // Sweep drops up to max records that have lapsed at now, and returns how many. No
 // store needs sweeping to stay correct or bounded, because lapsed records are the first
 // to be evicted. Sweeping takes that work out of the decisions, and it frees the memory
-// of rules that are not used any more.
+// of the records of rules that are not used any more.
 func (s *Store) Sweep(now time.Time, max int) (removed int) {
 	at := instant(now)
 	s.each(func(p *partition) bool {
