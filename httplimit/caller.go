@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -112,14 +113,17 @@ func (c Caller) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Requ
 }
 
 // choosing returns the rule with missing in place of its policy where the request does
-// not have the name.
+// not have the name. If the policy of the rule is not valid, each decision fails with the
+// error that compose.New would return.
 func (c Caller) choosing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
-	if _, err := compose.New(nil, rule); err != nil {
-		return rule // and New says what is wrong with it
-	}
-	policyFor := rule.PolicyFor
-	if policy := rule.Policy; policy != nil {
+	policy, policyFor := rule.Policy, rule.PolicyFor
+	if policyFor == nil {
 		policyFor = func(*http.Request) (algo.Policy, error) { return policy, nil }
+	}
+	named := rule
+	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
+	if _, err := compose.New(nil, named); err != nil {
+		policyFor = func(*http.Request) (algo.Policy, error) { return nil, err }
 	}
 	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {
 		p, err := policyFor(r)

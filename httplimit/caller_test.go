@@ -130,22 +130,42 @@ func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
 	}
 }
 
-// TestAFaultyRuleStaysFaulty when it goes by a caller.
-func TestAFaultyRuleStaysFaulty(t *testing.T) {
+// A rule that is not valid fails each decision, also if it is completed after OrSkip or
+// OrDeny, which would otherwise have no effect.
+func TestAFaultyRuleFailsClosed(t *testing.T) {
 	caller := httplimit.Header("X-Api-Key")
+	policy := mustPolicy("gcra 1/s")
 	for _, rule := range []compose.Rule[*http.Request]{
 		{Name: "key"},
-		{Policy: mustPolicy("gcra 1/s")},
 		{Name: "key", Policy: mustPolicy("gcra 10/s cost=2")},
+		{Name: "key", Policy: policy, PolicyFor: func(*http.Request) (algo.Policy, error) { return policy, nil }},
 	} {
 		_, want := compose.New(nil, rule)
 		require.Error(t, want)
 		for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+			for _, name := range []string{"", "abc"} {
+				request := httptest.NewRequest(http.MethodGet, "/", nil)
+				request.Header.Set("X-Api-Key", name)
+				l, err := compose.New(nil, r)
+				require.NoError(t, err)
+				_, err = l.Allow(request.Context(), request)
+				require.ErrorContains(t, err, want.Error())
+			}
+			r.Policy = policy
 			_, err := compose.New(nil, r)
-			require.EqualError(t, err, want.Error())
+			require.ErrorContains(t, err, "has both Policy and PolicyFor")
 		}
 	}
 	require.Panics(t, func() { caller.OrIP(nil) })
+}
+
+func TestARuleMayBeNamedAfterItsCaller(t *testing.T) {
+	caller := httplimit.Header("X-Api-Key")
+	rule := caller.OrDeny(compose.Rule[*http.Request]{Policy: mustPolicy("gcra 1/s")})
+	_, err := compose.New(nil, rule)
+	require.ErrorContains(t, err, "Name must not be empty")
+	rule.Name = "key"
+	require.Equal(t, http.StatusTooManyRequests, answerOf(limitedBy(t, rule), httptest.NewRequest(http.MethodGet, "/", nil)).Code)
 }
 
 func limitedBy(t *testing.T, rules ...compose.Rule[*http.Request]) http.Handler {
