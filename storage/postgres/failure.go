@@ -47,7 +47,7 @@ func advised(err error) error {
 	case e.Code == "42P01": // undefined_table
 		return fmt.Errorf("%w; call Store.Migrate first", err)
 	case e.Code == "42703": // undefined_column
-		return fmt.Errorf("%w; name another table in Options.Table, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
+		return fmt.Errorf("%w; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
 	}
 	return err
 }

@@ -140,3 +140,12 @@ func drop(t *testing.T, db postgres.DB, table string) {
 	_, err := db.Exec(context.Background(), "DROP TABLE "+pgx.Identifier{table}.Sanitize())
 	require.NoError(t, err)
 }
+
+// CREATE INDEX CONCURRENTLY leaves an index that is not valid if it fails.
+func TestMigrateRefusesAnIndexThatIsNotValid(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	s := open(t, p, postgres.Options{Schema: schema(t, p), Table: "states"})
+	_, err := p.Exec(ctx, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = (SELECT indexrelid FROM pg_index JOIN pg_class ON oid = indexrelid WHERE relname = 'states_purge_at')")
+	require.NoError(t, err)
+	require.ErrorContains(t, s.Migrate(ctx), "the index on purge_at is not valid")
+}

@@ -208,7 +208,7 @@ func TestPurgesAmongWriters(t *testing.T) {
 
 func TestATableOfSomebodyElse(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	const remedy = `column "purge_at" does not exist (SQLSTATE 42703); name another table in Options.Table, or drop this one if it holds nothing but limits, and call Store.Migrate`
+	const remedy = `column "purge_at" does not exist (SQLSTATE 42703); name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate`
 	table := fmt.Sprint("former_", tables.Add(1))
 	_, err := p.Exec(ctx, "CREATE TABLE "+table+" (key bytea NOT NULL PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL, expires_at timestamptz NOT NULL)")
 	require.NoError(t, err)

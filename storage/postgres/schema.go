@@ -58,8 +58,9 @@ func indexOf(table string) string {
 // schema of search_path, and the index. If both are there, nothing is changed, so that this
 // needs no right to create tables, and the session may be read-only. Creating the index of
 // a large table keeps writers out for some time; CREATE INDEX CONCURRENTLY, before Migrate,
-// does not. It refuses a table with other columns. Several processes may call Migrate at once, also in a transaction of the caller,
-// which goes on whether Migrate fails or not. Errors are those of a [storage.Store].
+// does not. Migrate refuses a table with other columns. Several processes may call it at once,
+// also in a transaction of the caller, which goes on whether Migrate fails or not. Errors are
+// those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if isThere(err) { // another one was first
@@ -79,8 +80,8 @@ func (s *Store) Migrate(ctx context.Context) error {
 // fails must not end theirs.
 func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
-		var table, index bool
-		if err := tx.QueryRow(ctx, thereSQL, s.options.name()).Scan(&table, &index); err != nil {
+		var table, index, invalid bool
+		if err := tx.QueryRow(ctx, thereSQL, s.options.name()).Scan(&table, &index, &invalid); err != nil {
 			return err
 		}
 		if !table {
@@ -94,17 +95,19 @@ func (s *Store) create(ctx context.Context) error {
 		if index {
 			return nil
 		}
+		if invalid {
+			return errors.New("the index on purge_at is not valid, because creating it concurrently failed or has not ended: wait, or drop it and call Store.Migrate again")
+		}
 		_, err := tx.Exec(ctx, s.indexSchema())
 		return err
 	})
 }
 
 // thereSQL returns whether there is a table, and whether it has an index that begins with
-// purge_at.
-const thereSQL = `SELECT to_regclass($1) IS NOT NULL, EXISTS (
-	SELECT FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
-	WHERE i.indrelid = to_regclass($1) AND a.attname = 'purge_at' AND i.indisvalid AND i.indpred IS NULL
-)`
+// purge_at, one that is valid and one that is not.
+const thereSQL = `SELECT to_regclass($1) IS NOT NULL, coalesce(bool_or(i.indisvalid), false), coalesce(bool_or(NOT i.indisvalid), false)
+FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
+WHERE i.indrelid = to_regclass($1) AND a.attname = 'purge_at' AND i.indpred IS NULL`
 
 // isThere is true for a table or index that another has created meanwhile: duplicate_table,
 // duplicate_object (its type) or, at the same moment, unique_violation in the catalog.

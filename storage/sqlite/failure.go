@@ -26,7 +26,7 @@ func failure(err error) error {
 	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: ")):
 		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
 	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such column: ") || strings.Contains(e.Error(), " has no column named ")):
-		return fmt.Errorf("sqlite: %w; name another table in Options.Table, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
+		return fmt.Errorf("sqlite: %w; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
 	}
 	return fmt.Errorf("sqlite: %w", err)
 }

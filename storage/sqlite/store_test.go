@@ -302,7 +302,7 @@ func TestATableOfSomebodyElse(t *testing.T) {
 		require.NoError(t, err)
 		s, err := sqlite.New(db, sqlite.Options{})
 		require.NoError(t, err)
-		const remedy = "; name another table in Options.Table, or drop this one if it holds nothing but limits, and call Store.Migrate"
+		const remedy = "; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate"
 		require.EqualError(t, s.Migrate(t.Context()), "sqlite: table sluice_states: no such column: "+lacking+remedy)
 		_, _, err = s.CompareAndSwap(t.Context(), creating("a"))
 		require.ErrorContains(t, err, " has no column named "+lacking+remedy)
