@@ -15,10 +15,11 @@ Slow clients cannot hold it up. A denied request is answered at once, without
 waiting for its content, and then its connection closes. The content of other
 requests must come at --min-body-rate, on average over --body-grace, or the client
 gets 408; how long an upload takes in all does not matter. Over HTTP/2 that ends
-when the response begins, so streams in both directions may pause. Downloads,
-events and WebSockets may pause as they like. Headers must come within 10 seconds.
-At --max-connections idle connections are closed, and new ones wait in a queue of
-the system until there is room. Each needs two open files (ulimit -n).
+when the response begins, so streams in both directions may pause from then on.
+For clients that pause before, such as some of gRPC, set --min-body-rate 0.
+Downloads, events and WebSockets may pause as they like. Headers must come within
+10 seconds. At --max-connections idle connections are closed, and new ones wait in
+a queue of the system until there is room. Each needs two open files (ulimit -n).
 
 It listens on this machine alone until --listen says otherwise. Behind a proxy or
 load balancer of yours every request comes from that one's address: name it in

@@ -55,7 +55,7 @@ func (m *forwardingMonitor) report(r *http.Request, fault error) {
 	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
 		m.faults.WithLabelValues(untrustedPeer).Inc()
 		m.log.Warn("ignored X-Forwarded-For or Forwarded of a peer that is not trusted", "peer", peer,
-			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share one limit by ip")
+			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then rules by ip limit all clients behind it together")
 		return
 	}
 	m.faults.WithLabelValues(noAddress).Inc()

@@ -38,7 +38,7 @@ var errProbe = errors.New("the record of a probe keeps changing")
 // write replaces the record of the last probe.
 func (p *probe) write(ctx context.Context) error {
 	if _, ok := p.store.(*memory.Store); ok {
-		return nil // cannot fail, and has no room for other keys than those of rules
+		return nil // cannot fail
 	}
 	for range 3 { // the first may find that the last has expired, or was stored although its reply was lost
 		version := storage.NewVersion()
