@@ -299,7 +299,7 @@ func (s *Server) end() error {
 // Close ends everything at once; Serve returns if it has not.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.drained.Load() && s.underway.any()
+		s.cut = !s.drained.Load() && !s.underway.endWithin(cutGrace)
 		close(s.closing)
 		s.stop()
 		for _, l := range s.listeners() {

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // underway knows the connections that have a request, so that nothing is said to be
@@ -25,6 +26,26 @@ func (u *underway) note(conn net.Conn, state http.ConnState) {
 		u.busy = make(map[net.Conn]struct{})
 	}
 	u.busy[conn] = struct{}{}
+}
+
+// cutGrace is for how long Close waits for requests to end. A client can have its whole
+// response before the server notes that the request has ended.
+const cutGrace = 100 * time.Millisecond
+
+// endWithin waits until no connection has a request, for at most d, and reports whether that
+// is so.
+func (u *underway) endWithin(d time.Duration) bool {
+	end := time.After(d)
+	ticks := time.NewTicker(time.Millisecond)
+	defer ticks.Stop()
+	for u.any() {
+		select {
+		case <-end:
+			return false
+		case <-ticks.C:
+		}
+	}
+	return true
 }
 
 func (u *underway) any() bool {
