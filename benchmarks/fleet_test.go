@@ -1,6 +1,7 @@
 package benchmarks
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -19,11 +20,14 @@ import (
 // process that started it.
 var shared servers.Shared
 
+// The environment of a member of a fleet.
 const (
 	memberOf      = "SLUICE_BENCH_WORK"
 	memberAs      = "SLUICE_BENCH_CONTENDER"
+	memberWarmUp  = "SLUICE_BENCH_STRETCH"
 	redisAddr     = "SLUICE_BENCH_REDIS"
-	memberPace    = "SLUICE_BENCH_STRETCH"
+	postgresAddr  = "SLUICE_BENCH_POSTGRES"
+	sqliteDir     = "SLUICE_BENCH_SQLITE"
 	reportOnPipe3 = 3
 )
 
@@ -37,58 +41,82 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A report is what a member tells: first that it is ready, and in the end its pace.
+// A report is what a member says after it made ready, and after each of its turns.
 type report struct {
-	At   time.Time // when it was ready, or began
-	Pace pace
+	Began, Ended time.Time
+	Pace         pace
+}
+
+// A fleet is the processes of one contender.
+type fleet struct {
+	t       testing.TB
+	of      contender
+	members []*process
+	ready   time.Time // when the last member was ready for its next turn
 }
 
 // A process is a member of a fleet as the test sees it.
 type process struct {
-	name    string
 	cmd     *exec.Cmd
-	start   io.Closer // that it waits for
+	turns   io.WriteCloser // the length of each turn
 	reports *json.Decoder
 }
 
-// fleet is a turn of several processes at once.
-func (w *work) fleet(t testing.TB, c contender) (sum pace) {
-	ready, done := w.together(t, c)
-	if late := latest(ready); earliest(done).Before(late) {
-		t.Fatalf("%s: a member began before all were ready", c.name)
+// startFleet starts the members and returns when all are connected and warmed up.
+func (w *work) startFleet(t testing.TB, c contender) *fleet {
+	f := &fleet{t: t, of: c}
+	for range w.processes {
+		f.members = append(f.members, w.start(t, c))
 	}
-	paces := make([]pace, len(done))
-	for i, r := range done {
-		paces[i] = r.Pace
-	}
-	sum = median(paces)
-	sum.PerSecond = 0
-	for _, p := range paces {
-		sum.PerSecond += p.PerSecond
-	}
-	return sum
+	f.reports()
+	return f
 }
 
-// together starts the members, lets them begin when all of them are connected and ready,
-// and returns their reports.
-func (w *work) together(t testing.TB, c contender) (ready, done []report) {
-	members := make([]*process, w.processes)
-	for i := range members {
-		members[i] = w.start(t, c)
+// turn lets the members work at the same time.
+func (f *fleet) turn(length time.Duration) pace {
+	ready := f.ready
+	f.begin(length)
+	var paces []pace
+	for _, r := range f.reports() {
+		if r.Began.Before(ready) {
+			f.t.Fatalf("%s: a member began before all were ready", f.of.name)
+		}
+		paces = append(paces, r.Pace)
 	}
-	for _, m := range members {
-		ready = append(ready, m.report(t))
-	}
-	for _, m := range members {
-		m.start.Close()
-	}
-	for _, m := range members {
-		done = append(done, m.report(t))
-		if err := m.cmd.Wait(); err != nil {
-			t.Fatal(c.name, err)
+	return merged(paces)
+}
+
+func (f *fleet) begin(length time.Duration) {
+	for _, m := range f.members {
+		if _, err := fmt.Fprintln(m.turns, length); err != nil {
+			f.t.Fatal(f.of.name, err)
 		}
 	}
-	return ready, done
+}
+
+// reports waits for a report of each member.
+func (f *fleet) reports() (all []report) {
+	for _, m := range f.members {
+		var r report
+		if err := m.reports.Decode(&r); err != nil {
+			f.t.Fatalf("%s: a member ended before its report: %v", f.of.name, err)
+		}
+		all = append(all, r)
+	}
+	f.ready = slices.MaxFunc(all, func(a, b report) int { return a.Ended.Compare(b.Ended) }).Ended
+	return all
+}
+
+// end lets the members end.
+func (f *fleet) end() {
+	for _, m := range f.members {
+		m.turns.Close()
+	}
+	for _, m := range f.members {
+		if err := m.cmd.Wait(); err != nil {
+			f.t.Error(f.of.name, err)
+		}
+	}
 }
 
 func (w *work) start(t testing.TB, c contender) *process {
@@ -99,10 +127,9 @@ func (w *work) start(t testing.TB, c contender) *process {
 	defer write.Close()
 	t.Cleanup(func() { read.Close() })
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), memberOf+"="+w.name, memberAs+"="+c.name,
-		redisAddr+"="+redisAddress(t), memberPace+"="+stretch.String())
+	cmd.Env = append(os.Environ(), memberOf+"="+w.title(), memberAs+"="+c.name, memberWarmUp+"="+stretch.String())
 	cmd.ExtraFiles, cmd.Stderr = []*os.File{write}, os.Stderr
-	start, err := cmd.StdinPipe()
+	turns, err := cmd.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,46 +137,55 @@ func (w *work) start(t testing.TB, c contender) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return &process{c.name, cmd, start, json.NewDecoder(read)}
+	return &process{cmd, turns, json.NewDecoder(read)}
 }
 
-func (p *process) report(t testing.TB) (r report) {
-	if err := p.reports.Decode(&r); err != nil {
-		t.Fatalf("%s: a member ended before its report: %v", p.name, err)
+// share says in the environment which database this process and the members use, until
+// restore is called.
+func (w *work) share(t testing.TB) (restore func()) {
+	where := map[string]func(testing.TB) (name, value string){
+		"redis":    func(t testing.TB) (string, string) { return redisAddr, redisAddress(t) },
+		"postgres": func(t testing.TB) (string, string) { return postgresAddr, postgresAddress(t) },
+		"sqlite":   func(t testing.TB) (string, string) { return sqliteDir, t.TempDir() },
 	}
-	return r
+	name, value := where[w.area](t)
+	if err := os.Setenv(name, value); err != nil {
+		t.Fatal(err)
+	}
+	return func() { os.Unsetenv(name) }
 }
 
-func latest(reports []report) time.Time {
-	return slices.MaxFunc(reports, func(a, b report) int { return a.At.Compare(b.At) }).At
-}
-
-func earliest(reports []report) time.Time {
-	return slices.MinFunc(reports, func(a, b report) int { return a.At.Compare(b.At) }).At
-}
-
-// member is one process of a fleet. It makes ready, waits until its standard input ends,
-// and then works for a stretch of time.
+// member is one process of a fleet. It makes ready, and then works whenever its standard
+// input says so, until that ends.
 func member() {
-	length, err := time.ParseDuration(os.Getenv(memberPace))
-	if err != nil {
+	var err error
+	if *stretch, err = time.ParseDuration(os.Getenv(memberWarmUp)); err != nil {
 		panic(err)
 	}
 	all := works()
-	w := all[slices.IndexFunc(all, func(w work) bool { return w.name == os.Getenv(memberOf) })]
+	w := all[slices.IndexFunc(all, func(w work) bool { return w.title() == os.Getenv(memberOf) })]
 	c := w.contenders[slices.IndexFunc(w.contenders, func(c contender) bool { return c.name == os.Getenv(memberAs) })]
 	testing.Init() // for the testing.TB of a process that runs no test
-	decide, keys := c.open(memberTB{}, plenty, plentyPeriod), w.traffic()
-	crowd(decide, keys, w.goroutines, length/4, isAnything)
+	callers := w.crowd(c.open(memberTB{}, w.count(), w.period()))
+	warm := callers.warmUp()
+	if err := c.check(warm); err != nil {
+		memberTB{}.Fatal(err)
+	}
 	reports := json.NewEncoder(os.NewFile(reportOnPipe3, "reports"))
-	if err := reports.Encode(report{At: time.Now()}); err != nil {
-		panic(err)
+	send(reports, report{Ended: time.Now()})
+	for turns := bufio.NewScanner(os.Stdin); turns.Scan(); {
+		length, err := time.ParseDuration(turns.Text())
+		if err != nil {
+			panic(err)
+		}
+		began := time.Now()
+		p := callers.run(length)
+		send(reports, report{began, time.Now(), p})
 	}
-	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
-		panic(err)
-	}
-	began := time.Now()
-	if err := reports.Encode(report{began, crowd(decide, keys, w.goroutines, length, isAllowed)}); err != nil {
+}
+
+func send(reports *json.Encoder, r report) {
+	if err := reports.Encode(r); err != nil {
 		panic(err)
 	}
 }
@@ -164,18 +200,21 @@ func (memberTB) Fatal(args ...any) {
 	os.Exit(1)
 }
 
-// The members of a fleet begin when all of them are ready.
+// The members of a fleet begin when all of them are ready, in each turn.
 func TestAFleetStartsTogether(t *testing.T) {
-	defer func(length time.Duration) { *stretch = length }(*stretch)
-	*stretch = 20 * time.Millisecond
 	w := works()[slices.IndexFunc(works(), func(w work) bool { return w.processes > 1 })]
+	defer w.share(t)()
+	f := w.startFleet(t, w.contenders[0])
+	defer f.end()
 	for range 3 {
-		ready, done := w.together(t, w.contenders[0])
-		require.Len(t, done, w.processes)
-		require.True(t, latest(ready).Before(earliest(done)), "ready: %v, began: %v", ready, done)
-		for _, r := range done {
+		ready := f.ready
+		f.begin(20 * time.Millisecond)
+		reports := f.reports()
+		require.Len(t, reports, w.processes)
+		for _, r := range reports {
+			require.False(t, r.Began.Before(ready), "ready: %v, began: %v", ready, r.Began)
 			require.Positive(t, r.Pace.PerSecond)
-			require.Zero(t, r.Pace.Failed)
+			require.NoError(t, w.contenders[0].check(r.Pace))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // oneFsync writes a page, and waits until it is on the disk, for whatever callers are
 // there at once: the least that durable decisions can cost.
-var oneFsync = contender{"floor: one fsync together", func(t testing.TB, count int64, _ time.Duration) decider {
+var oneFsync = contender{name: "floor: one fsync together", open: func(t testing.TB, count int64, _ time.Duration) decider {
 	const size, pages = 4096, 1024
 	file, err := os.Create(filepath.Join(t.TempDir(), "pages"))
 	if err != nil {

@@ -3,6 +3,7 @@ package benchmarks
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"testing"
 	"time"
@@ -13,28 +14,51 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
+// postgresWorks are named for processes x callers.
 func postgresWorks() []work {
+	upsert, increment := postgresUpsert.name, postgresIncrement.name
 	return []work{
 		{
-			area: "postgres", name: "64 callers, 10,000 keys", keys: 10_000, goroutines: 64,
-			contenders: []contender{sluiceOnPostgres, postgresUpsert, postgresUpserts, oneFsync}, goals: []ratio{{to: postgresUpsert.name, goal: 8}},
+			area: "postgres", name: "1x64, 10,000 keys", keys: 10_000, goroutines: 64,
+			contenders: []contender{sluiceOnPostgres, postgresUpsert, postgresUpserts, oneFsync},
+			goals:      []ratio{{to: upsert, goal: 4.2}},
 		}, {
-			area: "postgres", name: "64 callers, one key", keys: 1, goroutines: 64,
-			contenders: []contender{sluiceOnPostgres, postgresIncrement, oneFsync}, goals: []ratio{{to: postgresIncrement.name, goal: 25}},
+			area: "postgres", name: "1x64, one key", keys: 1, goroutines: 64,
+			contenders: []contender{sluiceOnPostgres, postgresIncrement, oneFsync},
+			goals:      []ratio{{to: increment, goal: 25}},
+		}, {
+			area: "postgres", name: "4x16, 10,000 keys", keys: 10_000, goroutines: 16, processes: 4,
+			contenders: []contender{sluiceOnPostgres, postgresUpsert},
+			goals:      []ratio{{to: upsert, goal: 2}},
+		}, {
+			area: "postgres", name: "4x16, one key", keys: 1, goroutines: 16, processes: 4,
+			contenders: []contender{sluiceOnPostgres, postgresIncrement},
+			goals:      []ratio{{to: increment, goal: 7.5}, {to: increment, goal: 0.15, p99: true}},
+		}, {
+			area: "postgres", name: "4x1, 100 keys", keys: 100, goroutines: 1, processes: 4,
+			contenders: []contender{sluiceOnPostgres, postgresUpsert},
+			goals:      []ratio{{to: upsert, goal: 0.8}},
 		},
 	}
 }
 
 var postgresServer *servers.PostgresServer
 
-// postgresPool is of a server with the durability that it has by default, and has that many
-// connections, or what pgxpool takes by default for 0. No peer here has a store in
+// postgresAddress is that of a server with the durability that it has by default.
+func postgresAddress(t testing.TB) string {
+	if addr := os.Getenv(postgresAddr); addr != "" {
+		return addr
+	}
+	if postgresServer == nil {
+		postgresServer = servers.Postgres(t, "fsync = on", "full_page_writes = on", "shared_buffers = 128MB", "max_connections = 300")
+	}
+	return postgresServer.DSN()
+}
+
+// postgresPool has that many connections, or what pgxpool takes by default for 0. No peer here has a store in
 // Postgres: floors stand for what one would cost at least.
 func postgresPool(t testing.TB, connections int32) *pgxpool.Pool {
-	if postgresServer == nil {
-		postgresServer = servers.Postgres(t, "fsync = on", "full_page_writes = on", "shared_buffers = 128MB")
-	}
-	config, err := pgxpool.ParseConfig(postgresServer.DSN())
+	config, err := pgxpool.ParseConfig(postgresAddress(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +78,7 @@ func postgresPool(t testing.TB, connections int32) *pgxpool.Pool {
 const floorConnections = 16
 
 // sluiceOnPostgres has the pool that the README recommends, which is the default.
-var sluiceOnPostgres = contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
+var sluiceOnPostgres = contender{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decider {
 	store, err := postgres.New(postgresPool(t, 0), postgres.Options{})
 	if err == nil {
 		err = store.Migrate(context.Background())
@@ -76,7 +100,7 @@ var postgresIncrement = floorOnPostgres("floor: one increment each",
 
 // postgresUpserts writes what all callers ask who are there, in one statement. It
 // compares nothing, so it does not matter that one of equal keys wins.
-var postgresUpserts = contender{"floor: upserts together", func(t testing.TB, count int64, _ time.Duration) decider {
+var postgresUpserts = contender{name: "floor: upserts together", open: func(t testing.TB, count int64, _ time.Duration) decider {
 	pool := postgresPool(t, floorConnections)
 	if _, err := pool.Exec(context.Background(), `CREATE TABLE IF NOT EXISTS floor_upserts (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`); err != nil {
 		t.Fatal(err)
@@ -95,7 +119,7 @@ var postgresUpserts = contender{"floor: upserts together", func(t testing.TB, co
 }}
 
 func floorOnPostgres(name, table, statement string, args ...any) contender {
-	return contender{name, func(t testing.TB, _ int64, _ time.Duration) decider {
+	return contender{name: name, open: func(t testing.TB, _ int64, _ time.Duration) decider {
 		pool := postgresPool(t, floorConnections)
 		if _, err := pool.Exec(context.Background(), table); err != nil {
 			t.Fatal(err)

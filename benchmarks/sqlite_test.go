@@ -3,6 +3,8 @@ package benchmarks
 import (
 	"context"
 	"database/sql"
+	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -11,29 +13,40 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
+// sqliteWorks are named for processes x callers.
 func sqliteWorks() []work {
-	of := func(name string, keys int, synchronous string, goal float64) work {
+	of := func(processes, callers, keys int, name, synchronous string, goal float64) work {
 		floor := sqliteUpsert(synchronous)
-		contenders := []contender{sluiceOnSQLite(synchronous), floor, sqliteUpserts(synchronous)}
+		contenders := []contender{sluiceOnSQLite(synchronous), floor}
+		if processes == 1 {
+			contenders = append(contenders, sqliteUpserts(synchronous))
+		}
 		if synchronous == "FULL" {
 			contenders = append(contenders, oneFsync)
 		}
 		return work{
-			area: "sqlite", name: name, keys: keys, goroutines: 64,
+			area: "sqlite", name: fmt.Sprintf("%dx%d, %s, synchronous=%s", processes, callers, name, synchronous),
+			keys: keys, goroutines: callers, processes: processes,
 			contenders: contenders, goals: []ratio{{to: floor.name, goal: goal}},
 		}
 	}
 	return []work{
-		of("64 callers, one key, synchronous=NORMAL", 1, "NORMAL", 10),
-		of("64 callers, 10,000 keys, synchronous=NORMAL", 10_000, "NORMAL", 2),
-		of("64 callers, 10,000 keys, synchronous=FULL", 10_000, "FULL", 10),
+		of(1, 64, 1, "one key", "NORMAL", 8.2),
+		of(1, 64, 10_000, "10,000 keys", "NORMAL", 1.6),
+		of(1, 64, 10_000, "10,000 keys", "FULL", 8.9),
+		of(4, 4, 1, "one key", "NORMAL", 3),
+		of(4, 4, 1000, "1,000 keys", "NORMAL", 3),
 	}
 }
 
 // sqliteDB is a database on disk, with the options that the README of sluice recommends and
-// some more.
-func sqliteDB(t testing.TB, more string) *sql.DB {
-	db, err := sql.Open("sqlite3", "file:"+t.TempDir()+"/bench.db?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16"+more)
+// some more. The members of a fleet share its file.
+func sqliteDB(t testing.TB, file, more string) *sql.DB {
+	dir := os.Getenv(sqliteDir)
+	if dir == "" {
+		dir = t.TempDir()
+	}
+	db, err := sql.Open("sqlite3", "file:"+dir+"/"+file+"?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16"+more)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,8 +55,8 @@ func sqliteDB(t testing.TB, more string) *sql.DB {
 }
 
 func sluiceOnSQLite(synchronous string) contender {
-	return contender{"sluice", func(t testing.TB, count int64, period time.Duration) decider {
-		store, err := sqlite.New(sqliteDB(t, "&_synchronous="+synchronous), sqlite.Options{})
+	return contender{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decider {
+		store, err := sqlite.New(sqliteDB(t, "sluice.db", "&_synchronous="+synchronous), sqlite.Options{})
 		if err == nil {
 			err = store.Migrate(context.Background())
 		}
@@ -57,7 +70,7 @@ func sluiceOnSQLite(synchronous string) contender {
 // sqliteUpsert commits every decision on its own, on the one connection that is the
 // quickest for it.
 func sqliteUpsert(synchronous string) contender {
-	return contender{"floor: one upsert each", func(t testing.TB, _ int64, _ time.Duration) decider {
+	return contender{name: "floor: one upsert each", open: func(t testing.TB, _ int64, _ time.Duration) decider {
 		upsert := sqliteFloor(t, synchronous)
 		return func(ctx context.Context, key string) (bool, error) {
 			_, err := upsert.ExecContext(ctx, []byte(key), sqliteState)
@@ -68,7 +81,7 @@ func sqliteUpsert(synchronous string) contender {
 
 // sqliteUpserts commits what all callers ask who are there.
 func sqliteUpserts(synchronous string) contender {
-	return contender{"floor: upserts together", func(t testing.TB, count int64, _ time.Duration) decider {
+	return contender{name: "floor: upserts together", open: func(t testing.TB, count int64, _ time.Duration) decider {
 		upsert := sqliteFloor(t, synchronous)
 		return together(t, 1, count, func(ctx context.Context, keys []string) error {
 			tx, err := upsert.db.Begin()
@@ -96,9 +109,9 @@ type upserts struct {
 }
 
 func sqliteFloor(t testing.TB, synchronous string) upserts {
-	db := sqliteDB(t, "&_txlock=immediate&_synchronous="+synchronous)
+	db := sqliteDB(t, "floor.db", "&_txlock=immediate&_synchronous="+synchronous)
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec(`CREATE TABLE floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
+	if _, err := db.Exec(`CREATE TABLE IF NOT EXISTS floor (key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL) STRICT, WITHOUT ROWID`); err != nil {
 		t.Fatal(err)
 	}
 	statement, err := db.Prepare(`INSERT INTO floor VALUES (?, 1, ?) ON CONFLICT (key) DO UPDATE SET version = version + 1, state = excluded.state`)

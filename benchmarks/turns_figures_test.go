@@ -20,11 +20,11 @@ type runner struct {
 	run  func(n int)
 }
 
-// turns lets runners do so many calls in turn, again and again, and returns the
-// median of what each took for a call, in ns. Turns are short, so that whatever
-// else the machine does falls on all alike.
-func turns(runners []runner, calls, times int, clock func() time.Duration) (ns []float64) {
-	taken := make([][]float64, len(runners))
+// turns lets runners do so many calls in turn, again and again, and returns what each took for a
+// call in each round, in ns. Turns are short, so that whatever else the machine does falls on
+// all alike.
+func turns(runners []runner, calls, times int, clock func() time.Duration) (taken [][]float64) {
+	taken = make([][]float64, len(runners))
 	for range times {
 		for i, r := range runners {
 			began := clock()
@@ -32,11 +32,7 @@ func turns(runners []runner, calls, times int, clock func() time.Duration) (ns [
 			taken[i] = append(taken[i], float64(clock()-began)/float64(calls))
 		}
 	}
-	for _, t := range taken {
-		slices.Sort(t)
-		ns = append(ns, t[len(t)/2])
-	}
-	return ns
+	return taken
 }
 
 // processorTime is what this process has had. It is the clock for what runs on one
@@ -54,16 +50,35 @@ func wallTime() func() time.Duration {
 	return func() time.Duration { return time.Since(began) }
 }
 
-// inTurns is the figures of runners, ours first, and how ours fared.
-func inTurns(name string, runners []runner, calls, times int, clock func() time.Duration, goals ...ratio) (figures []figure.Figure, fared []figure.Goal) {
-	for i, ns := range turns(runners, calls, times, clock) {
-		figures = append(figures, figure.Figure{Work: name, Name: runners[i].name, Value: ns, Unit: "ns", Ours: i == 0})
+// inTurns is the figures of runners, ours first, which all do the same in turns.
+func inTurns(name string, runners []runner, calls, times int, clock func() time.Duration) (figures []figure.Figure, taken [][]float64) {
+	taken = turns(runners, calls, times, clock)
+	for i, r := range runners {
+		figures = append(figures, figure.Figure{Work: name, Name: r.name, Value: median(taken[i]), Unit: "ns", Ours: i == 0})
 	}
-	for _, g := range goals {
-		i := slices.IndexFunc(figures, func(f figure.Figure) bool { return f.Name == g.to })
-		fared = append(fared, figure.Goal{Work: name, To: g.to, What: "ns", Ratio: figures[0].Value / figures[i].Value, Goal: g.goal, Most: true})
+	return figures, taken
+}
+
+// besideTheBest compares ours, the first, with the fastest of its peers.
+func besideTheBest(work string, figures []figure.Figure, taken [][]float64, peers int, goal float64) figure.Goal {
+	best := 1
+	for i := range figures[:1+peers] {
+		if i > 0 && figures[i].Value < figures[best].Value {
+			best = i
+		}
 	}
-	return figures, fared
+	return beside(work, figures[best].Name, taken[0], taken[best], goal)
+}
+
+// beside holds the median of the ratios of all rounds to a goal.
+func beside(work, peer string, ours, theirs []float64, goal float64) figure.Goal {
+	var ratios []float64
+	for i := range ours {
+		ratios = append(ratios, ours[i]/theirs[i])
+	}
+	g := figure.Goal{Work: work, To: peer, What: "ns", Goal: goal, Most: true}
+	g.SetRounds(ratios)
+	return g
 }
 
 // stepArea is one step of each algorithm beside x/time/rate: the benchmarks of
@@ -84,18 +99,18 @@ func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		{"movingwindow.Step, two counters", BenchmarkStepMovingWindow1, 1},
 		{"movingwindow.Step, 12 slots", BenchmarkStepMovingWindow12, 2},
 	} {
+		if !asked("step", c.name) {
+			continue
+		}
 		ours, theirs := []float64{}, []float64{}
 		for range 21 {
 			ours = append(ours, nanoseconds(c.benchmark))
 			theirs = append(theirs, nanoseconds(BenchmarkStepPeerRateAllowN))
 		}
-		slices.Sort(ours)
-		slices.Sort(theirs)
-		mine, other := ours[len(ours)/2], theirs[len(theirs)/2]
 		figures = append(figures,
-			figure.Figure{Work: c.name, Name: "sluice", Value: mine, Unit: "ns", Ours: true},
-			figure.Figure{Work: c.name, Name: peer, Value: other, Unit: "ns"})
-		goals = append(goals, figure.Goal{Work: c.name, To: peer, What: "ns", Ratio: mine / other, Goal: c.goal, Most: true})
+			figure.Figure{Work: c.name, Name: "sluice", Value: median(ours), Unit: "ns", Ours: true},
+			figure.Figure{Work: c.name, Name: peer, Value: median(theirs), Unit: "ns"})
+		goals = append(goals, beside(c.name, peer, ours, theirs, c.goal))
 	}
 	return figures, goals
 }
@@ -107,47 +122,58 @@ func nanoseconds(benchmark func(*testing.B)) float64 {
 
 // memoryArea is a decision of a whole limiter in memory beside others.
 func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
-	room, kept := roomFigures(t, inMemory) // first, while there is nothing else to collect
+	figures, goals = roomFigures(t) // first, while there is nothing else to collect
 	for _, c := range []struct {
-		keys  int
-		goals [2]ratio // with one goroutine, and with two
+		keys int
+		name string
+		goal float64
 	}{
-		{1, [2]ratio{{to: sethvargoMemory.name, goal: 0.8}, {to: sethvargoMemory.name, goal: 0.85}}},
-		{1000, [2]ratio{{to: sethvargoMemory.name, goal: 0.9}, {to: sethvargoMemory.name, goal: 0.6}}},
-		{100_000, [2]ratio{{to: throttledMemory.name, goal: 0.6}, {to: sethvargoMemory.name, goal: 0.7}}},
-		{1_000_000, [2]ratio{{to: sethvargoMemory.name, goal: 0.6}, {to: sethvargoMemory.name, goal: 0.7}}},
+		{1, "1 key", 1},
+		{1000, "1,000 keys", 1},
+		{100_000, "100,000 keys", 0.8},
+		{1_000_000, "1,000,000 keys", 0.8},
 	} {
-		f, fared := paceFigures(t, c.keys, c.goals)
-		figures, goals = append(figures, f...), append(goals, fared...)
-	}
-	figures = append(figures, clockFigures(t)...)
-	return append(figures, room...), append(goals, kept...)
-}
-
-// paceFigures is a decision of each limiter and floor on so many keys, with one goroutine
-// and with two.
-func paceFigures(t testing.TB, keys int, goals [2]ratio) (figures []figure.Figure, fared []figure.Goal) {
-	traffic, least := newTraffic(keys), []subject{leastOfGCRA, leastOfGCRAShared}
-	contenders := slices.Concat(inMemory, least, []subject{mapAndAtomic})
-	var filled []func(string) bool
-	for _, p := range contenders {
-		allow := p.open(t, plenty, plentyPeriod)
-		fill(allow, traffic)
-		filled = append(filled, allow)
-	}
-	for g, clock := range []func() time.Duration{processorTime, wallTime()} {
-		var runners []runner
-		from := 0
-		for i, p := range contenders {
-			if p.name != least[1-g].name {
-				runners = append(runners, runner{p.name, func(n int) { drive(filled[i], traffic, 1+g, from, n); from += 7919 }})
+		for goroutines := 1; goroutines <= 2; goroutines++ {
+			if name := fmt.Sprintf("%s, goroutines: %d", c.name, goroutines); asked("memory", name) {
+				f, g := paceFigures(t, name, c.keys, goroutines, c.goal)
+				figures, goals = append(figures, f...), append(goals, g)
 			}
 		}
-		f, met := inTurns(fmt.Sprintf("%d keys, %d goroutines", keys, 1+g), runners, 20_000, 101, clock, goals[g])
-		figures, fared = append(figures, f...), append(fared, met...)
 	}
-	return figures, fared
+	if asked("memory", clockWork) {
+		figures = append(figures, clockFigures(t)...)
+	}
+	allocations, none := allocationFigures(t)
+	return append(figures, allocations...), append(goals, none...)
 }
+
+// paceFigures is a decision of each limiter and floor on so many keys.
+func paceFigures(t testing.TB, name string, keys, goroutines int, goal float64) ([]figure.Figure, figure.Goal) {
+	clock, least := processorTime, leastOfGCRA
+	if goroutines > 1 {
+		clock, least = wallTime(), leastOfGCRAShared
+	}
+	contenders := slices.Clone(inMemory)
+	if *only == "" {
+		contenders = append(contenders, least, mapAndAtomic)
+	}
+	traffic, from := newTraffic(keys), 0
+	var runners []runner
+	for i, p := range contenders {
+		allow := p.open(t, plenty, plentyPeriod)
+		fill(allow, traffic)
+		runners = append(runners, runner{p.name, func(n int) {
+			if denied := drive(allow, traffic, goroutines, from, n); denied > 0 && i == 0 {
+				t.Fatalf("memory %s: %s denied %d of %d calls", name, p.name, denied, n)
+			}
+			from += 7919
+		}})
+	}
+	figures, taken := inTurns(name, runners, 20_000, 101, clock)
+	return figures, besideTheBest(name, figures, taken, len(inMemory)-1, goal)
+}
+
+const clockWork = "a reading of the clock"
 
 // clockFigures is what it takes to know the time.
 func clockFigures(t testing.TB) (figures []figure.Figure) {
@@ -157,31 +183,51 @@ func clockFigures(t testing.TB) (figures []figure.Figure) {
 		read := s.open(t, plenty, plentyPeriod)
 		runners = append(runners, runner{s.name, func(n int) { walk(read, traffic, 0, n) }})
 	}
-	figures, _ = inTurns("a reading of the clock", runners, 20_000, 101, processorTime)
+	figures, _ = inTurns(clockWork, runners, 20_000, 101, processorTime)
 	figures[0].Ours = false // it is a floor as well
 	return figures
 }
 
 // roomFigures is what a million keys take, and the collections that they cost.
-func roomFigures(t testing.TB, peers []subject) (figures []figure.Figure, goals []figure.Goal) {
-	for i, p := range peers {
-		for _, length := range []int{16, 200} {
-			perKey, collection := weigh(t, p, 1_000_000, length)
-			heap := figure.Figure{Work: fmt.Sprintf("heap, 1,000,000 keys of %d bytes", length), Name: p.name, Value: perKey, Unit: "B a key", Ours: i == 0}
-			pause := figure.Figure{Work: fmt.Sprintf("forced collection, 1,000,000 keys of %d bytes", length), Name: p.name, Value: float64(collection) / 1e6, Unit: "ms", Ours: i == 0}
-			figures = append(figures, heap, pause)
-			if i == 0 {
-				goals = append(goals,
-					figure.Goal{Work: heap.Work, To: "64 B a key", What: "heap", Ratio: perKey / 64, Goal: 1, Most: true},
-					figure.Goal{Work: pause.Work, To: "2 ms", What: "time", Ratio: pause.Value / 2, Goal: 1, Most: true})
-			}
+func roomFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+	for _, length := range []int{16, 200} {
+		keys := fmt.Sprintf("1,000,000 keys of %d bytes", length)
+		heap, collection := "heap, "+keys, "forced collection, "+keys
+		if !asked("memory", heap) && !asked("memory", collection) {
+			continue
+		}
+		var bytes, times []figure.Figure
+		for i, p := range roomContenders() {
+			perKey, took := weigh(t, p, 1_000_000, length)
+			bytes = append(bytes, figure.Figure{Work: heap, Name: p.name, Value: perKey, Unit: "B a key", Ours: i == 0})
+			times = append(times, figure.Figure{Work: collection, Name: p.name, Value: float64(took) / 1e6, Unit: "ms", Ours: i == 0})
 			runtime.GC()
 		}
+		figures = slices.Concat(figures, bytes, times)
+		goals = append(goals,
+			figure.Goal{Work: heap, To: "64 B a key", What: "heap", Ratio: bytes[0].Value / 64, Goal: 1, Most: true},
+			figure.Goal{Work: collection, To: "2 ms", What: "time", Ratio: times[0].Value / 2, Goal: 1, Most: true})
 	}
+	return figures, goals
+}
+
+// roomContenders are all limiters, or with -only just ours: these goals name no peer.
+func roomContenders() []subject {
+	if *only != "" {
+		return inMemory[:1]
+	}
+	return inMemory
+}
+
+// allocationFigures is the allocations of a decision of ours.
+func allocationFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	for _, rules := range []int{1, 3} {
+		work := fmt.Sprintf("allocations, rules: %d", rules)
+		if !asked("memory", work) {
+			continue
+		}
 		allow := openSluiceRules(t, plenty, plentyPeriod, rules)
 		n := testing.AllocsPerRun(10_000, func() { allow("0123456789abcdef") })
-		work := fmt.Sprintf("allocations, rules: %d", rules)
 		figures = append(figures, figure.Figure{Work: work, Name: "sluice", Value: n, Unit: "a decision", Ours: true})
 		goals = append(goals, figure.Goal{Work: work, To: "none", What: "allocations", Ratio: n, Goal: 0, Most: true})
 	}

@@ -33,6 +33,16 @@ type Goal struct {
 	Ratio float64 `json:"ratio"`
 	Goal  float64 `json:"goal"`
 	Most  bool    `json:"most,omitempty"` // the ratio is to be at most the goal, else at least
+	// Ratio is the median of all rounds, a quarter of which were below Low and a quarter above High.
+	Low  float64 `json:"low,omitempty"`
+	High float64 `json:"high,omitempty"`
+}
+
+// SetRounds sets Ratio, Low and High from the ratios of the rounds.
+func (g *Goal) SetRounds(ratios []float64) {
+	sorted := slices.Sorted(slices.Values(ratios))
+	n := len(sorted)
+	g.Low, g.Ratio, g.High = sorted[n/4], sorted[n/2], sorted[n-1-n/4]
 }
 
 // Met reports whether it is.

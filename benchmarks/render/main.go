@@ -89,9 +89,9 @@ func write(text *strings.Builder, r figure.Result, picture string) {
 	}
 	fmt.Fprintf(text, "\n\n![%s](%s)\n\n", r.Area, picture)
 	if len(r.Goals) > 0 {
-		text.WriteString("| goal | beside | ratio | goal | |\n|---|---|---|---|---|\n")
+		text.WriteString("| goal | beside | ratio | half of the rounds | goal | |\n|---|---|---|---|---|---|\n")
 		for _, g := range r.Goals {
-			fmt.Fprintf(text, "| %s, %s | %s | %.2f | %s %.3g | %s |\n", g.Work, g.What, g.To, g.Ratio, sign(g), g.Goal, verdict(g))
+			fmt.Fprintf(text, "| %s, %s | %s | %.2f | %s | %s %.3g | %s |\n", g.Work, g.What, g.To, g.Ratio, middleHalf(g), sign(g), g.Goal, verdict(g))
 		}
 		text.WriteString("\n")
 	}
@@ -112,6 +112,14 @@ func write(text *strings.Builder, r figure.Result, picture string) {
 		}
 		fmt.Fprintf(text, "| %s | %s | %s %s | %s | %s |\n", work, name, number(f.Value), f.Unit, latency(f.P50), latency(f.P99))
 	}
+}
+
+// middleHalf is the ratios of the rounds without the lowest and the highest quarter.
+func middleHalf(g figure.Goal) string {
+	if g.High == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.2f to %.2f", g.Low, g.High)
 }
 
 func sign(g figure.Goal) string {
