@@ -8,14 +8,19 @@
 local DAMAGED, DECLINED = -1, -2
 
 local EXACT = 9007199254740992 -- 2^53
+local HALF = 4503599627370496  -- 2^52
 local WORD = 4294967296        -- 2^32
 
-local fmod = math.fmod -- is exact, and the operator % of Lua 5.1 is not
-local byte, char, sub = string.byte, string.char, string.sub
+local fmod = math.fmod -- is exact, and slower than the operator %, which is exact if a < 2^52
+local byte = string.byte
+local char = string.char
+local sub = string.sub
+local pack, unpack = struct.pack, struct.unpack
 
 -- div returns floor(a / b), and the remainder.
 local function div(a, b)
-  local rest = fmod(a, b)
+  local rest
+  if a < HALF then rest = a % b else rest = fmod(a, b) end
   return (a - rest) / b, rest
 end
 
@@ -29,6 +34,7 @@ end
 -- fitting returns how many of some requests of a cost fit into what is left, 0 if that is negative.
 local function fitting(left, cost, times)
   if left < cost then return 0 end
+  if times == 1 then return 1 end
   return math.min(times, (div(left, cost)))
 end
 
@@ -82,29 +88,9 @@ local function modulo(hi, lo, m)
   return rest
 end
 
-local pack, unpack = struct.pack, struct.unpack
-local unsigned = { '>I1', '>I2', '>I3', '>I4', '>I5', '>I6', '>I7', '>I8' } -- big endian, by width
-
--- number reads n bytes, big endian. If the number is 2^53 or more, so is what it returns.
-local function number(s, from, n)
-  if n == 0 then return 0 end
-  return (unpack(unsigned[n], s, from))
-end
-
--- bytes writes a number below 2^53 in n bytes, big endian.
-local function bytes(x, n)
-  if n == 0 then return '' end
-  return pack(unsigned[n], x)
-end
-
--- width returns how many bytes a number below 2^53 needs.
-local function width(x)
-  local n, bound = 0, 1
-  while x >= bound do
-    n, bound = n + 1, bound * 256
-  end
-  return n
-end
+-- unsigned are formats of numbers, by their width in bytes. Numbers of 2^53 or more stay so when they are
+-- unpacked.
+local unsigned = { 'I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7', 'I8' }
 
 -- uvarint reads a number in base 128, the lowest digits first, and returns where the next
 -- one begins; nothing if there is no number in its shortest form.
@@ -140,21 +126,30 @@ local LAST = 1073741823
 -- a status instead if that cannot be done.
 local function tally(s, tag)
   local n = #s
-  if n < 12 or byte(s, 1) ~= tag or byte(s, 2) ~= 1 then return DAMAGED end
-  local p = fmod(byte(s, 3), 16)
-  local u = (byte(s, 3) - p) / 16
+  if n < 12 then return DAMAGED end
+  local widths = byte(s, 3)
+  local p = widths % 16
+  local u = (widths - p) / 16
   if n ~= 11 + u + 2 * p or u > 8 or p > 8 or p == 0 then return DAMAGED end
   if u > 0 and byte(s, 12) == 0 or byte(s, 12 + u + p) == 0 then return DAMAGED end
-  local hi = number(s, 4, 4)
-  if hi > LAST then return DAMAGED end
-  local used, part, period = number(s, 12, u), number(s, 12 + u, p), number(s, 12 + u + p, p)
+  local kind, used, name, format, hi, lo, part, period = '>BBxI4I4', 0
+  if u == 0 then
+    name, format, hi, lo, part, period = unpack(kind .. unsigned[p] .. unsigned[p], s)
+  else
+    name, format, hi, lo, used, part, period = unpack(kind .. unsigned[u] .. unsigned[p] .. unsigned[p], s)
+  end
+  if name ~= tag or format ~= 1 or hi > LAST then return DAMAGED end
   if used >= EXACT or period >= EXACT then return DECLINED end
   if part >= period then return DAMAGED end
-  return nil, hi, number(s, 8, 4), used, part, period
+  return nil, hi, lo, used, part, period
 end
 
 -- totally writes what tally reads.
 local function totally(tag, hi, lo, used, part, period)
-  local u, p = width(used), width(period)
-  return pack('>BBBI4I4', tag, 1, u * 16 + p, hi, lo) .. bytes(used, u) .. bytes(part, p) .. bytes(period, p)
+  local u, p, bound = 0, 0, 1
+  while used >= bound do u, bound = u + 1, bound * 256 end
+  bound = 1
+  while period >= bound do p, bound = p + 1, bound * 256 end
+  if u == 0 then return pack('>BBBI4I4' .. unsigned[p] .. unsigned[p], tag, 1, p, hi, lo, part, period) end
+  return pack('>BBBI4I4' .. unsigned[u] .. unsigned[p] .. unsigned[p], tag, 1, u * 16 + p, hi, lo, used, part, period)
 end

@@ -36,9 +36,26 @@ type Portable interface {
 // requests: the very bytes of state if nothing changed, and empty for a key that is as never
 // seen. If count is not 0, ttl is Result.ResetAfter of the last allowed request in
 // nanoseconds; nil means 0. It is exact below 2^53, and otherwise at least 2^53.
+//
+// # SQL
+//
+// SQL is the body of an immutable function in PL/pgSQL of PostgreSQL 12 or later, from DECLARE or
+// BEGIN to END:
+//
+//	function(op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) returns bytea
+//
+// op is 0 for "allow", 1 for "refund" and 2 for "charge". state is not null. at is what
+// [Instant] makes of the time. The other parameters are those of Lua. What Lua
+// returns as count, next and ttl is here
+//
+//	int8send(count) || int8send(ttl) || next
+//
+// or int8send(count) alone if ttl is 0 and next is empty. DAMAGED is -1 and DECLINED is -2. The
+// function must not fail: it declines a number before it overflows.
 type Program struct {
-	Name string  // identifies Lua; no other text has this name
+	Name string  // identifies Lua and SQL; no other texts have this name
 	Lua  string  // the step; empty if it is made of Parts
+	SQL  string  // the same step; empty if it is made of Parts, or if Postgres cannot run it
 	Args []int64 // the options, each below 2^53 either way
 
 	// Parts make this the program of a stack: it allows what all parts allow. Its state is

@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -41,8 +42,8 @@ import (
 //	'a' 1
 //	of each part, in order: uvarint length of its state, then the state
 //
-// The state of a part that was never seen is empty. A record of nothing but such
-// parts is never written: that is a key never seen, no bytes at all.
+// The state of a part that was never seen is empty. If a refund makes all parts
+// full, no bytes are left: that is a key never seen.
 type Stack struct{ parts []algo.Policy }
 
 var _ algo.Policy = (*Stack)(nil)
@@ -159,10 +160,10 @@ func (s *Stack) move(
 	if err := f.close(); err != nil {
 		return dst, algo.Result{}, err
 	}
-	if len(next) == len(dst)+2+len(s.all()) { // every part is as never seen
+	r, err := s.settle(&t, state, cost)
+	if r.ResetAfter == 0 && !bytes.Equal(next[len(dst):], state) { // every part is full again
 		next = next[:len(dst)]
 	}
-	r, err := s.settle(&t, state, cost)
 	return next, r, err
 }
 

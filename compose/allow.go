@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// few is up to how many rules the results of a decision need no memory of their own.
+const few = 3
+
 // room is for the results of a decision.
 type room [few]RuleResult
 
@@ -40,19 +43,14 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, results *room
 	if n < 1 {
 		return 0, tooFew(n)
 	}
-	if l.place == nil || ctx.Err() != nil {
-		return l.remote(ctx, in, n, results, d)
+	if l.memory == nil || ctx.Err() != nil {
+		return l.decideByEngine(ctx, in, n, results, d)
 	}
 	// What is known of the decision is written before the records are unlocked,
 	// which waits for it. Written later, it would have to be waited for again, by
 	// the caller who copies the decision.
 	d.Attempts = 1
-	if len(l.rules) == 1 {
-		asked, err = l.solo(in, n, &results[0], d)
-	} else {
-		asked, err = l.together(in, n, results, d)
-	}
-	if err != nil {
+	if asked, err = l.decideInMemory(in, n, &results[0], d); err != nil {
 		*d = Decision{Attempts: min(asked, 1)}
 		return 0, err
 	}
@@ -62,29 +60,26 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, results *room
 	return asked, nil
 }
 
-// remote is allowInto by the engine.
-func (l *Limiter[T]) remote(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
-	t, err := l.glance(ctx, in, n, &results[0], d)
+// decideByEngine is allowInto by the engine.
+func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
+	e, err := l.ask(OpAllow, in, n)
 	if err != nil {
 		return 0, err
 	}
-	if t == nil {
-		return 1, nil
-	}
-	how, err := l.commit(ctx, t)
+	defer e.release()
+	how, err := l.commit(ctx, e)
 	switch {
 	case err != nil:
-		*d, err = l.failed(ctx, t, how, err, l.options.OnFailure)
+		*d, err = l.failed(ctx, e, how, err, l.options.OnFailure)
 		return 0, err
-	case len(t.results) > few:
-		*d = t.decision(how)
+	case len(e.results) > few:
+		*d = e.decision(how)
 		l.judge(d)
 		return 0, nil
 	}
-	d.Allowed, d.Memory, d.Attempts = t.allowed, how.Memory && !t.allowed, how.Attempts
-	d.summarize(t.results)
-	asked = copy(results[:], t.results)
-	t.end()
+	d.Allowed, d.Memory, d.Attempts = e.allowed, how.Cached, how.Attempts
+	d.summarize(e.results)
+	asked = copy(results[:], e.results)
 	l.judge(d)
 	return asked, nil
 }

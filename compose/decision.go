@@ -18,10 +18,10 @@ type Decision struct {
 	// with the longest wait, else of those enforced the one with the least
 	// remaining. It is empty if no rule applied.
 	Rule string
-	// RetryAfter is how long until the same call can be allowed by all rules
-	// enforced, if nobody else spends; 0 when allowed, algo.Never if waiting
-	// does not help. Decisions made from memory may tell less than it really takes;
-	// and more only after a reset, a refund or a raised limit elsewhere, see Options.MaxAge.
+	// RetryAfter is how long until the same call can be allowed by all rules enforced, if
+	// nobody else spends; 0 when allowed, algo.Never if waiting does not help. A cached denial
+	// (see Memory) does not know what other processes have done since it was cached, for
+	// Options.DenialCacheTTL at most.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under a rule enforced; 0 if none
 	// applied.
@@ -33,15 +33,15 @@ type Decision struct {
 	// a process whose clock is ahead wrote them, or this one's clock is behind.
 	Skew time.Duration
 
-	// Memory tells that a denial rests on remembered states; nothing was asked
-	// of the store.
+	// Memory reports that the denial came from the denial cache of this process, without a
+	// round trip to the store; see Options.DenialCacheTTL.
 	Memory bool
 	// Degraded tells that the store failed and the failure policy decided.
 	Degraded bool
 	// Err is what was wrong with a decision that was made all the same: the
 	// failure that degraded it, or ErrSkew.
 	Err      error
-	Attempts int // how often the rules were stepped; more than once after conflicts
+	Attempts int // how often the rules were evaluated; more than once after conflicts or lost replies
 }
 
 // RuleResult is the result of one rule.

@@ -41,26 +41,85 @@
 //
 // # What a limiter promises
 //
-// A decision takes one round trip to the store when this process has seen the keys,
-// or nobody has, and nobody else wrote them at the same moment; else one more. It
-// takes none when it is a denial that rests on states seen before: a denial holds
-// whatever others did since. Such a denial ends no later than its own RetryAfter, or
-// Options.MaxAge, even where the key was reset, refunded or given a higher limit by
-// another process.
+// A decision is made where the data is, so it takes one round trip whatever other
+// processes do:
 //
-// A store failure is never a denial and never a silent allow: it is an error,
-// or a decision that says it is Degraded. When the reply to a write was lost
-// and cannot be made up for, or the caller left while it was on its way, at
-// most the cost of that one decision was taken without an answer.
+//	memory      none: under a lock
+//	SQLite      one transaction, which serves all callers of the process who wait for it
+//	PostgreSQL  one round trip: a function runs the step on the server
+//	Redis       one round trip: a script runs the step on the server
+//	others      two: Load and CompareAndSwap, and again after each conflict
+//
+// Callers of one limiter who wait while enough round trips are in flight share the next one.
+// A denied call that is repeated within Options.DenialCacheTTL takes no round trip.
+//
+// A store failure is never a denial and never a silent allow: it is an error, or a decision
+// that says it is Degraded. If a reply is lost, the units of the requests in that round trip
+// may be charged once too often. They are never admitted beyond the bound. A refund or reset
+// whose reply was lost is not repeated: it returns [storage.ErrOutcomeUnknown].
+//
+// # Policies that run in Go
+//
+// A server runs a policy by its program, see [algo.Portable]. These have none, and take two
+// round trips or more:
+//
+//	gcra                         a period of 2^53 ns (104 days) or longer; or Burst*Period/d of
+//	                             2^52 or more, where d is the greatest common divisor of
+//	                             Count and of Period in ns
+//	tokenbucket                  the same
+//	tokenbucket refill=interval  a period of 2^53 ns or longer, or 2^52 ns (52 days) or longer
+//	                             to regain the burst
+//	fixedwindow                  a window of 2^52 ns or longer, or a count of 2^52 or more
+//	movingwindow                 slots of 2^51 ns (26 days) or longer, a window and a slot of
+//	                             2^53 ns or longer together, or a count of 2^52 or more
+//	all(...)                     if a part has none
+//	a policy of your own         unless it implements [algo.Portable]; on PostgreSQL its
+//	                             program must also be in postgres.Options.Programs
+//
+// So does a call with a cost of 2^53 or more, or on a state with numbers that large.
+//
+// The server returns the states that it found. The limiter evaluates the policies on them
+// in Go and compares how many steps were applied. If the two differ, the call fails with
+// [storage.ErrProgram], whatever Options.OnFailure says. Then the program, its policy or
+// the server has a fault. The call may have been paid.
+//
+// # Outages
+//
+// A call waits for the store until its context ends or Options.Budget is spent. When the
+// store has failed for Options.CircuitOpenAfter, without a success, the circuit breaker of
+// that server opens. Then new calls do not wait. They get a [storage.ErrUnavailable] at
+// once that says why, or what Options.OnFailure makes of it. Calls that wait already go on
+// until their time is over. While calls come in, one probe at a time tests the store in the
+// background, at most ten a second. It tests whether the store can be written, and changes
+// nothing. When a probe has succeeded the breaker is half-open: calls use the store again.
+// If their next round trip succeeds the breaker closes, and if it fails the breaker opens
+// at once.
+//
+// # The denial cache
+//
+// The states that a denied call saw stay in a cache for Options.DenialCacheTTL. Until then
+// the limiter evaluates calls on the same keys on these states first. If that denies at the
+// latest time that the server's clock can show by now, the call is denied without a round
+// trip; if not, the store is asked. RetryAfter is computed at the earliest time that the
+// clock can show, so waiting that long is enough if nobody else spends. Nothing is allowed
+// from the cache. What another process does to a key can only be missed if it gives units
+// back: a refund, a reset or a higher limit. It is seen after DenialCacheTTL at the latest.
+// Refunds and resets by the same limiter are seen at once.
 //
 // # Clocks
 //
-// Each decision goes by one reading of Options.Clock, by default the clock of this process.
+// Without Options.Clock the clock of the store decides. For PostgreSQL and Redis it is the
+// clock of the server, read in the same round trip, so that the clocks of the processes may
+// disagree. In a Redis Cluster it is that of the node that has the keys, or of any node for
+// policies that run in Go. For SQLite it is sqlite.Options.Clock, by default the clock of the machine. A store of another kind that
+// has no clock (see [storage.ServerTime]) goes by the clock of the process.
+//
+// With Options.Clock each round trip brings along a reading of that clock, which decides.
 // States never move back in time. So if the clocks of several processes disagree, the
 // fastest one rules: a process whose clock is an hour ahead finds limits refilled an hour
 // early, and a process with a right clock may then be denied until that hour is over. The
-// store keeps a record for as long as the clock that wrote it is ahead, so the fast
-// process gets that refill again only if nobody has spent under the key for that hour.
+// store keeps a record for as long as the clock that wrote it is ahead, so the fast process
+// gets that refill again only if nobody has spent under the key for that hour.
 // Decision.Skew shows how far a state is ahead, and Options.MaxSkew makes it an error to be
 // reported. Reset ends it for one key. States are not rebased to a slower clock, because
 // two clocks that disagree would then be admitted without bound.
@@ -69,16 +128,7 @@
 // the store's server and the clock of another process. The server drops the records of the
 // other process while the slow process still needs them. The slow process then admits a
 // burst that is already used, and can do so again after every quiet gap. Keep the clocks
-// synchronised, or use Options.StoreClock.
-//
-// Options.StoreClock makes all processes decide by the clock of the store's server, whatever
-// their own clocks say:
-//
-//	clock := &storage.ServerClock{Server: store}
-//	limiter, err := compose.Options[string]{StoreClock: clock}.New(store, rules...)
-//
-// There store is a *postgres.Store or a *redis.Store, or a storage.Clock that was found
-// in a storage.Store by store.(storage.Clock). The others have no clock of a server.
+// synchronised, or hand in none.
 //
 // # In memory
 //
@@ -91,8 +141,8 @@
 //
 // # Known limits
 //
-// Callers of one limiter that meet on a key share a round trip. Those of several
-// limiters or processes collide there, and try again: a key that the calls of a
-// whole fleet have in common is slower the more processes there are. A caller
-// that waits for a denial to end does not queue: who asks first is served first.
+// Callers of several limiters or processes share no round trips. On PostgreSQL their
+// statements wait for each other if they use the same key, because it is one row. On SQLite
+// all transactions wait for each other. A caller that waits for a denial to end does not
+// queue: whoever asks first is served first.
 package compose

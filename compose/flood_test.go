@@ -50,7 +50,7 @@ func sharedRuleIsKept(spec string, newStore boundedStore) error {
 	if err != nil {
 		return err
 	}
-	l, err := compose.Options[string]{Clock: clock.Now, Remember: -1}.New(newStore(maxKeys, clock),
+	l, err := compose.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
 		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: quota},
 		compose.Rule[string]{Name: "everyone", Policy: shared})
 	if err != nil {
@@ -84,7 +84,7 @@ func exhaustedKeysAreKept(spec string, seed uint64, newStore boundedStore) error
 	if err != nil {
 		return err
 	}
-	l, err := compose.Options[string]{Clock: clock.Now, Remember: -1}.New(newStore(maxKeys, clock),
+	l, err := compose.Options[string]{Clock: clock.Now, DenialCacheTTL: -1}.New(newStore(maxKeys, clock),
 		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: policy})
 	if err != nil {
 		return err

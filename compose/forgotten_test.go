@@ -23,7 +23,7 @@ func TestWhatIsForgottenIsGivenBackAndReset(t *testing.T) {
 	p, err := tokenbucket.New(tokenbucket.Options{Limit: algo.Per(10, time.Hour)})
 	require.NoError(t, err)
 	self := func(s string) string { return s }
-	l, err := compose.Options[string]{Remember: 1, Clock: func() time.Time { return start }}.New(swapOnly{new(memory.Store)},
+	l, err := compose.Options[string]{DenialCacheSize: 1, Clock: func() time.Time { return start }}.New(swapOnly{new(memory.Store)},
 		compose.Rule[string]{Name: "one", Key: self, Policy: p},
 		compose.Rule[string]{Name: "two", Key: self, Policy: p})
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -19,12 +20,20 @@ import (
 // then pays under each in one atomic write; a call that one rule denies costs
 // nothing under any. Rules may share keys, repeat limits and come in any order.
 //
+// A call returns soon after its context ends. There is one exception: if the server has
+// answered within the last 10 ms, the caller may send its own round trip, and go-redis does
+// not notice that a context is cancelled. Such a caller gets its answer when the server
+// replies, or at its deadline or the end of Options.Budget.
+//
 // An error means that nothing could be decided, never a denial; see
 // Options.OnFailure for what else may become of it:
-//   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was; nothing was paid
+//   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was, or
+//     the circuit breaker is open; nothing was paid
 //   - [storage.ErrOverloaded]: too many decisions wait for the store; nothing was paid
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
 //     context ended before it; it may have been paid
+//   - [storage.ErrProgram]: the server decided otherwise than the policy in Go; it may have
+//     been paid
 //   - [algo.ErrCost]: n below 1; or a cost below 0, as [RuleError]
 //   - an error of Rule.PolicyFor, or its nil policy without an error: as [RuleError]
 //   - [algo.ErrState], [algo.ErrStateVersion]: the stored state is of another algorithm, or
@@ -33,9 +42,10 @@ import (
 type Limiter[T any] struct {
 	options Options[T]
 	rules   []Rule[T]
-	engine  *storage.Engine
-	local   *storage.Engine // decides while the store fails, if that is the policy
-	place   *place          // decides in place of engine, where it can
+	engine  *engine.Engine
+	local   *engine.Engine // decides while the store fails, if that is the policy
+	memory  *memoryPath    // the fast path, or nil
+	server  bool           // the store can run programs
 }
 
 // New makes a limiter on store. A nil store is one in memory, of this limiter
@@ -61,35 +71,35 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if m, ok := store.(*memory.Store); ok && m == nil {
 		return nil, errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
 	}
-	given := o.Clock
-	if o.Clock == nil {
-		o.Clock = clockOf(store)
-	}
-	if o.Budget == 0 {
-		o.Budget = storage.DefaultBudget
-	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...)}
-	engine := storage.EngineOptions{
-		Clock: o.Clock, Budget: o.Budget, FailFast: o.FailFast, Remember: o.Remember, MaxAge: o.MaxAge,
-		NoCombining: o.NoCombining, NoSharing: o.NoSharing, InFlight: o.InFlight, Queue: o.Queue,
+	eo := engine.Options{
+		Clock: o.Clock, Budget: o.Budget, DenialCacheTTL: o.DenialCacheTTL, DenialCache: o.DenialCacheSize,
+		OpenAfter: o.CircuitOpenAfter, InFlight: o.InFlight, Queue: o.Queue,
 	}
 	if o.OnFailure == FailLocal {
-		l.local = storage.NewEngine(new(memory.Store), engine)
+		l.local = newEngine(new(memory.Store), eo)
 	}
-	if o.StoreClock != nil {
-		engine.Clock = o.StoreClock.Now
+	l.engine = newEngine(store, eo)
+	l.memory = l.findMemoryPath(store, o.Clock)
+	if _, l.server = store.(storage.Server); l.server {
+		for i := range l.rules {
+			l.rules[i].program = programOf(l.rules[i].Policy)
+		}
 	}
-	l.engine = storage.NewEngine(store, engine)
-	l.place = l.findPlace(store, given)
 	return l, nil
 }
 
-// clockOf is the clock for a store if the options name none.
-func clockOf(store storage.Store) func() time.Time {
-	if m, ok := store.(*memory.Store); ok {
-		return m.Now
+// newEngine makes an engine. A store in memory has a clock that no other process shares.
+func newEngine(store storage.Store, o engine.Options) *engine.Engine {
+	if o.Clock == nil {
+		switch s := store.(type) {
+		case *memory.Store:
+			o.Clock = s.Now
+		case storage.InPlace:
+			o.Clock = time.Now
+		}
 	}
-	return time.Now
+	return engine.New(store, o)
 }
 
 // Rules are the names of the rules, in their order.
@@ -137,9 +147,9 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 	return l.do(ctx, OpCharge, in, n)
 }
 
-// Reset forgets what was used under every rule that applies to in. Denials that
-// other processes remember end by themselves; see Options.MaxAge. No failure
-// policy can do that in place of the store, whose failure is the error.
+// Reset forgets what was used under every rule that applies to in. Other processes can go on
+// denying from their caches, for Options.DenialCacheTTL at most. No failure policy can
+// reset in place of the store, whose failure is the error.
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
 	d, err := l.do(ctx, OpReset, in, 1)
 	if err == nil && d.Degraded {
@@ -172,19 +182,19 @@ func (l *Limiter[T]) observe(op Op, d Decision, err error, began time.Time) {
 }
 
 func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision, error) {
-	t, err := l.ask(op, in, n)
+	e, err := l.ask(op, in, n)
 	if err != nil {
 		return Decision{}, err
 	}
-	return l.decideTurn(ctx, t, l.options.OnFailure)
+	return l.decideAll(ctx, e, l.options.OnFailure)
 }
 
 // ask calls the functions of the rules.
-func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
+func (l *Limiter[T]) ask(op Op, in T, n int64) (*evaluation, error) {
 	if n < 1 {
 		return nil, tooFew(n)
 	}
-	t, group := newTurn(op), l.group(in)
+	e, group := newEvaluation(op), l.group(in)
 	for i := range l.rules {
 		rule := &l.rules[i]
 		d, err := rule.demandOf(op, in, n)
@@ -194,10 +204,10 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*turn, error) {
 		if d.policy == nil {
 			continue
 		}
-		d.rule = i
-		t.add(d, storage.Key(group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
+		d.rule, d.program = i, rule.program
+		e.add(d, storage.Key(group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
 	}
-	return t, nil
+	return e, nil
 }
 
 func (l *Limiter[T]) group(in T) string {
@@ -207,30 +217,21 @@ func (l *Limiter[T]) group(in T) string {
 	return l.options.Group(in)
 }
 
-func (l *Limiter[T]) decideTurn(ctx context.Context, t *turn, onFailure FailurePolicy) (Decision, error) {
-	how, err := l.commit(ctx, t)
+// decideAll decides, and releases the evaluation.
+func (l *Limiter[T]) decideAll(ctx context.Context, e *evaluation, onFailure FailurePolicy) (Decision, error) {
+	defer e.release()
+	how, err := l.commit(ctx, e)
 	if err != nil {
-		return l.failed(ctx, t, how, err, onFailure)
+		return l.failed(ctx, e, how, err, onFailure)
 	}
-	d := t.decision(how)
+	d := e.decision(how)
 	l.judge(&d)
 	return d, nil
 }
 
-// commit lets the engine decide, once StoreClock, if there is one, knows the time.
-func (l *Limiter[T]) commit(ctx context.Context, t *turn) (storage.How, error) {
-	if clock := l.options.StoreClock; clock != nil && len(t.keys) > 0 && clock.Due() {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, l.options.Budget, storage.ErrUnavailable)
-		defer cancel()
-		if err := clock.Learn(ctx); err != nil {
-			return storage.How{}, err
-		}
-	}
-	if t.glanced {
-		return l.engine.Commit(ctx, t.keys, t.run)
-	}
-	return l.engine.Do(ctx, t.keys, t.run)
+// commit lets the engine decide.
+func (l *Limiter[T]) commit(ctx context.Context, e *evaluation) (engine.How, error) {
+	return l.engine.Decide(ctx, e.prepare(l.server))
 }
 
 // judge tells in a decision that was made what is wrong with it.
@@ -241,19 +242,20 @@ func (l *Limiter[T]) judge(d *Decision) {
 }
 
 // failed applies the failure policy.
-func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause error, onFailure FailurePolicy) (Decision, error) {
+func (l *Limiter[T]) failed(ctx context.Context, e *evaluation, how engine.How, cause error, onFailure FailurePolicy) (Decision, error) {
 	if onFailure == FailClosed || ctx.Err() != nil || !isFailure(cause) {
 		return Decision{Attempts: how.Attempts}, cause
 	}
 	d := Decision{Allowed: true, Attempts: how.Attempts}
 	if onFailure == FailLocal {
-		t = t.again()
-		local, err := l.local.Do(ctx, t.keys, t.run)
+		e = e.again()
+		defer e.release()
+		local, err := l.local.Decide(ctx, e.prepare(false))
 		if err != nil {
 			return Decision{Attempts: how.Attempts}, errors.Join(cause, err)
 		}
 		local.Attempts += how.Attempts
-		d = t.decision(local)
+		d = e.decision(local)
 	}
 	d.Degraded, d.Err = true, cause
 	return d, nil
@@ -261,7 +263,7 @@ func (l *Limiter[T]) failed(ctx context.Context, t *turn, how storage.How, cause
 
 // isFailure reports whether the store is to blame, not what was asked of it.
 func isFailure(err error) bool {
-	for _, own := range [...]error{algo.ErrCost, storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap} {
+	for _, own := range [...]error{algo.ErrCost, storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap, storage.ErrProgram} {
 		if errors.Is(err, own) {
 			return false
 		}

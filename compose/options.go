@@ -1,10 +1,10 @@
 package compose
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -20,54 +20,45 @@ type Options[T any] struct {
 	// Every key of a decision has the group of its input. Nil means one group
 	// for all.
 	Group func(T) string
-	// Clock tells the time of decisions; nil is time.Now, or, of a limiter on a
-	// memory.Store, the monotonic clock that its Now describes. All rules go by
-	// one reading of it, fresh for every attempt at a decision. It may step back.
+	// Clock tells the time of decisions. Nil means the clock of the store: the server's, for
+	// PostgreSQL and Redis, so that processes whose clocks disagree decide alike; for SQLite the
+	// clock of its Options; and for a [memory.Store] the monotonic clock that its Now describes.
+	// All rules go by one reading, fresh for every attempt at a decision. It may step back.
 	//
-	// If processes share a store, their clocks should agree. A clock that is ahead of the
+	// If processes share a store and hand in clocks, these should agree. A clock that is ahead of the
 	// others spends its lead early and can block them for as long. A clock that is more than
 	// 10 s behind both the clock of the store's server and that of another process can admit
 	// a burst that is already used, and again after every quiet gap, because the server has
-	// dropped the record by then. The remedy is StoreClock: it goes by the server's clock.
+	// dropped the record by then. The remedy is to hand in no clock.
 	Clock func() time.Time
-	// StoreClock makes decisions go by the time of the store's server, PostgreSQL's or
-	// Redis's, as far as it is known, so that processes whose clocks disagree decide alike; nil
-	// goes by Clock. One StoreClock may serve all limiters of one database.
-	//
-	//	StoreClock: &storage.ServerClock{Server: store}
-	//
-	// A decision for which a reading is due takes one round trip more. If the
-	// first reading fails, the decision does, and OnFailure applies.
-	StoreClock *storage.ServerClock
 	// MaxSkew is by how much the states may be ahead of the clock that decides
 	// before the decision says so in its Err, as ErrSkew: another process, whose
 	// clock is or was ahead, may be blocking this one. The decision stands. 0
 	// means never to say so; Decision.Skew is there in any case.
 	MaxSkew time.Duration
 	// Budget is the longest that one decision may take if the caller's context
-	// does not end sooner; 0 means storage.DefaultBudget. While the database is away
-	// each decision tries for that long, and then OnFailure applies: take for it
-	// what a call may be held up, and some round trips at least.
+	// does not end sooner; 0 means [DefaultBudget]. When the store fails, the first decisions wait for
+	// that long before OnFailure applies, until the circuit breaker opens.
 	Budget time.Duration
-	// FailFast ends these waits in an outage that lasts: when the store has failed for
-	// that long, whenever it was asked, one decision at a time still tries, and to the
-	// others OnFailure applies at once, until the store has answered one. 0 means that
-	// each tries for its Budget. Denials that are remembered stand in any case. A first
-	// reading of StoreClock is tried by each.
-	FailFast time.Duration
-	// MaxAge is for how long a remembered state may deny without a look at the
-	// store; 0 means until the denial's own RetryAfter. Another process that
-	// resets or refunds a key, or raises its limit, is seen no later than that.
-	MaxAge time.Duration
-	// Remember is how many keys to remember states of; see
-	// storage.EngineOptions.
-	Remember int
-	// NoCombining, NoSharing, InFlight and Queue are about decisions that meet on
-	// their way to the store; see storage.EngineOptions.
-	NoCombining bool
-	NoSharing   bool
-	InFlight    int
-	Queue       int
+	// CircuitOpenAfter is for how long the store must fail before the circuit breaker opens. While it is open, decisions do
+	// not wait for the store: OnFailure applies at once, and one probe at a time tests the store in the
+	// background. The first success closes it. Cached denials are answered in any case. 0 means one second; a negative
+	// value means that it never opens.
+	CircuitOpenAfter time.Duration
+	// DenialCacheTTL is for how long a denial may be answered from this process's cache, without a
+	// round trip; 0 means one second, and a negative value means that nothing is cached. If another process resets
+	// or refunds a key, or raises its limit, this process sees that after DenialCacheTTL at
+	// the latest. A limiter sees its own resets and refunds at once.
+	DenialCacheTTL time.Duration
+	// DenialCacheSize is about how many keys the cache holds; 0 means 65,536.
+	DenialCacheSize int
+	// InFlight is how many round trips to one server may be in flight at once; 0 means what the
+	// store says, mostly 2. Decisions that come meanwhile wait, and share the next round trip. It means nothing to a
+	// store that must be called by the caller's goroutine, such as one on a transaction.
+	InFlight int
+	// Queue is how many decisions may wait for a round trip. One more fails with
+	// [storage.ErrOverloaded]. 0 means 65,536.
+	Queue int
 	// OnFailure is what becomes of a decision when the store fails; the zero
 	// value is FailClosed.
 	OnFailure FailurePolicy
@@ -79,16 +70,10 @@ type Options[T any] struct {
 // New makes a limiter with these options; see the function [New].
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	switch {
-	case o.Clock != nil && o.StoreClock != nil:
-		return nil, errors.New("compose: Options.Clock and Options.StoreClock exclude each other")
-	case o.StoreClock != nil && o.StoreClock.Server == nil:
-		return nil, errors.New("compose: Options.StoreClock has no Server")
 	case o.Budget < 0:
 		return nil, fmt.Errorf("compose: Options.Budget must be at least 0, got %v", o.Budget)
-	case o.FailFast < 0:
-		return nil, fmt.Errorf("compose: Options.FailFast must be at least 0, got %v", o.FailFast)
-	case o.MaxAge < 0:
-		return nil, fmt.Errorf("compose: Options.MaxAge must be at least 0, got %v", o.MaxAge)
+	case o.DenialCacheSize < 0:
+		return nil, fmt.Errorf("compose: Options.DenialCacheSize must be at least 0, got %d", o.DenialCacheSize)
 	case o.MaxSkew < 0:
 		return nil, fmt.Errorf("compose: Options.MaxSkew must be at least 0, got %v", o.MaxSkew)
 	case o.InFlight < 0:
@@ -100,6 +85,9 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 	}
 	return newLimiter(o, store, rules)
 }
+
+// DefaultBudget is the longest that one decision may take if Options.Budget is 0.
+const DefaultBudget = engine.DefaultBudget
 
 // FailurePolicy is what becomes of a decision that the store could not make.
 // What the caller asked wrongly (a cost, a context that has ended) always fails

@@ -53,34 +53,49 @@ func TestEveryKeyOfADecisionHasTheGroupOfItsInput(t *testing.T) {
 	}
 }
 
-// A denial from memory does not see that another process has reset the key;
-// MaxAge says how long.
-func TestMaxAgeEndsADenialFromMemory(t *testing.T) {
-	clock := newVirtual()
-	store := contended{new(memory.Store)}
-	process := func(maxAge time.Duration) *compose.Limiter[call] {
-		l, err := compose.Options[call]{Clock: clock.Now, MaxAge: maxAge}.New(store,
-			compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
-		require.NoError(t, err)
-		return l
+// A cached denial does not see that another process has reset the key, refunded it or raised
+// its limit: for DenialCacheTTL at most. A process sees its own resets and refunds at once.
+func TestADenialIsCachedForItsTTL(t *testing.T) {
+	for name, giveBack := range map[string]func(*compose.Limiter[call]) error{
+		"reset":  func(l *compose.Limiter[call]) error { return l.Reset(background, call{user: "ann"}) },
+		"refund": func(l *compose.Limiter[call]) error { _, err := l.Refund(background, call{user: "ann"}, 1); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := contended{new(memory.Store)}
+				process := func(o compose.Options[call]) *compose.Limiter[call] {
+					l, err := o.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
+					require.NoError(t, err)
+					return l
+				}
+				other, usual := process(compose.Options[call]{}), process(compose.Options[call]{})
+				short, none := process(compose.Options[call]{DenialCacheTTL: time.Millisecond}), process(compose.Options[call]{DenialCacheTTL: -1})
+				ask := func(l *compose.Limiter[call]) compose.Decision {
+					d, err := l.Allow(background, call{user: "ann"})
+					return must(t, d, err)
+				}
+				require.True(t, ask(other).Allowed)
+				for _, l := range []*compose.Limiter[call]{usual, short, none} {
+					require.False(t, ask(l).Memory, "nothing is cached yet")
+				}
+				require.False(t, ask(none).Memory)
+				time.Sleep(500 * time.Millisecond)
+				d := ask(usual)
+				require.True(t, d.Memory)
+				require.Equal(t, time.Hour-500*time.Millisecond, d.RetryAfter.Round(time.Millisecond))
+
+				require.NoError(t, giveBack(other))
+				time.Sleep(499 * time.Millisecond)
+				require.True(t, ask(usual).Memory)
+				time.Sleep(time.Millisecond)
+				require.True(t, ask(usual).Allowed)
+				require.False(t, ask(short).Allowed, "somebody has paid")
+
+				require.NoError(t, giveBack(short))
+				require.True(t, ask(short).Allowed, "its own")
+			})
+		})
 	}
-	ann := call{user: "ann"}
-	other, patient, hasty := process(0), process(0), process(time.Minute)
-	ask := func(l *compose.Limiter[call]) compose.Decision {
-		d, err := l.Allow(background, ann)
-		return must(t, d, err)
-	}
-	require.True(t, ask(other).Allowed)
-	for _, l := range []*compose.Limiter[call]{patient, hasty} {
-		require.False(t, ask(l).Memory, "nothing is known yet")
-		require.True(t, ask(l).Memory)
-	}
-	require.NoError(t, other.Reset(background, ann))
-	clock.advance(time.Minute)
-	require.True(t, ask(hasty).Memory)
-	clock.advance(time.Nanosecond)
-	require.True(t, ask(patient).Memory)
-	require.True(t, ask(hasty).Allowed)
 }
 
 func TestAnOutageIsToldWithinTheBudget(t *testing.T) {

@@ -21,7 +21,7 @@ type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
 	limiter  *Limiter[T]
-	one      *turn // what the rules asked for one call, also those under which it is free
+	one      *evaluation // what the rules asked for one call, also those under which it is free
 	n        int64
 	settled  bool
 	returned bool // to the stand-in of an outage
@@ -35,10 +35,10 @@ type Reservation[T any] struct {
 // estimate in the input, and settle by [Reservation.SettleFor]. An estimate may be 0: it
 // pays nothing and cannot be denied, and SettleFor charges the actual cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
-	if l.place != nil && ctx.Err() == nil {
+	if l.memory != nil && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx) // as AllowN, which waits for nobody there
 	}
-	var one *turn
+	var one *evaluation
 	d, err := l.told(OpAllow, func() (d Decision, err error) {
 		if n < 1 {
 			return d, tooFew(n)
@@ -48,7 +48,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		}
 		t := one.times(OpAllow, n)
 		t.only(func(i int) bool { return t.demands[i].cost > 0 })
-		return l.decideTurn(ctx, t, l.options.OnFailure)
+		return l.decideAll(ctx, t, l.options.OnFailure)
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -120,19 +120,19 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (i
 	}
 	t := r.correction(costs)
 	if len(t.demands) == 0 {
-		t.end()
+		t.release()
 		r.settled = true
 		return r.Decision, nil
 	}
 	l := r.limiter
-	d, err = l.told(t.op, func() (Decision, error) { return l.decideTurn(ctx, t, min(l.options.OnFailure, FailOpen)) })
+	d, err = l.told(t.op, func() (Decision, error) { return l.decideAll(ctx, t, min(l.options.OnFailure, FailOpen)) })
 	r.settled = err == nil && !d.Degraded
 	return d, err
 }
 
-// correction is the turn that brings what was paid in the store to the actual costs. Until
+// correction is the evaluation that brings what was paid in the store to the actual costs. Until
 // it is known to be a mere refund, its costs are those of a charge: below 0 to give back.
-func (r *Reservation[T]) correction(costs []int64) *turn {
+func (r *Reservation[T]) correction(costs []int64) *evaluation {
 	t := r.one.again()
 	t.op = OpRefund
 	for i := range t.demands {
@@ -179,7 +179,6 @@ func (r *Reservation[T]) returnLocal(ctx context.Context, costs []int64) {
 	if r.returned = len(t.demands) > 0; !r.returned {
 		return
 	}
-	if _, err := l.local.Do(ctx, t.keys, t.run); err == nil {
-		t.end()
-	}
+	_, _ = l.local.Decide(ctx, t.prepare(false))
+	t.release()
 }

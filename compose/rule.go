@@ -39,11 +39,11 @@ type Rule[T any] struct {
 	// with algo.ErrCost. The cost in the options of a policy plays no part
 	// here: New refuses it in Policy, and cannot know of it in what PolicyFor finds.
 	Cost func(T) int64
-	// Shadow rules are decided, stored and reported, but deny nothing. What a shadow would
-	// have denied may rest on what is remembered, as denials do, even where the decision was
-	// stored and does not say Memory: see Options.MaxAge. A shadow that cannot decide, because
-	// its policy cannot read the state, says so in the Err of its result.
+	// Shadow rules are decided, stored and reported, but deny nothing. A shadow that cannot
+	// decide, because its policy cannot read the state, says so in the Err of its result.
 	Shadow bool
+
+	program *algo.Program // of Policy, if the store can run it
 }
 
 // Skip is the error that Rule.PolicyFor returns if the rule does not apply to an input.
@@ -99,10 +99,11 @@ func OwnCost(p algo.Policy) bool {
 
 // demand is what one rule asks for in one decision.
 type demand struct {
-	rule   int // among those of the limiter
-	policy algo.Policy
-	cost   int64 // at least 1; 0 in an estimate that is free; below 0 where a settlement gives back
-	key    string
+	rule    int // among those of the limiter
+	policy  algo.Policy
+	program *algo.Program // of a policy that never changes, or nil
+	cost    int64         // at least 1; 0 in an estimate that is free; below 0 where a settlement gives back
+	key     string
 }
 
 // demand finds what the rule asks of n calls. A nil policy asks for nothing: the rule

@@ -6,8 +6,12 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-//go:embed step.lua
-var stepLua string
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
 
 var _ algo.Portable = Policy{}
 
@@ -23,5 +27,5 @@ func (p Policy) Program() (algo.Program, bool) {
 	if offset < 0 {
 		offset += period
 	}
-	return algo.Program{Name: "fixedwindow", Lua: stepLua, Args: []int64{o.Limit.Count, period, int64(o.Align), offset}}, true
+	return algo.Program{Name: "fixedwindow", Lua: stepLua, SQL: stepSQL, Args: []int64{o.Limit.Count, period, int64(o.Align), offset}}, true
 }

@@ -16,7 +16,7 @@ return function(op, state, hi, lo, cost, times, args)
   local start_hi, start_lo, used, left = hi, lo, 0, nil
   if state ~= '' then
     if #state < 11 or byte(state, 1) ~= 102 or byte(state, 2) ~= 1 then return DAMAGED end
-    start_hi, start_lo = number(state, 3, 4), number(state, 7, 4)
+    start_hi, start_lo = unpack('>I4I4', state, 3)
     local past
     used, past = uvarint(state, 11)
     if not used or past ~= #state + 1 or used == 0 or start_hi > LAST then return DAMAGED end

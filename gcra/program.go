@@ -7,8 +7,12 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-//go:embed step.lua
-var stepLua string
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
 
 var _ algo.Portable = Policy{}
 
@@ -26,5 +30,5 @@ func (p Policy) Program() (algo.Program, bool) {
 	if !u128.Mul(o.burst(), period).Less(u128.From(algo.MaxExact / 2)) {
 		return algo.Program{}, false
 	}
-	return algo.Program{Name: "gcra", Lua: stepLua, Args: []int64{count, period, divisor, o.burst()}}, true
+	return algo.Program{Name: "gcra", Lua: stepLua, SQL: stepSQL, Args: []int64{count, period, divisor, o.burst()}}, true
 }

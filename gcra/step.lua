@@ -1,6 +1,8 @@
 -- GCRA: decide in step.go and adjust in adjust.go, on the bytes of a state.
 --
 -- args: the limit's count and period divided by their greatest common divisor, that divisor, the burst
+--
+-- What is owed stays below 2^52. Then the operator % and the rounding of a quotient are exact.
 return function(op, state, hi, lo, cost, times, args)
   local count, period, divisor, burst = args[1], args[2], args[3], args[4]
   local at_hi, at_lo, used, part = hi, lo, 0, 0
@@ -8,32 +10,36 @@ return function(op, state, hi, lo, cost, times, args)
     local status, was
     status, at_hi, at_lo, used, part, was = tally(state, 103)
     if status then return status end
-    if part > 0 and was ~= period * divisor or fmod(part, divisor) ~= 0 then return DECLINED end
+    if part > 0 and was ~= period * divisor or part % divisor ~= 0 then return DECLINED end
     part = part / divisor
   end
   local owed = used * period + part
-  if owed >= EXACT then return DECLINED end
+  if owed >= HALF then return DECLINED end
 
   -- What is owed drains by count in a nanosecond. A clock that is behind sees more.
-  local drained = since(hi, lo, at_hi, at_lo) * count
+  local drained = ((hi - at_hi) * WORD + (lo - at_lo)) * count
   local behind = drained < 0
   if op == 'allow' then
     if drained >= owed then owed = 0 else owed = owed - drained end
-    if owed >= EXACT then return DECLINED end
-    local left = div(burst * period - owed, period)
-    times = fitting(left, cost, times)
-    if times == 0 then return 0, state end
-    cost = cost * times
+    if owed >= HALF then return DECLINED end
+    local left, price = burst * period - owed, cost * period
+    if left < price then return 0, state end
+    if times > 1 then
+      times = math.min(times, math.floor(left / price))
+      cost, price = cost * times, price * times
+    end
     if behind then
       used = used + cost
     else
       at_hi, at_lo = hi, lo
-      used, part = div(owed + cost * period, period)
+      part = (owed + price) % period
+      used = (owed + price - part) / period
     end
   else
     if not behind then
-      at_hi, at_lo, drained = hi, lo, math.min(drained, owed)
-      used, part = div(owed - drained, period)
+      at_hi, at_lo, owed = hi, lo, math.max(owed - drained, 0)
+      part = owed % period
+      used = (owed - part) / period
       drained = 0
     end
     local before = used
@@ -52,6 +58,6 @@ return function(op, state, hi, lo, cost, times, args)
   end
   owed = used * period + part
   if behind then owed = owed - drained end
-  if owed >= EXACT then return DECLINED end
-  return times, totally(103, at_hi, at_lo, used, part * divisor, period * divisor), ceildiv(owed, count)
+  if owed >= HALF then return DECLINED end
+  return times, totally(103, at_hi, at_lo, used, part * divisor, period * divisor), math.ceil(owed / count)
 end

@@ -117,7 +117,7 @@ func TestTheDeniedDoNotStarveTheOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLine(t, oneASecond)
 			upload := uploads("gcra 1/2s")
-			o := compose.Options[*http.Request]{Clock: time.Now, MaxAge: time.Millisecond} // each denial is looked up
+			o := compose.Options[*http.Request]{Clock: time.Now, DenialCacheTTL: -1} // each denial is looked up
 			limiter, err := o.New(slow{new(memory.Store)}, upload)
 			require.NoError(t, err)
 			l.Limiter = limiter

@@ -331,13 +331,21 @@ func lower(t *testing.T, server, own string, workers int, store storage.Store) {
 type slow struct{ storage.Store }
 
 func (s slow) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond)
 	return s.Store.Load(ctx, keys...)
 }
 
 func (s slow) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	time.Sleep(10 * time.Millisecond)
+	time.Sleep(5 * time.Millisecond)
 	return s.Store.CompareAndSwap(ctx, swaps...)
+}
+
+// slowUpdates takes time for each decision, and decides all at once.
+type slowUpdates struct{ storage.InPlace }
+
+func (s slowUpdates) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+	time.Sleep(10 * time.Millisecond)
+	return s.InPlace.Update(ctx, now, keys, d)
 }
 
 // The server may stop all while the limiter decides. What it allowed is given back.
@@ -409,7 +417,7 @@ func TestGivingBackToAStoreThatIsStuck(t *testing.T) {
 // A store that fails fails the request, or does not, as the limiter's policy says.
 func TestTheStoreOfTheLimiterFails(t *testing.T) {
 	for policy, want := range map[compose.FailurePolicy]error{
-		compose.FailClosed: storage.ErrOutcomeUnknown, compose.FailOpen: nil, compose.FailLocal: nil,
+		compose.FailClosed: storage.ErrUnavailable, compose.FailOpen: nil, compose.FailLocal: nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })

@@ -113,7 +113,7 @@ func TestAsManyAskAtOnceAsAreLeft(t *testing.T) {
 			return says(200, "RateLimit", `"a";r=10;t=60`)
 		})
 		c.asked(t, 1)
-		c.Limiter = within(t, slow{new(memory.Store)}, "gcra 1000/s")
+		c.Limiter = within(t, slowUpdates{new(memory.Store)}, "gcra 1000/s")
 		c.together(t, 10)
 		require.LessOrEqual(t, c.times()[10], 20*time.Millisecond)
 	})

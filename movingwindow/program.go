@@ -6,8 +6,12 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-//go:embed step.lua
-var stepLua string
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
 
 var _ algo.Portable = Policy{}
 
@@ -24,5 +28,5 @@ func (p Policy) Program() (algo.Program, bool) {
 	if w.whole {
 		whole = 1
 	}
-	return algo.Program{Name: "movingwindow", Lua: stepLua, Args: []int64{w.limit, w.width, int64(w.slots), whole}}, true
+	return algo.Program{Name: "movingwindow", Lua: stepLua, SQL: stepSQL, Args: []int64{w.limit, w.width, int64(w.slots), whole}}, true
 }

@@ -8,12 +8,12 @@ return function(op, state, hi, lo, cost, times, args)
   local at_hi, at_lo
   if state ~= '' then
     if #state < 20 or byte(state, 1) ~= 109 or byte(state, 2) ~= 1 then return DAMAGED end
-    at_hi, at_lo = number(state, 3, 4), number(state, 7, 4)
-    if at_hi > LAST or number(state, 11, 4) > LAST + 1 then return DAMAGED end
+    at_hi, at_lo = unpack('>I4I4', state, 3)
+    if at_hi > LAST or unpack('>I4', state, 11) > LAST + 1 then return DAMAGED end
     local from, sum
     n, from = uvarint(state, 19)
     if not n or n == 0 or n > 1025 then return DAMAGED end
-    if number(state, 11, 8) ~= slot or n > slots + 1 then return DECLINED end
+    if unpack('>I8', state, 11) ~= slot or n > slots + 1 then return DECLINED end
     sum = 0
     for i = 1, n do
       counts[i], from = uvarint(state, from)

@@ -40,12 +40,12 @@
 // call that enforcing the rule would have turned away; with denied, one that
 // was turned away all the same.
 //
-// A denial from the remembered state of a key counts in
-// sluice_remembered_denials_total besides: it asked nothing of the store.
+// A denial from the denial cache of a limiter counts in sluice_remembered_denials_total
+// besides: it took no round trip to the store.
 //
 // sluice_decision_duration_seconds is the time that a decision took within the
 // limiter. Its buckets are from 1 µs to 5 s. sluice_retries_total is attempts
-// beyond the first: contention, or a store that comes and goes.
+// beyond the first: after conflicts and lost replies.
 //
 // sluice_errors_total counts errors of decisions, both those that failed and
 // those that were made all the same, being degraded or under skew; and of shadow
@@ -65,7 +65,7 @@
 //	rule     Rule.Name
 //	outcome  allowed, denied, failed, or degraded: the store failed, and the failure
 //	         policy allowed or denied
-//	kind     outcome_unknown, overloaded, contended, unavailable: see package storage;
+//	kind     outcome_unknown, overloaded, contended, unavailable, program: see package storage;
 //	         cost, state: see package algo; skew: compose.ErrSkew;
 //	         context: the caller's ended; other
 //	store    as given to NewMemoryCollector

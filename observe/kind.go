@@ -19,6 +19,7 @@ type kind struct {
 // several is of the kind that tells most.
 func kinds() []kind {
 	return []kind{
+		{"program", []error{storage.ErrProgram}},
 		{"outcome_unknown", []error{storage.ErrOutcomeUnknown}},
 		{"overloaded", []error{storage.ErrOverloaded}}, // implies ErrUnavailable
 		{"contended", []error{storage.ErrContended}},

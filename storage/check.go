@@ -33,7 +33,7 @@ func CheckLoad(keys []string) error {
 }
 
 // CheckChanges reports what no store can do with changes of keys: [ErrSwap]. Every
-// [InPlace] store calls it with what was decided.
+// [InPlace] store and every [Transactor] calls it with what was decided.
 func CheckChanges(keys []string, changes []Change) error {
 	for i := range changes {
 		switch c := &changes[i]; {
@@ -89,16 +89,6 @@ func checkDuplicates(n int, key func(int) string) error {
 		seen[key(i)] = struct{}{}
 	}
 	return nil
-}
-
-func checkDuplicateGroups(groups [][]Swap) error {
-	all := make([]string, 0, len(groups)) // mostly of one key each
-	for _, group := range groups {
-		for i := range group {
-			all = append(all, group[i].Key)
-		}
-	}
-	return checkDuplicates(len(all), func(i int) string { return all[i] })
 }
 
 func duplicate(key string) error {

@@ -22,8 +22,8 @@ var (
 
 	// ErrUnavailable is returned by stores when the database cannot be reached or
 	// cannot serve now (starting, read-only, failing over, overloaded), and by the engine
-	// when that lasted longer than the caller's time, or than its own budget. Alone it does not prove that
-	// a write was not applied.
+	// when that lasted longer than the caller's time, or than its own budget, and at once while the
+	// circuit breaker is open. Alone it does not prove that a write was not applied.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
 	// ErrContended is returned by stores when the database gave up this attempt in favour of others
@@ -36,22 +36,26 @@ var (
 	// than its options let. Nothing was applied; it implies ErrUnavailable.
 	ErrOverloaded error = overload("storage: too many decisions wait for the store")
 
-	// ErrOutcomeUnknown is returned by the engine alone: the reply to a swap was lost, and
-	// what is stored now does not tell whether it was applied. At most the cost of that
-	// one decision was taken without being reported. It does not wrap
-	// ErrNotApplied.
+	// ErrOutcomeUnknown is returned by the engine alone: the reply to a write was lost, or the
+	// caller's time was over before it came, and what is stored does not tell whether the
+	// request was applied. Its units may have been charged without being reported. It does not
+	// wrap ErrNotApplied.
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
-	// ErrTorn is returned by stores that the database has forced to apply a swap of several
-	// keys in part. The engine, which else would look for what became of a write and
-	// find its version, returns ErrOutcomeUnknown at once.
+	// ErrProgram is returned by the engine if the database ran the step of a policy and its outcome
+	// differs from that of the step in Go. One of the two has a fault: please report it.
+	// The decision may have been stored.
+	ErrProgram = errors.New("storage: the program on the server differs from the policy")
+
+	// ErrTorn is returned by stores that the database has forced to apply a swap or a request of
+	// several keys in part. The engine then returns ErrOutcomeUnknown at once.
 	ErrTorn = errors.New("storage: a write was applied in part")
 
 	// ErrKey is returned by stores for a key of more than MaxKey bytes.
 	ErrKey error = refusal("storage: key is too long")
 
 	// ErrDuplicateKey is returned by stores for a key that occurs twice in one
-	// CompareAndSwap, batch or update.
+	// CompareAndSwap, update, or list of keys of a [Batch].
 	ErrDuplicateKey error = refusal("storage: key occurs twice")
 
 	// ErrSwap is returned by stores for a swap or change that means nothing: a state without a

@@ -64,9 +64,8 @@ const (
 // belong to the caller, who may modify their states and append to them: no two share
 // memory.
 //
-// A call may have any number of keys, and a batch any number of groups: an [Engine]
-// writes up to 1024 decisions at once, each with keys of its own. Where the database takes
-// fewer, it is for the store to find another way.
+// A call may have any number of keys. If the database takes fewer in one statement, the store
+// must find another way.
 //
 // A store runs no goroutine of its own, closes no client that it did not open, and
 // needs no closing itself. Every call ends soon after its context does, even where
@@ -104,57 +103,6 @@ type Store interface {
 	CompareAndSwap(ctx context.Context, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
-// Batcher is a store that can try many independent groups of swaps in one round
-// trip.
-type Batcher interface {
-	Store
-
-	// CompareAndSwapBatch tries each group as [Store.CompareAndSwap] would, and answers in
-	// the order of groups. Each group applies or fails on its own; groups may take effect in
-	// any order, at different instants. No key may occur twice, in one group or in two: then
-	// nothing is tried and every outcome is [ErrDuplicateKey]. Other wrongly asked
-	// groups fail alone.
-	CompareAndSwapBatch(ctx context.Context, groups ...[]Swap) []Outcome
-}
-
-// Parallel is a [Batcher] that knows how many round trips at once it gains by. They
-// are dear: worth a moment's wait if more can share one.
-type Parallel interface {
-	Batcher
-
-	// InFlight is that number. Beyond it they would wait for each other in the
-	// database, where more could be in one instead. It is 0 where every call must be
-	// made by the goroutine that asks, as in a transaction of the caller: then nothing
-	// is combined or shared. A negative number says nothing, and an [Engine] takes
-	// DefaultInFlight: none under way at all would be no engine.
-	InFlight() int
-}
-
-// Series is a store on which calls that follow each other at once are cheaper if it is told.
-type Series interface {
-	Store
-
-	// Series begins a series of calls, made one at a time with contexts that derive from
-	// the one it returns. The store may keep what they share, such as a connection, from
-	// one to the next; end gives it back, after the last.
-	Series(ctx context.Context) (calls context.Context, end func())
-}
-
-// Outcome is the answer to one group of a batch: the results of CompareAndSwap.
-type Outcome struct {
-	Current []Record
-	Swapped bool
-	Err     error
-}
-
-// Clock is a store that can tell the time of its server, so that processes whose
-// clocks disagree can decide by one clock.
-type Clock interface {
-	// Now is the server's time at some instant of the call. It may step back when the
-	// server's clock is set, or another server takes over.
-	Now(ctx context.Context) (time.Time, error)
-}
-
 // Purger is a store whose expired records stay until they are removed by a call,
 // which the user schedules.
 type Purger interface {
@@ -166,65 +114,3 @@ type Purger interface {
 	// returns the error and how many records it has removed.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }
-
-// Timed is a store that needs no clock, because its records lapse by the time that
-// comes with each call: that of the decision. Limits on virtual time are then
-// exact, whatever a wall clock does. Whoever has the time of the decision must use
-// these methods and not the plain ones, which read a clock of their own.
-type Timed interface {
-	Store
-
-	// LoadAt is Load at now: a record whose TTL has ended by then is absent.
-	LoadAt(ctx context.Context, now time.Time, keys ...string) ([]Record, error)
-	// CompareAndSwapAt is CompareAndSwap at now: TTLs are counted from now. A record that
-	// has an Until is absent only at times at which its TTL and its Until have both passed.
-	CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...Swap) (current []Record, swapped bool, err error)
-}
-
-// InPlace is a store in the memory of this process, where deciding under its lock is
-// cheaper than swapping and trying again.
-type InPlace interface {
-	Store
-
-	// Update lets d decide on the states of keys while nobody else can change them, and
-	// stores what d decided, all of it. Times are as in [Timed]. A key twice is refused with
-	// [ErrDuplicateKey]. Records written have fresh versions, so that updates and
-	// swaps may be mixed.
-	//
-	// An error of d is returned as it is. Whatever the error of Update, nothing is
-	// changed. Changes with an unknown verb, or that put with a negative TTL, are refused
-	// with [ErrSwap]; see [CheckChanges].
-	Update(ctx context.Context, now time.Time, keys []string, d Decider) error
-}
-
-// Decider decides inside an [InPlace] store.
-type Decider interface {
-	// Decide runs once, under the store's lock: it must be quick and must not call the
-	// store. found[i] is the state of keys[i], nil when the key is absent and only then; it may be
-	// read during the call and not modified. next has the same length, every element the zero
-	// Change; Decide sets those that it wants. The states it puts there are copied when it
-	// returns; they must not be memory of found.
-	//
-	// A panic passes through Update, changes nothing, and leaves the store usable.
-	Decide(found [][]byte, next []Change) error
-}
-
-// Change is what becomes of one key in an update. The zero Change keeps it as it
-// is, TTL included.
-type Change struct {
-	Verb  Verb
-	State []byte        // of Put
-	TTL   time.Duration // of Put; see Swap.TTL. Until is the time of the decision plus TTL
-
-	Priority Priority // of Put; see Swap.Priority
-}
-
-// Verb is what a [Change] does.
-type Verb uint8
-
-// The verbs of a change.
-const (
-	Keep   Verb = iota // leave the key as it is
-	Put                // store State, with TTL
-	Delete             // remove the record, if there is one
-)

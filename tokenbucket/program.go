@@ -7,8 +7,12 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-//go:embed step.lua
-var stepLua string
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
 
 var _ algo.Portable = Policy{}
 
@@ -26,6 +30,6 @@ func (p Policy) Program() (algo.Program, bool) {
 	if o.burst() >= algo.MaxExact/2 || !u128.Mul(o.refills(o.burst()), period).Less(u128.From(algo.MaxExact/2)) {
 		return algo.Program{}, false
 	}
-	return algo.Program{Name: "tokenbucket", Lua: stepLua,
+	return algo.Program{Name: "tokenbucket", Lua: stepLua, SQL: stepSQL,
 		Args: []int64{o.speed() / divisor, period, divisor, o.burst(), o.batch(), int64(o.Refill)}}, true
 }

@@ -13,7 +13,7 @@ return function(op, state, hi, lo, cost, times, args)
     if used == 0 then return DAMAGED end
     if interval == 1 then
       part = fmod(part, period)
-    elseif part > 0 and was ~= period * divisor or fmod(part, divisor) ~= 0 then
+    elseif part > 0 and was ~= period * divisor or part % divisor ~= 0 then
       return DECLINED
     end
     part = part / divisor

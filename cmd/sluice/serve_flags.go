@@ -37,7 +37,9 @@ type serveFlags struct {
 
 	store, namespace, onFailure string
 	maxKeys                     count
-	budget, failFast, maxAge    stretch
+	budget                      stretch
+	circuitOpenAfter            stretch // 0: never
+	denialCacheTTL              stretch // 0: no cache
 
 	shutdownDelay       stretch
 	drain               stretch
@@ -53,7 +55,8 @@ const (
 )
 
 func (f *serveFlags) define(c *cobra.Command) {
-	f.budget, f.failFast, f.maxAge, f.drain = stretch(time.Second), stretch(time.Second), stretch(time.Second), stretch(10*time.Second)
+	f.budget, f.drain = stretch(time.Second), stretch(10*time.Second)
+	f.circuitOpenAfter, f.denialCacheTTL = stretch(time.Second), stretch(time.Second)
 	f.clientTimeout, f.shutdownDelay = stretch(time.Minute), stretch(5*time.Second)
 	f.minBodyRate, f.bodyGrace = serve.DefaultMinBodyRate, stretch(serve.DefaultBodyGrace)
 	f.maxConnections = serve.DefaultMaxConnections
@@ -84,8 +87,8 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
 	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")
-	flags.Var(&f.failFast, "fail-fast", "when the store has failed for that long, one decision at a time tries, and the others fail at once until it is back; 0s is never")
-	flags.Var(&f.maxAge, "max-age", "how long a denial may rest on what is remembered, unaware of a reset or refund elsewhere; 0s is until it ends")
+	flags.Var(&f.circuitOpenAfter, "circuit-open-after", "circuit breaker: when the store has failed for this long, decisions fail at once, without waiting for --budget, until a probe succeeds; 0s turns it off")
+	flags.Var(&f.denialCacheTTL, "denial-cache-ttl", "how long a denial may be repeated without asking the store; for so long requests may be denied although their key was reset or refunded; 0s caches nothing")
 
 	flags.Var(&f.shutdownDelay, "shutdown-delay", "how long to go on serving after SIGTERM, while /readyz already says 503, before the listeners close")
 	flags.Var(&f.drain, "drain", "how long requests have to end after that, or after SIGINT")
@@ -311,8 +314,18 @@ func (f *serveFlags) storage(o *serve.Options) error {
 		return usagef("--budget %v: nobody waits so long for a decision; want at most %s, such as 1s", f.budget.String(), algo.FormatDuration(serve.MaxBudget))
 	}
 	o.Store, o.StoreFrom, o.MaxKeys, o.Namespace = store, from, int(f.maxKeys), f.namespace
-	o.Budget, o.FailFast, o.MaxAge = time.Duration(f.budget), time.Duration(f.failFast), time.Duration(f.maxAge)
+	o.Budget = time.Duration(f.budget)
+	o.CircuitOpenAfter, o.DenialCacheTTL = zeroIsOff(f.circuitOpenAfter), zeroIsOff(f.denialCacheTTL)
 	return nil
+}
+
+// zeroIsOff translates a flag to an option of package compose, where 0 is the default and a negative
+// value is off.
+func zeroIsOff(d stretch) time.Duration {
+	if d == 0 {
+		return -1
+	}
+	return time.Duration(d)
 }
 
 func (f *serveFlags) logger(o *serve.Options, w io.Writer) error {

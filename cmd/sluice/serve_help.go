@@ -58,8 +58,17 @@ and errors show the address without its password.
 A store that fails is not a denial. --on-failure closed, the default, answers 503:
 your program is down while the store is. open lets everything through unlimited.
 local limits in the memory of each process, from nothing used, until the store is
-back. A decision tries for --budget before it fails; in an outage longer than
---fail-fast one at a time does so, and the others fail at once.
+back. A decision tries for --budget before it fails. When the store has failed for
+--circuit-open-after, the circuit breaker opens: decisions then fail at once, and
+one probe at a time, at most ten a second, tests the store in the background. The
+first probe that succeeds lets decisions use the store again. If that fails again,
+the breaker opens at once. --circuit-open-after 0s turns the breaker off.
+
+A denied key is denied again without asking the store, for --denial-cache-ttl at
+most. If the key is reset or refunded, by another process or through --api, its
+requests may be denied for that long. The --api itself notices at once what went
+through it. --denial-cache-ttl 0s caches nothing. Nothing is ever allowed from the
+cache.
 
 With open and local it starts without the store, says so in the log, and takes the
 store into use when it comes; /readyz says 200. With closed it could only refuse

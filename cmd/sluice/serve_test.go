@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 )
 
@@ -236,7 +237,8 @@ func TestServeMistakes(t *testing.T) {
 		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
 		{2, "--budget 0s: ", []string{limit, "--budget", "0s"}},
 		{2, "--budget 11m: nobody waits so long", []string{limit, "--budget", "11m"}},
-		{2, "--fail-fast", []string{limit, "--fail-fast", "-1s"}},
+		{2, "--circuit-open-after", []string{limit, "--circuit-open-after", "-1s"}},
+		{2, "--denial-cache-ttl", []string{limit, "--denial-cache-ttl", "-1s"}},
 		{2, "--client-timeout 300000h: want 1s to 24h, such as 1m, or 0s for never", []string{limit, "--upstream", "http://h", "--client-timeout", "300000h"}},
 		{2, "--client-timeout 1ns: want 1s to 24h", []string{limit, "--upstream", "http://h", "--client-timeout", "1ns"}},
 		{2, "--body-grace 0s: want 1s to 24h, such as 10s; to allow any rate, want --min-body-rate 0", []string{limit, "--upstream", "http://h", "--body-grace", "0s"}},
@@ -305,6 +307,30 @@ func refusing(t *testing.T) string {
 	require.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
+}
+
+// Off is 0s in a flag, and a negative value in the options of package compose.
+func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
+	for _, c := range []struct {
+		args        []string
+		after, keep time.Duration
+	}{
+		{nil, time.Second, time.Second},
+		{[]string{"--circuit-open-after=5s", "--denial-cache-ttl=20ms"}, 5 * time.Second, 20 * time.Millisecond},
+		{[]string{"--circuit-open-after=0s", "--denial-cache-ttl=0s"}, -1, -1},
+	} {
+		var f serveFlags
+		command := new(cobra.Command)
+		f.define(command)
+		require.NoError(t, command.ParseFlags(append(c.args, "--limit=gcra 1/s")))
+		o, err := f.options(io.Discard)
+		require.NoError(t, err)
+		require.Equal(t, c.after, o.CircuitOpenAfter, c.args)
+		require.Equal(t, c.keep, o.DenialCacheTTL, c.args)
+	}
+	_, help, _ := sluice(t, "", "serve", "--help")
+	require.Contains(t, help, "--circuit-open-after 0s turns the breaker off")
+	require.Contains(t, help, "--denial-cache-ttl 0s caches nothing")
 }
 
 func TestServeHelp(t *testing.T) {

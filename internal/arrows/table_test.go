@@ -10,7 +10,7 @@ type arrow struct{ from, to string }
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
-	testKits   = "algo/algotest storage/storagetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
+	testKits   = "algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
 	programs   = "internal/accesslog internal/jsontext internal/replay internal/sample internal/config internal/serve"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
@@ -32,16 +32,19 @@ var arrows = []arrow{
 	{"internal/earlyreply", ""},
 	{"internal/noquota", "algo"},
 
-	{"storage", ""},
-	{"storage/storagetest", "storage testing"},
+	{"storage", "algo"}, // for the type of a program alone
+	{"storage/storagetest", "algo storage testing " + algorithms},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
-	{"storage/postgres", "storage " + pgx + " github.com/jackc/puddle/v2"}, // the pool of pgxpool
-	{"storage/redis", "storage " + redis},
+	{"storage/postgres", "algo storage internal/program " + pgx + " github.com/jackc/puddle/v2"}, // the pool of pgxpool
+	{"storage/redis", "algo storage internal/program " + redis},
 
-	{"internal/program", "algo"},
+	{"internal/program", "algo " + algorithms},
 
-	{"compose", "algo storage storage/memory internal/pause " + algorithms},
+	{"internal/engine", "algo storage"},
+	{"internal/engine/enginetest", "internal/engine storage"},
+
+	{"compose", "algo storage storage/memory internal/engine internal/pause " + algorithms},
 	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 	{"internal/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},

@@ -189,19 +189,32 @@ func (f *fleet) judge(members int) *judge {
 func (f *fleet) stored(rule int, key string) string {
 	f.t.Helper()
 	name := traffics[f.task.Traffic].storedKey(f.task.Namespace, rule, key)
-	records, err := f.load(name)
+	state, err := f.load(name)
 	if errors.Is(err, storage.ErrUnavailable) {
-		records, err = f.load(name)
+		state, err = f.load(name)
 	}
 	require.NoError(f.t, err)
-	return string(records[0].State)
+	return state
 }
 
-func (f *fleet) load(name string) ([]storage.Record, error) {
-	if timed, ok := f.store.(storage.Timed); ok {
-		return timed.LoadAt(context.Background(), at(-100_000), name) // nothing had lapsed by then, by any clock
+func (f *fleet) load(name string) (state string, err error) {
+	if s, ok := f.store.(storage.InPlace); ok {
+		err = s.Update(context.Background(), at(-100_000), []string{name}, reader{&state}) // nothing had lapsed by then, by any clock
+		return state, err
 	}
-	return f.store.Load(context.Background(), name)
+	records, err := f.store.Load(context.Background(), name)
+	if err != nil {
+		return "", err
+	}
+	return string(records[0].State), nil
+}
+
+// reader is a decider that reads the state of one key and changes nothing.
+type reader struct{ state *string }
+
+func (r reader) Decide(found [][]byte, _ []storage.Change) error {
+	*r.state = string(found[0])
+	return nil
 }
 
 // requireSettled judges a run whose callers may have left: what they asked for

@@ -58,7 +58,7 @@ func TestFourProcessesWithSkewedClocks(t *testing.T) {
 }
 
 // bySwaps hides that the store can decide in place.
-type bySwaps struct{ storage.Timed }
+type bySwaps struct{ storage.Store }
 
 func TestSixtyFourCallersShareOneMemory(t *testing.T) {
 	for name, store := range map[string]storage.Store{

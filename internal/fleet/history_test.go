@@ -119,20 +119,20 @@ func TestFaultyStoresAreFoundOut(t *testing.T) {
 	faults := []struct {
 		name string
 		leap int64
-		wrap func(faulty bool) storage.Store
+		wrap func(shared page, faulty bool) storage.Store
 	}{
-		{"a cache of states never applied", 0, func(faulty bool) storage.Store {
-			return &phantoms{Timed: new(memory.Store), faulty: faulty, sent: map[string]storage.Record{}}
+		{"a cache of states never applied", 0, func(_ page, faulty bool) storage.Store {
+			return &phantoms{Store: new(memory.Store), faulty: faulty, sent: map[string]storage.Record{}}
 		}},
-		{"versions replaced by a counter", hours, func(faulty bool) storage.Store {
-			return &counting{Timed: new(memory.Store), faulty: faulty, counts: map[written]int{}}
+		{"versions replaced by a counter", hours, func(shared page, faulty bool) storage.Store {
+			return newCounting(shared, faulty)
 		}},
 	}
 	for _, fault := range faults {
 		t.Run(fault.name, func(t *testing.T) {
 			shared, illegal := privatePage(t), 0
 			record := func(faulty bool) bool {
-				s := fault.wrap(faulty)
+				s := fault.wrap(shared, faulty)
 				return legal(t, 1, history(t, shared, []storage.Store{s, s, s}, 1, fault.leap))
 			}
 			for range 50 {
@@ -150,41 +150,57 @@ func TestFaultyStoresAreFoundOut(t *testing.T) {
 }
 
 // phantoms has a cache in front that is filled before the write and not cleared
-// when that loses: the next to ask for the key is told of a state that never was.
+// when that loses: the next to load the key is told of a state that never was.
 type phantoms struct {
-	storage.Timed
+	storage.Store
 	faulty bool
 	mu     sync.Mutex
 	sent   map[string]storage.Record
 }
 
-func (p *phantoms) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+func (p *phantoms) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 	runtime.Gosched() // a round trip
-	current, swapped, err := p.Timed.CompareAndSwapAt(ctx, now, swaps...)
+	current, swapped, err := p.Store.CompareAndSwap(ctx, swaps...)
 	runtime.Gosched()
 	if swapped || err != nil || !p.faulty {
 		return current, swapped, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, s := range swaps {
-		if old, ok := p.sent[s.Key]; ok {
-			current[i] = old
-			delete(p.sent, s.Key)
-		} else {
-			p.sent[s.Key] = storage.Record{Version: s.New.Version, State: slices.Clone(s.New.State)}
-		}
+	for _, s := range swaps {
+		p.sent[s.Key] = storage.Record{Version: s.New.Version, State: slices.Clone(s.New.State)}
 	}
 	return current, false, nil
 }
 
+func (p *phantoms) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	records, err := p.Store.Load(ctx, keys...)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i, key := range keys {
+		if sent, ok := p.sent[key]; ok && err == nil {
+			records[i] = sent
+			delete(p.sent, key)
+		}
+	}
+	return records, err
+}
+
 // counting compares not versions but how many there have been since the record
-// was created.
+// was created. In its memory the time of a swap is that of the decision.
 type counting struct {
-	storage.Timed
+	memory *memory.Store
+	shared page
 	faulty bool
 	mu     sync.Mutex
+	now    time.Time
 	counts map[written]int
+}
+
+func newCounting(shared page, faulty bool) *counting {
+	c := &counting{shared: shared, faulty: faulty, counts: map[written]int{}}
+	c.memory = &memory.Store{Clock: func() time.Time { return c.now }}
+	return c
 }
 
 // written is a record of a key.
@@ -193,13 +209,14 @@ type written struct {
 	version storage.Version
 }
 
-func (c *counting) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+func (c *counting) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 	runtime.Gosched() // a round trip
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.now = swaps[0].Until.Add(-swaps[0].TTL)
 	own := slices.Clone(swaps)
 	for i, s := range swaps {
-		there, err := c.Timed.LoadAt(ctx, now, s.Key)
+		there, err := c.memory.Load(ctx, s.Key)
 		if err != nil {
 			return nil, false, err
 		}
@@ -208,7 +225,7 @@ func (c *counting) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ..
 			own[i].Old = v
 		}
 	}
-	current, swapped, err := c.Timed.CompareAndSwapAt(ctx, now, own...)
+	current, swapped, err := c.memory.CompareAndSwap(ctx, own...)
 	if swapped {
 		for _, s := range swaps {
 			n := 0
@@ -219,4 +236,11 @@ func (c *counting) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ..
 		}
 	}
 	return current, swapped, err
+}
+
+func (c *counting) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.shared.now()
+	return c.memory.Load(ctx, keys...)
 }

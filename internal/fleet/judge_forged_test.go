@@ -155,11 +155,11 @@ func TestForgettingIsFound(t *testing.T) {
 }
 
 // heedless applies every swap, whatever is stored.
-type heedless struct{ storage.Timed }
+type heedless struct{ storage.Store }
 
-func (h heedless) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+func (h heedless) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 	for {
-		current, swapped, err := h.Timed.CompareAndSwapAt(ctx, now, swaps...)
+		current, swapped, err := h.Store.CompareAndSwap(ctx, swaps...)
 		if swapped || err != nil {
 			return nil, swapped, err
 		}

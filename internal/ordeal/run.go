@@ -42,9 +42,8 @@ type run struct {
 	struck             int // decisions in doubt that met the fault
 }
 
-// limiters are some that share their limits. Every one of them remembers only
-// what it saw itself.
-func (r *run) limiters(n int, store storage.Store, remember int, budget time.Duration) ([]*compose.Limiter[string], error) {
+// limiters are some that share their limits.
+func (r *run) limiters(n int, store storage.Store, denialCacheTTL time.Duration, budget time.Duration) ([]*compose.Limiter[string], error) {
 	each, err := gcra.New(gcra.Options{Limit: algo.Per(ofEach, time.Hour)})
 	if err != nil {
 		return nil, err
@@ -53,7 +52,7 @@ func (r *run) limiters(n int, store storage.Store, remember int, budget time.Dur
 	if err != nil {
 		return nil, err
 	}
-	o := compose.Options[string]{Namespace: r.namespace, Clock: still, Budget: budget, Remember: remember}
+	o := compose.Options[string]{Namespace: r.namespace, Clock: still, Budget: budget, DenialCacheTTL: denialCacheTTL}
 	limiters := make([]*compose.Limiter[string], n)
 	for i := range limiters {
 		limiters[i], err = o.New(store,
@@ -98,7 +97,7 @@ func (r *run) context() (context.Context, context.CancelFunc) {
 
 // do makes the decisions, and says what is wrong with them.
 func (r *run) do() error {
-	limiters, err := r.limiters(2, r.Store, 0, r.budget())
+	limiters, err := r.limiters(2, r.Store, time.Hour, r.budget()) // so that the number of messages does not depend on how long they take
 	if err != nil {
 		return err
 	}

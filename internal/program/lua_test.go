@@ -4,23 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/fixedwindow"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/internal/servers"
-	"github.com/sluice-go/sluice/movingwindow"
-	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // runCalls runs a program on many calls in one script.
@@ -36,7 +28,7 @@ return replies`
 // onRedis runs programs on a server.
 func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramRunner {
 	return func(p algo.Program, calls []algotest.ProgramCall) ([]algotest.ProgramReply, error) {
-		library, err := program.Lua(p)
+		script, err := program.Lua(runCalls, p)
 		if err != nil {
 			return nil, err
 		}
@@ -47,7 +39,7 @@ func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramR
 		for _, c := range calls {
 			args = append(args, c.Op, c.State, c.At>>32, c.At&(1<<32-1), c.Cost, c.Times)
 		}
-		rows, err := client.Eval(context.Background(), edit(library)+runCalls, nil, args...).Slice()
+		rows, err := client.Eval(context.Background(), edit(script), nil, args...).Slice()
 		if err != nil {
 			return nil, err
 		}
@@ -77,83 +69,12 @@ func newClient(t testing.TB) *goredis.Client {
 	return client
 }
 
-// subjects are all options that programs know.
-var subjects = []struct {
-	name string
-	new  func(algo.Limit) (algo.Policy, error)
-}{
-	{"gcra", func(l algo.Limit) (algo.Policy, error) { return gcra.New(gcra.Options{Limit: l}) }},
-	{"gcra with a burst", func(l algo.Limit) (algo.Policy, error) {
-		return gcra.New(gcra.Options{Limit: l, Burst: l.Count/2 + 3})
-	}},
-	{"tokenbucket", func(l algo.Limit) (algo.Policy, error) { return tokenbucket.New(tokenbucket.Options{Limit: l}) }},
-	{"tokenbucket by interval", func(l algo.Limit) (algo.Policy, error) {
-		return tokenbucket.New(tokenbucket.Options{Limit: l, Burst: 2*l.Count + 1, Refill: tokenbucket.Interval})
-	}},
-	{"fixedwindow", func(l algo.Limit) (algo.Policy, error) { return fixedwindow.New(fixedwindow.Options{Limit: l}) }},
-	{"fixedwindow by the clock", func(l algo.Limit) (algo.Policy, error) {
-		return fixedwindow.New(fixedwindow.Options{Limit: l, Align: fixedwindow.AlignClock, Offset: l.Period/3 - 1})
-	}},
-	{"movingwindow", func(l algo.Limit) (algo.Policy, error) { return movingwindow.New(movingwindow.Options{Limit: l}) }},
-	{"movingwindow of 12 slots", func(l algo.Limit) (algo.Policy, error) {
-		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 12})
-	}},
-	{"movingwindow of any slots", func(l algo.Limit) (algo.Policy, error) {
-		slots := 2 + l.Count%5 // all as wide as the period, so that the slots can be more or fewer for the same state
-		return movingwindow.New(movingwindow.Options{Limit: algo.Per(l.Count, l.Period*time.Duration(slots)), Slots: int(slots)})
-	}},
-	{"movingwindow of 3 whole slots", func(l algo.Limit) (algo.Policy, error) {
-		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 3, Trailing: movingwindow.Whole})
-	}},
-	{"a stack", func(l algo.Limit) (algo.Policy, error) {
-		a, err := gcra.New(gcra.Options{Limit: l})
-		if err != nil {
-			return nil, err
-		}
-		b, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(min(l.Count, 1<<40)*3, l.Period)})
-		if err != nil {
-			return nil, err
-		}
-		c, err := movingwindow.New(movingwindow.Options{Limit: l, Slots: 4})
-		if err != nil {
-			return nil, err
-		}
-		return compose.All(a, b, c)
-	}},
-}
-
 func TestProgramsInLuaDoWhatStepDoes(t *testing.T) {
 	client := newClient(t)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: onRedis(client, asItIs), Seed: uint64(i)})
 		})
-	}
-}
-
-// Limits that people write have a program. The others take the general way: Load, Step and
-// CompareAndSwap.
-func TestWhichPoliciesHaveAProgram(t *testing.T) {
-	for spec, want := range map[string]bool{
-		"gcra 1/s": true, "gcra 100/m burst=20": true, "gcra 1000000/s": true, "gcra 10000/24h": true, "gcra 1000000/d": true,
-		"gcra 1/50d": true, "gcra 7/s burst=1000000": true,
-		"tokenbucket 10/s burst=50 refill=interval": true, "tokenbucket 100000/h": true, "tokenbucket 1000/d refill=interval": true,
-		"fixedwindow 5/h align=clock offset=15m": true, "fixedwindow 1000000/30d": true, "fixedwindow 10/30d align=clock": true,
-		"movingwindow 100/m slots=12 trailing=whole": true, "movingwindow 1000000/d": true, "movingwindow 1000/30d slots=30": true,
-		"all(gcra 10/s; fixedwindow 1000/d)": true,
-
-		"gcra 1/53d": false, "gcra 999983/d burst=100000000": false, "tokenbucket 1/105d": false, "tokenbucket 10/60d burst=1000 refill=interval": false,
-		"fixedwindow 10/53d": false, "fixedwindow 5000000000000000/h": false, "movingwindow 10/30d": false, "movingwindow 10/105d slots=100": false,
-		"all(gcra 10/s; fixedwindow 10/365d)": false,
-	} {
-		policy, err := compose.ParsePolicy(spec)
-		require.NoError(t, err)
-		_, ok := policy.(algo.Portable).Program()
-		assert.Equal(t, want, ok, spec)
-	}
-	for _, zero := range []algo.Portable{gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{}, new(compose.Stack)} {
-		_, ok := zero.Program()
-		assert.False(t, ok, "%T", zero)
 	}
 }
 
@@ -165,54 +86,27 @@ func TestTwoTextsOfOneNameAreRefused(t *testing.T) {
 		{{Name: "", Lua: "return 1"}},
 		{{Name: "mine"}},
 	} {
-		_, err := program.Lua(programs...)
+		_, err := program.Lua("", programs...)
 		require.ErrorContains(t, err, "program: ")
 	}
-	_, err := program.Lua(algo.Program{Name: "mine", Lua: "return 1"}, algo.Program{Name: "mine", Lua: "return 1"})
+	_, err := program.Lua("", algo.Program{Name: "mine", Lua: "return 1"}, algo.Program{Name: "mine", Lua: "return 1"})
 	require.NoError(t, err)
 }
 
 // FuzzLua requires that a program does what Step does, or declines, on any bytes.
-func FuzzLua(f *testing.F) {
-	noon := int64(1767268800e9)
-	f.Add(uint8(0), int64(100), int64(time.Minute), []byte(nil), noon, int64(1), uint8(0))
-	for i, s := range subjects {
-		policy, err := s.new(algo.Per(100, time.Minute))
-		require.NoError(f, err)
-		state, _, err := policy.Step(nil, nil, time.Unix(0, noon), 3)
-		require.NoError(f, err)
-		f.Add(uint8(i), int64(100), int64(time.Minute), state, noon+1e9, int64(2), uint8(i))
-	}
-	run := onRedis(newClient(f), asItIs)
-	f.Fuzz(func(t *testing.T, subject uint8, count, period int64, state []byte, at, cost int64, op uint8) {
-		policy, err := subjects[int(subject)%len(subjects)].new(algo.Per(count, time.Duration(period)))
-		if err != nil {
-			t.Skip(err)
-		}
-		portable := policy.(algo.Portable)
-		if _, ok := portable.Program(); !ok || at < 0 || at > algo.MaxInstant || cost < 1 || cost >= algo.MaxExact {
-			t.Skip("outside of what programs take")
-		}
-		call := algotest.ProgramCall{Op: "allow", State: state, At: at, Cost: cost, Times: 1 + int64(op/3)%8}
-		if op%3 > 0 {
-			call.Op, call.Times = []string{"refund", "charge"}[op%3-1], 1
-		}
-		_, err = algotest.CompareProgram(portable, []algotest.ProgramCall{call}, run)
-		require.NoError(t, err)
-	})
-}
+func FuzzLua(f *testing.F) { fuzz(f, onRedis(newClient(f), asItIs)) }
 
 // Each fault in a program is seen. The program with it is held to 20,000 calls.
 func TestFaultsInLuaAreSeen(t *testing.T) {
 	client := newClient(t)
-	for _, fault := range []struct{ subject, from, to string }{
-		{"gcra", "burst * period - owed", "burst * period - owed - 1"},
-		{"gcra", "cost = cost * times", ""},
+	checkFaults(t, []fault{
+		{"gcra", "burst * period - owed, cost", "burst * period - owed - 1, cost"},
+		{"gcra", "cost, price = cost * times, price * times", ""},
 		{"gcra", "if part > 0 then before = before + 1 end", ""},
 		{"gcra", "if behind then\n      used", "if false then\n      used"},
-		{"gcra", "ceildiv(owed, count)", "div(owed, count)"},
-		{"gcra", "if part >= period then return DAMAGED end", ""},
-		{"gcra", "fmod(part, divisor) ~= 0", "false"},
+		{"gcra", "math.ceil(owed / count)", "math.floor(owed / count)"},
+		{"gcra", "if part >= period then return -1 end", ""},
+		{"gcra", "part % divisor ~= 0", "false"},
 		{"tokenbucket", "accrued >= missing", "accrued > missing + 1"},
 		{"tokenbucket", "hi, lo = at_hi, at_lo", ""},
 		{"tokenbucket by interval", "used - refills * batch", "used - refills"},
@@ -226,34 +120,7 @@ func TestFaultsInLuaAreSeen(t *testing.T) {
 		{"a stack", "if counts[i] > least then", "if false then"},
 		{"a stack", "math.max(longest, ttls[i] or 0)", "ttls[i] or longest"},
 		{"a stack", "used and from", "from"},
-	} {
-		for i, s := range subjects {
-			if s.name != fault.subject {
-				continue
-			}
-			seen := errorsOf(func(t testing.TB) {
-				algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Seed: uint64(i), Cases: 20_000,
-					Run: onRedis(client, func(script string) string {
-						require.Contains(t, script, fault.from)
-						return strings.ReplaceAll(script, fault.from, fault.to)
-					})})
-			})
-			assert.NotEmpty(t, seen, "%s: %q instead of %q", s.name, fault.to, fault.from)
-		}
-	}
-}
-
-// listener hears what a test would have failed with.
-type listener struct {
-	testing.TB
-	errors []string
-}
-
-func (l *listener) Helper()           {}
-func (l *listener) Error(args ...any) { l.errors = append(l.errors, fmt.Sprint(args...)) }
-
-func errorsOf(test func(testing.TB)) []string {
-	var l listener
-	test(&l)
-	return l.errors
+	}, func(f fault) algotest.ProgramRunner {
+		return onRedis(client, func(script string) string { return f.in(t, script) })
+	})
 }

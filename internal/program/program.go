@@ -1,9 +1,12 @@
-// Package program puts the programs of policies together into scripts for servers.
+// Package program puts the programs of policies together for servers: into a script for Redis, and
+// into functions for PostgreSQL.
 package program
 
 import (
 	_ "embed"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,53 +17,88 @@ import (
 //go:embed stack.lua
 var stackLua string
 
-// Lua returns the beginning of a script that can run the given programs, and stacks of them. It
-// defines two functions for the rest of the script:
+// Lua returns a script that begins with what body needs, and ends with body. body can use the functions of
+// [algo.LuaPrelude], and two more that run the given programs and stacks of them:
 //
 //	program, from = read(list, from)                                    -- what AppendArgs made
 //	count, next, ttl = step(program, op, state, hi, lo, cost, times)    -- as algo.Program says
 //
 // Two programs with the same name and another text are an error.
-func Lua(programs ...algo.Program) (string, error) {
-	texts := map[string]string{}
-	if err := collect(texts, programs); err != nil {
+func Lua(body string, programs ...algo.Program) (string, error) {
+	texts, err := collect(leaves(programs), luaOf)
+	if err != nil {
 		return "", err
 	}
-	var names []string
-	for name := range texts {
-		names = append(names, name)
-	}
-	slices.Sort(names)
 	var b strings.Builder
-	b.WriteString(algo.LuaPrelude())
-	b.WriteString("\nlocal programs = {}\n")
-	for _, name := range names {
-		fmt.Fprintf(&b, "programs[%q] = (function()\n%s\nend)()\n", name, texts[name])
+	b.WriteString("local programs = {}\n")
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		fmt.Fprintf(&b, "programs[%q] = %s\n", name, valueOf(texts[name]))
 	}
-	b.WriteString(stackLua)
-	return b.String(), nil
+	for _, part := range needed(definitions(stackLua), body) {
+		b.WriteString(part)
+	}
+	b.WriteString(body)
+	return withPrelude(b.String()), nil
+}
+
+// LuaOf is Lua for the one program p, which is no stack. Instead of read and step, body can use the function that
+// the text of the program returns:
+//
+//	count, next, ttl = program(op, state, hi, lo, cost, times, args)
+func LuaOf(p algo.Program, body string) (string, error) {
+	if _, err := collect(leaves([]algo.Program{p}), luaOf); err != nil || len(p.Parts) > 0 {
+		return "", err
+	}
+	return withPrelude("local program = " + valueOf(p.Lua) + "\n" + body), nil
+}
+
+func luaOf(p algo.Program) string { return p.Lua }
+
+var onlyReturn = regexp.MustCompile(`^(?:--.*\n|\s*\n)*return `)
+
+// valueOf returns an expression for what a chunk of Lua returns.
+func valueOf(chunk string) string {
+	if start := onlyReturn.FindString(chunk); start != "" {
+		return chunk[len(start):]
+	}
+	return "(function()\n" + chunk + "\nend)()"
+}
+
+// withPrelude puts those functions of the prelude before a script that it needs. A server makes
+// all functions of a script anew at each run, so the others would cost time.
+func withPrelude(script string) string {
+	functions, inline := inlined(definitions(algo.LuaPrelude()))
+	return inline(strings.Join(needed(functions, script), "") + script)
 }
 
 // stack is the name under which a stack is sent. No program may have it.
 const stack = "all"
 
-func collect(texts map[string]string, programs []algo.Program) error {
+// leaves returns programs, with the parts of stacks instead of the stacks.
+func leaves(programs []algo.Program) (all []algo.Program) {
 	for _, p := range programs {
 		if len(p.Parts) > 0 {
-			if err := collect(texts, p.Parts); err != nil {
-				return err
-			}
-			continue
+			all = append(all, leaves(p.Parts)...)
+		} else {
+			all = append(all, p)
 		}
-		switch text, ok := texts[p.Name]; {
-		case p.Name == "" || p.Name == stack || p.Lua == "":
-			return fmt.Errorf("program: %q is no program: it needs a name other than %q, and a text", p.Name, stack)
-		case ok && text != p.Lua:
-			return fmt.Errorf("program: two different programs have the name %q", p.Name)
-		}
-		texts[p.Name] = p.Lua
 	}
-	return nil
+	return all
+}
+
+// collect returns the text of each program by its name.
+func collect(programs []algo.Program, text func(algo.Program) string) (map[string]string, error) {
+	texts := map[string]string{}
+	for _, p := range programs {
+		switch known, ok := texts[p.Name]; {
+		case p.Name == "" || p.Name == stack || text(p) == "":
+			return nil, fmt.Errorf("program: %q is no program: it needs a name other than %q, and a text", p.Name, stack)
+		case ok && known != text(p):
+			return nil, fmt.Errorf("program: two different programs have the name %q", p.Name)
+		}
+		texts[p.Name] = text(p)
+	}
+	return texts, nil
 }
 
 // AppendArgs appends a program as the arguments of a script.

@@ -33,16 +33,15 @@ local function steps(op, state, hi, lo, cost, times, programs)
     least = math.min(least, counts[i])
   end
   if least == 0 then return 0, state end
-  local next, used, longest = char(97, 1), false, 0
+  local next, longest = char(97, 1), 0
   for i, program in ipairs(programs) do
     if counts[i] > least then
       counts[i], nexts[i], ttls[i] = step(program, op, parts[i], hi, lo, cost, least)
     end
-    used = used or nexts[i] ~= ''
     longest = math.max(longest, ttls[i] or 0)
     next = next .. touvarint(#nexts[i]) .. nexts[i]
   end
-  if not used then return least, '' end
+  if longest == 0 and next ~= state then return least, '' end -- every part is full again
   return least, next, longest
 end
 

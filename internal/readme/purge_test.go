@@ -35,20 +35,19 @@ func Example_purge() {
 	store, err := sqlite.New(db, sqlite.Options{Clock: func() time.Time { return now }})
 	check(err)
 	check(store.Migrate(ctx))
-	groups := make([][]storage.Swap, 2500)
-	for i := range groups {
+	swaps := make([]storage.Swap, 2500)
+	for i := range swaps {
 		record := storage.Record{Version: storage.NewVersion()}
-		groups[i] = []storage.Swap{{Key: fmt.Sprint(i), New: record, TTL: time.Duration(i+1) * time.Minute}}
+		swaps[i] = storage.Swap{Key: fmt.Sprint(i), New: record, TTL: time.Duration(i+1) * time.Minute}
 	}
-	for _, o := range store.CompareAndSwapBatch(ctx, groups...) {
-		check(o.Err)
-	}
+	_, _, err = store.CompareAndSwap(ctx, swaps...)
+	check(err)
 
 	now = now.Add(2400 * time.Minute)
 	check(purge(ctx, store))
 	var left int
 	check(db.QueryRow("SELECT count(*) FROM sluice_states").Scan(&left))
-	fmt.Println(left, "left of", len(groups))
+	fmt.Println(left, "left of", len(swaps))
 	// Output:
 	// 100 left of 2500
 }

@@ -138,7 +138,8 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 func failureProblem(err error) *problem {
 	p := problemOfError(err)
 	p.Paid, p.retry = "unknown", p.Status == http.StatusServiceUnavailable
-	if p.Status == http.StatusInternalServerError || errors.Is(err, storage.ErrNotApplied) && !errors.Is(err, storage.ErrOutcomeUnknown) {
+	unknown := errors.Is(err, storage.ErrOutcomeUnknown) || errors.Is(err, storage.ErrProgram)
+	if !unknown && (p.Status == http.StatusInternalServerError || errors.Is(err, storage.ErrNotApplied)) {
 		p.Paid = "no"
 	}
 	return p
@@ -150,6 +151,8 @@ func problemOfError(err error) *problem {
 		return newProblem("fault", "what is stored is not of the limit's algorithm; give a limit that changes its algorithm a new name")
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
 		return newProblem("fault", "a fault of the server; its log tells more")
+	case errors.Is(err, storage.ErrProgram):
+		return newProblem("fault", "the store and this program decided differently; the log of the server tells more")
 	case errors.Is(err, storage.ErrOutcomeUnknown):
 		return newProblem("store-outcome-unknown", "nobody knows whether it was applied; asking again may apply it twice")
 	case errors.Is(err, storage.ErrOverloaded):

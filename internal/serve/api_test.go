@@ -332,6 +332,7 @@ func TestWhatAFailureTells(t *testing.T) {
 		{unknown, "store-outcome-unknown", "unknown"},
 		{errors.Join(unknown, storage.ErrOverloaded), "store-outcome-unknown", "unknown"},
 		{storage.ErrKey, "fault", "no"},
+		{fmt.Errorf("%w: key", storage.ErrProgram), "fault", "unknown"},
 	} {
 		p := failureProblem(c.err)
 		assert.Equal(t, problemTypes+c.kind, p.Type, c.err)

@@ -47,10 +47,11 @@ type Options struct {
 	Token string // what callers of it must have; required unless API is this machine's own
 
 	Namespace string
-	Budget    time.Duration // 0: storage.DefaultBudget; at most MaxBudget
-	FailFast  time.Duration // see compose.Options
-	MaxAge    time.Duration // likewise
+	Budget    time.Duration // 0: compose.DefaultBudget; at most MaxBudget
 	OnFailure compose.FailurePolicy
+
+	CircuitOpenAfter time.Duration // as in compose.Options: 0 is the default, and negative is never
+	DenialCacheTTL   time.Duration // likewise; negative is no cache
 
 	ShutdownDelay time.Duration // how long the server goes on to serve, and says that it is not ready, before it closes its listeners
 	Drain         time.Duration // how long requests have to end after that

@@ -16,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/observe"
-	"github.com/sluice-go/sluice/storage"
 )
 
 // Server is the proxy, the decision service, or both.
@@ -110,11 +109,11 @@ func (s *Server) newBase() base {
 		b.unknown = math.MaxInt64
 	}
 	b.service = compose.Options[Ask]{
-		Namespace: o.Namespace, Budget: o.Budget, FailFast: o.FailFast, MaxAge: o.MaxAge,
+		Namespace: o.Namespace, Budget: o.Budget, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
 		OnFailure: o.OnFailure, Observer: s.observer(serviceSide),
 	}
 	b.requests = compose.Options[*http.Request]{
-		Namespace: o.Namespace, Budget: o.Budget, FailFast: o.FailFast, MaxAge: o.MaxAge,
+		Namespace: o.Namespace, Budget: o.Budget, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
 		OnFailure: o.OnFailure, Observer: s.observer(proxySide),
 	}
 	return b
@@ -138,7 +137,7 @@ func (s *Server) listen() (err error) {
 	}
 	s.api = s.server(l, s.routes(private))
 	s.api.http.ReadTimeout = askTime
-	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.Budget, storage.DefaultBudget) + answerTime
+	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.Budget, compose.DefaultBudget) + answerTime
 	return nil
 }
 

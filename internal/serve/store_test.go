@@ -199,32 +199,96 @@ func TestOutage(t *testing.T) {
 	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/readyz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
 }
 
-// TestInALongOutageRequestsFailFast but for one, which would wait for long.
-func TestInALongOutageRequestsFailFast(t *testing.T) {
+// TestWhileTheCircuitBreakerIsOpen requests do not wait for their budget, /readyz and /livez answer, and
+// all is well when the store is back.
+func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	redis := servers.Redis(t)
-	w := started(t, oneByIP, before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
-		o.Budget, o.FailFast = MaxBudget, time.Nanosecond
-	})
+	start := func(policy compose.FailurePolicy) *world {
+		return started(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
+			o.OnFailure, o.Namespace, o.Budget, o.CircuitOpenAfter = policy, fmt.Sprint(policy), MaxBudget, time.Nanosecond
+		})
+	}
+	closed, local := start(compose.FailClosed), start(compose.FailLocal)
 	redis.Kill()
-	for name, ask := range map[string]func() (*http.Response, error){
-		"proxy": func() (*http.Response, error) { return client.Get(w.proxyURL("/")) },
-		"service": func() (*http.Response, error) {
-			return client.Post(w.apiURL("/v1/allow"), "application/json", strings.NewReader(`{"key":"127.0.0.1"}`))
-		},
+	for _, c := range []struct {
+		name, ask string
+		w         *world
+		during    int
+		ready     int
+		readyBody string
+	}{
+		{"proxy", "", closed, http.StatusServiceUnavailable, http.StatusServiceUnavailable, ""},
+		{"service", `{"key":"127.0.0.1"}`, closed, http.StatusServiceUnavailable, http.StatusServiceUnavailable, ""},
+		{"degraded proxy", "", local, http.StatusOK, http.StatusOK, readyWithout},
 	} {
-		codes := make(chan int, 1)
+		ask := func() (*http.Response, error) {
+			if c.ask != "" {
+				return client.Post(c.w.apiURL("/v1/allow"), "application/json", strings.NewReader(c.ask))
+			}
+			return client.Get(c.w.proxyURL("/"))
+		}
+		require.Equal(t, c.during, firstAnswer(t, ask), c.name)
 		require.Eventually(t, func() bool {
-			go func() {
-				response, err := ask()
-				if err != nil {
-					return
-				}
-				response.Body.Close()
-				codes <- response.StatusCode
-			}()
-			return len(codes) > 0
-		}, slack, 10*time.Millisecond, name)
-		require.Equal(t, http.StatusServiceUnavailable, <-codes, name)
+			a := fetch(t, c.w.apiURL("/readyz"))
+			return a.StatusCode == c.ready && (c.readyBody == "" || a.body == c.readyBody)
+		}, patience, 10*time.Millisecond, c.name)
+		require.Equal(t, http.StatusOK, fetch(t, c.w.apiURL("/livez")).StatusCode, c.name)
+	}
+	require.Contains(t, closed.logged.String(), "the circuit breaker is open")
+
+	require.NoError(t, redis.Start())
+	for _, w := range []*world{closed, local} {
+		require.Eventually(t, func() bool {
+			return strings.Contains(w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":true`) && fetch(t, w.apiURL("/readyz")).body == readyWith
+		}, patience, 10*time.Millisecond)
+	}
+}
+
+// firstAnswer asks until one of the requests is answered. The first ones may wait for the store.
+func firstAnswer(t *testing.T, ask func() (*http.Response, error)) int {
+	t.Helper()
+	codes := make(chan int, 1)
+	require.Eventually(t, func() bool {
+		go func() {
+			response, err := ask()
+			if err != nil {
+				return
+			}
+			response.Body.Close()
+			select {
+			case codes <- response.StatusCode:
+			default:
+			}
+		}()
+		return len(codes) > 0
+	}, patience, 10*time.Millisecond)
+	return <-codes
+}
+
+// TestTheDenialCacheCanBeTurnedOff, so that a reset by another process is seen at once.
+func TestTheDenialCacheCanBeTurnedOff(t *testing.T) {
+	const ask = `{"key":"192.0.2.1"}`
+	for ttl, allowed := range map[time.Duration]bool{-1: true, time.Hour: false} {
+		file := on("sqlite:" + filepath.Join(t.TempDir(), "limits.db"))
+		one, two := started(t, oneByIP, file, func(o *Options) { o.DenialCacheTTL = ttl }), started(t, oneByIP, file)
+		for range 3 {
+			require.Contains(t, one.decide("allow", ask).body, `"allowed":true`)
+		}
+		require.Contains(t, one.decide("allow", ask).body, `"allowed":false`)
+		require.Equal(t, http.StatusNoContent, two.decide("reset", ask).StatusCode)
+		require.Contains(t, one.decide("allow", ask).body, fmt.Sprintf(`"allowed":%v`, allowed), ttl)
+	}
+}
+
+// TestAResetThroughTheServiceReachesTheProxy when its cached denial has expired, and the service at once.
+func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
+	for ttl, allowed := range map[time.Duration]int{-1: 1, time.Hour: 0} {
+		w := started(t, oneByIP, before(t, hello), on("sqlite:"+filepath.Join(t.TempDir(), "limits.db")), func(o *Options) { o.DenialCacheTTL = ttl })
+		require.Equal(t, 3, w.allowed(4))
+		require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":false`)
+		require.Equal(t, http.StatusNoContent, w.decide("reset", `{"key":"127.0.0.1"}`).StatusCode)
+		require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":true`, ttl)
+		require.Equal(t, allowed, w.allowed(1), ttl)
 	}
 }
 
@@ -232,6 +296,7 @@ func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
 	for err, want := range map[error]string{
 		algo.ErrState:          `level=ERROR msg="a limit is at fault"`,
 		algo.ErrCost:           `level=ERROR msg="a limit is at fault"`,
+		storage.ErrProgram:     `level=ERROR msg="a limit is at fault"`,
 		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
 	} {
 		var logged lines

@@ -6,9 +6,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Cell is one record that is locked, as [Hold] is several. Most decisions are made
-// by it, and it is without what those do not need. It must not be copied while it
-// is locked.
+// Cell is one record that is locked. A limiter with one rule decides by it, because it
+// allocates nothing. It must not be copied while it is locked.
 type Cell struct {
 	store   *Store
 	shard   *shard

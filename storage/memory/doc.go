@@ -47,15 +47,14 @@
 //
 // # In place
 //
-// Package compose uses [Hold], [Cell], [Name] and [Prefix] to decide without an allocation. You
+// Package compose uses [Cell], [Name] and [Prefix] to decide without an allocation. You
 // do not need them to use the store.
 //
 // # Time
 //
-// Records lapse by the time that comes with each decision ([storage.Timed],
-// [storage.InPlace]), never by a clock of the store's own, so limits on virtual
-// time are exact. Only the plain methods read a clock, [Store.Now]. A lapsed
-// record is absent at once; its memory is used again when there is need, or
-// freed by [Store.Sweep]. Times before 1970 and after 2262 are as if time
-// stood still there.
+// Limiters decide by [Store.Update], in which records lapse by the time of the decision. So
+// limits on virtual time are exact. Load, CompareAndSwap and Purge read a clock,
+// [Store.Now]. A lapsed record is absent at once. Its memory is used again when there is
+// need, or freed by [Store.Sweep]. For the store, time stands still before 1970 and
+// after 2262.
 package memory

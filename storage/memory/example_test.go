@@ -31,22 +31,6 @@ func ExampleStore_Load() {
 	// [{0 []} {0 []}] <nil>
 }
 
-// Time comes with the calls: this hour takes no time.
-func ExampleStore_CompareAndSwapAt() {
-	ctx, store := context.Background(), new(memory.Store)
-	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	_, _, _ = store.CompareAndSwapAt(ctx, noon, storage.Swap{
-		Key: "alice", New: storage.Record{Version: 7, State: []byte("0 left")}, TTL: time.Hour})
-
-	for _, at := range []time.Time{noon.Add(time.Hour - 1), noon.Add(time.Hour)} {
-		records, _ := store.LoadAt(ctx, at, "alice")
-		fmt.Printf("%v %q\n", at.Format(time.TimeOnly), records[0].State)
-	}
-	// Output:
-	// 12:59:59 "0 left"
-	// 13:00:00 ""
-}
-
 // hits counts in one byte.
 type hits struct{}
 
@@ -59,27 +43,35 @@ func (hits) Decide(found [][]byte, next []storage.Change) error {
 	return nil
 }
 
+// The time comes with the call: this minute takes no time.
 func ExampleStore_Update() {
-	ctx, store, noon := context.Background(), new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ctx, store := context.Background(), &memory.Store{Clock: func() time.Time { return now }}
 	for range 3 {
-		_ = store.Update(ctx, noon, []string{"alice"}, hits{})
+		_ = store.Update(ctx, now, []string{"alice"}, hits{})
 	}
-	records, _ := store.LoadAt(ctx, noon, "alice")
+	records, _ := store.Load(ctx, "alice")
+	fmt.Println(records[0].State)
+
+	now = now.Add(time.Minute)
+	_ = store.Update(ctx, now, []string{"alice"}, hits{})
+	records, _ = store.Load(ctx, "alice")
 	fmt.Println(records[0].State)
 	// Output:
 	// [3]
+	// [1]
 }
 
 func ExampleStore_Stats() {
-	ctx, store, noon := context.Background(), &memory.Store{MaxKeys: 2}, time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ctx, store := context.Background(), &memory.Store{MaxKeys: 2}
 	for _, swap := range []storage.Swap{
 		{Key: "exhausted", New: storage.Record{Version: 1}, TTL: time.Minute, Priority: storage.UsedUp},
 		{Key: "first visit", New: storage.Record{Version: 1}, TTL: time.Hour},
 		{Key: "new", New: storage.Record{Version: 1}, TTL: time.Hour},
 	} {
-		_, _, _ = store.CompareAndSwapAt(ctx, noon, swap)
+		_, _, _ = store.CompareAndSwap(ctx, swap)
 	}
-	records, _ := store.LoadAt(ctx, noon, "exhausted", "first visit", "new")
+	records, _ := store.Load(ctx, "exhausted", "first visit", "new")
 	fmt.Println(records[0].Version, records[1].Version, records[2].Version)
 	fmt.Printf("%+v\n", store.Stats())
 	// Output:
@@ -88,8 +80,9 @@ func ExampleStore_Stats() {
 }
 
 func ExampleStore_Sweep() {
-	ctx, store, noon := context.Background(), new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	_, _, _ = store.CompareAndSwapAt(ctx, noon, storage.Swap{Key: "alice", New: storage.Record{Version: 7}, TTL: time.Minute})
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ctx, store := context.Background(), &memory.Store{Clock: func() time.Time { return noon }}
+	_, _, _ = store.CompareAndSwap(ctx, storage.Swap{Key: "alice", New: storage.Record{Version: 7}, TTL: time.Minute})
 	fmt.Println(store.Sweep(noon, math.MaxInt), store.Sweep(noon.Add(time.Minute), math.MaxInt))
 	// Output:
 	// 0 1

@@ -52,7 +52,7 @@ func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
 	for i := range flood {
 		passed := time.Duration(i) * spacing
 		key := fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15)
-		if _, swapped, err := store.CompareAndSwapAt(ctx, epoch.Add(passed), swapOf(key, 0, key, once)); !swapped || err != nil {
+		if _, swapped, err := at(store, epoch.Add(passed)).CompareAndSwap(ctx, swapOf(key, 0, key, once)); !swapped || err != nil {
 			t.Fatal(swapped, err)
 		}
 		other.put(key)

@@ -31,30 +31,19 @@ type Store struct {
 }
 
 var (
-	_ storage.Timed   = (*Store)(nil)
 	_ storage.InPlace = (*Store)(nil)
 	_ storage.Purger  = (*Store)(nil)
 )
 
 // Load reads records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	return s.LoadAt(ctx, s.Now(), keys...)
-}
-
-// CompareAndSwap swaps at the time of Clock; see [storage.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	return s.CompareAndSwapAt(ctx, s.Now(), swaps...)
-}
-
-// LoadAt reads records at now; see [storage.Timed].
-func (s *Store) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]storage.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if err := storage.CheckLoad(keys); err != nil {
 		return nil, err
 	}
-	at, records := instant(now), make([]storage.Record, len(keys))
+	at, records := instant(s.Now()), make([]storage.Record, len(keys))
 	for i, key := range keys {
 		n, ok := s.find(key)
 		if !ok {
@@ -68,8 +57,8 @@ func (s *Store) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]st
 	return records, nil
 }
 
-// CompareAndSwapAt swaps at now; see [storage.Timed].
-func (s *Store) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+// CompareAndSwap swaps at the time of Clock; see [storage.Store].
+func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, storage.NotApplied(err)
 	}
@@ -77,7 +66,7 @@ func (s *Store) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...st
 		return nil, false, err
 	}
 	var few [8]Name
-	names, at := few[:0], instant(now)
+	names, at := few[:0], instant(s.Now())
 	for i := range swaps {
 		names = append(names, s.Name(swaps[i].Key))
 	}

@@ -32,6 +32,12 @@ type virtual struct{ passed atomic.Int64 }
 func (v *virtual) now() time.Time          { return epoch.Add(time.Duration(v.passed.Load())) }
 func (v *virtual) advance(d time.Duration) { v.passed.Add(int64(d)) }
 
+// at sets the clock of a store that no other goroutine uses.
+func at(s *memory.Store, now time.Time) *memory.Store {
+	s.Clock = func() time.Time { return now }
+	return s
+}
+
 func TestLaws(t *testing.T) {
 	storagetest.Run(t, func(*testing.T) storagetest.Harness {
 		clock := new(virtual)
@@ -48,10 +54,11 @@ func TestLaws(t *testing.T) {
 func TestLawsOfAFullStore(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Harness {
 		clock := new(virtual)
-		full := &memory.Store{Clock: clock.now, MaxKeys: 2000}
+		full := &memory.Store{MaxKeys: 2000}
 		for i := range 2000 {
 			put(t, full, epoch, fmt.Sprint("short lived ", i), 1)
 		}
+		full.Clock = clock.now
 		clock.advance(1)
 		return storagetest.Harness{Store: sweptFirst{full}, Other: &memory.Store{Clock: clock.now}, Advance: clock.advance, Now: clock.now}
 	})
@@ -72,7 +79,7 @@ func swapOf(key string, old storage.Version, state string, ttl time.Duration) st
 // put creates a record.
 func put(t *testing.T, s *memory.Store, now time.Time, key string, ttl time.Duration) {
 	t.Helper()
-	_, swapped, err := s.CompareAndSwapAt(ctx, now, swapOf(key, 0, key, ttl))
+	_, swapped, err := at(s, now).CompareAndSwap(ctx, swapOf(key, 0, key, ttl))
 	require.NoError(t, err)
 	require.True(t, swapped)
 }
@@ -82,7 +89,7 @@ func used(t *testing.T, s *memory.Store, now time.Time, key string, ttl time.Dur
 	t.Helper()
 	swap := swapOf(key, 0, key, ttl)
 	swap.Priority = p
-	_, swapped, err := s.CompareAndSwapAt(ctx, now, swap)
+	_, swapped, err := at(s, now).CompareAndSwap(ctx, swap)
 	require.NoError(t, err)
 	require.True(t, swapped)
 }
@@ -90,7 +97,7 @@ func used(t *testing.T, s *memory.Store, now time.Time, key string, ttl time.Dur
 // has lists which of keys are there.
 func has(t *testing.T, s *memory.Store, now time.Time, keys ...string) (there []string) {
 	t.Helper()
-	records, err := s.LoadAt(ctx, now, keys...)
+	records, err := at(s, now).Load(ctx, keys...)
 	require.NoError(t, err)
 	for i, r := range records {
 		if r.Version != 0 {
@@ -211,7 +218,7 @@ func TestNothingIsDroppedBeforeTheStoreIsFull(t *testing.T) {
 func TestMoreKeysAtOnceThanMaxKeys(t *testing.T) {
 	s := &memory.Store{MaxKeys: 1}
 	put(t, s, epoch, "old", time.Minute)
-	_, swapped, err := s.CompareAndSwapAt(ctx, epoch, swapOf("a", 0, "a", 0), swapOf("b", 0, "b", 0))
+	_, swapped, err := at(s, epoch).CompareAndSwap(ctx, swapOf("a", 0, "a", 0), swapOf("b", 0, "b", 0))
 	require.NoError(t, err)
 	require.True(t, swapped)
 	require.Equal(t, memory.Stats{Keys: 1, Evicted: 2}, s.Stats())
@@ -223,11 +230,11 @@ func TestDeletedRecordsLeaveTheirRoom(t *testing.T) {
 	s := &memory.Store{MaxKeys: 2}
 	for i := range 1000 {
 		a, b := swapOf("a", 0, strings.Repeat("a", i), time.Minute), swapOf("b", 0, "b", 0)
-		_, swapped, err := s.CompareAndSwapAt(ctx, epoch, a, b)
+		_, swapped, err := at(s, epoch).CompareAndSwap(ctx, a, b)
 		require.NoError(t, err)
 		require.True(t, swapped)
 		require.Equal(t, 2, s.Stats().Keys)
-		_, swapped, err = s.CompareAndSwapAt(ctx, epoch, storage.Swap{Key: "a", Old: a.New.Version}, storage.Swap{Key: "b", Old: b.New.Version})
+		_, swapped, err = at(s, epoch).CompareAndSwap(ctx, storage.Swap{Key: "a", Old: a.New.Version}, storage.Swap{Key: "b", Old: b.New.Version})
 		require.NoError(t, err)
 		require.True(t, swapped)
 		require.Equal(t, memory.Stats{}, s.Stats())
@@ -308,13 +315,15 @@ func (p *putter) Decide(_ [][]byte, next []storage.Change) error {
 // way passes the bound by its own records at most.
 func TestTheBoundHoldsUnderConcurrency(t *testing.T) {
 	const maxKeys, writers, times = 50, 8, 2000
-	s := &memory.Store{MaxKeys: maxKeys}
+	clock := new(virtual)
+	s := &memory.Store{MaxKeys: maxKeys, Clock: clock.now}
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
 			random := rand.New(rand.NewPCG(1, uint64(w)))
 			for i := range times {
-				now := epoch.Add(time.Duration(i) * time.Millisecond)
+				clock.advance(time.Millisecond / writers)
+				now := clock.now()
 				a, b := strconv.Itoa(random.IntN(200)), "x"+strconv.Itoa(random.IntN(200))
 				switch i % 4 {
 				case 0:
@@ -322,8 +331,8 @@ func TestTheBoundHoldsUnderConcurrency(t *testing.T) {
 				case 1:
 					s.Sweep(now, 3)
 				default:
-					records, _ := s.LoadAt(ctx, now, a, b)
-					_, _, err := s.CompareAndSwapAt(ctx, now, swapOf(a, records[0].Version, "swapped", time.Duration(1+random.IntN(1000))*time.Millisecond),
+					records, _ := s.Load(ctx, a, b)
+					_, _, err := s.CompareAndSwap(ctx, swapOf(a, records[0].Version, "swapped", time.Duration(1+random.IntN(1000))*time.Millisecond),
 						storage.Swap{Key: b, Old: records[1].Version})
 					if err != nil {
 						t.Error(err)
@@ -338,7 +347,7 @@ func TestTheBoundHoldsUnderConcurrency(t *testing.T) {
 	group.Wait()
 	there := 0
 	for i := range 200 {
-		records, err := s.LoadAt(ctx, epoch, strconv.Itoa(i), "x"+strconv.Itoa(i))
+		records, err := at(s, epoch).Load(ctx, strconv.Itoa(i), "x"+strconv.Itoa(i))
 		require.NoError(t, err)
 		for _, r := range records {
 			if r.Version != 0 {
@@ -438,7 +447,7 @@ func TestAgainstAModel(t *testing.T) {
 			case 1:
 				swap.New, swap.TTL = storage.Record{}, 0
 			}
-			_, swapped, err := s.CompareAndSwapAt(ctx, now, swap)
+			_, swapped, err := at(s, now).CompareAndSwap(ctx, swap)
 			require.NoError(t, err)
 			want, created := m.swap(now, swap)
 			require.Equal(t, want, swapped, "seed %d step %d", seed, step)
@@ -454,7 +463,7 @@ func TestAgainstAModel(t *testing.T) {
 			}
 			require.Len(t, m.kept, s.Stats().Keys, "seed %d step %d", seed, step)
 			if step%50 == 0 {
-				records, err := s.LoadAt(ctx, now, keys...)
+				records, err := at(s, now).Load(ctx, keys...)
 				require.NoError(t, err)
 				for i, r := range records {
 					if want := m.load(now, keys[i]); want.Version != r.Version || !slices.Equal(want.State, r.State) {
@@ -470,7 +479,7 @@ func TestAgainstAModel(t *testing.T) {
 // held is the set of those keys that are there.
 func held(t *testing.T, s *memory.Store, now time.Time, keys ...string) map[string]bool {
 	t.Helper()
-	records, err := s.LoadAt(ctx, now, keys...)
+	records, err := at(s, now).Load(ctx, keys...)
 	require.NoError(t, err)
 	there := map[string]bool{}
 	for i, r := range records {

@@ -26,7 +26,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 	if len(keys) == 0 {
 		return d.Decide(nil, nil)
 	}
-	var few [Few]Name
+	var few [8]Name
 	names, at := few[:0], instant(now)
 	for _, key := range keys {
 		names = append(names, s.Name(key))
@@ -41,7 +41,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 // update decides under the locks of names. It moves the names of the records that it created
 // to the front, and returns how many they are.
 func update(names []Name, at int64, keys []string, d storage.Decider) (created int, err error) {
-	var few [Few]*shard
+	var few [8]*shard
 	locked := lockAll(few[:0], names)
 	defer unlockAll(locked)
 	w := &locked[0].scratch

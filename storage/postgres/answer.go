@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -42,9 +43,14 @@ type found struct {
 	record storage.Record
 }
 
-func readFound(row pgx.CollectableRow) (f found, err error) {
+func readFound(row pgx.CollectableRow) (found, error) { return scanFound(row) }
+
+// readFoundAt also reads the time.
+func readFoundAt(row pgx.CollectableRow, now *time.Time) (found, error) { return scanFound(row, now) }
+
+func scanFound(row pgx.CollectableRow, more ...any) (f found, err error) {
 	var version int64
-	if err = row.Scan(&f.place, &version, nil); err != nil {
+	if err = row.Scan(append([]any{&f.place, &version, nil}, more...)...); err != nil {
 		return f, err
 	}
 	f.record.Version = storage.Version(version)
@@ -52,10 +58,10 @@ func readFound(row pgx.CollectableRow) (f found, err error) {
 	return f, err
 }
 
-// loser is a row of the answer to a swap: a key of a group that was not written.
+// loser is a row of the answer to a swap: a key that was not written.
 type loser struct {
 	place   int64  // from 1
-	raced   bool   // the group matched, but the key was created by another meanwhile
+	raced   bool   // all keys matched, but this one was created by another meanwhile
 	version *int64 // what is there; nil: nothing
 	state   []byte
 }

@@ -5,13 +5,27 @@
 //	store, err := postgres.New(pool, postgres.Options{})
 //	err = store.Migrate(ctx)
 //
+// # Decisions on the server
+//
+// [Store.Migrate] creates functions in PL/pgSQL that run the steps of policies. A batch of decisions is then one
+// statement and one round trip, whatever other processes do: it locks the rows in the order of
+// their keys, reads the clock, decides, and writes what has changed. If another process creates one
+// of the keys at the same moment, it takes a second round trip.
+//
+// The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
+// their text, so processes of different versions can share a table. A role needs the right to
+// create functions once for each version, for Migrate, and else only the right to execute them, which
+// everybody has by default. After an update, functions with other names than those in
+// [Store.Schema] can be dropped when no process of the old version runs any more.
+//
+// With Options.NoFunctions no functions are created or called. Then the steps run in the process, and a
+// decision takes two round trips or more.
+//
 // # One statement
 //
-// A write is one statement, whatever the number of keys: it locks the rows in the
+// A swap is one statement, whatever the number of keys: it locks the rows in the
 // order of their keys, compares, and writes all or nothing. It takes one round trip, but
-// for races, and for the first on a connection, which prepares it. Independent groups of
-// a batch share the statement. If it has waited a tenth of a second for a key that
-// somebody has locked, each group is a statement of its own, which hardly waits at all.
+// for races, and for the first on a connection, which prepares it.
 //
 // # In the caller's transaction
 //
@@ -19,8 +33,8 @@
 // with the work that the limit guards: an order and its quota. The rows it
 // compared or wrote stay locked until then, so that others who spend under the same
 // keys wait; keep such transactions short, at the isolation level READ COMMITTED,
-// and decide in them once. Several keys of which some are created are written behind
-// a savepoint, in three round trips.
+// and decide in them once. A request with several keys is decided behind a savepoint, in three
+// round trips. So are several keys written of which some are created.
 //
 // Roll the transaction back after an error of the database, which has ended it unless
 // there was a savepoint. Such an error wraps the server's, and is neither
@@ -65,7 +79,7 @@
 //
 // A call that waits for the rows of another gets storage.ErrContended shortly before the
 // context ends, or when a statement_timeout or lock_timeout of the session is
-// over; in a batch of several groups, soon. In the caller's transaction the settings
+// over; in a batch of several requests, soon. In the caller's transaction the settings
 // of that transaction alone count: set a lock_timeout there, because a context that
 // ends while a statement waits closes the connection.
 //

@@ -10,6 +10,8 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -78,14 +80,14 @@ func TestADeadlockOfTransactions(t *testing.T) {
 // of isolation: then it is tried again.
 func TestASerializationFailureAloneIsContention(t *testing.T) {
 	s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_isolation=serializable&pool_max_conns=8"))
-	e := storage.NewEngine(s, storage.EngineOptions{Budget: 20 * time.Second, NoCombining: true, NoSharing: true})
+	e := engine.New(s, engine.Options{Budget: 20 * time.Second})
 	const goroutines, each = 8, 10
 	errs := make(chan error, goroutines)
 	for range goroutines {
 		go func() {
 			var all error
 			for range each {
-				_, err := e.Do(context.Background(), []string{"a", "b"}, add)
+				_, err := enginetest.Do(context.Background(), e, []string{"a", "b"}, add)
 				all = errors.Join(all, err)
 			}
 			errs <- all
@@ -108,10 +110,13 @@ func TestNobodyUsesATransactionThatWasLeft(t *testing.T) {
 	require.NoError(t, err)
 
 	tx := transaction(t, p)
-	e := storage.NewEngine(inside(t, tx, table), storage.EngineOptions{})
+	e := engine.New(inside(t, tx, table), engine.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // enough to come to the row
 	defer cancel()
-	_, err = e.Do(ctx, []string{"a"}, add) // waits for the row
+	_, err = enginetest.Do(ctx, e, []string{"a"}, func(_ time.Time, _ [][]byte, next []storage.Change) error {
+		next[0] = storage.Change{Verb: storage.Put}
+		return nil
+	}) // waits for the row
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, storage.ErrNotApplied)
 	for range 1000 { // with the race detector
@@ -127,7 +132,7 @@ func TestTimeGoesOnInATransaction(t *testing.T) {
 	_, table := fresh(t, p)
 	tx := transaction(t, p)
 	s := inside(t, tx, table)
-	before, err := s.Now(ctx)
+	_, before, err := s.LoadNow(ctx)
 	require.NoError(t, err)
 	for _, key := range []string{"a", "b"} {
 		swap := creating(key)
@@ -135,7 +140,7 @@ func TestTimeGoesOnInATransaction(t *testing.T) {
 		_, _, err = s.CompareAndSwap(ctx, swap...)
 		require.NoError(t, err)
 	}
-	after, err := s.Now(ctx)
+	_, after, err := s.LoadNow(ctx)
 	require.NoError(t, err)
 	require.Less(t, before, after)
 	rows, err := tx.Query(ctx, "SELECT expires_at FROM "+table+" ORDER BY key")

@@ -38,7 +38,8 @@ func failure(err error) error {
 	return storage.NotApplied(fmt.Errorf("postgres: %w", advised(err)))
 }
 
-// advised adds to err what to do if there is no table, or one with other columns.
+// advised adds to err what to do if there is no table, or one with other columns, or no
+// function.
 func advised(err error) error {
 	var e *pgconn.PgError
 	switch {
@@ -46,6 +47,8 @@ func advised(err error) error {
 		return err
 	case e.Code == "42P01": // undefined_table
 		return fmt.Errorf("%w; call Store.Migrate first", err)
+	case e.Code == "42883": // undefined_function
+		return fmt.Errorf("%w; call Store.Migrate first, or set Options.NoFunctions", err)
 	case e.Code == "42703": // undefined_column
 		return fmt.Errorf("%w; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
 	}
@@ -96,6 +99,12 @@ func isPoolers(code string) bool {
 // lock that was not had in time: NOWAIT, lock_timeout or statement_timeout.
 func isContention(code string) bool {
 	return code == "40001" || code == "40P01" || code == "55P03" || code == "57014"
+}
+
+// isLockTimeout reports whether the server gave up waiting for a lock.
+func isLockTimeout(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.Code == "55P03"
 }
 
 // isOutage is true for insufficient resources, operator intervention, and a

@@ -37,7 +37,7 @@ func open(t *testing.T, db postgres.DB, o postgres.Options) *postgres.Store {
 	return s
 }
 
-// harness is a pair of stores on tables that nothing else uses. Groups that share a
+// harness is a pair of stores on tables that nothing else uses. Requests that share a
 // statement wait so long that only a deadlock, which the server finds in a second, has
 // them refused, and not a busy machine.
 func harness(p *pgxpool.Pool) func(t *testing.T) storagetest.Harness {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
@@ -98,6 +99,61 @@ func TestMigrateWithoutAServer(t *testing.T) {
 	err = s.Migrate(t.Context())
 	require.ErrorIs(t, err, storage.ErrUnavailable)
 	require.ErrorContains(t, err, "creating table")
+}
+
+// Processes that start at once create the functions once, and those of another version beside them.
+func TestFunctionsAreCreatedAtOnce(t *testing.T) {
+	const processes = 8
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", processes))
+	for range 4 {
+		o := postgres.Options{Schema: schema(t, p), NoFunctions: true}
+		open(t, p, o)
+		o.NoFunctions = false
+		errs, start := make(chan error, processes), make(chan struct{})
+		for i := range processes {
+			if o.Programs = nil; i%2 == 0 {
+				o.Programs = []algo.Program{{Name: "another", SQL: "BEGIN RETURN int8send(0); END "}}
+			}
+			s, err := postgres.New(p, o)
+			require.NoError(t, err)
+			go func() {
+				<-start
+				errs <- s.Migrate(ctx)
+			}()
+		}
+		close(start)
+		for range processes {
+			require.NoError(t, <-errs)
+		}
+		var functions int
+		require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_proc WHERE pronamespace = $1::regnamespace", o.Schema).Scan(&functions))
+		require.Equal(t, 4+1+2*4, functions)
+	}
+}
+
+// A transaction of the caller goes on if the functions cannot be created, and a table that another schema of
+// search_path holds has its functions beside it.
+func TestFunctionsAreBesideTheTable(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	first, second := schema(t, p), schema(t, p)
+	open(t, p, postgres.Options{Schema: second, Table: "limits", NoFunctions: true})
+	role := fmt.Sprint("role_", tables.Add(1))
+	_, err := p.Exec(ctx, fmt.Sprintf("CREATE ROLE %[1]s LOGIN; GRANT USAGE ON SCHEMA %[2]s, %[3]s TO %[1]s; GRANT ALL ON ALL TABLES IN SCHEMA %[3]s TO %[1]s", role, first, second))
+	require.NoError(t, err)
+	limited := transaction(t, pool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1)+"&search_path="+first+","+second))
+	s := inside(t, limited, "limits")
+	err = s.Migrate(ctx)
+	require.ErrorContains(t, err, "42501")
+	require.ErrorContains(t, err, "Options.NoFunctions")
+
+	open(t, pool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second), postgres.Options{Table: "limits"})
+	require.NoError(t, s.Migrate(ctx))
+	b := asking(t, "a")
+	s.Run(ctx, b)
+	require.NoError(t, b.Err)
+	var functions int
+	require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_proc WHERE pronamespace = $1::regnamespace", first).Scan(&functions))
+	require.Zero(t, functions)
 }
 
 // schema makes one, and names it.

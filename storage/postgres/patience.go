@@ -13,37 +13,37 @@ import (
 // server to say that a lock was not had.
 const longestReserve = 100 * time.Millisecond
 
-// sharedPatience is for how long groups that share a statement wait for a lock. It is
-// more than those need who only decide; a transaction of somebody's that takes longer
-// must not hold up the other groups, which then are tried one by one.
-const sharedPatience = 100 * time.Millisecond
+// runPatience is for how long requests that share a batch wait for a lock. Several processes may
+// decide on one key, each for some milliseconds. But a transaction of somebody's that takes
+// longer must not hold up the other requests, which then are decided apart.
+const runPatience = 250 * time.Millisecond
 
 // hastyPatience is for how long each of these waits then: it has waited long enough for
 // what was in the way of another.
 const hastyPatience = time.Millisecond
 
-// alone sends the statement as a transaction of its own, which gives up waiting
-// for a lock shortly before ctx ends. Then it waits for that end, because what is left
-// is too little to try again and be sure of an answer.
-func (s *Store) alone(ctx context.Context, db DB, w *write) error {
+// withinDeadline lets send a statement that is a transaction of its own, and gives up waiting
+// for a lock shortly before ctx ends, or after patience, if that is not 0. If ctx is about to end, it
+// waits for that end, because what is left is too little to try again and be sure of an answer.
+func (s *Store) withinDeadline(ctx context.Context, patience time.Duration, send func(patience time.Duration) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
-		return s.exec(ctx, db, w, w.patience)
+		return send(patience)
 	}
 	left := time.Until(deadline)
 	reserve := min(left/4, longestReserve)
-	err := s.exec(ctx, db, w, w.limit(left-reserve))
+	err := send(lockLimit(left-reserve, patience))
 	if errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
 		<-ctx.Done()
 	}
 	return err
 }
 
-// limit is the shorter of d and the patience of the write, as the server takes
-// it: at least a millisecond.
-func (w *write) limit(d time.Duration) time.Duration {
-	if w.patience > 0 {
-		d = min(d, w.patience)
+// lockLimit is the shorter of the time left and patience, as the server takes it: at least a
+// millisecond.
+func lockLimit(left, patience time.Duration) time.Duration {
+	if patience > 0 {
+		left = min(left, patience)
 	}
-	return min(max(d, time.Millisecond), math.MaxInt32*time.Millisecond)
+	return min(max(left, time.Millisecond), math.MaxInt32*time.Millisecond)
 }

@@ -31,7 +31,10 @@ func TestRowsAreFoundByTheirKeys(t *testing.T) {
 		require.NoError(t, err)
 		for _, mode := range c.modes {
 			for _, keys := range []int{1, 2, 64} {
-				for statement, arguments := range map[string]string{s.SwapSQL(): swapping(keys), s.LoadSQL(): loading(keys)} {
+				for statement, arguments := range map[string]string{
+					s.SwapSQL(): swapping(keys), s.LoadSQL(): loading(keys), s.LoadNowSQL(): loading(keys),
+					s.SinglesSQL(): deciding(keys), s.SeveralSQL(): decidingTogether(keys),
+				} {
 					text := plan(t, p, mode, statement, arguments)
 					require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
 					require.Contains(t, text, table+"_pkey")
@@ -90,8 +93,20 @@ func plan(t *testing.T, p *pgxpool.Pool, mode, statement, arguments string) stri
 // swapping is the arguments of a swap of so many keys.
 func swapping(keys int) string {
 	numbers := "ARRAY[" + strings.TrimSuffix(strings.Repeat("7,", keys), ",") + "]"
-	return fmt.Sprintf("%[1]s, %[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loading(keys))
+	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loading(keys))
 }
+
+// deciding is the arguments of a batch with a request for each of so many keys.
+func deciding(keys int) string {
+	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loading(keys))
+}
+
+// decidingTogether is the same in one request.
+func decidingTogether(keys int) string {
+	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loading(keys))
+}
+
+func ones(n int) string { return "ARRAY[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
 
 // loading is the arguments of a load of so many keys.
 func loading(keys int) string {

@@ -27,16 +27,12 @@ func lasting(n int, ttl time.Duration) []storage.Swap {
 	return swaps
 }
 
-// apply swaps each for itself.
+// apply makes swaps that must succeed.
 func apply(t *testing.T, s *postgres.Store, swaps []storage.Swap) {
 	t.Helper()
-	groups := make([][]storage.Swap, len(swaps))
-	for i := range swaps {
-		groups[i] = swaps[i : i+1]
-	}
-	for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-		require.Equal(t, storage.Outcome{Swapped: true}, o)
-	}
+	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+	require.NoError(t, err)
+	require.True(t, swapped)
 }
 
 // A decision on a record that is there is a HOT update, which writes no index.
@@ -79,6 +75,39 @@ func TestADecisionIsAHotUpdate(t *testing.T) {
 			require.NoError(t, tx.QueryRow(ctx, "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c", table).Scan(&updated, &hot))
 			require.Equal(t, []int{records, c.hot}, []int{updated, hot})
 		})
+	}
+}
+
+// So is a decision of Run. One that is denied writes nothing.
+func TestRunIsAHotUpdate(t *testing.T) {
+	const records = 20
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+		s, table := fresh(t, p)
+		var keys []string
+		for i := range records {
+			keys = append(keys, fmt.Sprint("key ", i))
+		}
+		for range 2 { // the second uses up the keys
+			_, err := p.Exec(ctx, "VACUUM "+table)
+			require.NoError(t, err)
+			s.Run(ctx, batch(t, keys...))
+		}
+		for _, want := range [][]int{{records, records}, {0, 0}} {
+			tx := transaction(t, pool(t, shared.Postgres(t).DSN()))
+			_, err := tx.Exec(ctx, "SELECT 1")
+			require.NoError(t, err)
+			b := batch(t, keys...)
+			if want[0] > 0 { // as if a unit had come back
+				b.Now = time.Now().Add(time.Hour)
+			}
+			inside(t, tx, table).Run(ctx, b)
+			require.NoError(t, b.Err)
+			var updated, hot int
+			require.NoError(t, tx.QueryRow(ctx, "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c", table).Scan(&updated, &hot))
+			require.Equal(t, want, []int{updated, hot})
+			require.NoError(t, tx.Rollback(ctx))
+		}
 	}
 }
 

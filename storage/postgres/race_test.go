@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
@@ -140,7 +142,7 @@ func there(records []storage.Record) []bool {
 }
 
 // add is a decision that counts in every key.
-func add(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
+func add(_ time.Time, found [][]byte, next []storage.Change) error {
 	for i := range found {
 		n := uint64(0)
 		if found[i] != nil {
@@ -148,7 +150,7 @@ func add(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
 		}
 		next[i] = storage.Change{Verb: storage.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
 	}
-	return false, nil
+	return nil
 }
 
 func sums(t *testing.T, s *postgres.Store, keys ...string) []uint64 {
@@ -179,10 +181,10 @@ func TestFirstUseOfManyAtOnce(t *testing.T) {
 		for w := range writers {
 			own := []string{keys[w%4], keys[(w+1)%4], keys[(w+3)%4]}
 			want[w%4], want[(w+1)%4], want[(w+3)%4] = want[w%4]+1, want[(w+1)%4]+1, want[(w+3)%4]+1
-			e := storage.NewEngine(s, storage.EngineOptions{Budget: 20 * time.Second, Remember: -1})
+			e := engine.New(s, engine.Options{Budget: 20 * time.Second, DenialCacheTTL: -1})
 			group.Go(func() {
 				<-start
-				_, err := e.Do(context.Background(), own, add)
+				_, err := enginetest.Do(context.Background(), e, own, add)
 				errs <- err
 			})
 		}

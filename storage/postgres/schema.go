@@ -11,17 +11,32 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-func (o Options) name() string {
+func (o Options) name() string { return o.qualified(o.Table) }
+
+// qualified is a name in the schema of the options.
+func (o Options) qualified(name string) string {
 	if o.Schema == "" {
-		return pgx.Identifier{o.Table}.Sanitize()
+		return pgx.Identifier{name}.Sanitize()
 	}
-	return pgx.Identifier{o.Schema, o.Table}.Sanitize()
+	return pgx.Identifier{o.Schema, name}.Sanitize()
 }
 
-// Schema is the DDL of the store's table, and of the index on purge_at by which
-// [Store.Purge] finds expired records. They are created in the schema named in Options, which must exist, or
-// else in the first one of search_path that does. It does nothing where that schema has both.
-func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
+// Schema is the DDL of the store's table, of the index on purge_at by which
+// [Store.Purge] finds expired records, and of the functions by which [Store.Run] decides. They are created in
+// the schema named in Options, which must exist, or else in the first one of search_path that
+// does. It may be applied again.
+func (s *Store) Schema() string {
+	return s.tableSchema() + s.indexSchema() + s.functionSchema(s.options.Schema)
+}
+
+func (s *Store) functionSchema(schema string) string {
+	if s.functions == nil {
+		return ""
+	}
+	o := s.options
+	o.Schema = schema
+	return s.functions.Create(schema) + o.createOne(s.functions)
+}
 
 func (s *Store) tableSchema() string {
 	kind := "TABLE"
@@ -55,8 +70,12 @@ func indexOf(table string) string {
 }
 
 // Migrate applies what is missing of [Store.Schema]: the table, unless it is found in any
-// schema of search_path, and the index. If both are there, nothing is changed, so that this
-// needs no right to create tables, and the session may be read-only. Creating the index of
+// schema of search_path, and then the index and the functions in the schema of the table. If all
+// are there, nothing is changed, so that this needs no right to create anything, and the session
+// may be read-only.
+//
+// The functions of other versions of this module have other names, and stay. Those that no process
+// uses any more may be dropped. Creating the index of
 // a large table keeps writers out for some time; CREATE INDEX CONCURRENTLY, before Migrate,
 // does not. Migrate refuses a table with other columns. Several processes may call it at once,
 // also in a transaction of the caller, which goes on whether Migrate fails or not. Errors are
@@ -92,16 +111,60 @@ func (s *Store) create(ctx context.Context) error {
 		if _, err := tx.Exec(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+s.options.name()+" LIMIT 0"); err != nil {
 			return err
 		}
-		if index {
-			return nil
-		}
-		if invalid {
+		switch {
+		case index:
+		case invalid:
 			return errors.New("the index on purge_at is not valid, because creating it concurrently failed or has not ended: wait, or drop it and call Store.Migrate again")
+		default:
+			if _, err := tx.Exec(ctx, s.indexSchema()); err != nil {
+				return err
+			}
 		}
-		_, err := tx.Exec(ctx, s.indexSchema())
-		return err
+		return s.createFunctions(ctx, tx)
 	})
 }
+
+// functionsLock is the advisory lock of who creates functions: two who replace one at the same
+// moment would fail.
+const functionsLock = 0x736c75696365 // "sluice"
+
+// createFunctions creates the functions in the schema of the table, if one is missing.
+func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
+	if s.functions == nil {
+		return nil
+	}
+	_, missing, err := s.missingFunctions(ctx, tx)
+	if err != nil || !missing {
+		return err
+	}
+	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", functionsLock)); err != nil {
+		return err
+	}
+	schema, missing, err := s.missingFunctions(ctx, tx) // another process may have created them
+	if err != nil || !missing {
+		return err
+	}
+	if _, err := tx.Exec(ctx, s.functionSchema(schema)); err != nil {
+		return fmt.Errorf("%w (the functions run the steps of policies; with Options.NoFunctions none are needed)", err)
+	}
+	return nil
+}
+
+// missingFunctions returns the schema of the table, and whether a function is missing in it.
+func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing bool, err error) {
+	err = tx.QueryRow(ctx, functionsSQL, s.options.name(), append(s.functions.Names(), s.options.oneFunction(s.functions))).Scan(&schema, &missing)
+	if schema == "" { // the table is newer than the snapshot of the transaction
+		schema = s.options.Schema
+	}
+	return schema, missing, err
+}
+
+// functionsSQL returns the schema of the table, and whether one of the functions is not in it.
+const functionsSQL = `WITH s AS (
+	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
+)
+SELECT coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
+	(SELECT count(DISTINCT proname) FROM pg_proc JOIN s ON pronamespace = id WHERE proname = ANY($2::text[])) < cardinality($2::text[])`
 
 // thereSQL returns whether there is a table, and whether it has an index that begins with
 // purge_at, one that is valid and one that is not.

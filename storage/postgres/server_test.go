@@ -14,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -65,10 +67,10 @@ func TestOutage(t *testing.T) {
 	const budget = 300 * time.Millisecond
 	server := servers.Postgres(t)
 	s := open(t, pool(t, server.DSN()), postgres.Options{})
-	hasty := storage.NewEngine(s, storage.EngineOptions{Budget: budget})
-	patient := storage.NewEngine(s, storage.EngineOptions{Budget: 20 * time.Second})
-	spend := func(e *storage.Engine) error {
-		_, err := e.Do(context.Background(), []string{"a"}, add)
+	hasty := engine.New(s, engine.Options{Budget: budget})
+	patient := engine.New(s, engine.Options{Budget: 20 * time.Second})
+	spend := func(e *engine.Engine) error {
+		_, err := enginetest.Do(context.Background(), e, []string{"a"}, add)
 		return err
 	}
 	require.NoError(t, spend(patient))
@@ -85,7 +87,7 @@ func TestOutage(t *testing.T) {
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		require.ErrorIs(t, err, storage.ErrNotApplied, name)
 		require.Less(t, time.Since(began), 2*budget+slack, name)
-		_, err = s.Now(context.Background())
+		_, _, err = s.LoadNow(context.Background(), "a")
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		_, err = s.Load(context.Background(), "a")
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
@@ -103,14 +105,14 @@ func TestLostReplies(t *testing.T) {
 	s, table := fresh(t, direct)
 	proxied := open(t, pool(t, servers.PostgresDSN(proxy.Addr())+"&default_query_exec_mode=exec"), postgres.Options{Table: table})
 	proxy.Only(func(request []byte) bool { return bytes.Contains(request, []byte("unnest")) })
-	e := storage.NewEngine(proxied, storage.EngineOptions{Budget: 20 * time.Second})
+	e := engine.New(proxied, engine.Options{Budget: 20 * time.Second})
 	want := uint64(0)
 	for _, kind := range faultproxy.Kinds() {
 		if kind.Hangs() {
 			continue
 		}
 		proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
-		_, err := e.Do(context.Background(), []string{"a", "b"}, add)
+		_, err := enginetest.Do(context.Background(), e, []string{"a", "b"}, add)
 		want++
 		require.NoError(t, err, kind)
 		require.Len(t, proxy.Hits(), 1, kind)
@@ -218,8 +220,8 @@ func TestWithTheWorkOfTheCaller(t *testing.T) {
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			tx := transaction(t, p)
-			e := storage.NewEngine(inside(t, tx, table), storage.EngineOptions{Budget: 20 * time.Second})
-			_, err := e.Do(ctx, []string{"a", "b"}, add)
+			e := engine.New(inside(t, tx, table), engine.Options{Budget: 20 * time.Second})
+			_, err := enginetest.Do(ctx, e, []string{"a", "b"}, add)
 			require.NoError(t, err)
 			require.Equal(t, []uint64{0, 0}, sums(t, s, "a", "b"), "before the end")
 			require.NoError(t, end.do(tx, ctx))

@@ -1,31 +1,48 @@
 package postgres
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/sluice-go/sluice/internal/program"
+)
 
 // statements are those of one table.
 type statements struct {
-	load, swap, purge string
+	load, loadNow, swap, purge string
+	one, singles, several      string // of Run
 }
 
-func newStatements(o Options) statements {
-	in := strings.NewReplacer("TABLE", o.name())
-	return statements{load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL)}
+func newStatements(o Options, f *program.Functions) statements {
+	names := []string{"TABLE", o.name()}
+	if f != nil {
+		names = append(names, "STEP", o.qualified(f.Step), "RUN", o.qualified(f.Run), "ONE", o.qualified(o.oneFunction(f)))
+	}
+	in := strings.NewReplacer(names...)
+	return statements{
+		load: in.Replace(loadSQL), loadNow: in.Replace(loadNowSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL),
+		one: in.Replace(oneSQL), singles: in.Replace(singlesSQL), several: in.Replace(severalSQL),
+	}
 }
 
 // loadSQL returns what is there, and the place of its key.
 const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock_timestamp() OFFSET 0) AS found`
 
-// swapSQL locks what is there in the order of the keys, compares each group, and
-// writes those that match: it creates what is not there, in the order of the keys,
-// and replaces the rest. It returns the keys of the other groups, by their places,
-// whether they were raced, and what is there.
+// loadNowSQL returns the same, and the time, and first a row for the time alone, with the place 0.
+const loadNowSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
+SELECT 0, 0, ''::bytea, clock FROM _sluice_time
+UNION ALL
+SELECT place, version, state, clock FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
+	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock OFFSET 0) AS found`
+
+// swapSQL locks what is there in the order of the keys, and compares. If all keys match, it
+// creates what is not there, in the order of the keys, and replaces the rest. Otherwise it
+// returns all keys, by their places, and what is there.
 //
-// A key that was not there when the statement began may have been created
-// meanwhile: then the insertion does nothing, and the group is raced. A group of
-// one key has then had nothing written, but of one of several keys the rest may be
-// written already; so, unless all are of one key, that is made an error (a division
-// by zero), which undoes the statement.
+// A key that was not there when the statement began may have been created meanwhile: then
+// the insertion does nothing, and the swap is raced. If it is the only key, nothing was
+// written, and the statement returns that it was raced. Of several keys the rest may be
+// written already; so that is made an error (a division by zero), which undoes the statement.
 //
 // So nobody who creates waits for a lock on what is there, but only for those
 // who create a greater key, and no ring of such waits is possible.
@@ -48,24 +65,24 @@ const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDI
 // The names of its parts hide tables that are called the same.
 const swapSQL = `
 WITH _sluice_patience AS MATERIALIZED (
-	SELECT CASE WHEN $8::int > 0 THEN set_config('lock_timeout', CASE
-		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $8 * interval '1 millisecond'
-		THEN current_setting('lock_timeout') ELSE $8::text END, true) END AS is_set
+	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
+		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
+		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
 ), _sluice_want AS (
 	SELECT w.* FROM _sluice_patience CROSS JOIN LATERAL (
-		SELECT is_set, $1::int[] AS grps, $2::bytea[] AS keys, $3::bigint[] AS olds, $4::bigint[] AS news, $5::bytea[] AS states, $6::bigint[] AS ttls, $7::bigint[] AS untils OFFSET 0
-	) AS a CROSS JOIN LATERAL unnest(grps, keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (grp, key, old, new, state, ttl, until, place)
+		SELECT is_set, $1::bytea[] AS keys, $2::bigint[] AS olds, $3::bigint[] AS news, $4::bytea[] AS states, $5::bigint[] AS ttls, $6::bigint[] AS untils OFFSET 0
+	) AS a CROSS JOIN LATERAL unnest(keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (key, old, new, state, ttl, until, place)
 ), _sluice_found AS MATERIALIZED (
 	SELECT _sluice_want.*, there.key IS NULL AS absent, there.state AS was,
 		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
 	FROM _sluice_want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_want.key FOR UPDATE OFFSET 0) AS there ON true
-), _sluice_lost AS (
-	SELECT grp FROM _sluice_found WHERE old <> coalesce(version, 0)
+), _sluice_lost AS MATERIALIZED (
+	SELECT bool_or(old <> coalesce(version, 0)) AS lost FROM _sluice_found
 ), _sluice_write AS (
 	SELECT place, key, new, state, absent, CASE
 		WHEN ttl > 0 THEN greatest(clock_timestamp() + ttl * interval '1 microsecond', timestamptz 'epoch' + until * interval '1 microsecond')
 		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
-	FROM _sluice_found WHERE grp NOT IN (SELECT grp FROM _sluice_lost)
+	FROM _sluice_found WHERE NOT (SELECT lost FROM _sluice_lost)
 ), _sluice_created AS (
 	INSERT INTO TABLE (key, version, state, expires_at, purge_at)
 	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
@@ -77,7 +94,7 @@ WITH _sluice_patience AS MATERIALIZED (
 		purge_at = least(t.purge_at, excluded.purge_at)
 )
 SELECT place, false AS raced, version, CASE WHEN version IS NOT NULL THEN was END
-FROM _sluice_found WHERE grp IN (SELECT grp FROM _sluice_lost)
+FROM _sluice_found WHERE (SELECT lost FROM _sluice_lost)
 UNION ALL
-SELECT place, 1 / (place * $9::int) >= 0, NULL, NULL
+SELECT place, 1 / (place * $8::int) >= 0, NULL, NULL
 FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)`

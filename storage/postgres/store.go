@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -13,6 +14,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/puddle/v2"
 
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -32,6 +35,12 @@ type Options struct {
 	// Unlogged makes Migrate create a table that is not written to the log:
 	// faster, and empty after a crash.
 	Unlogged bool
+	// NoFunctions keeps Migrate from creating functions, for databases where that is forbidden.
+	// Then the steps of policies run in this process: a decision takes two round trips or more.
+	NoFunctions bool
+	// Programs are those that the database can run beside the programs of this module's
+	// algorithms. All processes that share the table may have different ones.
+	Programs []algo.Program
 }
 
 // DB is what a store needs of a database: a *pgxpool.Pool, a *pgx.Conn that is
@@ -45,13 +54,14 @@ type DB interface {
 // Store keeps records in a table. It is as safe for concurrent use as its DB
 // is.
 type Store struct {
-	db       DB
-	options  Options
-	sql      statements
-	patience time.Duration // of groups that share a statement
+	db          DB
+	options     Options
+	sql         statements
+	functions   *program.Functions // nil: none
+	runPatience time.Duration      // of requests that share a statement
 }
 
-var _ storage.Clock = (*Store)(nil)
+var _ storage.InFlight = (*Store)(nil)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -67,7 +77,24 @@ func New(db DB, o Options) (*Store, error) {
 			return nil, fmt.Errorf("postgres: the name of a schema or table has at most 63 bytes and no NUL, got %q", name)
 		}
 	}
-	return &Store{db: db, options: o, sql: newStatements(o), patience: sharedPatience}, nil
+	f, err := o.functions()
+	if err != nil {
+		return nil, fmt.Errorf("postgres: Programs: %w", err)
+	}
+	return &Store{db: db, options: o, sql: newStatements(o, f), functions: f, runPatience: runPatience}, nil
+}
+
+// standard are the functions for the algorithms of this module.
+var standard = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(program.Standard()...) })
+
+func (o Options) functions() (*program.Functions, error) {
+	switch {
+	case o.NoFunctions:
+		return nil, nil
+	case len(o.Programs) == 0:
+		return standard()
+	}
+	return program.SQL(append(program.Standard(), o.Programs...)...)
 }
 
 // Load implements [storage.Store].
@@ -78,41 +105,60 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	names := make([][]byte, len(keys))
-	for i, key := range keys {
-		names[i] = []byte(key)
-	}
-	all, err := collect(ctx, s, readFound, s.sql.load, names)
+	all, err := collect(ctx, s, readFound, s.sql.load, bytesOf(keys))
 	if err != nil {
 		return nil, err
 	}
-	records := make([]storage.Record, len(keys))
+	return recordsOf(len(keys), all), nil
+}
+
+// LoadNow implements [storage.ServerTime]. It is [Store.Load], and also returns the server's clock_timestamp(), by which the records have
+// not expired.
+func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	if err := storage.CheckLoad(keys); err != nil {
+		return nil, time.Time{}, err
+	}
+	var now time.Time
+	all, err := collect(ctx, s, func(row pgx.CollectableRow) (found, error) {
+		return readFoundAt(row, &now)
+	}, s.sql.loadNow, bytesOf(keys))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return recordsOf(len(keys), all), now, nil
+}
+
+func bytesOf(keys []string) [][]byte {
+	all := make([][]byte, len(keys))
+	for i, key := range keys {
+		all[i] = []byte(key)
+	}
+	return all
+}
+
+// recordsOf returns what was found under n keys. The place 0 is no key.
+func recordsOf(n int, all []found) []storage.Record {
+	records := make([]storage.Record, n)
 	for _, f := range all {
-		records[f.place-1] = f.record
+		if f.place > 0 {
+			records[f.place-1] = f.record
+		}
 	}
-	return records, nil
+	return records
 }
 
-// CompareAndSwap implements [storage.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	o := s.CompareAndSwapBatch(ctx, swaps)[0]
-	return o.Current, o.Swapped, o.Err
+// InFlight implements [storage.InFlight]. Commits that are under way together share
+// a flush of the log. A connection or transaction of the caller must be used by its goroutine.
+func (s *Store) InFlight() int {
+	if pool, ok := s.db.(*pgxpool.Pool); ok {
+		return min(inFlight, int(pool.Config().MaxConns))
+	}
+	return 0
 }
 
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one
-// statement.
-func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes, open := storage.BeginBatch(ctx, groups)
-	if len(open) == 0 {
-		return outcomes
-	}
-	w := newWrite(groups, outcomes, open)
-	if len(open) > 1 {
-		w.patience = s.patience
-	}
-	s.try(ctx, w)
-	return outcomes
-}
+// inFlight is so few because with more, requests that could share a statement would each
+// have one.
+const inFlight = 2
 
 // inside reports whether the database is a transaction of the caller.
 func (s *Store) inside() bool {
@@ -135,13 +181,4 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
 	}
 	return conn, conn.Release, nil
-}
-
-// Now implements [storage.Clock] with the server's clock_timestamp().
-func (s *Store) Now(ctx context.Context) (time.Time, error) {
-	times, err := collect(ctx, s, pgx.RowTo[time.Time], "SELECT clock_timestamp()")
-	if err != nil {
-		return time.Time{}, err
-	}
-	return times[0], nil
 }

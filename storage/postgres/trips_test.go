@@ -29,49 +29,70 @@ func counting(t *testing.T, settings string) (*pgxpool.Pool, *faultproxy.Proxy) 
 	return p, proxy
 }
 
-// try answers how many exchanges a batch takes, and what came of it.
-func try(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, groups ...[]storage.Swap) (exchanges, swapped int) {
+// try returns how many exchanges a swap takes, and whether it was applied.
+func try(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, swaps ...storage.Swap) (exchanges int, swapped bool) {
 	t.Helper()
 	proxy.Plan()
-	for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-		require.NoError(t, o.Err)
-		if o.Swapped {
-			swapped++
-		}
-	}
+	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+	require.NoError(t, err)
 	return proxy.Seen(), swapped
 }
 
-// A swap is one round trip, whatever it does and however many keys and groups
+// A swap is one round trip, whatever it does and however many keys
 // there are. The first of a connection is two where statements are prepared.
 func TestRoundTrips(t *testing.T) {
 	for mode, first := range map[string]int{"cache_statement": 2, "cache_describe": 2, "exec": 1} {
 		t.Run(mode, func(t *testing.T) {
 			p, proxy := counting(t, "&default_query_exec_mode="+mode)
 			s, _ := fresh(t, p)
-			var many [][]storage.Swap
+			var names []string
 			for i := range 64 {
-				many = append(many, creating(fmt.Sprint("many ", i)))
+				names = append(names, fmt.Sprint("many ", i))
 			}
-			two := creating("a", "b")
+			two, many := creating("a", "b"), creating(names...)
 			for _, c := range []struct {
-				name            string
-				groups          [][]storage.Swap
-				trips, swapping int
+				name    string
+				swaps   []storage.Swap
+				trips   int
+				swapped bool
 			}{
-				{"the first", [][]storage.Swap{creating("first")}, first, 1},
-				{"a creation", [][]storage.Swap{creating("one")}, 1, 1},
-				{"a conflict", [][]storage.Swap{creating("one")}, 1, 0},
-				{"two keys", [][]storage.Swap{two}, 1, 1},
-				{"two keys, again", [][]storage.Swap{after(two)}, 1, 1},
-				{"a conflict of two keys", [][]storage.Swap{after(two)}, 1, 0},
-				{"many groups", many, 1, 64},
-				{"many groups, again, one in conflict", append(replacing(many[1:]), creating("many 0")), 1, 63},
+				{"the first", creating("first"), first, true},
+				{"a creation", creating("one"), 1, true},
+				{"a conflict", creating("one"), 1, false},
+				{"two keys", two, 1, true},
+				{"two keys, again", after(two), 1, true},
+				{"a conflict of two keys", after(two), 1, false},
+				{"many keys", many, 1, true},
+				{"many keys, again", after(many), 1, true},
 			} {
-				trips, swapped := try(t, proxy, s, c.groups...)
+				trips, swapped := try(t, proxy, s, c.swaps...)
 				require.Equal(t, c.trips, trips, c.name)
-				require.Equal(t, c.swapping, swapped, c.name)
+				require.Equal(t, c.swapped, swapped, c.name)
 			}
+		})
+	}
+}
+
+// A batch is one round trip, also in a transaction of the caller unless a request has several
+// uses: then a savepoint stands around it.
+func TestRoundTripsOfRun(t *testing.T) {
+	for mode, first := range map[string]int{"cache_statement": 2, "cache_describe": 2, "exec": 1} {
+		t.Run(mode, func(t *testing.T) {
+			p, proxy := counting(t, "&default_query_exec_mode="+mode)
+			s, table := fresh(t, p)
+			trips := func(s *postgres.Store, b *storage.Batch) int {
+				proxy.Plan()
+				s.Run(t.Context(), b)
+				require.NoError(t, b.Err)
+				return proxy.Seen()
+			}
+			require.Equal(t, first, trips(s, asking(t, "a", "b")))
+			require.Equal(t, 1, trips(s, asking(t, "a", "c")))
+			require.Equal(t, first, trips(s, together(t, "a", "b")))
+			require.Equal(t, 1, trips(s, together(t, "a", "d")))
+			within := inside(t, transaction(t, p), table)
+			require.Equal(t, 1, trips(within, asking(t, "a", "e")))
+			require.Equal(t, 3, trips(within, together(t, "a", "f")))
 		})
 	}
 }
@@ -87,26 +108,18 @@ func after(swaps []storage.Swap) []storage.Swap {
 	return next
 }
 
-func replacing(groups [][]storage.Swap) [][]storage.Swap {
-	var next [][]storage.Swap
-	for _, group := range groups {
-		next = append(next, after(group))
-	}
-	return next
-}
-
 // In a transaction of the caller a savepoint stands around what creates several
 // keys, and its begin and end are a round trip each.
 func TestRoundTripsInATransaction(t *testing.T) {
 	p, proxy := counting(t, "")
 	_, table := fresh(t, p)
 	s := inside(t, transaction(t, p), table)
-	try(t, proxy, s, creating("first"))
-	trips, _ := try(t, proxy, s, creating("one"))
+	try(t, proxy, s, creating("first")...)
+	trips, _ := try(t, proxy, s, creating("one")...)
 	require.Equal(t, 1, trips)
 	two := creating("a", "b")
-	trips, _ = try(t, proxy, s, two)
+	trips, _ = try(t, proxy, s, two...)
 	require.Equal(t, 3, trips)
-	trips, _ = try(t, proxy, s, after(two))
+	trips, _ = try(t, proxy, s, after(two)...)
 	require.Equal(t, 1, trips)
 }

@@ -20,11 +20,12 @@ import (
 func calls(s *redis.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"swap": func(ctx context.Context) error { _, _, err := s.CompareAndSwap(ctx, creating("a", "late")); return err },
-		"batch": func(ctx context.Context) error {
-			return s.CompareAndSwapBatch(ctx, []storage.Swap{creating("b", "late")}, []storage.Swap{creating("c", "late")})[1].Err
+		"swap of two": func(ctx context.Context) error {
+			_, _, err := s.CompareAndSwap(ctx, creating("b", "late"), creating("c", "late"))
+			return err
 		},
-		"load": func(ctx context.Context) error { _, err := s.Load(ctx, "a"); return err },
-		"now":  func(ctx context.Context) error { _, err := s.Now(ctx); return err },
+		"load":     func(ctx context.Context) error { _, err := s.Load(ctx, "a"); return err },
+		"load now": func(ctx context.Context) error { _, _, err := s.LoadNow(ctx, "a"); return err },
 	}
 }
 
@@ -96,7 +97,7 @@ func TestAWriteDialsOnceIfTheClientDoes(t *testing.T) {
 	}})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, t.Name())
-	for _, name := range []string{"swap", "batch"} {
+	for _, name := range []string{"swap", "swap of two"} {
 		dials = 0
 		err := calls(s)[name](t.Context())
 		refuses(t, err)

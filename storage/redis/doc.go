@@ -4,65 +4,85 @@
 //
 // # One round trip
 //
-// A write is one Lua script, whatever the number of keys: it compares the
-// version of every key first and writes after, so nothing but all or nothing
-// can happen. It does so by GET, MGET, SET, PSETEX, DEL and TIME, which the user of the
-// client must be allowed: if the server refuses one of several writes when another has
-// been made, the decision fails with storage.ErrOutcomeUnknown. The script is
-// sent by its hash, and once more in full when the server does not know it
-// (after a restart or SCRIPT FLUSH). The client never sends a write again by
-// itself, however it is configured: an applied write whose reply was lost would
-// come back as a conflict.
+// A batch of requests is one Lua script, which runs the steps of policies in the server
+// ([Store.Run]). The script reads each key once, decides the requests in order, and writes
+// each key that has changed once. It uses the time of the server, or the one in the batch.
+// A script does everything or nothing, and no other command runs meanwhile. A script of 64
+// requests takes the server about 0.3 ms.
 //
-// Decisions that travel together share a script, for up to 64 keys, if the client is a
-// [redis.Client]; each still applies or fails on its own, except that all fail if the server
-// refuses the first write of the script (its memory is full, or the user may not). A
-// script costs about as much as what it does for one key. With other clients, with
-// [Options.Spread], and after the server has once refused keys because they lie apart or
-// are not all allowed, each decision has a script of its own, in a common pipeline.
+// A store sends a script by its hash. If the server does not know the script, after a
+// restart or SCRIPT FLUSH, the store sends it once more in full. The client never sends a
+// write again by itself, whatever its MaxRetries: only the limiter can tell whether the
+// first try was applied.
+//
+// A policy without a program in Lua takes two round trips: [Store.LoadNow] and
+// [Store.CompareAndSwap], which is a script too.
+//
+// # Permissions
+//
+// The user of the client needs the commands GET, MGET, SET, PSETEX, DEL, TIME, EVAL and
+// EVALSHA on all keys with the prefix:
+//
+//	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
+//
+// In a Redis Cluster the client needs CLUSTER too (+cluster). Behind Sentinel the user of
+// the sentinels is another one: see SentinelUsername of go-redis. If the user may not use
+// one of the keys of a batch, the limiter tries the requests of that batch once more, each
+// with its own keys alone. If the server refuses the first write of a batch, the batch
+// fails and nothing is written. If it refuses a later one, the requests of that key fail
+// with storage.ErrTorn: other keys may have been written.
 //
 // # Keys
 //
-// A record is the Redis string PREFIX{GROUP}KEY. Bytes of users stand behind
-// our own braces, so theirs choose nothing. In Redis Cluster all keys of one
-// decision must lie in one slot, which a common group gives them
-// (compose.Options.Group: a tenant, for instance); otherwise the decision fails
-// with [ErrCrossSlot]. Keys without a group spread over the cluster by
-// themselves, and serve decisions on one key.
+// A record is a Redis string under the name PREFIX{GROUP}KEY. Braces in the user's part of
+// a key place nothing, because they come after those of the store.
+//
+// In a Redis Cluster all keys of one decision must be in one hash slot: set
+// compose.Options.Group, to the tenant for instance. Otherwise a decision on several keys
+// fails with [ErrCrossSlot]. Keys without a group spread over the cluster, and serve
+// decisions on one key.
+//
+// Requests share a script if they are for one server. In a cluster they must be in one hash
+// slot. If something stands between the client and several servers, set [Options.Spread]:
+// then only requests of the same keys share a script. See [Store.Place].
 //
 // # Expiry
 //
-// The server drops records by itself, at the millisecond after their TTL, or after
-// their Until by the server's clock if that is later ([storage.Swap]). There is nothing
-// to purge.
+// The server drops records by itself, at the millisecond after their TTL. If the time of a
+// batch or the Until of a swap is ahead of the server's clock, it drops the record after
+// that time by its own clock. There is nothing to purge.
 //
-// # Durability and known limits
+// # What can be lost
 //
-// What Redis acknowledged it may still lose: what was written after the last
-// snapshot or fsync when it crashes, and what had not reached the replica when
-// a replica takes over. Use that is lost that way is forgotten: at most what
-// was admitted in that time is admitted once more. That time can be seconds if
-// the old primary is alive, for it goes on serving until it is told that it was
-// replaced; min-replicas-to-write and min-replicas-max-lag bound it. An
-// eviction policy other than noeviction drops live records, which forgets their
-// use too.
+// Redis may lose writes that it has acknowledged: those after the last snapshot or fsync if
+// it crashes, and those that have not reached the replica if a replica takes over. Clients
+// can then spend that quota again, at most what was admitted in that time. While the old
+// primary is alive, that can be seconds, because it serves until it learns that it was
+// replaced; min-replicas-to-write and min-replicas-max-lag bound it. An eviction policy
+// other than noeviction drops live records: clients can spend their quota again, too.
 //
-// A failover shows as storage.ErrUnavailable until the client knows the new
-// primary, and as storage.ErrOutcomeUnknown to those whose write was on its
-// way. So does a Redis Cluster that lost a node, to all keys if it has no
-// replica, and a slot that is moved to another node, for as long as one key of a
-// decision is here and another there. The limiter needs no restart.
+// # Failures
 //
-// A client with ReadOnly, RouteByLatency or RouteRandomly looks at replicas,
-// which may be behind; writes are decided by primaries all the same.
+// During a failover decisions fail with storage.ErrUnavailable until the client knows the
+// new primary. Those whose reply is lost fail with storage.ErrOutcomeUnknown, unless the
+// limiter can ask in time whether they were stored. In a Redis Cluster the same holds for a
+// node that is lost and, if it has no replica, for all keys. It holds for a slot that is
+// being moved, while one key of a decision is on the old node and another on the new one.
+// The limiter needs no restart.
 //
-// A call ends with its context, whatever the client does. go-redis itself goes
-// on until its ReadTimeout, and until then a goroutine of the call waits for it
-// and the connection stays in use: make the client with ContextTimeoutEnabled,
-// so that it ends with the deadline. It dials a server that refuses five times
-// over half a second, within one call: who leaves meanwhile cannot know that nothing
-// was sent, and is told storage.ErrOutcomeUnknown all through an outage. With
-// DialerRetries set to 1 that is storage.ErrUnavailable, because the engine tries
-// again by itself. go-redis logs a line for each try, unless its SetLogger says
-// otherwise: some twenty a second.
+// A client with ReadOnly, RouteByLatency or RouteRandomly reads from replicas, which may be
+// behind. Batches and swaps are decided by primaries all the same.
+//
+// A call ends at the deadline of its context. go-redis itself waits for a reply until its
+// ReadTimeout. Until then the connection stays in use, and in a cluster a goroutine waits
+// too: set ContextTimeoutEnabled, so that the client ends with the deadline. go-redis does
+// not notice that a context is cancelled. So a caller of a limiter whose context is
+// cancelled during a round trip that it sends itself waits for the reply or the deadline;
+// see compose.Limiter.
+//
+// If a server refuses connections, go-redis dials it five times within one call, over half
+// a second. If the deadline of a decision ends meanwhile, the limiter does not know yet
+// that nothing was sent, and the decision fails with storage.ErrOutcomeUnknown. Set
+// DialerRetries to 1, and it fails with storage.ErrUnavailable. go-redis logs a line for
+// each try, about twenty a second, unless its SetLogger says otherwise.
 package redis

@@ -12,18 +12,20 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-func look(time.Time, [][]byte, []storage.Change) (lasting bool, err error) { return false, nil }
+func look(time.Time, [][]byte, []storage.Change) error { return nil }
 
-func put(_ time.Time, _ [][]byte, next []storage.Change) (lasting bool, err error) {
+func put(_ time.Time, _ [][]byte, next []storage.Change) error {
 	for i := range next {
 		next[i] = storage.Change{Verb: storage.Put, State: []byte("x")}
 	}
-	return false, nil
+	return nil
 }
 
 // Whatever timeouts the client has, or has not, a decision ends with its context.
@@ -35,13 +37,13 @@ func TestDecisionsEndWithTheirDeadline(t *testing.T) {
 		"neither asked for": {ReadTimeout: -2, WriteTimeout: -2},
 		"short, many times": {ReadTimeout: 90 * time.Millisecond, WriteTimeout: 90 * time.Millisecond, MaxRetries: 1000},
 	} {
-		for what, decide := range map[string]storage.Decide{"put": put, "look": look} {
+		for what, decide := range map[string]enginetest.Decide{"put": put, "look": look} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				o.Addr = server.Addr()
 				client := goredis.NewClient(o)
 				t.Cleanup(func() { client.Close() })
-				e := storage.NewEngine(open(t, client, t.Name()), storage.EngineOptions{Budget: long})
-				_, err := e.Do(t.Context(), []string{"warm"}, put)
+				e := engine.New(open(t, client, t.Name()), engine.Options{Budget: long})
+				_, err := enginetest.Do(t.Context(), e, []string{"warm"}, put)
 				require.NoError(t, err)
 				server.Pause()
 				defer server.Resume()
@@ -49,7 +51,7 @@ func TestDecisionsEndWithTheirDeadline(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), deadline)
 				defer cancel()
 				begun := time.Now()
-				_, err = e.Do(ctx, []string{"a"}, decide)
+				_, err = enginetest.Do(ctx, e, []string{"a"}, decide)
 				require.Error(t, err)
 				require.Less(t, time.Since(begun), deadline+slack)
 			})
@@ -66,13 +68,13 @@ func TestWhatIsTornIsUnknown(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, "torn:")
 	create(t, s, creating("b", "x"))
-	e := storage.NewEngine(s, storage.EngineOptions{})
-	_, err := e.Do(t.Context(), []string{"a", "b"}, func(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
+	e := engine.New(s, engine.Options{})
+	_, err := enginetest.Do(t.Context(), e, []string{"a", "b"}, func(_ time.Time, found [][]byte, next []storage.Change) error {
 		next[0] = storage.Change{Verb: storage.Put, State: []byte("x")}
 		if found[1] != nil {
 			next[1] = storage.Change{Verb: storage.Delete}
 		}
-		return false, nil
+		return nil
 	})
 	require.ErrorIs(t, err, storage.ErrOutcomeUnknown)
 	require.ErrorIs(t, err, storage.ErrTorn)

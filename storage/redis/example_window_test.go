@@ -9,13 +9,12 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
-	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
 // The last hour in twelve slots of five minutes, shared by two processes, for
-// any number of resources. A denial is remembered: the next costs no network.
-// All decide by the time of the server, whatever their own clocks say.
+// any number of resources. A repeated denial comes from the cache of its process, and costs no
+// round trip. The clock of the server decides, whatever those of the processes say.
 func ExampleNew_movingWindow() {
 	options := &goredis.Options{
 		Addr:                  shared.Redis(servers.Example{}).Addr(), // a redis-server of the tests
@@ -55,9 +54,7 @@ func processOn(client *goredis.Client, policy algo.Policy) *compose.Limiter[stri
 	if err != nil {
 		panic(err)
 	}
-	limiter, err := compose.Options[string]{
-		StoreClock: &storage.ServerClock{Server: store},
-	}.New(store, compose.Rule[string]{
+	limiter, err := compose.New(store, compose.Rule[string]{
 		Name:   "resource",
 		Key:    func(resource string) string { return resource },
 		Policy: policy,

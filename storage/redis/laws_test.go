@@ -21,10 +21,12 @@ var prefixes atomic.Int64
 func harness(client goredis.UniversalClient) func(t *testing.T) storagetest.Harness {
 	return func(t *testing.T) storagetest.Harness {
 		prefix := fmt.Sprintf("laws%d:", prefixes.Add(1))
+		s := open(t, client, prefix)
 		return storagetest.Harness{
-			Store:   open(t, client, prefix),
+			Store:   s,
 			Other:   open(t, client, prefix+"x"),
 			Advance: func(d time.Duration) { advance(t, client, prefix, d) },
+			Spoil:   func(key string) { require.NoError(t, client.LPush(t.Context(), s.NameOf(key), "x").Err()) },
 			Slack:   2 * time.Millisecond, // one of the store, one of advance
 		}
 	}

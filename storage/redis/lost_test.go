@@ -13,6 +13,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -77,25 +79,6 @@ func TestTheClientNeverSendsAgain(t *testing.T) {
 				waitFor(t, func() bool { return len(proxy.Hits()) == 1 })
 				require.Equal(t, 1, proxy.Seen())
 				require.Equal(t, "alone", stored(t, truth, "a"))
-
-				at := 2
-				if name == "alone" {
-					at = 1 // the groups share a command
-				}
-				proxy.Plan(faultproxy.Fault{At: at, Kind: kind})
-				var groups [][]storage.Swap
-				for _, key := range []string{"b", "c", "d"} {
-					groups = append(groups, []storage.Swap{creating(key, "batch")})
-				}
-				outcomes := s.CompareAndSwapBatch(t.Context(), groups...)
-				if at == 1 || !outcomes[0].Swapped {
-					lost(t, outcomes[0].Err)
-				}
-				lost(t, outcomes[1].Err)
-				lost(t, outcomes[2].Err)
-				waitFor(t, func() bool { return len(proxy.Hits()) == 1 })
-				require.LessOrEqual(t, proxy.Seen(), 3)
-				require.Equal(t, "batch", stored(t, truth, "c"))
 			})
 		}
 	}
@@ -129,13 +112,13 @@ func TestFaultsCostNothing(t *testing.T) {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				s, truth, proxy := faulty(t, connect, t.Name())
-				engine := storage.NewEngine(s, storage.EngineOptions{Budget: long})
+				e := engine.New(s, engine.Options{Budget: long})
 				const times = 3
 				for at := 1; at <= times; at++ {
 					key := strconv.Itoa(at)
 					proxy.Plan(faultproxy.Fault{At: at, Kind: kind})
 					for i := range times {
-						_, err := engine.Do(t.Context(), []string{key}, increment)
+						_, err := enginetest.Do(t.Context(), e, []string{key}, increment)
 						require.NoError(t, err)
 						require.Equal(t, strconv.Itoa(i+1), stored(t, truth, key))
 					}
@@ -148,12 +131,12 @@ func TestFaultsCostNothing(t *testing.T) {
 }
 
 // increment adds one to the number under each key.
-func increment(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
+func increment(_ time.Time, found [][]byte, next []storage.Change) error {
 	for i := range next {
 		n, _ := strconv.Atoi(string(found[i])) // nothing is 0
 		next[i] = storage.Change{Verb: storage.Put, State: []byte(strconv.Itoa(n + 1))}
 	}
-	return false, nil
+	return nil
 }
 
 func TestALimiterLosesNothingToFaults(t *testing.T) {

@@ -32,13 +32,11 @@ func TestScriptFlush(t *testing.T) {
 		}
 	})
 	for i := range 200 {
-		var groups [][]storage.Swap
+		var swaps []storage.Swap
 		for j := range 1 + i%3 {
-			groups = append(groups, []storage.Swap{creating(fmt.Sprint(i, " ", j), "x")})
+			swaps = append(swaps, creating(fmt.Sprint(i, " ", j), "x"))
 		}
-		for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-			require.Equal(t, storage.Outcome{Swapped: true}, o)
-		}
+		create(t, s, swaps...)
 	}
 	close(stop)
 	flushing.Wait()
@@ -79,9 +77,8 @@ func TestReplica(t *testing.T) {
 	_, _, err := s.CompareAndSwap(t.Context(), creating("a", "x"))
 	refuses(t, err)
 	require.ErrorContains(t, err, "READONLY")
-	for _, o := range s.CompareAndSwapBatch(t.Context(), []storage.Swap{creating("a", "x")}, []storage.Swap{creating("b", "x")}) {
-		refuses(t, o.Err)
-	}
+	_, _, err = s.CompareAndSwap(t.Context(), creating("a", "x"), creating("b", "x"))
+	refuses(t, err)
 	do(t, server, "REPLICAOF", "NO", "ONE")
 	create(t, s, creating("a", "x"))
 }

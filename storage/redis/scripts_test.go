@@ -13,36 +13,17 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// script is a way to make and swap groups that one of the scripts is for.
-type script struct {
-	keys  int  // of a group
-	apart bool // is each group on its way
-}
+// scripts are the scripts that swap, by how many keys they are for here.
+var scripts = map[string]int{"single": 1, "several": 2}
 
-var scripts = map[string]script{"single": {1, true}, "each": {1, false}, "together": {2, false}}
-
-// groups create a key each, and maybe another.
-func (s script) groups(keys ...string) (groups [][]storage.Swap) {
-	for _, key := range keys {
-		groups = append(groups, []storage.Swap{creating(key, "x"), creating(key+"'s other", "x")}[:s.keys])
-	}
-	return groups
-}
-
-func (s script) swap(t *testing.T, store storage.Batcher, groups [][]storage.Swap) (outcomes []storage.Outcome) {
-	if !s.apart {
-		return store.CompareAndSwapBatch(t.Context(), groups...)
-	}
-	for _, group := range groups {
-		outcomes = append(outcomes, store.CompareAndSwapBatch(t.Context(), group)...)
-	}
-	return outcomes
+// group creates a key, and maybe another.
+func group(keys int, key string) []storage.Swap {
+	return []storage.Swap{creating(key, "x"), creating(key+"'s other", "x")}[:keys]
 }
 
 // limited is a client whose user may do all but one thing.
@@ -58,69 +39,43 @@ func limited(t *testing.T, server *servers.RedisServer, not ...string) *goredis.
 	return client
 }
 
-func TestStrangersAreOfTheirGroup(t *testing.T) {
+func TestForeignValuesAreNotSwapped(t *testing.T) {
 	server := shared.Redis(t)
-	for name, script := range scripts {
+	for name, keys := range scripts {
 		s := open(t, newClient(t, server.Addr()), t.Name()+name)
 		do(t, server, "LPUSH", s.NameOf("list"), "x")
 		do(t, server, "HSET", s.NameOf("hash"), "x", "y")
 		do(t, server, "SET", s.NameOf("short"), "x")
 		do(t, server, "SET", s.NameOf("empty"), "")
-		groups := script.groups("a", "list", "b", "short", "c", "empty", "d", "hash", "e")
-		for i, o := range script.swap(t, s, groups) {
-			if i%2 == 0 {
-				require.Equal(t, storage.Outcome{Swapped: true}, o)
-				continue
+		for _, key := range []string{"list", "short", "empty", "hash"} {
+			_, swapped, err := s.CompareAndSwap(t.Context(), group(keys, key)...)
+			require.False(t, swapped)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.NotErrorIs(t, err, storage.ErrUnavailable)
+			if key == "list" || key == "hash" {
+				require.ErrorContains(t, err, "redis: ERR WRONGTYPE")
 			}
-			require.ErrorIs(t, o.Err, storage.ErrNotApplied)
-			require.NotErrorIs(t, o.Err, storage.ErrUnavailable)
-			if key := groups[i][0].Key; key == "list" || key == "hash" {
-				require.ErrorContains(t, o.Err, "redis: ERR WRONGTYPE")
-			}
+			require.Empty(t, stored(t, s, key+"'s other"), "all or nothing")
 		}
 		require.Equal(t, "1", do(t, server, "LLEN", s.NameOf("list")))
 		require.Equal(t, "1", do(t, server, "HLEN", s.NameOf("hash")))
 	}
 }
 
-// After another group has written, and before a third does.
-func TestARefusedWriteIsOfItsGroup(t *testing.T) {
-	client := limited(t, shared.Redis(t), "del")
-	for name, script := range scripts {
-		s := open(t, client, t.Name()+name)
-		there := creating("there", "x")
-		create(t, s, there)
-		groups := script.groups("first", "second", "last")
-		groups[1] = append([]storage.Swap{{Key: "there", Old: there.New.Version}}, groups[1][1:]...)
-		outcomes := script.swap(t, s, groups)
-		require.Equal(t, storage.Outcome{Swapped: true}, outcomes[0])
-		require.ErrorIs(t, outcomes[1].Err, storage.ErrNotApplied)
-		require.NotErrorIs(t, outcomes[1].Err, storage.ErrTorn, "others have written, this one has not")
-		require.ErrorContains(t, outcomes[1].Err, "The user")
-		require.Equal(t, storage.Outcome{Swapped: true}, outcomes[2])
-		require.Equal(t, "x", stored(t, s, "there"))
-		require.Equal(t, "x", stored(t, s, "last"))
-		require.Empty(t, stored(t, s, "second's other"), "nothing of a group is written after what was refused")
-	}
-}
-
 // Nobody is told that was swapped what the server did not let the script write.
 func TestARefusedWriteIsNoSwap(t *testing.T) {
 	client := limited(t, shared.Redis(t), "set", "psetex")
-	for name, script := range scripts {
+	for name, keys := range scripts {
 		for _, ttl := range []time.Duration{0, time.Hour} {
 			s := open(t, client, fmt.Sprint(t.Name(), name, ttl))
-			groups := script.groups("a", "b")
-			for _, group := range groups {
-				for i := range group {
-					group[i].TTL = ttl
-				}
+			swaps := group(keys, "a")
+			for i := range swaps {
+				swaps[i].TTL = ttl
 			}
-			for _, o := range script.swap(t, s, groups) {
-				require.False(t, o.Swapped)
-				require.ErrorIs(t, o.Err, storage.ErrNotApplied)
-				require.ErrorContains(t, o.Err, "The user")
-			}
+			_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+			require.False(t, swapped)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.ErrorContains(t, err, "The user")
 		}
 	}
 }
@@ -134,68 +89,55 @@ func TestWhatStaysAbsentIsNotWritten(t *testing.T) {
 	require.True(t, swapped)
 
 	s = open(t, limited(t, shared.Redis(t), "set"), t.Name())
-	outcomes := s.CompareAndSwapBatch(t.Context(), []storage.Swap{{Key: "a"}, creating("b", "x")}, []storage.Swap{{Key: "c"}})
-	require.ErrorIs(t, outcomes[0].Err, storage.ErrNotApplied)
-	require.NotErrorIs(t, outcomes[0].Err, storage.ErrTorn)
+	_, _, err = s.CompareAndSwap(t.Context(), storage.Swap{Key: "a"}, creating("b", "x"))
+	require.ErrorIs(t, err, storage.ErrNotApplied)
+	require.NotErrorIs(t, err, storage.ErrTorn)
 }
 
 func TestAFullServerWritesNothing(t *testing.T) {
-	for name, script := range scripts {
+	for name, keys := range scripts {
 		server := servers.Redis(t)
 		s := open(t, newClient(t, server.Addr()), "")
 		create(t, s, creating("there", "x"))
 		do(t, server, "CONFIG", "SET", "maxmemory", "1")
-		keys := []string{"there", "a", "b"}
-		if script.apart { // there it is a conflict, which needs no room
-			keys = keys[1:]
-		}
-		for _, o := range script.swap(t, s, script.groups(keys...)) {
-			refuses(t, o.Err)
-		}
+		_, _, err := s.CompareAndSwap(t.Context(), group(keys, "a")...)
+		refuses(t, err)
 		require.Equal(t, "1", do(t, server, "DBSIZE"), name)
 	}
 }
 
 func TestEveryKeyHasItsOwnTTL(t *testing.T) {
 	server := shared.Redis(t)
-	for name, script := range scripts {
-		s := open(t, newClient(t, server.Addr()), t.Name()+name)
-		groups, n := script.groups("a", "b", "c", "d"), 0
-		for _, group := range groups {
-			for i := range group {
-				group[i].TTL = time.Duration(n%4) * 100 * time.Hour
-				n++
-			}
-		}
-		for _, o := range script.swap(t, s, groups) {
-			require.Equal(t, storage.Outcome{Swapped: true}, o)
-		}
-		for _, group := range groups {
-			for _, swap := range group {
-				left, err := strconv.ParseInt(do(t, server, "PTTL", s.NameOf(swap.Key)), 10, 64)
-				require.NoError(t, err)
-				if swap.TTL == 0 {
-					require.EqualValues(t, -1, left)
-				} else {
-					require.InDelta(t, swap.TTL.Milliseconds(), left, float64(time.Hour.Milliseconds()))
-				}
-			}
+	s := open(t, newClient(t, server.Addr()), t.Name())
+	var swaps []storage.Swap
+	for i := range 4 {
+		swap := creating(strconv.Itoa(i), "x")
+		swap.TTL = time.Duration(i) * 100 * time.Hour
+		swaps = append(swaps, swap)
+	}
+	create(t, s, swaps...)
+	for _, swap := range swaps {
+		left, err := strconv.ParseInt(do(t, server, "PTTL", s.NameOf(swap.Key)), 10, 64)
+		require.NoError(t, err)
+		if swap.TTL == 0 {
+			require.EqualValues(t, -1, left)
+		} else {
+			require.InDelta(t, swap.TTL.Milliseconds(), left, float64(time.Hour.Milliseconds()))
 		}
 	}
 }
 
 func TestEveryByteOfAVersionCounts(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	for name, script := range scripts {
+	for name, keys := range scripts {
 		for bit := 0; bit < 64; bit += 7 {
-			groups := script.groups(fmt.Sprint(name, bit), fmt.Sprint(name, bit, " beside"))
-			create(t, s, groups[0]...)
-			groups[0] = after(groups[0])
-			groups[0][script.keys-1].Old ^= 1 << bit
-			outcomes := script.swap(t, s, groups)
-			require.NoError(t, outcomes[0].Err)
-			require.False(t, outcomes[0].Swapped, "%s, bit %d", name, bit)
-			require.True(t, outcomes[1].Swapped)
+			swaps := group(keys, fmt.Sprint(name, bit))
+			create(t, s, swaps...)
+			next := after(swaps)
+			next[keys-1].Old ^= 1 << bit
+			_, swapped, err := s.CompareAndSwap(t.Context(), next...)
+			require.NoError(t, err)
+			require.False(t, swapped, "%s, bit %d", name, bit)
 		}
 	}
 }
@@ -216,8 +158,8 @@ func TestARingPlacesByKeys(t *testing.T) {
 			[]storage.Swap{creating(storage.Key(tenant, "a"), "x"), creating(storage.Key(tenant, "b"), "x")})
 	}
 	create(t, s, creating("alone", "x"))
-	for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-		require.Equal(t, storage.Outcome{Swapped: true}, o)
+	for _, group := range groups {
+		create(t, s, group...)
 	}
 	for _, group := range append(groups, []storage.Swap{{Key: "alone"}}) {
 		for _, swap := range group {
@@ -249,48 +191,20 @@ func TestAnswersOfAnotherShapeAreErrors(t *testing.T) {
 			return err
 		}))
 		s := open(t, client, t.Name())
-		for name, script := range scripts {
-			_, swapped, err := s.CompareAndSwap(t.Context(), script.groups(fmt.Sprint(name, i))[0]...)
+		for name, keys := range scripts {
+			_, swapped, err := s.CompareAndSwap(t.Context(), group(keys, fmt.Sprint(name, i))...)
 			require.False(t, swapped)
 			require.ErrorContains(t, err, "another shape", "%s: %v", name, answer)
 		}
 	}
 }
 
-func TestSixtyFourKeysShareACommand(t *testing.T) {
-	proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
-	s := open(t, newClient(t, proxy.Addr()), t.Name())
-	know(t, s)
-	proxy.Only(isWrite)
-	for commands, sizes := range map[int][][]int{
-		1: {{64}, {63, 1}},
-		2: {{63, 2}, {1, 64}, {65, 1}},
-		3: {{1, 65, 1}, {32, 32, 1, 63, 1}, {999, 1000, 8500}},
-	} {
-		for _, sizes := range sizes {
-			var groups [][]storage.Swap
-			for i, size := range sizes {
-				var group []storage.Swap
-				for j := range size {
-					group = append(group, creating(fmt.Sprint(sizes, i, " ", j), "x"))
-				}
-				groups = append(groups, group)
-			}
-			proxy.Plan()
-			for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-				require.Equal(t, storage.Outcome{Swapped: true}, o)
-			}
-			require.Equal(t, commands, proxy.Seen(), "%v", sizes)
-		}
-	}
-}
-
-// What a script says of its group no proxy has made up.
+// No proxy has made up what a script says.
 func TestAScriptsWordIsProof(t *testing.T) {
 	s, err := redis.New(limited(t, shared.Redis(t), "get"), redis.Options{Prefix: t.Name(), Spread: true})
 	require.NoError(t, err)
-	for _, script := range scripts {
-		_, _, err = s.CompareAndSwap(t.Context(), script.groups("a")[0]...)
+	for _, keys := range scripts {
+		_, _, err = s.CompareAndSwap(t.Context(), group(keys, "a")...)
 		require.ErrorIs(t, err, storage.ErrNotApplied)
 		require.NotErrorIs(t, err, storage.ErrUnavailable)
 	}
@@ -333,20 +247,17 @@ func TestTTLsAndUntilsAreRoundedUp(t *testing.T) {
 // A user who may not run TIME writes nothing that needs it.
 func TestWithoutTIMENothingIsWritten(t *testing.T) {
 	client := limited(t, shared.Redis(t), "time")
-	for name, script := range scripts {
+	for name, keys := range scripts {
 		s := open(t, client, t.Name()+name)
-		groups := script.groups("a", "b")
-		for _, group := range groups {
-			for i := range group {
-				group[i].TTL, group[i].Until = time.Hour, time.Now()
-			}
+		swaps := group(keys, "a")
+		for i := range swaps {
+			swaps[i].TTL, swaps[i].Until = time.Hour, time.Now()
 		}
-		for _, o := range script.swap(t, s, groups) {
-			require.False(t, o.Swapped)
-			require.ErrorIs(t, o.Err, storage.ErrNotApplied)
-			require.NotErrorIs(t, o.Err, storage.ErrUnavailable)
-			require.ErrorContains(t, o.Err, "The user")
-		}
+		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+		require.False(t, swapped)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+		require.NotErrorIs(t, err, storage.ErrUnavailable)
+		require.ErrorContains(t, err, "The user")
 		require.Empty(t, stored(t, s, "a"))
 	}
 }

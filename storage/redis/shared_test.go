@@ -50,12 +50,11 @@ func create(t *testing.T, s storage.Store, swaps ...storage.Swap) {
 }
 
 // know has the server know the scripts.
-func know(t *testing.T, s storage.Batcher) {
+func know(t *testing.T, s storage.Store) {
 	t.Helper()
-	for _, script := range scripts {
-		for _, o := range script.swap(t, s, script.groups(storage.Key("warm", "a"), storage.Key("warm", "b"))) {
-			require.NoError(t, o.Err)
-		}
+	for _, keys := range scripts {
+		_, _, err := s.CompareAndSwap(t.Context(), group(keys, storage.Key("warm", "a"))...)
+		require.NoError(t, err)
 	}
 }
 

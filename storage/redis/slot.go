@@ -52,19 +52,17 @@ func placingOf(client redis.UniversalClient) placing {
 	return anywhere
 }
 
-// inOnePlace reports, naming two keys, that a group does not lie in one place.
-func (s *Store) inOnePlace(swaps []storage.Swap) error {
+// checkTogether reports two keys that do not lie in one place.
+func (s *Store) checkTogether(one, other string) error {
 	if s.place == anywhere {
 		return nil
 	}
-	for i := 1; i < len(swaps); i++ {
-		a, b := s.key(swaps[0].Key), s.key(swaps[i].Key)
-		switch {
-		case s.place == bySlot && slot(a) != slot(b):
-			return fmt.Errorf("%w: %q in %d and %q in %d; give them a common group", ErrCrossSlot, a, slot(a), b, slot(b))
-		case s.place == byTag && hashed(a) != hashed(b):
-			return fmt.Errorf("%w: %q and %q; give them a common group", ErrCrossSlot, a, b)
-		}
+	a, b := s.key(one), s.key(other)
+	switch {
+	case s.place == bySlot && slot(a) != slot(b):
+		return fmt.Errorf("%w: %q in %d and %q in %d; give them a common group", ErrCrossSlot, a, slot(a), b, slot(b))
+	case s.place == byTag && hashed(a) != hashed(b):
+		return fmt.Errorf("%w: %q and %q; give them a common group", ErrCrossSlot, a, b)
 	}
 	return nil
 }

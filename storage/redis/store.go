@@ -37,15 +37,17 @@ type Store struct {
 	plain  *redis.Client // the client, if it knows of one server only
 	prefix string
 	place  placing
-	heeds  bool        // the client ends with the deadlines of contexts
-	spread bool        // something stands between the client and the servers
-	apart  atomic.Bool // groups cannot share a script
-	hurry  atomic.Pointer[hurried]
+	heeds  bool // the client ends with the deadlines of contexts
+	spread bool // something stands between the client and the servers
+	// separate is whether requests of different keys cannot share a script.
+	separate atomic.Bool
+	scripts  scripts
+	hurry    atomic.Pointer[hurried]
 }
 
 var (
-	_ storage.Batcher = (*Store)(nil)
-	_ storage.Clock   = (*Store)(nil)
+	_ storage.Placer     = (*Store)(nil)
+	_ storage.ServerTime = (*Store)(nil)
 )
 
 // New makes a store on client, which it neither pings nor closes.
@@ -61,21 +63,43 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	}
 	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client), heeds: heeds(client), spread: o.Spread}
 	s.plain, _ = client.(*redis.Client)
-	s.apart.Store(o.Spread || s.plain == nil)
+	s.separate.Store(o.Spread || s.plain == nil && s.place == anywhere)
 	return s, nil
 }
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	if err := storage.CheckLoad(keys); err != nil {
-		return nil, err
-	}
 	if len(keys) == 0 {
 		return nil, ctx.Err()
+	}
+	return s.load(ctx, keys, nil)
+}
+
+// LoadNow implements [storage.ServerTime]. It is Load, and returns the server's time, read in the same round trip before the records. In a
+// cluster it is the time of one of the servers.
+func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	var now *redis.TimeCmd
+	records, err := s.load(ctx, keys, func(pipe redis.Pipeliner) { now = pipe.Time(ctx) })
+	if err == nil {
+		err = now.Err()
+	}
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	return records, now.Val(), nil
+}
+
+// load reads records in one pipeline, which begins with the commands that first adds.
+func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeliner)) ([]storage.Record, error) {
+	if err := storage.CheckLoad(keys); err != nil {
+		return nil, err
 	}
 	gets := make([]*redis.StringCmd, len(keys))
 	err := s.within(ctx, func(c redis.UniversalClient) error {
 		pipe := c.Pipeline()
+		if first != nil {
+			first(pipe)
+		}
 		for i, key := range keys {
 			gets[i] = pipe.Get(ctx, s.key(key))
 		}
@@ -110,44 +134,10 @@ func (s *Store) record(key string, get *redis.StringCmd) (storage.Record, error)
 	return r, nil
 }
 
-// CompareAndSwap implements [storage.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	o := s.CompareAndSwapBatch(ctx, swaps)[0]
-	return o.Current, o.Swapped, o.Err
-}
-
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one script or,
-// where their keys may lie on several servers, one pipeline.
-func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes, open := storage.BeginBatch(ctx, groups)
-	calls := make([]call, 0, len(open))
-	for _, i := range open {
-		if outcomes[i].Err = s.inOnePlace(groups[i]); outcomes[i].Err == nil {
-			calls = append(calls, call{store: s, swaps: groups[i], outcome: &outcomes[i]})
-		}
-	}
-	if len(calls) > 0 {
-		s.send(ctx, calls)
-	}
-	return outcomes
-}
-
-// Now implements [storage.Clock] with the server's TIME; of a cluster, that of
-// one of its servers.
-func (s *Store) Now(ctx context.Context) (now time.Time, err error) {
-	var cmd *redis.TimeCmd
-	err = s.within(ctx, func(c redis.UniversalClient) error { cmd = c.Time(ctx); return cmd.Err() })
-	if err != nil {
-		return time.Time{}, s.failed(err)
-	}
-	return cmd.Val(), nil
-}
-
-// within lets do use the client, and returns when ctx ends. The client lets do
-// outlive a deadline unless it was made with ContextTimeoutEnabled, and a
-// cancellation in any case.
+// within lets do use the client, and returns when ctx ends. By itself the client ends with a
+// deadline only if it was made with ContextTimeoutEnabled, and never with a cancellation.
 func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error) error {
-	if ctx.Done() == nil || storage.Patient(ctx) && s.heeds {
+	if ctx.Done() == nil {
 		return do(s.client)
 	}
 	done := make(chan error, 1)

@@ -3,7 +3,15 @@ package redis
 import (
 	"errors"
 	"sync/atomic"
+
+	"github.com/redis/go-redis/v9"
 )
+
+// once is a command that the client must not send again by itself: a second try
+// of a write that was applied would lose against the first.
+type once struct{ *redis.Cmd }
+
+func (once) NoRetry() bool { return true }
 
 // ticket is an argument of a command that knows whether the command was ever
 // written to a connection: the client asks for the bytes of an argument of this

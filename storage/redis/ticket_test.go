@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -35,6 +36,7 @@ func untilHit(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Context, cance
 // A connection whose greeting meets a fault has not been used for the command:
 // nothing was applied, and nothing will be.
 func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
+	_, program := programOf(t, algo.Per(2, time.Hour))
 	for name, connect := range map[string]func(addr string) goredis.UniversalClient{
 		"alone": func(addr string) goredis.UniversalClient {
 			return goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: 1, PoolTimeout: time.Minute, MaxRetries: -1})
@@ -48,8 +50,16 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 				_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
 				return err
 			},
-			"batch": func(ctx context.Context, s *redis.Store) error {
-				return s.CompareAndSwapBatch(ctx, []storage.Swap{creating("a", "x")}, []storage.Swap{creating("b", "x")})[0].Err
+			"swap of two": func(ctx context.Context, s *redis.Store) error {
+				_, _, err := s.CompareAndSwap(ctx, creating(storage.Key("g", "a"), "x"), creating(storage.Key("g", "b"), "x"))
+				return err
+			},
+			"run": func(ctx context.Context, s *redis.Store) error {
+				ctx, cancel := context.WithTimeout(ctx, moment)
+				defer cancel()
+				b := allowing(program, "a")
+				s.Run(ctx, b, allowing(program, "b"))
+				return b.Err
 			},
 		} {
 			for _, kind := range faultproxy.Kinds() {
@@ -78,6 +88,7 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 						return swapped
 					}, long, time.Millisecond)
 					require.Empty(t, stored(t, s, "a"), "and it never comes")
+					require.Empty(t, stored(t, s, storage.Key("g", "a")))
 				})
 			}
 		}

@@ -1,10 +1,8 @@
 package redis_test
 
 import (
-	"fmt"
 	"testing"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/faultproxy"
@@ -50,40 +48,5 @@ func TestOneCommand(t *testing.T) {
 		require.NoError(t, err, c.name)
 		require.Equal(t, c.swapped, swapped, c.name)
 		require.Equal(t, c.commands, proxy.Seen(), c.name)
-	}
-}
-
-// All groups of a batch are sent before the first is answered, on one connection: 64
-// keys to a command, if they are on one server.
-func TestABatchIsOneRoundTrip(t *testing.T) {
-	const groups = 3 * 64
-	for commands, connect := range map[int]func(addr string) goredis.UniversalClient{
-		3: func(addr string) goredis.UniversalClient {
-			return goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: 1, ReadTimeout: -1})
-		},
-		groups: func(addr string) goredis.UniversalClient {
-			return goredis.NewClusterClient(&goredis.ClusterOptions{PoolSize: 1, ReadTimeout: -1, ClusterSlots: oneNode(addr)})
-		},
-	} {
-		proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
-		client := connect(proxy.Addr())
-		t.Cleanup(func() { client.Close() })
-		s := open(t, client, fmt.Sprint(t.Name(), commands))
-		know(t, s)
-
-		proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.StallReply})
-		var batch [][]storage.Swap
-		for i := range groups {
-			batch = append(batch, []storage.Swap{creating(fmt.Sprint(i), "x")})
-		}
-		done := make(chan []storage.Outcome, 1)
-		go func() { done <- s.CompareAndSwapBatch(t.Context(), batch...) }()
-		waitFor(t, func() bool { return proxy.Seen() == commands })
-		require.Empty(t, done)
-		waitFor(t, func() bool { proxy.Release(); return len(done) == 1 })
-		for _, o := range <-done {
-			require.Equal(t, storage.Outcome{Swapped: true}, o)
-		}
-		require.Equal(t, commands, proxy.Seen())
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -14,32 +13,33 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// Groups of one key each, swapped again and again: the cost is that of one
-// group.
-func BenchmarkBatch(b *testing.B) {
+// Updates of one key each, of different keys or all of one: the cost is that of one update.
+func BenchmarkTransact(b *testing.B) {
 	for _, size := range []int{1, 8, 64} {
-		b.Run(fmt.Sprint("groups=", size), func(b *testing.B) {
-			db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "bench.db")+"?_journal_mode=WAL&_synchronous=NORMAL&_stmt_cache_size=16")
-			require.NoError(b, err)
-			defer db.Close()
-			s, err := sqlite.New(db, sqlite.Options{})
-			require.NoError(b, err)
-			require.NoError(b, s.Migrate(context.Background()))
-			groups := make([][]storage.Swap, size)
-			for i := range groups {
-				groups[i] = []storage.Swap{creating(fmt.Sprint("key ", i))}
-			}
-			b.ResetTimer()
-			for n := 0; n < b.N; n += size {
-				for i, o := range s.CompareAndSwapBatch(context.Background(), groups...) {
-					if !o.Swapped {
-						b.Fatal(o)
-					}
-					s := &groups[i][0]
-					s.Old, s.New.Version = s.New.Version, storage.NewVersion()
-					s.TTL, s.Until = time.Minute, time.Now().Add(time.Minute)
+		for _, keys := range []int{size, 1} {
+			b.Run(fmt.Sprint("updates=", size, "/keys=", keys), func(b *testing.B) {
+				s := benchStore(b)
+				updates := make([]*storage.Update, size)
+				for i := range updates {
+					updates[i] = adding(fmt.Sprint("key ", i%keys))
 				}
-			}
-		})
+				b.ResetTimer()
+				for n := 0; n < b.N; n += size {
+					if err := s.Transact(context.Background(), nil, updates...); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
 	}
+}
+
+func benchStore(b *testing.B) *sqlite.Store {
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(b.TempDir(), "bench.db")+"?_journal_mode=WAL&_synchronous=NORMAL&_stmt_cache_size=16")
+	require.NoError(b, err)
+	b.Cleanup(func() { db.Close() })
+	s, err := sqlite.New(db, sqlite.Options{})
+	require.NoError(b, err)
+	require.NoError(b, s.Migrate(context.Background()))
+	return s
 }

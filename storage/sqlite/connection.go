@@ -22,66 +22,66 @@ type connection struct {
 	patience time.Duration // the busy_timeout of the user
 	executed []execution   // of the few statements there are
 	doubtful bool          // must not go back to the pool
+	due      time.Time     // when idle gives it back; zero if it has not been kept
 }
 
-// connect lends a connection of the pool, which gets it back as it was: after the call,
-// or after others of its series.
-func (s *Store) connect(ctx context.Context, use func(*connection) error) error {
-	series := s.series(ctx)
-	c, err := s.take(ctx, series)
+// lend lends a connection to a call, which calls raw for its statements. Afterwards the store keeps
+// the connection, or gives it back to the pool as it was.
+func (s *Store) lend(ctx context.Context, use func(*connection) error) error {
+	c, err := s.take(ctx)
 	if err != nil {
 		return failure(err)
 	}
 	kept := false
-	defer func() {
+	defer func() { // also if use panics
 		if !kept {
-			c.pooled.Close()
+			c.giveBack()
 		}
 	}()
-	return c.raw(func() error {
-		defer func() { // also if use panics: SQLite does not unlock while a statement is open
-			if !kept {
-				c.restore()
-			}
-		}()
-		if err := c.makeReady(); err != nil {
-			return failure(err)
-		}
-		err := use(c)
-		kept = err == nil && series.keep(c)
-		return err
-	})
+	if err := c.makeReady(); err != nil {
+		return failure(err)
+	}
+	err = use(c)
+	kept = err == nil && s.idle.keep(c)
+	return err
 }
 
-// take takes the connection that the series has kept, or else one of the pool.
-func (s *Store) take(ctx context.Context, series *series) (*connection, error) {
+// take takes the connection that was kept, or else one of the pool.
+func (s *Store) take(ctx context.Context) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if c := series.take(); c != nil {
+	if c := s.idle.take(); c != nil {
 		return c, nil
 	}
-	conn, err := s.db.Conn(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &connection{pooled: conn}, nil
+	c := new(connection)
+	// SQLite does not wait when several connections switch a new file to WAL at once.
+	err := patiently(ctx, openPatience, func() (err error) {
+		c.pooled, err = s.db.Conn(ctx)
+		return err
+	})
+	return c, err
 }
 
-// raw does something with the driver's connection. If that is then in doubt, or if do
-// panics, package sql will close it.
-func (c *connection) raw(do func() error) error {
-	asked, told := false, error(nil)
-	err := c.pooled.Raw(func(inner any) error {
-		c.driver, asked = inner.(driver.Conn), true
-		if told = do(); c.doubtful {
-			return driver.ErrBadConn
-		}
-		return told
+// raw does something with the driver's connection, which do alone may use. If do panics, package
+// sql closes the connection, and SQLite does not unlock while a statement is open.
+func (c *connection) raw(do func() error) (err error) {
+	gone := c.pooled.Raw(func(inner any) error {
+		c.driver = inner.(driver.Conn)
+		returned := false
+		defer func() {
+			if !returned {
+				c.finalize()
+			}
+		}()
+		err = do()
+		returned = true
+		return nil
 	})
-	if asked { // others may have c by now
-		return told
+	if gone != nil {
+		return gone
 	}
+	c.doubtful = c.doubtful || errors.Is(err, driver.ErrBadConn)
 	return err
 }
 
@@ -90,43 +90,71 @@ func (c *connection) makeReady() error {
 		return nil
 	}
 	c.ready = true
-	return c.stopWaiting()
+	return c.raw(c.stopWaiting)
 }
 
-// restore makes the connection what it was in the pool.
-func (c *connection) restore() {
-	if c.waitAgain() != nil {
-		c.doubtful = true
-	}
-	c.finalize()
+// giveBack gives the connection back to the pool as it was there, unless it is in doubt: then
+// package sql closes it.
+func (c *connection) giveBack() {
+	defer c.pooled.Close()
+	_ = c.pooled.Raw(func(any) error {
+		if c.waitAgain() != nil {
+			c.doubtful = true
+		}
+		c.finalize()
+		if c.doubtful {
+			return driver.ErrBadConn
+		}
+		return nil
+	})
 }
 
-// transaction runs do in a transaction that has the write lock.
-func (c *connection) transaction(ctx context.Context, do func() error) error {
-	if err := c.insist(ctx, "BEGIN IMMEDIATE"); err != nil {
-		c.doubtful = !errors.As(err, new(sqlite3.Error)) // a driver around the driver may fail when it has begun
-		return storage.NotApplied(failure(err))
+// transaction runs do in a transaction that has the write lock. do calls raw for its
+// statements. If do panics, the transaction is undone and the connection stays usable. Only the
+// error of a COMMIT leaves open whether the transaction was stored.
+func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
+	var commit error
+	err := s.lend(ctx, func(c *connection) error {
+		if err := c.raw(func() error { return c.begin(ctx) }); err != nil {
+			return failure(err)
+		}
+		committed := false
+		defer func() {
+			if !committed {
+				_ = c.raw(c.rollback)
+			}
+		}()
+		if err := do(c); err != nil {
+			return failure(err)
+		}
+		// Without WAL the commit waits for those who read.
+		commit = c.raw(func() error { return c.insist(ctx, "COMMIT") })
+		committed = commit == nil
+		return failure(commit)
+	})
+	if err != nil && commit == nil {
+		return storage.NotApplied(err)
 	}
-	if err := do(); err != nil {
-		c.rollback()
-		return storage.NotApplied(failure(err))
+	return err
+}
+
+func (c *connection) begin(ctx context.Context) error {
+	err := c.insist(ctx, "BEGIN IMMEDIATE")
+	if err != nil && !errors.As(err, new(sqlite3.Error)) {
+		c.doubtful = true // a driver around the driver may fail when it has begun
 	}
-	// Without WAL the commit waits for those who read.
-	if err := c.insist(ctx, "COMMIT"); err != nil {
-		c.rollback()
-		return failure(err)
-	}
-	return nil
+	return err
 }
 
 // rollback ends a transaction that failed. Some failures have ended it already, and
 // ROLLBACK then fails: SQLite tells whether one is still open, of a driver around the
 // driver any failure is doubt.
-func (c *connection) rollback() {
+func (c *connection) rollback() error {
 	_, err := c.exec("ROLLBACK")
+	open := err != nil
 	if raw, ok := c.driver.(*sqlite3.SQLiteConn); ok {
-		c.doubtful = !raw.AutoCommit()
-	} else {
-		c.doubtful = err != nil
+		open = !raw.AutoCommit()
 	}
+	c.doubtful = c.doubtful || open
+	return err
 }

@@ -9,8 +9,12 @@
 // Several processes may share the file: every write takes SQLite's write lock,
 // for some tens of microseconds with the settings below, and waits for it as long
 // as busy_timeout and the context allow. A write that did not get it returns
-// storage.ErrContended, which the engine tries again. Groups of a batch share one
-// transaction.
+// storage.ErrContended, and the limiter tries again.
+//
+// The policies run in Go, in one transaction ([Store.Transact]) for all callers of a
+// limiter who wait at that moment. It reads each key once, writes each key that has changed
+// once, and writes nothing if none has. The write lock keeps all others out, so there are
+// no conflicts.
 //
 // # Settings
 //
@@ -25,14 +29,16 @@
 //   - _stmt_cache_size=16: the driver keeps compiled statements, by default none. A
 //     swap by itself takes about a quarter less time.
 //   - _busy_timeout: 5000 is the driver's default and enough. With 0 a write that
-//     finds the database locked fails at once, and the engine tries again. The
+//     finds the database locked fails at once, and the limiter tries again. The
 //     package waits by itself, because SQLite does not hear of a context while
 //     it waits; each connection has its own setting again when it is back in the
 //     pool. Only when it opens a connection may the driver wait in SQLite, up to
 //     busy_timeout whatever the context: let the pool keep enough of them
 //     (SetMaxIdleConns).
-//   - SetMaxOpenConns: a call takes a connection of the pool. While decisions wait,
-//     the engine's calls keep theirs from one to the next, unless it is the last.
+//   - SetMaxOpenConns: a call takes a connection of the pool. Transactions that follow each
+//     other within 10 ms keep theirs for up to 10 ms, unless it is the last. So for that
+//     long after db.Close the file may still be open, and a transaction may still be
+//     stored.
 //   - _txlock does not matter: the package begins its transactions itself, as
 //     IMMEDIATE.
 //

@@ -111,4 +111,5 @@ func (c *connection) finalize() {
 			e.prepared.Close()
 		}
 	}
+	c.executed = nil
 }

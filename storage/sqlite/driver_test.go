@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +25,7 @@ type around struct {
 	file     string
 	fail     func(text string) error
 	failed   func(text string) error // after the statement
+	mu       sync.Mutex              // a connection may be given back while others are asked
 	asked    []string
 	prepared int
 	bytes    [100]byte
@@ -39,8 +41,17 @@ func (a *around) Connect(context.Context) (driver.Conn, error) {
 	return aroundConn{conn.(*sqlite3.SQLiteConn), a}, nil
 }
 
+// work is how many statements were executed directly or prepared.
+func (a *around) work() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.asked) + a.prepared
+}
+
 func (a *around) ask(text string) error {
+	a.mu.Lock()
 	a.asked = append(a.asked, text)
+	a.mu.Unlock()
 	if a.fail != nil {
 		return a.fail(text)
 	}
@@ -57,7 +68,9 @@ func (c aroundConn) Prepare(string) (driver.Stmt, error) {
 }
 
 func (c aroundConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	c.around.mu.Lock()
 	c.around.prepared++
+	c.around.mu.Unlock()
 	stmt, err := c.SQLiteConn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
@@ -127,16 +140,17 @@ func failing(prefix string, err error) func(string) error {
 	}
 }
 
-// two groups, which are a transaction.
-func two() [][]storage.Swap {
-	return [][]storage.Swap{{creating("a")}, {creating("b")}}
+// swapTwo makes two swaps that must succeed.
+func swapTwo(t *testing.T, s *sqlite.Store) {
+	t.Helper()
+	_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"), creating("b"))
+	require.NoError(t, err)
+	require.True(t, swapped)
 }
 
 func TestADriverThatSpeaksContexts(t *testing.T) {
 	s, _, _ := openAround(t)
-	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
-		require.Equal(t, storage.Outcome{Swapped: true}, o)
-	}
+	swapTwo(t, s)
 	records, err := s.Load(t.Context(), "a", "b", "c")
 	require.NoError(t, err)
 	require.Equal(t, []int{3, 3, 0}, []int{len(records[0].State), len(records[1].State), len(records[2].State)})
@@ -171,15 +185,12 @@ func TestATransactionThatCannotEnd(t *testing.T) {
 	t.Cleanup(func() { db.Close() })
 	s := open(t, db, sqlite.Options{})
 	denies = true
-	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
-		require.ErrorContains(t, o.Err, "not authorized")
-		require.NotErrorIs(t, o.Err, storage.ErrNotApplied, "of the commit")
-	}
+	_, _, err = s.CompareAndSwap(t.Context(), creating("a"))
+	require.ErrorContains(t, err, "not authorized")
+	require.NotErrorIs(t, err, storage.ErrNotApplied, "of the commit")
 	require.Zero(t, db.Stats().OpenConnections)
 	denies = false
-	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
-		require.Equal(t, storage.Outcome{Swapped: true}, o)
-	}
+	swapTwo(t, s)
 }
 
 // A connection that cannot be made what it was does not go back to the pool.
@@ -202,10 +213,9 @@ func TestAConnectionInDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, db, a := openAround(t)
 			a.fail = test.fail
-			for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
-				require.ErrorIs(t, o.Err, test.err)
-				require.Equal(t, test.proven, errors.Is(o.Err, storage.ErrNotApplied))
-			}
+			_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
+			require.ErrorIs(t, err, test.err)
+			require.Equal(t, test.proven, errors.Is(err, storage.ErrNotApplied))
 			require.Equal(t, test.goesBack, db.Stats().OpenConnections == 1)
 			a.fail = nil
 			conn, err := db.Conn(t.Context())
@@ -218,75 +228,57 @@ func TestAConnectionInDoubt(t *testing.T) {
 	}
 }
 
-// Of one swap that failed, it depends on the statement whether it was applied.
-func TestWhatIsProven(t *testing.T) {
-	s, _, a := openAround(t)
-	_, _, err := s.CompareAndSwap(t.Context(), creating("there"))
-	require.NoError(t, err)
-	for prefix, proven := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "SELECT": true, "INSERT": false} {
+// Only of a failed COMMIT it is not known whether a swap was applied.
+func TestWhatIsProvenOfASwap(t *testing.T) {
+	for prefix, proven := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
+		s, _, a := openAround(t)
 		a.fail = failing(prefix, sqlite3.Error{Code: sqlite3.ErrIoErr})
-		_, _, err := s.CompareAndSwap(t.Context(), creating("there"))
+		_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 		require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
 		require.Equal(t, proven, errors.Is(err, storage.ErrNotApplied), prefix)
+		a.fail = nil
+		swapTwo(t, s)
 	}
+	s, _, a := openAround(t)
 	a.fail = failing("PRAGMA busy_timeout", errors.New("no"))
-	_, err = s.Load(t.Context(), "there")
+	_, err := s.Load(t.Context(), "there")
 	require.Error(t, err)
-	require.NotErrorIs(t, err, storage.ErrNotApplied, "of a look there is nothing to prove")
+	require.NotErrorIs(t, err, storage.ErrNotApplied, "of a load there is nothing to prove")
 }
 
 // A driver around the driver may fail when the statement has done what it says.
 func TestAFailureAfterTheStatement(t *testing.T) {
 	no := errors.New("the log is full")
-	s, db, a := openAround(t)
-	a.failed = failing("INSERT", no)
-	_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
-	require.ErrorIs(t, err, no)
-	require.NotErrorIs(t, err, storage.ErrNotApplied)
-	records, err := s.Load(t.Context(), "a")
-	require.NoError(t, err)
-	require.NotZero(t, records[0].Version)
-
-	a.failed = failing("BEGIN", no)
-	for _, o := range s.CompareAndSwapBatch(t.Context(), two()...) {
-		require.ErrorIs(t, o.Err, storage.ErrNotApplied)
+	for prefix, applied := range map[string]bool{"BEGIN": false, "INSERT": false, "COMMIT": true} {
+		s, db, a := openAround(t)
+		a.failed = failing(prefix, no)
+		_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
+		require.ErrorIs(t, err, no, prefix)
+		require.Equal(t, !applied, errors.Is(err, storage.ErrNotApplied), prefix)
+		if prefix != "INSERT" { // it is not known whether a transaction is open
+			require.Zero(t, db.Stats().OpenConnections, prefix)
+		}
+		a.failed = nil
+		other, err := sql.Open("sqlite3", a.file)
+		require.NoError(t, err)
+		t.Cleanup(func() { other.Close() })
+		_, err = other.Exec("BEGIN IMMEDIATE; ROLLBACK")
+		require.NoError(t, err, "the lock is free")
+		records, err := s.Load(t.Context(), "a")
+		require.NoError(t, err)
+		require.Equal(t, applied, records[0].Version != 0, prefix)
 	}
-	require.Zero(t, db.Stats().OpenConnections, "a transaction has begun")
-	a.failed = nil
-	_, swapped, err := s.CompareAndSwap(t.Context(), creating("b"))
-	require.NoError(t, err)
-	require.True(t, swapped)
-	other, err := sql.Open("sqlite3", a.file)
-	require.NoError(t, err)
-	t.Cleanup(func() { other.Close() })
-	var n int
-	require.NoError(t, other.QueryRow("SELECT count(*) FROM "+sqlite.DefaultTable).Scan(&n))
-	require.Equal(t, 2, n)
 }
 
-// A clock of the user may panic or end its goroutine in the middle of a transaction.
+// A clock of the user may panic in the middle of a transaction.
 func TestAPanicLeavesNothingLocked(t *testing.T) {
-	for readings := range 6 {
-		var clock func() time.Time
-		db := database(t, "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=200")
-		clock = time.Now
-		s := open(t, db, sqlite.Options{Clock: func() time.Time { return clock() }})
-		left := readings
-		clock = func() time.Time {
-			if left--; left < 0 {
-				panic("the clock")
-			}
-			return time.Now()
-		}
-		groups := two()
-		for i := range 4 {
-			groups = append(groups, []storage.Swap{creating(fmt.Sprint(i))})
-		}
-		require.Panics(t, func() { s.CompareAndSwapBatch(t.Context(), groups...) })
-		clock = time.Now
-		require.Zero(t, db.Stats().InUse)
-		for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-			require.Equal(t, storage.Outcome{Swapped: true}, o)
-		}
-	}
+	db := database(t, "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=200")
+	clock := time.Now
+	s := open(t, db, sqlite.Options{Clock: func() time.Time { return clock() }})
+	clock = func() time.Time { panic("the clock") }
+	require.Panics(t, func() { _, _, _ = s.CompareAndSwap(t.Context(), creating("a")) })
+	require.Panics(t, func() { _, _ = s.Load(t.Context(), "a") })
+	require.Zero(t, db.Stats().InUse)
+	clock = time.Now
+	swapTwo(t, s)
 }

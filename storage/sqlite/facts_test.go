@@ -53,19 +53,3 @@ func TestTablesOfOneNameInTwoCases(t *testing.T) {
 		require.Equal(t, test.apart, swapped, test.table)
 	}
 }
-
-// Without a journal SQLite cannot undo the half of a group.
-func TestWithoutAJournalNothingIsUndone(t *testing.T) {
-	for journal, undone := range map[string]bool{"OFF": false, "MEMORY": true, "DELETE": true, "WAL": true} {
-		s := open(t, database(t, "_journal_mode="+journal), sqlite.Options{})
-		_, swapped, err := s.CompareAndSwap(t.Context(), creating("b"))
-		require.NoError(t, err)
-		require.True(t, swapped)
-		_, swapped, err = s.CompareAndSwap(t.Context(), creating("a"), creating("b"))
-		require.NoError(t, err)
-		require.False(t, swapped)
-		records, err := s.Load(t.Context(), "a")
-		require.NoError(t, err)
-		require.Equal(t, undone, records[0].Version == 0, journal)
-	}
-}

@@ -42,24 +42,7 @@ func TestNothingToTry(t *testing.T) {
 	require.ErrorIs(t, err, storage.ErrKey)
 	_, _, err = s.CompareAndSwap(t.Context(), a, a)
 	require.ErrorIs(t, err, storage.ErrDuplicateKey)
-	outcomes := s.CompareAndSwapBatch(t.Context(), nil, []storage.Swap{long}, []storage.Swap{})
-	require.Equal(t, storage.Outcome{Swapped: true}, outcomes[0])
-	require.ErrorIs(t, outcomes[1].Err, storage.ErrKey)
-	require.Equal(t, storage.Outcome{Swapped: true}, outcomes[2])
-	require.Empty(t, s.CompareAndSwapBatch(t.Context()))
 	require.Zero(t, file.tries)
-}
-
-// A group of nothing swaps, whatever becomes of its neighbours.
-func TestNothingBesideTrouble(t *testing.T) {
-	file := new(broken)
-	s, err := sqlite.New(sql.OpenDB(file), sqlite.Options{})
-	require.NoError(t, err)
-	outcomes := s.CompareAndSwapBatch(t.Context(), nil, []storage.Swap{creating("a")})
-	require.Equal(t, storage.Outcome{Swapped: true}, outcomes[0])
-	require.ErrorContains(t, outcomes[1].Err, "broken")
-	require.ErrorIs(t, outcomes[1].Err, storage.ErrNotApplied)
-	require.Equal(t, 1, file.tries)
 }
 
 // A context that has ended ends all, even what had nothing to do.
@@ -71,10 +54,11 @@ func TestNothingWithAnEndedContext(t *testing.T) {
 	cancel()
 	_, err = s.Load(ended)
 	require.ErrorIs(t, err, context.Canceled)
-	for _, o := range s.CompareAndSwapBatch(ended, nil, []storage.Swap{creating("a")}) {
-		require.ErrorIs(t, o.Err, context.Canceled)
-		require.ErrorIs(t, o.Err, storage.ErrNotApplied)
-		require.False(t, o.Swapped)
+	for _, swaps := range [][]storage.Swap{nil, {creating("a")}} {
+		_, swapped, err := s.CompareAndSwap(ended, swaps...)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+		require.False(t, swapped)
 	}
 	require.Zero(t, file.tries)
 }

@@ -49,16 +49,21 @@ func (c *connection) waitAgain() error {
 const (
 	firstPause   = 500 * time.Microsecond
 	longestPause = 2 * time.Millisecond // much longer than a decision keeps the lock
+	openPatience = 5 * time.Second      // the driver's default
 )
 
 // patiently does what may find the database locked, again and again until it does not,
 // or the context ends, or the patience of the user.
 func (c *connection) patiently(ctx context.Context, do func() error) error {
+	return patiently(ctx, c.patience, do)
+}
+
+func patiently(ctx context.Context, patience time.Duration, do func() error) error {
 	start, pause := time.Now(), firstPause
 	for {
 		err := do()
 		var e sqlite3.Error
-		if !errors.As(err, &e) || !isBusy(e) || time.Since(start) >= c.patience {
+		if !errors.As(err, &e) || !isBusy(e) || time.Since(start) >= patience {
 			return err
 		}
 		select {

@@ -39,8 +39,8 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 // purge is one transaction of Purge. Files records again first: those of the batch that are
 // then still due have expired.
 func (s *Store) purge(ctx context.Context, now int64, max int) (removed, refiled int, err error) {
-	err = s.connect(ctx, func(c *connection) error {
-		return c.transaction(ctx, func() error {
+	err = s.transaction(ctx, func(c *connection) error {
+		return c.raw(func() error {
 			n, err := c.exec(s.sql.refile, now, int64(purgeBatch))
 			if err != nil {
 				return err

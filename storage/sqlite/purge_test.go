@@ -16,17 +16,16 @@ import (
 )
 
 // expired fills a store with n records that expire a minute after start.
-func expired(t *testing.T, s storage.Batcher, n int) {
+func expired(t *testing.T, s *sqlite.Store, n int) {
 	t.Helper()
-	groups := make([][]storage.Swap, n)
-	for i := range groups {
-		swap := creating(fmt.Sprint("expired ", i))
-		swap.TTL = time.Minute
-		groups[i] = []storage.Swap{swap}
+	swaps := make([]storage.Swap, n)
+	for i := range swaps {
+		swaps[i] = creating(fmt.Sprint("expired ", i))
+		swaps[i].TTL = time.Minute
 	}
-	for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-		require.NoError(t, o.Err)
-	}
+	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+	require.NoError(t, err)
+	require.True(t, swapped)
 }
 
 func count(t *testing.T, db *sql.DB) (rows int) {
@@ -115,6 +114,7 @@ func watched(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store,
 	a := &around{file: "file:" + filepath.Join(t.TempDir(), "watched.db") + wal}
 	through := sql.OpenDB(a)
 	t.Cleanup(func() { through.Close() })
+	through.SetMaxOpenConns(1) // so that the store keeps no connection, and begins by the same text each time
 	s := open(t, through, sqlite.Options{Clock: clock})
 	a.fail = func(text string) error {
 		if text == "BEGIN IMMEDIATE" {
@@ -203,15 +203,15 @@ func TestAPurgeThatIsCutShortSaysWhatItRemoved(t *testing.T) {
 // rewrite replaces every record by one that expires in a minute.
 func rewrite(t *testing.T, s *sqlite.Store, db *sql.DB) {
 	t.Helper()
-	var groups [][]storage.Swap
+	var swaps []storage.Swap
 	for _, row := range rows(t, db, "SELECT key, version FROM "+sqlite.DefaultTable) {
 		swap := creating(string(row[0].([]byte)))
 		swap.Old, swap.TTL = storage.Version(row[1].(int64)), time.Minute
-		groups = append(groups, []storage.Swap{swap})
+		swaps = append(swaps, swap)
 	}
-	for _, o := range s.CompareAndSwapBatch(t.Context(), groups...) {
-		require.Equal(t, storage.Outcome{Swapped: true}, o)
-	}
+	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+	require.NoError(t, err)
+	require.True(t, swapped)
 }
 
 // Records that were written since are filed under their new expiry, once, also in bounded

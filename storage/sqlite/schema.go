@@ -30,19 +30,23 @@ func indexOf(table string) string { return table + "_purge_at" }
 // Migrate applies [Store.Schema]. It adds the index to a table that has none; this reads
 // the whole table while it holds the write lock. It refuses a table with other columns.
 func (s *Store) Migrate(ctx context.Context) error {
-	return s.connect(ctx, func(c *connection) error {
-		if err := c.insist(ctx, s.tableSchema()); err != nil {
-			return failure(fmt.Errorf("creating table %s: %w", s.table, err))
-		}
-		err := c.insist(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+quote(s.table)+" LIMIT 0")
-		if err != nil {
-			return failure(fmt.Errorf("table %s: %w", s.table, err))
-		}
-		if err := c.insist(ctx, s.indexSchema()); err != nil {
-			return failure(fmt.Errorf("creating the index of table %s: %w", s.table, err))
-		}
-		return nil
+	return s.lend(ctx, func(c *connection) error {
+		return c.raw(func() error { return failure(s.migrate(ctx, c)) })
 	})
+}
+
+func (s *Store) migrate(ctx context.Context, c *connection) error {
+	if err := c.insist(ctx, s.tableSchema()); err != nil {
+		return fmt.Errorf("creating table %s: %w", s.table, err)
+	}
+	err := c.insist(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+quote(s.table)+" LIMIT 0")
+	if err != nil {
+		return fmt.Errorf("table %s: %w", s.table, err)
+	}
+	if err := c.insist(ctx, s.indexSchema()); err != nil {
+		return fmt.Errorf("creating the index of table %s: %w", s.table, err)
+	}
+	return nil
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

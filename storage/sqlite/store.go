@@ -32,9 +32,13 @@ type Store struct {
 	table string
 	clock func() time.Time
 	sql   statements
+	idle  idle
 }
 
-var _ storage.Parallel = (*Store)(nil)
+var (
+	_ storage.Transactor = (*Store)(nil)
+	_ storage.InFlight   = (*Store)(nil)
+)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -51,7 +55,7 @@ func New(db *sql.DB, o Options) (*Store, error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	return &Store{db: db, table: o.Table, clock: o.Clock, sql: newStatements(o.Table)}, nil
+	return &Store{db: db, table: o.Table, clock: o.Clock, sql: newStatements(o.Table), idle: idle{db: db}}, nil
 }
 
 func (s *Store) now() int64 { return s.clock().UnixNano() }
@@ -65,37 +69,36 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		return nil, ctx.Err()
 	}
 	var records []storage.Record
-	err := s.connect(ctx, func(c *connection) (err error) {
-		records, err = s.read(ctx, c, keys)
-		return err
+	err := s.lend(ctx, func(c *connection) error {
+		return c.raw(func() error {
+			return failure(c.patiently(ctx, func() (err error) { // without WAL, a reader waits for a commit
+				records, err = s.load(c, keys, s.now())
+				return err
+			}))
+		})
 	})
 	return records, err
 }
 
-// read is load, patiently: without WAL those who read wait for a commit.
-func (s *Store) read(ctx context.Context, c *connection, keys []string) (records []storage.Record, err error) {
-	err = c.patiently(ctx, func() (err error) {
-		records, err = s.load(c, keys)
-		return err
-	})
-	return records, failure(err)
-}
-
-func (s *Store) load(c *connection, keys []string) ([]storage.Record, error) {
+func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record, error) {
 	records := make([]storage.Record, len(keys))
 	row := make([]driver.Value, 2)
 	for i, key := range keys {
-		found, err := c.query(row, s.sql.load, []byte(key), s.now())
-		if err != nil {
+		var err error
+		if records[i], err = s.loadKey(c, row, key, now); err != nil {
 			return nil, err
-		}
-		if found {
-			if records[i], err = record(row); err != nil {
-				return nil, err
-			}
 		}
 	}
 	return records, nil
+}
+
+// loadKey loads one record; row is memory for two values.
+func (s *Store) loadKey(c *connection, row []driver.Value, key string, now int64) (storage.Record, error) {
+	found, err := c.query(row, s.sql.load, []byte(key), now)
+	if err != nil || !found {
+		return storage.Record{}, err
+	}
+	return record(row)
 }
 
 // record is what a row holds, apart from the driver's memory.
@@ -109,23 +112,28 @@ func record(row []driver.Value) (storage.Record, error) {
 }
 
 // CompareAndSwap implements [storage.Store].
-func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	o := s.CompareAndSwapBatch(ctx, swaps)[0]
-	return o.Current, o.Swapped, o.Err
-}
-
-// InFlight implements [storage.Parallel]: SQLite has one writer at a time.
-func (s *Store) InFlight() int { return 1 }
-
-// CompareAndSwapBatch implements [storage.Batcher]: the groups share one
-// transaction.
-func (s *Store) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	b := &batch{groups: groups}
-	b.outcomes, b.open = storage.BeginBatch(ctx, groups)
-	if len(b.open) > 0 {
-		if err := s.write(ctx, b); err != nil {
-			b.fail(err)
-		}
+func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+	if err := storage.Check(swaps); err != nil {
+		return nil, false, err
 	}
-	return b.outcomes
+	if err := ctx.Err(); err != nil {
+		return nil, false, storage.NotApplied(err)
+	}
+	if len(swaps) == 0 {
+		return nil, true, nil
+	}
+	err = s.transaction(ctx, func(c *connection) (err error) {
+		now := s.now() // which may panic, and so is read outside raw
+		return c.raw(func() error {
+			current, err = s.swapAll(c, swaps, now)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return current, current == nil, nil
 }
+
+// InFlight implements [storage.InFlight]: SQLite has one writer at a time.
+func (s *Store) InFlight() int { return 1 }

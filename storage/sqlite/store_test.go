@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,13 +19,15 @@ import (
 	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
 // What another process is to do: "hold" takes the write lock until its standard
-// input ends, "spend" adds to two keys, and "spend for ever" does until it is
-// killed.
+// input ends, and "spend" adds to two keys. "transact" adds to them in transactions, and
+// "transact for ever" prints a line after each.
 const (
 	task     = "SLUICE_SQLITE_TASK"
 	file     = "SLUICE_SQLITE_FILE"
@@ -41,10 +45,10 @@ func TestMain(m *testing.M) {
 		err = hold(os.Getenv(file))
 	case "spend":
 		err = spend(os.Getenv(file))
-	case "spend for ever":
-		for err == nil {
-			err = spend(os.Getenv(file))
-		}
+	case "transact":
+		err = countInTransactions(os.Getenv(file), spending)
+	case "transact for ever":
+		err = countInTransactions(os.Getenv(file), math.MaxInt)
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -77,13 +81,13 @@ func spend(dsn string) error {
 	if err != nil {
 		return err
 	}
-	e := storage.NewEngine(s, storage.EngineOptions{Budget: 20 * time.Second})
+	e := engine.New(s, engine.Options{Budget: 20 * time.Second})
 	errs := make(chan error)
 	const goroutines = 4
 	for range goroutines {
 		go func() {
 			for range spending / goroutines {
-				if _, err := e.Do(context.Background(), []string{"a", "b"}, add); err != nil {
+				if _, err := enginetest.Do(context.Background(), e, []string{"a", "b"}, add); err != nil {
 					errs <- err
 					return
 				}
@@ -100,7 +104,7 @@ func spend(dsn string) error {
 }
 
 // add is a decision that counts in every key.
-func add(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
+func add(_ time.Time, found [][]byte, next []storage.Change) error {
 	for i := range found {
 		n := uint64(0)
 		if found[i] != nil {
@@ -108,7 +112,7 @@ func add(_ time.Time, found [][]byte, next []storage.Change) (bool, error) {
 		}
 		next[i] = storage.Change{Verb: storage.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
 	}
-	return false, nil
+	return nil
 }
 
 // another starts this test binary as another process.
@@ -305,7 +309,7 @@ func TestATableOfSomebodyElse(t *testing.T) {
 		const remedy = "; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate"
 		require.EqualError(t, s.Migrate(t.Context()), "sqlite: table sluice_states: no such column: "+lacking+remedy)
 		_, _, err = s.CompareAndSwap(t.Context(), creating("a"))
-		require.ErrorContains(t, err, " has no column named "+lacking+remedy)
+		require.ErrorContains(t, err, remedy)
 	}
 }
 
@@ -323,4 +327,55 @@ func TestMissingTable(t *testing.T) {
 	require.ErrorContains(t, err, "call Store.Migrate first")
 	_, err = s.Purge(context.Background(), 1)
 	require.ErrorContains(t, err, "call Store.Migrate first")
+}
+
+// Whatever the settings of the user, decisions of two pools are counted.
+func TestEverySettingCounts(t *testing.T) {
+	const goroutines, each = 3, 25
+	for name, options := range map[string]string{
+		"WAL":                 "_journal_mode=WAL&_synchronous=NORMAL",
+		"WAL, impatient":      "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=0",
+		"journal, impatient":  "_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=0",
+		"journal, persistent": "_journal_mode=PERSIST&_synchronous=OFF",
+		"shared cache":        "_synchronous=OFF&cache=shared",
+		"in memory":           "mode=memory&cache=shared",
+		"statement cache":     "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=4",
+		"txlock":              "_journal_mode=WAL&_synchronous=OFF&_txlock=exclusive",
+	} {
+		t.Run(name, func(t *testing.T) {
+			file := "file:" + filepath.Join(t.TempDir(), "counts.db") + "?" + options
+			var stores []*sqlite.Store
+			for range 2 {
+				db, err := sql.Open("sqlite3", file)
+				require.NoError(t, err)
+				t.Cleanup(func() { db.Close() })
+				stores = append(stores, open(t, db, sqlite.Options{}))
+			}
+			errs := make(chan error, len(stores)*goroutines*each)
+			var group sync.WaitGroup
+			for _, s := range stores {
+				e := engine.New(s, engine.Options{Budget: 30 * time.Second})
+				for range goroutines {
+					group.Go(func() {
+						for range each {
+							_, err := enginetest.Do(context.Background(), e, []string{"a", "b"}, add)
+							errs <- err
+						}
+					})
+				}
+			}
+			group.Wait()
+			close(errs)
+			var all error
+			for err := range errs {
+				all = errors.Join(all, err)
+			}
+			require.NoError(t, all)
+			records, err := stores[0].Load(t.Context(), "a", "b")
+			require.NoError(t, err)
+			for _, r := range records {
+				require.EqualValues(t, len(stores)*goroutines*each, binary.BigEndian.Uint64(r.State))
+			}
+		})
+	}
 }

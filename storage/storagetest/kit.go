@@ -16,10 +16,8 @@
 // hold, for every law, a store that breaks it and no other. The checks never
 // sleep. Where TTLs are looked at, the harness makes time pass.
 //
-// Laws of plain calls are laws of the calls that the engine makes instead where it can: of a
-// [storage.Batcher] they judge, too, a group of a batch that has others beside it, and of a
-// [storage.Timed] store calls at a given time, which passes without Advance. What else the
-// abilities promise has laws of its own.
+// Laws of updates in place ([storage.InPlace]) are laws of updates in transactions
+// ([storage.Transactor]) too. What else the optional abilities promise has laws of its own.
 package storagetest
 
 import (
@@ -48,6 +46,10 @@ type Harness struct {
 	// each key (DEL, where less than d was left). It must not take more than d off, nor purge. Real
 	// time may pass beside it: the laws allow for that.
 	Advance func(d time.Duration)
+
+	// Spoil makes what is stored under a key such that the database cannot read it, and nothing
+	// else; nil: there is no such thing. The law of [storage.Server] about it is then left out.
+	Spoil func(key string)
 
 	// Now is the time by the store's own clock, before Advance is called for the first time;
 	// nil: time.Now. Laws of [storage.Swap.Until] go by it.
@@ -95,13 +97,8 @@ func (l Law) Check(h Harness) error {
 
 // Laws are all the laws, those of the optional abilities last.
 func Laws() []Law {
-	all := slices.Concat(readingLaws, swappingLaws, opaqueLaws, refusingLaws, lapsingLaws, togetherLaws, apartLaws)
-	for _, f := range forms {
-		for _, plain := range f.laws {
-			all = append(all, f.law(plain))
-		}
-	}
-	return slices.Concat(all, abilityLaws, inPlaceLaws)
+	plain := slices.Concat(readingLaws, swappingLaws, opaqueLaws, refusingLaws, lapsingLaws, togetherLaws, apartLaws)
+	return slices.Concat(plain, abilityLaws, inPlaceLaws, inTransactions(inPlaceLaws), transactLaws, lawsOfServers())
 }
 
 // Run judges stores by every law that applies, each with a fresh harness. open may

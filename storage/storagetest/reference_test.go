@@ -2,6 +2,7 @@ package storagetest_test
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -15,6 +16,8 @@ type reference struct {
 	world *world
 	mu    sync.Mutex
 	kept  map[string]kept
+	bad   map[string]bool                     // what cannot be read
+	edit  func(*storage.Batch, *storage.Swap) // of what batches write, if it is not nil
 }
 
 type kept struct {
@@ -41,12 +44,14 @@ func (w *world) advance(d time.Duration) {
 	w.now = w.now.Add(d)
 }
 
-func newReference(w *world) *reference { return &reference{world: w, kept: map[string]kept{}} }
+func newReference(w *world) *reference {
+	return &reference{world: w, kept: map[string]kept{}, bad: map[string]bool{}}
+}
 
 func newHarness() (storagetest.Harness, *reference) {
 	w := &world{now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
 	r := newReference(w)
-	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance, Now: w.time}, r
+	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance, Now: w.time, Spoil: r.spoil}, r
 }
 
 // find returns what is stored and has not lapsed.
@@ -81,10 +86,6 @@ func copied(r storage.Record) storage.Record {
 }
 
 func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	return r.LoadAt(ctx, r.world.time(), keys...)
-}
-
-func (r *reference) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]storage.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (r *reference) LoadAt(ctx context.Context, now time.Time, keys ...string) (
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	records := make([]storage.Record, len(keys))
+	now, records := r.world.time(), make([]storage.Record, len(keys))
 	for i, key := range keys {
 		records[i] = copied(r.find(now, key))
 	}
@@ -101,10 +102,6 @@ func (r *reference) LoadAt(ctx context.Context, now time.Time, keys ...string) (
 }
 
 func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	return r.CompareAndSwapAt(ctx, r.world.time(), swaps...)
-}
-
-func (r *reference) CompareAndSwapAt(ctx context.Context, now time.Time, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, storage.NotApplied(err)
 	}
@@ -113,7 +110,7 @@ func (r *reference) CompareAndSwapAt(ctx context.Context, now time.Time, swaps .
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	current, stale := make([]storage.Record, len(swaps)), false
+	now, current, stale := r.world.time(), make([]storage.Record, len(swaps)), false
 	for i, swap := range swaps {
 		current[i] = copied(r.find(now, swap.Key))
 		stale = stale || current[i].Version != swap.Old
@@ -127,21 +124,10 @@ func (r *reference) CompareAndSwapAt(ctx context.Context, now time.Time, swaps .
 	return nil, true, nil
 }
 
-func (r *reference) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	outcomes, open := storage.BeginBatch(ctx, groups)
-	for _, i := range open {
-		o := &outcomes[i]
-		o.Current, o.Swapped, o.Err = r.CompareAndSwap(ctx, groups[i]...)
-	}
-	return outcomes
+func (r *reference) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	records, err := r.Load(ctx, keys...)
+	return records, r.world.time(), err
 }
-
-// Series only tells the calls of a series from others.
-func (r *reference) Series(ctx context.Context) (context.Context, func()) {
-	return context.WithValue(ctx, r, true), func() {}
-}
-
-func (r *reference) Now(ctx context.Context) (time.Time, error) { return r.world.time(), ctx.Err() }
 
 func (r *reference) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
@@ -163,11 +149,16 @@ func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d 
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.update(now, now, keys, d)
+}
+
+// update decides at a time, by a store's clock that says now; the lock is held.
+func (r *reference) update(now, at time.Time, keys []string, d storage.Decider) error {
 	if err := storage.CheckKeys(keys); err != nil {
 		return err
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	found, next := make([][]byte, len(keys)), make([]storage.Change, len(keys))
 	for i, key := range keys {
 		found[i] = r.find(now, key).State
@@ -181,10 +172,34 @@ func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d 
 	for i, c := range next {
 		switch c.Verb {
 		case storage.Put:
-			r.put(now, storage.Swap{Key: keys[i], TTL: c.TTL, New: storage.Record{Version: storage.NewVersion(), State: c.State}})
+			r.put(now, storage.Swap{Key: keys[i], TTL: c.TTL, Until: at.Add(c.TTL), New: storage.Record{Version: storage.NewVersion(), State: c.State}})
 		case storage.Delete:
 			delete(r.kept, keys[i])
 		}
 	}
+	return nil
+}
+
+func (r *reference) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, before, returned := r.world.time(), maps.Clone(r.kept), false
+	defer func() {
+		if !returned {
+			r.kept = before
+		}
+	}()
+	at := now
+	if clock != nil {
+		at = clock()
+	}
+	for _, u := range updates {
+		u.Now = at
+		u.Err = r.update(now, at, u.Keys, u.Decider)
+	}
+	returned = true
 	return nil
 }

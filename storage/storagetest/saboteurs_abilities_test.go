@@ -6,8 +6,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -16,76 +14,6 @@ import (
 
 // ofAbilities break the laws of the optional abilities.
 var ofAbilities = []saboteur{
-	{"fails the whole batch on one conflict", "a batch is many swaps", batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-		outcomes := r.CompareAndSwapBatch(ctx, groups...)
-		if i := slices.IndexFunc(outcomes, func(o storage.Outcome) bool { return !o.Swapped && o.Err == nil }); i >= 0 && len(groups) > 3 {
-			for j := range outcomes {
-				outcomes[j] = storage.Outcome{Current: outcomes[i].Current}
-			}
-		}
-		return outcomes
-	})},
-	{"has no room for more than 200 groups", "a batch is many swaps", batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-		outcomes := r.CompareAndSwapBatch(ctx, groups[:min(len(groups), 200)]...)
-		for range groups[len(outcomes):] {
-			outcomes = append(outcomes, storage.Outcome{Err: storage.NotApplied(errors.New("too many groups"))})
-		}
-		return outcomes
-	})},
-	{"locks the groups of a batch in the order they come", "overlapping batches never deadlock", func(r *reference, h *storagetest.Harness) storage.Store {
-		var locks sync.Map
-		return batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-			outcomes, open := storage.BeginBatch(ctx, groups)
-			for _, i := range open {
-				lock, _ := locks.LoadOrStore(strings.Clone(groups[i][0].Key), make(chan struct{}, 1))
-				select {
-				case lock.(chan struct{}) <- struct{}{}:
-					defer func() { <-lock.(chan struct{}) }()
-				case <-ctx.Done():
-					return r.CompareAndSwapBatch(ctx, groups...)
-				}
-				hesitate()
-				o := &outcomes[i]
-				o.Current, o.Swapped, o.Err = r.CompareAndSwap(ctx, groups[i]...)
-			}
-			return outcomes
-		})(r, h)
-	}},
-	{"remembers in a series what it loaded", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return serial{plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			seen, _ := ctx.Value(remembered{}).(map[string]storage.Record)
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				if old, ok := seen[keys[i]]; ok {
-					records[i] = old
-				} else if seen != nil {
-					seen[keys[i]] = records[i]
-				}
-			}
-			return records, err
-		}}}
-	}},
-	{"keeps others out while a series goes on", "a series is calls", func(r *reference, _ *storagetest.Harness) storage.Store {
-		var holder map[string]storage.Record
-		return serial{plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if seen, _ := ctx.Value(remembered{}).(map[string]storage.Record); seen != nil {
-				holder = seen
-			} else if holder != nil {
-				<-ctx.Done()
-			}
-			return r.CompareAndSwap(ctx, swaps...)
-		}}}
-	}},
-	{"tries a batch with a key in two groups", "a batch names no key twice", batching(func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-		outcomes := make([]storage.Outcome, len(groups))
-		for i := range groups {
-			outcomes[i] = r.CompareAndSwapBatch(ctx, groups[i])[0]
-		}
-		return outcomes
-	})},
-	{"tells the time backwards", "the server's clock runs on", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return &backwards{reference: r, now: r.world.time()}
-	}},
 	{"purges what has any TTL", "a purge takes only what has expired", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return purging{r, func(r *reference, ctx context.Context, max int) (removed int) {
 			r.mu.Lock()
@@ -139,10 +67,49 @@ var ofAbilities = []saboteur{
 			return removed
 		}}
 	}},
-	{"reads its own clock, where that is ahead, for a timed load", "records lapse by the decision's time", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return wallClock{r}
+	{"reads its own clock, where that is ahead, for an update", "records lapse by the decision's time", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+			if own := r.world.time(); own.After(now) {
+				now = own
+			}
+			return r.Update(ctx, now, keys, d)
+		}}
 	}},
+	{"tells a time that is ahead", "the server tells the time", telling(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := r.LoadNow(ctx, keys...)
+		return records, now.Add(time.Second), err
+	})},
+	{"tells a time that is behind", "the server tells the time", telling(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := r.LoadNow(ctx, keys...)
+		return records, now.Add(-time.Second), err
+	})},
+	{"tells no time if no key is there", "the server tells the time", telling(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		records, now, err := r.LoadNow(ctx, keys...)
+		if !slices.ContainsFunc(records, func(r storage.Record) bool { return r.Version != 0 }) {
+			now = time.Time{}
+		}
+		return records, now, err
+	})},
+	{"sorts the keys that it loads with the time", "the server tells the time", telling(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		return r.LoadNow(ctx, slices.Sorted(slices.Values(keys))...)
+	})},
+	{"loads with the time whatever the context says", "the server tells the time", telling(func(r *reference, _ context.Context, keys []string) ([]storage.Record, time.Time, error) {
+		return r.LoadNow(context.Background(), keys...)
+	})},
+	// A transaction has no time that stands still, so its laws do not notice this fault.
+	{"keeps the TTL of an update in seconds", "an update sets the TTL", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
+		err := d.Decide(found, next)
+		for i := range next {
+			if next[i].TTL > 0 {
+				next[i].TTL = max(next[i].TTL.Truncate(time.Second), 1)
+			}
+		}
+		return err
+	})},
+}
 
+// updaters have their fault in Update, and so can have it in transactions too.
+var updaters = []saboteur{
 	{"shows an absent key as an empty state", "an update shows what is stored", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
 		for i := range found {
 			found[i] = append([]byte{}, found[i]...)
@@ -171,18 +138,9 @@ var ofAbilities = []saboteur{
 			}))
 		}}
 	}},
-	{"keeps the TTL of an update in seconds", "an update sets the TTL", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
-		err := d.Decide(found, next)
-		for i := range next {
-			if next[i].TTL > 0 {
-				next[i].TTL = max(next[i].TTL.Truncate(time.Second), 1)
-			}
-		}
-		return err
-	})},
 	{"updates under the old version", "an update writes a fresh version", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			before, _ := r.LoadAt(ctx, now, keys...)
+			before, _ := r.Load(ctx, keys...)
 			err := r.Update(ctx, now, keys, d)
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -248,7 +206,7 @@ var ofAbilities = []saboteur{
 				defer func() {
 					for i, c := range next {
 						if len(c.State) > 0 && err == nil && len(keys) == 1 {
-							r.aliased(keys[i], c)
+							r.aliased(now, keys[i], c)
 							next[i].Verb = storage.Keep
 						}
 					}
@@ -270,41 +228,22 @@ var ofAbilities = []saboteur{
 	}},
 }
 
-// batcher is a saboteur among the batchers.
-type batcher struct {
-	plain
-	batch func(ctx context.Context, groups [][]storage.Swap) []storage.Outcome
+// teller is a saboteur among the stores that tell the server's time.
+type teller struct {
+	*reference
+	tell func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
 }
 
-func (b batcher) CompareAndSwapBatch(ctx context.Context, groups ...[]storage.Swap) []storage.Outcome {
-	return b.batch(ctx, groups)
+func (t teller) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	return t.tell(ctx, keys)
 }
 
-func batching(batch func(r *reference, ctx context.Context, groups [][]storage.Swap) []storage.Outcome) func(*reference, *storagetest.Harness) storage.Store {
+func telling(tell func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error)) func(*reference, *storagetest.Harness) storage.Store {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return batcher{plain{Store: r}, func(ctx context.Context, groups [][]storage.Swap) []storage.Outcome {
-			return batch(r, ctx, groups)
+		return teller{r, func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+			return tell(r, ctx, keys)
 		}}
 	}
-}
-
-// serial is a saboteur that tells the calls of a series by what it remembers for them.
-type serial struct{ plain }
-
-type remembered struct{}
-
-func (s serial) Series(ctx context.Context) (context.Context, func()) {
-	return context.WithValue(ctx, remembered{}, map[string]storage.Record{}), func() {}
-}
-
-type backwards struct {
-	*reference
-	now time.Time
-}
-
-func (b *backwards) Now(ctx context.Context) (time.Time, error) {
-	b.now = b.now.Add(-1)
-	return b.now, ctx.Err()
 }
 
 type purging struct {
@@ -314,15 +253,6 @@ type purging struct {
 
 func (p purging) Purge(ctx context.Context, max int) (int, error) {
 	return p.purge(p.reference, ctx, max), ctx.Err()
-}
-
-type wallClock struct{ *reference }
-
-func (w wallClock) LoadAt(ctx context.Context, now time.Time, keys ...string) ([]storage.Record, error) {
-	if own := w.world.time(); own.After(now) {
-		now = own
-	}
-	return w.reference.LoadAt(ctx, now, keys...)
 }
 
 // inPlace is a saboteur among the stores that decide in place.
@@ -351,6 +281,10 @@ func updating(decide func(d storage.Decider, found [][]byte, next []storage.Chan
 }
 
 // aliased stores a change without copying its state; the lock is held.
-func (r *reference) aliased(key string, c storage.Change) {
-	r.kept[key] = kept{Record: storage.Record{Version: storage.NewVersion(), State: c.State}}
+func (r *reference) aliased(now time.Time, key string, c storage.Change) {
+	k := kept{Record: storage.Record{Version: storage.NewVersion(), State: c.State}}
+	if c.TTL > 0 {
+		k.expires = now.Add(c.TTL)
+	}
+	r.kept[key] = k
 }

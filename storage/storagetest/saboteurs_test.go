@@ -132,9 +132,10 @@ func hesitant(when func(storage.Swap) bool) func(*reference, *storagetest.Harnes
 }
 
 // saboteurs are all of them.
-var saboteurs = slices.Concat(swappers, loaders, plainOnes, inABatch(swappers), atATime(swappers), atATime(loaders), ofAbilities)
+var saboteurs = slices.Concat(swappers, loaders, plainOnes, ofAbilities, updaters, inATransaction(updaters), ofTransactions,
+	ofServers, inRandomBatches)
 
-// swappers have their fault in CompareAndSwap, and so can have it in every form of it.
+// swappers have their fault in CompareAndSwap.
 var swappers = []saboteur{
 	{"refreshes the TTL on a lost race", "a loser changes nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
@@ -569,7 +570,7 @@ var loaders = []saboteur{
 	}},
 }
 
-// plainOnes break laws that have no forms, or more than one law in some form.
+// plainOnes have their fault elsewhere.
 var plainOnes = []saboteur{
 	{"writes where nothing is, whatever was expected", "swap only what is there", writing(func(r *reference, s *storage.Swap) {
 		r.mu.Lock()

@@ -1,0 +1,17 @@
+// Package engine makes decisions on the states in a store, and stores what they change.
+//
+// A decision is made where the data is. The store's abilities say where that is:
+//
+//	storage.InPlace     in Go, under a lock of the store
+//	storage.Transactor  in Go, inside a transaction that serves all requests of a batch
+//	storage.Server      on the server, in one round trip that serves all requests of a batch
+//	any other store     in Go: Load, evaluate, CompareAndSwap, and again after a conflict
+//
+// A request whose policy has no program for the server takes the last way too.
+//
+// Requests that wait while enough round trips are in flight share the next one. A caller
+// leaves when its context ends or its budget is spent, whatever the store does.
+//
+// The decision itself, in Go, is always Evaluator.Evaluate. If the server has decided, the engine
+// evaluates the request on the states that the server found, and compares the outcomes.
+package engine

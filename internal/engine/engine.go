@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// The defaults of Options.
+const (
+	DefaultBudget         = time.Second
+	DefaultDenialCacheTTL = time.Second
+	DefaultDenialCache    = 1 << 16
+	DefaultOpenAfter      = time.Second
+	DefaultInFlight       = 2
+	DefaultQueue          = 1 << 16
+)
+
+// Options configure an [Engine]. A zero field means its default.
+type Options struct {
+	// Clock tells the time of decisions; nil means the clock of the store.
+	Clock func() time.Time
+	// Budget is the longest that one decision may take.
+	Budget time.Duration
+	// DenialCacheTTL is for how long a cached denial may answer; negative means that none is cached.
+	DenialCacheTTL time.Duration
+	// DenialCache is how many keys the cache holds.
+	DenialCache int
+	// OpenAfter is for how long the store must fail before the circuit breaker opens; negative means never.
+	OpenAfter time.Duration
+	// InFlight is how many round trips may be in flight at once.
+	InFlight int
+	// Queue is how many requests may wait for a round trip.
+	Queue int
+}
+
+// Engine decides requests on one store. It is safe for concurrent use. Between calls it
+// keeps no goroutine.
+type Engine struct {
+	store      storage.Store
+	inPlace    storage.InPlace    // or nil
+	transactor storage.Transactor // or nil
+	server     storage.Server     // or nil
+	placer     storage.Placer     // or nil
+	options    Options
+	onCaller   bool // the store must be called by the goroutine of the caller
+	denials    *denials
+	swapping   atomic.Int64 // requests that are decided by swaps
+
+	whole  *queue // if the store is one server
+	mu     sync.Mutex
+	shards map[string]*queue // otherwise, by shard
+}
+
+// How says how a decision was made.
+type How struct {
+	Attempts int  // how often the request was evaluated
+	Cached   bool // a denial from the cache
+}
+
+// New makes an engine on store.
+func New(store storage.Store, o Options) *Engine {
+	e := &Engine{store: store}
+	e.inPlace, _ = store.(storage.InPlace)
+	e.transactor, _ = store.(storage.Transactor)
+	e.server, _ = store.(storage.Server)
+	e.placer, _ = store.(storage.Placer)
+	known := 0
+	if s, ok := store.(storage.InFlight); ok {
+		known = s.InFlight()
+		e.onCaller = known == 0
+	}
+	e.options = o.withDefaults(known)
+	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
+		e.denials = newDenials(e.options.DenialCache, e.options.DenialCacheTTL)
+	}
+	e.whole, e.shards = newQueue(e), make(map[string]*queue)
+	return e
+}
+
+func (o Options) withDefaults(inFlight int) Options {
+	if inFlight <= 0 {
+		inFlight = DefaultInFlight
+	}
+	o.Budget = positive(o.Budget, DefaultBudget)
+	o.InFlight = positive(o.InFlight, inFlight)
+	o.Queue = positive(o.Queue, DefaultQueue)
+	o.DenialCache = positive(o.DenialCache, DefaultDenialCache)
+	if o.DenialCacheTTL == 0 {
+		o.DenialCacheTTL = DefaultDenialCacheTTL
+	}
+	if o.OpenAfter == 0 {
+		o.OpenAfter = DefaultOpenAfter
+	}
+	return o
+}
+
+func positive[N int | time.Duration](n, otherwise N) N {
+	if n > 0 {
+		return n
+	}
+	return otherwise
+}
+
+// Decide decides the request and stores what it changes, all of it or nothing. The errors are
+//   - an error of the evaluator, as it is; nothing was stored
+//   - [storage.ErrKey], [storage.ErrDuplicateKey]: the keys cannot be stored
+//   - [storage.ErrContended]: swaps lost against other writers until the budget was spent
+//   - [storage.ErrUnavailable]: the store did not answer within the budget, or the circuit breaker is open
+//   - [storage.ErrOverloaded]: too many requests wait already
+//   - [storage.ErrOutcomeUnknown]: the request may have been stored
+//   - [storage.ErrProgram]: the server decided otherwise than Go
+//   - the error of the context, or an error of the store that trying again cannot help
+func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
+	r.room()
+	how, err := How{}, error(nil)
+	switch {
+	case ctx.Err() != nil:
+		err = storage.NotApplied(ctx.Err())
+	case len(r.Keys) == 0:
+		_, err = r.evaluate(time.Time{})
+	case e.inPlace != nil:
+		err = e.updateInPlace(ctx, r)
+	default:
+		how.Cached, err = e.decide(ctx, r)
+	}
+	how.Attempts = int(r.attempts.Load())
+	if r.state != left && r.panicked != nil {
+		panic(r.panicked)
+	}
+	return how, err
+}
+
+// updateInPlace decides under the lock of the store.
+func (e *Engine) updateInPlace(ctx context.Context, r *Request) error {
+	r.update.Now = e.options.Clock()
+	return e.inPlace.Update(ctx, r.update.Now, r.Keys, (*decider)(r))
+}
+
+// decide decides on a store that needs a round trip.
+func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
+	if err := storage.CheckKeys(r.Keys); err != nil {
+		return false, err
+	}
+	r.began = time.Now()
+	r.deadline = r.began.Add(e.options.Budget)
+	if end, ok := ctx.Deadline(); ok && end.Before(r.deadline) {
+		r.deadline = end
+	}
+	if e.denials != nil && r.allows() {
+		denied, renewing := e.answerFromCache(ctx, r)
+		if denied {
+			return true, nil
+		}
+		if renewing != nil {
+			defer close(renewing)
+		}
+	}
+	q, err := e.queueOf(r)
+	if err != nil {
+		return false, err
+	}
+	if err := q.admit(r.Keys[0]); err != nil {
+		return false, err
+	}
+	if e.takesBatches(r) {
+		err = q.decide(ctx, r)
+	}
+	if r.state != left && r.declined || !e.takesBatches(r) {
+		err = q.decideBySwaps(ctx, r)
+	}
+	if e.denials != nil && r.writes() && !r.allows() {
+		e.denials.drop(r.Keys)
+	}
+	return false, inTime(ctx, err)
+}
+
+// takesBatches reports whether the store can decide the request in a batch.
+func (e *Engine) takesBatches(r *Request) bool {
+	if e.server == nil {
+		return e.transactor != nil
+	}
+	for i := range r.Uses {
+		if !e.runs(&r.Uses[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// inTime marks the error of a request that had no more time, but not because of its caller, as one
+// of an unavailable store.
+func inTime(ctx context.Context, err error) error {
+	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, storage.ErrNotApplied) || ctx.Err() != nil {
+		return err
+	}
+	for _, known := range [...]error{storage.ErrContended, storage.ErrUnavailable, storage.ErrOutcomeUnknown} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: no answer within the budget: %w", storage.ErrUnavailable, err)
+}
+
+// queueOf returns the queue for the server that keeps the keys of a request.
+func (e *Engine) queueOf(r *Request) (*queue, error) {
+	if e.placer == nil {
+		return e.whole, nil
+	}
+	shard, _, err := e.placer.Place(r.Keys...)
+	if err != nil || shard == "" {
+		return e.whole, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	q := e.shards[shard]
+	if q == nil {
+		q = newQueue(e)
+		e.shards[shard] = q
+	}
+	return q, nil
+}

@@ -1,0 +1,322 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// fake is a store in memory that notes its round trips, and in which they can be held up and
+// made to fail. It has only what every store has; the types below have abilities too.
+type fake struct {
+	mu      sync.Mutex
+	records map[string]storage.Record
+	trips   []string // what and the keys of each; the parts of a round trip are set apart by |
+
+	gate   chan struct{}             // if not nil: a value lets one round trip pass, closed lets all
+	takes  time.Duration             // how long a round trip takes, without a gate
+	deaf   bool                      // round trips at the gate do not end with their context
+	before func(keys []string) error // is called before a part is done, which it prevents by an error
+	after  func(keys []string) error // is called when a part is done; by an error, its reply is lost
+	clock  func() time.Time          // of the server
+}
+
+func newFake() *fake { return &fake{records: make(map[string]storage.Record), clock: time.Now} }
+
+var (
+	errLost    = errors.New("connection reset")
+	errRefused = fmt.Errorf("%w: connection refused", storage.ErrUnavailable)
+)
+
+// enter notes a round trip, and waits at the gate.
+func (f *fake) enter(ctx context.Context, what string, parts ...[]string) error {
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
+	}
+	var names []string
+	for _, keys := range parts {
+		names = append(names, strings.Join(keys, " "))
+	}
+	f.mu.Lock()
+	f.trips = append(f.trips, what+" "+strings.Join(names, "|"))
+	gate, deaf, takes := f.gate, f.deaf, f.takes
+	f.mu.Unlock()
+	if gate == nil && takes == 0 {
+		return nil
+	}
+	if gate == nil {
+		gate = make(chan struct{})
+		time.AfterFunc(takes, func() { close(gate) })
+	}
+	if deaf {
+		<-gate
+		return nil
+	}
+	select {
+	case <-gate:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("no answer: %w", ctx.Err())
+	}
+}
+
+// part does what a part of a round trip is for.
+func (f *fake) part(keys []string, do func()) error {
+	if f.before != nil {
+		if err := f.before(keys); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	do()
+	f.mu.Unlock()
+	if f.after != nil {
+		return f.after(keys)
+	}
+	return nil
+}
+
+func (f *fake) Load(ctx context.Context, keys ...string) (found []storage.Record, err error) {
+	if err := f.enter(ctx, "load", keys); err != nil {
+		return nil, err
+	}
+	err = f.part(keys, func() {
+		for _, key := range keys {
+			found = append(found, f.records[key])
+		}
+	})
+	return found, err
+}
+
+func (f *fake) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+	var keys []string
+	for _, s := range swaps {
+		keys = append(keys, s.Key)
+	}
+	if err := f.enter(ctx, "swap", keys); err != nil {
+		return nil, false, err
+	}
+	err = f.part(keys, func() { current, swapped = f.swap(swaps) })
+	if err != nil {
+		return nil, false, err
+	}
+	return current, swapped, nil
+}
+
+func (f *fake) swap(swaps []storage.Swap) (current []storage.Record, swapped bool) {
+	swapped = true
+	for _, s := range swaps {
+		current = append(current, f.records[s.Key])
+		swapped = swapped && f.records[s.Key].Version == s.Old
+	}
+	if !swapped {
+		return current, false
+	}
+	for _, s := range swaps {
+		f.set(s.Key, s.New)
+	}
+	return nil, true
+}
+
+func (f *fake) set(key string, r storage.Record) {
+	if f.records[key] = r; r.Version == 0 {
+		delete(f.records, key)
+	}
+}
+
+// put is a write of another process.
+func (f *fake) put(key, state string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.set(key, storage.Record{Version: storage.NewVersion(), State: []byte(state)})
+}
+
+// remove is a reset by another process.
+func (f *fake) remove(key string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.records, key)
+}
+
+func (f *fake) state(key string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.records[key].State)
+}
+
+func (f *fake) tripsSoFar() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string{}, f.trips...)
+}
+
+// withClock is a store whose server tells the time.
+type withClock struct{ *fake }
+
+func (f withClock) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+	found, err := f.Load(ctx, keys...)
+	return found, f.clock(), err
+}
+
+// transactor decides in transactions.
+type transactor struct{ *fake }
+
+func (f transactor) InFlight() int { return 1 }
+
+func (f transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+	var keys []string
+	for _, u := range updates {
+		keys = append(keys, u.Keys...)
+	}
+	if err := f.enter(ctx, "transact", keys); err != nil {
+		return err
+	}
+	if clock == nil {
+		clock = f.clock
+	}
+	return f.part(keys, func() {
+		now := clock()
+		for _, u := range updates {
+			u.Now, u.Err = now, f.update(now, u)
+		}
+	})
+}
+
+func (f transactor) update(now time.Time, u *storage.Update) error {
+	u.Now = now
+	found, next := make([][]byte, len(u.Keys)), make([]storage.Change, len(u.Keys))
+	for i, key := range u.Keys {
+		if r := f.records[key]; r.Version != 0 {
+			found[i] = append([]byte{}, r.State...)
+		}
+	}
+	if err := u.Decider.Decide(found, next); err != nil {
+		return err
+	}
+	if err := storage.CheckChanges(u.Keys, next); err != nil {
+		return err
+	}
+	for i, change := range next {
+		switch change.Verb {
+		case storage.Put:
+			f.set(u.Keys[i], storage.Record{Version: storage.NewVersion(), State: append([]byte{}, change.State...)})
+		case storage.Delete:
+			delete(f.records, u.Keys[i])
+		}
+	}
+	return nil
+}
+
+// server runs the programs of these tests.
+type server struct {
+	*fake
+	declines int64                // costs that are as large, or larger; 0: none
+	lie      func(*storage.Batch) // changes a reply
+}
+
+func (f server) Runs(p *algo.Program) bool { return p.Name != "" }
+
+func (f server) Run(ctx context.Context, batches ...*storage.Batch) {
+	var parts [][]string
+	for _, b := range batches {
+		parts = append(parts, b.Keys)
+	}
+	err := f.enter(ctx, "run", parts...)
+	for _, b := range batches {
+		if b.Err = err; err == nil {
+			b.Err = f.part(b.Keys, func() { f.run(b) })
+		}
+		if b.Err == nil && f.lie != nil {
+			f.lie(b)
+		}
+	}
+}
+
+// run decides a batch, as storage.Batch says.
+func (f server) run(b *storage.Batch) {
+	if b.At = b.Now; b.At.IsZero() {
+		b.At = f.clock()
+	}
+	states := maps.Clone(map[int]string{})
+	for i, key := range b.Keys {
+		r := f.records[key]
+		b.Found = append(b.Found, r)
+		states[i] = string(r.State)
+	}
+	for i := range b.Requests {
+		b.Requests[i].Applied = f.decide(b, &b.Requests[i], states)
+	}
+	for i, key := range b.Keys {
+		if states[i] != string(b.Found[i].State) {
+			if f.set(key, storage.Record{Version: b.Version, State: []byte(states[i])}); states[i] == "" {
+				delete(f.records, key)
+			}
+		}
+	}
+}
+
+func (f server) decide(b *storage.Batch, r *storage.Request, states map[int]string) (applied int) {
+	for _, u := range r.Uses {
+		if f.declines > 0 && u.Cost >= f.declines {
+			return storage.Declined
+		}
+		if b.Found[u.Key].Version == b.Version {
+			return storage.Stored
+		}
+	}
+	for range r.Times {
+		once := f.once(b, r.Uses, states)
+		if once < 0 {
+			return once
+		}
+		applied += once
+	}
+	return applied
+}
+
+func (f server) once(b *storage.Batch, uses []storage.Use, states map[int]string) (applied int) {
+	next := maps.Clone(states)
+	for _, u := range uses {
+		switch u.Op {
+		case storage.Peek:
+			continue
+		case storage.Reset:
+			next[u.Key] = ""
+			continue
+		}
+		allowed, state, err := step(b.Programs[u.Program], u.Op, states[u.Key], b.At, u.Cost)
+		switch {
+		case err != nil && !u.Shadow:
+			return storage.Damaged
+		case err != nil:
+		case allowed:
+			next[u.Key] = state
+			applied++
+		case !u.Shadow:
+			return 0
+		}
+	}
+	maps.Copy(states, next)
+	return applied
+}
+
+// sharded keeps the keys of each first letter on a server of its own.
+type sharded struct{ server }
+
+var errTwoServers = storage.NotApplied(errors.New("keys of two servers"))
+
+func (sharded) Place(keys ...string) (shard, slot string, err error) {
+	for _, key := range keys {
+		if key[0] != keys[0][0] {
+			return "", "", errTwoServers
+		}
+	}
+	return keys[0][:1], keys[0][:2], nil
+}

@@ -1,0 +1,344 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// part is the requests of a trip that one batch of the server decides.
+type part struct {
+	slot     string
+	requests []*Request
+	batch    storage.Batch
+	members  []*Request     // the first request that each request of the batch stands for; the others follow by Request.same
+	trouble  error          // why some requests must be tried again
+	lost     bool           // a reply was lost
+	users    map[string]int // how many requests have used each key when the reply was lost
+
+	// What follows is memory that is used again.
+	uses   []storage.Use
+	places map[string]int // of the keys in the batch
+	latest []int          // for each key the last request of the batch that has this one use
+	last   []*Request     // the last of members
+	states [][]byte
+}
+
+// ttlMargin is how much longer than its meaning a record is kept, in case the clock of the server steps forward,
+// or another server with another clock takes over.
+const ttlMargin = 10 * time.Second
+
+// runs reports whether the server can do what a use asks.
+func (e *Engine) runs(u *Use) bool {
+	if u.Op == storage.Peek || u.Op == storage.Reset {
+		return true
+	}
+	return u.Program != nil && u.Cost > 0 && u.Cost < algo.MaxExact && e.server.Runs(u.Program)
+}
+
+// runOnServer makes one round trip, in which the server decides.
+func (t *trip) runOnServer(ctx context.Context) {
+	e := t.queue.engine
+	parts := t.partition(t.fresh)
+	t.fresh, t.parts = nil, parts
+	t.batches = t.batches[:0]
+	for _, p := range parts {
+		p.build(e)
+		t.batches = append(t.batches, &p.batch)
+	}
+	began := time.Now()
+	e.server.Run(ctx, t.batches...)
+	received := time.Now()
+	t.parts = nil
+	for _, p := range parts {
+		err := p.batch.Err
+		if err == nil {
+			err = p.check()
+		}
+		t.queue.note(began, err)
+		if err == nil {
+			again := p.replay(e, seen{p.batch.At, began, received})
+			t.settled = append(t.settled, except(p.requests, again)...)
+			t.fresh = append(t.fresh, again...)
+			t.trouble = cmp.Or(p.trouble, t.trouble)
+		} else if retry, lost := t.fail(p.requests, err); retry {
+			t.keep(p, lost)
+		}
+	}
+}
+
+func except(requests, others []*Request) []*Request {
+	if len(others) == 0 {
+		return requests
+	}
+	return slices.DeleteFunc(requests, func(r *Request) bool { return slices.Contains(others, r) })
+}
+
+// keep keeps the requests of a part for the next round trip. If the reply was lost, the same
+// batch is sent again.
+func (t *trip) keep(p *part, lost bool) {
+	if !lost && !p.lost {
+		t.fresh = append(t.fresh, p.requests...)
+		return
+	}
+	if !p.lost {
+		p.lost, p.users = true, make(map[string]int)
+		for _, r := range p.requests {
+			for _, key := range r.Keys {
+				p.users[key]++
+			}
+		}
+	}
+	t.parts = append(t.parts, p)
+}
+
+// partition divides requests into parts by the slots of their keys. The parts whose reply was lost are among them.
+func (t *trip) partition(requests []*Request) []*part {
+	parts := t.parts
+	for _, r := range requests {
+		slot, err := t.slot(r)
+		if err != nil {
+			r.err = err
+			t.settled = append(t.settled, r)
+			continue
+		}
+		i := slices.IndexFunc(parts, func(p *part) bool { return p.slot == slot && !p.lost })
+		if i < 0 {
+			i = len(parts)
+			parts = append(parts, t.newPart(slot))
+		}
+		parts[i].requests = append(parts[i].requests, r)
+	}
+	return parts
+}
+
+func (t *trip) slot(r *Request) (string, error) {
+	if t.queue.engine.placer == nil {
+		return "", nil
+	}
+	_, slot, err := t.queue.engine.placer.Place(r.Keys...)
+	return slot, err
+}
+
+// newPart returns a new part. The first one of a round trip uses the memory of the one before, unless that is still needed.
+func (t *trip) newPart(slot string) *part {
+	p := &t.first
+	if t.firstUsed {
+		p = new(part)
+	}
+	t.firstUsed = true
+	p.slot, p.requests, p.lost, p.users = slot, p.requests[:0], false, nil
+	p.batch.Version, p.batch.Margin = storage.NewVersion(), ttlMargin
+	return p
+}
+
+// build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
+func (p *part) build(e *Engine) {
+	b := &p.batch
+	*b = storage.Batch{Version: b.Version, Margin: b.Margin, Keys: b.Keys[:0], Programs: b.Programs[:0], Requests: b.Requests[:0]}
+	if e.options.Clock != nil {
+		b.Now = e.options.Clock()
+	}
+	p.members, p.last, p.uses, p.latest = p.members[:0], p.last[:0], p.uses[:0], p.latest[:0]
+	clear(p.places)
+	for _, r := range p.requests {
+		p.add(r)
+	}
+}
+
+// add adds a request to the batch.
+func (p *part) add(r *Request) {
+	b, start := &p.batch, len(p.uses)
+	r.same = nil
+	for i := range r.Uses {
+		p.uses = append(p.uses, p.use(&r.Uses[i], p.place(r.Keys[i]), p.lost && r.givesBack()))
+	}
+	uses := p.uses[start:len(p.uses):len(p.uses)]
+	if len(uses) == 1 && uses[0].Op == storage.Allow {
+		at := &p.latest[uses[0].Key]
+		if *at >= 0 && b.Requests[*at].Uses[0] == uses[0] {
+			b.Requests[*at].Times++
+			p.last[*at].same = r
+			p.last[*at] = r
+			return
+		}
+		*at = len(b.Requests)
+	}
+	b.Requests = append(b.Requests, storage.Request{Uses: uses, Times: 1})
+	p.members, p.last = append(p.members, r), append(p.last, r)
+}
+
+// place returns the index of a key in the batch.
+func (p *part) place(key string) int {
+	b := &p.batch
+	if p.places == nil && len(p.requests) > 1 { // the keys of one request differ
+		p.places = make(map[string]int, batchKeys)
+	}
+	at, known := p.places[key]
+	if !known {
+		at = len(b.Keys)
+		b.Keys, p.latest = append(b.Keys, key), append(p.latest, -1)
+		if p.places != nil {
+			p.places[key] = at
+		}
+	}
+	return at
+}
+
+// use translates a use. One that only looks for the version of the batch is a Peek.
+func (p *part) use(u *Use, key int, look bool) storage.Use {
+	switch {
+	case look:
+		return storage.Use{Key: key, Op: storage.Peek, Shadow: u.Shadow}
+	case u.Op == storage.Peek || u.Op == storage.Reset:
+		return storage.Use{Key: key, Op: u.Op, Shadow: u.Shadow}
+	}
+	return storage.Use{Key: key, Program: p.program(u.Program), Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}
+}
+
+// program returns the index of a program in the batch.
+func (p *part) program(program *algo.Program) int {
+	b := &p.batch
+	for i, other := range b.Programs {
+		if other == program || sameProgram(other, program) {
+			return i
+		}
+	}
+	b.Programs = append(b.Programs, program)
+	return len(b.Programs) - 1
+}
+
+func sameProgram(a, b *algo.Program) bool {
+	return a.Name == b.Name && a.Lua == b.Lua && slices.Equal(a.Args, b.Args) &&
+		slices.EqualFunc(a.Parts, b.Parts, func(a, b algo.Program) bool { return sameProgram(&a, &b) })
+}
+
+// check reports a reply that is not one to the batch.
+func (p *part) check() error {
+	b := &p.batch
+	if len(b.Found) != len(b.Keys) || b.KeyErr != nil && len(b.KeyErr) != len(b.Keys) {
+		return fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(b.Found), len(b.KeyErr), len(b.Keys))
+	}
+	return nil
+}
+
+// replay evaluates the requests on the states that the server found, in the order of the batch, and compares the
+// outcomes with the server's. It returns the requests that must be decided again.
+func (p *part) replay(e *Engine, s seen) (again []*Request) {
+	b := &p.batch
+	p.states, p.trouble = p.states[:0], nil
+	for i := range b.Found {
+		p.states = append(p.states, stateOf(&b.Found[i]))
+	}
+	var differs error
+	for i := range b.Requests {
+		request, first := &b.Requests[i], p.members[i]
+		switch err := p.failure(request); {
+		case differs != nil:
+			first.fail(differs)
+		case errors.Is(err, storage.ErrNotApplied) && isPassing(err):
+			p.trouble = err
+			for r := first; r != nil; r = r.same {
+				r.trouble = err
+				again = append(again, r)
+			}
+		case errors.Is(err, storage.ErrNotApplied):
+			first.fail(err)
+		case err != nil: // it was decided, and then one of its keys could not be written
+			differs = p.evaluate(e, request, first, s)
+			first.fail(unknown(err))
+		case request.Applied == storage.Declined:
+			for r := first; r != nil; r = r.same {
+				r.declined = true
+			}
+		case request.Applied == storage.Stored:
+			again = append(again, p.stored(request, first)...)
+		case p.lost && first.givesBack():
+			first.err = unknown(first.trouble)
+		default:
+			differs = p.evaluate(e, request, first, s)
+		}
+	}
+	return again
+}
+
+// fail sets the error of a request and those that are the same.
+func (r *Request) fail(err error) {
+	for ; r != nil; r = r.same {
+		r.err = err
+	}
+}
+
+// failure returns the error of a request that has a key which could not be read or written.
+func (p *part) failure(request *storage.Request) error {
+	if p.batch.KeyErr == nil {
+		return nil
+	}
+	for _, u := range request.Uses {
+		if err := p.batch.KeyErr[u.Key]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evaluate evaluates the equal requests that a request of the batch stands for, and moves states on. It returns
+// an error if the server has decided otherwise.
+func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s seen) error {
+	total, last := 0, first
+	for r := first; r != nil; r = r.same {
+		last = r
+		for i, u := range request.Uses {
+			r.states[i] = p.states[u.Key]
+		}
+		var applied int
+		if applied, r.err = r.evaluate(s.at); r.err != nil {
+			applied = storage.Damaged
+		}
+		total += applied
+		for i, u := range request.Uses {
+			switch change := &r.changes[i]; {
+			case r.err != nil:
+			case change.Verb == storage.Put:
+				p.states[u.Key] = change.State
+			case change.Verb == storage.Delete:
+				p.states[u.Key] = nil
+			}
+		}
+	}
+	if total = max(total, storage.Damaged); total == request.Applied {
+		e.updateCache(last, s)
+		return nil
+	}
+	err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
+	first.fail(err)
+	return err
+}
+
+// stored settles requests that were stored by an earlier try of the batch, as far as that is
+// proven: a request was allowed if a key that no other request used carries the version. It
+// returns the others that can be decided again.
+func (p *part) stored(request *storage.Request, first *Request) (again []*Request) {
+	for r := first; r != nil; r = r.same {
+		proven := false
+		for i, u := range request.Uses {
+			r.states[i] = p.states[u.Key]
+			proven = proven || p.batch.Found[u.Key].Version == p.batch.Version && p.users[p.batch.Keys[u.Key]] == 1
+		}
+		switch {
+		case proven:
+			r.err = r.Evaluator.Confirm(p.batch.At, r.states)
+		case r.givesBack():
+			r.err = unknown(r.trouble)
+		default:
+			again = append(again, r)
+		}
+	}
+	return again
+}

@@ -1,0 +1,407 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+)
+
+func TestCallersThatWaitShareARoundTrip(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 2}, func(b *bench) {
+		b.close()
+		var calls []*call
+		for _, key := range []string{"a", "b", "c", "d", "c", "e"} {
+			calls = append(calls, b.start(newCall(counter(9), key)))
+		}
+		require.Len(b, b.store.trips, 2, "two round trips may be in flight")
+		b.pass()
+		require.Len(b, b.store.trips, 3)
+		b.open()
+		b.group.Wait()
+		require.Len(b, b.store.trips, 3)
+		for _, c := range calls {
+			b.allowed(c)
+		}
+		require.Equal(b, "xx", b.store.state("c"))
+	})
+}
+
+// A caller who has sent its own request leaves those who wait to a sender.
+func TestThoseWhoWaitBehindACallersOwnRequestAreSent(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.warm()
+		b.close()
+		own, waits := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
+		require.Len(b, b.store.tripsSoFar(), 1)
+		b.open()
+		b.group.Wait()
+		b.allowed(own)
+		require.Zero(b, b.allowed(waits).took)
+	})
+}
+
+func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1, DenialCacheTTL: -1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "first"))
+		var calls []*call
+		for range 8 {
+			calls = append(calls, b.start(newCall(counter(5), "k")))
+		}
+		both := b.start(newCall(counter(5), "k", "own"))
+		own := b.start(newCall(counter(1), "own"))
+		b.open()
+		b.group.Wait()
+		for i, c := range calls {
+			require.NoError(b, c.err)
+			require.Equal(b, i < 5, c.allowed, "caller %d", i)
+		}
+		b.denied(both)
+		b.allowed(own)
+		require.Len(b, b.store.trips, 2)
+	})
+}
+
+func TestEqualRequestsAreSentAsACount(t *testing.T) {
+	var sent []storage.Request
+	counted := way{name: "server", open: func(f *fake) storage.Store {
+		return server{fake: f, lie: func(b *storage.Batch) { sent = append([]storage.Request{}, b.Requests...) }}
+	}}
+	each(t, []way{counted}, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "first"))
+		for range 5 {
+			b.start(newCall(counter(9), "k"))
+		}
+		other := newCall(counter(9), "k")
+		other.Uses[0].Cost = 2
+		b.start(other)
+		b.start(newCall(counter(9), "k"))
+		b.open()
+		b.group.Wait()
+		var times []int
+		for _, r := range sent {
+			times = append(times, r.Times)
+		}
+		require.Equal(b, []int{5, 1, 1}, times)
+		require.Len(b, b.store.state("k"), 8)
+	})
+}
+
+func TestABatchHasABoundedNumberOfKeys(t *testing.T) {
+	for _, keys := range []int{1, 2, 4} {
+		each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+			b.close()
+			var calls []*call
+			for i := range 200 {
+				var names []string
+				for j := range keys {
+					names = append(names, fmt.Sprint(i, "-", j))
+				}
+				calls = append(calls, b.start(newCall(counter(9), names...)))
+			}
+			b.open()
+			b.group.Wait()
+			for _, trip := range b.store.trips {
+				require.LessOrEqual(b, len(strings.Fields(trip))-1, 64)
+			}
+			require.Equal(b, 1+(199*keys+63)/64, len(b.store.trips))
+			for _, c := range calls {
+				b.allowed(c)
+			}
+		})
+	}
+}
+
+func TestThoseWhoWaitForSwapsWaitForNobodyElse(t *testing.T) {
+	each(t, []way{bySwaps, bySwapsClock}, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		for _, key := range []string{"a", "b", "c"} {
+			b.start(newCall(counter(9), key))
+		}
+		require.Equal(b, []string{"load a", "load b", "load c"}, b.store.trips)
+		b.open()
+	})
+}
+
+// A store that must be called by the goroutine of the caller decides for nobody else.
+func TestNobodyElseCallsAStoreOfTheCaller(t *testing.T) {
+	each(t, callerWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		for range 3 {
+			b.start(newCall(counter(9), "k"))
+		}
+		require.Len(b, b.store.trips, 3)
+		b.open()
+		b.group.Wait()
+		require.Equal(b, "xxx", b.store.state("k"))
+	})
+}
+
+type unsure struct{ server }
+
+func (unsure) InFlight() int { return -1 }
+
+func TestANegativeNumberInFlightMeansTheDefault(t *testing.T) {
+	w := way{name: "server", open: func(f *fake) storage.Store { return unsure{server{fake: f}} }}
+	each(t, []way{w}, engine.Options{}, func(b *bench) {
+		b.close()
+		for _, key := range []string{"a", "b", "c"} {
+			b.start(newCall(counter(9), key))
+		}
+		require.Len(b, b.store.trips, engine.DefaultInFlight)
+		b.open()
+	})
+}
+
+func TestACallerThatLeavesBeforeItsRequestIsSentHasNotPaid(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "k"))
+		ctx, cancel := context.WithCancel(background)
+		gone := b.startFor(ctx, newCall(counter(9), "k"))
+		stays := b.start(newCall(counter(9), "k"))
+		cancel()
+		synctest.Wait()
+		require.True(b, gone.returned)
+		require.ErrorIs(b, gone.err, context.Canceled)
+		require.ErrorIs(b, gone.err, storage.ErrNotApplied)
+		require.NotErrorIs(b, gone.err, storage.ErrUnavailable)
+		require.NotErrorIs(b, gone.err, storage.ErrContended)
+		b.open()
+		b.group.Wait()
+		b.allowed(stays)
+		require.Equal(b, "xx", b.store.state("k"))
+	})
+}
+
+func TestACallerThatLeavesAfterItsRequestWasSentMayHavePaid(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "k"))
+		ctx, cancel := context.WithCancel(background)
+		gone := b.startFor(ctx, newCall(counter(9), "k"))
+		stays := b.start(newCall(counter(9), "k"))
+		b.pass()
+		cancel()
+		synctest.Wait()
+		require.True(b, gone.returned)
+		require.ErrorIs(b, gone.err, storage.ErrOutcomeUnknown)
+		require.ErrorIs(b, gone.err, context.Canceled)
+		require.NotErrorIs(b, gone.err, storage.ErrNotApplied)
+		require.True(b, gone.InUse())
+		b.open()
+		b.group.Wait()
+		b.allowed(stays)
+		require.Equal(b, "xxx", b.store.state("k"))
+	})
+}
+
+func TestAFirstCallerThatLeavesTakesNobodyAlong(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		ctx, cancel := context.WithCancel(background)
+		gone := b.startFor(ctx, newCall(counter(9), "k"))
+		stays := b.start(newCall(counter(9), "k"))
+		cancel()
+		synctest.Wait()
+		require.ErrorIs(b, gone.err, storage.ErrOutcomeUnknown)
+		b.open()
+		b.group.Wait()
+		b.allowed(stays)
+	})
+}
+
+func TestCallersThatLeaveTakeNoRoomInTheQueue(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1, Queue: 2}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "k"))
+		for range 1000 {
+			ctx, cancel := context.WithCancel(background)
+			require.False(b, b.startFor(ctx, newCall(counter(9), "k")).returned)
+			cancel()
+			synctest.Wait()
+		}
+		stays := b.start(newCall(counter(9), "k"))
+		b.open()
+		b.group.Wait()
+		b.allowed(stays)
+		require.Equal(b, "xx", b.store.state("k"))
+	})
+}
+
+func TestTooManyThatWaitAreOverload(t *testing.T) {
+	each(t, remoteWays, engine.Options{InFlight: 1, Queue: 2}, func(b *bench) {
+		b.close()
+		waiting := 2
+		if !b.swaps || b.batches { // one is in flight beside them
+			waiting++
+		}
+		for range waiting {
+			require.False(b, b.start(newCall(counter(9), "k")).returned)
+		}
+		surplus := b.start(newCall(counter(9), "k"))
+		require.ErrorIs(b, surplus.err, storage.ErrOverloaded)
+		require.ErrorIs(b, surplus.err, storage.ErrUnavailable)
+		require.ErrorIs(b, surplus.err, storage.ErrNotApplied)
+		require.Zero(b, surplus.took)
+		b.open()
+		b.group.Wait()
+		b.allowed(b.decide(newCall(counter(9), "k")))
+	})
+}
+
+func TestAnErrorIsThatOfItsCallerAlone(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.store.put("bad", "damaged")
+		b.close()
+		b.start(newCall(counter(9), "first"))
+		before := b.start(newCall(counter(9), "k"))
+		bad := b.start(newCall(counter(9), "k", "bad"))
+		after := b.start(newCall(counter(9), "k"))
+		b.open()
+		b.group.Wait()
+		require.Equal(b, errState, bad.err)
+		b.allowed(before)
+		b.allowed(after)
+		require.Equal(b, "xx", b.store.state("k"))
+	})
+}
+
+func TestAPanicIsThatOfItsCallerAlone(t *testing.T) {
+	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "first"))
+		before := b.start(newCall(counter(9), "k"))
+		bad := newCall(counter(9), "bad")
+		bad.before = func() error { panic("at the disco") }
+		b.start(bad)
+		after := b.start(newCall(counter(9), "k"))
+		b.open()
+		b.group.Wait()
+		require.Equal(b, "at the disco", bad.panicked)
+		b.allowed(before)
+		b.allowed(after)
+		require.Equal(b, "xx", b.store.state("k"))
+	})
+}
+
+// A key that the server cannot read or write fails the requests that use it, and no other.
+func TestAKeyThatFailsIsTheErrorOfItsRequests(t *testing.T) {
+	failure := storage.NotApplied(errors.New("WRONGTYPE"))
+	failing := way{name: "server", open: func(f *fake) storage.Store {
+		return server{fake: f, lie: func(b *storage.Batch) {
+			b.KeyErr = make([]error, len(b.Keys))
+			for i, key := range b.Keys {
+				if key == "bad" {
+					b.KeyErr[i] = failure
+				}
+			}
+		}}
+	}}
+	each(t, []way{failing}, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "first"))
+		before, bad, after := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "bad")), b.start(newCall(counter(9), "k"))
+		b.open()
+		b.group.Wait()
+		require.Equal(b, failure, bad.err)
+		require.False(b, bad.allowed)
+		b.allowed(before)
+		b.allowed(after)
+	})
+}
+
+func TestASilentServerDelaysOnlyItsOwnRequests(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
+	each(t, []way{w}, engine.Options{InFlight: 1, Budget: time.Second}, func(b *bench) {
+		b.close()
+		b.store.deaf = true
+		silent := []*call{b.start(newCall(counter(9), "a1")), b.start(newCall(counter(9), "a2")), b.start(newCall(counter(9), "a1"))}
+		b.store.mu.Lock()
+		closed := b.store.gate
+		b.store.gate = nil
+		b.store.mu.Unlock()
+		for range 3 {
+			require.Zero(b, b.allowed(b.decide(newCall(counter(9), "b1"))).took)
+		}
+		require.ErrorIs(b, b.decide(newCall(counter(9), "a1", "b1")).err, errTwoServers)
+		b.group.Wait()
+		for _, c := range silent {
+			require.Error(b, c.err)
+			require.InDelta(b, time.Second, c.took, float64(20*time.Millisecond))
+		}
+		b.allowed(b.decide(newCall(counter(9), "b1")))
+		close(closed)
+	})
+}
+
+func TestASilentServerOpensItsOwnCircuitBreaker(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
+	each(t, []way{w}, engine.Options{Budget: time.Second}, func(b *bench) {
+		b.store.before = func(keys []string) error {
+			if keys[0][0] == 'a' {
+				return storage.NotApplied(errRefused)
+			}
+			return nil
+		}
+		require.ErrorIs(b, b.decide(newCall(counter(9), "a1")).err, storage.ErrUnavailable)
+		require.Zero(b, b.decide(newCall(counter(9), "a1")).took, "the breaker is open")
+		b.allowed(b.decide(newCall(counter(9), "b1")))
+	})
+}
+
+// The slots of one server are parts of one round trip, and fail alone.
+func TestSlotsShareARoundTripAndFailAlone(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
+	each(t, []way{w}, engine.Options{InFlight: 1, Budget: time.Second}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "a0"))
+		var calls []*call
+		for _, key := range []string{"a1", "a2", "a1", "a3"} {
+			calls = append(calls, b.start(newCall(counter(9), key)))
+		}
+		failed := false
+		b.store.before = func(keys []string) error {
+			if keys[0] == "a2" && !failed {
+				failed = true
+				return storage.NotApplied(errRefused)
+			}
+			return nil
+		}
+		b.open()
+		b.group.Wait()
+		require.Equal(b, []string{"run a0", "run a1|a2|a3", "run a2"}, b.store.trips)
+		for _, c := range calls {
+			b.allowed(c)
+		}
+		require.Zero(b, calls[0].took)
+	})
+}
+
+// A lost reply is looked for while others are served.
+func TestALostReplyHoldsUpNoOther(t *testing.T) {
+	each(t, []way{onServer}, engine.Options{InFlight: 2}, func(b *bench) {
+		began := time.Now()
+		b.store.after = func(keys []string) error {
+			if keys[0] == "lossy" && time.Since(began) < 10*time.Millisecond {
+				return errLost
+			}
+			return nil
+		}
+		lossy := b.start(newCall(counter(9), "lossy"))
+		other := b.decide(newCall(counter(9), "other"))
+		require.Zero(b, b.allowed(other).took)
+		b.group.Wait()
+		require.True(b, b.allowed(lossy).confirmed)
+	})
+}

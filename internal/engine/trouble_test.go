@@ -1,0 +1,175 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// trouble lets everything happen to round trips that can.
+type trouble struct {
+	mu     sync.Mutex
+	random *rand.Rand
+	over   bool
+}
+
+func (x *trouble) draw(n int) int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.over {
+		return n
+	}
+	return x.random.IntN(n)
+}
+
+func (x *trouble) before([]string) error {
+	time.Sleep(time.Duration(x.draw(400)) * time.Microsecond)
+	switch x.draw(40) {
+	case 0:
+		return storage.NotApplied(storage.ErrUnavailable)
+	case 1:
+		return fmt.Errorf("%w: connection reset", storage.ErrUnavailable)
+	case 2:
+		return storage.ErrContended
+	case 3:
+		return storage.NotApplied(errors.New("no such table"))
+	case 4:
+		time.Sleep(60 * time.Millisecond) // is silent for longer than any budget
+		return errLost
+	case 5:
+		time.Sleep(60 * time.Millisecond)
+		return nil
+	case 6:
+		return errLost
+	}
+	return nil
+}
+
+func (x *trouble) after([]string) error {
+	if x.draw(12) == 0 {
+		return errLost
+	}
+	return nil
+}
+
+// books are what callers were told that they paid under each key, and what they may have paid.
+type books struct {
+	mu          sync.Mutex
+	paid, maybe map[string]int
+}
+
+func (b *books) enter(c *call) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i, u := range c.Uses {
+		switch {
+		case c.panicked != nil || errors.Is(c.err, storage.ErrOutcomeUnknown):
+			b.maybe[c.Keys[i]] += int(u.Cost)
+		case c.err == nil && c.allowed && u.Op != storage.Peek:
+			b.paid[c.Keys[i]] += int(u.Cost)
+		}
+	}
+}
+
+// Whatever a store does to its callers: what they were told that they paid is stored. If every
+// reply comes, no more than that and what nobody can tell is stored.
+func TestNoTroubleLosesOrInventsAPayment(t *testing.T) {
+	for _, w := range append(append([]way{}, remoteWays...), callerWays...) {
+		for seed := range uint64(25) {
+			random := rand.New(rand.NewPCG(seed, 3))
+			o := engine.Options{
+				Budget: time.Duration(1+random.IntN(40)) * time.Millisecond, InFlight: random.IntN(4),
+				OpenAfter: time.Duration(random.IntN(50)-1) * time.Millisecond,
+			}
+			if random.IntN(3) == 0 {
+				o.Queue = 1 + random.IntN(6)
+			}
+			t.Run(fmt.Sprint(w.name, " ", seed), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { survive(t, w, o, random, seed%2 == 0) })
+			})
+		}
+	}
+}
+
+func survive(t *testing.T, w way, o engine.Options, random *rand.Rand, lossy bool) {
+	source := func() *rand.Rand { return rand.New(rand.NewPCG(random.Uint64(), 0)) }
+	x, store := &trouble{random: source()}, newFake()
+	if store.before = x.before; lossy {
+		store.after = x.after
+	}
+	books := &books{paid: map[string]int{}, maybe: map[string]int{}}
+	var fleet []*bench
+	for range 2 { // as two processes
+		fleet = append(fleet, &bench{T: t, way: w, store: store, engine: engine.New(w.open(store), o)})
+	}
+	var group sync.WaitGroup
+	for i := range 16 {
+		b, own := fleet[i%2], source()
+		group.Go(func() {
+			for range 12 {
+				pay(b, own, o.Budget, books)
+				time.Sleep(time.Duration(own.IntN(3)) * time.Millisecond)
+			}
+		})
+	}
+	group.Wait()
+	time.Sleep(time.Minute) // requests of callers who left may go on
+	synctest.Wait()
+	for i := range 5 {
+		key := fmt.Sprint("key ", i)
+		stored := len(store.state(key))
+		require.LessOrEqual(t, books.paid[key], stored, "paid and not stored: %s", key)
+		require.LessOrEqual(t, stored, limit, "beyond the limit")
+		if !lossy { // else a request whose outcome cannot be proven is decided afresh
+			require.LessOrEqual(t, stored, books.paid[key]+books.maybe[key], "stored and not paid: %s", key)
+		}
+	}
+	x.over, store.before, store.after = true, nil, nil
+	for _, b := range fleet {
+		require.True(t, b.engine.Idle(), "a request was forgotten")
+		b.decide(newCall(counter(limit), "key 0")) // may start a probe
+		time.Sleep(time.Second)
+		require.NoError(t, b.decide(newCall(counter(limit), "key 0", "key 1", "key 2", "key 3", "key 4")).err, "it recovers by itself")
+	}
+}
+
+const limit = 150
+
+// pay makes one call of some kind.
+func pay(b *bench, random *rand.Rand, budget time.Duration, books *books) {
+	ctx, cancel := context.WithCancel(background)
+	switch random.IntN(6) {
+	case 0, 1:
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.Int64N(int64(budget))))
+	case 2:
+		time.AfterFunc(time.Duration(random.Int64N(int64(budget))), cancel)
+	}
+	defer cancel()
+	var keys []string
+	for _, k := range random.Perm(5)[:random.IntN(3)+1] {
+		keys = append(keys, fmt.Sprint("key ", k))
+	}
+	c := newCallOf([]storage.Op{storage.Allow, storage.Allow, storage.Allow, storage.Peek}[random.IntN(4)], program, keys...)
+	for i := range c.Uses {
+		c.Uses[i].Cost = 1 + int64(random.IntN(3))
+	}
+	b.decideFor(ctx, c)
+	if errors.Is(c.err, storage.ErrOutcomeUnknown) {
+		assert.NotErrorIs(b, c.err, storage.ErrNotApplied)
+	}
+	books.enter(c)
+}
+
+var program *algo.Program = counter(limit)

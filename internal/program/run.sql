@@ -1,0 +1,73 @@
+-- Decides the requests of a batch in their order, as storage.Batch says.
+--
+-- states and versions are what is stored under each key: '' and 0 for an absent one. The uses of
+-- all requests follow each other: a request has those with its number in requests. keys are
+-- indexes of states, shadows are 1 for a shadow use, and the arguments of a program
+-- are args[begins:ends].
+--
+-- counts has Request.Applied of each request. replies has of each key the reply of the last step
+-- that changed its state, or null.
+DECLARE
+	n       CONSTANT int := cardinality(requests);
+	first   int := 1; -- the uses of a request
+	last    int;
+	k       int;
+	state   bytea;
+	reply   bytea;
+	count   bigint;
+	news    bytea[];  -- of each use, the reply that changes the state
+	applied bigint;
+	allowed bool;
+BEGIN
+	replies := array_fill(NULL::bytea, ARRAY[cardinality(states)]);
+	WHILE first <= n LOOP
+		last := first;
+		WHILE last < n AND requests[last + 1] = requests[first] LOOP
+			last := last + 1;
+		END LOOP;
+
+		applied := 0;
+		allowed := true;
+		FOR i IN first..last LOOP
+			k := keys[i];
+			news[i] := NULL;
+			IF versions[k] = version THEN
+				applied := -3; -- Stored
+			END IF;
+			CONTINUE WHEN applied < 0;
+			IF ops[i] = 4 THEN -- Reset
+				news[i] := int8send(1);
+			END IF;
+			CONTINUE WHEN ops[i] > 2;
+			state := states[k];
+			FOR repeated IN 1..CASE ops[i] WHEN 0 THEN 1 ELSE times[i] END LOOP
+				reply := SCHEMA.STEP(programs[i], ops[i], state, at, costs[i], CASE ops[i] WHEN 0 THEN times[i] ELSE 1 END, args[begins[i]:ends[i]]);
+				count := ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint;
+				IF count > 0 THEN
+					applied := applied + count;
+				ELSIF count = 0 THEN
+					allowed := allowed AND shadows[i] = 1;
+				ELSIF count = -2 OR shadows[i] = 0 THEN -- Declined, or Damaged
+					applied := count;
+				END IF;
+				EXIT WHEN count <= 0;
+				IF substring(reply FROM 17) <> state THEN
+					news[i] := reply;
+					state := substring(reply FROM 17);
+				END IF;
+			END LOOP;
+		END LOOP;
+
+		IF NOT allowed THEN
+			applied := least(applied, 0);
+		ELSIF applied >= 0 THEN
+			FOR i IN first..last LOOP
+				CONTINUE WHEN news[i] IS NULL;
+				states[keys[i]] := substring(news[i] FROM 17);
+				replies[keys[i]] := news[i];
+			END LOOP;
+		END IF;
+		counts := counts || applied;
+		first := last + 1;
+	END LOOP;
+END

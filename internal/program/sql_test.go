@@ -1,0 +1,142 @@
+package program_test
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/internal/servers"
+)
+
+var schemas atomic.Int64
+
+// onPostgres runs programs on a server, in a schema of their own.
+func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest.ProgramRunner {
+	ctx, schema := context.Background(), fmt.Sprintf("laws %d", schemas.Add(1))
+	functions, err := program.SQL(program.Standard()...)
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %q;\n%s", schema, edit(functions.Create(schema))))
+	require.NoError(t, err)
+	call := fmt.Sprintf("SELECT %q.%q($1, op, state, at, cost, times, $2) FROM unnest($3::int[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[]) AS c (op, state, at, cost, times)",
+		schema, functions.Step)
+	return func(p algo.Program, calls []algotest.ProgramCall) ([]algotest.ProgramReply, error) {
+		number, args := functions.Call(&p)
+		rows, err := conn.Query(ctx, call, append([]any{number, args}, columns(calls)...)...)
+		if err != nil {
+			return nil, err
+		}
+		return pgx.CollectRows(rows, readReply)
+	}
+}
+
+// columns are the arguments of the calls.
+func columns(calls []algotest.ProgramCall) []any {
+	n := len(calls)
+	ops, states, ats, costs, times := make([]int32, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int64, n)
+	for i, c := range calls {
+		ops[i] = int32(slices.Index([]string{"allow", "refund", "charge"}, c.Op))
+		states[i], ats[i], costs[i], times[i] = append([]byte{}, c.State...), c.At, c.Cost, c.Times
+	}
+	return []any{ops, states, ats, costs, times}
+}
+
+func readReply(row pgx.CollectableRow) (r algotest.ProgramReply, err error) {
+	var b []byte
+	if err := row.Scan(&b); err != nil {
+		return r, err
+	}
+	if len(b) == 8 {
+		return algotest.ProgramReply{Count: int64(binary.BigEndian.Uint64(b))}, nil
+	}
+	if len(b) < 16 {
+		return r, fmt.Errorf("the reply is %x", b)
+	}
+	return algotest.ProgramReply{Count: int64(binary.BigEndian.Uint64(b)), TTL: int64(binary.BigEndian.Uint64(b[8:])), Next: b[16:]}, nil
+}
+
+func connect(t testing.TB) *pgx.Conn {
+	conn, err := pgx.Connect(context.Background(), servers.Postgres(t).SocketDSN())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func TestProgramsInSQLDoWhatStepDoes(t *testing.T) {
+	run := onPostgres(t, connect(t), asItIs)
+	for i, s := range subjects {
+		t.Run(s.name, func(t *testing.T) {
+			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: run, Seed: uint64(i)})
+		})
+	}
+}
+
+// FuzzSQL requires that a program does what Step does, or declines, on any bytes.
+func FuzzSQL(f *testing.F) { fuzz(f, onPostgres(f, connect(f), asItIs)) }
+
+func TestTheNameOfAFunctionFollowsItsText(t *testing.T) {
+	names := func(programs ...algo.Program) []string {
+		f, err := program.SQL(programs...)
+		require.NoError(t, err)
+		return f.Names()
+	}
+	mine, other, yours := algo.Program{Name: "mine", SQL: "one"}, algo.Program{Name: "mine", SQL: "two"}, algo.Program{Name: "yours", SQL: "one"}
+	require.Equal(t, names(mine), names(mine, algo.Program{Parts: []algo.Program{mine}}, algo.Program{Name: "lua", Lua: "one"}))
+	for _, name := range append(names(other), names(mine, yours)[1:]...) {
+		require.NotContains(t, names(mine), name)
+	}
+	_, err := program.SQL(mine, other)
+	require.ErrorContains(t, err, "two different programs")
+}
+
+func TestWhichProgramsTheFunctionsRun(t *testing.T) {
+	mine := algo.Program{Name: "mine", SQL: "one"}
+	f, err := program.SQL(mine)
+	require.NoError(t, err)
+	for _, p := range []algo.Program{mine, {Parts: []algo.Program{mine, mine}}} {
+		require.True(t, f.Runs(&p), p)
+	}
+	for _, p := range []algo.Program{{Name: "mine", SQL: "two"}, {Name: "mine"}, {Name: "other", SQL: "one"}, {Parts: []algo.Program{mine, {Name: "mine"}}}} {
+		require.False(t, f.Runs(&p), p)
+	}
+}
+
+// Each fault in a program is seen.
+func TestFaultsInSQLAreSeen(t *testing.T) {
+	conn := connect(t)
+	checkFaults(t, []fault{
+		{"gcra", "room := (args[4] * period - owed) / period", "room := (args[4] * period - owed - 1) / period"},
+		{"gcra", "\t\tcost := cost * times;\n\t\tIF since", "\t\tIF since"},
+		{"gcra", "before := CASE WHEN part > 0 THEN used + 1", "before := CASE WHEN part > 0 THEN used"},
+		{"gcra", "IF since > at THEN\n\t\t\tused", "IF false THEN\n\t\t\tused"},
+		{"gcra", "(owed + speed - 1) / speed", "owed / speed"},
+		{"gcra", "IF part >= was THEN RETURN int8send(-1); END IF;", ""},
+		{"gcra", "OR part % divisor <> 0", ""},
+		{"gcra", "(length(to_hex(used)) + 1) / 2", "1"},
+		{"tokenbucket", "> (missing - 1) / speed", "> missing / speed + 1"},
+		{"tokenbucket", "skew := since - at;\n\t\t\tat := since;", "skew := since - at;"},
+		{"tokenbucket by interval", "accrued / period * batch", "accrued / period"},
+		{"fixedwindow", "EXIT WHEN rest > 0", "EXIT WHEN rest >= 0"},
+		{"fixedwindow", "IF b = 0 OR start < 0", "IF start < 0"},
+		{"fixedwindow by the clock", "- args[4] + period", "- args[4]"},
+		{"movingwindow", "(slot - passed) + slot - 1) / slot", "(slot - passed)) / slot"},
+		{"movingwindow", "leaving::numeric * (slot - passed) + slot - 1", "leaving::numeric * (slot - passed)"},
+		{"movingwindow of 12 slots", "IF i + age <= slots THEN", "IF i <= slots THEN"},
+		{"movingwindow of 12 slots", "past - old", "past - old - 1"},
+		{"movingwindow of any slots", "OR n > slots + 1 THEN", "THEN"},
+		{"movingwindow of 3 whole slots", "args[4] = 1 OR ", ""},
+		{"a stack", "IF counts[i] > least THEN", "IF false THEN"},
+		{"a stack", "ttl := greatest(ttl, ", "ttl := (0 + "},
+		{"a stack", "NOT framed OR ", ""},
+	}, func(f fault) algotest.ProgramRunner {
+		return onPostgres(t, conn, func(text string) string { return f.in(t, text) })
+	})
+}

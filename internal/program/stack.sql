@@ -1,0 +1,69 @@
+-- The program of a stack: it runs the programs of its parts, as stack.lua does.
+--
+-- args: how many parts there are; then of each part the number of its program, how many arguments that has, and these
+DECLARE
+	n       CONSTANT int := args[1];
+	size    CONSTANT int := length(state);
+	pos     int := least(2, size); -- in the state
+	b       int;
+	bytes   int;      -- of a part
+	framed  bool := false;
+	parts   bytea[];
+	begin_  int := 2; -- of a part in args
+	begins  int[];
+	reply   bytea;
+	replies bytea[];
+	count   bigint;
+	counts  bigint[];
+	least   bigint := times;
+	ttl     bigint := 0;
+	next    bytea := decode('6101', 'hex');
+BEGIN
+	IF size > 0 AND (size < 2 OR get_byte(state, 0) <> 97 OR get_byte(state, 1) <> 1) THEN RETURN int8send(-1); END IF;
+	FOR i IN 1..n LOOP
+		bytes := 0;
+		FOR digit IN 0..3 LOOP
+			EXIT WHEN size = 0;
+			IF pos >= size THEN RETURN int8send(-1); END IF;
+			b := get_byte(state, pos);
+			pos := pos + 1;
+			IF b = 0 AND digit > 0 OR b >= 128 AND digit = 3 THEN RETURN int8send(-1); END IF;
+			bytes := bytes + ((b & 127) << 7 * digit);
+			EXIT WHEN b < 128;
+		END LOOP;
+		IF bytes > size - pos THEN RETURN int8send(-1); END IF;
+		parts[i] := substring(state FROM pos + 1 FOR bytes);
+		pos := pos + bytes;
+		framed := framed OR bytes > 0;
+	END LOOP;
+	IF size > 0 AND (NOT framed OR pos <> size) THEN RETURN int8send(-1); END IF;
+
+	FOR i IN 1..n LOOP
+		begins[i] := begin_;
+		replies[i] := SCHEMA.STEP(args[begin_]::int, op, parts[i], at, cost, times, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+		counts[i] := ('x' || encode(substring(replies[i] FOR 8), 'hex'))::bit(64)::bigint;
+		IF counts[i] < 0 THEN RETURN replies[i]; END IF;
+		least := least(least, counts[i]);
+		begin_ := begin_ + 2 + args[begin_ + 1];
+	END LOOP;
+	IF least = 0 THEN RETURN int8send(0) || int8send(0) || state; END IF;
+
+	-- If one part allows fewer requests than the others, these decide again on no more than that.
+	FOR i IN 1..n LOOP
+		reply := replies[i];
+		IF counts[i] > least THEN
+			begin_ := begins[i];
+			reply := SCHEMA.STEP(args[begin_]::int, op, parts[i], at, cost, least, args[begin_ + 2:begin_ + 1 + args[begin_ + 1]]);
+		END IF;
+		ttl := greatest(ttl, ('x' || encode(substring(reply FROM 9 FOR 8), 'hex'))::bit(64)::bigint);
+		reply := substring(reply FROM 17);
+		bytes := length(reply);
+		WHILE bytes >= 128 LOOP
+			next := next || set_byte(decode('00', 'hex'), 0, bytes & 127 | 128);
+			bytes := bytes >> 7;
+		END LOOP;
+		next := next || set_byte(decode('00', 'hex'), 0, bytes) || reply;
+	END LOOP;
+	IF ttl = 0 AND next <> state THEN RETURN int8send(least); END IF; -- every part is full again
+	RETURN int8send(least) || int8send(ttl) || next;
+END

@@ -1,0 +1,230 @@
+package memory_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// increment adds one to a count in one byte, in place.
+func increment(s *memory.Store, now time.Time, n memory.Name, ttl time.Duration) {
+	var c memory.Cell
+	s.Lock(&c, memory.Instant(now), n)
+	defer c.Unlock()
+	next := append(c.Buffer(), one(c.State()))
+	c.Keep(next)
+	c.Put(next, ttl, storage.UsedLittle)
+}
+
+func one(state []byte) byte {
+	if state == nil {
+		return 1
+	}
+	return state[0] + 1
+}
+
+func load(t *testing.T, s *memory.Store, now time.Time, key string) storage.Record {
+	t.Helper()
+	records, err := at(s, now).Load(ctx, key)
+	require.NoError(t, err)
+	return records[0]
+}
+
+func TestACellIsARecordLikeAnyOther(t *testing.T) {
+	s := new(memory.Store)
+	key := storage.Key("", "rule", "ann")
+	name := s.Prefix(key).Name("ann")
+	for i := range 3 {
+		before := load(t, s, epoch, key)
+		increment(s, epoch, name, time.Minute)
+		after := load(t, s, epoch, key)
+		require.Equal(t, []byte{byte(i + 1)}, after.State)
+		require.NotEqual(t, before.Version, after.Version, "a swap from before must fail")
+	}
+	require.Zero(t, load(t, s, epoch.Add(time.Minute), key))
+	increment(s, epoch.Add(time.Minute), name, time.Second)
+	require.Equal(t, []byte{1}, load(t, s, epoch.Add(time.Minute), key).State, "a lapsed state is none")
+	require.Equal(t, memory.Stats{Keys: 1}, s.Stats())
+	require.Equal(t, 1, s.Sweep(epoch.Add(61*time.Second), 10), "it lapses when it was told to last")
+}
+
+func TestACellOfAFullStoreMakesRoom(t *testing.T) {
+	s := &memory.Store{MaxKeys: 2}
+	put(t, s, epoch, "lapsed", time.Second)
+	put(t, s, epoch, "live", time.Hour)
+	increment(s, epoch.Add(time.Second), s.Name("new"), time.Minute)
+	require.Equal(t, memory.Stats{Keys: 2, Lapsed: 1}, s.Stats())
+	require.Equal(t, []string{"live"}, has(t, s, epoch, "lapsed", "live"))
+	require.Equal(t, []byte{1}, load(t, s, epoch, "new").State)
+}
+
+func TestWhatIsNotPutTakesNoRoom(t *testing.T) {
+	s := &memory.Store{MaxKeys: 2}
+	for i := range 10 {
+		var c memory.Cell
+		s.Lock(&c, memory.Instant(epoch), s.Name(strconv.Itoa(i)))
+		require.Nil(t, c.State())
+		c.Unlock()
+		require.Zero(t, s.Stats().Keys)
+	}
+	put(t, s, epoch, "a", 0)
+	put(t, s, epoch, "b", 0)
+	require.Equal(t, memory.Stats{Keys: 2}, s.Stats())
+}
+
+// However records are written, none is lost, none is made up, and there are never
+// too many.
+func TestCellsUpdatesAndSwapsCountTogether(t *testing.T) {
+	const writers, times = 8, 2000 / scale
+	s, sum := at(new(memory.Store), epoch), 0
+	crowded := at(&memory.Store{MaxKeys: 10}, epoch)
+	var group sync.WaitGroup
+	for w := range writers {
+		group.Go(func() {
+			random := rand.New(rand.NewPCG(2, uint64(w)))
+			for range times {
+				if err := errors.Join(add(s, w, "a", "b"), add(crowded, w, strconv.Itoa(random.IntN(40)), "x")); err != nil {
+					t.Error(err)
+				}
+				if keys := crowded.Stats().Keys; keys > 10+2*writers {
+					t.Errorf("%d keys", keys)
+				}
+			}
+		})
+	}
+	group.Wait()
+	require.Equal(t, 10, crowded.Stats().Keys)
+	for _, key := range []string{"a", "b"} {
+		state := load(t, s, epoch, key).State
+		sum += int(state[0]) | int(state[1])<<8
+	}
+	require.Equal(t, 2*writers*times, sum)
+}
+
+// add adds one to the counts under both keys, in one of three ways.
+func add(s *memory.Store, way int, keys ...string) error {
+	switch way % 3 {
+	case 0:
+		for _, key := range keys {
+			var c memory.Cell
+			s.Lock(&c, memory.Instant(epoch), s.Name(key))
+			c.Put(counted(c.State()), time.Hour, storage.UsedLittle)
+			c.Unlock()
+		}
+	case 1:
+		return s.Update(ctx, epoch, keys, decider(func(found [][]byte, next []storage.Change) error {
+			for i, state := range found {
+				next[i] = storage.Change{Verb: storage.Put, State: counted(state), TTL: time.Hour}
+			}
+			return nil
+		}))
+	default:
+		for swapped := false; !swapped; {
+			records, err := s.Load(ctx, keys...)
+			if err != nil {
+				return err
+			}
+			var swaps []storage.Swap
+			for i, r := range records {
+				swaps = append(swaps, swapOf(keys[i], r.Version, string(counted(r.State)), time.Hour))
+			}
+			if _, swapped, err = s.CompareAndSwap(ctx, swaps...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func counted(state []byte) []byte {
+	if state == nil {
+		return []byte{1, 0}
+	}
+	n := int(state[0]) | int(state[1])<<8 + 1
+	return []byte{byte(n), byte(n >> 8)}
+}
+
+func TestACellDoesNotAllocate(t *testing.T) {
+	s := new(memory.Store)
+	name := s.Name("ann")
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		increment(s, epoch, name, time.Minute)
+	}))
+}
+
+func ExampleStore_Lock() {
+	store, noon := new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for range 3 {
+		var c memory.Cell
+		store.Lock(&c, memory.Instant(noon), store.Name("alice"))
+		c.Put(append(c.State(), '.'), time.Minute, storage.UsedLittle)
+		fmt.Printf("%s\n", c.State())
+		c.Unlock()
+	}
+	// Output:
+	// .
+	// ..
+	// ...
+}
+
+func ExampleStore_Now() {
+	store := new(memory.Store)
+	before := store.Now()
+	fmt.Println(store.Now().Before(before), time.Since(before).Abs() < time.Hour)
+	// Output:
+	// false true
+}
+
+// What is appended to the room of a cell is put in its place, whatever was there.
+func TestARoomIsTheRecords(t *testing.T) {
+	s := new(memory.Store)
+	name := s.Name("ann")
+	for i, want := range []string{"first", "", "a second one", strings.Repeat("long", 10), "short", strings.Repeat("l", 26), strings.Repeat("s", 25)} {
+		now := epoch.Add(time.Duration(i) * time.Second)
+		var c memory.Cell
+		var otherwise [4]byte
+		s.Lock(&c, memory.Instant(now), name)
+		room := c.Room(otherwise[:0])
+		require.Empty(t, room)
+		require.Equal(t, i == 0, c.State() == nil)
+		c.Put(append(room, want...), time.Minute, storage.UsedLittle)
+		require.Equal(t, want, string(c.State()))
+		c.Unlock()
+		require.Equal(t, want, string(load(t, s, now, "ann").State))
+	}
+	increment(s, epoch.Add(time.Hour), name, time.Minute)
+	require.Equal(t, []byte{1}, load(t, s, epoch.Add(time.Hour), "ann").State, "what has lapsed is written over")
+}
+
+func TestAnInstantIsNanosecondsSince1970(t *testing.T) {
+	for _, c := range []struct {
+		at   time.Time
+		want int64
+	}{
+		{time.Time{}, 0},
+		{time.Unix(0, -1), 0},
+		{time.Unix(0, 0), 0},
+		{time.Unix(0, 1), 1},
+		{time.Unix(1e9, 7), 1e18 + 7},
+		{time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), math.MaxInt64 - 2},
+	} {
+		require.Equal(t, c.want, memory.Instant(c.at), c.at)
+	}
+	s := &memory.Store{Clock: func() time.Time { return epoch }}
+	require.Equal(t, epoch.UnixNano(), s.Instant())
+	s.Clock = nil
+	before := s.Now()
+	require.GreaterOrEqual(t, s.Instant(), memory.Instant(before))
+	require.GreaterOrEqual(t, memory.Instant(s.Now()), memory.Instant(before))
+}

@@ -1,0 +1,177 @@
+package postgres
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// run is a batch, or what is left of one to decide.
+type run struct {
+	batch    *storage.Batch
+	keys     []int         // indexes of Batch.Keys, in the order of these
+	requests []int         // indexes of Batch.Requests that use these keys
+	several  bool          // a request has several uses, or a key several requests
+	settled  bool          // some keys were decided
+	now      *int64        // nil: the server's clock
+	patience time.Duration // how long to wait for a lock at most; 0: as long as there is time
+}
+
+func newRun(b *storage.Batch) *run {
+	r := &run{batch: b, keys: make([]int, len(b.Keys)), requests: make([]int, len(b.Requests))}
+	for i := range r.keys {
+		r.keys[i] = i
+	}
+	slices.SortFunc(r.keys, func(i, j int) int { return strings.Compare(b.Keys[i], b.Keys[j]) })
+	for i := range r.requests {
+		r.requests[i] = i
+	}
+	r.several = !r.isSingles()
+	if !b.Now.IsZero() {
+		now := algo.Instant(b.Now)
+		r.now = &now
+	}
+	return r
+}
+
+// isSingles reports whether every request has one use, and every key one request at most.
+func (r *run) isSingles() bool {
+	used := make([]bool, len(r.batch.Keys))
+	for _, i := range r.requests {
+		request := &r.batch.Requests[i]
+		if len(request.Uses) != 1 {
+			return false
+		}
+		u := &request.Uses[0]
+		if used[u.Key] || request.Times > 1 && u.Op != storage.Allow {
+			return false
+		}
+		used[u.Key] = true
+	}
+	return true
+}
+
+// margin is Batch.Margin in microseconds, rounded up.
+func (r *run) margin() int64 {
+	return int64((max(r.batch.Margin, 0) + time.Microsecond - 1) / time.Microsecond)
+}
+
+// args are the arguments of the statement.
+func (r *run) args(f *program.Functions, patience time.Duration) []any {
+	keys := make([][]byte, len(r.keys))
+	for i, k := range r.keys {
+		keys[i] = []byte(r.batch.Keys[k])
+	}
+	args := []any{int32(patience.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), keys}
+	if r.several {
+		return r.appendSeveral(args, f)
+	}
+	return r.appendSingles(args, f)
+}
+
+// appendSingles appends the arguments of singlesSQL: of each key the operation, the program with the place
+// of its arguments, the cost and the times. Then come the arguments of all programs.
+func (r *run) appendSingles(args []any, f *program.Functions) []any {
+	places := make(map[int]int, len(r.keys))
+	for place, k := range r.keys {
+		places[k] = place
+	}
+	u, programs := newUses(len(r.keys)), newPrograms(f, r.batch)
+	for i := range u.ops {
+		u.ops[i] = int32(storage.Peek)
+	}
+	for _, i := range r.requests {
+		request := &r.batch.Requests[i]
+		u.set(places[request.Uses[0].Key], request, &request.Uses[0], programs)
+	}
+	return append(args, u.ops, u.programs, u.begins, u.ends, u.costs, u.times, programs.args)
+}
+
+// appendSeveral appends the arguments of severalSQL, which are those of the function in run.sql.
+func (r *run) appendSeveral(args []any, f *program.Functions) []any {
+	places := make(map[int]int, len(r.keys))
+	for place, k := range r.keys {
+		places[k] = place
+	}
+	n := 0
+	for _, i := range r.requests {
+		n += len(r.batch.Requests[i].Uses)
+	}
+	u, programs := newUses(n), newPrograms(f, r.batch)
+	requests, keys, shadows := make([]int32, 0, n), make([]int32, 0, n), make([]int32, n)
+	for number, i := range r.requests {
+		request := &r.batch.Requests[i]
+		for j := range request.Uses {
+			use := &request.Uses[j]
+			if use.Shadow {
+				shadows[len(keys)] = 1
+			}
+			u.set(len(keys), request, use, programs)
+			requests, keys = append(requests, int32(number)), append(keys, int32(places[use.Key]+1))
+		}
+	}
+	return append(args, requests, keys, u.ops, shadows, u.programs, u.begins, u.ends, u.costs, u.times, programs.args)
+}
+
+// uses are columns of arguments.
+type uses struct {
+	ops, programs, begins, ends []int32
+	costs, times                []int64
+}
+
+func newUses(n int) *uses {
+	return &uses{ops: make([]int32, n), programs: make([]int32, n), begins: make([]int32, n), ends: make([]int32, n), costs: make([]int64, n), times: make([]int64, n)}
+}
+
+func (u *uses) set(i int, request *storage.Request, use *storage.Use, all *programs) {
+	u.ops[i], u.costs[i], u.times[i] = int32(use.Op), use.Cost, int64(max(request.Times, 1))
+	if use.Op <= storage.Charge {
+		p := &all.calls[use.Program]
+		u.programs[i], u.begins[i], u.ends[i] = p.number, p.begin, p.end
+	}
+}
+
+// programs are the programs of a batch. The arguments of each are args[begin:end], from 1, the
+// end included.
+type programs struct {
+	calls []call
+	args  []int64
+}
+
+type call struct{ number, begin, end int32 }
+
+func newPrograms(f *program.Functions, b *storage.Batch) *programs {
+	all := &programs{args: []int64{}}
+	for _, p := range b.Programs {
+		number, args := f.Call(p)
+		begin := int32(len(all.args) + 1)
+		all.args = append(all.args, args...)
+		all.calls = append(all.calls, call{number, begin, int32(len(all.args))})
+	}
+	return all
+}
+
+// decided is a row of the reply: a key.
+type decided struct {
+	place   int64 // from 1
+	version *int64
+	state   []byte
+	at      int64
+	count   *int64
+	raced   bool
+	counts  []int64 // of all requests, in the first row
+}
+
+func readDecided(row pgx.CollectableRow) (d decided, err error) {
+	if err = row.Scan(&d.place, &d.version, nil, &d.at, &d.count, &d.raced, &d.counts); err != nil {
+		return d, err
+	}
+	d.state, err = readBytes(row, 2)
+	return d, err
+}

@@ -1,0 +1,57 @@
+package postgres
+
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// settle notes the reply. What was raced is left to be decided, at the same time.
+func (r *run) settle(rows []decided) {
+	b, keys, requests := r.batch, r.keys, r.requests
+	r.settled = true
+	b.At = b.Now
+	if b.Now.IsZero() {
+		b.At = time.Unix(0, rows[0].at)
+	}
+	r.now, r.keys, r.requests = &rows[0].at, nil, nil
+	raced, counts := make(map[int]bool), make(map[int]int64, len(rows))
+	for i := range rows {
+		row := &rows[i]
+		k := keys[row.place-1]
+		if raced[k] = row.raced; row.raced {
+			r.keys = append(r.keys, k)
+			continue
+		}
+		if row.version != nil {
+			b.Found[k] = storage.Record{Version: storage.Version(*row.version), State: row.state}
+		}
+		if row.count != nil {
+			counts[k] = *row.count
+		}
+		for j, count := range row.counts {
+			b.Requests[requests[j]].Applied = int(count)
+		}
+	}
+	if r.several {
+		return
+	}
+	for _, i := range requests {
+		if u := &b.Requests[i].Uses[0]; raced[u.Key] {
+			r.requests = append(r.requests, i)
+		} else {
+			b.Requests[i].Applied = r.applied(u, counts[u.Key])
+		}
+	}
+}
+
+// applied returns Request.Applied of a request with one use.
+func (r *run) applied(u *storage.Use, count int64) int {
+	switch {
+	case r.batch.Found[u.Key].Version == r.batch.Version:
+		return storage.Stored
+	case u.Op >= storage.Peek || u.Shadow && count == storage.Damaged:
+		return 0
+	}
+	return int(count)
+}

@@ -1,0 +1,429 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/postgres"
+	"github.com/sluice-go/sluice/storage/storagetest"
+)
+
+// law returns the law of storagetest with that name.
+func law(t *testing.T, name string) storagetest.Law {
+	for _, l := range storagetest.Laws() {
+		if l.Name == name {
+			return l
+		}
+	}
+	t.Fatal("there is no law ", name)
+	return storagetest.Law{}
+}
+
+const (
+	anyBatch           = "any batch is decided as in Go"
+	aRequestForEachKey = "" // no law, but newSpread
+)
+
+// Settings of a session do not change what the functions compute.
+func TestRunUnderAnySettings(t *testing.T) {
+	for _, settings := range []string{
+		"standard_conforming_strings=off", "bytea_output=escape", "search_path=public", "TimeZone=Asia/Kolkata", "IntervalStyle=iso_8601",
+		"default_transaction_isolation=serializable", "plan_cache_mode=force_custom_plan",
+	} {
+		assert.NoError(t, law(t, anyBatch).Check(harness(pool(t, shared.Postgres(t).DSN()+"&"+settings))(t)), settings)
+	}
+}
+
+func TestRunInATransaction(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN())
+	for _, name := range []string{anyBatch, "a batch is not applied twice", "a batch may have many keys", "a damaged state fails alone"} {
+		h := harness(p)(t)
+		_, table := fresh(t, p)
+		h.Store = inside(t, transaction(t, p), table)
+		assert.NoError(t, law(t, name).Check(h))
+	}
+}
+
+// holdTo holds a store to a law.
+func holdTo(t *testing.T, name string, h storagetest.Harness) error {
+	if name == aRequestForEachKey {
+		return newSpread(t).compare(t, h.Store.(*postgres.Store), 400)
+	}
+	return law(t, name).Check(h)
+}
+
+// Each fault in a statement is seen by a law.
+func TestFaultsInRunAreSeen(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN())
+	for _, fault := range []struct{ law, from, to string }{
+		{aRequestForEachKey, "WHEN found = batch OR op = 3", "WHEN op = 3"},
+		{aRequestForEachKey, "WHEN op = 4 THEN int8send(1)", "WHEN op = 4 THEN int8send(0)"},
+		{aRequestForEachKey, "cost, times, args) END AS reply", "cost, 1, args) END AS reply"},
+		{anyBatch, "moved OR next <> was", "next <> was"},
+		{anyBatch, "args[first:last]", "args[1:4]"},
+		{anyBatch, "version = excluded.version, ", ""},
+		{anyBatch, "batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent", "batch, was, expires_at, expires_at FROM _sluice_write WHERE NOT absent"},
+		{anyBatch, "coalesce(now, ", "coalesce(NULL, "},
+		{anyBatch, "CASE place WHEN 1 THEN counts END", "NULL::bigint[]"},
+		{anyBatch, "coalesce(found, 0)", "0"},
+		{"a batch sets TTLs", "ttl / 1000 + 1 + margin", "0"},
+		{"the margin is added to TTLs", " + margin", ""},
+		{"a record of a batch is kept until it is as new", "greatest(clock, ", "least(clock, "},
+	} {
+		h := harness(p)(t)
+		found := false
+		h.Store.(*postgres.Store).EditRun(func(sql string) string {
+			found = found || strings.Contains(sql, fault.from)
+			return strings.ReplaceAll(sql, fault.from, fault.to)
+		})
+		require.True(t, found, fault.from)
+		assert.Error(t, holdTo(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
+	}
+}
+
+// Each fault in the function for batches of one request is seen by a law.
+func TestFaultsInTheFunctionForOneRequestAreSeen(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN())
+	for _, fault := range []struct{ law, from, to string }{
+		{aRequestForEachKey, "seen = batch OR ", ""},
+		{"a reset deletes the record", "reply := int8send(1)", "reply := int8send(0)"},
+		{"the margin is added to TTLs", "lasts / 1000 + 1 + margin) *", "lasts / 1000 + 1) *"},
+		{"a record of a batch is kept until it is as new", "greatest(clock, ", "least(clock, "},
+		{"a batch is decided at its time", "coalesce(now, ", "coalesce(NULL, "},
+		{anyBatch, "version = batch, ", ""},
+		{anyBatch, "times, args)", "1, args)"},
+		{anyBatch, "seen IS NULL OR next", "true OR next"},
+	} {
+		h := harness(p)(t)
+		text := h.Store.(*postgres.Store).OneFunction()
+		require.Contains(t, text, fault.from)
+		_, err := p.Exec(t.Context(), strings.ReplaceAll(text, fault.from, fault.to))
+		require.NoError(t, err)
+		assert.Error(t, holdTo(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
+	}
+}
+
+// twoAnHour returns a program, by which a key is used up after two units.
+func twoAnHour(t *testing.T) *algo.Program {
+	policy, err := gcra.New(gcra.Options{Limit: algo.Per(2, time.Hour)})
+	require.NoError(t, err)
+	p, ok := policy.Program()
+	require.True(t, ok)
+	return &p
+}
+
+// asking is a batch with a request for a unit of each key.
+func asking(t *testing.T, keys ...string) *storage.Batch {
+	b := &storage.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{twoAnHour(t)}}
+	for i := range keys {
+		b.Requests = append(b.Requests, storage.Request{Times: 1, Uses: []storage.Use{{Key: i, Cost: 1}}})
+	}
+	return b
+}
+
+// together is a batch with one request for a unit of all keys.
+func together(t *testing.T, keys ...string) *storage.Batch {
+	b := asking(t, keys...)
+	all := storage.Request{Times: 1}
+	for _, r := range b.Requests {
+		all.Uses = append(all.Uses, r.Uses...)
+	}
+	b.Requests = []storage.Request{all}
+	return b
+}
+
+func running(s *postgres.Store, b *storage.Batch) <-chan *storage.Batch {
+	done := make(chan *storage.Batch, 1)
+	go func() {
+		s.Run(context.Background(), b)
+		done <- b
+	}()
+	return done
+}
+
+func appliedOf(b *storage.Batch) (all []int) {
+	for _, r := range b.Requests {
+		all = append(all, r.Applied)
+	}
+	return all
+}
+
+// A key that another process creates at the same moment is decided on what that has stored, at
+// the time of the batch.
+func TestRunWhereAKeyIsCreatedMeanwhile(t *testing.T) {
+	for name, c := range map[string]struct {
+		batch func(*testing.T, ...string) *storage.Batch
+		want  []int
+	}{"requests of one use": {asking, []int{1, 0, 1}}, "a request of several uses": {together, []int{0}}} {
+		for _, transactional := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", in a transaction: ", transactional), func(t *testing.T) {
+				ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+				s, table := fresh(t, p)
+				s.WaitFor(time.Minute)
+				other := transaction(t, p)
+				first := asking(t, "b")
+				first.Requests[0].Times = 2
+				inside(t, other, table).Run(ctx, first)
+				require.NoError(t, first.Err)
+				require.Equal(t, []int{2}, appliedOf(first))
+
+				runner := s
+				if transactional {
+					runner = inside(t, transaction(t, p), table)
+				}
+				done := running(runner, c.batch(t, "c", "b", "a"))
+				waiting(t, p, "_sluice_locked", 1) // the server shows no more of the statement than its beginning
+				require.NoError(t, other.Commit(ctx))
+				b := <-done
+				require.NoError(t, b.Err)
+				require.Nil(t, b.KeyErr)
+				require.Equal(t, c.want, appliedOf(b))
+				require.Equal(t, first.Version, b.Found[1].Version)
+				require.Zero(t, b.Found[0])
+			})
+		}
+	}
+}
+
+// A batch of one request needs no further round trip for that.
+func TestRunWhereTheOnlyKeyIsCreatedMeanwhile(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	s, table := fresh(t, p)
+	other := transaction(t, p)
+	first := asking(t, "a")
+	inside(t, other, table).Run(ctx, first)
+	done := running(s, asking(t, "a"))
+	waiting(t, p, "sluice_one", 1)
+	require.NoError(t, other.Commit(ctx))
+	b := <-done
+	require.NoError(t, b.Err)
+	require.Equal(t, []int{1}, appliedOf(b))
+	require.Equal(t, first.Version, b.Found[0].Version)
+}
+
+// A record that has expired is as absent.
+func TestRunWhereARecordHasExpired(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	for name, run := range map[string]func(*testing.T, ...string) *storage.Batch{
+		"a": asking, "b": func(t *testing.T, key ...string) *storage.Batch { return asking(t, key[0], "other") }, "c": together,
+	} {
+		s, table := fresh(t, p)
+		for range 2 {
+			s.Run(ctx, run(t, name))
+		}
+		_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = clock_timestamp()")
+		require.NoError(t, err)
+		b := run(t, name)
+		s.Run(ctx, b)
+		require.Zero(t, b.Found[0])
+		require.Equal(t, 1, b.Requests[0].Applied)
+		records, err := s.Load(ctx, name)
+		require.NoError(t, err)
+		require.Equal(t, b.Version, records[0].Version)
+	}
+}
+
+// The time of a batch is read when its keys are locked, so it is not before what others have
+// stored.
+func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+		s, table := fresh(t, p)
+		s.WaitFor(time.Minute)
+		s.Run(ctx, asking(t, "a", "b"))
+		other := transaction(t, p)
+		inside(t, other, table).Run(ctx, asking(t, "a"))
+		done := running(s, batch(t, "a", "b"))
+		waiting(t, p, "_sluice_locked", 1) // the server shows no more of the statement than its beginning
+		_, before, err := s.LoadNow(ctx)
+		require.NoError(t, err)
+		require.NoError(t, other.Commit(ctx))
+		b := <-done
+		require.NoError(t, b.Err)
+		require.False(t, b.At.Before(before))
+	}
+}
+
+// Requests fail alone if somebody has locked their keys.
+func TestRunWhereAKeyIsLocked(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	s, table := fresh(t, p)
+	s.WaitFor(time.Millisecond)
+	s.Run(ctx, asking(t, "a", "b", "c"))
+	holder := transaction(t, p)
+	inside(t, holder, table).Run(ctx, asking(t, "b"))
+
+	b := asking(t, "c", "b", "a", "d")
+	s.Run(ctx, b)
+	require.NoError(t, b.Err)
+	require.Len(t, b.KeyErr, 4)
+	for i, err := range b.KeyErr {
+		require.Equal(t, i == 1, err != nil)
+	}
+	of(t, b.KeyErr[1], storage.ErrContended, storage.ErrNotApplied)
+	require.Equal(t, []int{1, 0, 1, 1}, appliedOf(b))
+	require.False(t, b.At.IsZero())
+
+	b = asking(t, "a", "b", "c", "d", "e") // a with b, and c with d
+	use := func(keys ...int) (r storage.Request) {
+		for _, key := range keys {
+			r.Uses = append(r.Uses, storage.Use{Key: key, Cost: 1})
+		}
+		return r
+	}
+	b.Requests = []storage.Request{use(0, 1), use(2, 3), use(3), use(4), use(0)}
+	s.Run(ctx, b)
+	require.NoError(t, b.Err)
+	for i, err := range b.KeyErr {
+		require.Equal(t, i <= 1, err != nil)
+	}
+	require.Equal(t, []int{0, 0, 1, 1, 0}, appliedOf(b))
+
+	alone, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
+	defer cancel()
+	b = asking(t, "b")
+	s.Run(alone, b)
+	of(t, b.Err, storage.ErrContended, storage.ErrNotApplied)
+}
+
+// If no request can do without a key that is locked, the batch waits for it.
+func TestRunWaitsForAKeyOfAllRequests(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	s, table := fresh(t, p)
+	s.WaitFor(time.Millisecond)
+	s.Run(ctx, asking(t, "all"))
+	holder := transaction(t, p)
+	inside(t, holder, table).Run(ctx, asking(t, "all"))
+	b := asking(t, "all", "a", "b")
+	for i := 1; i <= 2; i++ {
+		b.Requests[i].Uses = append(b.Requests[i].Uses, storage.Use{Key: 0, Cost: 1, Shadow: true})
+	}
+	done := running(s, b)
+	waiting(t, p, "_sluice_locked", 1)
+	require.NoError(t, holder.Rollback(ctx))
+	require.NoError(t, (<-done).Err)
+	require.Nil(t, b.KeyErr)
+	require.Equal(t, []int{1, 1, 1}, appliedOf(b))
+}
+
+// Batches that lock the same keys in any order do not deadlock.
+func TestRunsDoNotDeadlock(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
+	s, _ := fresh(t, p)
+	s.WaitFor(time.Minute)
+	errs := make(chan error, 8)
+	for i := range 8 {
+		batch := []func(*testing.T, ...string) *storage.Batch{asking, together}[i%2]
+		go func() {
+			var err error
+			for j := range 30 {
+				var keys []string
+				for k := range 6 {
+					keys = append(keys, fmt.Sprint(j, " ", (k*(1+i%6)+i)%7))
+				}
+				b := batch(t, keys[:4]...)
+				if s.Run(context.Background(), b); err == nil {
+					err = b.Err
+				}
+			}
+			errs <- err
+		}()
+	}
+	for range 8 {
+		require.NoError(t, <-errs)
+	}
+}
+
+func TestRunWithoutFunctions(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	none := postgres.Options{Schema: schema(t, p), Table: "limits", NoFunctions: true}
+	without := open(t, p, none)
+	require.False(t, without.Runs(twoAnHour(t)))
+	require.NotContains(t, without.Schema(), "FUNCTION")
+	b := asking(t, "a")
+	without.Run(ctx, b)
+	of(t, b.Err, storage.ErrNotApplied)
+	_, swapped, err := without.CompareAndSwap(ctx, creating("b")...)
+	require.NoError(t, err)
+	require.True(t, swapped)
+	for _, op := range []storage.Op{storage.Peek, storage.Reset, storage.Reset} { // a database needs no program for these
+		first := op == storage.Peek
+		batch := &storage.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []storage.Request{{Uses: []storage.Use{{Op: op}}}}}
+		before, err := without.Load(ctx, "b")
+		require.NoError(t, err)
+		without.Run(ctx, batch)
+		require.NoError(t, batch.Err)
+		require.Equal(t, before, batch.Found)
+		require.Equal(t, []int{0}, appliedOf(batch))
+		after, err := without.Load(ctx, "b")
+		require.NoError(t, err)
+		require.Equal(t, first, after[0].Version != 0)
+	}
+
+	s, err := postgres.New(p, postgres.Options{Schema: none.Schema, Table: "limits"})
+	require.NoError(t, err)
+	require.True(t, s.Runs(twoAnHour(t)))
+	s.Run(ctx, b)
+	of(t, b.Err, storage.ErrNotApplied)
+	require.ErrorContains(t, b.Err, "call Store.Migrate")
+	require.ErrorContains(t, b.Err, "Options.NoFunctions")
+	require.NoError(t, s.Migrate(ctx))
+	s.Run(ctx, b)
+	require.NoError(t, b.Err)
+}
+
+// A batch of a program that the store has not been given is refused. Stores with different programs
+// may share a schema.
+func TestRunsProgramsOfTheUser(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	always := algo.Program{Name: "always", SQL: "BEGIN RETURN int8send(times) || int8send(1000000000) || state || decode('01', 'hex'); END "}
+	plain := open(t, p, postgres.Options{Schema: schema(t, p), Table: "limits"})
+	require.False(t, plain.Runs(&always))
+	b := asking(t, "a")
+	b.Programs[0] = &always
+	plain.Run(ctx, b)
+	require.ErrorContains(t, b.Err, `"always"`)
+
+	s, err := postgres.New(p, postgres.Options{Schema: fmt.Sprint("schema_", tables.Load()), Table: "limits", Programs: []algo.Program{always}})
+	require.NoError(t, err)
+	require.NoError(t, s.Migrate(ctx))
+	require.True(t, s.Runs(&algo.Program{Parts: []algo.Program{always, *twoAnHour(t)}}))
+	for range 2 {
+		s.Run(ctx, b)
+		b.Version++
+	}
+	require.NoError(t, b.Err)
+	require.Equal(t, []byte{1}, b.Found[0].State)
+	plain.Run(ctx, asking(t, "b"))
+
+	_, err = postgres.New(p, postgres.Options{Programs: []algo.Program{always, {Name: "always", SQL: "BEGIN END"}}})
+	require.ErrorContains(t, err, "two different programs")
+}
+
+func TestLoadNow(t *testing.T) {
+	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+	s, _ := fresh(t, p)
+	swaps := creating("a", "b")
+	_, _, err := s.CompareAndSwap(ctx, swaps...)
+	require.NoError(t, err)
+	_, before, err := s.LoadNow(ctx)
+	require.NoError(t, err)
+	records, now, err := s.LoadNow(ctx, "b", "none", "a", "b")
+	require.NoError(t, err)
+	require.Equal(t, []storage.Record{swaps[1].New, {}, swaps[0].New, swaps[1].New}, records)
+	_, after, err := s.LoadNow(ctx)
+	require.NoError(t, err)
+	require.False(t, now.Before(before) || now.After(after))
+	_, now, err = s.LoadNow(ctx)
+	require.NoError(t, err)
+	require.False(t, now.Before(after))
+}

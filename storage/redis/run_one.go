@@ -1,0 +1,56 @@
+package redis
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/storage"
+)
+
+//go:embed run_one.lua
+var runOneLua string
+
+// isOne reports whether run_one.lua can decide a batch: one request with one use that
+// runs a program other than a stack.
+func isOne(b *storage.Batch) bool {
+	if len(b.Keys) != 1 || len(b.Programs) != 1 || len(b.Programs[0].Parts) > 0 || len(b.Requests) != 1 {
+		return false
+	}
+	r := &b.Requests[0]
+	return len(r.Uses) == 1 && (r.Uses[0].Op == storage.Allow || r.Uses[0].Op <= storage.Charge && r.Times <= 1)
+}
+
+// timeAt is where run_one.lua finds the time of a batch, for a program of n arguments.
+func timeAt(n int) int { return 8 + 1 + 4 + 8 + 6 + 8*n }
+
+func newOneScript(p *algo.Program) (*script, error) {
+	n := len(p.Args)
+	body := strings.NewReplacer("TIME +", strconv.Itoa(timeAt(n))+" +", "> TIME", "> "+strconv.Itoa(timeAt(n)),
+		"ARGS", ">"+strings.Repeat("i8", n)).Replace(runOneLua)
+	text, err := program.LuaOf(*p, body)
+	if err != nil {
+		return nil, err
+	}
+	return newScript(text), nil
+}
+
+// appendOne appends what run_one.lua takes.
+func appendOne(dst []byte, b *storage.Batch) []byte {
+	r := &b.Requests[0]
+	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
+	dst = append(dst, byte(r.Uses[0].Op))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(min(max(r.Times, 1), math.MaxInt32)))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Uses[0].Cost))
+	margin := marginOf(b)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(margin>>32))
+	dst = binary.BigEndian.AppendUint32(dst, uint32(margin))
+	for _, arg := range b.Programs[0].Args {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
+	}
+	return appendNow(dst, b.Now)
+}

@@ -1,0 +1,52 @@
+-- What follows decides a batch of one request with one use, as run.lua does. It is quicker, because
+-- it needs fewer tables and functions, which the server makes anew at each run. run_one.go writes
+-- ARGV, and it puts numbers for the names in capitals.
+
+local call, key, all = redis.call, KEYS[1], ARGV[1]
+local op, times, cost, margin = unpack('>BI4I8I6', all, 9)
+local time, value = call('TIME'), redis.pcall('GET', key)
+local hi, lo, given_ms, given_ns
+if #all > TIME then
+  hi, lo, given_ms, given_ns = unpack('>I4I4I8I4', all, TIME + 1)
+else
+  local high = time[1] * 1953125
+  local low = high % 8388608 * 512 + time[2] * 1000 -- % is exact for powers of two
+  lo = low % WORD
+  hi = (high - high % 8388608) / 8388608 + (low - lo) / WORD
+end
+
+local version, was, state = sub(all, 1, 8), nil, ''
+if value then
+  local failed = value.err
+  if not failed then
+    was, state = sub(value, 1, 8), sub(value, 9)
+    if #was < 8 or was == '\0\0\0\0\0\0\0\0' then failed = 'NORECORD' end
+  end
+  if failed then return { false, pack('>I4I4B', hi, lo, 0), pack('>I4', 1) .. failed } end
+end
+
+local count, next, ttl = -3, nil, nil
+if was ~= version then
+  op = op == 0 and 'allow' or op == 1 and 'refund' or 'charge'
+  count, next, ttl = program(op, state, hi, lo, cost, times, { unpack('ARGS', all, 28) })
+end
+if count > 0 and next ~= state then
+  local px = 0
+  if ttl and ttl > 0 then
+    px = math.ceil(ttl / 1000000) + margin
+    if given_ms then
+      local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+      px = math.max(px, given_ms + math.ceil((given_ns + ttl) / 1000000) + margin - now_ms)
+    end
+  end
+  if next == '' then
+    if value then call('DEL', key) end
+  elseif px == 0 or px >= 3155760000000 then -- 100 years
+    call('SET', key, version .. next)
+  else
+    call('PSETEX', key, px, version .. next)
+  end
+end
+if count > 251 then return { value, pack('>I4I4BI4', hi, lo, 252, count) } end
+if count < 0 then count = 256 + count end
+return { value, pack('>I4I4B', hi, lo, count) }

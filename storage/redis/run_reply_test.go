@@ -1,0 +1,89 @@
+package redis
+
+import (
+	"encoding/binary"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+func twoKeys() *storage.Batch {
+	return &storage.Batch{Keys: []string{"a", "b"}, Requests: make([]storage.Request, 2)}
+}
+
+const someTime = "\x17\x00\x00\x00\x00\x00\x00\x01"
+
+func TestRepliesOfScripts(t *testing.T) {
+	s := new(Store)
+	b := twoKeys()
+	record := "\x00\x00\x00\x00\x00\x00\x00\x07state"
+	require.NoError(t, s.readReply(b, []any{record, nil, someTime + "\x01\xfc\x00\x01\x00\x00"}))
+	require.Equal(t, []storage.Record{{Version: 7, State: []byte("state")}, {}}, b.Found)
+	require.Equal(t, 1, b.Requests[0].Applied)
+	require.Equal(t, 1<<16, b.Requests[1].Applied)
+	require.Equal(t, int64(0x1700000000000001), b.At.UnixNano())
+	require.Nil(t, b.KeyErr)
+
+	require.NoError(t, s.readReply(b, []any{nil, nil, someTime + "\xff\xfd", "\x00\x00\x00\x02WRONGTYPE it is a list"}))
+	require.Equal(t, storage.Damaged, b.Requests[0].Applied)
+	require.Equal(t, storage.Stored, b.Requests[1].Applied)
+	require.NoError(t, b.KeyErr[0])
+	require.ErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
+
+	for name, reply := range map[string][]any{
+		"empty":                   {},
+		"no time":                 {nil, nil},
+		"a short time":            {nil, nil, "\x17\x00"},
+		"too few requests":        {nil, nil, someTime + "\x01"},
+		"too many requests":       {nil, nil, someTime + "\x01\x01\x01"},
+		"a number that ends":      {nil, nil, someTime + "\x01\xfc\x00"},
+		"a key that is not there": {nil, nil, someTime + "\x01\x01", "\x00\x00\x00\x03x"},
+		"a key 0":                 {nil, nil, someTime + "\x01\x01", "\x00\x00\x00\x00x"},
+		"a short error":           {nil, nil, someTime + "\x01\x01", "\x00"},
+		"a number for a time":     {nil, nil, int64(1)},
+		"a short record":          {"short", nil, someTime + "\x01\x01"},
+	} {
+		require.Error(t, s.readReply(twoKeys(), reply), name)
+	}
+}
+
+// FuzzReply requires that a reply is refused, or is the one that was meant.
+func FuzzReply(f *testing.F) {
+	f.Add("\x00\x00\x00\x00\x00\x00\x00\x07state", someTime+"\x01\x00", "\x00\x00\x00\x01WRITE OOM")
+	f.Add("", someTime+"\xff\xfe", "")
+	f.Add("short", someTime+"\xfc\x00\x01\x00\x00\xfc\xff\xff\xff\xff", "\x00\x00\x00\x02NORECORD")
+	s := new(Store)
+	f.Fuzz(func(t *testing.T, value, head, failed string) {
+		b, reply := twoKeys(), []any{nil, nil, head}
+		if value != "" {
+			reply[0] = value
+		}
+		if failed != "" {
+			reply = append(reply, failed)
+		}
+		if s.readReply(b, reply) != nil {
+			return
+		}
+		require.Len(t, b.Found, len(b.Keys))
+		var again strings.Builder
+		for _, r := range b.Requests {
+			switch {
+			case r.Applied < 0:
+				again.WriteByte(byte(256 + r.Applied))
+			case r.Applied < 252 && head[8+again.Len()] != 252:
+				again.WriteByte(byte(r.Applied))
+			default:
+				again.WriteByte(252)
+				_ = binary.Write(&again, binary.BigEndian, uint32(r.Applied))
+			}
+		}
+		require.Equal(t, head[8:], again.String())
+		require.Equal(t, failed != "", b.KeyErr != nil)
+		if value != "" && (b.KeyErr == nil || b.KeyErr[0] == nil) {
+			require.Equal(t, value[8:], string(b.Found[0].State))
+		}
+	})
+}

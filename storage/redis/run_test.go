@@ -1,0 +1,394 @@
+package redis_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/redis"
+	"github.com/sluice-go/sluice/storage/storagetest"
+)
+
+// programOf returns a GCRA and its program.
+func programOf(t testing.TB, limit algo.Limit) (algo.Policy, *algo.Program) {
+	t.Helper()
+	policy, err := gcra.New(gcra.Options{Limit: limit})
+	require.NoError(t, err)
+	p, ok := policy.Program()
+	require.True(t, ok)
+	return policy, &p
+}
+
+// allowing is a batch of one request for a unit of each key.
+func allowing(p *algo.Program, keys ...string) *storage.Batch {
+	b := &storage.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{p}, Requests: []storage.Request{{Times: 1}}}
+	for i := range keys {
+		b.Requests[0].Uses = append(b.Requests[0].Uses, storage.Use{Key: i, Cost: 1})
+	}
+	return b
+}
+
+// apart is a batch of one request for each key.
+func apart(p *algo.Program, keys ...string) *storage.Batch {
+	b := allowing(p, keys...)
+	uses := b.Requests[0].Uses
+	b.Requests = nil
+	for i := range uses {
+		b.Requests = append(b.Requests, storage.Request{Times: 1, Uses: uses[i : i+1]})
+	}
+	return b
+}
+
+// run runs batches with enough time.
+func run(t *testing.T, s storage.Server, batches ...*storage.Batch) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), long)
+	defer cancel()
+	s.Run(ctx, batches...)
+}
+
+// runs requires that batches succeed.
+func runs(t *testing.T, s storage.Server, batches ...*storage.Batch) {
+	t.Helper()
+	run(t, s, batches...)
+	for _, b := range batches {
+		require.NoError(t, b.Err)
+		require.Nil(t, b.KeyErr)
+	}
+}
+
+// used returns how many units of a limit are used.
+func usedOf(t *testing.T, s storage.Store, policy algo.Policy, key string) int64 {
+	t.Helper()
+	records, err := s.Load(t.Context(), key)
+	require.NoError(t, err)
+	r, err := policy.Peek(records[0].State, time.Now(), 1)
+	require.NoError(t, err)
+	return policy.Limit().Count - r.Remaining
+}
+
+// A batch is one command, and two if the server does not know the script. Batches of one Run
+// are one pipeline.
+func TestABatchOfRequestsIsOneCommand(t *testing.T) {
+	server := shared.Redis(t)
+	proxy := faultproxy.Redis(t, server.Addr())
+	client := newClient(t, proxy.Addr())
+	require.NoError(t, client.Ping(t.Context()).Err())
+	s := open(t, client, t.Name())
+	_, p := programOf(t, algo.Per(100, time.Hour))
+	do(t, server, "SCRIPT", "FLUSH")
+	for _, c := range []struct {
+		commands int
+		batches  []*storage.Batch
+	}{
+		{2, []*storage.Batch{allowing(p, "a")}},
+		{1, []*storage.Batch{allowing(p, "a")}},
+		{2, []*storage.Batch{allowing(p, "a", "b")}},
+		{1, []*storage.Batch{apart(p, "c", "d", "e")}},
+		{3, []*storage.Batch{allowing(p, "a"), apart(p, "c", "d"), allowing(p, "f")}},
+	} {
+		proxy.Plan()
+		runs(t, s, c.batches...)
+		require.Equal(t, c.commands, proxy.Seen())
+	}
+	proxy.Plan()
+	run(t, s, &storage.Batch{Keys: []string{"a", "a"}})
+	require.Zero(t, proxy.Seen())
+}
+
+// Many callers run scripts that others flush again and again.
+func TestScriptsThatAreFlushedAreSentAgain(t *testing.T) {
+	server := shared.Redis(t)
+	s := open(t, newClient(t, server.Addr()), t.Name())
+	policy, p := programOf(t, algo.Per(1000, 1000*time.Hour))
+	const callers, times = 4, 50
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			for i := range times {
+				if i%5 == 0 {
+					_, _ = server.Do("SCRIPT", "FLUSH")
+				}
+				b, many := allowing(p, "a"), apart(p, "b", "c")
+				s.Run(t.Context(), b, many)
+				if b.Err != nil || many.Err != nil {
+					t.Error(b.Err, many.Err)
+				}
+			}
+		})
+	}
+	group.Wait()
+	for _, key := range []string{"a", "b", "c"} {
+		require.EqualValues(t, callers*times, usedOf(t, s, policy, key))
+	}
+}
+
+func TestTwoTextsUnderOneNameAreRefused(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	_, p := programOf(t, algo.Per(1, time.Hour))
+	other := *p
+	other.Lua += " "
+	runs(t, s, allowing(p, "a"))
+	for _, b := range []*storage.Batch{allowing(&other, "b"), allowing(&other, "b", "c")} {
+		run(t, s, b)
+		require.ErrorContains(t, b.Err, `the name "gcra"`)
+		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
+	}
+	both := apart(p, "a", "b")
+	both.Programs = append(both.Programs, &other)
+	run(t, s, both)
+	require.ErrorIs(t, both.Err, storage.ErrNotApplied)
+}
+
+// A program that raises an error changes nothing.
+func TestAProgramThatFailsChangesNothing(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	_, p := programOf(t, algo.Per(1, time.Hour))
+	bad := &algo.Program{Name: "bad", Lua: "return function() error('it fails') end"}
+	for _, b := range []*storage.Batch{
+		allowing(bad, "a"),
+		{Version: storage.NewVersion(), Keys: []string{"a", "b"}, Programs: []*algo.Program{p, bad}, Requests: []storage.Request{
+			{Uses: []storage.Use{{Key: 0, Cost: 1}}}, {Uses: []storage.Use{{Key: 1, Program: 1, Cost: 1}}},
+		}},
+	} {
+		run(t, s, b)
+		require.ErrorContains(t, b.Err, "it fails")
+		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
+		require.NotErrorIs(t, b.Err, storage.ErrUnavailable)
+		require.Empty(t, stored(t, s, "a"))
+	}
+}
+
+// Numbers of any size come back, and so does a time to the nanosecond.
+func TestNumbersOfAnySize(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	policy, p := programOf(t, algo.Per(4_000_000_000_000_000, time.Second))
+	b := allowing(p, "one")
+	b.Requests[0].Uses[0].Cost = 3_999_999_999_999_999
+	b.Now = time.Unix(4_102_444_800, 987_654_321)
+	runs(t, s, b)
+	next, _, err := policy.Step(nil, nil, b.Now, 3_999_999_999_999_999)
+	require.NoError(t, err)
+	require.Equal(t, string(next), stored(t, s, "one"))
+
+	for i, times := range []int{0, 1, 250, 251, 252, 253, 255, 256, 65_536, 1_000_000_000} {
+		for _, b := range []*storage.Batch{allowing(p, fmt.Sprint("a", i)), apart(p, fmt.Sprint("b", i), fmt.Sprint("c", i))} {
+			b.Requests[0].Times = times
+			runs(t, s, b)
+			require.Equal(t, max(times, 1), b.Requests[0].Applied)
+		}
+	}
+	_, all := programOf(t, algo.Per(1, time.Second))
+	declined := allowing(p, "one")
+	declined.Programs[0] = all // the state is too large for it
+	runs(t, s, declined)
+	require.Equal(t, storage.Declined, declined.Requests[0].Applied)
+	require.Equal(t, string(next), stored(t, s, "one"))
+}
+
+// Random requests on stacks of policies are decided as in Go.
+func TestStacksAreDecidedAsInGo(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	policy, err := compose.ParsePolicy("all(gcra 10/h; fixedwindow 12/h; all(movingwindow 30/d slots=6; tokenbucket 9/h))")
+	require.NoError(t, err)
+	p, ok := policy.(algo.Portable).Program()
+	require.True(t, ok)
+	require.True(t, s.Runs(&p))
+	now, keys := time.Now().Round(0), []string{"a", "b"}
+	found := make([]storage.Record, len(keys))
+	for i := range 100 {
+		now = now.Add(time.Duration(i%7) * time.Minute)
+		b := apart(&p, keys...)
+		b.Now, b.Requests[0].Times = now, 1+i%4
+		b.Requests[1].Uses[0].Op = storage.Op(i % 3)
+		b.Requests = append(b.Requests, allowing(&p, keys...).Requests...)
+		if i%5 == 0 {
+			b.Keys, b.Requests = b.Keys[:1], b.Requests[:1]
+		}
+		want := *b
+		want.Requests = append([]storage.Request(nil), b.Requests...)
+		runs(t, s, b)
+		changes := storagetest.Decide(&want, append([]storage.Record(nil), found[:len(b.Keys)]...), now, func(*algo.Program) algo.Policy { return policy })
+		require.Equal(t, want.Requests, b.Requests, i)
+		for k, c := range changes {
+			require.Equal(t, string(found[k].State), string(b.Found[k].State))
+			switch c.Verb {
+			case storage.Put:
+				found[k] = storage.Record{Version: b.Version, State: c.State}
+			case storage.Delete:
+				found[k] = storage.Record{}
+			}
+		}
+	}
+}
+
+// allowedTo makes a client of a user with these rules.
+func allowedTo(t *testing.T, server *servers.RedisServer, user string, rules ...string) *goredis.Client {
+	t.Helper()
+	do(t, server, append([]string{"ACL", "SETUSER", user, "reset", "on", ">x"}, rules...)...)
+	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: user, Password: "x"})
+	t.Cleanup(func() { client.Close() })
+	return client
+}
+
+// The package comment says which commands the user must be allowed.
+func TestTheUserNeedsTheseCommandsOnly(t *testing.T) {
+	server := servers.Redis(t)
+	client := allowedTo(t, server, "limiter", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha")
+	s := open(t, client, "")
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	for range 3 {
+		runs(t, s, allowing(p, "a"), apart(p, "b", "c"))
+	}
+	reset := apart(p, "a", "b")
+	reset.Requests[0].Uses[0].Op, reset.Requests[1].Uses[0].Op = storage.Reset, storage.Reset
+	runs(t, s, reset)
+	far := allowing(p, "far")
+	far.Now = time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC)
+	far.Margin = 100 * 365 * 24 * time.Hour // more than a TTL can be
+	runs(t, s, far)
+	require.Equal(t, "-1", do(t, server, "PTTL", s.NameOf("far")))
+	create(t, s, creating("x", "state"), creating("y", "state"))
+	_, _, err := s.LoadNow(t.Context(), "x", "y")
+	require.NoError(t, err)
+}
+
+// If the first write is refused, nothing is written.
+func TestARefusedFirstWriteChangesNothing(t *testing.T) {
+	server := servers.Redis(t)
+	s := open(t, limited(t, server, "psetex"), "")
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	for _, b := range []*storage.Batch{allowing(p, "a"), allowing(p, "b", "c")} {
+		run(t, s, b)
+		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
+		for _, key := range b.Keys {
+			require.Empty(t, stored(t, s, key))
+		}
+	}
+}
+
+// If a later write is refused, the error says of its key that something may have been written.
+func TestARefusedLaterWriteFailsItsKey(t *testing.T) {
+	server := servers.Redis(t)
+	s := open(t, limited(t, server, "del"), "")
+	policy, p := programOf(t, algo.Per(2, time.Hour))
+	runs(t, s, allowing(p, "b"))
+	b := apart(p, "a", "b", "c")
+	b.Requests[1].Uses[0].Op = storage.Reset
+	run(t, s, b)
+	require.NoError(t, b.Err)
+	require.NoError(t, b.KeyErr[0])
+	require.ErrorIs(t, b.KeyErr[1], storage.ErrTorn)
+	require.NotErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
+	require.NoError(t, b.KeyErr[2])
+	for _, key := range b.Keys {
+		require.EqualValues(t, 1, usedOf(t, s, policy, key))
+	}
+}
+
+// A server that refuses a batch for one of its keys is asked for one request at a time then.
+func TestKeysThatAreNotAllAllowedAreSeparated(t *testing.T) {
+	server := servers.Redis(t)
+	names := open(t, newClient(t, server.Addr()), "")
+	client := allowedTo(t, server, "owner", "~"+names.NameOf("mine"), "~"+names.NameOf("ours"), "+@all", "&*")
+	s := open(t, client, "")
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	_, one, err := s.Place("mine")
+	require.NoError(t, err)
+	_, other, err := s.Place("theirs")
+	require.NoError(t, err)
+	require.Equal(t, one, other)
+
+	b := apart(p, "mine", "theirs")
+	run(t, s, b)
+	require.ErrorIs(t, b.Err, storage.ErrContended)
+	require.ErrorIs(t, b.Err, storage.ErrNotApplied)
+	_, one, _ = s.Place("mine")
+	_, other, _ = s.Place("theirs")
+	_, both, _ := s.Place("mine", "theirs")
+	_, swapped, _ := s.Place("minetheirs")
+	require.Len(t, map[string]bool{one: true, other: true, both: true, swapped: true}, 4)
+
+	runs(t, s, allowing(p, "mine"))
+	runs(t, s, allowing(p, "mine", "ours"))
+	for _, refused := range []*storage.Batch{allowing(p, "theirs"), allowing(p, "mine", "theirs")} {
+		run(t, s, refused)
+		require.ErrorContains(t, refused.Err, "NOPERM")
+		require.ErrorIs(t, refused.Err, storage.ErrNotApplied)
+		require.NotErrorIs(t, refused.Err, storage.ErrContended, "trying again does not help")
+	}
+}
+
+func TestPlacesOfOneServer(t *testing.T) {
+	client := newClient(t, shared.Redis(t).Addr())
+	s := open(t, client, "")
+	for _, keys := range [][]string{nil, {"a"}, {"a", "b"}} {
+		shard, slot, err := s.Place(keys...)
+		require.NoError(t, err)
+		require.Empty(t, shard)
+		require.Empty(t, slot)
+	}
+	spread, err := redis.New(client, redis.Options{Spread: true})
+	require.NoError(t, err)
+	_, a, _ := spread.Place("a")
+	_, b, _ := spread.Place("b")
+	_, again, _ := spread.Place("a")
+	require.NotEqual(t, a, b)
+	require.Equal(t, a, again)
+
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"shard": shared.Redis(t).Addr()}})
+	t.Cleanup(func() { ring.Close() })
+	r := open(t, ring, t.Name())
+	_, a, _ = r.Place(storage.Key("tenant", "a"))
+	_, b, _ = r.Place(storage.Key("tenant", "b"))
+	_, other, _ := r.Place(storage.Key("other", "b"))
+	require.Equal(t, a, b)
+	require.NotEqual(t, a, other)
+	_, _, err = r.Place(storage.Key("tenant", "a"), storage.Key("other", "b"))
+	require.ErrorIs(t, err, redis.ErrCrossSlot)
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	runs(t, r, apart(p, storage.Key("tenant", "a"), storage.Key("tenant", "b")), allowing(p, storage.Key("other", "b")))
+}
+
+func TestLoadNowReturnsTheServersTime(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	create(t, s, creating("a", "x"))
+	records, now, err := s.LoadNow(t.Context(), "a", "absent", "a")
+	require.NoError(t, err)
+	require.Len(t, records, 3)
+	require.Equal(t, "x", string(records[0].State))
+	require.Equal(t, storage.Record{}, records[1])
+	require.WithinDuration(t, time.Now(), now, time.Second)
+	_, now, err = s.LoadNow(t.Context())
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), now, time.Second)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err = s.LoadNow(ended, "a")
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// The server runs on this machine, and so by the same clock.
+func TestTheTimeOfABatchIsTheServersToTheMicrosecond(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	for range 20 {
+		for _, b := range []*storage.Batch{allowing(p, "a"), allowing(p, "a", "b")} {
+			before := time.Now().Truncate(time.Microsecond)
+			runs(t, s, b)
+			require.False(t, b.At.Before(before), "%v is before %v", b.At, before)
+			require.False(t, b.At.After(time.Now()), b.At)
+		}
+	}
+}

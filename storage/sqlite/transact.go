@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// Transact implements [storage.Transactor]. It reads each key once and writes each key once,
+// however many updates change it.
+func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+	u := collect(updates)
+	if err := ctx.Err(); err != nil {
+		return fail(updates, storage.NotApplied(err))
+	}
+	if len(u.valid) == 0 {
+		return nil
+	}
+	err := s.transaction(ctx, func(c *connection) error { return s.apply(c, clock, u) })
+	if err != nil {
+		return fail(updates, err)
+	}
+	return nil
+}
+
+// fail returns err, which is the error of all updates that have none of their own.
+func fail(updates []*storage.Update, err error) error {
+	for _, u := range updates {
+		if u.Err == nil {
+			u.Err = err
+		}
+	}
+	return err
+}
+
+// apply reads the keys, lets the updates decide, and writes what has changed. The clocks and
+// the updates run outside raw because they may panic.
+func (s *Store) apply(c *connection, clock func() time.Time, u *updates) error {
+	own := s.clock()
+	at, now := own, own.UnixNano()
+	if clock != nil {
+		at = clock()
+	}
+	if err := c.raw(func() error { return s.loadSwaps(c, u.swaps, now) }); err != nil {
+		return err
+	}
+	u.decide(at)
+	return c.raw(func() error { return s.storeSwaps(c, u.swaps, now) })
+}
+
+// loadSwaps sets what is stored, as the old and the new record of each swap.
+func (s *Store) loadSwaps(c *connection, swaps []storage.Swap, now int64) error {
+	row := make([]driver.Value, 2)
+	for i := range swaps {
+		w := &swaps[i]
+		var err error
+		if w.New, err = s.loadKey(c, row, w.Key, now); err != nil {
+			return err
+		}
+		w.Old = w.New.Version
+	}
+	return nil
+}
+
+// storeSwaps writes those that change something.
+func (s *Store) storeSwaps(c *connection, swaps []storage.Swap, now int64) error {
+	for i := range swaps {
+		if w := &swaps[i]; w.New.Version != w.Old {
+			if err := s.write(c, w, now); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// updates are those of one transaction, and the records that they share.
+type updates struct {
+	valid []*storage.Update
+	swaps []storage.Swap // one of each key: from the stored record to the one that the updates have left
+	index map[string]int // of keys in swaps
+	found [][]byte
+	next  []storage.Change
+}
+
+// collect returns the updates whose keys are valid. The others fail.
+func collect(all []*storage.Update) *updates {
+	u := &updates{valid: make([]*storage.Update, 0, len(all)), swaps: make([]storage.Swap, 0, len(all)), index: make(map[string]int, len(all))}
+	for _, each := range all {
+		if each.Err = storage.CheckKeys(each.Keys); each.Err != nil {
+			continue
+		}
+		u.valid = append(u.valid, each)
+		for _, key := range each.Keys {
+			if _, ok := u.index[key]; !ok {
+				u.index[key] = len(u.swaps)
+				u.swaps = append(u.swaps, storage.Swap{Key: key})
+			}
+		}
+	}
+	return u
+}
+
+// decide lets the updates decide one after the other.
+func (u *updates) decide(at time.Time) {
+	for _, each := range u.valid {
+		each.Now = at
+		each.Err = u.decideOne(each)
+	}
+}
+
+func (u *updates) decideOne(each *storage.Update) error {
+	u.found, u.next = u.found[:0], u.next[:0]
+	for _, key := range each.Keys {
+		u.found, u.next = append(u.found, u.swaps[u.index[key]].New.State), append(u.next, storage.Change{})
+	}
+	if err := each.Decider.Decide(u.found, u.next); err != nil {
+		return err
+	}
+	if err := storage.CheckChanges(each.Keys, u.next); err != nil {
+		return err
+	}
+	version := storage.NewVersion()
+	for i, key := range each.Keys {
+		change(&u.swaps[u.index[key]], &u.next[i], version, each.Now)
+	}
+	return nil
+}
+
+// change makes one change of an update to the record of its key.
+func change(w *storage.Swap, c *storage.Change, version storage.Version, at time.Time) {
+	switch c.Verb {
+	case storage.Put:
+		w.New = storage.Record{Version: version, State: append([]byte{}, c.State...)}
+		w.TTL, w.Until = c.TTL, at.Add(c.TTL)
+	case storage.Delete:
+		w.New = storage.Record{}
+	}
+}

@@ -1,0 +1,101 @@
+package storagetest
+
+import (
+	"bytes"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// Decide decides a batch on the records that were found, by the steps in Go, as every
+// [storage.Server] must. It sets Found, At and Applied, and returns what becomes of each key. now is the
+// time if the batch has none. policyOf returns the policy that a program belongs to.
+func Decide(b *storage.Batch, found []storage.Record, now time.Time, policyOf func(*algo.Program) algo.Policy) []storage.Change {
+	if !b.Now.IsZero() {
+		now = b.Now
+	}
+	b.Err, b.KeyErr, b.At, b.Found = nil, nil, now, found
+	d := decision{batch: b, policyOf: policyOf, changes: make([]storage.Change, len(found))}
+	for _, record := range found {
+		d.states = append(d.states, record.State)
+	}
+	for i := range b.Requests {
+		b.Requests[i].Applied = d.request(&b.Requests[i])
+	}
+	return d.changes
+}
+
+// decision is a batch that is being decided.
+type decision struct {
+	batch    *storage.Batch
+	policyOf func(*algo.Program) algo.Policy
+	states   [][]byte // of each key, after the requests so far
+	changes  []storage.Change
+}
+
+// request decides one request, and returns what its Applied is.
+func (d *decision) request(r *storage.Request) (applied int) {
+	for _, use := range r.Uses {
+		if d.batch.Found[use.Key].Version == d.batch.Version {
+			return storage.Stored
+		}
+	}
+	for range max(r.Times, 1) {
+		changes, n := d.once(r.Uses)
+		if n < 0 {
+			return n
+		}
+		for key, change := range changes {
+			d.states[key], d.changes[key] = change.State, change
+		}
+		applied += n
+	}
+	return applied
+}
+
+// once decides a request that is made once. It returns the changes of its keys and the number of steps.
+func (d *decision) once(uses []storage.Use) (changes map[int]storage.Change, applied int) {
+	changes = map[int]storage.Change{}
+	denied := false
+	for _, use := range uses {
+		switch {
+		case use.Op == storage.Peek:
+			continue
+		case use.Op == storage.Reset:
+			changes[use.Key] = storage.Change{Verb: storage.Delete}
+			continue
+		}
+		state := d.states[use.Key]
+		next, r, err := d.step(use, state)
+		switch {
+		case err != nil && use.Shadow:
+		case err != nil:
+			return nil, storage.Damaged
+		case !r.Allowed:
+			denied = denied || !use.Shadow
+		default:
+			applied++
+			if len(next) == 0 {
+				changes[use.Key] = storage.Change{Verb: storage.Delete}
+			} else if !bytes.Equal(next, state) {
+				changes[use.Key] = storage.Change{Verb: storage.Put, State: next, TTL: r.ResetAfter}
+			}
+		}
+	}
+	if denied {
+		return nil, 0
+	}
+	return changes, applied
+}
+
+func (d *decision) step(use storage.Use, state []byte) ([]byte, algo.Result, error) {
+	policy := d.policyOf(d.batch.Programs[use.Program])
+	switch use.Op {
+	case storage.Refund:
+		return policy.Refund(nil, state, d.batch.At, use.Cost)
+	case storage.Charge:
+		return policy.Charge(nil, state, d.batch.At, use.Cost)
+	}
+	return policy.Step(nil, state, d.batch.At, use.Cost)
+}

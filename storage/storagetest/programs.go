@@ -1,0 +1,58 @@
+package storagetest
+
+import (
+	"reflect"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/movingwindow"
+	"github.com/sluice-go/sluice/tokenbucket"
+)
+
+// portable is a policy and its program.
+type portable struct {
+	algo.Policy
+	program algo.Program
+}
+
+// The policies of the laws of servers.
+var (
+	threeAnHour    = hourly(3)
+	tenAnHour      = hourly(10)
+	fiftyAnHour    = hourly(50)
+	thousandAnHour = hourly(1000)
+
+	fourTokens  = newPortable(tokenbucket.New(tokenbucket.Options{Limit: algo.Per(10, time.Hour), Burst: 4}))
+	fiveAWindow = newPortable(fixedwindow.New(fixedwindow.Options{Limit: algo.Per(5, time.Hour)}))
+	sixMoving   = newPortable(movingwindow.New(movingwindow.Options{Limit: algo.Per(6, time.Hour), Slots: 4}))
+
+	portables = []*portable{threeAnHour, tenAnHour, fiftyAnHour, thousandAnHour, fourTokens, fiveAWindow, sixMoving}
+)
+
+func hourly(count int64) *portable {
+	return newPortable(gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)}))
+}
+
+func newPortable[P algo.Portable](policy P, err error) *portable {
+	if err != nil {
+		panic(err)
+	}
+	program, ok := policy.Program()
+	if !ok {
+		panic("storagetest: " + policy.String() + " has no program")
+	}
+	return &portable{policy, program}
+}
+
+// PolicyOf returns the policy that a program in a law belongs to, for [Decide]. It is nil for any other
+// program.
+func PolicyOf(p *algo.Program) algo.Policy {
+	for _, known := range portables {
+		if reflect.DeepEqual(*p, known.program) {
+			return known.Policy
+		}
+	}
+	return nil
+}

@@ -1,0 +1,111 @@
+package storagetest_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/storagetest"
+)
+
+func (r *reference) spoil(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.bad[strings.Clone(key)] = true
+}
+
+func (r *reference) Runs(p *algo.Program) bool {
+	for i := range p.Parts {
+		if !r.Runs(&p.Parts[i]) {
+			return false
+		}
+	}
+	return len(p.Parts) > 0 || p.Lua != ""
+}
+
+func (r *reference) Run(ctx context.Context, batches ...*storage.Batch) {
+	for _, b := range batches {
+		if b.Err = ctx.Err(); b.Err != nil {
+			b.Err = storage.NotApplied(b.Err)
+		} else if b.Err = storage.CheckKeys(b.Keys); b.Err == nil {
+			r.mu.Lock()
+			r.decide(b)
+			r.mu.Unlock()
+		}
+	}
+}
+
+// decide runs a batch; the lock is held.
+func (r *reference) decide(b *storage.Batch) {
+	now, found := r.world.time(), make([]storage.Record, len(b.Keys))
+	for i, key := range b.Keys {
+		found[i] = copied(r.find(now, key))
+	}
+	failed := r.withoutBad(b)
+	changes := storagetest.Decide(b, found, now, storagetest.PolicyOf)
+	r.store(b, changes)
+	failed(b)
+}
+
+// store writes what a batch changes; the lock is held.
+func (r *reference) store(b *storage.Batch, changes []storage.Change) {
+	now := r.world.time()
+	for i, c := range changes {
+		swap := storage.Swap{Key: b.Keys[i]}
+		switch {
+		case c.Verb == storage.Keep:
+			continue
+		case c.Verb == storage.Put:
+			swap.New = storage.Record{Version: b.Version, State: c.State}
+			if c.TTL > 0 {
+				swap.TTL = c.TTL + b.Margin
+			}
+			if !b.Now.IsZero() {
+				swap.Until = b.Now.Add(swap.TTL)
+			}
+		}
+		if r.edit != nil {
+			r.edit(b, &swap)
+		}
+		r.put(now, swap)
+	}
+}
+
+// withoutBad takes the requests on bad keys out of a batch. The function it returns puts them back, as failed.
+func (r *reference) withoutBad(b *storage.Batch) (failed func(*storage.Batch)) {
+	var errs []error
+	for i, key := range b.Keys {
+		if r.bad[key] {
+			if errs == nil {
+				errs = make([]error, len(b.Keys))
+			}
+			errs[i] = storage.NotApplied(errors.New("cannot be read"))
+		}
+	}
+	all := b.Requests
+	if errs == nil {
+		return func(*storage.Batch) {}
+	}
+	b.Requests = nil
+	var at []int
+	for i, request := range all {
+		usable := true
+		for _, use := range request.Uses {
+			usable = usable && errs[use.Key] == nil
+		}
+		if usable {
+			b.Requests, at = append(b.Requests, request), append(at, i)
+		}
+	}
+	return func(b *storage.Batch) {
+		for i := range all {
+			all[i].Applied = 0
+		}
+		for i, request := range b.Requests {
+			all[at[i]].Applied = request.Applied
+		}
+		b.Requests, b.KeyErr = all, errs
+	}
+}

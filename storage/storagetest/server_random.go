@@ -1,0 +1,165 @@
+package storagetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+var randomBatches = Law{
+	Name:     "any batch is decided as in Go",
+	Sentence: "Batches of any requests find, apply and store what the steps in Go make of the same requests.",
+	check: func(s *subject) {
+		const batches = 300
+		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), kept: map[string]modelRecord{}}
+		for i := range batches {
+			m.batch()
+			if i%20 == 19 {
+				m.compare()
+			}
+		}
+	},
+}
+
+// model is what a store should hold after random batches.
+type model struct {
+	*subject
+	random *rand.Rand
+	now    time.Time
+	last   *storage.Batch
+	kept   map[string]modelRecord // by key
+}
+
+type modelRecord struct {
+	storage.Record
+	lapses time.Time // when the store may drop it; zero: never
+}
+
+// find returns what is kept, without what the store may have dropped.
+func (m *model) find(key string, dropped bool) storage.Record {
+	k := m.kept[key]
+	if dropped && !k.lapses.IsZero() && !time.Now().Before(k.lapses) {
+		delete(m.kept, key)
+		return storage.Record{}
+	}
+	return k.Record
+}
+
+// batch runs a random batch, and compares what it says.
+func (m *model) batch() {
+	b := m.newBatch()
+	want := *b
+	want.Requests = slices.Clone(b.Requests)
+	started := time.Now()
+	m.run(b)
+	found := make([]storage.Record, len(b.Keys))
+	for i, key := range b.Keys {
+		found[i] = m.find(key, absent(b.Found[i]))
+		if found[i].Version != b.Found[i].Version || string(found[i].State) != string(b.Found[i].State) {
+			m.fail("%q held %s, Run found %s", key, show(found[i]), show(b.Found[i]))
+		}
+	}
+	changes := Decide(&want, found, b.At, PolicyOf)
+	if !slices.Equal(appliedOf(b), appliedOf(&want)) {
+		m.fail("of the requests %s at %v, %v should be applied, %v is; found was %v", showRequests(b), b.At, appliedOf(&want), appliedOf(b), found)
+	}
+	for i, change := range changes {
+		switch change.Verb {
+		case storage.Delete:
+			delete(m.kept, b.Keys[i])
+		case storage.Put:
+			k := modelRecord{Record: storage.Record{Version: b.Version, State: change.State}}
+			if change.TTL > 0 {
+				k.lapses = started.Add(change.TTL)
+			}
+			m.kept[b.Keys[i]] = k
+		}
+	}
+	m.last = b
+}
+
+// compare compares what is stored.
+func (m *model) compare() {
+	for i := range randomKeys {
+		key := randomKey(i)
+		got := m.get(key)
+		if want := m.find(key, absent(got)); got.Version != want.Version || string(got.State) != string(want.State) {
+			m.fail("%q should hold %s, holds %s", key, show(want), show(got))
+		}
+	}
+}
+
+const randomKeys = 6
+
+// randomPolicies are of different algorithms, so that each finds the states of the others damaged.
+var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving}
+
+func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
+
+func (m *model) newBatch() *storage.Batch {
+	b := &storage.Batch{Version: storage.NewVersion()}
+	if m.last != nil && m.random.IntN(8) == 0 {
+		b.Version = m.last.Version
+	}
+	m.now = m.now.Add(time.Duration(m.random.Int64N(int64(20*time.Minute))) - time.Minute)
+	if m.random.IntN(4) > 0 {
+		b.Now = m.now
+	}
+	for _, p := range randomPolicies {
+		b.Programs = append(b.Programs, &p.program)
+	}
+	order := m.random.Perm(randomKeys)[:1+m.random.IntN(randomKeys)]
+	for _, i := range order {
+		b.Keys = append(b.Keys, randomKey(i))
+	}
+	if m.random.IntN(3) == 0 { // the smallest batch, which stores may run in a quicker way
+		b.Keys = b.Keys[:1]
+		use := m.newUse(b, order, 0)
+		b.Programs, use.Program = b.Programs[use.Program:use.Program+1], 0
+		b.Requests = []storage.Request{{Times: m.times(use), Uses: []storage.Use{use}}}
+		return b
+	}
+	for range 1 + m.random.IntN(8) {
+		b.Requests = append(b.Requests, m.newRequest(b, order))
+	}
+	return b
+}
+
+func (m *model) newRequest(b *storage.Batch, order []int) storage.Request {
+	r := storage.Request{Times: 1}
+	for _, i := range m.random.Perm(len(b.Keys))[:1+m.random.IntN(min(3, len(b.Keys)))] {
+		r.Uses = append(r.Uses, m.newUse(b, order, i))
+	}
+	if len(r.Uses) == 1 {
+		r.Times = m.times(r.Uses[0])
+	}
+	return r
+}
+
+func (m *model) times(use storage.Use) int {
+	if use.Op == storage.Allow && m.random.IntN(3) == 0 {
+		return 1 + m.random.IntN(5)
+	}
+	return 1
+}
+
+// newUse mostly takes the program that belongs to the key: the others find it damaged.
+func (m *model) newUse(b *storage.Batch, order []int, i int) storage.Use {
+	use := storage.Use{Key: i, Program: order[i] % len(b.Programs), Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
+	switch n := m.random.IntN(20); {
+	case n < 2:
+		use.Op = storage.Refund
+	case n < 4:
+		use.Op = storage.Charge
+	case n < 5:
+		use.Op = storage.Peek
+	case n < 6:
+		use.Op = storage.Reset
+	case n < 7:
+		use.Program = m.random.IntN(len(b.Programs))
+	}
+	return use
+}

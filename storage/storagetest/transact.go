@@ -1,0 +1,207 @@
+package storagetest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// transact runs updates in a transaction that must succeed. Each update may still fail alone.
+func (s *subject) transact(clock func() time.Time, updates ...*storage.Update) {
+	if err := s.Store.(storage.Transactor).Transact(s.ctx, clock, updates...); err != nil {
+		s.fail("Transact of %d updates: %v", len(updates), err)
+	}
+}
+
+// requiring is an update of one key that must find want, "-" if the key must be absent, and
+// changes it.
+func (s *subject) requiring(key, want string, change storage.Change) *storage.Update {
+	return &storage.Update{Keys: []string{key}, Decider: decider(func(found [][]byte, next []storage.Change) error {
+		if (found[0] == nil) != (want == "-") || found[0] != nil && string(found[0]) != want {
+			s.fail("an update of %q finds %q (nil: %v), should find %q", key, found[0], found[0] == nil, want)
+		}
+		next[0] = change
+		return nil
+	})}
+}
+
+// succeed requires that no update has failed.
+func (s *subject) succeed(updates ...*storage.Update) {
+	for i, u := range updates {
+		if u.Err != nil {
+			s.fail("update %d of %d, of %.40q, failed: %v", i, len(updates), u.Keys, u.Err)
+		}
+	}
+}
+
+var transactLaws = []Law{
+	{
+		Name:     "an update sees those before it",
+		Sentence: "Each update of a transaction sees what those before it have put and deleted, and what they have left is stored.",
+		applies:  can[storage.Transactor],
+		check: func(s *subject) {
+			a, b, c := key("a"), key("b"), key("c")
+			s.put(b, "old", 0)
+			remove, keep := storage.Change{Verb: storage.Delete}, storage.Change{}
+			updates := []*storage.Update{
+				s.requiring(a, "-", putting("1", 0)), s.requiring(b, "old", remove), s.requiring(c, "-", putting("", 0)),
+				s.requiring(a, "1", putting("2", time.Hour)), s.requiring(b, "-", keep), s.requiring(c, "", remove),
+				s.requiring(a, "2", keep), s.requiring(b, "-", putting("new", 0)), s.requiring(c, "-", keep),
+			}
+			s.transact(nil, updates...)
+			s.succeed(updates...)
+			s.lacks(c)
+			for k, want := range map[string]string{a: "2", b: "new"} {
+				if got := s.get(k); absent(got) || string(got.State) != want {
+					s.fail("%q should hold %q after the transaction, holds %s", k, want, show(got))
+				}
+			}
+		},
+	},
+	{
+		Name:     "an update fails alone",
+		Sentence: "If an update of a transaction fails, it says why in its Err, and those before and after it are stored. An Err of an earlier transaction is gone.",
+		applies:  can[storage.Transactor],
+		check: func(s *subject) {
+			cannot := errors.New("cannot decide")
+			failing := func(err error, change storage.Change, keys ...string) *storage.Update {
+				return &storage.Update{Keys: keys, Decider: decider(func(_ [][]byte, next []storage.Change) error {
+					next[0] = change
+					return err
+				})}
+			}
+			bad := map[int]error{1: cannot, 3: storage.ErrSwap, 5: storage.ErrDuplicateKey}
+			updates := []*storage.Update{
+				s.requiring(key("0"), "-", putting("0", 0)), failing(cannot, storage.Change{}, key("1")),
+				s.requiring(key("2"), "-", putting("2", 0)), failing(nil, putting("x", -1), key("3")),
+				s.requiring(key("4"), "-", putting("4", 0)), failing(nil, storage.Change{}, key("5"), key("5")),
+				s.requiring(key("6"), "-", putting("6", 0)),
+			}
+			updates[0].Err = errors.New("of an earlier transaction")
+			s.transact(nil, updates...)
+			for i, u := range updates {
+				if want, fails := bad[i]; fails != (u.Err != nil) || !errors.Is(u.Err, want) {
+					s.fail("update %d of %d has the error %v, should have: %v", i, len(updates), u.Err, want)
+				}
+				if got := s.get(key(strconv.Itoa(i))); absent(got) != (bad[i] != nil) {
+					s.fail("after update %d of %d, with the error %v, its key holds %s", i, len(updates), u.Err, show(got))
+				}
+			}
+		},
+	},
+	{
+		Name:     "a transaction has one time",
+		Sentence: "All updates of a transaction have as Now what the clock told at its one reading, or the time of the store's own clock without one.",
+		applies:  can[storage.Transactor],
+		check: func(s *subject) {
+			readings := 0
+			clock := func() time.Time {
+				readings++
+				return epoch.Add(time.Duration(readings) * time.Minute)
+			}
+			now := func(clock func() time.Time) time.Time {
+				var seen []time.Time
+				updates := make([]*storage.Update, 3)
+				for i := range updates {
+					u := s.requiring(key(fmt.Sprint(i)), "-", storage.Change{})
+					u.Decider = decider(func([][]byte, []storage.Change) error { seen = append(seen, u.Now); return nil })
+					updates[i] = u
+				}
+				s.transact(clock, updates...)
+				s.succeed(updates...)
+				for i, u := range updates {
+					if len(seen) != len(updates) || !seen[i].Equal(seen[0]) || !u.Now.Equal(seen[0]) {
+						s.fail("the updates of one transaction decided at %v, and then have the Now %v", seen, u.Now)
+					}
+				}
+				return seen[0]
+			}
+			if at := now(clock); readings != 1 || !at.Equal(epoch.Add(time.Minute)) {
+				s.fail("the clock was read %d times, and the updates decided at %v, should at %v", readings, at, epoch.Add(time.Minute))
+			}
+			earliest := s.Now()
+			if at := now(nil); at.Before(earliest) || at.After(s.Now()) {
+				s.fail("without a clock the updates decided at %v, should between %v and %v", at, earliest, s.Now())
+			}
+		},
+	},
+	{
+		Name:     "the clock is read in the transaction",
+		Sentence: "A transaction reads the clock when no other can write any more: of two on one key, the one that is stored later has the later time.",
+		applies:  can[storage.Transactor],
+		check: func(s *subject) {
+			const transactors, times = 8, 20
+			var seconds atomic.Int64
+			clock := func() time.Time { return time.Unix(seconds.Add(1), 0) }
+			k := key("k")
+			s.put(k, "0", 0)
+			s.together(transactors, func(int) {
+				for range times {
+					u := &storage.Update{Keys: []string{k}}
+					u.Decider = decider(func(found [][]byte, next []storage.Change) error {
+						last, err := strconv.ParseInt(string(found[0]), 10, 64)
+						if err != nil || u.Now.Unix() <= last {
+							return fmt.Errorf("the update at second %d finds one of second %s", u.Now.Unix(), found[0])
+						}
+						next[0] = putting(strconv.FormatInt(u.Now.Unix(), 10), 0)
+						return nil
+					})
+					s.transact(clock, u)
+					s.succeed(u)
+				}
+			})
+		},
+	},
+	{
+		Name:     "a transaction keeps records by both clocks",
+		Sentence: "What an update put is there until its TTL has passed by the store's own clock, and by the clock of the transaction.",
+		applies:  can[storage.Transactor],
+		check: func(s *subject) {
+			const ttl, lead = time.Hour, 24 * time.Hour
+			now := s.Now()
+			for name, at := range map[string]time.Time{"ahead": now.Add(lead), "behind": now.Add(-lead)} {
+				u := s.requiring(key(name), "-", putting("state", ttl))
+				s.transact(func() time.Time { return at }, u)
+				s.succeed(u)
+			}
+			there := func(name string, want bool, passed time.Duration) {
+				if got := s.get(key(name)); absent(got) == want {
+					s.fail("a record with a TTL of %v, put by a clock that is %v %s, is there after %v: %v", ttl, lead, name, passed, !want)
+				}
+			}
+			s.Advance(ttl - time.Minute)
+			there("behind", true, ttl-time.Minute)
+			s.Advance(time.Minute + s.Slack)
+			there("behind", false, ttl+s.Slack)
+			s.Advance(lead - s.Slack - time.Minute)
+			there("ahead", true, ttl+lead-time.Minute)
+			s.Advance(time.Minute + s.Slack)
+			there("ahead", false, ttl+lead+s.Slack)
+		},
+	},
+	{
+		Name:     "a panic undoes the transaction",
+		Sentence: "If an update of a transaction panics, those before it are not stored, and the next transaction is served.",
+		applies:  can[storage.Transactor],
+		check: func(s *subject) {
+			a, b := key("a"), key("b")
+			version := s.put(a, "before", 0)
+			faulty := &storage.Update{Keys: []string{b}, Decider: decider(func([][]byte, []storage.Change) error {
+				panic("a fault of the caller's own")
+			})}
+			if !s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) }) {
+				s.fail("the panic did not reach the caller")
+			}
+			s.together(1, func(int) { // which notices when this hangs
+				s.holds(a, version, "before")
+				next := []*storage.Update{s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", storage.Change{})}
+				s.transact(nil, next...)
+				s.succeed(next...)
+			})
+		},
+	},
+}
