@@ -220,7 +220,7 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 			}
 			continue
 		}
-		if r.Allowed, r.RetryAfter = true, 0; e.use(d.cost) != storage.Refund {
+		if r.Allowed, r.RetryAfter = true, 0; e.use(d.cost) != storage.Refund && !r.Shadow { // a shadow may not have paid
 			r.Paid = d.cost
 			r.Available += d.cost
 		}

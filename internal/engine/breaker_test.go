@@ -45,7 +45,7 @@ func (b *bench) failing() *atomic.Int32 {
 // eachOutage runs a test for every way and outage, when the circuit breaker is open.
 func eachOutage(t *testing.T, test func(b *bench, how *atomic.Int32)) {
 	for _, kind := range []outage{refuses, silent} {
-		each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
 			how := b.failing()
 			b.allowed(b.decide(newCall(counter(9), "k")))
 			how.Store(int32(kind))
@@ -75,7 +75,7 @@ func TestInALongOutageNobodyWaits(t *testing.T) {
 // One that calls again and again pays once for an outage.
 func TestALoneClientWaitsOnce(t *testing.T) {
 	for _, kind := range []outage{refuses, silent} {
-		each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
 			b.failing().Store(int32(kind))
 			waited := 0
 			for range 8 {
@@ -180,7 +180,7 @@ func TestCachedDenialsAreAnsweredInAnOutage(t *testing.T) {
 
 // A store that is asked seldom has not failed from the one time to the other.
 func TestFailuresOfLongAgoSayNothing(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: 500 * time.Millisecond, OpenAfter: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Budget: 500 * time.Millisecond, OpenAfter: time.Second}, func(b *bench) {
 		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 		for range 5 {
 			c := b.decide(newCall(counter(9), "k"))
@@ -191,7 +191,7 @@ func TestFailuresOfLongAgoSayNothing(t *testing.T) {
 }
 
 func TestABreakerThatNeverOpens(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second, OpenAfter: -1}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: -1}, func(b *bench) {
 		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 		for range 5 {
 			require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took)
@@ -202,7 +202,7 @@ func TestABreakerThatNeverOpens(t *testing.T) {
 func TestContentionDoesNotOpenTheBreaker(t *testing.T) {
 	late := fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded)
 	for _, answer := range []error{storage.ErrContended, late} {
-		each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
 			b.store.before = func([]string) error { return answer }
 			for range 4 {
 				require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, storage.ErrContended)
@@ -214,7 +214,7 @@ func TestContentionDoesNotOpenTheBreaker(t *testing.T) {
 }
 
 func TestAFaultThatStaysDoesNotOpenTheBreaker(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
 		broken := storage.NotApplied(errors.New("no such table"))
 		b.store.before = func([]string) error { time.Sleep(400 * time.Millisecond); return broken }
 		for range 6 {
@@ -226,7 +226,7 @@ func TestAFaultThatStaysDoesNotOpenTheBreaker(t *testing.T) {
 // Callers whose deadlines are shorter than the store's answers fail, but no reason to refuse others.
 func TestShortDeadlinesDoNotOpenTheBreaker(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
 			if warm {
 				b.warm()
 			}

@@ -10,7 +10,9 @@
 // A request whose policy has no program for the server takes the last way too.
 //
 // Requests that wait while enough round trips are in flight share the next one. A caller
-// leaves when its context ends or its budget is spent, whatever the store does.
+// leaves when its context ends or its budget is spent, whatever the store does. There is one
+// exception: a caller that sends its own request stays until the store returns. It does so only
+// if the store has answered within the last 10 ms.
 //
 // The decision itself, in Go, is always Evaluator.Evaluate. If the server has decided, the engine
 // evaluates the request on the states that the server found, and compares the outcomes.

@@ -75,7 +75,9 @@ func New(store storage.Store, o Options) *Engine {
 		known = s.InFlight()
 		e.onCaller = known == 0
 	}
-	e.options = o.withDefaults(known)
+	if e.options = o.withDefaults(known); e.onCaller {
+		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
+	}
 	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
 		e.denials = newDenials(e.options.DenialCache, e.options.DenialCacheTTL)
 	}

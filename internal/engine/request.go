@@ -141,11 +141,21 @@ func (r *Request) evaluate(now time.Time) (applied int, err error) {
 	return applied, storage.CheckChanges(r.Keys, r.changes)
 }
 
+// confirm calls the evaluator as evaluate does.
+func (r *Request) confirm(now time.Time) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.panicked, r.err = p, errPanicked
+		}
+	}()
+	r.err = r.Evaluator.Confirm(now, r.states)
+}
+
 // errPanicked is the error of a request whose evaluator has panicked, until the panic is raised
 // again.
 var errPanicked = errors.New("engine: the evaluator panicked")
 
-// Decide implements storage.Decider.
+// decide decides on what a store found.
 func (r *Request) decide(now time.Time, found [][]byte, next []storage.Change) error {
 	copy(r.states, found)
 	if _, err := r.evaluate(now); err != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,7 +65,9 @@ func (t *trip) runOnServer(ctx context.Context) {
 			again := p.replay(e, seen{p.batch.At, began, received})
 			t.settled = append(t.settled, except(p.requests, again)...)
 			t.fresh = append(t.fresh, again...)
-			t.trouble = cmp.Or(p.trouble, t.trouble)
+			if p.trouble != nil {
+				t.retryAfter(again, p.trouble)
+			}
 		} else if retry, lost := t.fail(p.requests, err); retry {
 			t.keep(p, lost)
 		}
@@ -242,16 +243,21 @@ func (p *part) replay(e *Engine, s seen) (again []*Request) {
 		switch err := p.failure(request); {
 		case differs != nil:
 			first.fail(differs)
+		case p.lost && first.givesBack() && (err != nil || request.Applied != storage.Stored):
+			first.err = unknown(first.trouble) // it may have been stored, and must not be repeated
 		case errors.Is(err, storage.ErrNotApplied) && isPassing(err):
 			p.trouble = err
 			for r := first; r != nil; r = r.same {
-				r.trouble = err
 				again = append(again, r)
 			}
 		case errors.Is(err, storage.ErrNotApplied):
-			first.fail(err)
-		case err != nil: // it was decided, and then one of its keys could not be written
+			for r := first; r != nil; r = r.same {
+				r.err = r.outcome(err)
+			}
+		case errors.Is(err, storage.ErrTorn) && request.Applied >= 0: // other keys of it may have been written
 			differs = p.evaluate(e, request, first, s)
+			first.fail(unknown(err))
+		case err != nil:
 			first.fail(unknown(err))
 		case request.Applied == storage.Declined:
 			for r := first; r != nil; r = r.same {
@@ -259,8 +265,6 @@ func (p *part) replay(e *Engine, s seen) (again []*Request) {
 			}
 		case request.Applied == storage.Stored:
 			again = append(again, p.stored(request, first)...)
-		case p.lost && first.givesBack():
-			first.err = unknown(first.trouble)
 		default:
 			differs = p.evaluate(e, request, first, s)
 		}
@@ -316,6 +320,9 @@ func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s s
 		e.updateCache(last, s)
 		return nil
 	}
+	if first.panicked != nil {
+		return nil
+	}
 	err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
 	first.fail(err)
 	return err
@@ -333,7 +340,7 @@ func (p *part) stored(request *storage.Request, first *Request) (again []*Reques
 		}
 		switch {
 		case proven:
-			r.err = r.Evaluator.Confirm(p.batch.At, r.states)
+			r.confirm(p.batch.At)
 		case r.givesBack():
 			r.err = unknown(r.trouble)
 		default:

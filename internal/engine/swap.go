@@ -61,7 +61,10 @@ func (s *swapper) run(ctx context.Context) error {
 	defer cancel()
 	for {
 		settled, err := s.attempt(ctx)
-		if settled {
+		switch {
+		case settled && err != nil && r.err == nil: // not the evaluator's own error
+			return r.outcome(err)
+		case settled:
 			return err
 		}
 		if !s.mark(pausing, err) {

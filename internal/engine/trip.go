@@ -98,11 +98,11 @@ func (t *trip) call(ctx context.Context) {
 }
 
 func (t *trip) panicked(p any) {
-	t.settled = t.unsettled()
-	t.fresh, t.parts, t.trouble = nil, nil, nil
-	for _, r := range t.settled {
+	for _, r := range t.unsettled() {
 		r.panicked, r.err = p, errPanicked
+		t.settled = append(t.settled, r)
 	}
+	t.fresh, t.parts, t.trouble = nil, nil, nil
 }
 
 // again prepares the next round trip: it pauses after a failure, and drops the requests whose callers have left or have no more time.
@@ -166,10 +166,20 @@ func (t *trip) fail(requests []*Request, err error) (retry, lost bool) {
 	return retry, lost
 }
 
+// retryAfter lets requests be tried again after a failure.
+func (t *trip) retryAfter(requests []*Request, err error) {
+	t.queue.mu.Lock() // callers who leave read trouble
+	for _, r := range requests {
+		r.trouble = err
+	}
+	t.queue.mu.Unlock()
+	t.trouble = err
+}
+
 // outcome returns the error of a request that failed: that its outcome is unknown, if it may
 // have been stored.
 func (r *Request) outcome(err error) error {
-	if r.lost && r.writes() {
+	if r.lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
 	}
 	return err

@@ -96,14 +96,17 @@ func (f *Functions) Names() (names []string) {
 	return names
 }
 
-// Create returns the statements that create the functions in a schema, or, if that is empty, in the
-// first one of search_path.
-func (f *Functions) Create(schema string) string {
+// Create returns the statements that create the functions with these names in a schema, or, if that is
+// empty, in the first one of search_path.
+func (f *Functions) Create(schema string, names ...string) string {
 	if schema != "" {
 		schema = quote(schema) + "."
 	}
 	var b strings.Builder
 	for _, function := range f.all {
+		if !slices.Contains(names, function.name) {
+			continue
+		}
 		body := function.body
 		if function.calls {
 			body = strings.ReplaceAll(body, "SCHEMA.", schema)

@@ -24,7 +24,7 @@ func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest
 	ctx, schema := context.Background(), fmt.Sprintf("laws %d", schemas.Add(1))
 	functions, err := program.SQL(program.Standard()...)
 	require.NoError(t, err)
-	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %q;\n%s", schema, edit(functions.Create(schema))))
+	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %q;\n%s", schema, edit(functions.Create(schema, functions.Names()...))))
 	require.NoError(t, err)
 	call := fmt.Sprintf("SELECT %q.%q($1, op, state, at, cost, times, $2) FROM unnest($3::int[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[]) AS c (op, state, at, cost, times)",
 		schema, functions.Step)

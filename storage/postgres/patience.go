@@ -23,7 +23,7 @@ const runPatience = 250 * time.Millisecond
 const hastyPatience = time.Millisecond
 
 // withinDeadline lets send a statement that is a transaction of its own, and gives up waiting
-// for a lock shortly before ctx ends, or after patience, if that is not 0. If ctx is about to end, it
+// for a lock shortly before ctx ends, or after patience, if that is not 0. Without patience, if ctx is about to end, it
 // waits for that end, because what is left is too little to try again and be sure of an answer.
 func (s *Store) withinDeadline(ctx context.Context, patience time.Duration, send func(patience time.Duration) error) error {
 	deadline, ok := ctx.Deadline()
@@ -33,7 +33,7 @@ func (s *Store) withinDeadline(ctx context.Context, patience time.Duration, send
 	left := time.Until(deadline)
 	reserve := min(left/4, longestReserve)
 	err := send(lockLimit(left-reserve, patience))
-	if errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
+	if patience == 0 && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
 		<-ctx.Done()
 	}
 	return err

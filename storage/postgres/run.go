@@ -59,6 +59,9 @@ func (s *Store) runBatch(ctx context.Context, b *storage.Batch) error {
 	parts := r.parts()
 	if len(parts) > 1 { // else nobody gains by giving up
 		r.patience = s.runPatience
+		if deadline, ok := ctx.Deadline(); ok { // leaves time to decide apart
+			r.patience = max(min(r.patience, time.Until(deadline)/3), time.Millisecond)
+		}
 	}
 	err := s.decide(ctx, r)
 	if isLockTimeout(err) && len(parts) > 1 {

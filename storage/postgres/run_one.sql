@@ -18,7 +18,7 @@ BEGIN
 			setting := set_config('lock_timeout', patience::text, true);
 		END IF;
 	END IF;
-	LOOP -- again if another creates the key meanwhile
+	FOR attempt IN 1..10 LOOP -- again if another creates the key meanwhile
 		SELECT t.version, t.state, t.expires_at INTO seen, was, expires FROM TABLE AS t WHERE t.key = name FOR UPDATE;
 		absent := seen IS NULL;
 		clock := clock_timestamp();
@@ -56,6 +56,9 @@ BEGIN
 		END IF;
 		INSERT INTO TABLE (key, version, state, expires_at, purge_at) VALUES (name, batch, next, expires, expires) ON CONFLICT (key) DO NOTHING;
 		GET DIAGNOSTICS changes = ROW_COUNT;
-		EXIT WHEN changes > 0;
+		IF changes > 0 THEN
+			RETURN;
+		END IF;
 	END LOOP;
+	RAISE EXCEPTION 'sluice: the row is neither there nor can it be inserted: does the table have a trigger, or row-level security?';
 END

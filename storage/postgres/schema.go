@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,16 +27,29 @@ func (o Options) qualified(name string) string {
 // the schema named in Options, which must exist, or else in the first one of search_path that
 // does. It may be applied again.
 func (s *Store) Schema() string {
-	return s.tableSchema() + s.indexSchema() + s.functionSchema(s.options.Schema)
+	return s.tableSchema() + s.indexSchema() + s.functionSchema(s.options.Schema, s.functionNames())
 }
 
-func (s *Store) functionSchema(schema string) string {
+// functionNames are the names of all functions.
+func (s *Store) functionNames() []string {
+	if s.functions == nil {
+		return nil
+	}
+	return append(s.functions.Names(), s.options.oneFunction(s.functions))
+}
+
+// functionSchema is the DDL of the functions with these names.
+func (s *Store) functionSchema(schema string, names []string) string {
 	if s.functions == nil {
 		return ""
 	}
 	o := s.options
 	o.Schema = schema
-	return s.functions.Create(schema) + o.createOne(s.functions)
+	text := s.functions.Create(schema, names...)
+	if slices.Contains(names, o.oneFunction(s.functions)) {
+		text += o.createOne(s.functions)
+	}
+	return text
 }
 
 func (s *Store) tableSchema() string {
@@ -128,43 +142,44 @@ func (s *Store) create(ctx context.Context) error {
 // moment would fail.
 const functionsLock = 0x736c75696365 // "sluice"
 
-// createFunctions creates the functions in the schema of the table, if one is missing.
+// createFunctions creates the functions that are missing in the schema of the table. Those that are there may
+// be another role's, who alone may replace them.
 func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 	if s.functions == nil {
 		return nil
 	}
 	_, missing, err := s.missingFunctions(ctx, tx)
-	if err != nil || !missing {
+	if err != nil || len(missing) == 0 {
 		return err
 	}
 	if _, err := tx.Exec(ctx, fmt.Sprintf("SELECT pg_advisory_xact_lock(%d)", functionsLock)); err != nil {
 		return err
 	}
 	schema, missing, err := s.missingFunctions(ctx, tx) // another process may have created them
-	if err != nil || !missing {
+	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, s.functionSchema(schema)); err != nil {
+	if _, err := tx.Exec(ctx, s.functionSchema(schema, missing)); err != nil {
 		return fmt.Errorf("%w (the functions run the steps of policies; with Options.NoFunctions none are needed)", err)
 	}
 	return nil
 }
 
-// missingFunctions returns the schema of the table, and whether a function is missing in it.
-func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing bool, err error) {
-	err = tx.QueryRow(ctx, functionsSQL, s.options.name(), append(s.functions.Names(), s.options.oneFunction(s.functions))).Scan(&schema, &missing)
+// missingFunctions returns the schema of the table, and the names of the functions that are missing in it.
+func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []string, err error) {
+	err = tx.QueryRow(ctx, functionsSQL, s.options.name(), s.functionNames()).Scan(&schema, &missing)
 	if schema == "" { // the table is newer than the snapshot of the transaction
 		schema = s.options.Schema
 	}
 	return schema, missing, err
 }
 
-// functionsSQL returns the schema of the table, and whether one of the functions is not in it.
+// functionsSQL returns the schema of the table, and the names of the functions that are not in it.
 const functionsSQL = `WITH s AS (
 	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
 )
 SELECT coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
-	(SELECT count(DISTINCT proname) FROM pg_proc JOIN s ON pronamespace = id WHERE proname = ANY($2::text[])) < cardinality($2::text[])`
+	ARRAY(SELECT name FROM unnest($2::text[]) AS f (name) WHERE name NOT IN (SELECT proname::text FROM pg_proc JOIN s ON pronamespace = id))`
 
 // thereSQL returns whether there is a table, and whether it has an index that begins with
 // purge_at, one that is valid and one that is not.

@@ -235,7 +235,7 @@ func TestBadOptions(t *testing.T) {
 		_, err := postgres.New(db, postgres.Options{})
 		require.ErrorContains(t, err, "must not be nil")
 	}
-	for _, o := range []postgres.Options{{Table: "a\x00b"}, {Schema: "a\x00b"}, {Table: strings.Repeat("x", 64)}, {Schema: strings.Repeat("x", 64)}} {
+	for _, o := range []postgres.Options{{Table: "a\x00b"}, {Table: "a$sluice_one$; DROP TABLE users; --"}, {Schema: "a\x00b"}, {Table: strings.Repeat("x", 64)}, {Schema: strings.Repeat("x", 64)}} {
 		_, err := postgres.New(&pgxpool.Pool{}, o)
 		require.ErrorContains(t, err, "at most 63 bytes and no NUL")
 	}

@@ -73,8 +73,8 @@ func New(db DB, o Options) (*Store, error) {
 		o.Table = DefaultTable
 	}
 	for _, name := range [...]string{o.Schema, o.Table} {
-		if strings.ContainsRune(name, 0) || len(name) > longestName {
-			return nil, fmt.Errorf("postgres: the name of a schema or table has at most 63 bytes and no NUL, got %q", name)
+		if strings.ContainsRune(name, 0) || len(name) > longestName || strings.Contains(name, "$sluice") {
+			return nil, fmt.Errorf("postgres: the name of a schema or table has at most 63 bytes and no NUL or $sluice, got %q", name)
 		}
 	}
 	f, err := o.functions()

@@ -25,7 +25,7 @@
 //
 //	ACL SETUSER limiter on >password ~sluice:* +get +mget +set +psetex +del +time +eval +evalsha
 //
-// In a Redis Cluster the client needs CLUSTER too (+cluster). Behind Sentinel the user of
+// In a Redis Cluster the client needs CLUSTER and ASKING too (+cluster +asking), and READONLY (+readonly) if it reads replicas. Behind Sentinel the user of
 // the sentinels is another one: see SentinelUsername of go-redis. If the user may not use
 // one of the keys of a batch, the limiter tries the requests of that batch once more, each
 // with its own keys alone. If the server refuses the first write of a batch, the batch

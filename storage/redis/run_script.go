@@ -50,6 +50,9 @@ func (s *scripts) of(programs []*algo.Program, one bool) (*script, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if found, err := s.known(leaves, one); found != nil || err != nil { // another goroutine was first
+		return found, err
+	}
 	return s.add(leaves, one)
 }
 

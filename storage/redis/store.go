@@ -94,14 +94,17 @@ func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeli
 	if err := storage.CheckLoad(keys); err != nil {
 		return nil, err
 	}
-	gets := make([]*redis.StringCmd, len(keys))
+	gets, names := make([]*redis.StringCmd, len(keys)), make([]string, len(keys))
+	for i, key := range keys { // the slice is the caller's again if the context ends first
+		names[i] = s.key(key)
+	}
 	err := s.within(ctx, func(c redis.UniversalClient) error {
 		pipe := c.Pipeline()
 		if first != nil {
 			first(pipe)
 		}
-		for i, key := range keys {
-			gets[i] = pipe.Get(ctx, s.key(key))
+		for i, name := range names {
+			gets[i] = pipe.Get(ctx, name)
 		}
 		_, err := pipe.Exec(ctx)
 		return err
