@@ -131,22 +131,20 @@ func (s *seen) interval(now time.Time) (earliest, latest time.Time) {
 // put caches the states that a denied request saw, unless its key was dropped since it was sent.
 func (c *denials) put(r *Request, s seen) {
 	for i, key := range r.Keys {
-		d := &denial{key: key, hash: maphash.String(c.seed, key), seen: s, renewed: make(chan struct{})}
+		set, hash := c.set(key, true)
+		d := &denial{key: key, hash: hash, seen: s, renewed: make(chan struct{})}
 		if state := r.states[i]; state != nil {
 			d.state = append([]byte{}, state...)
 		}
-		c.set(d.hash, true).put(d)
+		set.put(d)
 	}
 }
 
 // remove removes the denials of keys.
 func (c *denials) remove(keys []string) {
 	for _, key := range keys {
-		hash := maphash.String(c.seed, key)
-		if set := c.set(hash, false); set != nil {
-			if slot := set.find(hash, key); slot >= 0 {
-				set.slots[slot].Store(nil)
-			}
+		if set, hash := c.set(key, false); set != nil {
+			set.remove(hash, key)
 		}
 	}
 }
@@ -155,20 +153,16 @@ func (c *denials) remove(keys []string) {
 func (c *denials) drop(keys []string) {
 	now := time.Now()
 	for _, key := range keys {
-		hash := maphash.String(c.seed, key)
-		set := c.set(hash, true)
+		set, hash := c.set(key, true)
 		set.mu.Lock()
-		if slot := set.find(hash, key); slot >= 0 {
-			set.slots[slot].Store(nil)
-		}
+		set.remove(hash, key)
 		set.dropped = now
 		set.mu.Unlock()
 	}
 }
 
 func (c *denials) find(key string) *denial {
-	hash := maphash.String(c.seed, key)
-	set := c.set(hash, false)
+	set, hash := c.set(key, false)
 	if set == nil {
 		return nil
 	}
@@ -178,18 +172,19 @@ func (c *denials) find(key string) *denial {
 	return nil
 }
 
-// set returns the set of a hash; nil if there is none yet and none is to be made.
-func (c *denials) set(hash uint64, create bool) *denialSet {
+// set returns the set of a key, nil if there is none yet and none is to be made, and the hash of the key.
+func (c *denials) set(key string, create bool) (set *denialSet, hash uint64) {
+	hash = maphash.String(c.seed, key)
 	i := hash >> 32 * uint64(len(c.blocks)) >> 32
 	block := c.blocks[i].Load()
 	if block == nil {
 		if !create {
-			return nil
+			return nil, hash
 		}
 		c.blocks[i].CompareAndSwap(nil, new(denialBlock))
 		block = c.blocks[i].Load()
 	}
-	return &block[hash%denialSets]
+	return &block[hash%denialSets], hash
 }
 
 // find returns the slot of a key, or -1.
@@ -200,6 +195,12 @@ func (s *denialSet) find(hash uint64, key string) int {
 		}
 	}
 	return -1
+}
+
+func (s *denialSet) remove(hash uint64, key string) {
+	if slot := s.find(hash, key); slot >= 0 {
+		s.slots[slot].Store(nil)
+	}
 }
 
 func (s *denialSet) put(d *denial) {

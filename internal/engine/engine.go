@@ -170,10 +170,11 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if err := q.admit(r.Keys[0]); err != nil {
 		return false, err
 	}
-	if e.takesBatches(r) {
+	inBatch := e.takesBatches(r)
+	if inBatch {
 		err = q.decide(ctx, r)
 	}
-	if r.state != left && r.declined || !e.takesBatches(r) {
+	if !inBatch || r.state != left && r.declined {
 		err = q.decideBySwaps(ctx, r)
 	}
 	if e.denials != nil && r.writes() && !r.allows() {

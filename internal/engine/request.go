@@ -34,7 +34,6 @@ type Request struct {
 	same           *Request // the next equal request of the batch
 
 	update    storage.Update
-	updates   [1]*storage.Update
 	states    [][]byte
 	changes   []storage.Change
 	fewStates [4][]byte
@@ -155,21 +154,16 @@ func (r *Request) confirm(now time.Time) {
 // again.
 var errPanicked = errors.New("engine: the evaluator panicked")
 
-// decide decides on what a store found.
-func (r *Request) decide(now time.Time, found [][]byte, next []storage.Change) error {
-	copy(r.states, found)
-	if _, err := r.evaluate(now); err != nil {
-		clear(r.changes)
-		return err
-	}
-	copy(next, r.changes)
-	return nil
-}
-
 // decider is a request as a storage.Decider.
 type decider Request
 
 func (d *decider) Decide(found [][]byte, next []storage.Change) error {
 	r := (*Request)(d)
-	return r.decide(r.update.Now, found, next)
+	copy(r.states, found)
+	if _, err := r.evaluate(r.update.Now); err != nil {
+		clear(r.changes)
+		return err
+	}
+	copy(next, r.changes)
+	return nil
 }
