@@ -45,8 +45,8 @@ type Portable interface {
 //	function(op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) returns bytea
 //
 // op is 0 for "allow", 1 for "refund" and 2 for "charge". state is not null. at is what
-// [Instant] makes of the time. The other parameters are those of Lua. What Lua
-// returns as count, next and ttl is here
+// [Instant] makes of the time. The other parameters are those of Lua. The
+// function returns count, next and ttl, which mean the same as in Lua, as
 //
 //	int8send(count) || int8send(ttl) || next
 //

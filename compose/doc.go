@@ -102,9 +102,9 @@
 // latest time that the server's clock can show by now, the call is denied without a round
 // trip; if not, the store is asked. RetryAfter is computed at the earliest time that the
 // clock can show, so waiting that long is enough if nobody else spends. Nothing is allowed
-// from the cache. What another process does to a key can only be missed if it gives units
-// back: a refund, a reset or a higher limit. It is seen after DenialCacheTTL at the latest.
-// Refunds and resets by the same limiter are seen at once.
+// from the cache. If another process refunds or resets a key, or raises its limit, this process
+// sees that after DenialCacheTTL at the latest. It sees the refunds and resets of its own limiter
+// at once.
 //
 // # Clocks
 //

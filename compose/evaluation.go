@@ -209,8 +209,8 @@ func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	return retryAfter, e.op == OpAllow && !e.allowed
 }
 
-// Confirm implements engine.Evaluator. What was refilled before the payment is not known, so
-// Available includes it.
+// Confirm implements engine.Evaluator. It does not know how many units were refilled before the
+// payment, so Available includes them.
 func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 	for i := range e.results {
 		d, r := &e.demands[i], &e.results[i]
