@@ -54,7 +54,7 @@ func newDenials(keys int, ttl time.Duration) *denials {
 // deny evaluates the request on the cached states of its keys, and reports whether that denies
 // it. The server's clock is known as an interval. The request is evaluated at its beginning, so that
 // waiting for RetryAfter is enough, and RetryAfter must reach beyond its end. If clock is not
-// nil, it tells the time instead. If all states are cached but some are expired, deny returns one of these.
+// nil, it tells the time instead. A state is not expired if it was not when the request began. If all states are cached but some are expired, deny returns one of these.
 func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
 	var earliest, latest time.Time
 	for i, key := range r.Keys {
@@ -62,7 +62,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 		if d == nil {
 			return false, nil
 		}
-		if now.Sub(d.sent) >= c.ttl {
+		if r.began.Sub(d.sent) >= c.ttl {
 			expired = d
 		}
 		r.states[i] = d.state
