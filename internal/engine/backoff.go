@@ -20,14 +20,13 @@ func (b *backoff) pause() time.Duration {
 	return rand.N(min(firstPause<<min(b.failures-1, 20), longestPause))
 }
 
-// wait pauses, or returns the context's error if it ends first.
-func (b *backoff) wait(ctx context.Context) error {
-	timer := time.NewTimer(b.pause())
+// wait pauses, but not beyond until. It returns the context's error if that ends first.
+func (b *backoff) wait(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(min(b.pause(), time.Until(until)))
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return ctx.Err()
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
 }

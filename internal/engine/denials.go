@@ -11,32 +11,29 @@ import (
 // denials caches the states of requests that were denied. It only ever denies: a state that
 // is out of date can deny too long, for at most ttl, but never allow.
 //
-// It is a table of sets. Readers take no lock.
+// It is a table of groups of slots. A key has one group. Readers take no lock.
 type denials struct {
 	ttl    time.Duration
 	seed   maphash.Seed
+	mu     sync.Mutex                    // of writers
 	blocks []atomic.Pointer[denialBlock] // made when they are needed
 }
 
 const (
-	denialSets  = 64 // in a block
-	denialSlots = 8  // in a set
+	blockSlots = 512
+	groupSlots = 8
 )
 
-type denialBlock [denialSets]denialSet
+type denialBlock [blockSlots]atomic.Pointer[denial]
 
-type denialSet struct {
-	slots   [denialSlots]atomic.Pointer[denial]
-	mu      sync.Mutex
-	oldest  int       // the slot that is overwritten next
-	dropped time.Time // when a key of the set was last dropped
-}
+type denialGroup []atomic.Pointer[denial]
 
 // denial is the state of one key that a denied request saw.
 type denial struct {
-	hash  uint64
-	key   string
-	state []byte
+	hash    uint64
+	key     string
+	dropped bool // nothing is cached of the key, and no denial that was sent before
+	state   []byte
 	seen
 	renewing atomic.Bool
 	renewed  chan struct{} // closed when the request that renews an expired denial has ended
@@ -47,8 +44,8 @@ type denial struct {
 type seen struct{ at, sent, received time.Time }
 
 func newDenials(keys int, ttl time.Duration) *denials {
-	const block = denialSets * denialSlots
-	return &denials{ttl: ttl, seed: maphash.MakeSeed(), blocks: make([]atomic.Pointer[denialBlock], (keys+block-1)/block)}
+	blocks := make([]atomic.Pointer[denialBlock], (keys+blockSlots-1)/blockSlots)
+	return &denials{ttl: ttl, seed: maphash.MakeSeed(), blocks: blocks}
 }
 
 // deny evaluates the request on the cached states of its keys, and reports whether that denies
@@ -128,91 +125,75 @@ func (s *seen) interval(now time.Time) (earliest, latest time.Time) {
 	return s.at.Add(now.Sub(s.received)), s.at.Add(now.Sub(s.sent))
 }
 
-// put caches the states that a denied request saw, unless its key was dropped since it was sent.
-func (c *denials) put(r *Request, s seen) {
+// update caches the states that a request saw, if it was denied. Otherwise it drops what is cached of its keys.
+func (c *denials) update(r *Request, s seen, denied bool) {
 	for i, key := range r.Keys {
-		set, hash := c.set(key, true)
-		d := &denial{key: key, hash: hash, seen: s, renewed: make(chan struct{})}
-		if state := r.states[i]; state != nil {
-			d.state = append([]byte{}, state...)
-		}
-		set.put(d)
-	}
-}
-
-// remove removes the denials of keys.
-func (c *denials) remove(keys []string) {
-	for _, key := range keys {
-		if set, hash := c.set(key, false); set != nil {
-			set.remove(hash, key)
+		switch {
+		case denied:
+			d := &denial{key: key, seen: s, renewed: make(chan struct{})}
+			if state := r.states[i]; state != nil {
+				d.state = append([]byte{}, state...)
+			}
+			c.put(d)
+		case c.find(key) != nil:
+			c.put(&denial{key: key, seen: s, dropped: true})
 		}
 	}
 }
 
-// drop removes what is cached of keys, and keeps denials out that were sent before.
+// drop drops what is cached of keys, and keeps denials out that were sent before.
 func (c *denials) drop(keys []string) {
-	now := time.Now()
 	for _, key := range keys {
-		set, hash := c.set(key, true)
-		set.mu.Lock()
-		set.remove(hash, key)
-		set.dropped = now
-		set.mu.Unlock()
+		c.put(&denial{key: key, seen: seen{sent: time.Now()}, dropped: true})
 	}
 }
 
+// find returns what is cached of a key, or nil.
 func (c *denials) find(key string) *denial {
-	set, hash := c.set(key, false)
-	if set == nil {
-		return nil
-	}
-	if slot := set.find(hash, key); slot >= 0 {
-		return set.slots[slot].Load()
+	hash := maphash.String(c.seed, key)
+	group := c.group(hash, false)
+	for i := range group {
+		if d := group[i].Load(); d != nil && d.hash == hash && d.key == key {
+			if d.dropped {
+				return nil
+			}
+			return d
+		}
 	}
 	return nil
 }
 
-// set returns the set of a key, nil if there is none yet and none is to be made, and the hash of the key.
-func (c *denials) set(key string, create bool) (set *denialSet, hash uint64) {
-	hash = maphash.String(c.seed, key)
-	i := hash >> 32 * uint64(len(c.blocks)) >> 32
-	block := c.blocks[i].Load()
-	if block == nil {
+// put stores d in place of what was sent before of its key, or in a free slot, or in place of what was sent first.
+func (c *denials) put(d *denial) {
+	d.hash = maphash.String(c.seed, d.key)
+	group := c.group(d.hash, true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot := &group[0]
+	for i := range group {
+		old := group[i].Load()
+		if old != nil && old.hash == d.hash && old.key == d.key {
+			if d.sent.After(old.sent) || !old.dropped && d.sent.Equal(old.sent) {
+				group[i].Store(d)
+			}
+			return
+		}
+		if first := slot.Load(); first != nil && (old == nil || old.sent.Before(first.sent)) {
+			slot = &group[i]
+		}
+	}
+	slot.Store(d)
+}
+
+// group returns the slots for keys of a hash, nil if there are none yet and none are to be made.
+func (c *denials) group(hash uint64, create bool) denialGroup {
+	block := &c.blocks[hash>>32*uint64(len(c.blocks))>>32]
+	if block.Load() == nil {
 		if !create {
-			return nil, hash
+			return nil
 		}
-		c.blocks[i].CompareAndSwap(nil, new(denialBlock))
-		block = c.blocks[i].Load()
+		block.CompareAndSwap(nil, new(denialBlock))
 	}
-	return &block[hash%denialSets], hash
-}
-
-// find returns the slot of a key, or -1.
-func (s *denialSet) find(hash uint64, key string) int {
-	for i := range s.slots {
-		if d := s.slots[i].Load(); d != nil && d.hash == hash && d.key == key {
-			return i
-		}
-	}
-	return -1
-}
-
-func (s *denialSet) remove(hash uint64, key string) {
-	if slot := s.find(hash, key); slot >= 0 {
-		s.slots[slot].Store(nil)
-	}
-}
-
-func (s *denialSet) put(d *denial) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !d.sent.After(s.dropped) {
-		return
-	}
-	slot := s.find(d.hash, d.key)
-	if slot < 0 {
-		slot = s.oldest
-		s.oldest = (slot + 1) % denialSlots
-	}
-	s.slots[slot].Store(d)
+	first := hash % (blockSlots / groupSlots) * groupSlots
+	return block.Load()[first : first+groupSlots]
 }

@@ -2,10 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -50,7 +47,6 @@ type Engine struct {
 	options    Options
 	onCaller   bool // the store must be called by the goroutine of the caller
 	denials    *denials
-	swapping   atomic.Int64 // requests that are decided by swaps
 
 	whole  *queue // if the store is one server
 	mu     sync.Mutex
@@ -150,9 +146,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		return false, err
 	}
 	r.began = time.Now()
-	r.deadline = r.began.Add(e.options.Budget)
-	if end, ok := ctx.Deadline(); ok && end.Before(r.deadline) {
-		r.deadline = end
+	r.deadline, r.byBudget = r.began.Add(e.options.Budget), true
+	if end, ok := ctx.Deadline(); ok && !end.After(r.deadline) {
+		r.deadline, r.byBudget = end, false
 	}
 	if e.denials != nil && r.allows() {
 		denied, renewing := e.answerFromCache(ctx, r)
@@ -170,17 +166,15 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 	if err := q.admit(r.Keys[0]); err != nil {
 		return false, err
 	}
-	inBatch := e.takesBatches(r)
-	if inBatch {
+	r.bySwaps = !e.takesBatches(r)
+	if err = q.decide(ctx, r); err == errDeclined {
+		r.bySwaps = true
 		err = q.decide(ctx, r)
-	}
-	if !inBatch || r.state != left && r.declined {
-		err = q.decideBySwaps(ctx, r)
 	}
 	if e.denials != nil && r.writes() && !r.allows() {
 		e.denials.drop(r.Keys)
 	}
-	return false, inTime(ctx, err)
+	return false, err
 }
 
 // takesBatches reports whether the store can decide the request in a batch.
@@ -194,20 +188,6 @@ func (e *Engine) takesBatches(r *Request) bool {
 		}
 	}
 	return true
-}
-
-// inTime marks the error of a request that had no more time, but not because of its caller, as one
-// of an unavailable store.
-func inTime(ctx context.Context, err error) error {
-	if err == nil || !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, storage.ErrNotApplied) || ctx.Err() != nil {
-		return err
-	}
-	for _, known := range [...]error{storage.ErrContended, storage.ErrUnavailable, storage.ErrOutcomeUnknown} {
-		if errors.Is(err, known) {
-			return err
-		}
-	}
-	return fmt.Errorf("%w: no answer within the budget: %w", storage.ErrUnavailable, err)
 }
 
 // queueOf returns the queue for the server that keeps the keys of a request.

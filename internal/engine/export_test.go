@@ -10,13 +10,13 @@ func (e *Engine) Idle() bool {
 	e.mu.Unlock()
 	for _, q := range queues {
 		q.mu.Lock()
-		idle := q.inFlight == 0 && q.waiting == 0 && q.first == nil && q.last == nil
+		idle := q.inFlight == 0 && q.waiting == 0 && q.swapping == 0
 		q.mu.Unlock()
 		if !idle {
 			return false
 		}
 	}
-	return e.swapping.Load() == 0
+	return true
 }
 
 // CachedDenials is how many keys the cache holds.
@@ -27,10 +27,8 @@ func (e *Engine) CachedDenials() (n int) {
 			continue
 		}
 		for j := range block {
-			for k := range block[j].slots {
-				if block[j].slots[k].Load() != nil {
-					n++
-				}
+			if d := block[j].Load(); d != nil && !d.dropped {
+				n++
 			}
 		}
 	}

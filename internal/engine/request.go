@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -17,21 +19,27 @@ type Request struct {
 	Uses      []Use    // what is asked of each key
 	Evaluator Evaluator
 
-	state    state        // under the lock of the queue
-	lost     bool         // the reply of a round trip was lost: the request may have been stored
-	declined bool         // the server declined it: it must be decided by swaps
-	attempts atomic.Int32 // is read after the caller has left, too
 	began    time.Time
 	deadline time.Time
-	until    time.Time // the deadline of its round trip
-	trouble  error     // why the last attempt failed
+	byBudget bool          // the deadline is that of the budget, not the caller's
+	bySwaps  bool          // it must be decided by swaps
+	attempts atomic.Int32  // is read after the caller has left, too
+	done     chan struct{} // if the caller waits: receives once, when state is done
+
+	// What follows changes under the lock of the queue.
+	state   state
+	place   int       // in the line
+	until   time.Time // the deadline of its round trip
+	lost    bool      // the reply of a round trip was lost: the request may have been stored
+	trouble error     // why the last attempt failed
+
+	// What follows belongs to the goroutine that sends the request.
+	settled  bool // by the last attempt
 	err      error
 	panicked any
-	awaited  bool          // the caller receives from done
-	done     chan struct{} // receives once, when state is done
-
-	next, previous *Request // in the queue
-	same           *Request // the next equal request of the batch
+	part     *part          // the batch whose reply was lost: it must be sent again as it was
+	same     *Request       // the next equal request of the batch
+	swaps    []storage.Swap // whose reply was lost
 
 	update    storage.Update
 	states    [][]byte
@@ -74,9 +82,9 @@ type Evaluator interface {
 type state uint8
 
 const (
-	waiting state = iota // in the queue
+	waiting state = iota // in the line
 	sent                 // in a round trip: it may be stored
-	pausing              // its last attempt has failed, and the next one has not begun
+	pausing              // not in a round trip that can store it
 	done                 // its outcome is known
 	left                 // its caller has left
 )
@@ -115,6 +123,91 @@ func (r *Request) allows() bool {
 	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != storage.Allow })
 }
 
+// begin sets the state of a request that is about to be sent.
+func (r *Request) begin() {
+	if r.state = sent; r.bySwaps && len(r.swaps) == 0 {
+		r.state = pausing // it is loaded first
+	}
+}
+
+// finish settles the request.
+func (r *Request) finish(err error) { r.settled, r.err = true, err }
+
+// finishAll settles the request and those that are the same.
+func (r *Request) finishAll(err error) {
+	for ; r != nil; r = r.same {
+		r.finish(err)
+	}
+}
+
+// fail takes in that an attempt has failed. It settles the request unless another attempt can help.
+func (r *Request) fail(err error) {
+	lost := !errors.Is(err, storage.ErrNotApplied)
+	r.settled, r.err = !(lost && !errors.Is(err, storage.ErrTorn) || isPassing(err)), err
+	if r.settled && (lost || r.lost) && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
+		r.err = unknown(err)
+	}
+}
+
+// isPassing reports whether trying again can help against an error.
+func isPassing(err error) bool {
+	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrContended) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// tell lets the caller know that the outcome of the request is in r.err.
+func (r *Request) tell() {
+	if r.state == left {
+		return
+	}
+	if r.state = done; r.done != nil {
+		r.done <- struct{}{}
+	}
+}
+
+// errNoAnswer is why a request ends whose budget is spent.
+var errNoAnswer = fmt.Errorf("%w: no answer within the budget: %w", storage.ErrUnavailable, context.DeadlineExceeded)
+
+// end returns why the request ends: ended is the error of its context, nil if its deadline is over.
+func (r *Request) end(ended error) error {
+	switch {
+	case ended == context.Canceled:
+		return ended
+	case r.byBudget:
+		return errNoAnswer
+	}
+	return context.DeadlineExceeded
+}
+
+// timeout returns the error of a request that ended without an outcome. lost means that it may have
+// been stored.
+func (r *Request) timeout(ended error, lost bool) error {
+	cause := ended
+	if r.trouble != nil {
+		if ended == errNoAnswer && (errors.Is(r.trouble, storage.ErrContended) || errors.Is(r.trouble, storage.ErrUnavailable)) {
+			ended = context.DeadlineExceeded
+		}
+		if cause = r.trouble; !errors.Is(cause, ended) {
+			cause = fmt.Errorf("%w: %w", cause, ended)
+		}
+	}
+	if lost && r.writes() {
+		return unknown(cause)
+	}
+	return storage.NotApplied(cause)
+}
+
+// unknown returns the error of a request that may have been stored. Its cause may say that the last
+// attempt was not applied, which proves nothing of those before.
+func unknown(cause error) error {
+	switch {
+	case !errors.Is(cause, storage.ErrNotApplied):
+		return fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, cause)
+	case errors.Is(cause, storage.ErrUnavailable):
+		return fmt.Errorf("%w: %w (the last attempt: %v)", storage.ErrOutcomeUnknown, storage.ErrUnavailable, cause)
+	}
+	return fmt.Errorf("%w: the last attempt: %v", storage.ErrOutcomeUnknown, cause)
+}
+
 // room makes room for the states and changes of the keys.
 func (r *Request) room() {
 	n := len(r.Keys)
@@ -141,13 +234,13 @@ func (r *Request) evaluate(now time.Time) (applied int, err error) {
 }
 
 // confirm calls the evaluator as evaluate does.
-func (r *Request) confirm(now time.Time) {
+func (r *Request) confirm(now time.Time) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.panicked, r.err = p, errPanicked
+			r.panicked, err = p, errPanicked
 		}
 	}()
-	r.err = r.Evaluator.Confirm(now, r.states)
+	return r.Evaluator.Confirm(now, r.states)
 }
 
 // errPanicked is the error of a request whose evaluator has panicked, until the panic is raised

@@ -17,9 +17,7 @@ type part struct {
 	requests []*Request
 	batch    storage.Batch
 	members  []*Request     // the first request that each request of the batch stands for; the others follow by Request.same
-	trouble  error          // why some requests must be tried again
-	lost     bool           // a reply was lost
-	users    map[string]int // how many requests have used each key when the reply was lost
+	users    map[string]int // if a reply was lost: how many requests have used each key then
 
 	// What follows is memory that is used again.
 	uses   []storage.Use
@@ -27,6 +25,15 @@ type part struct {
 	latest []int          // for each key the last request of the batch that has this one use
 	last   []*Request     // the last of members
 	states [][]byte
+}
+
+func (p *part) isLost() bool { return p.users != nil }
+
+// clear forgets the requests.
+func (p *part) clear() {
+	for _, requests := range [...][]*Request{p.requests, p.members, p.last} {
+		clear(requests[:cap(requests)])
+	}
 }
 
 // ttlMargin is how much longer than its meaning a record is kept, in case the clock of the server steps forward,
@@ -44,79 +51,63 @@ func (e *Engine) runs(u *Use) bool {
 // runOnServer makes one round trip, in which the server decides.
 func (t *trip) runOnServer(ctx context.Context) {
 	e := t.queue.engine
-	parts := t.partition(t.fresh)
-	t.fresh, t.parts = nil, parts
+	t.partition()
 	t.batches = t.batches[:0]
-	for _, p := range parts {
+	for _, p := range t.parts {
 		p.build(e)
 		t.batches = append(t.batches, &p.batch)
 	}
 	began := time.Now()
 	e.server.Run(ctx, t.batches...)
 	received := time.Now()
-	t.parts = nil
-	for _, p := range parts {
+	for _, p := range t.parts {
 		err := p.batch.Err
 		if err == nil {
 			err = p.check()
 		}
-		t.queue.note(began, err)
-		if err == nil {
-			again := p.replay(e, seen{p.batch.At, began, received})
-			t.settled = append(t.settled, except(p.requests, again)...)
-			t.fresh = append(t.fresh, again...)
-			if p.trouble != nil {
-				t.retryAfter(again, p.trouble)
-			}
-		} else if retry, lost := t.fail(p.requests, err); retry {
-			t.keep(p, lost)
+		if t.queue.note(began, err); err != nil {
+			p.fail(err)
+		} else {
+			p.replay(e, seen{p.batch.At, began, received})
 		}
 	}
 }
 
-func except(requests, others []*Request) []*Request {
-	if len(others) == 0 {
-		return requests
-	}
-	return slices.DeleteFunc(requests, func(r *Request) bool { return slices.Contains(others, r) })
-}
-
-// keep keeps the requests of a part for the next round trip. If the reply was lost, the same
-// batch is sent again.
-func (t *trip) keep(p *part, lost bool) {
-	if !lost && !p.lost {
-		t.fresh = append(t.fresh, p.requests...)
-		return
-	}
-	if !p.lost {
-		p.lost, p.users = true, make(map[string]int)
+// fail takes in that the batch has failed. If the reply was lost, the same batch is sent again.
+func (p *part) fail(err error) {
+	if !errors.Is(err, storage.ErrNotApplied) && !p.isLost() {
+		p.users = make(map[string]int)
 		for _, r := range p.requests {
+			r.part = p
 			for _, key := range r.Keys {
 				p.users[key]++
 			}
 		}
 	}
-	t.parts = append(t.parts, p)
+	for _, r := range p.requests {
+		r.fail(err)
+	}
 }
 
-// partition divides requests into parts by the slots of their keys. The parts whose reply was lost are among them.
-func (t *trip) partition(requests []*Request) []*part {
-	parts := t.parts
-	for _, r := range requests {
-		slot, err := t.slot(r)
-		if err != nil {
-			r.err = err
-			t.settled = append(t.settled, r)
-			continue
+// partition divides the requests into parts: by the slots of their keys, and those whose reply was
+// lost as they were.
+func (t *trip) partition() {
+	t.parts = t.parts[:0]
+	for _, r := range t.requests {
+		p := r.part
+		if p == nil {
+			slot, err := t.slot(r)
+			if err != nil {
+				r.finish(err)
+				continue
+			}
+			p = t.partOf(slot)
 		}
-		i := slices.IndexFunc(parts, func(p *part) bool { return p.slot == slot && !p.lost })
-		if i < 0 {
-			i = len(parts)
-			parts = append(parts, t.newPart(slot))
+		if !slices.Contains(t.parts, p) {
+			t.parts, p.requests = append(t.parts, p), p.requests[:0]
 		}
-		parts[i].requests = append(parts[i].requests, r)
+		p.requests = append(p.requests, r)
 	}
-	return parts
 }
 
 func (t *trip) slot(r *Request) (string, error) {
@@ -127,14 +118,18 @@ func (t *trip) slot(r *Request) (string, error) {
 	return slot, err
 }
 
-// newPart returns a new part. The first one of a round trip uses the memory of the one before, unless that is still needed.
-func (t *trip) newPart(slot string) *part {
+// partOf returns the part of a slot, or a new one. The first one of a trip uses the memory of the trip before.
+func (t *trip) partOf(slot string) *part {
+	for _, p := range t.parts {
+		if p.slot == slot && !p.isLost() {
+			return p
+		}
+	}
 	p := &t.first
-	if t.firstUsed {
+	if p.isLost() || slices.Contains(t.parts, p) {
 		p = new(part)
 	}
-	t.firstUsed = true
-	p.slot, p.requests, p.lost, p.users = slot, p.requests[:0], false, nil
+	p.slot, p.users = slot, nil
 	p.batch.Version, p.batch.Margin = storage.NewVersion(), ttlMargin
 	return p
 }
@@ -158,7 +153,7 @@ func (p *part) add(r *Request) {
 	b, start := &p.batch, len(p.uses)
 	r.same = nil
 	for i := range r.Uses {
-		p.uses = append(p.uses, p.use(&r.Uses[i], p.place(r.Keys[i]), p.lost && r.givesBack()))
+		p.uses = append(p.uses, p.use(&r.Uses[i], p.place(r.Keys[i]), p.isLost() && r.givesBack()))
 	}
 	uses := p.uses[start:len(p.uses):len(p.uses)]
 	if len(uses) == 1 && uses[0].Op == storage.Allow {
@@ -229,58 +224,49 @@ func (p *part) check() error {
 	return nil
 }
 
-// replay evaluates the requests on the states that the server found, in the order of the batch, and compares the
-// outcomes with the server's. It returns the requests that must be decided again.
-func (p *part) replay(e *Engine, s seen) (again []*Request) {
+// replay evaluates the requests on the states that the server found, in the order of the batch, and
+// compares the outcomes with the server's. Requests that it does not settle must be decided again.
+func (p *part) replay(e *Engine, s seen) {
 	b := &p.batch
-	p.states, p.trouble = p.states[:0], nil
+	p.states = p.states[:0]
 	for i := range b.Found {
 		p.states = append(p.states, stateOf(&b.Found[i]))
+	}
+	for _, r := range p.requests {
+		r.part = nil
 	}
 	var differs error
 	for i := range b.Requests {
 		request, first := &b.Requests[i], p.members[i]
-		switch err := p.failure(request); {
+		switch err := p.keyErr(request); {
 		case differs != nil:
-			first.fail(differs)
-		case p.lost && first.givesBack() && (err != nil || request.Applied != storage.Stored):
-			first.err = unknown(first.trouble) // it may have been stored, and must not be repeated
-		case errors.Is(err, storage.ErrNotApplied) && isPassing(err):
-			p.trouble = err
-			for r := first; r != nil; r = r.same {
-				again = append(again, r)
-			}
+			first.finishAll(differs)
+		case p.isLost() && first.givesBack() && (err != nil || request.Applied != storage.Stored):
+			first.finish(unknown(first.trouble)) // it may have been stored, and must not be repeated
 		case errors.Is(err, storage.ErrNotApplied):
 			for r := first; r != nil; r = r.same {
-				r.err = r.outcome(err)
+				r.fail(err)
 			}
-		case errors.Is(err, storage.ErrTorn) && request.Applied >= 0: // other keys of it may have been written
-			differs = p.evaluate(e, request, first, s)
-			first.fail(unknown(err))
 		case err != nil:
-			first.fail(unknown(err))
-		case request.Applied == storage.Declined:
-			for r := first; r != nil; r = r.same {
-				r.declined = true
+			if errors.Is(err, storage.ErrTorn) && request.Applied >= 0 { // other keys of it may have been written
+				differs = p.evaluate(e, request, first, s)
 			}
+			first.finishAll(unknown(err))
+		case request.Applied == storage.Declined:
+			first.finishAll(errDeclined)
 		case request.Applied == storage.Stored:
-			again = append(again, p.stored(request, first)...)
+			p.stored(request, first)
 		default:
 			differs = p.evaluate(e, request, first, s)
 		}
 	}
-	return again
 }
 
-// fail sets the error of a request and those that are the same.
-func (r *Request) fail(err error) {
-	for ; r != nil; r = r.same {
-		r.err = err
-	}
-}
+// errDeclined is the outcome of a request that the server declined: it must be decided by swaps.
+var errDeclined = errors.New("engine: the program has declined")
 
-// failure returns the error of a request that has a key which could not be read or written.
-func (p *part) failure(request *storage.Request) error {
+// keyErr returns the error of a request that has a key which could not be read or written.
+func (p *part) keyErr(request *storage.Request) error {
 	if p.batch.KeyErr == nil {
 		return nil
 	}
@@ -298,17 +284,15 @@ func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s s
 	total, last := 0, first
 	for r := first; r != nil; r = r.same {
 		last = r
-		for i, u := range request.Uses {
-			r.states[i] = p.states[u.Key]
-		}
-		var applied int
-		if applied, r.err = r.evaluate(s.at); r.err != nil {
+		p.find(request, r)
+		applied, err := r.evaluate(s.at)
+		if r.finish(err); err != nil {
 			applied = storage.Damaged
 		}
 		total += applied
 		for i, u := range request.Uses {
 			switch change := &r.changes[i]; {
-			case r.err != nil:
+			case err != nil:
 			case change.Verb == storage.Put:
 				p.states[u.Key] = change.State
 			case change.Verb == storage.Delete:
@@ -324,28 +308,31 @@ func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s s
 		return nil
 	}
 	err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
-	first.fail(err)
+	first.finishAll(err)
 	return err
 }
 
+// find sets the states that a request is evaluated on.
+func (p *part) find(request *storage.Request, r *Request) {
+	for i, u := range request.Uses {
+		r.states[i] = p.states[u.Key]
+	}
+}
+
 // stored settles requests that were stored by an earlier try of the batch, as far as that is
-// proven: a request was allowed if a key that no other request used carries the version. It
-// returns the others that can be decided again.
-func (p *part) stored(request *storage.Request, first *Request) (again []*Request) {
+// proven: a request was allowed if a key that no other request used carries the version. The others
+// are decided again, if they can be.
+func (p *part) stored(request *storage.Request, first *Request) {
+	proven := false
+	for _, u := range request.Uses {
+		proven = proven || p.batch.Found[u.Key].Version == p.batch.Version && p.users[p.batch.Keys[u.Key]] == 1
+	}
 	for r := first; r != nil; r = r.same {
-		proven := false
-		for i, u := range request.Uses {
-			r.states[i] = p.states[u.Key]
-			proven = proven || p.batch.Found[u.Key].Version == p.batch.Version && p.users[p.batch.Keys[u.Key]] == 1
-		}
-		switch {
+		switch p.find(request, r); {
 		case proven:
-			r.confirm(p.batch.At)
+			r.finish(r.confirm(p.batch.At))
 		case r.givesBack():
-			r.err = unknown(r.trouble)
-		default:
-			again = append(again, r)
+			r.finish(unknown(r.trouble))
 		}
 	}
-	return again
 }
