@@ -22,7 +22,11 @@ func (b *backoff) pause() time.Duration {
 
 // wait pauses, but not beyond until. It returns the context's error if that ends first.
 func (b *backoff) wait(ctx context.Context, until time.Time) error {
-	timer := time.NewTimer(min(b.pause(), time.Until(until)))
+	pause := min(b.pause(), time.Until(until))
+	if pause <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

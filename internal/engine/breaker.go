@@ -14,6 +14,9 @@ import (
 // openAfter. While it is open, no caller waits for the store; callers start a probe in the
 // background, one at a time. It closes when a probe succeeds, but opens again at once if the
 // next round trip fails.
+//
+// A round trip that a caller has cut short does not say whether the store works. If all are cut short
+// for openAfter, a probe decides.
 type breaker struct {
 	openAfter time.Duration // negative: it never opens
 
@@ -22,6 +25,7 @@ type breaker struct {
 	failing time.Time // when the first failed round trip since the last success began
 	failed  time.Time // when the last one ended
 	cause   error
+	silent  time.Time // when the first round trip began of those that callers have cut short since the last answer
 	probing bool
 	probed  time.Time // when the last probe ended
 }
@@ -52,7 +56,7 @@ func (b *breaker) note(began time.Time, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if err == nil || !isOutage(err) {
-		b.state, b.cause = closed, nil
+		b.state, b.cause, b.silent = closed, nil, time.Time{}
 		return
 	}
 	now := time.Now()
@@ -65,19 +69,33 @@ func (b *breaker) note(began time.Time, err error) {
 	}
 }
 
+// cutShort takes in that a caller did not wait for the end of a round trip that began at that time.
+func (b *breaker) cutShort(began time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.silent.IsZero() {
+		b.silent = began
+	}
+}
+
 // admit returns an error if the breaker is open. probe is true if the caller must start a
 // probe in the background.
 func (b *breaker) admit() (probe bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.state != open {
+	if b.state != open && (b.silent.IsZero() || b.openAfter < 0) {
 		return false, nil
 	}
 	now := time.Now()
-	probe = !b.probing && now.Sub(b.probed) >= probePause
-	b.probing = b.probing || probe
-	return probe, storage.NotApplied(fmt.Errorf("%w: the circuit breaker is open, because the store has failed for %v: %w",
-		storage.ErrUnavailable, now.Sub(b.failing).Round(time.Millisecond), b.cause))
+	if b.state == open || now.Sub(b.silent) >= b.openAfter {
+		probe = !b.probing && now.Sub(b.probed) >= probePause
+		b.probing = b.probing || probe
+	}
+	if b.state == open {
+		err = storage.NotApplied(fmt.Errorf("%w: the circuit breaker is open, because the store has failed for %v: %w",
+			storage.ErrUnavailable, now.Sub(b.failing).Round(time.Millisecond), b.cause))
+	}
+	return probe, err
 }
 
 // end takes in the outcome of a probe.
@@ -85,8 +103,13 @@ func (b *breaker) end(err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.probing, b.probed = false, time.Now()
-	if b.state == open && (err == nil || !isOutage(err)) {
-		b.state = halfOpen
+	switch fails := err != nil && isOutage(err); {
+	case fails && b.state != open && !b.silent.IsZero():
+		b.state, b.failing, b.cause = open, b.silent, err
+	case !fails && b.state == open:
+		b.state, b.silent = halfOpen, time.Time{}
+	case !fails:
+		b.silent = time.Time{}
 	}
 }
 
@@ -95,6 +118,7 @@ func (b *breaker) end(err error) {
 func (q *queue) note(began time.Time, err error) {
 	late := errors.Is(err, context.DeadlineExceeded) && isOutage(err)
 	if errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Budget {
+		q.breaker.cutShort(began)
 		return
 	}
 	if err == nil || !isOutage(err) {

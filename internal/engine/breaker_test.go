@@ -243,6 +243,28 @@ func TestShortDeadlinesDoNotOpenTheBreaker(t *testing.T) {
 	}
 }
 
+// If all callers have less time than the budget, each gives up before a silent store has failed.
+func TestASilentStoreOpensTheBreakerIfAllDeadlinesAreShort(t *testing.T) {
+	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		b.store.takes = time.Minute
+		hasty := func() *call {
+			ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
+			defer cancel()
+			return b.decideFor(ctx, newCall(counter(9), "k"))
+		}
+		for range 8 { // for a second, and for as long as the probe takes
+			hasty()
+		}
+		c := hasty()
+		require.ErrorIs(b, c.err, storage.ErrUnavailable)
+		require.Zero(b, c.took)
+		time.Sleep(time.Minute)
+		synctest.Wait() // no round trip is under way
+		b.store.takes = time.Millisecond
+		require.Eventually(b, func() bool { return hasty().err == nil }, 2*time.Second, 100*time.Millisecond)
+	})
+}
+
 // Thousands of callers in an outage wait together, and then nobody does.
 func TestManyCallersInAnOutageWaitOnce(t *testing.T) {
 	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {

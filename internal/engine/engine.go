@@ -192,10 +192,7 @@ func (e *Engine) takesBatches(r *Request) bool {
 
 // queueOf returns the queue for the server that keeps the keys of a request.
 func (e *Engine) queueOf(r *Request) (*queue, error) {
-	if e.placer == nil {
-		return e.whole, nil
-	}
-	shard, _, err := e.placer.Place(r.Keys...)
+	shard, _, err := e.place(r.Keys)
 	if err != nil || shard == "" {
 		return e.whole, err
 	}
@@ -207,4 +204,12 @@ func (e *Engine) queueOf(r *Request) (*queue, error) {
 		e.shards[shard] = q
 	}
 	return q, nil
+}
+
+// place returns where keys are kept.
+func (e *Engine) place(keys []string) (shard, slot string, err error) {
+	if e.placer == nil {
+		return "", "", nil
+	}
+	return e.placer.Place(keys...)
 }

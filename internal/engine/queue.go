@@ -86,35 +86,36 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 // settle the request, a sender goes on, unless the store must be called by the caller.
 func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 	r.until = r.deadline
-	if q.engine.onCaller {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, r.deadline)
-		defer cancel()
-	}
 	t := newTrip(q, r)
-	switch t.attempt(ctx); {
-	case q.engine.onCaller:
-		t.finish(ctx)
-	case len(t.requests) > 0:
-		r.done = make(chan struct{}, 1)
-		go func() {
-			t.finish(context.Background())
-			q.send()
-		}()
-		return q.await(ctx, r)
-	default:
+	if q.engine.onCaller {
+		ctx, cancel := context.WithDeadline(ctx, r.deadline)
+		defer cancel()
+		t.run(ctx)
+		t.free()
+		return r.err
+	}
+	if t.attempt(ctx); len(t.requests) == 0 {
 		t.free()
 		q.release()
+		return r.err
 	}
-	return r.err
+	r.done = make(chan struct{}, 1)
+	go func() {
+		if t.again(context.Background()) {
+			t.run(context.Background())
+		}
+		t.free()
+		q.send()
+	}()
+	return q.await(ctx, r)
 }
 
 // sendSwaps decides a request by swaps.
 func (q *queue) sendSwaps(r *Request) {
 	r.until = r.deadline
 	t := newTrip(q, r)
-	t.attempt(context.Background())
-	t.finish(context.Background())
+	t.run(context.Background())
+	t.free()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.swapping--
@@ -124,8 +125,7 @@ func (q *queue) sendSwaps(r *Request) {
 func (q *queue) send() {
 	t := newTrip(q)
 	for q.take(t) {
-		t.attempt(context.Background())
-		t.repeat(context.Background())
+		t.run(context.Background())
 	}
 	t.free()
 }
@@ -189,10 +189,12 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 		ended = ctx.Err()
 	}
 	if ended != context.Canceled && q.isEnding(r) {
+		timer := time.NewTimer(endingFor)
+		defer timer.Stop()
 		select {
 		case <-r.done:
 			return r.err
-		case <-time.After(endingFor):
+		case <-timer.C:
 		}
 	}
 	return q.leave(r, ended)

@@ -39,6 +39,7 @@ type Request struct {
 	panicked any
 	part     *part          // the batch whose reply was lost: it must be sent again as it was
 	same     *Request       // the next equal request of the batch
+	last     *Request       // the last of these
 	swaps    []storage.Swap // whose reply was lost
 
 	update    storage.Update
@@ -220,11 +221,7 @@ func (r *Request) room() {
 
 // evaluate calls the evaluator on r.states, and keeps its error or panic.
 func (r *Request) evaluate(now time.Time) (applied int, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked, err = p, errPanicked
-		}
-	}()
+	defer r.recover(&err)
 	r.attempts.Add(1)
 	clear(r.changes)
 	if applied, err = r.Evaluator.Evaluate(now, r.states, r.changes); err != nil {
@@ -235,12 +232,15 @@ func (r *Request) evaluate(now time.Time) (applied int, err error) {
 
 // confirm calls the evaluator as evaluate does.
 func (r *Request) confirm(now time.Time) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			r.panicked, err = p, errPanicked
-		}
-	}()
+	defer r.recover(&err)
 	return r.Evaluator.Confirm(now, r.states)
+}
+
+// recover keeps a panic for Decide. It must be deferred.
+func (r *Request) recover(err *error) {
+	if p := recover(); p != nil {
+		r.panicked, *err = p, errPanicked
+	}
 }
 
 // errPanicked is the error of a request whose evaluator has panicked, until the panic is raised

@@ -23,7 +23,6 @@ type part struct {
 	uses   []storage.Use
 	places map[string]int // of the keys in the batch
 	latest []int          // for each key the last request of the batch that has this one use
-	last   []*Request     // the last of members
 	states [][]byte
 }
 
@@ -31,9 +30,8 @@ func (p *part) isLost() bool { return p.users != nil }
 
 // clear forgets the requests.
 func (p *part) clear() {
-	for _, requests := range [...][]*Request{p.requests, p.members, p.last} {
-		clear(requests[:cap(requests)])
-	}
+	clear(p.requests[:cap(p.requests)])
+	clear(p.members[:cap(p.members)])
 }
 
 // ttlMargin is how much longer than its meaning a record is kept, in case the clock of the server steps forward,
@@ -96,7 +94,7 @@ func (t *trip) partition() {
 	for _, r := range t.requests {
 		p := r.part
 		if p == nil {
-			slot, err := t.slot(r)
+			_, slot, err := t.queue.engine.place(r.Keys)
 			if err != nil {
 				r.finish(err)
 				continue
@@ -108,14 +106,6 @@ func (t *trip) partition() {
 		}
 		p.requests = append(p.requests, r)
 	}
-}
-
-func (t *trip) slot(r *Request) (string, error) {
-	if t.queue.engine.placer == nil {
-		return "", nil
-	}
-	_, slot, err := t.queue.engine.placer.Place(r.Keys...)
-	return slot, err
 }
 
 // partOf returns the part of a slot, or a new one. The first one of a trip uses the memory of the trip before.
@@ -141,7 +131,7 @@ func (p *part) build(e *Engine) {
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	p.members, p.last, p.uses, p.latest = p.members[:0], p.last[:0], p.uses[:0], p.latest[:0]
+	p.members, p.uses, p.latest = p.members[:0], p.uses[:0], p.latest[:0]
 	clear(p.places)
 	for _, r := range p.requests {
 		p.add(r)
@@ -151,7 +141,7 @@ func (p *part) build(e *Engine) {
 // add adds a request to the batch.
 func (p *part) add(r *Request) {
 	b, start := &p.batch, len(p.uses)
-	r.same = nil
+	r.same, r.last = nil, r
 	for i := range r.Uses {
 		p.uses = append(p.uses, p.use(&r.Uses[i], p.place(r.Keys[i]), p.isLost() && r.givesBack()))
 	}
@@ -160,14 +150,14 @@ func (p *part) add(r *Request) {
 		at := &p.latest[uses[0].Key]
 		if *at >= 0 && b.Requests[*at].Uses[0] == uses[0] {
 			b.Requests[*at].Times++
-			p.last[*at].same = r
-			p.last[*at] = r
+			first := p.members[*at]
+			first.last.same, first.last = r, r
 			return
 		}
 		*at = len(b.Requests)
 	}
 	b.Requests = append(b.Requests, storage.Request{Uses: uses, Times: 1})
-	p.members, p.last = append(p.members, r), append(p.last, r)
+	p.members = append(p.members, r)
 }
 
 // place returns the index of a key in the batch.
@@ -281,9 +271,8 @@ func (p *part) keyErr(request *storage.Request) error {
 // evaluate evaluates the equal requests that a request of the batch stands for, and moves states on. It returns
 // an error if the server has decided otherwise.
 func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s seen) error {
-	total, last := 0, first
+	total, last := 0, first.last
 	for r := first; r != nil; r = r.same {
-		last = r
 		p.find(request, r)
 		applied, err := r.evaluate(s.at)
 		if r.finish(err); err != nil {

@@ -44,15 +44,9 @@ func (t *trip) free() {
 	trips.Put(t)
 }
 
-// finish goes on after an attempt until all requests are settled, and frees the trip.
-func (t *trip) finish(ctx context.Context) {
-	t.repeat(ctx)
-	t.free()
-}
-
-// repeat goes on after an attempt until all requests are settled.
-func (t *trip) repeat(ctx context.Context) {
-	for t.again(ctx) {
+// run makes round trips until all requests are settled.
+func (t *trip) run(ctx context.Context) {
+	for t.attempt(ctx); t.again(ctx); {
 		t.attempt(ctx)
 	}
 }
@@ -81,9 +75,9 @@ func (t *trip) call(ctx context.Context) {
 			}
 		}
 	}()
-	switch {
-	case t.requests[0].bySwaps:
-		t.swap(ctx, t.requests[0])
+	switch first := t.requests[0]; {
+	case first.bySwaps:
+		t.swap(ctx, first)
 	case t.queue.engine.server != nil:
 		t.runOnServer(ctx)
 	default:
