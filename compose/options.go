@@ -30,6 +30,7 @@ type Options[T any] struct {
 	// 10 s behind both the clock of the store's server and that of another process can admit
 	// a burst that is already used, and again after every quiet gap, because the server has
 	// dropped the record by then. The remedy is to hand in no clock.
+	// It must not return the zero Time.
 	Clock func() time.Time
 	// MaxSkew is by how much the states may be ahead of the clock that decides
 	// before the decision says so in its Err, as ErrSkew: another process, whose
@@ -54,7 +55,8 @@ type Options[T any] struct {
 	DenialCacheSize int
 	// InFlight is how many round trips to one server may be in flight at once; 0 means what the
 	// store says, mostly 2. Decisions that come meanwhile wait, and share the next round trip. It means nothing to a
-	// store that must be called by the caller's goroutine, such as one on a transaction.
+	// store that must be called by the caller's goroutine, such as one on a transaction, nor to decisions
+	// that take compare-and-swap.
 	InFlight int
 	// Queue is how many decisions may wait for a round trip. One more fails with
 	// [storage.ErrOverloaded]. 0 means 65,536.

@@ -51,7 +51,8 @@ var (
 	// several keys in part. The engine then returns ErrOutcomeUnknown at once.
 	ErrTorn = errors.New("storage: a write was applied in part")
 
-	// ErrKey is returned by stores for a key of more than MaxKey bytes.
+	// ErrKey is returned by stores for a key of more than MaxKey bytes, and for keys that they
+	// cannot keep together.
 	ErrKey error = refusal("storage: key is too long")
 
 	// ErrDuplicateKey is returned by stores for a key that occurs twice in one

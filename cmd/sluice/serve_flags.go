@@ -38,6 +38,7 @@ type serveFlags struct {
 	store, namespace, onFailure string
 	maxKeys                     count
 	budget                      stretch
+	noFunctions                 bool
 	circuitOpenAfter            stretch // 0: never
 	denialCacheTTL              stretch // 0: no cache
 
@@ -83,6 +84,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 
 	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open, `N` for --listen and N for --api; others wait; 0 is no limit")
 	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
+	flags.BoolVar(&f.noFunctions, "no-functions", false, "use a PostgreSQL database without creating functions in it; a decision then takes two round trips or more")
 	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule memory: holds, about 70 bytes each")
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
@@ -314,7 +316,7 @@ func (f *serveFlags) storage(o *serve.Options) error {
 		return usagef("--budget %v: nobody waits so long for a decision; want at most %s, such as 1s", f.budget.String(), algo.FormatDuration(serve.MaxBudget))
 	}
 	o.Store, o.StoreFrom, o.MaxKeys, o.Namespace = store, from, int(f.maxKeys), f.namespace
-	o.Budget = time.Duration(f.budget)
+	o.NoFunctions, o.Budget = f.noFunctions, time.Duration(f.budget)
 	o.CircuitOpenAfter, o.DenialCacheTTL = zeroIsOff(f.circuitOpenAfter), zeroIsOff(f.denialCacheTTL)
 	return nil
 }

@@ -96,7 +96,9 @@ func (r *Request) Reset() {
 	clear(r.Uses)
 	clear(r.states)
 	clear(r.changes)
-	*r = Request{Keys: r.Keys[:0], Uses: r.Uses[:0], Evaluator: r.Evaluator}
+	keys, uses, evaluator := r.Keys[:0], r.Uses[:0], r.Evaluator
+	*r = Request{}
+	r.Keys, r.Uses, r.Evaluator = keys, uses, evaluator
 }
 
 // InUse reports whether the engine may still use the request, although Decide has

@@ -31,6 +31,8 @@ type Options struct {
 	StoreFrom string // the flag or variable that Store is from, for errors; empty: --store
 	MaxKeys   int    // how many keys of each rule the store in memory holds at most; 0: memory.DefaultMaxKeys
 
+	NoFunctions bool // see postgres.Options
+
 	Upstream        *url.URL      // nil: no proxy
 	Listen          string        // HOST:PORT of the proxy
 	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said

@@ -71,7 +71,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.store, err = newStore(o.Store, o.MaxKeys); err != nil {
+	if s.store, err = newStore(o); err != nil {
 		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
 	}
 	s.background, s.stop = context.WithCancel(context.Background())

@@ -61,7 +61,8 @@ func checkFile(file string) error {
 }
 
 // newStore makes the store at an address. It connects to nothing.
-func newStore(address string, maxKeys int) (*opened, error) {
+func newStore(options Options) (*opened, error) {
+	address := options.Store
 	if err := CheckStore(address); err != nil {
 		return nil, err
 	}
@@ -70,11 +71,11 @@ func newStore(address string, maxKeys int) (*opened, error) {
 	var err error
 	switch scheme {
 	case "memory":
-		o.Store = &memory.Store{MaxKeys: maxKeys}
+		o.Store = &memory.Store{MaxKeys: options.MaxKeys}
 	case "sqlite":
 		err = o.sqlite(rest)
 	case "postgres", "postgresql":
-		err = o.postgres(address)
+		err = o.postgres(address, options.NoFunctions)
 	case "redis", "rediss":
 		err = o.redis(address)
 	}
@@ -113,29 +114,39 @@ func createPrivate(file string) {
 	}
 }
 
-func (o *opened) postgres(address string) error {
+func (o *opened) postgres(address string, noFunctions bool) error {
 	pool, err := pgxpool.New(context.Background(), address)
 	if err != nil {
 		return unparsed(err)
 	}
 	o.close = pool.Close
-	store, err := postgres.New(pool, postgres.Options{})
+	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
 	if err != nil {
 		return err
 	}
 	o.Store = store
 	o.prepare = func(ctx context.Context) error {
 		err := store.Migrate(ctx)
-		if err == nil {
-			return nil
-		}
-		// A role that may not create tables may still use one that is there.
-		if _, there := store.Load(ctx, storage.Key("")); there == nil {
+		if err != nil && canDecide(ctx, store, noFunctions) {
 			return nil
 		}
 		return err
 	}
 	return nil
+}
+
+// canDecide reports whether there are the table and the functions that a store uses. A role that may not
+// create them may still use them.
+func canDecide(ctx context.Context, store *postgres.Store, noFunctions bool) bool {
+	absent := storage.Key("")
+	if noFunctions {
+		_, err := store.Load(ctx, absent)
+		return err == nil
+	}
+	reset := storage.Request{Uses: []storage.Use{{Op: storage.Reset}}, Times: 1}
+	b := storage.Batch{Version: storage.NewVersion(), Keys: []string{absent}, Requests: []storage.Request{reset}}
+	store.Run(ctx, &b)
+	return b.Err == nil
 }
 
 func (o *opened) redis(address string) error {

@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/postgres"
 )
 
 func TestStoresThatAreNone(t *testing.T) {
@@ -311,4 +313,45 @@ func TestErrorsAreToldWithoutKeys(t *testing.T) {
 		require.Contains(t, err.Error(), "secret")
 		require.NotContains(t, withoutKey(errors.Join(storage.ErrUnavailable, err)).Error(), "secret")
 	}
+}
+
+// A role that may not create functions must be told at the start what to do, not at each decision.
+func TestARoleThatMayNotCreateFunctions(t *testing.T) {
+	ctx, server := t.Context(), servers.Postgres(t)
+	owner, err := pgx.Connect(ctx, server.DSN())
+	require.NoError(t, err)
+	defer owner.Close(ctx)
+	table, err := postgres.New(owner, postgres.Options{NoFunctions: true})
+	require.NoError(t, err)
+	_, err = owner.Exec(ctx, `CREATE SCHEMA restricted; SET search_path = restricted; CREATE ROLE restricted LOGIN; GRANT USAGE ON SCHEMA restricted TO restricted`)
+	require.NoError(t, err)
+	require.NoError(t, table.Migrate(ctx))
+	_, err = owner.Exec(ctx, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA restricted TO restricted")
+	require.NoError(t, err)
+
+	u, err := url.Parse(withParameter(t, server.DSN(), "search_path", "restricted"))
+	require.NoError(t, err)
+	u.User = url.User("restricted")
+	address := u.String()
+	with, err := newStore(Options{Store: address})
+	require.NoError(t, err)
+	defer with.close()
+	require.ErrorContains(t, with.prepare(ctx), "--no-functions")
+
+	without, err := newStore(Options{Store: address, NoFunctions: true})
+	require.NoError(t, err)
+	defer without.close()
+	require.NoError(t, without.prepare(ctx))
+	policy, err := compose.ParsePolicy("gcra 1/s")
+	require.NoError(t, err)
+	l, err := compose.New[string](without.Store, compose.Rule[string]{Name: "r", Key: func(s string) string { return s }, Policy: policy})
+	require.NoError(t, err)
+	d, err := l.Allow(ctx, "k")
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+
+	functions, err := postgres.New(owner, postgres.Options{})
+	require.NoError(t, err)
+	require.NoError(t, functions.Migrate(ctx))
+	require.NoError(t, with.prepare(ctx), "the owner has created them")
 }

@@ -160,7 +160,7 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if _, err := tx.Exec(ctx, s.functionSchema(schema, missing)); err != nil {
-		return fmt.Errorf("%w (the functions run the steps of policies; with Options.NoFunctions none are needed)", err)
+		return fmt.Errorf("%w (the functions run the steps of policies; with Options.NoFunctions, or sluice serve --no-functions, none are needed)", err)
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ func TestCrossSlot(t *testing.T) {
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	require.ErrorIs(t, err, storage.ErrNotApplied)
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
+	require.ErrorIs(t, err, storage.ErrKey, "the limiter is set up wrongly; its failure policy does not apply")
 	require.ErrorContains(t, err, strconv.Quote(s.NameOf(a)))
 	require.ErrorContains(t, err, strconv.Quote(s.NameOf(c)))
 

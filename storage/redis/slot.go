@@ -11,13 +11,16 @@ import (
 
 // ErrCrossSlot is returned for a decision whose keys lie in different slots of
 // a Redis Cluster, or on different shards of a Ring. Give them a common group,
-// see compose.Options.Group. It implies storage.ErrNotApplied.
+// see compose.Options.Group. It implies storage.ErrKey.
 var ErrCrossSlot error = crossSlot{}
 
 type crossSlot struct{}
 
-func (crossSlot) Error() string        { return "redis: keys of one decision lie in different slots" }
-func (crossSlot) Is(target error) bool { return target == storage.ErrNotApplied }
+func (crossSlot) Error() string { return "redis: keys of one decision lie in different slots" }
+
+func (crossSlot) Is(target error) bool {
+	return target == storage.ErrKey || target == storage.ErrNotApplied
+}
 
 // key is the name of a record. The hash tag comes first: empty, it leaves the
 // placing to the whole key; else it is the group, which must not end it early.
