@@ -3,14 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"time"
-
-	"github.com/mattn/go-sqlite3"
 )
 
 // The store waits for locks by itself: SQLite does not look at a context while it waits, and
@@ -68,8 +65,7 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 	start, pause := time.Now(), firstPause
 	for {
 		err := do()
-		var e sqlite3.Error
-		if !errors.As(err, &e) || !isBusy(e) {
+		if err == nil || !isBusy(err) {
 			return err
 		}
 		waited := time.Since(start)
