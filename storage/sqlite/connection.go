@@ -14,15 +14,15 @@ import (
 
 // connection is one of the pool, lent to calls. It speaks to the driver itself, because
 // package sql takes half as long again; and without a context, because nothing that it
-// does waits (see patience.go), and an interrupted transaction would leave it in doubt.
+// does waits (see busy.go), and an interrupted transaction would leave it in doubt.
 type connection struct {
-	pooled   *sql.Conn
-	driver   driver.Conn // of pooled, within raw
-	ready    bool
-	patience time.Duration // the busy_timeout of the user
-	executed []execution   // of the few statements there are
-	doubtful bool          // must not go back to the pool
-	due      time.Time     // when idle gives it back; zero if it has not been kept
+	pooled      *sql.Conn
+	driver      driver.Conn // of pooled, within raw
+	ready       bool
+	busyTimeout time.Duration // the busy_timeout of the user
+	executed    []execution   // of the few statements there are
+	doubtful    bool          // must not go back to the pool
+	due         time.Time     // when idle gives it back; zero if it has not been kept
 }
 
 // lend lends a connection to a call, which calls raw for its statements. Afterwards the store keeps
@@ -56,7 +56,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	}
 	c := new(connection)
 	// SQLite does not wait when several connections switch a new file to WAL at once.
-	err := patiently(ctx, openPatience, func() (err error) {
+	err := retryBusy(ctx, openTimeout, func() (err error) {
 		c.pooled, err = s.db.Conn(ctx)
 		return err
 	})
@@ -90,7 +90,7 @@ func (c *connection) makeReady() error {
 		return nil
 	}
 	c.ready = true
-	return c.raw(c.stopWaiting)
+	return c.raw(c.disableBusyTimeout)
 }
 
 // giveBack gives the connection back to the pool as it was there, unless it is in doubt: then
@@ -98,7 +98,7 @@ func (c *connection) makeReady() error {
 func (c *connection) giveBack() {
 	defer c.pooled.Close()
 	_ = c.pooled.Raw(func(any) error {
-		if c.waitAgain() != nil {
+		if c.restoreBusyTimeout() != nil {
 			c.doubtful = true
 		}
 		c.finalize()
@@ -128,7 +128,7 @@ func (s *Store) transaction(ctx context.Context, do func(*connection) error) err
 			return failure(err)
 		}
 		// Without WAL the commit waits for those who read.
-		commit = c.raw(func() error { return c.insist(ctx, "COMMIT") })
+		commit = c.raw(func() error { return c.execRetryBusy(ctx, "COMMIT") })
 		committed = commit == nil
 		return failure(commit)
 	})
@@ -139,7 +139,7 @@ func (s *Store) transaction(ctx context.Context, do func(*connection) error) err
 }
 
 func (c *connection) begin(ctx context.Context) error {
-	err := c.insist(ctx, "BEGIN IMMEDIATE")
+	err := c.execRetryBusy(ctx, "BEGIN IMMEDIATE")
 	if err != nil && !errors.As(err, new(sqlite3.Error)) {
 		c.doubtful = true // a driver around the driver may fail when it has begun
 	}

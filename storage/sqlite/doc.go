@@ -30,9 +30,10 @@
 //     swap by itself takes about a quarter less time.
 //   - _busy_timeout: 5000 is the driver's default and enough. With 0 a write that
 //     finds the database locked fails at once, and the limiter tries again. The
-//     package waits by itself, because SQLite does not hear of a context while
-//     it waits; each connection has its own setting again when it is back in the
-//     pool. Only when it opens a connection may the driver wait in SQLite, up to
+//     package waits by itself, because SQLite does not look at a context while
+//     it waits: it polls the lock without sleeping for 200 µs, and then every
+//     millisecond or so. Each connection has its own setting again when it is back
+//     in the pool. Only when it opens a connection may the driver wait in SQLite, up to
 //     busy_timeout whatever the context: let the pool keep enough of them
 //     (SetMaxIdleConns).
 //   - SetMaxOpenConns: a call takes a connection of the pool. Transactions that follow each

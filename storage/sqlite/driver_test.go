@@ -221,7 +221,7 @@ func TestAConnectionInDoubt(t *testing.T) {
 			conn, err := db.Conn(t.Context())
 			require.NoError(t, err)
 			defer conn.Close()
-			require.Equal(t, 20000, patience(t, conn))
+			require.Equal(t, 20000, busyTimeout(t, conn))
 			_, err = conn.ExecContext(t.Context(), "BEGIN IMMEDIATE; ROLLBACK")
 			require.NoError(t, err)
 		})

@@ -13,13 +13,14 @@ import (
 // failure says whether trying again can help. Nothing of a failed statement is
 // applied; only of a failed COMMIT that cannot be said.
 func failure(err error) error {
+	if err == nil {
+		return nil
+	}
 	var e sqlite3.Error
 	switch {
-	case err == nil:
-		return nil
 	case !errors.As(err, &e):
 		return fmt.Errorf("sqlite: %w", err)
-	case isBusy(e):
+	case isBusy(err):
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 	case e.Code == sqlite3.ErrFull || e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrCantOpen || e.Code == sqlite3.ErrReadonly:
 		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
@@ -31,8 +32,9 @@ func failure(err error) error {
 	return fmt.Errorf("sqlite: %w", err)
 }
 
-// isBusy is true for a lock that was not had: another connection, of any process, has it
-// or, if ErrProtocol, was quicker too often.
-func isBusy(e sqlite3.Error) bool {
-	return e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol
+// isBusy reports whether another connection, of any process, had the lock, or took it first
+// too often (ErrProtocol).
+func isBusy(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol)
 }

@@ -39,7 +39,7 @@ func TestTransactionsShareAConnection(t *testing.T) {
 		conn, err := db.Conn(t.Context())
 		require.NoError(t, err)
 		defer conn.Close()
-		require.Equal(t, 20000, patience(t, conn))
+		require.Equal(t, 20000, busyTimeout(t, conn))
 	}
 }
 

@@ -60,10 +60,5 @@ func (s *Store) purge(ctx context.Context, now int64, max int) (removed, refiled
 // rest waits for as long as the transaction before it took, and at least twice as long as
 // a store that finds the lock held waits before it tries again.
 func rest(ctx context.Context, took time.Duration) {
-	timer := time.NewTimer(max(took, 2*longestPause))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
+	sleep(ctx, max(took, 2*longestPause))
 }

@@ -36,14 +36,14 @@ func (s *Store) Migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrate(ctx context.Context, c *connection) error {
-	if err := c.insist(ctx, s.tableSchema()); err != nil {
+	if err := c.execRetryBusy(ctx, s.tableSchema()); err != nil {
 		return fmt.Errorf("creating table %s: %w", s.table, err)
 	}
-	err := c.insist(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+quote(s.table)+" LIMIT 0")
+	err := c.execRetryBusy(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+quote(s.table)+" LIMIT 0")
 	if err != nil {
 		return fmt.Errorf("table %s: %w", s.table, err)
 	}
-	if err := c.insist(ctx, s.indexSchema()); err != nil {
+	if err := c.execRetryBusy(ctx, s.indexSchema()); err != nil {
 		return fmt.Errorf("creating the index of table %s: %w", s.table, err)
 	}
 	return nil

@@ -71,7 +71,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	var records []storage.Record
 	err := s.lend(ctx, func(c *connection) error {
 		return c.raw(func() error {
-			return failure(c.patiently(ctx, func() (err error) { // without WAL, a reader waits for a commit
+			return failure(c.retryBusy(ctx, func() (err error) { // without WAL, a reader waits for a commit
 				records, err = s.load(c, keys, s.now())
 				return err
 			}))

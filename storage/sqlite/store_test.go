@@ -208,9 +208,9 @@ func TestTheLockIsHeldByAnotherProcess(t *testing.T) {
 			require.True(t, swapped)
 
 			db.SetMaxOpenConns(1)
-			var patience int
-			require.NoError(t, db.QueryRow("PRAGMA busy_timeout").Scan(&patience))
-			require.Equal(t, 20000, patience, "the setting is the user's again")
+			var timeout int
+			require.NoError(t, db.QueryRow("PRAGMA busy_timeout").Scan(&timeout))
+			require.Equal(t, 20000, timeout, "the setting is the user's again")
 		})
 	}
 }
@@ -333,14 +333,14 @@ func TestMissingTable(t *testing.T) {
 func TestEverySettingCounts(t *testing.T) {
 	const goroutines, each = 3, 25
 	for name, options := range map[string]string{
-		"WAL":                 "_journal_mode=WAL&_synchronous=NORMAL",
-		"WAL, impatient":      "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=0",
-		"journal, impatient":  "_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=0",
-		"journal, persistent": "_journal_mode=PERSIST&_synchronous=OFF",
-		"shared cache":        "_synchronous=OFF&cache=shared",
-		"in memory":           "mode=memory&cache=shared",
-		"statement cache":     "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=4",
-		"txlock":              "_journal_mode=WAL&_synchronous=OFF&_txlock=exclusive",
+		"WAL":                      "_journal_mode=WAL&_synchronous=NORMAL",
+		"WAL, no busy_timeout":     "_journal_mode=WAL&_synchronous=OFF&_busy_timeout=0",
+		"journal, no busy_timeout": "_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=0",
+		"journal, persistent":      "_journal_mode=PERSIST&_synchronous=OFF",
+		"shared cache":             "_synchronous=OFF&cache=shared",
+		"in memory":                "mode=memory&cache=shared",
+		"statement cache":          "_journal_mode=WAL&_synchronous=OFF&_stmt_cache_size=4",
+		"txlock":                   "_journal_mode=WAL&_synchronous=OFF&_txlock=exclusive",
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := "file:" + filepath.Join(t.TempDir(), "counts.db") + "?" + options

@@ -31,13 +31,13 @@ func set(t *testing.T, conn *sql.Conn, ms int) {
 	require.NoError(t, err)
 }
 
-func patience(t *testing.T, conn *sql.Conn) (ms int) {
+func busyTimeout(t *testing.T, conn *sql.Conn) (ms int) {
 	require.NoError(t, conn.QueryRowContext(t.Context(), "SELECT timeout FROM pragma_busy_timeout").Scan(&ms))
 	return ms
 }
 
 // A PRAGMA reaches one connection of the pool, at any time.
-func TestConnectionsKeepTheirPatience(t *testing.T) {
+func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 	for name, options := range map[string]string{"plain": wal, "statement cache": wal + "&_stmt_cache_size=16"} {
 		t.Run(name, func(t *testing.T) {
 			s, db, _ := shared(t, options)
@@ -51,7 +51,7 @@ func TestConnectionsKeepTheirPatience(t *testing.T) {
 				require.True(t, swapped)
 				a, err = db.Conn(t.Context())
 				require.NoError(t, err)
-				require.Equal(t, ms, patience(t, a))
+				require.Equal(t, ms, busyTimeout(t, a))
 			}
 			require.NoError(t, a.Close())
 			require.NoError(t, b.Close())
@@ -126,5 +126,5 @@ func TestADriverAroundTheDriver(t *testing.T) {
 	conn, err := db.Conn(t.Context())
 	require.NoError(t, err)
 	defer conn.Close()
-	require.Equal(t, 20000, patience(t, conn))
+	require.Equal(t, 20000, busyTimeout(t, conn))
 }
