@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -126,6 +127,7 @@ func (q *queue) send() {
 	t := newTrip(q)
 	for q.take(t) {
 		t.run(context.Background())
+		runtime.Gosched() // lets callers who were just answered join the next batch
 	}
 	t.free()
 }
