@@ -11,75 +11,62 @@ const few = 3
 // room is for the results of a decision.
 type room [few]RuleResult
 
-// allow is AllowN, with room for the results of a decision in place: nothing that such
-// a decision is made of leaves the caller's stack, unless it is kept.
-func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, results *room) (d Decision, err error) {
+// allow is AllowN into d, which comes with room for its results in d.Results and is zero
+// otherwise. No pointer into that room escapes, so the room can be on the caller's stack. The
+// decision is written where the caller has it, because every copy of it takes time.
+func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err error) {
 	if l.options.Observer != nil {
-		return l.observed(ctx, in, n)
+		*d, err = l.observed(ctx, in, n)
+		return err
 	}
-	asked, err := l.allowInto(ctx, in, n, results, &d)
-	if asked > 0 {
-		d.Results = results[:asked]
-	}
-	return d, err
+	return l.allowInto(ctx, in, n, d)
 }
 
 // observed is allow for a limiter with an observer, which may keep what it is told: so
 // the results have a room of their own.
 func (l *Limiter[T]) observed(ctx context.Context, in T, n int64) (d Decision, err error) {
-	began, results := time.Now(), new(room)
-	asked, err := l.allowInto(ctx, in, n, results, &d)
-	if asked > 0 {
-		d.Results = results[:asked]
-	}
+	began := time.Now()
+	d.Results = new(room)[:]
+	err = l.allowInto(ctx, in, n, &d)
 	l.observe(OpAllow, d, err, began)
 	return d, err
 }
 
-// allowInto writes the decision where it stays, and asked of its results into the
-// room. The caller puts the two together: of a pointer that is stored here, the
-// compiler could not know that it goes no further.
-func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
-	if n < 1 {
-		return 0, tooFew(n)
+// allowInto is allow without the observer.
+func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) (err error) {
+	switch {
+	case n < 1:
+		*d, err = Decision{}, tooFew(n)
+	case l.memory == nil || ctx.Err() != nil:
+		err = l.decideByEngine(ctx, in, n, d)
+	default:
+		err = l.decideInMemory(in, n, d)
 	}
-	if l.memory == nil || ctx.Err() != nil {
-		return l.decideByEngine(ctx, in, n, results, d)
-	}
-	// What is known of the decision is written before the records are unlocked,
-	// which waits for it. Written later, it would have to be waited for again, by
-	// the caller who copies the decision.
-	d.Attempts = 1
-	if asked, err = l.decideInMemory(in, n, &results[0], d); err != nil {
-		*d = Decision{Attempts: min(asked, 1)}
-		return 0, err
-	}
-	if l.options.MaxSkew > 0 {
-		l.judge(d)
-	}
-	return asked, nil
+	return err
 }
 
 // decideByEngine is allowInto by the engine.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, results *room, d *Decision) (asked int, err error) {
+func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, d *Decision) error {
 	e, err := l.ask(OpAllow, in, n)
 	if err != nil {
-		return 0, err
+		*d = Decision{}
+		return err
 	}
 	defer e.release()
 	how, err := l.commit(ctx, e)
 	switch {
 	case err != nil:
 		*d, err = l.failed(ctx, e, how, err, l.options.OnFailure)
-		return 0, err
+		return err
 	case len(e.results) > few:
 		*d = e.decision(how)
-		l.judge(d)
-		return 0, nil
+	default:
+		d.Allowed, d.Memory, d.Attempts = e.allowed, how.Cached, how.Attempts
+		d.summarize(e.results)
+		if d.Results = d.Results[:copy(d.Results, e.results)]; len(d.Results) == 0 {
+			d.Results = nil
+		}
 	}
-	d.Allowed, d.Memory, d.Attempts = e.allowed, how.Cached, how.Attempts
-	d.summarize(e.results)
-	asked = copy(results[:], e.results)
 	l.judge(d)
-	return asked, nil
+	return nil
 }

@@ -113,13 +113,17 @@ func (l *Limiter[T]) Rules() []string {
 
 // Allow asks for one call: it is AllowN for 1.
 func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
-	return l.allow(ctx, in, 1, new(room)) // inlined, so that the room is on the caller's stack
+	d.Results = new(room)[:] // inlined, so that the room is on the caller's stack
+	err = l.allow(ctx, in, 1, &d)
+	return d, err
 }
 
 // AllowN asks for n calls at once, all or none: n times what each rule's Cost
 // says. n is at least 1.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
-	return l.allow(ctx, in, n, new(room))
+	d.Results = new(room)[:]
+	err = l.allow(ctx, in, n, &d)
+	return d, err
 }
 
 // Peek answers what Allow would, and pays nothing: it is PeekN for 1.
@@ -237,9 +241,12 @@ func (l *Limiter[T]) commit(ctx context.Context, e *evaluation) (engine.How, err
 // judge tells in a decision that was made what is wrong with it.
 func (l *Limiter[T]) judge(d *Decision) {
 	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
-		d.Err = fmt.Errorf("%w by %v", ErrSkew, d.Skew)
+		d.Err = skewError(d.Skew)
 	}
 }
+
+// skewError is apart from judge so that judge can be inlined.
+func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew, skew) }
 
 // failed applies the failure policy.
 func (l *Limiter[T]) failed(ctx context.Context, e *evaluation, how engine.How, cause error, onFailure FailurePolicy) (Decision, error) {

@@ -44,13 +44,13 @@ func (l *Limiter[T]) name(key string) memory.Name {
 	return l.memory.store.Name(storage.Key("", l.options.Namespace, l.rules[0].Name, key))
 }
 
-// decideInMemory decides by the one rule. applied is how many rules applied.
+// decideInMemory decides by the one rule.
 //
 // It reads the clock first, because a processor finishes what is before that and
 // may begin what comes after. It makes no time.Time of what the store's clock says
 // unless the policy wants one: that takes longer than some divisions.
-func (l *Limiter[T]) decideInMemory(in T, n int64, r *RuleResult, d *Decision) (applied int, err error) {
-	p, rule := l.memory, &l.rules[0]
+func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
+	p, rule, r := l.memory, &l.rules[0], &d.Results[0]
 	var at int64
 	var now time.Time
 	if p.clock == nil {
@@ -63,35 +63,44 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, r *RuleResult, d *Decision) (
 	if rule.Cost != nil || rule.PolicyFor != nil {
 		demand, err := rule.demand(in, n)
 		if err != nil {
-			return 0, err
+			*d = Decision{}
+			return err
 		}
 		policy, cost, r.Key = demand.policy, demand.cost, demand.key
 	} else {
 		r.Key = rule.key(in)
 	}
 	if policy == nil {
-		d.Allowed = true
-		return 0, nil
+		*d = Decision{Allowed: true, Attempts: 1}
+		return nil
 	}
+	// The decision is written before the record is unlocked, because unlocking waits for all
+	// writes. A later write would make the caller, who copies the decision, wait once more.
+	d.Results, d.Attempts = d.Results[:1], 1
 	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
 	var cell memory.Cell
 	p.store.Lock(&cell, at, l.name(r.Key))
 	var room [longest]byte
 	next, known, err := stepInto(policy, cell.Room(room[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
-	if !known {
+	if known {
+		if err != nil {
+			err = r.broken(err)
+		} else if r.Allowed {
+			cell.Put(next, ttl(r.ResetAfter), priorityOf(&r.Result))
+		}
+		d.summarizeOne(r)
+		cell.Unlock()
+	} else {
 		if p.clock == nil {
 			now = time.Unix(0, at)
 		}
-		return 1, stepUnknown(&cell, now, cost, r, d)
+		err = stepUnknown(&cell, now, cost, r, d)
 	}
 	if err != nil {
-		err = r.broken(err)
-	} else if r.Allowed {
-		cell.Put(next, ttl(r.ResetAfter), priorityOf(&r.Result))
+		*d = Decision{Attempts: 1}
 	}
-	d.summarizeOne(r)
-	cell.Unlock()
-	return 1, err
+	l.judge(d)
+	return err
 }
 
 // longest is the length of the longest state of the policies that stepInto knows.
