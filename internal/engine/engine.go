@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,27 +84,13 @@ func New(store storage.Store, o Options) *Engine {
 }
 
 func (o Options) withDefaults(inFlight int) Options {
-	if inFlight <= 0 {
-		inFlight = DefaultInFlight
-	}
-	o.Budget = positive(o.Budget, DefaultBudget)
-	o.InFlight = positive(o.InFlight, inFlight)
-	o.Queue = positive(o.Queue, DefaultQueue)
-	o.DenialCache = positive(o.DenialCache, DefaultDenialCache)
-	if o.DenialCacheTTL == 0 {
-		o.DenialCacheTTL = DefaultDenialCacheTTL
-	}
-	if o.OpenAfter == 0 {
-		o.OpenAfter = DefaultOpenAfter
-	}
+	o.Budget = cmp.Or(o.Budget, DefaultBudget)
+	o.DenialCacheTTL = cmp.Or(o.DenialCacheTTL, DefaultDenialCacheTTL)
+	o.DenialCache = cmp.Or(o.DenialCache, DefaultDenialCache)
+	o.OpenAfter = cmp.Or(o.OpenAfter, DefaultOpenAfter)
+	o.InFlight = cmp.Or(o.InFlight, max(inFlight, 0), DefaultInFlight)
+	o.Queue = cmp.Or(o.Queue, DefaultQueue)
 	return o
-}
-
-func positive[N int | time.Duration](n, otherwise N) N {
-	if n > 0 {
-		return n
-	}
-	return otherwise
 }
 
 // Decide decides the request and stores what it changes, all of it or nothing. The errors are
@@ -115,7 +103,8 @@ func positive[N int | time.Duration](n, otherwise N) N {
 //   - [storage.ErrProgram]: the server decided otherwise than Go
 //   - the error of the context, or an error of the store that trying again cannot help
 func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
-	r.room()
+	n := len(r.Keys)
+	r.states, r.changes = slices.Grow(r.states[:0], n)[:n], slices.Grow(r.changes[:0], n)[:n]
 	how, err := How{}, error(nil)
 	switch {
 	case ctx.Err() != nil:

@@ -87,16 +87,14 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 // settle the request, a sender goes on, unless the store must be called by the caller.
 func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 	r.until = r.deadline
-	t := newTrip(q, r)
+	t := &trip{queue: q, requests: []*Request{r}}
 	if q.engine.onCaller {
 		ctx, cancel := context.WithDeadline(ctx, r.deadline)
 		defer cancel()
 		t.run(ctx)
-		t.free()
 		return r.err
 	}
 	if t.attempt(ctx); len(t.requests) == 0 {
-		t.free()
 		q.release()
 		return r.err
 	}
@@ -105,7 +103,6 @@ func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 		if t.again(context.Background()) {
 			t.run(context.Background())
 		}
-		t.free()
 		q.send()
 	}()
 	return q.await(ctx, r)
@@ -114,9 +111,8 @@ func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 // sendSwaps decides a request by swaps.
 func (q *queue) sendSwaps(r *Request) {
 	r.until = r.deadline
-	t := newTrip(q, r)
+	t := &trip{queue: q, requests: []*Request{r}}
 	t.run(context.Background())
-	t.free()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.swapping--
@@ -124,12 +120,11 @@ func (q *queue) sendSwaps(r *Request) {
 
 // send serves the waiting requests, batch by batch, until there are none.
 func (q *queue) send() {
-	t := newTrip(q)
+	t := &trip{queue: q}
 	for q.take(t) {
 		t.run(context.Background())
 		runtime.Gosched() // lets callers who were just answered join the next batch
 	}
-	t.free()
 }
 
 // release gives back a slot, or leaves it to a sender if requests wait.
@@ -147,7 +142,7 @@ func (q *queue) release() {
 func (q *queue) take(t *trip) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.begin()
+	t.requests, t.first.users, t.backoff = t.requests[:0], nil, backoff{}
 	for keys := 0; q.waiting > 0 && len(t.requests) < batchRequests && keys < batchKeys; q.passed++ {
 		r := q.line[0]
 		q.line[0], q.line = nil, q.line[1:]

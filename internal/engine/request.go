@@ -42,11 +42,9 @@ type Request struct {
 	last     *Request       // the last of these
 	swaps    []storage.Swap // whose reply was lost
 
-	update    storage.Update
-	states    [][]byte
-	changes   []storage.Change
-	fewStates [4][]byte
-	fewChange [4]storage.Change
+	update  storage.Update
+	states  [][]byte
+	changes []storage.Change
 }
 
 // Use is what a request asks of one key.
@@ -96,9 +94,9 @@ func (r *Request) Reset() {
 	clear(r.Uses)
 	clear(r.states)
 	clear(r.changes)
-	keys, uses, evaluator := r.Keys[:0], r.Uses[:0], r.Evaluator
+	keys, uses, evaluator, states, changes := r.Keys[:0], r.Uses[:0], r.Evaluator, r.states[:0], r.changes[:0]
 	*r = Request{}
-	r.Keys, r.Uses, r.Evaluator = keys, uses, evaluator
+	r.Keys, r.Uses, r.Evaluator, r.states, r.changes = keys, uses, evaluator, states, changes
 }
 
 // InUse reports whether the engine may still use the request, although Decide has
@@ -209,16 +207,6 @@ func unknown(cause error) error {
 		return fmt.Errorf("%w: %w (the last attempt: %v)", storage.ErrOutcomeUnknown, storage.ErrUnavailable, cause)
 	}
 	return fmt.Errorf("%w: the last attempt: %v", storage.ErrOutcomeUnknown, cause)
-}
-
-// room makes room for the states and changes of the keys.
-func (r *Request) room() {
-	n := len(r.Keys)
-	if n <= len(r.fewStates) {
-		r.states, r.changes = r.fewStates[:n], r.fewChange[:n]
-		return
-	}
-	r.states, r.changes = make([][]byte, n), make([]storage.Change, n)
 }
 
 // evaluate calls the evaluator on r.states, and keeps its error or panic.

@@ -28,12 +28,6 @@ type part struct {
 
 func (p *part) isLost() bool { return p.users != nil }
 
-// clear forgets the requests.
-func (p *part) clear() {
-	clear(p.requests[:cap(p.requests)])
-	clear(p.members[:cap(p.members)])
-}
-
 // ttlMargin is how much longer than its meaning a record is kept, in case the clock of the server steps forward,
 // or another server with another clock takes over.
 const ttlMargin = 10 * time.Second

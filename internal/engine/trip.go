@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -23,25 +22,6 @@ type trip struct {
 	parts   []*part
 	batches []*storage.Batch
 	updates []*storage.Update
-}
-
-var trips = sync.Pool{New: func() any { return new(trip) }}
-
-func newTrip(q *queue, requests ...*Request) *trip {
-	t := trips.Get().(*trip)
-	t.begin()
-	t.queue, t.requests = q, append(t.requests, requests...)
-	return t
-}
-
-// begin makes the trip as new, but for its memory.
-func (t *trip) begin() { t.requests, t.first.users, t.backoff = t.requests[:0], nil, backoff{} }
-
-// free lets the memory of the trip be used again.
-func (t *trip) free() {
-	t.first.clear()
-	clear(t.parts)
-	trips.Put(t)
 }
 
 // run makes round trips until all requests are settled.
