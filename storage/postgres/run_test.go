@@ -409,6 +409,24 @@ func TestRunsProgramsOfTheUser(t *testing.T) {
 	require.ErrorContains(t, err, "two different programs")
 }
 
+// An error in a program of the user is one that stays, whatever its code.
+func TestAProgramOfTheUserThatFails(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN())
+	for code, fails := range map[string]string{"22012": "times := 1 / (times - 1)", "22P02": "times := 'many'"} {
+		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; RETURN int8send(times); END "}
+		s := open(t, p, postgres.Options{Schema: schema(t, p), Table: "limits", Programs: []algo.Program{broken}})
+		for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+			for _, keys := range [][]string{{"a"}, {"a", "b"}} {
+				b := batch(t, keys...)
+				b.Programs[0] = &broken
+				s.Run(t.Context(), b)
+				of(t, b.Err, storage.ErrNotApplied)
+				require.ErrorContains(t, b.Err, code)
+			}
+		}
+	}
+}
+
 func TestLoadNow(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	s, _ := fresh(t, p)
