@@ -113,8 +113,10 @@ func TestFaultsInTheFunctionForOneRequestAreSeen(t *testing.T) {
 }
 
 // twoAnHour returns a program, by which a key is used up after two units.
-func twoAnHour(t *testing.T) *algo.Program {
-	policy, err := gcra.New(gcra.Options{Limit: algo.Per(2, time.Hour)})
+func twoAnHour(t *testing.T) *algo.Program { return anHour(t, 2) }
+
+func anHour(t *testing.T, count int64) *algo.Program {
+	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
 	p, ok := policy.Program()
 	require.True(t, ok)
@@ -340,6 +342,44 @@ func TestRunsDoNotDeadlock(t *testing.T) {
 	}
 	for range 8 {
 		require.NoError(t, <-errs)
+	}
+}
+
+// Batches that wait for each other's rows decide on what the others have stored, and lose none of it.
+func TestRunsAtOnceAllowNoMoreThanTheLimit(t *testing.T) {
+	const count, runners, rounds = 60, 6, 30
+	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
+	for name, batch := range map[string]func(*testing.T, ...string) *storage.Batch{"requests of one use": asking, "a request of several uses": together} {
+		s, _ := fresh(t, p)
+		s.WaitFor(time.Minute)
+		first := asking(t, "a", "b")
+		first.Programs[0] = anHour(t, count)
+		s.Run(t.Context(), first)
+		results := make(chan []*storage.Batch, runners)
+		for range runners {
+			var batches []*storage.Batch
+			for range rounds {
+				b := batch(t, "a", "b")
+				b.Programs[0] = anHour(t, count)
+				batches = append(batches, b)
+			}
+			go func() {
+				for _, b := range batches {
+					s.Run(context.Background(), b)
+				}
+				results <- batches
+			}()
+		}
+		applied := 0
+		for range runners {
+			for _, b := range <-results {
+				require.NoError(t, b.Err, name)
+				for _, n := range appliedOf(b) {
+					applied += n
+				}
+			}
+		}
+		require.Equal(t, 2*(count-1), applied, name)
 	}
 }
 
