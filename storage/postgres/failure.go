@@ -28,7 +28,7 @@ func failure(err error) error {
 		return storage.NotApplied(unavailable)
 	case !errors.As(err, &e), isPoolers(e.Code), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
-	case e.Code == "22012": // division_by_zero
+	case e.Code == "22P02" && strings.Contains(e.Message, undone): // invalid_text_representation
 		return errRaced
 	case isContention(e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)

@@ -74,8 +74,7 @@ var singlesSQL = strings.NewReplacer(
 ).Replace(runSQL)
 
 // severalSQL is the statement for all other batches. If another creates a key meanwhile, others
-// may be written already, so that is made an error (a division by zero), which undoes the
-// statement.
+// may be written already, so that is made an error, which undoes the statement.
 var severalSQL = strings.NewReplacer(
 	"ARGS", `$6::int[] AS requests, $7::int[] AS places, $8::int[] AS ops, $9::int[] AS shadows, $10::int[] AS programs,
 		$11::int[] AS begins, $12::int[] AS ends, $13::bigint[] AS costs, $14::bigint[] AS times, $15::bigint[] AS args`,
@@ -88,5 +87,5 @@ var severalSQL = strings.NewReplacer(
 	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
 	CROSS JOIN LATERAL RUN(all_was, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
 	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_found, all_was, replies) AS u (place, key, absent, found, was, reply)`,
-	"RETURNED", `SELECT place, found, was, at, NULL::bigint AS count, 1 / (place NOT IN (SELECT place FROM _sluice_raced))::int = 0 AS raced, counts FROM _sluice_decided`,
+	"RETURNED", `SELECT place, found, was, at, NULL::bigint AS count, CASE WHEN place IN (SELECT place FROM _sluice_raced) THEN UNDO ELSE false END AS raced, counts FROM _sluice_decided`,
 ).Replace(runSQL)

@@ -113,8 +113,10 @@ func TestFaultsInTheFunctionForOneRequestAreSeen(t *testing.T) {
 }
 
 // twoAnHour returns a program, by which a key is used up after two units.
-func twoAnHour(t *testing.T) *algo.Program {
-	policy, err := gcra.New(gcra.Options{Limit: algo.Per(2, time.Hour)})
+func twoAnHour(t *testing.T) *algo.Program { return anHour(t, 2) }
+
+func anHour(t *testing.T, count int64) *algo.Program {
+	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
 	p, ok := policy.Program()
 	require.True(t, ok)
@@ -343,6 +345,44 @@ func TestRunsDoNotDeadlock(t *testing.T) {
 	}
 }
 
+// Batches that wait for each other's rows decide on what the others have stored, and lose none of it.
+func TestRunsAtOnceAllowNoMoreThanTheLimit(t *testing.T) {
+	const count, runners, rounds = 60, 6, 30
+	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
+	for name, batch := range map[string]func(*testing.T, ...string) *storage.Batch{"requests of one use": asking, "a request of several uses": together} {
+		s, _ := fresh(t, p)
+		s.WaitFor(time.Minute)
+		first := asking(t, "a", "b")
+		first.Programs[0] = anHour(t, count)
+		s.Run(t.Context(), first)
+		results := make(chan []*storage.Batch, runners)
+		for range runners {
+			var batches []*storage.Batch
+			for range rounds {
+				b := batch(t, "a", "b")
+				b.Programs[0] = anHour(t, count)
+				batches = append(batches, b)
+			}
+			go func() {
+				for _, b := range batches {
+					s.Run(context.Background(), b)
+				}
+				results <- batches
+			}()
+		}
+		applied := 0
+		for range runners {
+			for _, b := range <-results {
+				require.NoError(t, b.Err, name)
+				for _, n := range appliedOf(b) {
+					applied += n
+				}
+			}
+		}
+		require.Equal(t, 2*(count-1), applied, name)
+	}
+}
+
 func TestRunWithoutFunctions(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	none := postgres.Options{Schema: schema(t, p), Table: "limits", NoFunctions: true}
@@ -407,6 +447,24 @@ func TestRunsProgramsOfTheUser(t *testing.T) {
 
 	_, err = postgres.New(p, postgres.Options{Programs: []algo.Program{always, {Name: "always", SQL: "BEGIN END"}}})
 	require.ErrorContains(t, err, "two different programs")
+}
+
+// An error in a program of the user is one that stays, whatever its code.
+func TestAProgramOfTheUserThatFails(t *testing.T) {
+	p := pool(t, shared.Postgres(t).DSN())
+	for code, fails := range map[string]string{"22012": "times := 1 / (times - 1)", "22P02": "times := 'many'"} {
+		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; RETURN int8send(times); END "}
+		s := open(t, p, postgres.Options{Schema: schema(t, p), Table: "limits", Programs: []algo.Program{broken}})
+		for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+			for _, keys := range [][]string{{"a"}, {"a", "b"}} {
+				b := batch(t, keys...)
+				b.Programs[0] = &broken
+				s.Run(t.Context(), b)
+				of(t, b.Err, storage.ErrNotApplied)
+				require.ErrorContains(t, b.Err, code)
+			}
+		}
+	}
 }
 
 func TestLoadNow(t *testing.T) {

@@ -13,7 +13,7 @@ type statements struct {
 }
 
 func newStatements(o Options, f *program.Functions) statements {
-	names := []string{"TABLE", o.name()}
+	names := []string{"TABLE", o.name(), "UNDO", undoSQL}
 	if f != nil {
 		names = append(names, "STEP", o.qualified(f.Step), "RUN", o.qualified(f.Run), "ONE", o.qualified(o.oneFunction(f)))
 	}
@@ -42,7 +42,7 @@ SELECT place, version, state, clock FROM _sluice_time CROSS JOIN unnest($1::byte
 // A key that was not there when the statement began may have been created meanwhile: then
 // the insertion does nothing, and the swap is raced. If it is the only key, nothing was
 // written, and the statement returns that it was raced. Of several keys the rest may be
-// written already; so that is made an error (a division by zero), which undoes the statement.
+// written already; so that is made an error, which undoes the statement.
 //
 // So nobody who creates waits for a lock on what is there, but only for those
 // who create a greater key, and no ring of such waits is possible.
@@ -96,5 +96,12 @@ WITH _sluice_patience AS MATERIALIZED (
 SELECT place, false AS raced, version, CASE WHEN version IS NOT NULL THEN was END
 FROM _sluice_found WHERE (SELECT lost FROM _sluice_lost)
 UNION ALL
-SELECT place, 1 / (place * $8::int) >= 0, NULL, NULL
+SELECT place, CASE WHEN $8::int = 1 THEN true ELSE UNDO END, NULL, NULL
 FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)`
+
+// undoSQL is an expression that fails, and so undoes the statement. Its error quotes undone, in any language of
+// the server. So it is not mistaken for an error of a user's program.
+const (
+	undone  = "sluice: created meanwhile:"
+	undoSQL = `('` + undone + ` ' || place)::int = 0`
+)

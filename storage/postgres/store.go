@@ -44,7 +44,8 @@ type Options struct {
 }
 
 // DB is what a store needs of a database: a *pgxpool.Pool, a *pgx.Conn that is
-// used by one goroutine, or a pgx.Tx.
+// used by one goroutine, or a pgx.Tx. A Conn must not be in a transaction: the store would take each of its
+// statements for a transaction of its own. Pass the pgx.Tx instead.
 type DB interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
