@@ -69,7 +69,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		q.swapping++
 		go q.sendSwaps(r)
 		return false, nil
-	case free && time.Since(q.answered) < ownSendWithin:
+	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
 		return true, nil
 	case free:
@@ -121,9 +121,12 @@ func (q *queue) sendSwaps(r *Request) {
 // send serves the waiting requests, batch by batch, until there are none.
 func (q *queue) send() {
 	t := &trip{queue: q}
-	for q.take(t) {
+	for {
+		runtime.Gosched() // lets callers who were just answered join the batch
+		if !q.take(t) {
+			return
+		}
 		t.run(context.Background())
-		runtime.Gosched() // lets callers who were just answered join the next batch
 	}
 }
 
