@@ -12,7 +12,7 @@ import (
 
 // queue holds the requests that wait for a round trip to one server.
 //
-// A caller who finds a free slot takes it and sends its request. Otherwise the request
+// A caller who finds nothing in flight sends its request. Otherwise the request
 // waits, and a sender, which is a goroutine with a slot, takes it along with others. A sender ends
 // when nothing waits. A request that takes swaps needs no slot; it has a goroutine of its own.
 type queue struct {
