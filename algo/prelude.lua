@@ -88,10 +88,6 @@ local function modulo(hi, lo, m)
   return rest
 end
 
--- unsigned are formats of numbers, by their width in bytes. Numbers of 2^53 or more stay so when they are
--- unpacked.
-local unsigned = { 'I1', 'I2', 'I3', 'I4', 'I5', 'I6', 'I7', 'I8' }
-
 -- uvarint reads a number in base 128, the lowest digits first, and returns where the next
 -- one begins; nothing if there is no number in its shortest form.
 local function uvarint(s, from)
@@ -122,25 +118,27 @@ end
 -- The last instant, 2^62 - 1 nanoseconds, and the largest count, 2^62, have these upper halves.
 local LAST = 1073741823
 
--- tally reads the state of gcra and tokenbucket: At, Used, Part and Period. It returns
--- a status instead if that cannot be done.
+-- formats are the formats of tallies by their third byte, which holds the widths of the numbers: 16 * u + p.
+local formats = {}
+local function format_of(widths, u, p)
+  local format = '>I3I4I4I' .. char(48 + u, 73, 48 + p, 73, 48 + p)
+  formats[widths] = format
+  return format
+end
+
+-- tally reads the state of gcra and tokenbucket: At, Used in u bytes, Part and Period in p bytes each. It
+-- returns a status instead if that cannot be done. Numbers of 2^53 or more stay so when they are unpacked.
 local function tally(s, tag)
   local n = #s
-  if n < 12 then return DAMAGED end
+  if n < 13 then return DAMAGED end
   local widths = byte(s, 3)
   local p = widths % 16
   local u = (widths - p) / 16
   if n ~= 11 + u + 2 * p or u > 8 or p > 8 or p == 0 then return DAMAGED end
-  if u > 0 and byte(s, 12) == 0 or byte(s, 12 + u + p) == 0 then return DAMAGED end
-  local kind, used, name, format, hi, lo, part, period = '>BBxI4I4', 0
-  if u == 0 then
-    name, format, hi, lo, part, period = unpack(kind .. unsigned[p] .. unsigned[p], s)
-  else
-    name, format, hi, lo, used, part, period = unpack(kind .. unsigned[u] .. unsigned[p] .. unsigned[p], s)
-  end
-  if name ~= tag or format ~= 1 or hi > LAST then return DAMAGED end
+  local head, hi, lo, used, part, period = unpack(formats[widths] or format_of(widths, u, p), s)
+  if head ~= tag * 65536 + 256 + widths or hi > LAST then return DAMAGED end
   if used >= EXACT or period >= EXACT then return DECLINED end
-  if part >= period then return DAMAGED end
+  if u > 0 and used < 256 ^ (u - 1) or period < 256 ^ (p - 1) or part >= period then return DAMAGED end
   return nil, hi, lo, used, part, period
 end
 
@@ -148,8 +146,8 @@ end
 local function totally(tag, hi, lo, used, part, period)
   local u, p, bound = 0, 0, 1
   while used >= bound do u, bound = u + 1, bound * 256 end
-  bound = 1
+  if period < WORD then bound = 1 else p, bound = 4, WORD end
   while period >= bound do p, bound = p + 1, bound * 256 end
-  if u == 0 then return pack('>BBBI4I4' .. unsigned[p] .. unsigned[p], tag, 1, p, hi, lo, part, period) end
-  return pack('>BBBI4I4' .. unsigned[u] .. unsigned[p] .. unsigned[p], tag, 1, u * 16 + p, hi, lo, used, part, period)
+  local widths = 16 * u + p
+  return pack(formats[widths] or format_of(widths, u, p), tag * 65536 + 256 + widths, hi, lo, used, part, period)
 end

@@ -4,24 +4,28 @@ package program
 
 import (
 	_ "embed"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
 )
 
-//go:embed stack.lua
-var stackLua string
+var (
+	//go:embed stack.lua
+	stackLua string
+	//go:embed read.lua
+	readLua string
+)
 
 // Lua returns a script that begins with what body needs, and ends with body. body can use the functions of
-// [algo.LuaPrelude], and two more that run the given programs and stacks of them:
+// [algo.LuaPrelude], and one more that reads the given programs and stacks of them:
 //
-//	program, from = read(list, from)                                    -- what AppendArgs made
-//	count, next, ttl = step(program, op, state, hi, lo, cost, times)    -- as algo.Program says
+//	p, from = read(s, from)                                               -- what AppendArgs made
+//	count, next, ttl = p.run(op, state, hi, lo, cost, times, p.args)      -- as algo.Program says
 //
 // Two programs with the same name and another text are an error.
 func Lua(body string, programs ...algo.Program) (string, error) {
@@ -34,10 +38,10 @@ func Lua(body string, programs ...algo.Program) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&b, "programs[%q] = %s\n", name, valueOf(texts[name]))
 	}
-	for _, part := range needed(definitions(stackLua), body) {
-		b.WriteString(part)
+	if slices.ContainsFunc(programs, func(p algo.Program) bool { return len(p.Parts) > 0 }) {
+		b.WriteString(stackLua)
 	}
-	b.WriteString(body)
+	b.WriteString(readLua + body)
 	return withPrelude(b.String()), nil
 }
 
@@ -101,18 +105,23 @@ func collect(programs []algo.Program, text func(algo.Program) string) (map[strin
 	return texts, nil
 }
 
-// AppendArgs appends a program as the arguments of a script.
-func AppendArgs(dst []string, p algo.Program) []string {
+// AppendArgs appends what the function read of Lua takes.
+func AppendArgs(dst []byte, p *algo.Program) []byte {
 	if len(p.Parts) > 0 {
-		dst = append(dst, stack, strconv.Itoa(len(p.Parts)))
-		for _, part := range p.Parts {
-			dst = AppendArgs(dst, part)
+		dst = appendHead(dst, stack, len(p.Parts))
+		for i := range p.Parts {
+			dst = AppendArgs(dst, &p.Parts[i])
 		}
 		return dst
 	}
-	dst = append(dst, p.Name, strconv.Itoa(len(p.Args)))
+	dst = appendHead(dst, p.Name, len(p.Args))
 	for _, arg := range p.Args {
-		dst = append(dst, strconv.FormatInt(arg, 10))
+		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
 	}
 	return dst
+}
+
+func appendHead(dst []byte, name string, n int) []byte {
+	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(name))), name...)
+	return binary.BigEndian.AppendUint16(dst, uint16(n))
 }

@@ -32,7 +32,7 @@ func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
 
 // run is a batch on its way.
 type run struct {
-	once
+	*redis.StringSliceCmd
 	batch  *storage.Batch
 	script *script
 	one    bool // the script is run_one.lua
@@ -40,7 +40,7 @@ type run struct {
 	words  words
 }
 
-func (r *run) command() once { return r.once }
+func (r *run) NoRetry() bool { return true }
 
 // prepare reports what is wrong with a batch, before anything is sent.
 func (s *Store) prepare(ctx context.Context, b *storage.Batch) (*run, error) {
@@ -84,14 +84,14 @@ func (s *Store) sendRuns(ctx context.Context, runs []*run, inFull bool) (unknown
 	return unknown
 }
 
-func processAll[C interface{ command() once }](ctx context.Context, client redis.UniversalClient, commands []C) {
-	if len(commands) == 1 {
-		_ = client.Process(ctx, commands[0].command())
+func processAll(ctx context.Context, client redis.UniversalClient, runs []*run) {
+	if len(runs) == 1 {
+		_ = client.Process(ctx, runs[0])
 		return
 	}
 	pipe := client.Pipeline()
-	for _, c := range commands {
-		_ = pipe.Process(ctx, c.command())
+	for _, r := range runs {
+		_ = pipe.Process(ctx, r)
 	}
 	_, _ = pipe.Exec(ctx)
 }
@@ -120,7 +120,7 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	if inFull {
 		name, r.ticket = "eval", ticket{text: r.script.text}
 	}
-	w.init(len(b.Keys) + 3 + 6*len(b.Programs))
+	w.init(len(b.Keys) + 1)
 	w.args = append(w.args, name, &r.ticket, len(b.Keys))
 	for _, key := range b.Keys {
 		w.add(s.appendKey(w.text, key))
@@ -128,9 +128,9 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	if r.one {
 		w.add(appendOne(w.text, b))
 	} else {
-		w.addBatch(b)
+		w.add(appendBatch(w.text, b))
 	}
-	r.once = once{redis.NewCmd(ctx, w.args...)}
+	r.StringSliceCmd = redis.NewStringSliceCmd(ctx, w.args...)
 	if len(b.Keys) > 0 {
 		const first = 3
 		r.SetFirstKeyPos(first)
@@ -140,20 +140,23 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	}
 }
 
-// addBatch adds what run.lua takes.
-func (w *words) addBatch(b *storage.Batch) {
-	w.add(binary.BigEndian.AppendUint64(w.text, uint64(b.Version)))
-	w.add(appendNow(binary.BigEndian.AppendUint64(w.text, uint64(marginOf(b))), b.Now))
-	w.add(appendRequests(w.text, b.Requests))
+// appendBatch appends what run.lua takes.
+func appendBatch(dst []byte, b *storage.Batch) []byte {
+	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
+	dst = append(appendMargin(dst, b), flag(!b.Now.IsZero()))
+	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
+	dst = appendNow(dst, b.Now)
 	for _, p := range b.Programs {
-		for _, arg := range program.AppendArgs(nil, *p) {
-			w.add(append(w.text, arg...))
-		}
+		dst = program.AppendArgs(dst, p)
 	}
+	return appendRequests(dst, b.Requests)
 }
 
-// marginOf returns the margin of a batch in ms.
-func marginOf(b *storage.Batch) int64 { return milliseconds(max(b.Margin, 0)) }
+// appendMargin appends the margin of a batch in ms, in 6 bytes.
+func appendMargin(dst []byte, b *storage.Batch) []byte {
+	margin := milliseconds(max(b.Margin, 0))
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, uint16(margin>>32)), uint32(margin))
+}
 
 // appendNow appends the time of a batch, if it has one: as programs take it, and in ms since 1970 with
 // the rest in ns.
@@ -190,12 +193,11 @@ func flag(b bool) byte {
 }
 
 func (r *run) settle(s *Store) {
-	reply, ok := r.Val().([]any)
-	if !ok {
-		r.fail(s, r.Err())
-		return
+	err := r.Err()
+	if err == nil {
+		err = s.readReply(r.batch, r.Val())
 	}
-	if err := s.readReply(r.batch, reply); err != nil {
+	if err != nil {
 		r.fail(s, err)
 		return
 	}
@@ -206,9 +208,6 @@ func (r *run) settle(s *Store) {
 
 // fail sets the error of the batch.
 func (r *run) fail(s *Store, err error) {
-	if err == nil {
-		err = errAnswer
-	}
 	never := r.ticket.withdraw()
 	switch {
 	case separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")):

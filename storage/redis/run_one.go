@@ -46,9 +46,7 @@ func appendOne(dst []byte, b *storage.Batch) []byte {
 	dst = append(dst, byte(r.Uses[0].Op))
 	dst = binary.BigEndian.AppendUint32(dst, uint32(min(max(r.Times, 1), math.MaxInt32)))
 	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Uses[0].Cost))
-	margin := marginOf(b)
-	dst = binary.BigEndian.AppendUint16(dst, uint16(margin>>32))
-	dst = binary.BigEndian.AppendUint32(dst, uint32(margin))
+	dst = appendMargin(dst, b)
 	for _, arg := range b.Programs[0].Args {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
 	}

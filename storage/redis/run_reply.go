@@ -10,20 +10,16 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// readReply reads what run.lua returns: a value or nil for each key, the time and what was
+// readReply reads what run.lua returns: the value of each key, empty if it is absent, the time and what was
 // applied, and the keys that failed.
-func (s *Store) readReply(b *storage.Batch, reply []any) error {
+func (s *Store) readReply(b *storage.Batch, reply []string) error {
 	n := len(b.Keys)
-	if len(reply) <= n {
-		return errAnswer
-	}
-	head, _ := reply[n].(string)
-	if len(head) < 8 || !readApplied(b.Requests, head[8:]) {
+	if len(reply) <= n || len(reply[n]) < 8 || !readApplied(b.Requests, reply[n][8:]) {
 		return errAnswer
 	}
 	b.At = b.Now
 	if b.Now.IsZero() {
-		b.At = time.Unix(0, int64(binary.BigEndian.Uint64([]byte(head))))
+		b.At = time.Unix(0, int64(binary.BigEndian.Uint64([]byte(reply[n][:8]))))
 	}
 	b.KeyErr = nil
 	for _, failed := range reply[n+1:] {
@@ -31,13 +27,24 @@ func (s *Store) readReply(b *storage.Batch, reply []any) error {
 			return err
 		}
 	}
-	b.Found = make([]storage.Record, n)
-	for i := range b.Found {
-		value, ok := reply[i].(string)
-		if !ok || b.KeyErr != nil && b.KeyErr[i] != nil {
+	return readFound(b, reply[:n])
+}
+
+// readFound reads the values of the keys. The states of all records are in one piece of memory.
+func readFound(b *storage.Batch, values []string) error {
+	size := 0
+	for _, value := range values {
+		size += len(value)
+	}
+	all := make([]byte, 0, size)
+	b.Found = make([]storage.Record, len(values))
+	for i, value := range values {
+		if value == "" || b.KeyErr != nil && b.KeyErr[i] != nil {
 			continue
 		}
-		record, err := decode([]byte(value))
+		start := len(all)
+		all = append(all, value...)
+		record, err := decode(all[start:len(all):len(all)])
 		if err != nil {
 			return err
 		}
@@ -69,8 +76,7 @@ func readApplied(requests []storage.Request, from string) bool {
 
 // readKeyErr reads the number of a key and why it failed. If its write failed, other keys of
 // its requests may have been written.
-func (s *Store) readKeyErr(b *storage.Batch, failed any) error {
-	text, _ := failed.(string)
+func (s *Store) readKeyErr(b *storage.Batch, text string) error {
 	if len(text) < 4 {
 		return errAnswer
 	}

@@ -27,34 +27,45 @@ func (s *Store) Runs(p *algo.Program) bool {
 // scripts are the scripts that decide batches.
 type scripts struct {
 	mu    sync.RWMutex
-	texts map[string]string  // the text of each program
-	many  map[string]*script // by the names of the programs
-	one   map[oneProgram]*script
+	texts map[string]string // the text of each program
+	made  map[purpose]*script
 }
 
-// oneProgram is a program in a script that is made from run_one.lua.
-type oneProgram struct {
-	name string
-	args int
+// purpose is what a script is made for.
+type purpose struct {
+	names  string // of its programs
+	stacks bool   // they are the parts of stacks
+	one    bool   // it is made from run_one.lua
+	args   int    // the number of arguments of the program in run_one.lua
 }
 
 // of returns the script for batches of these programs, or for a batch of one use.
 func (s *scripts) of(programs []*algo.Program, one bool) (*script, error) {
 	var room [8]*algo.Program
 	leaves := leavesOf(room[:0], programs)
+	to := purpose{names: nameOf(leaves), stacks: slices.ContainsFunc(programs, isStack), one: one}
+	if one {
+		to.args = len(leaves[0].Args)
+	}
 	s.mu.RLock()
-	found, err := s.known(leaves, one)
+	found, err := s.known(leaves, to)
 	s.mu.RUnlock()
 	if found != nil || err != nil {
 		return found, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if found, err := s.known(leaves, one); found != nil || err != nil { // another goroutine was first
+	if found, err := s.known(leaves, to); found != nil || err != nil { // another goroutine was first
 		return found, err
 	}
-	return s.add(leaves, one)
+	made, err := newRunScript(programs, one)
+	if err == nil {
+		s.add(leaves, to, made)
+	}
+	return made, err
 }
+
+func isStack(p *algo.Program) bool { return len(p.Parts) > 0 }
 
 // leavesOf appends the distinct programs that are no stacks, sorted by name.
 func leavesOf(dst, programs []*algo.Program) []*algo.Program {
@@ -70,16 +81,23 @@ func leavesOf(dst, programs []*algo.Program) []*algo.Program {
 	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
 }
 
-func (s *scripts) known(leaves []*algo.Program, one bool) (*script, error) {
+func (s *scripts) known(leaves []*algo.Program, to purpose) (*script, error) {
 	for _, p := range leaves {
 		if text, ok := s.texts[p.Name]; ok && text != p.Lua {
 			return nil, fmt.Errorf("two different programs have the name %q", p.Name)
 		}
 	}
-	if one {
-		return s.one[oneProgram{leaves[0].Name, len(leaves[0].Args)}], nil
+	return s.made[to], nil
+}
+
+func (s *scripts) add(leaves []*algo.Program, to purpose, made *script) {
+	if s.texts == nil {
+		s.texts, s.made = map[string]string{}, map[purpose]*script{}
 	}
-	return s.many[nameOf(leaves)], nil
+	for _, p := range leaves {
+		s.texts[p.Name] = p.Lua
+	}
+	s.made[to] = made
 }
 
 func nameOf(leaves []*algo.Program) string {
@@ -93,34 +111,15 @@ func nameOf(leaves []*algo.Program) string {
 	return strings.Join(names, "\x00")
 }
 
-func (s *scripts) add(leaves []*algo.Program, one bool) (*script, error) {
-	made, err := newRunScript(leaves, one)
-	if err != nil {
-		return nil, err
-	}
-	if s.texts == nil {
-		s.texts, s.many, s.one = map[string]string{}, map[string]*script{}, map[oneProgram]*script{}
-	}
-	for _, p := range leaves {
-		s.texts[p.Name] = p.Lua
-	}
+func newRunScript(programs []*algo.Program, one bool) (*script, error) {
 	if one {
-		s.one[oneProgram{leaves[0].Name, len(leaves[0].Args)}] = made
-	} else {
-		s.many[nameOf(leaves)] = made
+		return newOneScript(programs[0])
 	}
-	return made, nil
-}
-
-func newRunScript(leaves []*algo.Program, one bool) (*script, error) {
-	if one {
-		return newOneScript(leaves[0])
+	values := make([]algo.Program, len(programs))
+	for i, p := range programs {
+		values[i] = *p
 	}
-	programs := make([]algo.Program, len(leaves))
-	for i, p := range leaves {
-		programs[i] = *p
-	}
-	text, err := program.Lua(runLua, programs...)
+	text, err := program.Lua(runLua, values...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,9 @@
+-- read reads what Go's AppendArgs wrote, and returns where it ends.
+local function read(s, from)
+  local name, n, args = nil, nil, {}
+  name, n, from = unpack('>I2c0I2', s, from)
+  for i = 1, n do
+    if name == 'all' then args[i], from = read(s, from) else args[i], from = unpack('>i8', s, from) end
+  end
+  return { run = programs[name], args = args }, from
+end
