@@ -120,11 +120,6 @@ local LAST = 1073741823
 
 -- formats are the formats of tallies by their third byte, which holds the widths of the numbers: 16 * u + p.
 local formats = {}
-local function format_of(widths, u, p)
-  local format = '>I3I4I4I' .. char(48 + u, 73, 48 + p, 73, 48 + p)
-  formats[widths] = format
-  return format
-end
 
 -- tally reads the state of gcra and tokenbucket: At, Used in u bytes, Part and Period in p bytes each. It
 -- returns a status instead if that cannot be done. Numbers of 2^53 or more stay so when they are unpacked.
@@ -135,7 +130,12 @@ local function tally(s, tag)
   local p = widths % 16
   local u = (widths - p) / 16
   if n ~= 11 + u + 2 * p or u > 8 or p > 8 or p == 0 then return DAMAGED end
-  local head, hi, lo, used, part, period = unpack(formats[widths] or format_of(widths, u, p), s)
+  local format = formats[widths]
+  if not format then
+    format = '>I3I4I4I' .. char(48 + u, 73, 48 + p, 73, 48 + p) -- 48 is '0', and 73 is 'I'
+    formats[widths] = format
+  end
+  local head, hi, lo, used, part, period = unpack(format, s)
   if head ~= tag * 65536 + 256 + widths or hi > LAST then return DAMAGED end
   if used >= EXACT or period >= EXACT then return DECLINED end
   if u > 0 and used < 256 ^ (u - 1) or period < 256 ^ (p - 1) or part >= period then return DAMAGED end
@@ -149,5 +149,6 @@ local function totally(tag, hi, lo, used, part, period)
   if period < WORD then bound = 1 else p, bound = 4, WORD end
   while period >= bound do p, bound = p + 1, bound * 256 end
   local widths = 16 * u + p
-  return pack(formats[widths] or format_of(widths, u, p), tag * 65536 + 256 + widths, hi, lo, used, part, period)
+  local format = formats[widths] or '>I3I4I4I' .. char(48 + u, 73, 48 + p, 73, 48 + p)
+  return pack(format, tag * 65536 + 256 + widths, hi, lo, used, part, period)
 end

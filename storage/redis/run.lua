@@ -88,7 +88,9 @@ while at <= size do
   if allowed and outcome >= 0 then
     for i = 1, changes do states[keys[i]], ttls[keys[i]] = nexts[i], lefts[i] or 0 end
   end
-  if outcome < 0 then
+  if outcome == 1 then
+    outcome = '\1' -- mostly
+  elseif outcome < 0 then
     outcome = char(256 + outcome)
   elseif outcome < 252 then
     outcome = char(outcome)
@@ -99,7 +101,8 @@ while at <= size do
 end
 
 -- The first write may raise an error, because nothing is written then. Later ones must not.
-local write = call
+-- Redis is slow to write a number, so equal TTLs are written once. %d takes 32 bits everywhere.
+local write, last_px, text = call, nil, nil
 for i = 1, n do
   local ttl, next, reply = ttls[i], states[i], false
   if ttl then
@@ -110,7 +113,8 @@ for i = 1, n do
     elseif ttl == 0 or px >= 3155760000000 then -- 100 years
       reply = write('SET', KEYS[i], version .. next)
     else
-      reply = write('PSETEX', KEYS[i], px, version .. next)
+      if px ~= last_px then last_px, text = px, px < 2147483648 and string.format('%d', px) or px end
+      reply = write('PSETEX', KEYS[i], text, version .. next)
     end
     if reply then write = pcall end
     if type(reply) == 'table' and reply.err then failed[i] = 'WRITE ' .. reply.err end
