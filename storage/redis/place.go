@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -23,10 +24,24 @@ func (s *Store) Place(keys ...string) (shard, where string, err error) {
 	case *redis.Ring:
 		where = hashed(s.key(keys[0]))
 	}
-	if s.separate.Load() {
+	if s.isSeparate() {
 		where += same(keys)
 	}
 	return shard, where, nil
+}
+
+// separateFor is how long requests of different keys do not share a script after a server has
+// refused one. The rights of the user, or the place of a slot, may have changed since.
+const separateFor = time.Minute
+
+func (s *Store) separate() {
+	until := time.Now().Add(separateFor)
+	s.separateUntil.Store(&until)
+}
+
+func (s *Store) isSeparate() bool {
+	until := s.separateUntil.Load()
+	return s.alwaysApart || until != nil && time.Now().Before(*until)
 }
 
 // same is equal for equal lists of keys.

@@ -115,16 +115,9 @@ func (s *Store) untilDeadline(ctx context.Context, do func(redis.UniversalClient
 
 // fillRun fills in the command, with the script's hash or in full.
 func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
-	name, b, w := "evalsha", r.batch, &r.words
-	r.ticket.text = r.script.hash
-	if inFull {
-		name, r.ticket = "eval", ticket{text: r.script.text}
-	}
-	w.init(len(b.Keys) + 1)
-	w.args = append(w.args, name, &r.ticket, len(b.Keys))
-	for _, key := range b.Keys {
-		w.add(s.appendKey(w.text, key))
-	}
+	b, w := r.batch, &r.words
+	r.ticket = ticket{}
+	s.begin(w, &r.ticket, r.script, inFull, b.Keys, 1)
 	if r.one {
 		w.add(appendOne(w.text, b))
 	} else {
@@ -132,11 +125,7 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	}
 	r.StringSliceCmd = redis.NewStringSliceCmd(ctx, w.args...)
 	if len(b.Keys) > 0 {
-		const first = 3
-		r.SetFirstKeyPos(first)
-		if s.plain == nil {
-			w.args[first] = string(w.each[0]) // which clients of a cluster place by what they print
-		}
+		r.SetFirstKeyPos(firstKey)
 	}
 }
 
@@ -208,15 +197,10 @@ func (r *run) settle(s *Store) {
 
 // fail sets the error of the batch.
 func (r *run) fail(s *Store, err error) {
-	never := r.ticket.withdraw()
-	switch {
-	case separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")):
-		s.separate.Store(true)
+	r.batch.Err = s.unansweredBy(&r.ticket, err)
+	if separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) {
+		s.separate()
 		r.batch.Err = fmt.Errorf("redis: %w: %w", storage.ErrContended, err)
-	case never:
-		r.batch.Err = storage.NotApplied(s.unanswered(err))
-	default:
-		r.batch.Err = s.unanswered(err)
 	}
 }
 

@@ -89,9 +89,9 @@ func (s *Store) readKeyErr(b *storage.Batch, text string) error {
 	}
 	switch reason, unwritten := strings.CutPrefix(text[4:], "WRITE "); {
 	case reason == "NORECORD":
-		b.KeyErr[i] = storage.NotApplied(fmt.Errorf("%w: key %q", errNoRecord, s.key(b.Keys[i])))
+		b.KeyErr[i] = storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, s.key(b.Keys[i])))
 	case unwritten:
-		b.KeyErr[i] = fmt.Errorf("redis: %w: key %q: %s", storage.ErrTorn, s.key(b.Keys[i]), reason)
+		b.KeyErr[i] = fmt.Errorf("redis: %w: key %.40q: %s", storage.ErrTorn, s.key(b.Keys[i]), reason)
 	default:
 		b.KeyErr[i] = storage.NotApplied(s.failed(replyError(reason)))
 	}

@@ -328,6 +328,17 @@ func TestKeysThatAreNotAllAllowedAreSeparated(t *testing.T) {
 		require.ErrorIs(t, refused.Err, storage.ErrNotApplied)
 		require.NotErrorIs(t, refused.Err, storage.ErrContended, "trying again does not help")
 	}
+
+	s.Pass(50 * time.Second)
+	_, one, _ = s.Place("mine")
+	require.NotEmpty(t, one)
+	s.Pass(10 * time.Second)
+	_, one, _ = s.Place("mine")
+	require.Empty(t, one, "the user may have got the right since")
+	run(t, s, b)
+	require.ErrorIs(t, b.Err, storage.ErrContended)
+	_, one, _ = s.Place("mine")
+	require.NotEmpty(t, one)
 }
 
 func TestPlacesOfOneServer(t *testing.T) {

@@ -1,6 +1,10 @@
 package redis
 
-import "github.com/redis/go-redis/v9"
+import (
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage"
+)
 
 // px computes the PX of a record: its TTL or, if that is longer, the time that is left until
 // Until by the server's clock. The clock is rounded down to ms, so the time that is left is
@@ -102,4 +106,34 @@ type script struct{ text, hash []byte }
 
 func newScript(text string) *script {
 	return &script{[]byte(text), []byte(redis.NewScript(text).Hash())}
+}
+
+// firstKey is where the keys of a script begin in its command.
+const firstKey = 3
+
+// begin fills in how the command of a script begins: its hash or its text, and the keys. So many arguments follow.
+func (s *Store) begin(w *words, t *ticket, script *script, inFull bool, keys []string, arguments int) {
+	name := "evalsha"
+	t.text = script.hash
+	if inFull {
+		name, t.text = "eval", script.text
+	}
+	w.init(len(keys) + arguments)
+	w.args = append(w.args, name, t, len(keys))
+	for _, key := range keys {
+		w.add(s.appendKey(w.text, key))
+	}
+	if s.plain == nil && len(keys) > 0 {
+		w.args[firstKey] = string(w.each[0]) // which clients of a cluster place by what they print
+	}
+}
+
+// unansweredBy is unanswered for a script, which may not have been sent.
+func (s *Store) unansweredBy(t *ticket, err error) error {
+	never := t.withdraw()
+	err = s.unanswered(err)
+	if never {
+		return storage.NotApplied(err)
+	}
+	return err
 }

@@ -63,9 +63,9 @@ func (s *Store) checkTogether(one, other string) error {
 	a, b := s.key(one), s.key(other)
 	switch {
 	case s.place == bySlot && slot(a) != slot(b):
-		return fmt.Errorf("%w: %q in %d and %q in %d; give them a common group", ErrCrossSlot, a, slot(a), b, slot(b))
+		return fmt.Errorf("%w: %.40q in %d and %.40q in %d; give them a common group", ErrCrossSlot, a, slot(a), b, slot(b))
 	case s.place == byTag && hashed(a) != hashed(b):
-		return fmt.Errorf("%w: %q and %q; give them a common group", ErrCrossSlot, a, b)
+		return fmt.Errorf("%w: %.40q and %.40q; give them a common group", ErrCrossSlot, a, b)
 	}
 	return nil
 }

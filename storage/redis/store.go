@@ -39,10 +39,11 @@ type Store struct {
 	place  placing
 	heeds  bool // the client ends with the deadlines of contexts
 	spread bool // something stands between the client and the servers
-	// separate is whether requests of different keys cannot share a script.
-	separate atomic.Bool
-	scripts  scripts
-	hurry    atomic.Pointer[hurried]
+	// separateUntil is nil, or until when requests of different keys do not share a script.
+	separateUntil atomic.Pointer[time.Time]
+	alwaysApart   bool // they never do
+	scripts       scripts
+	hurry         atomic.Pointer[hurried]
 }
 
 var (
@@ -63,7 +64,7 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	}
 	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client), heeds: heeds(client), spread: o.Spread}
 	s.plain, _ = client.(*redis.Client)
-	s.separate.Store(o.Spread || s.plain == nil && s.place == anywhere)
+	s.alwaysApart = o.Spread || s.plain == nil && s.place == anywhere
 	return s, nil
 }
 
@@ -132,7 +133,7 @@ func (s *Store) record(key string, get *redis.StringCmd) (storage.Record, error)
 	}
 	r, err := decode(value)
 	if err != nil {
-		return r, fmt.Errorf("%w: key %q", err, s.key(key))
+		return r, fmt.Errorf("%w: key %.40q", err, s.key(key))
 	}
 	return r, nil
 }

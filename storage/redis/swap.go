@@ -30,9 +30,9 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err := s.checkKeys(keys); err != nil {
 		return nil, false, err
 	}
-	c, err := s.send(ctx, swaps, false)
+	c, err := s.send(ctx, swaps, keys, false)
 	if err == nil && redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
-		c, err = s.send(ctx, swaps, true)
+		c, err = s.send(ctx, swaps, keys, true)
 	}
 	if err != nil {
 		return nil, false, err
@@ -50,43 +50,31 @@ type swapping struct {
 }
 
 // send sends the script and waits for its reply. The error is that of a context that ended first.
-func (s *Store) send(ctx context.Context, swaps []storage.Swap, inFull bool) (*swapping, error) {
+func (s *Store) send(ctx context.Context, swaps []storage.Swap, keys []string, inFull bool) (*swapping, error) {
 	c := &swapping{store: s, swaps: swaps}
-	c.fill(ctx, inFull)
+	c.fill(ctx, keys, inFull)
 	err := s.within(ctx, func(client redis.UniversalClient) error {
 		_ = client.Process(ctx, c.once)
 		return nil
 	})
 	if err != nil {
-		return nil, c.fail(err)
+		return nil, s.unansweredBy(&c.ticket, err)
 	}
 	return c, nil
 }
 
 // fill fills in the command, with the script's hash or in full.
-func (c *swapping) fill(ctx context.Context, inFull bool) {
-	script, name, w := several, "evalsha", &c.words
+func (c *swapping) fill(ctx context.Context, keys []string, inFull bool) {
+	script, w := several, &c.words
 	if len(c.swaps) == 1 {
 		script = single
 	}
-	c.ticket.text = script.hash
-	if inFull {
-		name, c.ticket.text = "eval", script.text
-	}
-	w.init(5 * len(c.swaps))
-	w.args = append(w.args, name, &c.ticket, len(c.swaps))
-	for i := range c.swaps {
-		w.add(c.store.appendKey(w.text, c.swaps[i].Key))
-	}
+	c.store.begin(w, &c.ticket, script, inFull, keys, 4*len(c.swaps))
 	for i := range c.swaps {
 		w.addSwap(&c.swaps[i])
 	}
 	c.once = once{redis.NewCmd(ctx, w.args...)}
-	const first = 3
-	c.SetFirstKeyPos(first)
-	if c.store.plain == nil {
-		w.args[first] = string(w.each[0]) // which clients of a cluster place by what they print
-	}
+	c.SetFirstKeyPos(firstKey)
 }
 
 var errAnswer = errors.New("the script's answer has another shape")
@@ -95,7 +83,7 @@ var errAnswer = errors.New("the script's answer has another shape")
 func (c *swapping) settle() (current []storage.Record, swapped bool, err error) {
 	answer, _ := c.Val().([]any)
 	if len(answer) != 1 {
-		return nil, false, c.fail(cmp.Or(c.Err(), errAnswer))
+		return nil, false, c.store.unansweredBy(&c.ticket, cmp.Or(c.Err(), errAnswer))
 	}
 	switch reply := answer[0].(type) {
 	case int64:
@@ -122,19 +110,9 @@ func (c *swapping) conflict(found []any) ([]storage.Record, error) {
 		}
 		r, err := decode([]byte(value))
 		if err != nil {
-			return nil, storage.NotApplied(fmt.Errorf("%w: key %q", err, c.store.key(c.swaps[i].Key)))
+			return nil, storage.NotApplied(fmt.Errorf("%w: key %.40q", err, c.store.key(c.swaps[i].Key)))
 		}
 		current[i] = r
 	}
 	return current, nil
-}
-
-// fail returns the error of a script without an answer.
-func (c *swapping) fail(err error) error {
-	never := c.ticket.withdraw()
-	err = c.store.unanswered(err)
-	if never {
-		return storage.NotApplied(err)
-	}
-	return err
 }
