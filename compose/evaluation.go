@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"math"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unsafe"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
@@ -20,6 +22,7 @@ type evaluation struct {
 	results []RuleResult
 	allowed bool
 	buffer  []byte // the next states
+	keys    []byte // the text of the keys, if the store keeps none
 	request engine.Request
 }
 
@@ -41,6 +44,17 @@ func newEvaluation(op Op) *evaluation {
 func (e *evaluation) add(d demand, key, rule string, shadow bool) {
 	e.demands, e.request.Keys = append(e.demands, d), append(e.request.Keys, key)
 	e.results = append(e.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Cost: d.cost, Shadow: shadow})
+}
+
+// key returns a key of the store. If it is brief, it is valid until the evaluation is released: for a memory.Store,
+// which keeps a hash and not the key.
+func (e *evaluation) key(brief bool, group string, parts ...string) string {
+	if !brief {
+		return storage.Key(group, parts...)
+	}
+	start := len(e.keys)
+	e.keys = storage.AppendKey(e.keys, group, parts...)
+	return unsafe.String(&e.keys[start], len(e.keys)-start)
 }
 
 // only removes the demands that are not wanted.
@@ -65,7 +79,7 @@ func (e *evaluation) release() {
 	}
 	clear(e.demands)
 	clear(e.results)
-	e.demands, e.results, e.allowed = e.demands[:0], e.results[:0], false
+	e.demands, e.results, e.keys, e.allowed = e.demands[:0], e.results[:0], e.keys[:0], false
 	e.request.Reset()
 	evaluations.Put(e)
 }
@@ -73,9 +87,10 @@ func (e *evaluation) release() {
 // again is the same evaluation afresh.
 func (e *evaluation) again() *evaluation {
 	a := newEvaluation(e.op)
-	a.demands, a.request.Keys = append(a.demands, e.demands...), append(a.request.Keys, e.request.Keys...)
+	a.demands = append(a.demands, e.demands...)
 	for i := range e.results {
 		r := &e.results[i]
+		a.request.Keys = append(a.request.Keys, strings.Clone(e.request.Keys[i]))
 		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Cost: r.Cost, Shadow: r.Shadow})
 	}
 	return a

@@ -40,12 +40,13 @@ import (
 //     version of one; as [RuleError]
 //   - the context's error
 type Limiter[T any] struct {
-	options Options[T]
-	rules   []Rule[T]
-	engine  *engine.Engine
-	local   *engine.Engine // decides while the store fails, if that is the policy
-	memory  *memoryPath    // the fast path, or nil
-	server  bool           // the store can run programs
+	options  Options[T]
+	rules    []Rule[T]
+	engine   *engine.Engine
+	local    *engine.Engine // decides while the store fails, if that is the policy
+	memory   *memoryPath    // the fast path, or nil
+	inMemory bool           // the store is a memory.Store
+	server   bool           // the store can run programs
 }
 
 // New makes a limiter on store. A nil store is one in memory, of this limiter
@@ -68,10 +69,11 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if store == nil {
 		store = new(memory.Store)
 	}
-	if m, ok := store.(*memory.Store); ok && m == nil {
+	m, inMemory := store.(*memory.Store)
+	if inMemory && m == nil {
 		return nil, errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
 	}
-	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...)}
+	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
 	eo := engine.Options{
 		Clock: o.Clock, Budget: o.Budget, DenialCacheTTL: o.DenialCacheTTL, DenialCache: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, InFlight: o.InFlight, Queue: o.Queue,
@@ -209,7 +211,7 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*evaluation, error) {
 			continue
 		}
 		d.rule, d.program = i, rule.program
-		e.add(d, storage.Key(group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
+		e.add(d, e.key(l.inMemory, group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
 	}
 	return e, nil
 }
