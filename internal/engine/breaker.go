@@ -26,6 +26,7 @@ type breaker struct {
 	failed  time.Time // when the last one ended
 	cause   error
 	silent  time.Time // when the first round trip began of those that callers have cut short since the last answer
+	cut     time.Time // when the last of these began
 	probing bool
 	probed  time.Time // when the last probe ended
 }
@@ -73,10 +74,14 @@ func (b *breaker) note(began time.Time, err error) {
 func (b *breaker) cutShort(began time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.silent.IsZero() {
+	if b.silent.IsZero() || b.isStale(began) {
 		b.silent = began
 	}
+	b.cut = began
 }
+
+// isStale reports whether the last round trip that was cut short began too long ago to say anything.
+func (b *breaker) isStale(now time.Time) bool { return now.Sub(b.cut) > staleFactor*b.openAfter }
 
 // admit returns an error if the breaker is open. probe is true if the caller must start a
 // probe in the background.
@@ -87,7 +92,7 @@ func (b *breaker) admit() (probe bool, err error) {
 		return false, nil
 	}
 	now := time.Now()
-	if b.state == open || now.Sub(b.silent) >= b.openAfter {
+	if b.state == open || now.Sub(b.silent) >= b.openAfter && !b.isStale(now) {
 		probe = !b.probing && now.Sub(b.probed) >= probePause
 		b.probing = b.probing || probe
 	}

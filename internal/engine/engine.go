@@ -146,6 +146,8 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		}
 		if renewing != nil {
 			defer close(renewing)
+		} else if ended := ctx.Err(); ended != nil || !time.Now().Before(r.deadline) { // it waited for a renewal
+			return false, r.timeout(r.end(ended), false)
 		}
 	}
 	q, err := e.queueOf(r)

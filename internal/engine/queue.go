@@ -21,7 +21,7 @@ type queue struct {
 
 	mu       sync.Mutex
 	inFlight int        // slots taken
-	swapping int        // requests that take swaps
+	apart    int        // trips without a slot
 	line     []*Request // in the order of arrival; nil for a caller that has left
 	passed   int        // how many requests have left the line at its beginning
 	waiting  int        // requests in the line
@@ -58,16 +58,22 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r.begin()
+	r.done = nil
 	o := &q.engine.options
 	switch free := q.inFlight < o.InFlight; {
 	case q.engine.onCaller:
 		return true, nil
-	case q.waiting+q.swapping >= o.Queue:
-		return false, fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting+q.swapping)
+	case q.waiting+q.apart >= o.Queue:
+		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting+q.apart)
+		if r.lost && r.writes() { // the server has declined it after a reply was lost
+			err = unknown(err)
+		}
+		return false, err
 	case r.bySwaps:
 		r.done = make(chan struct{}, 1)
-		q.swapping++
-		go q.sendSwaps(r)
+		r.until = r.deadline
+		q.apart++
+		go q.runApart(&trip{queue: q, requests: []*Request{r}}, (*trip).run)
 		return false, nil
 	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
@@ -100,34 +106,47 @@ func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 	}
 	r.done = make(chan struct{}, 1)
 	go func() {
-		if t.again(context.Background()) {
-			t.run(context.Background())
-		}
+		q.repeat(t)
 		q.send()
 	}()
 	return q.await(ctx, r)
 }
 
-// sendSwaps decides a request by swaps.
-func (q *queue) sendSwaps(r *Request) {
-	r.until = r.deadline
-	t := &trip{queue: q, requests: []*Request{r}}
-	t.run(context.Background())
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.swapping--
-}
-
 // send serves the waiting requests, batch by batch, until there are none.
 func (q *queue) send() {
-	t := &trip{queue: q}
 	for {
 		runtime.Gosched() // lets callers who were just answered join the batch
+		t := &trip{queue: q}
 		if !q.take(t) {
 			return
 		}
-		t.run(context.Background())
+		t.attempt(context.Background())
+		q.repeat(t)
 	}
+}
+
+// repeat goes on with a trip until all its requests are settled. If the server has several parts that fail on
+// their own, it does so without the slot: the others may work.
+func (q *queue) repeat(t *trip) {
+	if len(t.requests) == 0 {
+		return
+	}
+	if q.engine.placer == nil {
+		t.repeat(context.Background())
+		return
+	}
+	q.mu.Lock()
+	q.apart++
+	q.mu.Unlock()
+	go q.runApart(t, (*trip).repeat)
+}
+
+// runApart runs a trip that has no slot.
+func (q *queue) runApart(t *trip, run func(*trip, context.Context)) {
+	run(t, context.Background())
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.apart--
 }
 
 // release gives back a slot, or leaves it to a sender if requests wait.
@@ -145,7 +164,6 @@ func (q *queue) release() {
 func (q *queue) take(t *trip) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	t.requests, t.first.users, t.backoff = t.requests[:0], nil, backoff{}
 	for keys := 0; q.waiting > 0 && len(t.requests) < batchRequests && keys < batchKeys; q.passed++ {
 		r := q.line[0]
 		q.line[0], q.line = nil, q.line[1:]
@@ -169,6 +187,9 @@ func (q *queue) take(t *trip) bool {
 func (q *queue) leaveLine(r *Request) {
 	q.line[r.place-q.passed] = nil
 	q.waiting--
+	for len(q.line) > 0 && q.line[0] == nil {
+		q.line, q.passed = q.line[1:], q.passed+1
+	}
 }
 
 // await waits for the outcome of a request for as long as the caller has time.

@@ -235,7 +235,7 @@ func (r *Request) recover(err *error) {
 
 // errPanicked is the error of a request whose evaluator has panicked, until the panic is raised
 // again.
-var errPanicked = errors.New("engine: the evaluator panicked")
+var errPanicked = errors.New("engine: an evaluator panicked")
 
 // decider is a request as a storage.Decider.
 type decider Request

@@ -19,11 +19,11 @@ type part struct {
 	members  []*Request     // the first request that each request of the batch stands for; the others follow by Request.same
 	users    map[string]int // if a reply was lost: how many requests have used each key then
 
-	// What follows is memory that is used again.
-	uses   []storage.Use
-	places map[string]int // of the keys in the batch
-	latest []int          // for each key the last request of the batch that has this one use
-	states [][]byte
+	uses    []storage.Use
+	places  map[string]int // of the keys in the batch
+	latest  []int          // for each key the last request of the batch that has this one use
+	states  [][]byte
+	unknown []int // keys whose state is not known, because an evaluator has panicked
 }
 
 func (p *part) isLost() bool { return p.users != nil }
@@ -43,16 +43,16 @@ func (e *Engine) runs(u *Use) bool {
 // runOnServer makes one round trip, in which the server decides.
 func (t *trip) runOnServer(ctx context.Context) {
 	e := t.queue.engine
-	t.partition()
-	t.batches = t.batches[:0]
-	for _, p := range t.parts {
+	parts := t.partition()
+	batches := make([]*storage.Batch, len(parts))
+	for i, p := range parts {
 		p.build(e)
-		t.batches = append(t.batches, &p.batch)
+		batches[i] = &p.batch
 	}
 	began := time.Now()
-	e.server.Run(ctx, t.batches...)
+	e.server.Run(ctx, batches...)
 	received := time.Now()
-	for _, p := range t.parts {
+	for _, p := range parts {
 		err := p.batch.Err
 		if err == nil {
 			err = p.check()
@@ -83,8 +83,15 @@ func (p *part) fail(err error) {
 
 // partition divides the requests into parts: by the slots of their keys, and those whose reply was
 // lost as they were.
-func (t *trip) partition() {
-	t.parts = t.parts[:0]
+func (t *trip) partition() (parts []*part) {
+	bySlot := func(slot string) *part {
+		for _, p := range parts {
+			if p.slot == slot && !p.isLost() {
+				return p
+			}
+		}
+		return &part{slot: slot, batch: storage.Batch{Version: storage.NewVersion(), Margin: ttlMargin}}
+	}
 	for _, r := range t.requests {
 		p := r.part
 		if p == nil {
@@ -93,29 +100,14 @@ func (t *trip) partition() {
 				r.finish(err)
 				continue
 			}
-			p = t.partOf(slot)
+			p = bySlot(slot)
 		}
-		if !slices.Contains(t.parts, p) {
-			t.parts, p.requests = append(t.parts, p), p.requests[:0]
+		if !slices.Contains(parts, p) {
+			parts, p.requests = append(parts, p), p.requests[:0]
 		}
 		p.requests = append(p.requests, r)
 	}
-}
-
-// partOf returns the part of a slot, or a new one. The first one of a trip uses the memory of the trip before.
-func (t *trip) partOf(slot string) *part {
-	for _, p := range t.parts {
-		if p.slot == slot && !p.isLost() {
-			return p
-		}
-	}
-	p := &t.first
-	if p.isLost() || slices.Contains(t.parts, p) {
-		p = new(part)
-	}
-	p.slot, p.users = slot, nil
-	p.batch.Version, p.batch.Margin = storage.NewVersion(), ttlMargin
-	return p
+	return parts
 }
 
 // build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
@@ -212,7 +204,7 @@ func (p *part) check() error {
 // compares the outcomes with the server's. Requests that it does not settle must be decided again.
 func (p *part) replay(e *Engine, s seen) {
 	b := &p.batch
-	p.states = p.states[:0]
+	p.states, p.unknown = p.states[:0], nil
 	for i := range b.Found {
 		p.states = append(p.states, stateOf(&b.Found[i]))
 	}
@@ -231,11 +223,15 @@ func (p *part) replay(e *Engine, s seen) {
 			for r := first; r != nil; r = r.same {
 				r.fail(err)
 			}
+		case err != nil && !first.writes():
+			first.fail(storage.NotApplied(err))
 		case err != nil:
 			if errors.Is(err, storage.ErrTorn) && request.Applied >= 0 { // other keys of it may have been written
 				differs = p.evaluate(e, request, first, s)
 			}
 			first.finishAll(unknown(err))
+		case slices.ContainsFunc(request.Uses, func(u storage.Use) bool { return slices.Contains(p.unknown, u.Key) }):
+			first.finishAll(unknown(errPanicked))
 		case request.Applied == storage.Declined:
 			first.finishAll(errDeclined)
 		case request.Applied == storage.Stored:
@@ -265,7 +261,7 @@ func (p *part) keyErr(request *storage.Request) error {
 // evaluate evaluates the equal requests that a request of the batch stands for, and moves states on. It returns
 // an error if the server has decided otherwise.
 func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s seen) error {
-	total, last := 0, first.last
+	total, panicked := 0, false
 	for r := first; r != nil; r = r.same {
 		p.find(request, r)
 		applied, err := r.evaluate(s.at)
@@ -273,6 +269,7 @@ func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s s
 			applied = storage.Damaged
 		}
 		total += applied
+		panicked = panicked || r.panicked != nil
 		for i, u := range request.Uses {
 			switch change := &r.changes[i]; {
 			case err != nil:
@@ -283,16 +280,20 @@ func (p *part) evaluate(e *Engine, request *storage.Request, first *Request, s s
 			}
 		}
 	}
-	if total = max(total, storage.Damaged); total == request.Applied {
-		e.updateCache(last, s)
-		return nil
+	switch total = max(total, storage.Damaged); {
+	case panicked:
+		for _, u := range request.Uses {
+			p.unknown = append(p.unknown, u.Key)
+		}
+		first.finishAll(unknown(errPanicked))
+	case total != request.Applied:
+		err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
+		first.finishAll(err)
+		return err
+	default:
+		e.updateCache(first.last, s)
 	}
-	if first.panicked != nil {
-		return nil
-	}
-	err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
-	first.finishAll(err)
-	return err
+	return nil
 }
 
 // find sets the states that a request is evaluated on.

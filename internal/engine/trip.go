@@ -16,17 +16,17 @@ type trip struct {
 	requests []*Request // that are not settled
 	failed   bool       // an attempt failed for one of them
 	backoff  backoff
-
-	// What follows is memory that is used again.
-	first   part
-	parts   []*part
-	batches []*storage.Batch
-	updates []*storage.Update
 }
 
 // run makes round trips until all requests are settled.
 func (t *trip) run(ctx context.Context) {
-	for t.attempt(ctx); t.again(ctx); {
+	t.attempt(ctx)
+	t.repeat(ctx)
+}
+
+// repeat goes on after an attempt until all requests are settled.
+func (t *trip) repeat(ctx context.Context) {
+	for t.again(ctx) {
 		t.attempt(ctx)
 	}
 }
@@ -39,7 +39,7 @@ func (t *trip) attempt(ctx context.Context) {
 		defer cancel()
 	}
 	for _, r := range t.requests {
-		r.settled, r.err = false, nil
+		r.settled, r.err, r.panicked = false, nil, nil
 	}
 	t.call(ctx)
 	t.settle()
@@ -73,6 +73,9 @@ func (t *trip) settle() {
 	t.failed, q.trouble = false, nil
 	t.requests = slices.DeleteFunc(t.requests, func(r *Request) bool {
 		if r.settled {
+			if r.lost && r.err != nil && r.err != errDeclined && r.writes() && !errors.Is(r.err, storage.ErrOutcomeUnknown) {
+				r.err = unknown(r.err)
+			}
 			r.tell()
 			return true
 		}
@@ -130,13 +133,13 @@ func (t *trip) setUntil() {
 // transact decides the requests in one transaction.
 func (t *trip) transact(ctx context.Context) {
 	e := t.queue.engine
-	t.updates = t.updates[:0]
-	for _, r := range t.requests {
+	updates := make([]*storage.Update, len(t.requests))
+	for i, r := range t.requests {
 		r.update = storage.Update{Keys: r.Keys, Decider: (*decider)(r)}
-		t.updates = append(t.updates, &r.update)
+		updates[i] = &r.update
 	}
 	began := time.Now()
-	err := e.transactor.Transact(ctx, e.options.Clock, t.updates...)
+	err := e.transactor.Transact(ctx, e.options.Clock, updates...)
 	received := time.Now()
 	t.queue.note(began, err)
 	for _, r := range t.requests {

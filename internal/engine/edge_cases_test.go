@@ -1,0 +1,304 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// The server has decided a request whose evaluator panics. What it left in its keys is not known, so others of these keys
+// are unknown too.
+func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
+	for _, cost := range []int64{1, 2} {
+		t.Run(fmt.Sprint("cost ", cost), func(t *testing.T) {
+			each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+				b.close()
+				b.start(newCall(counter(9), "first"))
+				bad := newCall(counter(2), "k")
+				bad.before = func() error { panic("a bug") }
+				if cost == 1 {
+					b.start(newCall(counter(2), "k")) // equal, before the bad one
+				}
+				b.start(bad)
+				next := newCall(counter(2), "k")
+				next.Uses[0].Cost = cost
+				b.start(next)
+				other := b.start(newCall(counter(9), "other"))
+				b.open()
+				b.group.Wait()
+				require.Equal(b, "a bug", bad.panicked)
+				if next.err != nil {
+					require.ErrorIs(b, next.err, storage.ErrOutcomeUnknown)
+					require.NotErrorIs(b, next.err, storage.ErrProgram)
+				}
+				require.NoError(b, other.err, "other key")
+			})
+		})
+	}
+}
+
+func TestARoundTripCutShortLongAgoSaysNothing(t *testing.T) {
+	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		b.store.takes = 50 * time.Millisecond
+		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
+		defer cancel()
+		require.Error(b, b.decideFor(ctx, newCall(counter(9), "k")).err)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		b.store.takes = 0
+		began := time.Now()
+		b.store.before = func([]string) error {
+			if time.Since(began) < 200*time.Millisecond {
+				return storage.NotApplied(errRefused)
+			}
+			return nil
+		}
+		one := b.start(newCall(counter(9), "k"))
+		time.Sleep(10 * time.Millisecond)
+		two := b.decide(newCall(counter(9), "k"))
+		b.group.Wait()
+		require.NoError(b, one.err)
+		require.NoError(b, two.err)
+	})
+}
+
+func TestCallersThatLeaveAStoreThatHangsTakeNoRoom(t *testing.T) {
+	for _, neverOpens := range []bool{false, true} {
+		o := engine.Options{InFlight: 1, Queue: 10, Budget: time.Second}
+		wait := 300 * time.Millisecond
+		if neverOpens {
+			o.OpenAfter = -1
+		}
+		each(t, batchWays, o, func(b *bench) {
+			b.close()
+			b.store.deaf = true
+			for range 2000 {
+				ctx, cancel := context.WithTimeout(background, wait)
+				b.group.Go(func() { b.decideFor(ctx, newCall(counter(9), "k")); cancel() })
+				time.Sleep(50 * time.Millisecond)
+			}
+			b.group.Wait()
+			n := b.engine.LineLength()
+			c := newCall(counter(9), "k")
+			ctx, cancel := context.WithTimeout(background, wait)
+			defer cancel()
+			b.decideFor(ctx, c)
+			b.open()
+			require.LessOrEqual(b, n, 20)
+		})
+	}
+}
+
+// A reply is lost, the request is declined at the second try, and the queue is full.
+func TestARequestThatMayBeStoredIsNotOverload(t *testing.T) {
+	var declines atomic.Bool
+	w := way{name: "server", open: func(f *fake) storage.Store { return &declining{server{fake: f}, &declines} }}
+	each(t, []way{w}, engine.Options{InFlight: 2, Queue: 1, Budget: time.Second}, func(b *bench) {
+		declines.Store(false)
+		n := 0
+		b.store.after = func(keys []string) error {
+			if keys[0] != "k" {
+				return nil
+			}
+			if n++; n == 1 { // stored, and the reply is lost; another process changes the key
+				b.store.put("k", "xx")
+				declines.Store(true)
+				return errLost
+			}
+			// a request that takes swaps fills the queue
+			b.close()
+			other := newCall(counter(9), "swapped")
+			other.Uses[0].Op = storage.Refund
+			other.Uses[0].Program = &algo.Program{Args: []int64{9}}
+			b.group.Go(func() { b.decide(other) })
+			time.Sleep(time.Millisecond)
+			return nil
+		}
+		c := b.start(newCall(counter(9), "k"))
+		time.Sleep(100 * time.Millisecond)
+		synctest.Wait()
+		b.open()
+		b.group.Wait()
+		if c.err != nil {
+			require.NotErrorIs(b, c.err, storage.ErrNotApplied)
+		}
+	})
+}
+
+// declining is a server that declines from some time on.
+type declining struct {
+	server
+	now *atomic.Bool
+}
+
+func (d *declining) Run(ctx context.Context, batches ...*storage.Batch) {
+	s := d.server
+	if d.now.Load() {
+		s.declines = 1
+	}
+	s.Run(ctx, batches...)
+}
+
+// The reply is lost, and then somebody writes a state that cannot be read.
+func TestAnErrorAfterALostReplyIsUnknown(t *testing.T) {
+	each(t, provingWays, engine.Options{}, func(b *bench) {
+		b.losing(b.write())
+		n := 0
+		b.store.before = func([]string) error {
+			if n++; n == b.write()+1 {
+				b.store.put("k", "damaged")
+			}
+			return nil
+		}
+		c := b.decide(newCall(counter(3), "k"))
+		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
+	})
+}
+
+func TestASlotThatFailsDelaysNoOther(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
+	each(t, []way{w}, engine.Options{InFlight: 2, Budget: time.Second, OpenAfter: -1}, func(b *bench) {
+		b.store.before = func(keys []string) error {
+			if keys[0] == "a2" {
+				return storage.NotApplied(errRefused)
+			}
+			return nil
+		}
+		b.start(newCall(counter(9), "a2"))
+		b.start(newCall(counter(9), "a2"))
+		c := b.decide(newCall(counter(9), "a1"))
+		require.NoError(b, c.err)
+		require.Less(b, c.took, 100*time.Millisecond)
+	})
+}
+
+func TestAPeekOfATornKeyIsNotUnknown(t *testing.T) {
+	torn := fmt.Errorf("%w: disk", storage.ErrTorn)
+	w := way{name: "server", open: func(f *fake) storage.Store {
+		return server{fake: f, lie: func(b *storage.Batch) {
+			b.KeyErr = make([]error, len(b.Keys))
+			for i, key := range b.Keys {
+				if key == "bad" {
+					b.KeyErr[i] = torn
+				}
+			}
+		}}
+	}}
+	each(t, []way{w}, engine.Options{InFlight: 1}, func(b *bench) {
+		b.close()
+		b.start(newCall(counter(9), "first"))
+		b.start(newCall(counter(9), "bad"))
+		peek := b.start(newCallOf(storage.Peek, nil, "bad"))
+		b.open()
+		b.group.Wait()
+		require.Error(b, peek.err)
+		require.NotErrorIs(b, peek.err, storage.ErrOutcomeUnknown)
+	})
+}
+
+func TestAPanicOfAnEarlierAttemptIsForgotten(t *testing.T) {
+	each(t, []way{inTransaction}, engine.Options{}, func(b *bench) {
+		b.losing()
+		n := 0
+		b.store.after = func([]string) error {
+			if n++; n == 1 {
+				return storage.ErrContended
+			}
+			return nil
+		}
+		c := newCall(counter(9), "k")
+		c.before = func() error {
+			if len(c.times) == 1 {
+				panic("once")
+			}
+			return nil
+		}
+		b.decide(c)
+		require.Equal(b, c.panicked == nil, b.store.state("k") == "x")
+	})
+}
+
+func TestALostPartIsSentAgainWithoutTheOthers(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
+	for lost := range 4 {
+		each(t, []way{w}, engine.Options{InFlight: 1, Budget: time.Second}, func(b *bench) {
+			b.close()
+			b.start(newCall(counter(9), "a0"))
+			var calls []*call
+			for _, key := range []string{"a1", "a2", "a3", "a1", "a2", "a3"} {
+				calls = append(calls, b.start(newCall(counter(9), key)))
+			}
+			calls = append(calls, b.start(newCall(counter(9), "a1own")), b.start(newCall(counter(9), "a2own")))
+			tries := map[string]int{}
+			b.store.after = func(keys []string) error {
+				key := keys[0]
+				tries[key]++
+				if key == fmt.Sprint("a", lost) && tries[key] < 3 {
+					return errLost
+				}
+				return nil
+			}
+			b.store.before = func(keys []string) error {
+				if keys[0] == "a2" && tries["a2"] == 0 {
+					tries["a2"] = 1
+					return storage.NotApplied(errRefused)
+				}
+				return nil
+			}
+			b.open()
+			b.group.Wait()
+			for _, c := range calls {
+				b.allowed(c)
+			}
+			for _, key := range []string{"a1own", "a2own"} {
+				require.Equal(b, "x", b.store.state(key))
+			}
+		})
+	}
+}
+
+// A caller can leave while it waits for the request that renews an expired denial.
+func TestACallerThatLeavesDuringARenewalIsNotSent(t *testing.T) {
+	each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
+		b.store.put("k", "x")
+		b.denied(b.decide(newCall(counter(1), "k")))
+		time.Sleep(2 * time.Second) // the denial has expired
+		b.store.remove("k")
+		b.close()
+		b.store.mu.Lock()
+		b.store.trips = nil
+		b.store.mu.Unlock()
+		b.start(newCall(counter(1000), "k")) // renews it
+		var calls []*call
+		ctx, cancel := context.WithCancel(background)
+		for range 50 {
+			calls = append(calls, b.startFor(ctx, newCall(counter(1000), "k")))
+		}
+		require.Len(b, b.store.tripsSoFar(), 1)
+		cancel()
+		synctest.Wait()
+		trips := b.store.tripsSoFar()
+		unknown := 0
+		for _, c := range calls {
+			require.True(b, c.returned)
+			if errors.Is(c.err, storage.ErrOutcomeUnknown) {
+				unknown++
+			}
+		}
+		b.open()
+		b.group.Wait()
+		time.Sleep(time.Second)
+		require.Zero(b, unknown)
+		require.Len(b, trips, 1)
+	})
+}
