@@ -3,6 +3,7 @@ package memory
 import (
 	"math"
 	"math/bits"
+	"strings"
 	"sync"
 	"sync/atomic"
 )
@@ -26,7 +27,7 @@ func (s *Store) partitionOf(rule string) *partition {
 	if p, ok := s.partitions.Load(rule); ok {
 		return p.(*partition)
 	}
-	p, _ := s.partitions.LoadOrStore(rule, s.newPartition())
+	p, _ := s.partitions.LoadOrStore(strings.Clone(rule), s.newPartition()) // Update must not keep a part of a key
 	return p.(*partition)
 }
 
