@@ -112,13 +112,12 @@ func (t *trip) partition() (parts []*part) {
 
 // build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
 func (p *part) build(e *Engine) {
-	b := &p.batch
-	*b = storage.Batch{Version: b.Version, Margin: b.Margin, Keys: b.Keys[:0], Programs: b.Programs[:0], Requests: b.Requests[:0]}
+	b, n := &p.batch, len(p.requests)
+	*b = storage.Batch{Version: b.Version, Margin: b.Margin, Keys: make([]string, 0, n), Requests: make([]storage.Request, 0, n)}
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	p.members, p.uses, p.latest = p.members[:0], p.uses[:0], p.latest[:0]
-	clear(p.places)
+	p.members, p.uses, p.latest, p.places = make([]*Request, 0, n), make([]storage.Use, 0, n), make([]int, 0, n), nil
 	for _, r := range p.requests {
 		p.add(r)
 	}
