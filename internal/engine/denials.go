@@ -51,7 +51,10 @@ func newDenials(keys int, ttl time.Duration) *denials {
 // deny evaluates the request on the cached states of its keys, and reports whether that denies
 // it. The server's clock is known as an interval. The request is evaluated at its beginning, so that
 // waiting for RetryAfter is enough, and RetryAfter must reach beyond its end. If clock is not
-// nil, it tells the time instead. A state is not expired if it was not when the request began. If all states are cached but some are expired, deny returns one of these.
+// nil, it tells the time instead.
+//
+// A state has expired if it was cached longer than ttl before the request began. If all states are
+// cached but some have expired, deny returns one of these.
 func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
 	var earliest, latest time.Time
 	for i, key := range r.Keys {
@@ -84,14 +87,14 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 
 // answerFromCache reports whether the cache denies the request. If a denial has expired, one request
 // renews it: the others wait for that one, and then look again. renewing is what the request must close when
-// it has ended.
-func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, renewing chan struct{}) {
+// it has ended. The error is that of a request that has no more time after the wait.
+func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, renewing chan struct{}, err error) {
 	denied, expired := e.denials.deny(r, r.began, e.options.Clock)
 	switch {
 	case expired == nil:
-		return denied, nil
+		return denied, nil, nil
 	case expired.renewing.CompareAndSwap(false, true):
-		return false, expired.renewed
+		return false, expired.renewed, nil
 	}
 	timer := time.NewTimer(time.Until(r.deadline))
 	defer timer.Stop()
@@ -100,8 +103,12 @@ func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, 
 	case <-ctx.Done():
 	case <-timer.C:
 	}
-	denied, _ = e.denials.deny(r, time.Now(), e.options.Clock)
-	return denied, nil
+	now := time.Now()
+	denied, _ = e.denials.deny(r, now, e.options.Clock)
+	if ended := ctx.Err(); !denied && (ended != nil || !now.Before(r.deadline)) {
+		err = r.timeout(r.end(ended), false)
+	}
+	return denied, nil, err
 }
 
 // isDenied reports whether the request is denied from some time on, for longer than d.

@@ -16,8 +16,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// The server has decided a request whose evaluator panics. What it left in its keys is not known, so others of these keys
-// are unknown too.
+// If an evaluator panics, the engine cannot compute the states that its request left. Requests that use
+// the same keys then have an unknown outcome. Others are answered.
 func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
 	for _, cost := range []int64{1, 2} {
 		t.Run(fmt.Sprint("cost ", cost), func(t *testing.T) {

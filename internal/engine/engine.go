@@ -140,14 +140,12 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		r.deadline, r.byBudget = end, false
 	}
 	if e.denials != nil && r.allows() {
-		denied, renewing := e.answerFromCache(ctx, r)
-		if denied {
-			return true, nil
+		denied, renewing, err := e.answerFromCache(ctx, r)
+		if denied || err != nil {
+			return denied, err
 		}
 		if renewing != nil {
 			defer close(renewing)
-		} else if ended := ctx.Err(); ended != nil || !time.Now().Before(r.deadline) { // it waited for a renewal
-			return false, r.timeout(r.end(ended), false)
 		}
 	}
 	q, err := e.queueOf(r)

@@ -65,15 +65,11 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		return true, nil
 	case q.waiting+q.apart >= o.Queue:
 		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting+q.apart)
-		if r.lost && r.writes() { // the server has declined it after a reply was lost
-			err = unknown(err)
-		}
-		return false, err
+		return false, r.outcome(err, r.lost) // the server may have declined it after a lost reply
 	case r.bySwaps:
 		r.done = make(chan struct{}, 1)
-		r.until = r.deadline
 		q.apart++
-		go q.runApart(&trip{queue: q, requests: []*Request{r}}, (*trip).run)
+		go q.runApart(newTrip(q, r), (*trip).run)
 		return false, nil
 	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
@@ -92,8 +88,7 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 // sendOwn makes one round trip for the request of the caller, on its goroutine. If that does not
 // settle the request, a sender goes on, unless the store must be called by the caller.
 func (q *queue) sendOwn(ctx context.Context, r *Request) error {
-	r.until = r.deadline
-	t := &trip{queue: q, requests: []*Request{r}}
+	t := newTrip(q, r)
 	if q.engine.onCaller {
 		ctx, cancel := context.WithDeadline(ctx, r.deadline)
 		defer cancel()

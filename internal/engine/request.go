@@ -145,9 +145,17 @@ func (r *Request) finishAll(err error) {
 func (r *Request) fail(err error) {
 	lost := !errors.Is(err, storage.ErrNotApplied)
 	r.settled, r.err = !(lost && !errors.Is(err, storage.ErrTorn) || isPassing(err)), err
-	if r.settled && (lost || r.lost) && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
-		r.err = unknown(err)
+	if r.settled {
+		r.err = r.outcome(err, lost)
 	}
+}
+
+// outcome returns the error of a request that failed: that its outcome is unknown, if a reply was lost.
+func (r *Request) outcome(err error, lost bool) error {
+	if lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
+		return unknown(err)
+	}
+	return err
 }
 
 // isPassing reports whether trying again can help against an error.

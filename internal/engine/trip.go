@@ -18,6 +18,12 @@ type trip struct {
 	backoff  backoff
 }
 
+// newTrip makes a trip of one request.
+func newTrip(q *queue, r *Request) *trip {
+	r.until = r.deadline
+	return &trip{queue: q, requests: []*Request{r}}
+}
+
 // run makes round trips until all requests are settled.
 func (t *trip) run(ctx context.Context) {
 	t.attempt(ctx)
@@ -73,8 +79,8 @@ func (t *trip) settle() {
 	t.failed, q.trouble = false, nil
 	t.requests = slices.DeleteFunc(t.requests, func(r *Request) bool {
 		if r.settled {
-			if r.lost && r.err != nil && r.err != errDeclined && r.writes() && !errors.Is(r.err, storage.ErrOutcomeUnknown) {
-				r.err = unknown(r.err)
+			if r.err != nil && r.err != errDeclined {
+				r.err = r.outcome(r.err, r.lost)
 			}
 			r.tell()
 			return true
