@@ -75,8 +75,8 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
 	eo := engine.Options{
-		Clock: o.Clock, Budget: o.Budget, DenialCacheTTL: o.DenialCacheTTL, DenialCache: o.DenialCacheSize,
-		OpenAfter: o.CircuitOpenAfter, InFlight: o.InFlight, Queue: o.Queue,
+		Clock: o.Clock, Timeout: o.Budget, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
+		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.InFlight, MaxQueue: o.Queue,
 	}
 	if o.OnFailure == FailLocal {
 		l.local = newEngine(new(memory.Store), eo)

@@ -89,7 +89,7 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 }
 
 // DefaultBudget is the longest that one decision may take if Options.Budget is 0.
-const DefaultBudget = engine.DefaultBudget
+const DefaultBudget = engine.DefaultTimeout
 
 // FailurePolicy is what becomes of a decision that the store could not make.
 // What the caller asked wrongly (a cost, a context that has ended) always fails

@@ -41,7 +41,8 @@ var arrows = []arrow{
 
 	{"internal/program", "algo " + algorithms},
 
-	{"internal/engine", "algo storage"},
+	{"internal/breaker", ""},
+	{"internal/engine", "algo storage internal/breaker"},
 	{"internal/engine/enginetest", "internal/engine storage"},
 
 	{"compose", "algo storage storage/memory internal/engine internal/pause " + algorithms},

@@ -45,11 +45,11 @@ func (b *bench) failing() *atomic.Int32 {
 // eachOutage runs a test for every way and outage, when the circuit breaker is open.
 func eachOutage(t *testing.T, test func(b *bench, how *atomic.Int32)) {
 	for _, kind := range []outage{refuses, silent} {
-		each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
 			how := b.failing()
 			b.allowed(b.decide(newCall(counter(9), "k")))
 			how.Store(int32(kind))
-			for range 2 { // on the caller's goroutine the first may end with the budget
+			for range 2 { // on the caller's goroutine the first may end with the timeout
 				require.Error(b, b.decide(newCall(counter(9), "k")).err)
 			}
 			synctest.Wait() // the probe has begun
@@ -75,7 +75,7 @@ func TestInALongOutageNobodyWaits(t *testing.T) {
 // One that calls again and again pays once for an outage.
 func TestALoneClientWaitsOnce(t *testing.T) {
 	for _, kind := range []outage{refuses, silent} {
-		each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
 			b.failing().Store(int32(kind))
 			waited := 0
 			for range 8 {
@@ -169,7 +169,7 @@ func TestASuccessAfterAProbeClosesTheBreaker(t *testing.T) {
 }
 
 func TestCachedDenialsAreAnsweredInAnOutage(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: 100 * time.Millisecond, DenialCacheTTL: time.Minute}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: 100 * time.Millisecond, DenialCacheTTL: time.Minute}, func(b *bench) {
 		b.allowed(b.decide(newCall(counter(1), "denied")))
 		b.denied(b.decide(newCall(counter(1), "denied")))
 		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
@@ -180,7 +180,7 @@ func TestCachedDenialsAreAnsweredInAnOutage(t *testing.T) {
 
 // A store that is asked seldom has not failed from the one time to the other.
 func TestFailuresOfLongAgoSayNothing(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: 500 * time.Millisecond, OpenAfter: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: 500 * time.Millisecond, OpenAfter: time.Second}, func(b *bench) {
 		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 		for range 5 {
 			c := b.decide(newCall(counter(9), "k"))
@@ -191,7 +191,7 @@ func TestFailuresOfLongAgoSayNothing(t *testing.T) {
 }
 
 func TestABreakerThatNeverOpens(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: -1}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *bench) {
 		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 		for range 5 {
 			require.Equal(b, time.Second, b.decide(newCall(counter(9), "k")).took)
@@ -202,7 +202,7 @@ func TestABreakerThatNeverOpens(t *testing.T) {
 func TestContentionDoesNotOpenTheBreaker(t *testing.T) {
 	late := fmt.Errorf("%w: %w", storage.ErrContended, context.DeadlineExceeded)
 	for _, answer := range []error{storage.ErrContended, late} {
-		each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *bench) {
 			b.store.before = func([]string) error { return answer }
 			for range 4 {
 				require.ErrorIs(b, b.decide(newCall(counter(9), "k")).err, storage.ErrContended)
@@ -214,7 +214,7 @@ func TestContentionDoesNotOpenTheBreaker(t *testing.T) {
 }
 
 func TestAFaultThatStaysDoesNotOpenTheBreaker(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *bench) {
 		broken := storage.NotApplied(errors.New("no such table"))
 		b.store.before = func([]string) error { time.Sleep(400 * time.Millisecond); return broken }
 		for range 6 {
@@ -226,7 +226,7 @@ func TestAFaultThatStaysDoesNotOpenTheBreaker(t *testing.T) {
 // Callers whose deadlines are shorter than the store's answers fail, but no reason to refuse others.
 func TestShortDeadlinesDoNotOpenTheBreaker(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+		each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
 			if warm {
 				b.warm()
 			}
@@ -243,9 +243,9 @@ func TestShortDeadlinesDoNotOpenTheBreaker(t *testing.T) {
 	}
 }
 
-// If all callers have less time than the budget, each gives up before a silent store has failed.
+// If all callers have less time than the timeout, each gives up before a silent store has failed.
 func TestASilentStoreOpensTheBreakerIfAllDeadlinesAreShort(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
 		b.store.takes = time.Minute
 		hasty := func() *call {
 			ctx, cancel := context.WithTimeout(background, 300*time.Millisecond)
@@ -267,7 +267,7 @@ func TestASilentStoreOpensTheBreakerIfAllDeadlinesAreShort(t *testing.T) {
 
 // Thousands of callers in an outage wait together, and then nobody does.
 func TestManyCallersInAnOutageWaitOnce(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
 		b.failing().Store(int32(silent))
 		var waited atomic.Int64
 		var group sync.WaitGroup

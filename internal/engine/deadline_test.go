@@ -17,7 +17,7 @@ import (
 
 // A store that ignores its context keeps no caller.
 func TestACallerLeavesAStoreThatIgnoresItsContext(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second, InFlight: 1}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.store.deaf = true
 		deadline, cancel := context.WithTimeout(background, 100*time.Millisecond)
@@ -41,7 +41,7 @@ func TestACallerLeavesAStoreThatIgnoresItsContext(t *testing.T) {
 
 // A caller that sends its own request hears of its end from the store, which gets the caller's context.
 func TestACallerThatSendsItsOwnRequestLeavesInTime(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.warm()
 		b.close()
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
@@ -62,10 +62,10 @@ func TestACallerThatSendsItsOwnRequestLeavesInTime(t *testing.T) {
 }
 
 // Thousands wait behind round trips that hang, with contexts of every kind.
-func TestNobodyWaitsLongerThanTheBudget(t *testing.T) {
-	const budget = 100 * time.Millisecond
+func TestNobodyWaitsLongerThanTheTimeout(t *testing.T) {
+	const timeout = 100 * time.Millisecond
 	for _, inFlight := range []int{1, 2, 8} {
-		each(t, remoteWays, engine.Options{InFlight: inFlight, Budget: budget}, func(b *bench) {
+		each(t, remoteWays, engine.Options{MaxRoundTrips: inFlight, Timeout: timeout}, func(b *bench) {
 			b.close()
 			r := rand.New(rand.NewPCG(1, uint64(inFlight)))
 			for i := range 2000 {
@@ -81,7 +81,7 @@ func TestNobodyWaitsLongerThanTheBudget(t *testing.T) {
 					defer cancel()
 					time.Sleep(pause)
 					b.decideFor(ctx, c)
-					if c.err == nil || errors.Is(c.err, storage.ErrOverloaded) || c.took > budget+ending {
+					if c.err == nil || errors.Is(c.err, storage.ErrOverloaded) || c.took > timeout+ending {
 						b.Errorf("%v after %v", c.err, c.took)
 					}
 				})
@@ -98,7 +98,7 @@ func TestNobodyWaitsLongerThanTheBudget(t *testing.T) {
 func TestOneEngineInManyBubbles(t *testing.T) {
 	for _, w := range remoteWays {
 		f := newFake()
-		e := engine.New(w.open(f), engine.Options{Budget: 50 * time.Millisecond})
+		e := engine.New(w.open(f), engine.Options{Timeout: 50 * time.Millisecond})
 		for range 4 {
 			synctest.Test(t, func(t *testing.T) {
 				b := &bench{T: t, way: w, store: f, engine: e}
@@ -118,7 +118,7 @@ func TestOneEngineInManyBubbles(t *testing.T) {
 // A store that panics, as drivers do, neither ends the program nor blocks the others.
 func TestAPanicOfTheStoreIsThatOfItsCallers(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(remoteWays, callerWays...), engine.Options{InFlight: 1}, func(b *bench) {
+		each(t, append(remoteWays, callerWays...), engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 			if warm {
 				b.warm()
 			}

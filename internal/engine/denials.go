@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// denials caches the states of requests that were denied. It only ever denies: a state that
-// is out of date can deny too long, for at most ttl, but never allow.
+// denials is the denial cache. It holds the states that denied requests were evaluated on. It never
+// allows a request. A state that is out of date can deny too long, for at most ttl.
 //
-// It is a table of groups of slots. A key has one group. Readers take no lock.
+// It is a table of groups of slots. Each key belongs to one group. Readers take no lock.
 type denials struct {
 	ttl    time.Duration
 	seed   maphash.Seed
@@ -28,33 +28,33 @@ type denialBlock [blockSlots]atomic.Pointer[denial]
 
 type denialGroup []atomic.Pointer[denial]
 
-// denial is the state of one key that a denied request saw.
+// denial is the state of one key that a denied request was evaluated on.
 type denial struct {
 	hash    uint64
 	key     string
-	dropped bool // nothing is cached of the key, and no denial that was sent before
+	dropped bool // nothing is cached for the key, and denials of earlier round trips must not be
 	state   []byte
-	seen
+	clockReading
 	renewing atomic.Bool
-	renewed  chan struct{} // closed when the request that renews an expired denial has ended
+	renewed  chan struct{} // is closed when the request that renews an expired denial has ended
 }
 
-// seen says when the server's clock stood at `at`: at some instant between sent and received, by
+// clockReading says when the server's clock showed `at`: at some instant between sent and received, by
 // the local monotonic clock.
-type seen struct{ at, sent, received time.Time }
+type clockReading struct{ at, sent, received time.Time }
 
 func newDenials(keys int, ttl time.Duration) *denials {
 	blocks := make([]atomic.Pointer[denialBlock], (keys+blockSlots-1)/blockSlots)
 	return &denials{ttl: ttl, seed: maphash.MakeSeed(), blocks: blocks}
 }
 
-// deny evaluates the request on the cached states of its keys, and reports whether that denies
-// it. The server's clock is known as an interval. The request is evaluated at its beginning, so that
-// waiting for RetryAfter is enough, and RetryAfter must reach beyond its end. If clock is not
-// nil, it tells the time instead.
+// deny evaluates the request on the cached states of its keys, and reports whether they deny
+// it. The time on the server's clock is only known to lie in an interval. deny evaluates the request at
+// the start of the interval, so waiting for RetryAfter is enough. RetryAfter must reach beyond the end of
+// the interval. If clock is not nil, deny uses its time instead.
 //
-// A state has expired if it was cached longer than ttl before the request began. If all states are
-// cached but some have expired, deny returns one of these.
+// A state has expired if it was cached for longer than ttl when the request began. If all states are
+// cached but some have expired, deny returns one of the expired ones.
 func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denied bool, expired *denial) {
 	var earliest, latest time.Time
 	for i, key := range r.Keys {
@@ -86,8 +86,8 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 }
 
 // answerFromCache reports whether the cache denies the request. If a denial has expired, one request
-// renews it: the others wait for that one, and then look again. renewing is what the request must close when
-// it has ended. The error is that of a request that has no more time after the wait.
+// renews it by a round trip. The other requests wait for that one and then try the cache again. If renewing is
+// not nil, the request must close it when it has ended. An error means that no time is left after the wait.
 func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, renewing chan struct{}, err error) {
 	denied, expired := e.denials.deny(r, r.began, e.options.Clock)
 	switch {
@@ -106,12 +106,12 @@ func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, 
 	now := time.Now()
 	denied, _ = e.denials.deny(r, now, e.options.Clock)
 	if ended := ctx.Err(); !denied && (ended != nil || !now.Before(r.deadline)) {
-		err = r.timeout(r.end(ended), false)
+		err = r.timeout(ended, false)
 	}
 	return denied, nil, err
 }
 
-// isDenied reports whether the request is denied from some time on, for longer than d.
+// isDenied reports whether r.states deny the request at a time and for longer than d after it.
 func (r *Request) isDenied(from time.Time, d time.Duration) bool {
 	r.attempts.Store(0)
 	_, err := r.evaluate(from)
@@ -128,34 +128,34 @@ func (r *Request) isDenied(from time.Time, d time.Duration) bool {
 }
 
 // interval returns the earliest and the latest time that the server's clock can show now.
-func (s *seen) interval(now time.Time) (earliest, latest time.Time) {
-	return s.at.Add(now.Sub(s.received)), s.at.Add(now.Sub(s.sent))
+func (c *clockReading) interval(now time.Time) (earliest, latest time.Time) {
+	return c.at.Add(now.Sub(c.received)), c.at.Add(now.Sub(c.sent))
 }
 
-// update caches the states that a request saw, if it was denied. Otherwise it drops what is cached of its keys.
-func (c *denials) update(r *Request, s seen, denied bool) {
+// update caches the states that a request was evaluated on, if they denied it. Otherwise it drops what is cached for its keys.
+func (c *denials) update(r *Request, clock clockReading, denied bool) {
 	for i, key := range r.Keys {
 		switch {
 		case denied:
-			d := &denial{key: key, seen: s, renewed: make(chan struct{})}
+			d := &denial{key: key, clockReading: clock, renewed: make(chan struct{})}
 			if state := r.states[i]; state != nil {
 				d.state = append([]byte{}, state...)
 			}
 			c.put(d)
 		case c.find(key) != nil:
-			c.put(&denial{key: key, seen: s, dropped: true})
+			c.put(&denial{key: key, clockReading: clock, dropped: true})
 		}
 	}
 }
 
-// drop drops what is cached of keys, and keeps denials out that were sent before.
+// drop drops what is cached for keys. Denials of round trips that began earlier are not cached any more.
 func (c *denials) drop(keys []string) {
 	for _, key := range keys {
-		c.put(&denial{key: key, seen: seen{sent: time.Now()}, dropped: true})
+		c.put(&denial{key: key, clockReading: clockReading{sent: time.Now()}, dropped: true})
 	}
 }
 
-// find returns what is cached of a key, or nil.
+// find returns what is cached for a key, or nil.
 func (c *denials) find(key string) *denial {
 	hash := maphash.String(c.seed, key)
 	group := c.group(hash, false)
@@ -170,7 +170,8 @@ func (c *denials) find(key string) *denial {
 	return nil
 }
 
-// put stores d in place of what was sent before of its key, or in a free slot, or in place of what was sent first.
+// put stores d. It replaces an earlier denial of the key; otherwise it takes a free slot of the group, or that of the
+// oldest denial.
 func (c *denials) put(d *denial) {
 	d.hash = maphash.String(c.seed, d.key)
 	group := c.group(d.hash, true)
@@ -192,7 +193,7 @@ func (c *denials) put(d *denial) {
 	slot.Store(d)
 }
 
-// group returns the slots for keys of a hash, nil if there are none yet and none are to be made.
+// group returns the slots for keys with a hash. It returns nil if they do not exist and create is false.
 func (c *denials) group(hash uint64, create bool) denialGroup {
 	block := &c.blocks[hash>>32*uint64(len(c.blocks))>>32]
 	if block.Load() == nil {

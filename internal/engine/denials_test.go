@@ -100,7 +100,7 @@ func TestAnOwnAllowanceDropsTheCachedDenial(t *testing.T) {
 
 // A denial whose reply comes after a reset is not cached: it may be of the time before.
 func TestADenialInFlightDuringAResetIsNotCached(t *testing.T) {
-	each(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{InFlight: 2, OpenAfter: -1}, func(b *bench) {
+	each(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1}, func(b *bench) {
 		b.store.put("k", "x")
 		slow := make(chan struct{})
 		b.store.after = func([]string) error { <-slow; return nil }
@@ -128,7 +128,7 @@ func TestACachedDenialOfAllKeysIsNeeded(t *testing.T) {
 
 func TestTheCacheIsBounded(t *testing.T) {
 	for _, size := range []int{1, 100, 1000, 5000} {
-		each(t, []way{onServer}, engine.Options{DenialCache: size}, func(b *bench) {
+		each(t, []way{onServer}, engine.Options{DenialCacheSize: size}, func(b *bench) {
 			for i := range 20_000 {
 				b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
 			}

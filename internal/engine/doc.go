@@ -1,16 +1,16 @@
 // Package engine makes decisions on the states in a store, and stores what they change.
 //
-// A decision is made where the data is. The store's abilities say where that is:
+// A decision is made where the data is. The interfaces that the store has determine where:
 //
 //	storage.InPlace     in Go, under a lock of the store
 //	storage.Transactor  in Go, inside a transaction that serves all requests of a batch
 //	storage.Server      on the server, in one round trip that serves all requests of a batch
 //	any other store     in Go: Load, evaluate, CompareAndSwap, and again after a conflict
 //
-// A request whose policy has no program for the server takes the last way too.
+// A request whose policy has no program for the server is decided by swaps too.
 //
 // Requests that wait while enough round trips are in flight share the next one. A caller
-// leaves when its context ends or its budget is spent, whatever the store does. There is one
+// returns when its context ends or its timeout is over, whatever the store does. There is one
 // exception: a caller that sends its own request stays until the store returns. It does so only
 // if the store has answered within the last 10 ms.
 //

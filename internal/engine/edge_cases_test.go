@@ -21,7 +21,7 @@ import (
 func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
 	for _, cost := range []int64{1, 2} {
 		t.Run(fmt.Sprint("cost ", cost), func(t *testing.T) {
-			each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+			each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 				b.close()
 				b.start(newCall(counter(9), "first"))
 				bad := newCall(counter(2), "k")
@@ -48,7 +48,7 @@ func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
 }
 
 func TestARoundTripCutShortLongAgoSaysNothing(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second, OpenAfter: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
 		b.store.takes = 50 * time.Millisecond
 		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
 		defer cancel()
@@ -74,7 +74,7 @@ func TestARoundTripCutShortLongAgoSaysNothing(t *testing.T) {
 
 func TestCallersThatLeaveAStoreThatHangsTakeNoRoom(t *testing.T) {
 	for _, neverOpens := range []bool{false, true} {
-		o := engine.Options{InFlight: 1, Queue: 10, Budget: time.Second}
+		o := engine.Options{MaxRoundTrips: 1, MaxQueue: 10, Timeout: time.Second}
 		wait := 300 * time.Millisecond
 		if neverOpens {
 			o.OpenAfter = -1
@@ -88,7 +88,7 @@ func TestCallersThatLeaveAStoreThatHangsTakeNoRoom(t *testing.T) {
 				time.Sleep(50 * time.Millisecond)
 			}
 			b.group.Wait()
-			n := b.engine.LineLength()
+			n := b.engine.Waiting()
 			c := newCall(counter(9), "k")
 			ctx, cancel := context.WithTimeout(background, wait)
 			defer cancel()
@@ -103,7 +103,7 @@ func TestCallersThatLeaveAStoreThatHangsTakeNoRoom(t *testing.T) {
 func TestARequestThatMayBeStoredIsNotOverload(t *testing.T) {
 	var declines atomic.Bool
 	w := way{name: "server", open: func(f *fake) storage.Store { return &declining{server{fake: f}, &declines} }}
-	each(t, []way{w}, engine.Options{InFlight: 2, Queue: 1, Budget: time.Second}, func(b *bench) {
+	each(t, []way{w}, engine.Options{MaxRoundTrips: 2, MaxQueue: 1, Timeout: time.Second}, func(b *bench) {
 		declines.Store(false)
 		n := 0
 		b.store.after = func(keys []string) error {
@@ -167,7 +167,7 @@ func TestAnErrorAfterALostReplyIsUnknown(t *testing.T) {
 
 func TestASlotThatFailsDelaysNoOther(t *testing.T) {
 	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{InFlight: 2, Budget: time.Second, OpenAfter: -1}, func(b *bench) {
+	each(t, []way{w}, engine.Options{MaxRoundTrips: 2, Timeout: time.Second, OpenAfter: -1}, func(b *bench) {
 		b.store.before = func(keys []string) error {
 			if keys[0] == "a2" {
 				return storage.NotApplied(errRefused)
@@ -194,7 +194,7 @@ func TestAPeekOfATornKeyIsNotUnknown(t *testing.T) {
 			}
 		}}
 	}}
-	each(t, []way{w}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		b.start(newCall(counter(9), "bad"))
@@ -231,7 +231,7 @@ func TestAPanicOfAnEarlierAttemptIsForgotten(t *testing.T) {
 func TestALostPartIsSentAgainWithoutTheOthers(t *testing.T) {
 	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
 	for lost := range 4 {
-		each(t, []way{w}, engine.Options{InFlight: 1, Budget: time.Second}, func(b *bench) {
+		each(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *bench) {
 			b.close()
 			b.start(newCall(counter(9), "a0"))
 			var calls []*call
@@ -269,7 +269,7 @@ func TestALostPartIsSentAgainWithoutTheOthers(t *testing.T) {
 
 // A caller can leave while it waits for the request that renews an expired denial.
 func TestACallerThatLeavesDuringARenewalIsNotSent(t *testing.T) {
-	each(t, remoteWays, engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.store.put("k", "x")
 		b.denied(b.decide(newCall(counter(1), "k")))
 		time.Sleep(2 * time.Second) // the denial has expired

@@ -12,30 +12,30 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultBudget         = time.Second
-	DefaultDenialCacheTTL = time.Second
-	DefaultDenialCache    = 1 << 16
-	DefaultOpenAfter      = time.Second
-	DefaultInFlight       = 2
-	DefaultQueue          = 1 << 16
+	DefaultTimeout         = time.Second
+	DefaultDenialCacheTTL  = time.Second
+	DefaultDenialCacheSize = 1 << 16
+	DefaultOpenAfter       = time.Second
+	DefaultMaxRoundTrips   = 2
+	DefaultMaxQueue        = 1 << 16
 )
 
 // Options configure an [Engine]. A zero field means its default.
 type Options struct {
-	// Clock tells the time of decisions; nil means the clock of the store.
+	// Clock returns the time of decisions; nil means the clock of the store.
 	Clock func() time.Time
-	// Budget is the longest that one decision may take.
-	Budget time.Duration
-	// DenialCacheTTL is for how long a cached denial may answer; negative means that none is cached.
+	// Timeout is the longest time that one decision may take.
+	Timeout time.Duration
+	// DenialCacheTTL is how long a cached denial is used; negative means that none is cached.
 	DenialCacheTTL time.Duration
 	// DenialCache is how many keys the cache holds.
-	DenialCache int
-	// OpenAfter is for how long the store must fail before the circuit breaker opens; negative means never.
+	DenialCacheSize int
+	// OpenAfter is how long the store must fail before the circuit breaker opens; negative means never.
 	OpenAfter time.Duration
 	// InFlight is how many round trips may be in flight at once.
-	InFlight int
+	MaxRoundTrips int
 	// Queue is how many requests may wait for a round trip.
-	Queue int
+	MaxQueue int
 }
 
 // Engine decides requests on one store. It is safe for concurrent use. Between calls it
@@ -77,27 +77,27 @@ func New(store storage.Store, o Options) *Engine {
 		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
 	}
 	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
-		e.denials = newDenials(e.options.DenialCache, e.options.DenialCacheTTL)
+		e.denials = newDenials(e.options.DenialCacheSize, e.options.DenialCacheTTL)
 	}
 	e.whole, e.shards = newQueue(e), make(map[string]*queue)
 	return e
 }
 
 func (o Options) withDefaults(inFlight int) Options {
-	o.Budget = cmp.Or(o.Budget, DefaultBudget)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	o.DenialCacheTTL = cmp.Or(o.DenialCacheTTL, DefaultDenialCacheTTL)
-	o.DenialCache = cmp.Or(o.DenialCache, DefaultDenialCache)
+	o.DenialCacheSize = cmp.Or(o.DenialCacheSize, DefaultDenialCacheSize)
 	o.OpenAfter = cmp.Or(o.OpenAfter, DefaultOpenAfter)
-	o.InFlight = cmp.Or(o.InFlight, max(inFlight, 0), DefaultInFlight)
-	o.Queue = cmp.Or(o.Queue, DefaultQueue)
+	o.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, max(inFlight, 0), DefaultMaxRoundTrips)
+	o.MaxQueue = cmp.Or(o.MaxQueue, DefaultMaxQueue)
 	return o
 }
 
 // Decide decides the request and stores what it changes, all of it or nothing. The errors are
 //   - an error of the evaluator, as it is; nothing was stored
 //   - [storage.ErrKey], [storage.ErrDuplicateKey]: the keys cannot be stored
-//   - [storage.ErrContended]: swaps lost against other writers until the budget was spent
-//   - [storage.ErrUnavailable]: the store did not answer within the budget, or the circuit breaker is open
+//   - [storage.ErrContended]: swaps lost against other writers until the timeout
+//   - [storage.ErrUnavailable]: the store did not answer within the timeout, or the circuit breaker is open
 //   - [storage.ErrOverloaded]: too many requests wait already
 //   - [storage.ErrOutcomeUnknown]: the request may have been stored
 //   - [storage.ErrProgram]: the server decided otherwise than Go
@@ -135,9 +135,9 @@ func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error
 		return false, err
 	}
 	r.began = time.Now()
-	r.deadline, r.byBudget = r.began.Add(e.options.Budget), true
+	r.deadline, r.fromTimeout = r.began.Add(e.options.Timeout), true
 	if end, ok := ctx.Deadline(); ok && !end.After(r.deadline) {
-		r.deadline, r.byBudget = end, false
+		r.deadline, r.fromTimeout = end, false
 	}
 	if e.denials != nil && r.allows() {
 		denied, renewing, err := e.answerFromCache(ctx, r)
@@ -171,12 +171,7 @@ func (e *Engine) takesBatches(r *Request) bool {
 	if e.server == nil {
 		return e.transactor != nil
 	}
-	for i := range r.Uses {
-		if !e.runs(&r.Uses[i]) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return !e.runs(&u) })
 }
 
 // queueOf returns the queue for the server that keeps the keys of a request.

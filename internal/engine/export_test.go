@@ -10,7 +10,7 @@ func (e *Engine) Idle() bool {
 	e.mu.Unlock()
 	for _, q := range queues {
 		q.mu.Lock()
-		idle := q.inFlight == 0 && q.waiting == 0 && q.apart == 0
+		idle := q.inFlight == 0 && q.waiting.Len() == 0 && q.slotless == 0
 		q.mu.Unlock()
 		if !idle {
 			return false
@@ -35,9 +35,9 @@ func (e *Engine) CachedDenials() (n int) {
 	return n
 }
 
-// LineLength is how many places the line has, those of callers that have left included.
-func (e *Engine) LineLength() int {
+// Waiting is how many requests wait.
+func (e *Engine) Waiting() int {
 	e.whole.mu.Lock()
 	defer e.whole.mu.Unlock()
-	return len(e.whole.line)
+	return e.whole.waiting.Len()
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-func TestContentionEndsWithTheBudget(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{Budget: 2 * time.Second}, func(b *bench) {
+func TestContentionEndsWithTheTimeout(t *testing.T) {
+	each(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{Timeout: 2 * time.Second}, func(b *bench) {
 		b.store.before = func([]string) error { b.store.put("k", "x"); return nil } // somebody is always faster
 		c := b.decide(newCall(counter(1000), "k"))
 		require.ErrorIs(b, c.err, storage.ErrContended)
@@ -26,8 +26,8 @@ func TestContentionEndsWithTheBudget(t *testing.T) {
 	})
 }
 
-func TestContentionThatTheStoreReportsEndsWithTheBudget(t *testing.T) {
-	each(t, append(batchWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+func TestContentionThatTheStoreReportsEndsWithTheTimeout(t *testing.T) {
+	each(t, append(batchWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.store.before = func([]string) error { return storage.ErrContended }
 		c := b.decide(newCall(counter(1000), "k"))
 		require.ErrorIs(b, c.err, storage.ErrContended)
@@ -38,8 +38,8 @@ func TestContentionThatTheStoreReportsEndsWithTheBudget(t *testing.T) {
 	})
 }
 
-func TestAnOutageEndsWithTheBudgetAndRecovers(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second, OpenAfter: -1}, func(b *bench) {
+func TestAnOutageEndsWithTheTimeoutAndRecovers(t *testing.T) {
+	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *bench) {
 		for range 2 {
 			b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 			c := b.decide(newCall(counter(2), "k"))
@@ -54,7 +54,7 @@ func TestAnOutageEndsWithTheBudgetAndRecovers(t *testing.T) {
 }
 
 func TestAShortOutageIsWaitedFor(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
 		began := time.Now()
 		b.store.before = func([]string) error {
 			if time.Since(began) < 900*time.Millisecond {
@@ -82,7 +82,7 @@ func TestAFaultThatStaysIsReturnedAtOnce(t *testing.T) {
 
 // A store that has failed for a while fails for the callers whose time it was, not for the others.
 func TestTheCallersTimeIsNoOutage(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.store.before = func([]string) error { return storage.ErrContended }
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
@@ -96,7 +96,7 @@ func TestTheCallersTimeIsNoOutage(t *testing.T) {
 
 // Requests that wait behind round trips that hang have not been sent. Who has been sent may have been stored.
 func TestASilentStoreIsAnOutage(t *testing.T) {
-	each(t, []way{onServer, inTransaction}, engine.Options{Budget: time.Second, InFlight: 1}, func(b *bench) {
+	each(t, []way{onServer, inTransaction}, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.store.deaf = true
 		sent, waits := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
@@ -115,7 +115,7 @@ func TestASilentStoreIsAnOutage(t *testing.T) {
 		require.Equal(b, time.Millisecond, hasty.took)
 		b.open()
 	})
-	each(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.close() // at the load, which stores nothing
 		c := b.decide(newCall(counter(9), "k"))
 		require.ErrorIs(b, c.err, storage.ErrUnavailable)
@@ -127,7 +127,7 @@ func TestASilentStoreIsAnOutage(t *testing.T) {
 
 func TestAPeekIsNeverUnknown(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+		each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
 			if warm {
 				b.warm()
 			}
@@ -145,7 +145,7 @@ func TestAPeekIsNeverUnknown(t *testing.T) {
 }
 
 func TestAnErrorWhileTheTimeEndsIsTold(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.store.before = func([]string) error {
 			defer time.Sleep(300 * time.Millisecond)
 			return storage.NotApplied(errRefused)
@@ -170,7 +170,7 @@ func TestAReplyThatIsNoneIsAnError(t *testing.T) {
 	for name, lie := range wrong {
 		t.Run(name, func(t *testing.T) {
 			lying := way{name: "server", open: func(f *fake) storage.Store { return server{fake: f, lie: lie} }}
-			each(t, []way{lying}, engine.Options{Budget: time.Second}, func(b *bench) {
+			each(t, []way{lying}, engine.Options{Timeout: time.Second}, func(b *bench) {
 				c := b.decide(newCall(counter(9), "k"))
 				require.Error(b, c.err)
 				require.False(b, c.allowed)
@@ -208,7 +208,7 @@ func TestALoadOrConflictWithoutItsRecordsIsAnError(t *testing.T) {
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
 		})
 		swaps := way{name: "swaps", open: func(f *fake) storage.Store { return short{fake: f, swaps: records} }}
-		each(t, []way{swaps}, engine.Options{Budget: time.Second}, func(b *bench) {
+		each(t, []way{swaps}, engine.Options{Timeout: time.Second}, func(b *bench) {
 			c := b.decide(newCall(counter(9), "k"))
 			require.ErrorContains(b, c.err, fmt.Sprint(len(wrong), " records to 1 swaps"))
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)

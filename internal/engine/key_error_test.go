@@ -25,7 +25,7 @@ func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 				}
 			}}
 		}}
-		each(t, []way{failing}, engine.Options{InFlight: 1}, func(b *bench) {
+		each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 			b.store.set("k", storage.Record{Version: storage.NewVersion(), State: []byte("xxxx")})
 			c := b.decide(newCallOf(storage.Refund, counter(9), "k"))
 			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
@@ -53,7 +53,7 @@ func TestAnUnknownOutcomeOfOneKeyIsThatOfItsRequestsAlone(t *testing.T) {
 			}
 		}}
 	}}
-	each(t, []way{failing}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		before, bad, after := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "bad")), b.start(newCall(counter(9), "k2"))

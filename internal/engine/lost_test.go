@@ -132,7 +132,7 @@ func TestALostRefundThatWasOverwrittenIsUnknown(t *testing.T) {
 
 // Of refunds that share a key, the version does not tell which was stored: none is repeated.
 func TestLostRefundsOfOneKeyAreNeverRepeated(t *testing.T) {
-	each(t, []way{onServer}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.store.put("k", "xxxxxxxx")
 		b.close()
 		b.start(newCall(counter(9), "first"))
@@ -199,9 +199,9 @@ func TestADenialIsNeverUnknown(t *testing.T) {
 	})
 }
 
-func TestARepliesLostForGoodAreUnknownWithinTheBudget(t *testing.T) {
+func TestARepliesLostForGoodAreUnknownWithinTheTimeout(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(provingWays, declined), engine.Options{Budget: time.Second}, func(b *bench) {
+		each(t, append(provingWays, declined), engine.Options{Timeout: time.Second}, func(b *bench) {
 			if warm {
 				b.warm()
 			}
@@ -283,7 +283,7 @@ func TestAWriteThatIsTornLaterIsUnknown(t *testing.T) {
 // Of requests that share a key, the version does not tell which was allowed: those are decided afresh.
 func TestALostBatchNeverAdmitsMoreThanTheLimit(t *testing.T) {
 	for _, stored := range []bool{true, false} {
-		each(t, []way{onServer}, engine.Options{InFlight: 1}, func(b *bench) {
+		each(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 			b.close()
 			calls := []*call{b.start(newCall(counter(9), "first"))}
 			for range 5 {

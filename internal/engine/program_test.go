@@ -28,7 +28,7 @@ func TestAServerThatDecidesOtherwiseIsAnError(t *testing.T) {
 				}
 			}}
 		}}
-		each(t, []way{lying}, engine.Options{InFlight: 1}, func(b *bench) {
+		each(t, []way{lying}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 			b.store.put("full", "xx")
 			b.close()
 			b.start(newCall(counter(9), "first"))
@@ -80,7 +80,7 @@ func TestADeclinedRequestGoesBySwapsAlone(t *testing.T) {
 	declining := way{name: "server", open: func(f *fake) storage.Store {
 		return server{fake: f, declines: 50}
 	}}
-	each(t, []way{declining}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{declining}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		huge := newCall(counter(100), "huge")

@@ -1,48 +1,49 @@
 package engine
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"runtime"
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/breaker"
 	"github.com/sluice-go/sluice/storage"
 )
 
 // queue holds the requests that wait for a round trip to one server.
 //
-// A caller who finds nothing in flight sends its request. Otherwise the request
-// waits, and a sender, which is a goroutine with a slot, takes it along with others. A sender ends
-// when nothing waits. A request that takes swaps needs no slot; it has a goroutine of its own.
+// If nothing is in flight, the caller sends its own request. Otherwise the request waits. A sender
+// takes it to the server in a batch with others. A sender is a goroutine that has one of MaxRoundTrips
+// slots; it ends when no request waits. A request that needs swaps takes no slot; it has a goroutine of
+// its own.
 type queue struct {
 	engine  *Engine
-	breaker breaker
+	breaker *breaker.Breaker
 
 	mu       sync.Mutex
-	inFlight int        // slots taken
-	apart    int        // trips without a slot
-	line     []*Request // in the order of arrival; nil for a caller that has left
-	passed   int        // how many requests have left the line at its beginning
-	waiting  int        // requests in the line
-	answered time.Time  // when the last round trip ended that the store has answered
-	trouble  error      // why the last round trip failed, if it did
+	inFlight int       // slots taken
+	slotless int       // batches that are sent without a slot
+	waiting  list.List // the requests that wait, in the order of arrival
+	answered time.Time // when the last round trip ended that the store has answered
+	lastErr  error     // why the last round trip failed, if it did
 }
 
 const (
 	batchKeys     = 64   // in a batch: a server does nothing else meanwhile
 	batchRequests = 1024 // in a batch
-	// ownSendWithin is for how long after an answer a caller sends its request itself. That takes two
-	// thirds of the time, but go-redis does not notice that a context is cancelled. So callers
-	// leave it to a sender unless the server has just answered.
+	// A caller sends its own request only if the server has answered within ownSendWithin. That saves a
+	// third of the time, because no other goroutine takes part. But go-redis does not notice a
+	// cancelled context, so the caller of a server that hangs would not return.
 	ownSendWithin = 10 * time.Millisecond
 )
 
 func newQueue(e *Engine) *queue {
-	return &queue{engine: e, breaker: breaker{openAfter: e.options.OpenAfter}}
+	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter)}
 }
 
-// decide sees a request through.
+// decide returns when the request has its outcome, or when its caller has no more time.
 func (q *queue) decide(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
 	case err != nil:
@@ -53,23 +54,23 @@ func (q *queue) decide(ctx context.Context, r *Request) error {
 	return q.await(ctx, r)
 }
 
-// enter takes a slot for the request, or lets it wait.
+// enter lets the request wait for a sender. If sends is true, the caller has a slot and must send it instead.
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	r.begin()
 	r.done = nil
 	o := &q.engine.options
-	switch free := q.inFlight < o.InFlight; {
+	switch free := q.inFlight < o.MaxRoundTrips; {
 	case q.engine.onCaller:
 		return true, nil
-	case q.waiting+q.apart >= o.Queue:
-		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting+q.apart)
+	case q.waiting.Len()+q.slotless >= o.MaxQueue:
+		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting.Len()+q.slotless)
 		return false, r.outcome(err, r.lost) // the server may have declined it after a lost reply
 	case r.bySwaps:
 		r.done = make(chan struct{}, 1)
-		q.apart++
-		go q.runApart(newTrip(q, r), (*trip).run)
+		q.slotless++
+		go q.runWithoutSlot(newBatch(q, r), (*batch).run)
 		return false, nil
 	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
@@ -79,118 +80,102 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		go q.send()
 	}
 	r.done = make(chan struct{}, 1)
-	r.state, r.place = waiting, q.passed+len(q.line)
-	q.line = append(q.line, r)
-	q.waiting++
+	r.state, r.element = waiting, q.waiting.PushBack(r)
 	return false, nil
 }
 
-// sendOwn makes one round trip for the request of the caller, on its goroutine. If that does not
-// settle the request, a sender goes on, unless the store must be called by the caller.
+// sendOwn makes one round trip for the caller's request, on the caller's goroutine. If the request needs more
+// round trips, a sender makes them. A store that must be called by the caller's goroutine has no senders.
 func (q *queue) sendOwn(ctx context.Context, r *Request) error {
-	t := newTrip(q, r)
+	b := newBatch(q, r)
 	if q.engine.onCaller {
 		ctx, cancel := context.WithDeadline(ctx, r.deadline)
 		defer cancel()
-		t.run(ctx)
+		b.run(ctx)
 		return r.err
 	}
-	if t.attempt(ctx); len(t.requests) == 0 {
+	if b.attempt(ctx); len(b.requests) == 0 {
 		q.release()
 		return r.err
 	}
 	r.done = make(chan struct{}, 1)
 	go func() {
-		q.repeat(t)
+		q.repeat(b)
 		q.send()
 	}()
 	return q.await(ctx, r)
 }
 
-// send serves the waiting requests, batch by batch, until there are none.
+// send is a sender: it sends the waiting requests, batch by batch, until none waits.
 func (q *queue) send() {
 	for {
 		runtime.Gosched() // lets callers who were just answered join the batch
-		t := &trip{queue: q}
-		if !q.take(t) {
+		b := &batch{queue: q}
+		if !q.take(b) {
 			return
 		}
-		t.attempt(context.Background())
-		q.repeat(t)
+		b.attempt(context.Background())
+		q.repeat(b)
 	}
 }
 
-// repeat goes on with a trip until all its requests are settled. If the server has several parts that fail on
-// their own, it does so without the slot: the others may work.
-func (q *queue) repeat(t *trip) {
-	if len(t.requests) == 0 {
+// repeat makes more round trips until all requests of a batch are settled. On a server with slots that can fail
+// alone, such as a cluster, it gives the sender's slot back, because requests for other slots may succeed.
+func (q *queue) repeat(b *batch) {
+	if len(b.requests) == 0 {
 		return
 	}
 	if q.engine.placer == nil {
-		t.repeat(context.Background())
+		b.repeat(context.Background())
 		return
 	}
 	q.mu.Lock()
-	q.apart++
+	q.slotless++
 	q.mu.Unlock()
-	go q.runApart(t, (*trip).repeat)
+	go q.runWithoutSlot(b, (*batch).repeat)
 }
 
-// runApart runs a trip that has no slot.
-func (q *queue) runApart(t *trip, run func(*trip, context.Context)) {
-	run(t, context.Background())
+// runWithoutSlot runs a batch that is counted in slotless.
+func (q *queue) runWithoutSlot(b *batch, run func(*batch, context.Context)) {
+	run(b, context.Background())
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.apart--
+	q.slotless--
 }
 
 // release gives back a slot, or leaves it to a sender if requests wait.
 func (q *queue) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.waiting > 0 {
+	if q.waiting.Len() > 0 {
 		go q.send()
 		return
 	}
 	q.inFlight--
 }
 
-// take takes the requests of the next batch out of the line, or gives back the slot.
-func (q *queue) take(t *trip) bool {
+// take moves waiting requests into a batch. If none waits, it gives back the slot and returns false.
+func (q *queue) take(b *batch) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for keys := 0; q.waiting > 0 && len(t.requests) < batchRequests && keys < batchKeys; q.passed++ {
-		r := q.line[0]
-		q.line[0], q.line = nil, q.line[1:]
-		if r == nil {
-			continue
-		}
+	for keys := 0; q.waiting.Len() > 0 && len(b.requests) < batchRequests && keys < batchKeys; {
+		r := q.waiting.Remove(q.waiting.Front()).(*Request)
 		r.state = sent
-		q.waiting--
 		keys += len(r.Keys)
-		t.requests = append(t.requests, r)
+		b.requests = append(b.requests, r)
 	}
-	if len(t.requests) == 0 {
+	if len(b.requests) == 0 {
 		q.inFlight--
 		return false
 	}
-	t.setUntil()
+	b.setUntil()
 	return true
 }
 
-// leaveLine takes a request out of the line.
-func (q *queue) leaveLine(r *Request) {
-	q.line[r.place-q.passed] = nil
-	q.waiting--
-	for len(q.line) > 0 && q.line[0] == nil {
-		q.line, q.passed = q.line[1:], q.passed+1
-	}
-}
-
-// await waits for the outcome of a request for as long as the caller has time.
+// await waits until the request has its outcome, its deadline is over or its context ends.
 func (q *queue) await(ctx context.Context, r *Request) error {
 	var expired <-chan time.Time
-	if r.byBudget {
+	if r.fromTimeout {
 		timer := time.NewTimer(time.Until(r.deadline))
 		defer timer.Stop()
 		expired = timer.C
@@ -200,12 +185,11 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 	case <-r.done:
 		return r.err
 	case <-expired:
-		ended = errNoAnswer
 	case <-ctx.Done():
 		ended = ctx.Err()
 	}
-	if ended != context.Canceled && q.isEnding(r) {
-		timer := time.NewTimer(endingFor)
+	if ended != context.Canceled && q.isExpired(r) {
+		timer := time.NewTimer(expiryGrace)
 		defer timer.Stop()
 		select {
 		case <-r.done:
@@ -216,18 +200,18 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 	return q.leave(r, ended)
 }
 
-// endingFor is how long a caller waits for a round trip that is broken off at the caller's own
-// deadline: it may still tell that nothing was sent.
-const endingFor = 20 * time.Millisecond
+// expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
+// store's error may say that nothing was sent.
+const expiryGrace = 20 * time.Millisecond
 
-// isEnding reports whether the request is in a round trip whose deadline is over.
-func (q *queue) isEnding(r *Request) bool {
+// isExpired reports whether the request is in a round trip whose deadline is over.
+func (q *queue) isExpired(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return r.state == sent && !time.Now().Before(r.until)
 }
 
-// leave returns the error of a request whose caller waits no longer.
+// leave marks a request whose caller does not wait any longer, and returns its error.
 func (q *queue) leave(r *Request, ended error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -237,11 +221,11 @@ func (q *queue) leave(r *Request, ended error) error {
 		return r.err
 	}
 	r.state = left
-	q.noteSpent(r)
+	q.recordTimeout(r)
 	if was == waiting {
-		q.leaveLine(r)
+		q.waiting.Remove(r.element)
 		r.state = done // no sender has it
-		r.trouble = q.trouble
+		r.lastErr = q.lastErr
 	}
 	return r.timeout(ended, r.lost || was == sent)
 }

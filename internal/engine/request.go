@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -19,28 +20,28 @@ type Request struct {
 	Uses      []Use    // what is asked of each key
 	Evaluator Evaluator
 
-	began    time.Time
-	deadline time.Time
-	byBudget bool          // the deadline is that of the budget, not the caller's
-	bySwaps  bool          // it must be decided by swaps
-	attempts atomic.Int32  // is read after the caller has left, too
-	done     chan struct{} // if the caller waits: receives once, when state is done
+	began       time.Time
+	deadline    time.Time
+	fromTimeout bool          // the deadline follows from Options.Timeout, not from the caller's context
+	bySwaps     bool          // it must be decided by swaps
+	attempts    atomic.Int32  // is read after the caller has left, too
+	done        chan struct{} // if the caller waits: receives once, when state is done
 
-	// What follows changes under the lock of the queue.
+	// These fields are guarded by the lock of the queue.
 	state   state
-	place   int       // in the line
-	until   time.Time // the deadline of its round trip
-	lost    bool      // the reply of a round trip was lost: the request may have been stored
-	trouble error     // why the last attempt failed
+	element *list.Element // in queue.waiting
+	until   time.Time     // the deadline of its round trip
+	lost    bool          // the reply of a round trip was lost: the request may have been stored
+	lastErr error         // why the last attempt failed
 
-	// What follows belongs to the goroutine that sends the request.
-	settled  bool // by the last attempt
-	err      error
-	panicked any
-	part     *part          // the batch whose reply was lost: it must be sent again as it was
-	same     *Request       // the next equal request of the batch
-	last     *Request       // the last of these
-	swaps    []storage.Swap // whose reply was lost
+	// These fields belong to the goroutine that sends the request.
+	settled   bool // by the last attempt
+	err       error
+	panicked  any
+	slotBatch *slotBatch     // the batch whose reply was lost: it must be sent again as it was
+	same      *Request       // the next equal request of the batch
+	last      *Request       // the last of these
+	swaps     []storage.Swap // whose reply was lost
 
 	update  storage.Update
 	states  [][]byte
@@ -81,22 +82,20 @@ type Evaluator interface {
 type state uint8
 
 const (
-	waiting state = iota // in the line
+	waiting state = iota // for a round trip
 	sent                 // in a round trip: it may be stored
 	pausing              // not in a round trip that can store it
 	done                 // its outcome is known
 	left                 // its caller has left
 )
 
-// Reset makes the request as new, but for its memory. It must not be in use: see InUse.
+// Reset clears the request and keeps its memory. The request must not be in use: see InUse.
 func (r *Request) Reset() {
 	clear(r.Keys)
 	clear(r.Uses)
 	clear(r.states)
 	clear(r.changes)
-	keys, uses, evaluator, states, changes := r.Keys[:0], r.Uses[:0], r.Evaluator, r.states[:0], r.changes[:0]
-	*r = Request{}
-	r.Keys, r.Uses, r.Evaluator, r.states, r.changes = keys, uses, evaluator, states, changes
+	*r = Request{Keys: r.Keys[:0], Uses: r.Uses[:0], Evaluator: r.Evaluator, states: r.states[:0], changes: r.changes[:0]}
 }
 
 // InUse reports whether the engine may still use the request, although Decide has
@@ -134,23 +133,23 @@ func (r *Request) begin() {
 // finish settles the request.
 func (r *Request) finish(err error) { r.settled, r.err = true, err }
 
-// finishAll settles the request and those that are the same.
+// finishAll settles the request and the requests equal to it.
 func (r *Request) finishAll(err error) {
 	for ; r != nil; r = r.same {
 		r.finish(err)
 	}
 }
 
-// fail takes in that an attempt has failed. It settles the request unless another attempt can help.
+// fail records that an attempt has failed. It settles the request unless another attempt can help.
 func (r *Request) fail(err error) {
 	lost := !errors.Is(err, storage.ErrNotApplied)
-	r.settled, r.err = !(lost && !errors.Is(err, storage.ErrTorn) || isPassing(err)), err
+	r.settled, r.err = !(lost && !errors.Is(err, storage.ErrTorn) || isTemporary(err)), err
 	if r.settled {
 		r.err = r.outcome(err, lost)
 	}
 }
 
-// outcome returns the error of a request that failed: that its outcome is unknown, if a reply was lost.
+// outcome returns the error of a request that failed with err. If a reply was lost, the outcome is unknown.
 func (r *Request) outcome(err error, lost bool) error {
 	if lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
@@ -158,13 +157,13 @@ func (r *Request) outcome(err error, lost bool) error {
 	return err
 }
 
-// isPassing reports whether trying again can help against an error.
-func isPassing(err error) bool {
+// isTemporary reports whether another attempt can succeed after an error.
+func isTemporary(err error) bool {
 	return errors.Is(err, storage.ErrUnavailable) || errors.Is(err, storage.ErrContended) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// tell lets the caller know that the outcome of the request is in r.err.
-func (r *Request) tell() {
+// notify ends the caller's wait. The outcome of the request is in r.err.
+func (r *Request) notify() {
 	if r.state == left {
 		return
 	}
@@ -173,29 +172,25 @@ func (r *Request) tell() {
 	}
 }
 
-// errNoAnswer is why a request ends whose budget is spent.
-var errNoAnswer = fmt.Errorf("%w: no answer within the budget: %w", storage.ErrUnavailable, context.DeadlineExceeded)
+// errNoAnswer is why a request ends if Options.Timeout is over.
+var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// end returns why the request ends: ended is the error of its context, nil if its deadline is over.
-func (r *Request) end(ended error) error {
+// timeout returns the error of a request that ended without an outcome. ended is the error of its context, nil
+// if its deadline is over. lost means that it may have been stored.
+func (r *Request) timeout(ended error, lost bool) error {
 	switch {
 	case ended == context.Canceled:
-		return ended
-	case r.byBudget:
-		return errNoAnswer
+	case r.fromTimeout:
+		ended = errNoAnswer
+	default:
+		ended = context.DeadlineExceeded
 	}
-	return context.DeadlineExceeded
-}
-
-// timeout returns the error of a request that ended without an outcome. lost means that it may have
-// been stored.
-func (r *Request) timeout(ended error, lost bool) error {
 	cause := ended
-	if r.trouble != nil {
-		if ended == errNoAnswer && (errors.Is(r.trouble, storage.ErrContended) || errors.Is(r.trouble, storage.ErrUnavailable)) {
+	if r.lastErr != nil {
+		if ended == errNoAnswer && (errors.Is(r.lastErr, storage.ErrContended) || errors.Is(r.lastErr, storage.ErrUnavailable)) {
 			ended = context.DeadlineExceeded
 		}
-		if cause = r.trouble; !errors.Is(cause, ended) {
+		if cause = r.lastErr; !errors.Is(cause, ended) {
 			cause = fmt.Errorf("%w: %w", cause, ended)
 		}
 	}
@@ -205,8 +200,8 @@ func (r *Request) timeout(ended error, lost bool) error {
 	return storage.NotApplied(cause)
 }
 
-// unknown returns the error of a request that may have been stored. Its cause may say that the last
-// attempt was not applied, which proves nothing of those before.
+// unknown returns the error of a request that may have been stored. cause may say that the last attempt was not
+// applied. That says nothing about earlier attempts, so the error does not wrap ErrNotApplied.
 func unknown(cause error) error {
 	switch {
 	case !errors.Is(cause, storage.ErrNotApplied):
@@ -217,15 +212,15 @@ func unknown(cause error) error {
 	return fmt.Errorf("%w: the last attempt: %v", storage.ErrOutcomeUnknown, cause)
 }
 
-// evaluate calls the evaluator on r.states, and keeps its error or panic.
+// evaluate calls the evaluator on r.states, and keeps its error or panic. With an error there are no changes.
 func (r *Request) evaluate(now time.Time) (applied int, err error) {
 	defer r.recover(&err)
 	r.attempts.Add(1)
 	clear(r.changes)
-	if applied, err = r.Evaluator.Evaluate(now, r.states, r.changes); err != nil {
-		return 0, err
+	if applied, err = r.Evaluator.Evaluate(now, r.states, r.changes); err == nil {
+		err = storage.CheckChanges(r.Keys, r.changes)
 	}
-	return applied, storage.CheckChanges(r.Keys, r.changes)
+	return applied, err
 }
 
 // confirm calls the evaluator as evaluate does.
@@ -234,10 +229,13 @@ func (r *Request) confirm(now time.Time) (err error) {
 	return r.Evaluator.Confirm(now, r.states)
 }
 
-// recover keeps a panic for Decide. It must be deferred.
+// recover keeps a panic for Decide, and drops the changes of an evaluation that has failed. It must be deferred.
 func (r *Request) recover(err *error) {
 	if p := recover(); p != nil {
 		r.panicked, *err = p, errPanicked
+	}
+	if *err != nil {
+		clear(r.changes)
 	}
 }
 
@@ -251,10 +249,7 @@ type decider Request
 func (d *decider) Decide(found [][]byte, next []storage.Change) error {
 	r := (*Request)(d)
 	copy(r.states, found)
-	if _, err := r.evaluate(r.update.Now); err != nil {
-		clear(r.changes)
-		return err
-	}
+	_, err := r.evaluate(r.update.Now)
 	copy(next, r.changes)
-	return nil
+	return err
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func TestCallersThatWaitShareARoundTrip(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 2}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 2}, func(b *bench) {
 		b.close()
 		var calls []*call
 		for _, key := range []string{"a", "b", "c", "d", "c", "e"} {
@@ -37,7 +37,7 @@ func TestCallersThatWaitShareARoundTrip(t *testing.T) {
 
 // A caller who has sent its own request leaves those who wait to a sender.
 func TestThoseWhoWaitBehindACallersOwnRequestAreSent(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.warm()
 		b.close()
 		own, waits := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
@@ -50,7 +50,7 @@ func TestThoseWhoWaitBehindACallersOwnRequestAreSent(t *testing.T) {
 }
 
 func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1, DenialCacheTTL: -1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1, DenialCacheTTL: -1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		var calls []*call
@@ -76,7 +76,7 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 	counted := way{name: "server", open: func(f *fake) storage.Store {
 		return server{fake: f, lie: func(b *storage.Batch) { sent = append([]storage.Request{}, b.Requests...) }}
 	}}
-	each(t, []way{counted}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{counted}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		for range 5 {
@@ -99,7 +99,7 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 
 func TestABatchHasABoundedNumberOfKeys(t *testing.T) {
 	for _, keys := range []int{1, 2, 4} {
-		each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+		each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 			b.close()
 			var calls []*call
 			for i := range 200 {
@@ -123,7 +123,7 @@ func TestABatchHasABoundedNumberOfKeys(t *testing.T) {
 }
 
 func TestThoseWhoWaitForSwapsWaitForNobodyElse(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		for _, key := range []string{"a", "b", "c"} {
 			b.start(newCall(counter(9), key))
@@ -135,7 +135,7 @@ func TestThoseWhoWaitForSwapsWaitForNobodyElse(t *testing.T) {
 
 // A store that must be called by the goroutine of the caller decides for nobody else.
 func TestNobodyElseCallsAStoreOfTheCaller(t *testing.T) {
-	each(t, callerWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, callerWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		for range 3 {
 			b.start(newCall(counter(9), "k"))
@@ -158,13 +158,13 @@ func TestANegativeNumberInFlightMeansTheDefault(t *testing.T) {
 		for _, key := range []string{"a", "b", "c"} {
 			b.start(newCall(counter(9), key))
 		}
-		require.Len(b, b.store.trips, engine.DefaultInFlight)
+		require.Len(b, b.store.trips, engine.DefaultMaxRoundTrips)
 		b.open()
 	})
 }
 
 func TestACallerThatLeavesBeforeItsRequestIsSentHasNotPaid(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "k"))
 		ctx, cancel := context.WithCancel(background)
@@ -185,7 +185,7 @@ func TestACallerThatLeavesBeforeItsRequestIsSentHasNotPaid(t *testing.T) {
 }
 
 func TestACallerThatLeavesAfterItsRequestWasSentMayHavePaid(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "k"))
 		ctx, cancel := context.WithCancel(background)
@@ -207,7 +207,7 @@ func TestACallerThatLeavesAfterItsRequestWasSentMayHavePaid(t *testing.T) {
 }
 
 func TestAFirstCallerThatLeavesTakesNobodyAlong(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		ctx, cancel := context.WithCancel(background)
 		gone := b.startFor(ctx, newCall(counter(9), "k"))
@@ -222,7 +222,7 @@ func TestAFirstCallerThatLeavesTakesNobodyAlong(t *testing.T) {
 }
 
 func TestCallersThatLeaveTakeNoRoomInTheQueue(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1, Queue: 2}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "k"))
 		for range 1000 {
@@ -240,7 +240,7 @@ func TestCallersThatLeaveTakeNoRoomInTheQueue(t *testing.T) {
 }
 
 func TestTooManyThatWaitAreOverload(t *testing.T) {
-	each(t, remoteWays, engine.Options{InFlight: 1, Queue: 2}, func(b *bench) {
+	each(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *bench) {
 		b.close()
 		waiting := 2
 		if !b.swaps || b.batches { // one is in flight beside them
@@ -261,7 +261,7 @@ func TestTooManyThatWaitAreOverload(t *testing.T) {
 }
 
 func TestAnErrorIsThatOfItsCallerAlone(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.store.put("bad", "damaged")
 		b.close()
 		b.start(newCall(counter(9), "first"))
@@ -278,7 +278,7 @@ func TestAnErrorIsThatOfItsCallerAlone(t *testing.T) {
 }
 
 func TestAPanicIsThatOfItsCallerAlone(t *testing.T) {
-	each(t, batchWays, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		before := b.start(newCall(counter(9), "k"))
@@ -308,7 +308,7 @@ func TestAKeyThatFailsIsTheErrorOfItsRequests(t *testing.T) {
 			}
 		}}
 	}}
-	each(t, []way{failing}, engine.Options{InFlight: 1}, func(b *bench) {
+	each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		before, bad, after := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "bad")), b.start(newCall(counter(9), "k"))
@@ -323,7 +323,7 @@ func TestAKeyThatFailsIsTheErrorOfItsRequests(t *testing.T) {
 
 func TestASilentServerDelaysOnlyItsOwnRequests(t *testing.T) {
 	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{InFlight: 1, Budget: time.Second}, func(b *bench) {
+	each(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *bench) {
 		b.close()
 		b.store.deaf = true
 		silent := []*call{b.start(newCall(counter(9), "a1")), b.start(newCall(counter(9), "a2")), b.start(newCall(counter(9), "a1"))}
@@ -347,7 +347,7 @@ func TestASilentServerDelaysOnlyItsOwnRequests(t *testing.T) {
 
 func TestASilentServerOpensItsOwnCircuitBreaker(t *testing.T) {
 	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{Budget: time.Second}, func(b *bench) {
+	each(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *bench) {
 		b.store.before = func(keys []string) error {
 			if keys[0][0] == 'a' {
 				return storage.NotApplied(errRefused)
@@ -363,7 +363,7 @@ func TestASilentServerOpensItsOwnCircuitBreaker(t *testing.T) {
 // The slots of one server are parts of one round trip, and fail alone.
 func TestSlotsShareARoundTripAndFailAlone(t *testing.T) {
 	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{InFlight: 1, Budget: time.Second}, func(b *bench) {
+	each(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *bench) {
 		b.close()
 		b.start(newCall(counter(9), "a0"))
 		var calls []*call
@@ -390,7 +390,7 @@ func TestSlotsShareARoundTripAndFailAlone(t *testing.T) {
 
 // A lost reply is looked for while others are served.
 func TestALostReplyHoldsUpNoOther(t *testing.T) {
-	each(t, []way{onServer}, engine.Options{InFlight: 2}, func(b *bench) {
+	each(t, []way{onServer}, engine.Options{MaxRoundTrips: 2}, func(b *bench) {
 		began := time.Now()
 		b.store.after = func(keys []string) error {
 			if keys[0] == "lossy" && time.Since(began) < 10*time.Millisecond {

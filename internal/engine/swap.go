@@ -11,14 +11,14 @@ import (
 
 // swap makes one attempt to decide a request by Load, evaluate and CompareAndSwap. If the reply of
 // the last attempt was lost, it sends the same swaps again instead: they cannot be applied twice.
-func (t *trip) swap(ctx context.Context, r *Request) {
+func (b *batch) swap(ctx context.Context, r *Request) {
 	wasLost := len(r.swaps) > 0
-	if !wasLost && !t.prepareSwaps(ctx, r) {
+	if !wasLost && !b.prepareSwaps(ctx, r) {
 		return
 	}
 	began := time.Now()
-	current, swapped, err := t.queue.engine.store.CompareAndSwap(ctx, r.swaps...)
-	t.queue.note(began, err)
+	current, swapped, err := b.queue.engine.store.CompareAndSwap(ctx, r.swaps...)
+	b.queue.record(began, err)
 	if err == nil && !swapped && len(current) != len(r.swaps) {
 		err = storage.NotApplied(fmt.Errorf("engine: the store answered with %d records to %d swaps", len(current), len(r.swaps)))
 	}
@@ -30,7 +30,7 @@ func (t *trip) swap(ctx context.Context, r *Request) {
 	case swapped || wasLost && stored(r.swaps, current):
 		r.finish(nil)
 	case wasLost && r.givesBack():
-		r.finish(unknown(r.trouble))
+		r.finish(unknown(r.lastErr))
 	default:
 		r.swaps = nil
 		r.fail(fmt.Errorf("%w: %d attempts", storage.ErrContended, r.attempts.Load()))
@@ -38,11 +38,11 @@ func (t *trip) swap(ctx context.Context, r *Request) {
 }
 
 // prepareSwaps decides a request on what is stored now. It reports whether there is something to store.
-func (t *trip) prepareSwaps(ctx context.Context, r *Request) bool {
+func (b *batch) prepareSwaps(ctx context.Context, r *Request) bool {
 	began := time.Now()
-	records, now, err := t.load(ctx, r.Keys)
+	records, now, err := b.load(ctx, r.Keys)
 	received := time.Now()
-	if t.queue.note(began, err); err != nil {
+	if b.queue.record(began, err); err != nil {
 		r.fail(storage.NotApplied(err))
 		return false
 	}
@@ -53,12 +53,12 @@ func (t *trip) prepareSwaps(ctx context.Context, r *Request) bool {
 		r.finish(err)
 		return false
 	}
-	t.queue.engine.updateCache(r, seen{now, began, received})
+	b.queue.engine.updateCache(r, clockReading{now, began, received})
 	if r.addSwaps(records, now); len(r.swaps) == 0 {
 		r.finish(nil)
 		return false
 	}
-	return t.queue.markSent(r)
+	return b.queue.markSent(r)
 }
 
 // markSent marks a request as sent, unless its caller has left: it was told that nothing was applied.
@@ -74,26 +74,20 @@ func (q *queue) markSent(r *Request) bool {
 }
 
 // load reads the records of keys and the time.
-func (t *trip) load(ctx context.Context, keys []string) (records []storage.Record, now time.Time, err error) {
-	e := t.queue.engine
+func (b *batch) load(ctx context.Context, keys []string) (records []storage.Record, now time.Time, err error) {
+	e := b.queue.engine
 	if clock, ok := e.store.(storage.ServerTime); ok && e.options.Clock == nil {
 		records, now, err = clock.LoadNow(ctx, keys...)
 	} else {
 		records, err = e.store.Load(ctx, keys...)
-		now = e.now()
+		if now = time.Now(); e.options.Clock != nil {
+			now = e.options.Clock()
+		}
 	}
 	if err == nil && len(records) != len(keys) {
 		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(keys))
 	}
 	return records, now, err
-}
-
-// now returns the time by the clock of the engine, or of this process.
-func (e *Engine) now() time.Time {
-	if e.options.Clock != nil {
-		return e.options.Clock()
-	}
-	return time.Now()
 }
 
 // stateOf returns the state of a record, nil if and only if the record is absent.

@@ -46,7 +46,7 @@ func (x *trouble) before([]string) error {
 	case 3:
 		return storage.NotApplied(errors.New("no such table"))
 	case 4:
-		time.Sleep(60 * time.Millisecond) // is silent for longer than any budget
+		time.Sleep(60 * time.Millisecond) // is silent for longer than any timeout
 		return errLost
 	case 5:
 		time.Sleep(60 * time.Millisecond)
@@ -90,11 +90,11 @@ func TestNoTroubleLosesOrInventsAPayment(t *testing.T) {
 		for seed := range uint64(25) {
 			random := rand.New(rand.NewPCG(seed, 3))
 			o := engine.Options{
-				Budget: time.Duration(1+random.IntN(40)) * time.Millisecond, InFlight: random.IntN(4),
+				Timeout: time.Duration(1+random.IntN(40)) * time.Millisecond, MaxRoundTrips: random.IntN(4),
 				OpenAfter: time.Duration(random.IntN(50)-1) * time.Millisecond,
 			}
 			if random.IntN(3) == 0 {
-				o.Queue = 1 + random.IntN(6)
+				o.MaxQueue = 1 + random.IntN(6)
 			}
 			t.Run(fmt.Sprint(w.name, " ", seed), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) { survive(t, w, o, random, seed%2 == 0) })
@@ -119,7 +119,7 @@ func survive(t *testing.T, w way, o engine.Options, random *rand.Rand, lossy boo
 		b, own := fleet[i%2], source()
 		group.Go(func() {
 			for range 12 {
-				pay(b, own, o.Budget, books)
+				pay(b, own, o.Timeout, books)
 				time.Sleep(time.Duration(own.IntN(3)) * time.Millisecond)
 			}
 		})
@@ -148,13 +148,13 @@ func survive(t *testing.T, w way, o engine.Options, random *rand.Rand, lossy boo
 const limit = 150
 
 // pay makes one call of some kind.
-func pay(b *bench, random *rand.Rand, budget time.Duration, books *books) {
+func pay(b *bench, random *rand.Rand, timeout time.Duration, books *books) {
 	ctx, cancel := context.WithCancel(background)
 	switch random.IntN(6) {
 	case 0, 1:
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.Int64N(int64(budget))))
+		ctx, cancel = context.WithTimeout(ctx, time.Duration(random.Int64N(int64(timeout))))
 	case 2:
-		time.AfterFunc(time.Duration(random.Int64N(int64(budget))), cancel)
+		time.AfterFunc(time.Duration(random.Int64N(int64(timeout))), cancel)
 	}
 	defer cancel()
 	var keys []string

@@ -1,0 +1,118 @@
+// Package breaker is a circuit breaker for one server.
+//
+// It opens when the server has failed for some time. While it is open, callers do not wait for the
+// server: they fail at once, and one probe at a time tests the server in the background. After a
+// probe has succeeded, callers use the server again. If the first of these round trips fails, the
+// breaker opens again at once.
+//
+// A round trip that a caller cut short does not show whether the server works. If callers cut all
+// round trips short for as long as the breaker waits for failures, a probe decides.
+package breaker
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Breaker is a circuit breaker. It is safe for concurrent use.
+type Breaker struct {
+	openAfter time.Duration
+
+	mu           sync.Mutex
+	state        state
+	firstFailure time.Time // when the first failed round trip since the last success began
+	lastFailure  time.Time // when the last failed round trip ended
+	cause        error     // of the last failure
+	firstCut     time.Time // when the first round trip began that was cut short since the last answer; zero if none was
+	lastCut      time.Time // when the last of these began
+	probing      bool
+	probeEnded   time.Time
+}
+
+type state uint8
+
+const (
+	closed   state = iota
+	failing        // closed, but the last round trip failed
+	open           // callers fail at once
+	halfOpen       // a probe succeeded, and no round trip has ended since
+)
+
+const (
+	probePause  = 100 * time.Millisecond // between two probes
+	staleFactor = 2                      // a failure is too old to count after this many times openAfter
+)
+
+// New returns a closed breaker that opens when the server has failed for openAfter. If openAfter is
+// negative, it never opens.
+func New(openAfter time.Duration) *Breaker { return &Breaker{openAfter: openAfter} }
+
+// Succeeded records that the server answered a round trip.
+func (b *Breaker) Succeeded() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state, b.cause, b.firstCut = closed, nil, time.Time{}
+}
+
+// Failed records that a round trip that began at that time has failed now.
+func (b *Breaker) Failed(began time.Time, cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	if b.state == closed || b.state == failing && b.isStale(b.lastFailure, began) {
+		b.state, b.firstFailure = failing, began
+	}
+	b.lastFailure, b.cause = now, cause
+	if b.openAfter >= 0 && (b.state == halfOpen || now.Sub(b.firstFailure) >= b.openAfter) {
+		b.state = open
+	}
+}
+
+// CutShort records that a caller did not wait for the end of a round trip that began at that time.
+func (b *Breaker) CutShort(began time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.firstCut.IsZero() || b.isStale(b.lastCut, began) {
+		b.firstCut = began
+	}
+	b.lastCut = began
+}
+
+// isStale reports whether what happened at a time is too long ago to count.
+func (b *Breaker) isStale(at, now time.Time) bool { return now.Sub(at) > staleFactor*b.openAfter }
+
+// Admit returns an error if the breaker is open. If probe is true, the caller must start a probe in
+// the background and report its end to Probed.
+func (b *Breaker) Admit() (probe bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state != open && (b.firstCut.IsZero() || b.openAfter < 0) {
+		return false, nil
+	}
+	now := time.Now()
+	if b.state == open || now.Sub(b.firstCut) >= b.openAfter && !b.isStale(b.lastCut, now) {
+		probe = !b.probing && now.Sub(b.probeEnded) >= probePause
+		b.probing = b.probing || probe
+	}
+	if b.state == open {
+		err = fmt.Errorf("the circuit breaker is open, because the store has failed for %v: %w",
+			now.Sub(b.firstFailure).Round(time.Millisecond), b.cause)
+	}
+	return probe, err
+}
+
+// Probed records the end of a probe. cause is nil if the server works.
+func (b *Breaker) Probed(cause error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.probing, b.probeEnded = false, time.Now()
+	switch {
+	case cause == nil && b.state == open:
+		b.state, b.firstCut = halfOpen, time.Time{}
+	case cause == nil:
+		b.firstCut = time.Time{}
+	case b.state != open && !b.firstCut.IsZero():
+		b.state, b.firstFailure, b.cause = open, b.firstCut, cause
+	}
+}

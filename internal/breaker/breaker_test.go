@@ -1,0 +1,160 @@
+// These tests promise when a circuit breaker opens, probes and closes. Time is that of a
+// testing/synctest bubble.
+package breaker_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/breaker"
+)
+
+var errRefused = errors.New("connection refused")
+
+// bubble runs a test in a bubble, with a breaker that opens after a second.
+func bubble(t *testing.T, test func(t *testing.T, b *breaker.Breaker)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, breaker.New(time.Second)) })
+}
+
+// fail records a round trip that took d and failed.
+func fail(b *breaker.Breaker, d time.Duration) {
+	began := time.Now()
+	time.Sleep(d)
+	b.Failed(began, errRefused)
+}
+
+// requireAdmits fails unless the breaker is closed and asks for no probe.
+func requireAdmits(t *testing.T, b *breaker.Breaker) {
+	t.Helper()
+	probe, err := b.Admit()
+	require.NoError(t, err)
+	require.False(t, probe)
+}
+
+func TestItOpensAfterFailuresForASecond(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		for range 9 {
+			fail(b, 100*time.Millisecond)
+			requireAdmits(t, b)
+		}
+		fail(b, 100*time.Millisecond)
+		probe, err := b.Admit()
+		require.ErrorIs(t, err, errRefused)
+		require.ErrorContains(t, err, "failed for 1s")
+		require.True(t, probe)
+	})
+}
+
+func TestASuccessStartsTheSecondAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		fail(b, 900*time.Millisecond)
+		b.Succeeded()
+		fail(b, 900*time.Millisecond)
+		requireAdmits(t, b)
+	})
+}
+
+func TestFailuresFarApartDoNotAddUp(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		for range 5 {
+			fail(b, 100*time.Millisecond)
+			requireAdmits(t, b)
+			time.Sleep(3 * time.Second)
+		}
+	})
+}
+
+func TestOneProbeAtATimeWithAPauseBetween(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		fail(b, time.Second)
+		probes := func() (n int) {
+			for range 10 {
+				if probe, _ := b.Admit(); probe {
+					n++
+				}
+			}
+			return n
+		}
+		require.Equal(t, 1, probes())
+		time.Sleep(time.Minute)
+		require.Zero(t, probes(), "the first has not ended")
+		b.Probed(errRefused)
+		require.Zero(t, probes(), "the pause has not ended")
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, 1, probes())
+	})
+}
+
+func TestASuccessfulProbeClosesItUntilTheNextFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		fail(b, time.Second)
+		probe, _ := b.Admit()
+		require.True(t, probe)
+		b.Probed(nil)
+		requireAdmits(t, b)
+		fail(b, 0)
+		_, err := b.Admit()
+		require.Error(t, err, "the first failure after a probe opens it")
+	})
+}
+
+func TestASuccessAfterAProbeClosesIt(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		fail(b, time.Second)
+		b.Admit()
+		b.Probed(nil)
+		b.Succeeded()
+		fail(b, 0)
+		requireAdmits(t, b)
+	})
+}
+
+func TestAProbeDecidesIfAllRoundTripsAreCutShort(t *testing.T) {
+	for _, works := range []bool{true, false} {
+		bubble(t, func(t *testing.T, b *breaker.Breaker) {
+			for range 10 {
+				b.CutShort(time.Now())
+				requireAdmits(t, b)
+				time.Sleep(100 * time.Millisecond)
+			}
+			probe, err := b.Admit()
+			require.NoError(t, err, "it is closed until the probe has ended")
+			require.True(t, probe)
+			if works {
+				b.Probed(nil)
+				requireAdmits(t, b)
+				return
+			}
+			b.Probed(errRefused)
+			_, err = b.Admit()
+			require.ErrorContains(t, err, "failed for 1s")
+		})
+	}
+}
+
+func TestAnAnswerEndsASeriesOfRoundTripsCutShort(t *testing.T) {
+	bubble(t, func(t *testing.T, b *breaker.Breaker) {
+		b.CutShort(time.Now())
+		time.Sleep(900 * time.Millisecond)
+		b.Succeeded()
+		b.CutShort(time.Now())
+		time.Sleep(900 * time.Millisecond)
+		requireAdmits(t, b)
+	})
+}
+
+func TestANegativeTimeMeansThatItNeverOpens(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := breaker.New(-1)
+		for range 5 {
+			fail(b, time.Minute)
+			b.CutShort(time.Now())
+			requireAdmits(t, b)
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// isOutage reports whether an error means that the store cannot serve.
+func isOutage(err error) bool {
+	return !errors.Is(err, storage.ErrContended) &&
+		(errors.Is(err, storage.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded))
+}
+
+// record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.
+func (q *queue) record(began time.Time, err error) {
+	late := errors.Is(err, context.DeadlineExceeded) && isOutage(err)
+	if errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout {
+		q.breaker.CutShort(began)
+		return
+	}
+	if isOutage(err) {
+		q.breaker.Failed(began, err)
+		return
+	}
+	q.breaker.Succeeded()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.answered = time.Now()
+}
+
+// recordTimeout records a failure if a request ends because the store did not answer within the timeout. The
+// caller must hold q.mu.
+func (q *queue) recordTimeout(r *Request) {
+	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) {
+		q.breaker.Failed(r.began, fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout))
+	}
+}
+
+// admit refuses a request while the circuit breaker is open.
+func (q *queue) admit(key string) error {
+	probe, err := q.breaker.Admit()
+	if probe {
+		go q.probe(key)
+	}
+	if err != nil {
+		return storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, err))
+	}
+	return nil
+}
+
+// probe asks the store to delete a record with a version that does not exist. The server must check
+// whether it can write, and changes nothing.
+func (q *queue) probe(key string) {
+	ctx, cancel := context.WithTimeout(context.Background(), q.engine.options.Timeout)
+	defer cancel()
+	err := storage.ErrUnavailable // if the store panics
+	defer func() {
+		if recover(); !isOutage(err) {
+			err = nil
+		}
+		q.breaker.Probed(err)
+	}()
+	_, _, err = q.engine.store.CompareAndSwap(ctx, storage.Swap{Key: key, Old: storage.NewVersion()})
+}
