@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/sluice-go/sluice/internal/sample"
 )
 
 // lines is how long the log is that the replays read.
@@ -27,7 +25,12 @@ func longLog(b testing.TB) string {
 		b.Fatal(err)
 	}
 	defer f.Close()
-	z, err := gzip.NewReader(sample.Open())
+	sample, err := os.Open("../cmd/sluice/internal/sample/access.log.gz")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer sample.Close()
+	z, err := gzip.NewReader(sample)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -65,8 +68,8 @@ func benchmarkCommand(b *testing.B, name string, args ...string) {
 
 func sluiceCommand(t testing.TB) string {
 	command := filepath.Join(t.TempDir(), "sluice")
-	build := exec.Command("go", "build", "-o", command, "./cmd/sluice")
-	build.Dir = ".."
+	build := exec.Command("go", "build", "-o", command, ".")
+	build.Dir = "../cmd/sluice"
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -66,7 +66,7 @@ for area in "${areas[@]}"; do
 done
 if [[ -z $only ]]; then
   go run ./render
-  go run ./compare
+  (cd .. && go run ./cmd/sluice/internal/compare)
 fi
 ((${#missed[@]} == 0)) || {
   echo "bench.sh: a goal was missed, or measuring failed: ${missed[*]}" >&2

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
 // bounds says the most that a rule can admit for one key in any second, minute, hour

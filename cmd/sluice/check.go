@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/config"
 )
 
 func checkCommand(s streams) *cobra.Command {

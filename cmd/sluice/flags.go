@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
 // replayFlags are the flags as given.

@@ -7,8 +7,8 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/replay"
 )
 
 // The types below are the output of --json, as its help documents it.

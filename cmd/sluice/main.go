@@ -19,7 +19,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/sluice-go/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
 func main() {

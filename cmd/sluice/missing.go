@@ -5,7 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
 // newPassage is the report on a log that is about to be read.

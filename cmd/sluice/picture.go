@@ -21,7 +21,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
 // Colours that people who see few colours can still tell apart (Okabe and Ito).

@@ -8,7 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
 // longInput is the size from which a terminal is shown how far a replay has

@@ -14,10 +14,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/internal/config"
-	"github.com/sluice-go/sluice/internal/replay"
 )
 
 // defaultPolicies are four ways to promise the same rate.

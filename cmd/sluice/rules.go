@@ -12,12 +12,12 @@ import (
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/internal/proxies"
-	"github.com/sluice-go/sluice/internal/replay"
 )
 
 // ruleSubject is the rules of a file, deciding together on requests that are made

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/config"
 )
 
 const servedRules = `

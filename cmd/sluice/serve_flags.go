@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/config"
-	"github.com/sluice-go/sluice/internal/serve"
 )
 
 // serveFlags are the flags as given.

@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/config"
-	"github.com/sluice-go/sluice/internal/serve"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 )
 
 // fifo is a pipe with a name.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
 // slowRule is a rule twice: as the file has it, and as functions and an oracle that

@@ -18,7 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
 // slow is a replay that shares no code with the one it judges: lines by regular

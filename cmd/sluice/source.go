@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/sluice-go/sluice/internal/accesslog"
-	"github.com/sluice-go/sluice/internal/sample"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
 // A source is one FILE of the command line.

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/accesslog"
 )
 
 func printTables(w io.Writer, r report) error {

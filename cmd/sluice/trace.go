@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/trace"
 )
 

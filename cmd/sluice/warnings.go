@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/sluice-go/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
 // checkLog returns an error if the log can hardly be the one that was meant.

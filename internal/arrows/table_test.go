@@ -11,11 +11,13 @@ const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
 	testKits   = "algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
-	programs   = "internal/accesslog internal/jsontext internal/replay internal/sample internal/config internal/serve"
+	command    = "cmd/sluice/internal"
+	programs   = command + "/accesslog " + command + "/jsontext " + command + "/replay " + command + "/sample " + command + "/config " + command + "/serve"
 
 	pgx    = "github.com/jackc/pgx/v5/..."
 	redis  = "github.com/redis/go-redis/v9/..."
 	sqlite = "github.com/mattn/go-sqlite3"
+	plot   = "gonum.org/v1/plot/..."
 )
 
 // arrows is for code that users build. The first arrow that names a package is
@@ -27,7 +29,6 @@ var arrows = []arrow{
 	{"internal/u128", ""},
 	{"internal/tally", "algo"},
 	{"internal/pause", "algo"},
-	{"internal/jsontext", ""},
 	{"internal/proxies", ""},
 	{"internal/earlyreply", ""},
 	{"internal/noquota", "algo"},
@@ -48,26 +49,29 @@ var arrows = []arrow{
 	{"compose", "algo storage storage/memory internal/engine internal/pause " + algorithms},
 	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
-	{"internal/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},
-	{"internal/serve", "algo compose httplimit observe internal/config internal/earlyreply internal/noquota internal/jsontext internal/proxies " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite +
-		" github.com/prometheus/client_golang/..."},
-	{"cmd/...", "algo compose httplimit observe internal/trace internal/accesslog internal/replay internal/sample internal/config internal/proxies internal/serve cmd/... " +
-		algorithms + " " + stores + " github.com/spf13/cobra github.com/spf13/pflag gonum.org/v1/plot/... github.com/schollz/progressbar/v3 golang.org/x/term"},
+
+	{command + "/jsontext", ""},
+	{command + "/accesslog", command + "/jsontext"},
+	{command + "/replay", "algo compose storage/memory"},
+	{command + "/sample/...", ""},
+	{command + "/compare", "algo compose " + command + "/accesslog " + command + "/sample " + plot},
+	{command + "/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},
+	{command + "/serve", "algo compose httplimit observe internal/earlyreply internal/noquota internal/proxies " + command + "/config " + command + "/jsontext " +
+		algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite + " github.com/prometheus/client_golang/..."},
+	{command + "/frontdoor", ""},
+	{"cmd/sluice", "algo compose httplimit internal/proxies internal/trace " + programs + " " + algorithms + " " + plot +
+		" github.com/spf13/cobra github.com/spf13/pflag github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	// What a user could write: nothing of internal/.
 	{"examples/...", "algo compose httplimit " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite},
 
 	{"internal/trace", "algo compose"},
 	{"internal/trace/tracetest", "internal/trace testing"},
-	{"internal/accesslog", "internal/jsontext"},
-	{"internal/replay", "algo compose internal/accesslog internal/trace storage/memory"},
-
-	{"internal/sample/...", ""},
 
 	{"internal/servers internal/faultproxy", "testing"},
 	{"internal/ordeal", "algo compose gcra storage internal/faultproxy testing"},
 	{"internal/arrows internal/readme", ""},
-	{"internal/fleet internal/frontdoor scripts", ""},
+	{"internal/fleet/... scripts", ""},
 }
 
 // testArrows is for files that end in _test.go, which may import these beside

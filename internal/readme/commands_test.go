@@ -107,7 +107,7 @@ func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 
 func TestLogsAreReplayedAsShown(t *testing.T) {
 	dir := t.TempDir()
-	compressed, err := os.Open(filepath.Join(root, "internal/sample/access.log.gz"))
+	compressed, err := os.Open(filepath.Join(root, "cmd/sluice/internal/sample/access.log.gz"))
 	require.NoError(t, err)
 	defer compressed.Close()
 	plain, err := gzip.NewReader(compressed)
@@ -117,7 +117,7 @@ func TestLogsAreReplayedAsShown(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "access.log"), text, 0o600))
 
 	own := strings.NewReplacer(
-		"access.log.1.gz", "internal/sample/access.log.gz",
+		"access.log.1.gz", "cmd/sluice/internal/sample/access.log.gz",
 		"access.log", filepath.Join(dir, "access.log"),
 		"report.svg", filepath.Join(dir, "report.svg"))
 	for _, line := range commandLines(t, "./cmd/sluice") {

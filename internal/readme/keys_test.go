@@ -24,7 +24,6 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/config"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -282,15 +281,6 @@ func TestRequestsWithoutAKey(t *testing.T) {
 	require.False(t, allowed(strict, "192.0.2.1:9", ""))
 	require.True(t, allowed(strict, "192.0.2.1:9", "ann"))
 	require.False(t, allowed(strict, "192.0.2.1:9", "ann"))
-}
-
-func TestLimitsFilesOfThePageAreValid(t *testing.T) {
-	files := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "docs/keys.md"), -1)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		_, err := config.Parse("limits.yaml", []byte(file[1]))
-		require.NoError(t, err)
-	}
 }
 
 // TestTheSpoofingExperiment plays the terminals of the page: of each block the first

@@ -1,0 +1,56 @@
+package accesslog_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+)
+
+func Example() {
+	log := `192.0.2.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 512 "-" "curl/8.5.0"
+{"time":"2015-05-17T12:05:02+02:00","remote_addr":"192.0.2.8","request":{"method":"POST","uri":"/login"},"status":401}
+rotated by logrotate
+`
+	keyer, err := accesslog.ParseKeyer("ip+path")
+	if err != nil {
+		panic(err)
+	}
+	r := accesslog.NewReader(context.Background(), []accesslog.Input{accesslog.FromReader("log", strings.NewReader(log))},
+		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
+	defer r.Close()
+	for r.Next() {
+		e := r.Entry()
+		fmt.Printf("%s %s:%d %s\n", e.Time.Format(time.TimeOnly), e.File, e.Line, keyer.AppendKey(nil, e))
+	}
+	if r.Err() != nil {
+		panic(r.Err())
+	}
+	stats := r.Stats()
+	fmt.Println(stats.Lines, "lines,", stats.Skipped, "skipped,", stats.Reordered, "put right")
+	fmt.Println(stats.FirstSkipped)
+	// Output:
+	// 10:05:02 log:2 192.0.2.8 /login
+	// 10:05:03 log:1 192.0.2.7 /a
+	// 3 lines, 1 skipped, 1 put right
+	// log:3: no [time] in it: "rotated by logrotate"
+}
+
+func ExamplePeek() {
+	first, whole := accesslog.Peek(strings.NewReader("policy gcra 10/s\n"), 6)
+	fmt.Printf("%s\n", first)
+	all, err := io.ReadAll(whole)
+	fmt.Printf("%q %v\n", all, err)
+	// Output:
+	// policy
+	// "policy gcra 10/s\n" <nil>
+}
+
+func ExampleParseKeyer() {
+	_, err := accesslog.ParseKeyer("ip+adress")
+	fmt.Println(err)
+	// Output: accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
+)
+
+// request is one request of one client.
+type request struct {
+	at  time.Time
+	key string
+}
+
+// pattern is a way in which requests come.
+type pattern struct {
+	name     string
+	requests []request
+}
+
+func patterns() ([]pattern, error) {
+	log, err := sampleLog()
+	return []pattern{
+		{"Uniform", uniform()},
+		{"Poisson", poisson()},
+		{"Bursty", bursty()},
+		{"Edge of the window", edges()},
+		{"Access log", log},
+	}, err
+}
+
+const (
+	length = 2 * time.Hour // of the patterns that are made up
+	seed   = 20260101
+)
+
+var midnight = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// calls collects the requests of one client, at times since midnight.
+type calls []request
+
+func (c *calls) add(at time.Duration) { *c = append(*c, request{midnight.Add(at), "client"}) }
+
+// pace is the mean time between requests: uniform, poisson and bursty have the same
+// load, one and a half times the limit. It divides no period, so that no limiter
+// happens to fit.
+const pace = 1300 * time.Millisecond
+
+func uniform() []request {
+	var c calls
+	for at := pace; at < length; at += pace {
+		c.add(at)
+	}
+	return c
+}
+
+// poisson is requests that know nothing of each other.
+func poisson() []request {
+	random := rand.New(rand.NewPCG(seed, 1))
+	var c calls
+	for at := rest(random, pace); at < length; at += rest(random, pace) {
+		c.add(at)
+	}
+	return c
+}
+
+// bursty is bursts of 1 to 59 requests, with rests between them.
+func bursty() []request {
+	const gap = 20 * time.Millisecond
+	const pause = 30 * (pace - gap)
+	random := rand.New(rand.NewPCG(seed, 2))
+	var c calls
+	for at := rest(random, pause); at < length; at += rest(random, pause) {
+		for range 1 + random.IntN(59) {
+			c.add(at)
+			at += gap
+		}
+	}
+	return c
+}
+
+// rest is a random time with an exponential distribution. It is in whole
+// milliseconds, so that every machine draws the same.
+func rest(random *rand.Rand, mean time.Duration) time.Duration {
+	return time.Duration(random.ExpFloat64() * float64(mean)).Truncate(time.Millisecond)
+}
+
+// edges is a client who spends the limit in the last three seconds of a minute and
+// again in the first three of the next, and goes on asking until that minute ends.
+// Every second time it also knocks a minute earlier, which opens the window of a
+// limiter that waits for the first request.
+func edges() []request {
+	const every, burst, gap = 5 * time.Minute, 3 * time.Second, 100 * time.Millisecond
+	var c calls
+	for i, at := 0, time.Duration(0); at < length; i, at = i+1, at+every {
+		edge := at + time.Minute
+		if i%2 == 1 {
+			c.add(at)
+		}
+		for early := edge - burst; early < edge+burst; early += gap {
+			c.add(early)
+		}
+		for late := edge + burst; late < edge+time.Minute; late += 5 * gap {
+			c.add(late)
+		}
+	}
+	return c
+}
+
+// sampleLog is the access log that sluice bundles, by address.
+func sampleLog() ([]request, error) {
+	keyer, err := accesslog.ParseKeyer("ip")
+	if err != nil {
+		return nil, err
+	}
+	log := accesslog.NewReader(context.Background(), []accesslog.Input{accesslog.FromReader(sample.Name, sample.Open())},
+		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
+	defer log.Close()
+	var requests []request
+	for log.Next() {
+		e := log.Entry()
+		requests = append(requests, request{e.Time, string(keyer.AppendKey(nil, e))})
+	}
+	return requests, log.Err()
+}

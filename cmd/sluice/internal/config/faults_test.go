@@ -1,0 +1,92 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/trace/tracetest"
+)
+
+// TestEveryFaultIsToldAtOnce reads testdata/faults.yaml and holds what is said of it
+// against faults.txt.
+func TestEveryFaultIsToldAtOnce(t *testing.T) {
+	_, err := config.Read(filepath.Join("testdata", "faults.yaml"))
+	var all *config.Error
+	require.ErrorAs(t, err, &all)
+	var told strings.Builder
+	for _, f := range all.Faults {
+		one := config.Error{File: "faults.yaml", Faults: []config.Fault{f}}
+		fmt.Fprintln(&told, one.Error())
+	}
+	path := filepath.Join("testdata", "faults.txt")
+	if tracetest.Updating() {
+		require.NoError(t, os.WriteFile(path, []byte(told.String()), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), told.String())
+	requireFaults(t, errors.Join(&config.Error{File: "x", Faults: all.Faults}))
+}
+
+// TestOtherFaults are those that a file has instead of any other.
+func TestOtherFaults(t *testing.T) {
+	for text, want := range map[string]string{
+		"trusted: 10.0.0.1":           "x:1: rules: missing; want a list of rules",
+		"rules:":                      "x:1: rules: is empty; want a list of rules",
+		"rules: []":                   "x:1: rules: is an empty list; want a list of rules",
+		"rules: {a: {policy: 1/s}}":   "x:1: rules: is a mapping; want a list of rules",
+		"- name: a\n  policy: gcra/s": "x:1: is a list; want fields with their values: trusted, forwarded, ipv6_bits or rules",
+		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
+		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" is everybody`,
+		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which without quotes is a number and no text; want "007", quotes and all`,
+		"rules:\n- name: 1":                                     `is 1, which without quotes is a number and no text; want "1", quotes and all`,
+		"rules:\n- name: 0x1f":                                  `want "0x1f", quotes and all`,
+		"rules:\n- name: -1":                                    `want "-1", quotes and all`,
+		"rules:\n- name: true":                                  `is true, which without quotes is a truth value and no text; want "true", quotes and all`,
+		"rules:\n- name: 1.5":                                   "is 1.5; want 1 to 64 letters, digits, - and _",
+		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
+		"rules:\n- name: " + strings.Repeat("ä", 60):            `is "` + strings.Repeat("ä", 60) + `"; want`,
+	} {
+		_, err := config.Parse("x", []byte(text))
+		require.ErrorContains(t, err, want, text)
+		requireFaults(t, err)
+	}
+}
+
+// TestSyntaxIsPointedAt shows the line, and says what may have been meant.
+func TestSyntaxIsPointedAt(t *testing.T) {
+	for text, want := range map[string]string{
+		"rules:\n\t- name: a\n": `x:2: no valid YAML: found character '\t' that cannot start any token; want spaces to indent with, no tabs, and text that begins with such a character in quotes
+   - name: a
+  ^`,
+		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: no valid YAML: value is not allowed in this context; want the fields of one rule indented alike
+     policy: gcra 1/s
+     ^`,
+		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: no valid YAML: mapping value is not allowed in this context; want text that has a colon and a space in quotes, and fields of one rule indented alike
+  - policy: ü gcra: 1/s: 2
+            ^`,
+		"rules:\n- policy gcra 1/s\n  name: a\n": `x:2: no valid YAML: unexpected key name; want a colon and a space behind each field, such as name: client
+  - policy gcra 1/s
+    ^`,
+		"rules: [": `x:1: no valid YAML: sequence end token ']' not found; want a bracket that closes each one that opens
+  rules: [
+         ^`,
+	} {
+		_, err := config.Parse("x", []byte(text))
+		require.EqualError(t, err, want)
+	}
+}
+
+func TestReadTellsOfFilesThatCannotBeRead(t *testing.T) {
+	_, err := config.Read(filepath.Join(t.TempDir(), "limits.yaml"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+	_, err = config.Read(t.TempDir())
+	require.ErrorContains(t, err, "directory")
+}

@@ -1,0 +1,218 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+)
+
+// A faulty file has its mistake between guillemets. Each suggestion is text that the
+// message offers. Put in place of the mistake, it must leave a file without a fault. An
+// arrow leads from words of the message to what they mean for the file.
+type faulty struct {
+	file        string
+	suggestions []string
+}
+
+// In these files $ stands for a valid rule.
+var faultyFiles = []faulty{
+	{"trusted: [«10.0.0.300»]\nrules: [$]", []string{"10.0.0.0/24", "192.0.2.1"}},
+	{"trusted: [«1»]\nrules: [$]", []string{"10.0.0.0/24", "192.0.2.1"}},
+	{"trusted: [«10.0.0.1/24»]\nrules: [$]", []string{"10.0.0.0/24", "10.0.0.1"}},
+	{"trusted: [«0.0.0.0/0», 10.0.0.1]\nrules: [$]", nil},
+	{"«forwrded»: true\ntrusted: 10.0.0.1\nrules: [$]", []string{"forwarded"}},
+	{"trusted: 10.0.0.1\n«trusted: 10.0.0.1»\nrules: [$]", []string{"want it once -> "}},
+	{"«1»: 64\nrules: [$]", []string{"ipv6_bits"}},
+	{"«forwarded: true»\nrules: [$]", []string{"want the addresses of your proxies there -> trusted: 10.0.0.1\nforwarded: true"}},
+	{"trusted: «[]»\nforwarded: true\nrules: [$]", []string{"want the addresses of your proxies there -> 10.0.0.1"}},
+	{"trusted: 10.0.0.1\nforwarded: «1»\nrules: [$]", []string{"true", "false"}},
+	{"ipv6_bits: «129»\nrules: [$]", []string{"32", "128"}},
+	{"ipv6_bits: 64\n«»", []string{"[{name: client, policy: gcra 100/m, by: ip}] -> rules: [{name: client, policy: gcra 100/m, by: ip}]"}},
+	{"rules: «{}»", []string{"[{name: client, policy: gcra 100/m, by: ip}]"}},
+	{"«»", []string{"[{name: client, policy: gcra 100/m, by: ip}] -> rules: [{name: client, policy: gcra 100/m, by: ip}]"}},
+	{"rules: [$]\n«---\nrules: [$]»", []string{"want one, without --- between -> "}},
+	{"rules: [«x»]", []string{"name, policy -> {name: a, policy: gcra 100/m}"}},
+	{"rules: [{name: a, policy: gcra 100/m, «paht»: /a}]", []string{"paths"}},
+	{"rules: [{name: «a b», policy: gcra 100/m}]", []string{"per-client"}},
+	{"rules: [{name: «007», policy: gcra 100/m}]", []string{`"007"`}},
+	{"rules: [{name: «true», policy: gcra 100/m}]", []string{`"true"`}},
+	{"rules: [$, {name: «ok», policy: gcra 100/m}]", []string{"another"}},
+	{"rules: [{name: a, «by: ip»}]", []string{"gcra 100/m burst=20 -> policy: gcra 100/m burst=20"}},
+	{"rules: [{name: a, policy: «[x]»}]", []string{"gcra 100/m burst=20"}},
+	{"rules: [{name: a, policy: gcra 100/m «cost=2»}]", []string{"cost -> , cost: 2", "cost -> "}},
+	{"rules: [{name: a, policy: all(gcra 10/s; gcra 100/m «cost=2»)}]", []string{"cost -> "}},
+	{"rules: [{name: a, policy: gcra 100/m «cst=2»}]", nil},
+	{"rules: [{name: a, policy: gcra 100/m «brst=2»}]", nil},
+	{"rules: [{name: a, policy: gcra 100/m, cost: «101»}]", []string{"want at most that -> 100", "a larger policy -> 1"}},
+	{"rules: [{name: a, policy: gcra 100/m, cost: «0»}]", []string{"1", "bytes"}},
+	{"rules: [{name: a, policy: gcra 100/m, cost: «lots»}]", []string{"1", "bytes"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: «[]»}]", []string{"ip", "user", "method", "path", "host"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«colour»]}]", []string{"ip", "user", "method", "path", "host"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: «colour»}]", []string{"ip+path", "everything"}},
+	{"«" + strings.Repeat("\n", 202) + "»rules: [$]", []string{"want fewer -> "}},
+	{"«" + strings.Repeat("# long\n", 20000) + "»rules: [$]", []string{"128 kB -> "}},
+	{"«\x00»rules: [$]", []string{"want a limits.yaml -> "}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«ip:x»]}]", []string{"ip"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«\"header:\"»]}]", []string{"header:X-Api-Key"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«\"cookie:\"»]}]", []string{"cookie:session"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«header:X-Forwarded-For»]}]", []string{"ip"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [«header:Host»]}]", []string{"host"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: [ip«, ip»]}]", []string{"name it once -> "}},
+	{"rules: [{name: a, policy: gcra 100/m, by: ip«+ip»}]", []string{"name it once -> "}},
+	{"rules: [{name: a, policy: gcra 100/m, by: header:a, missing: «x»}]", []string{"ip", "share", "skip", "deny"}},
+	{"rules: [{name: a, policy: gcra 100/m, by: header:a, missing: «shrae»}]", nil},
+	{"rules: [{name: a, policy: gcra 100/m, by: «ip», missing: deny}]", []string{"user", "header:NAME", "cookie:NAME"}},
+	{"rules: [{name: a, policy: gcra 100/m, methods: [«G T»]}]", []string{"GET"}},
+	{"rules: [{name: a, policy: gcra 100/m, methods: «{}»}]", []string{"[GET, POST]"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: «{}»}]", []string{"[/login, /api/*]"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«login»]}]", []string{"/login", "/api/*"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a/*/b»]}]", []string{"/api/*"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a?b»]}]", []string{"/login"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«\"/\\a\"»]}]", []string{"/login"}},
+	{"rules: [{name: a, policy: gcra 100/m, paths: [«/a//b»]}]", []string{"/a/b"}},
+	{"rules: [{name: a, policy: gcra 100/m, shadow: «1»}]", []string{"true", "false"}},
+}
+
+// TestEverySuggestionSurvivesTheNextCheck applies what the messages offer.
+func TestEverySuggestionSurvivesTheNextCheck(t *testing.T) {
+	for _, f := range faultyFiles {
+		file := strings.ReplaceAll(f.file, "$", "{name: ok, policy: gcra 100/m}")
+		before, rest, _ := strings.Cut(file, "«")
+		mistake, after, _ := strings.Cut(rest, "»")
+		problem := problemOf(t, before+mistake+after)
+		remedies := guesses(problem, mistake)
+		for _, s := range f.suggestions {
+			words, remedy, found := strings.Cut(s, " -> ")
+			if !found {
+				remedy = words
+			}
+			assert.Contains(t, problem, words, f.file)
+			remedies = append(remedies, remedy)
+		}
+		for _, remedy := range remedies {
+			_, err := config.Parse("x", []byte(before+remedy+after))
+			assert.NoError(t, err, "%s\n%s\n%s", f.file, problem, remedy)
+		}
+	}
+}
+
+// problemOf is the message of a file with one fault.
+func problemOf(t *testing.T, file string) string {
+	t.Helper()
+	_, err := config.Parse("x", []byte(file))
+	var all *config.Error
+	require.ErrorAs(t, err, &all, file)
+	require.Len(t, all.Faults, 1, file)
+	return all.Faults[0].Problem
+}
+
+var (
+	guessed = regexp.MustCompile(`did you mean ([^?]+)\?`)
+	offered = regexp.MustCompile(`\w+ takes ((?:\w+=(?:, )?)+)`)
+)
+
+// guesses are the suggestions that can be told from the words of a message: a word
+// that was meant, and the options that a policy takes.
+func guesses(problem, mistake string) (all []string) {
+	_, value, _ := strings.Cut(mistake, "=")
+	if m := guessed.FindStringSubmatch(problem); m != nil {
+		name, isOption := strings.CutSuffix(m[1], "=")
+		if isOption {
+			name += "=" + value
+		}
+		all = append(all, name)
+	}
+	if m := offered.FindStringSubmatch(problem); m != nil {
+		for _, name := range strings.Split(m[1], ", ") {
+			all = append(all, name+value)
+		}
+	}
+	return all
+}
+
+// TestEveryMessageThatSuggestsIsTried reads the source for messages, so that a new one
+// comes with a file above.
+func TestEveryMessageThatSuggestsIsTried(t *testing.T) {
+	var told []string
+	for _, f := range faultyFiles {
+		file := strings.NewReplacer("$", "{name: ok, policy: gcra 100/m}", "«", "", "»", "").Replace(f.file)
+		_, err := config.Parse("x", []byte(file))
+		var all *config.Error
+		require.True(t, errors.As(err, &all), file)
+		told = append(told, all.Faults[0].Problem)
+	}
+	messages := suggestingMessages(t)
+	require.Greater(t, len(messages), 20)
+	for _, message := range slices.Sorted(maps.Keys(messages)) {
+		assert.True(t, slices.ContainsFunc(told, messages[message].MatchString), "no faulty file is told %q", message)
+	}
+}
+
+// suggestingMessages are the literals of the source that offer something, and what they
+// become with any arguments. Those about YAML itself have a test of their own.
+func suggestingMessages(t *testing.T) map[string]*regexp.Regexp {
+	verb := regexp.MustCompile(`%(\[\d\])?[svdqw]`)
+	messages := make(map[string]*regexp.Regexp)
+	names, err := filepath.Glob("*.go")
+	require.NoError(t, err)
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") || name == "syntax.go" {
+			continue
+		}
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+		require.NoError(t, err)
+		ast.Inspect(file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			message, err := strconv.Unquote(literal.Value)
+			require.NoError(t, err)
+			if suggests(message) {
+				parts := verb.Split(message, -1)
+				for i := range parts {
+					parts[i] = regexp.QuoteMeta(parts[i])
+				}
+				messages[message] = regexp.MustCompile(strings.Join(parts, `(?s:.*)`))
+			}
+			return true
+		})
+	}
+	return messages
+}
+
+func suggests(message string) bool {
+	for _, word := range [...]string{"want ", "such as ", "did you mean"} {
+		if strings.Contains(message, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// ExampleError is what a person sees.
+func ExampleError() {
+	_, err := config.Parse("limits.yaml", []byte("rules: [{name: a, policy: gcra 100/m brst=20}]"))
+	fmt.Println(err)
+	// Output:
+	// limits.yaml:1: rules[0].policy: unknown option "brst"; gcra takes burst=; did you mean burst=?
+	//   gcra 100/m brst=20
+	//              ^^^^^^^
+}

@@ -1,0 +1,190 @@
+package frontdoor
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+const page = "../../../../docs/client.md"
+
+func pageText(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(page)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// blocks are what the page shows in a language.
+func blocks(t *testing.T, language string) (found []string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile("(?s)```"+language+"\n(.*?)```").FindAllStringSubmatch(pageText(t), -1) {
+		found = append(found, m[1])
+	}
+	require.NotEmpty(t, found)
+	return found
+}
+
+// A terminal runs commands as they are on the page, at addresses of its own.
+type terminal struct {
+	t  *testing.T
+	at *strings.Replacer
+}
+
+// start runs the first command of the page, which is the server.
+func start(t *testing.T) *terminal {
+	t.Helper()
+	const command = `\$ sluice serve --limit "(.*)" --by ip --upstream http://localhost:3000\n`
+	m := regexp.MustCompile("^" + command + "$").FindStringSubmatch(blocks(t, "console")[0])
+	require.NotNil(t, m, "the first block starts the server")
+	p := serve(t, "--limit", m[1], "--by", "ip", "--upstream", newUpstream(t).url)
+	return &terminal{t, strings.NewReplacer("http://localhost:8080", p.proxy)}
+}
+
+// run runs a command, and returns what it shows.
+func (m *terminal) run(script string) string {
+	m.t.Helper()
+	out, err := exec.Command("bash", "-c", m.at.Replace(script)).Output()
+	require.NoError(m.t, err, script)
+	return strings.ReplaceAll(string(out), "\r\n", "\n")
+}
+
+func undated(text string) string {
+	return regexp.MustCompile(`(?m)^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$`).ReplaceAllString(text, "Date: NOW")
+}
+
+func TestTheTranscript(t *testing.T) {
+	m := start(t)
+	transcripts := blocks(t, "console")[1:]
+	require.Len(t, transcripts, 2)
+	for _, transcript := range transcripts {
+		command, shown, _ := strings.Cut(transcript, "\n")
+		command, isCommand := strings.CutPrefix(command, "$ ")
+		require.True(t, isCommand, command)
+		// Where it takes so long to use up the limit that one comes back meanwhile, it has
+		// to be done again.
+		var told string
+		_ = eventually(func() bool {
+			told = undated(m.run(command))
+			return !strings.Contains(shown, "429") || strings.Contains(told, "429")
+		})
+		require.Equal(t, undated(shown), told)
+	}
+}
+
+// eventually is for what is reported in another way if it never comes.
+func eventually(condition func() bool) bool {
+	for end := time.Now().Add(patience); time.Now().Before(end); {
+		if condition() {
+			return true
+		}
+	}
+	return false
+}
+
+// exhaust uses up what the client has.
+func (m *terminal) exhaust() {
+	m.t.Helper()
+	require.True(m.t, eventually(func() bool {
+		return strings.HasSuffix(m.run(`curl -s -o /dev/null -w '%{http_code} ' 'http://localhost:8080/[1-40]'`), "429 ")
+	}))
+}
+
+func TestTheShellLoopWaits(t *testing.T) {
+	t.Parallel() // it waits
+	m := start(t)
+	file := filepath.Join(t.TempDir(), "answer")
+	fetch := "set -e\n" + blocks(t, "sh")[0]
+	for range 2 {
+		m.exhaust()
+		m.run(fetch + "fetch http://localhost:8080/ " + file)
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, greeting, string(text))
+	}
+	m.exhaust()
+	retry := regexp.MustCompile(`(?m)^    (curl --retry .*)$`).FindStringSubmatch(pageText(t))
+	require.NotNil(t, retry)
+	require.Contains(t, m.run(retry[1]), greeting)
+}
+
+func newClient(own *compose.Limiter[*http.Request]) *http.Client {
+	return &http.Client{Transport: &httplimit.Transport{Limiter: own}}
+}
+
+func TestThePoliteClientSeesNo429(t *testing.T) {
+	t.Parallel() // it waits
+	m := start(t)
+	client := newClient(nil)
+	defer client.CloseIdleConnections()
+	for range 22 { // 2 more than it may send at once
+		r, err := client.Get(m.at.Replace("http://localhost:8080/"))
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, http.StatusOK, r.StatusCode)
+	}
+}
+
+func TestGoCodeOfThePageIsTested(t *testing.T) {
+	own, err := os.ReadFile("client_test.go")
+	require.NoError(t, err)
+	for _, block := range blocks(t, "go") {
+		require.Contains(t, string(own), block)
+	}
+}
+
+func TestLinksOfThePageLeadSomewhere(t *testing.T) {
+	links := regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(pageText(t), -1)
+	require.NotEmpty(t, links)
+	for _, link := range links {
+		require.FileExists(t, filepath.Join(filepath.Dir(page), link[1]))
+	}
+}
+
+// TestTooLarge is about requests that waiting does not help.
+func TestTooLarge(t *testing.T) {
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
+	u := newUpstream(t)
+	p := serve(t, "--config", limits, "--upstream", u.url)
+	a := curl(t, p.proxy, "-d", strings.Repeat("x", 101))
+	require.Equal(t, http.StatusRequestEntityTooLarge, a.StatusCode)
+	require.NotContains(t, a.Header, "Retry-After")
+	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
+	require.Equal(t, `"upload";q=100;w=3600;qu="content-bytes"`, a.Header.Get("RateLimit-Policy"))
+	require.Equal(t, http.StatusOK, curl(t, p.proxy, "-d", strings.Repeat("x", 100)).StatusCode)
+	require.EqualValues(t, 1, u.admitted())
+}
+
+// TestLengthRequired is of those who say nothing of how much they send.
+func TestLengthRequired(t *testing.T) {
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
+	u := newUpstream(t)
+	for _, more := range [][]string{nil, {"--max-body", "1000"}} {
+		p := serve(t, append(more, "--config", limits, "--upstream", u.url)...)
+		a := curl(t, p.proxy, "-H", "Transfer-Encoding: chunked", "-d", "x")
+		require.Equal(t, http.StatusLengthRequired, a.StatusCode)
+		require.Contains(t, a.text, "say Content-Length")
+	}
+	require.Zero(t, u.admitted())
+}
+
+// TestAPolicyOfSeveralParts tells all of them, and how the client stands with one.
+func TestAPolicyOfSeveralParts(t *testing.T) {
+	const spec = "all(gcra 10/s; gcra 100/m)"
+	require.Contains(t, pageText(t), spec)
+	a := curl(t, serve(t, "--limit", spec, "--upstream", newUpstream(t).url).proxy)
+	require.Regexp(t, `^"default\.1";q=\d+;w=\d+, "default\.2";q=\d+;w=\d+$`, a.Header.Get("RateLimit-Policy"))
+	require.Regexp(t, `^"default\.[12]";r=\d+;t=\d+$`, a.Header.Get("RateLimit"))
+}

@@ -1,0 +1,319 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/jsontext"
+)
+
+const (
+	maxBody = 64 << 10 // bytes of a request
+	maxKey  = 4 << 10  // bytes of a key, decoded
+
+	exampleAsk = `{"key":"user:42","cost":3,"limit":"api"}`
+)
+
+// readAsk reads a question, or finds what is wrong with it.
+func readAsk(w http.ResponseWriter, r *http.Request) (Ask, *problem) {
+	if p := checkMedia(r); p != nil {
+		return Ask{}, p
+	}
+	if r.URL.RawQuery != "" {
+		return Ask{}, invalid("", "the query is not read; put everything into the body, such as %s", exampleAsk)
+	}
+	if r.ContentLength > maxBody {
+		return Ask{}, bodyProblem(w)
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return Ask{}, readProblem(w, err)
+	}
+	return decodeAsk(body)
+}
+
+// checkMedia lets through what curl -d says of its data unless told otherwise, so
+// that a question can be asked by hand; fromPage keeps out what makes this type
+// dangerous elsewhere.
+func checkMedia(r *http.Request) *problem {
+	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return mediaProblem("the content is encoded as %q; want it as it is", encoding)
+	}
+	given := r.Header.Get("Content-Type")
+	if given == "" {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(given)
+	charset := params["charset"]
+	switch {
+	case err != nil || media != "application/json" && media != "application/x-www-form-urlencoded":
+		return mediaProblem("the content is of type %q; want application/json", given)
+	case charset != "" && !strings.EqualFold(charset, "utf-8"):
+		return mediaProblem("the content is in %q; want utf-8", charset)
+	}
+	return nil
+}
+
+func readProblem(w http.ResponseWriter, err error) *problem {
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return bodyProblem(w)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return newProblem("slow", "the body did not come in the time that there is for it")
+	}
+	return malformed(0, "the body ended early; want %s", exampleAsk)
+}
+
+func bodyProblem(w http.ResponseWriter) *problem {
+	w.Header().Set("Connection", "close") // rather than read all of it
+	return newProblem("too-large", "the body has more than %d bytes", maxBody)
+}
+
+// decodeAsk reads the body of a question. It is strict where a reader of JSON is
+// lenient, because what is passed over in silence is a limit that nobody meant: names
+// in another case, names that occur twice, and strings that are no Unicode, all of
+// which would become the same key.
+func decodeAsk(body []byte) (Ask, *problem) {
+	if p := checkSyntax(body); p != nil {
+		return Ask{}, p
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	if open, _ := d.Token(); open != json.Delim('{') {
+		return Ask{}, invalid("", "the body is %s; want an object such as %s", kindOf(body), exampleAsk)
+	}
+	var m members
+	for d.More() {
+		name, _ := d.Token() // the syntax is known to be right
+		var value json.RawMessage
+		_ = d.Decode(&value)
+		if p := m.read(name.(string), value); p != nil {
+			return Ask{}, p
+		}
+	}
+	return m.ask()
+}
+
+func checkSyntax(body []byte) *problem {
+	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
+		return malformed(0, "the body is empty; want %s", exampleAsk)
+	}
+	if !utf8.Valid(body) {
+		return malformedIn(body, invalidUTF8(body), "not UTF-8; send a key of other bytes as key_base64")
+	}
+	var whole json.RawMessage
+	err := json.Unmarshal(body, &whole)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &syntax):
+		return malformed(0, "%v", err)
+	case strings.HasPrefix(err.Error(), "unexpected end"):
+		return malformedIn(body, len(body), "the JSON ends early; want an object such as "+exampleAsk)
+	}
+	return malformedIn(body, int(syntax.Offset)-1, err.Error()+"; want an object such as "+exampleAsk)
+}
+
+func invalidUTF8(text []byte) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// malformedIn tells the line and column, both from 1, beside the offset.
+func malformedIn(body []byte, offset int, what string) *problem {
+	before := body[:min(max(offset, 0), len(body))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := len(before) - (bytes.LastIndexByte(before, '\n') + 1) + 1
+	return malformed(offset, "line %d, column %d: %s", line, column, what)
+}
+
+// members are those of a question as far as it was read.
+type members struct {
+	seen  []string
+	key   []byte
+	cost  int64
+	names []string
+}
+
+const memberNames = "key or key_base64, cost and limit"
+
+func (m *members) read(name string, value []byte) *problem {
+	if slices.Contains(m.seen, name) {
+		return invalid(name, "%s: it is there twice; want it once", name)
+	}
+	m.seen = append(m.seen, name)
+	switch name {
+	case "key":
+		return m.readKey(value)
+	case "key_base64":
+		return m.readBase64(value)
+	case "cost":
+		return m.readCost(value)
+	case "limit":
+		return m.readLimit(value)
+	}
+	return invalid(name, "%q is no member of a question; want %s", name, memberNames)
+}
+
+func (m *members) has(name string) bool { return slices.Contains(m.seen, name) }
+
+// ask is the question. A key that is missing is not one that is empty: who forgets it
+// would have everybody share one limit.
+func (m *members) ask() (Ask, *problem) {
+	switch {
+	case !m.has("key") && !m.has("key_base64"):
+		return Ask{}, invalid("key", `key is missing; want %s, or "" where the limit is one for everything`, exampleAsk)
+	case m.has("key") && m.has("key_base64"):
+		return Ask{}, invalid("key_base64", "key and key_base64 are both there; want one of them")
+	case len(m.key) > maxKey:
+		p := newProblem("too-large", "the key has %d bytes; want at most %d", len(m.key), maxKey)
+		p.Field = m.seen[slices.IndexFunc(m.seen, isKey)]
+		return Ask{}, p
+	}
+	return Ask{Key: string(m.key), Limits: m.names, Cost: max(m.cost, 1)}, nil
+}
+
+func isKey(name string) bool { return name == "key" || name == "key_base64" }
+
+func (m *members) readKey(value []byte) *problem {
+	text, ok := stringOf(value)
+	if !ok {
+		return wrong("key", value, `a string such as "user:42", or key_base64 for bytes that are no Unicode`)
+	}
+	m.key = []byte(text)
+	return nil
+}
+
+func (m *members) readBase64(value []byte) (p *problem) {
+	text, ok := stringOf(value)
+	if ok {
+		var err error
+		m.key, err = base64.StdEncoding.Strict().DecodeString(text)
+		ok = err == nil && !strings.ContainsAny(text, "\r\n") // which that passes over
+	}
+	if !ok {
+		return wrong("key_base64", value, `a string in standard base64 with its padding, such as "dXNlcjo0Mg=="`)
+	}
+	return nil
+}
+
+func (m *members) readCost(value []byte) *problem {
+	cost, ok := wholeNumber(string(value))
+	if !ok || cost < 1 {
+		return wrong("cost", value, fmt.Sprintf("a whole number from 1 to %d", math.MaxInt64))
+	}
+	m.cost = cost
+	return nil
+}
+
+// wholeNumber reads a number of JSON that is whole. Some write whole numbers as 3.0;
+// below 2^53 these are told exactly from those that are not whole.
+func wholeNumber(text string) (int64, bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+		return 0, false
+	}
+	return int64(f), true
+}
+
+func (m *members) readLimit(value []byte) *problem {
+	if name, ok := stringOf(value); ok {
+		m.names = []string{name}
+		return nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(value, &list) != nil || len(list) == 0 { // none, or null
+		return wrong("limit", value, `a limit's name such as "api", or a list of names such as ["api","daily"]; leave it out to ask all limits`)
+	}
+	named := make(map[string]bool, len(list))
+	for _, element := range list {
+		name, ok := stringOf(element)
+		switch {
+		case !ok:
+			return wrong("limit", element, `names in the list, such as ["api","daily"]`)
+		case named[name]:
+			return invalid("limit", "limit: %q is named twice; name it once", name)
+		}
+		named[name] = true
+		m.names = append(m.names, name)
+	}
+	return nil
+}
+
+// stringOf is the value of a string of JSON, unless that is no Unicode: package json
+// would replace what is none, and make one key of many.
+func stringOf(value []byte) (text string, ok bool) {
+	if value[0] != '"' || hasLoneSurrogate(value) || json.Unmarshal(value, &text) != nil {
+		return "", false
+	}
+	return text, true
+}
+
+// hasLoneSurrogate reports whether a string of JSON escapes half of a character.
+func hasLoneSurrogate(value []byte) bool {
+	for {
+		i := bytes.IndexByte(value, '\\')
+		if i < 0 {
+			return false
+		}
+		r, n := jsontext.Escape(value[i:])
+		if utf16.IsSurrogate(r) {
+			return true
+		}
+		value = value[i+max(n, 1):] // 0 is of what is no JSON, and refused by others
+	}
+}
+
+// wrong is the problem of a value that a member cannot have.
+func wrong(name string, value []byte, want string) *problem {
+	return invalid(name, "%s: want %s, got %s", name, want, shown(value))
+}
+
+// shown is a value for a person to recognise: as it is if that is short.
+func shown(value []byte) string {
+	kind := kindOf(value)
+	switch {
+	case len(value) > 40, kind == "an object", kind == "a list":
+		return kind
+	}
+	return string(value)
+}
+
+func kindOf(value []byte) string {
+	switch bytes.TrimLeft(value, " \t\r\n")[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "a list"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}

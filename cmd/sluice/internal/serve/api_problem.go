@@ -1,0 +1,164 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// problem is a problem document (RFC 9457). Its members are described in
+// openapi.yaml.
+type problem struct {
+	Type   string   `json:"type"`
+	Title  string   `json:"title"`
+	Status int      `json:"status"`
+	Detail string   `json:"detail"`
+	Field  string   `json:"field,omitempty"`
+	Offset *int     `json:"offset,omitempty"`
+	Limits []string `json:"limits,omitempty"`
+	Paid   string   `json:"paid,omitempty"`
+	allow  string   // the field of that name
+	retry  bool     // whether to send Retry-After
+}
+
+// storeRetryAfter is the Retry-After of a 503 in seconds, as httplimit has it.
+const storeRetryAfter = "5"
+
+// problemTypes is what the type of each problem begins with: the rest points to its
+// example in the document that is served there.
+const problemTypes = documentPath + "#/components/examples/"
+
+// kinds are the problems that there are.
+var kinds = map[string]struct {
+	status int
+	title  string
+}{
+	"malformed":             {http.StatusBadRequest, "The body is not JSON"},
+	"invalid":               {http.StatusBadRequest, "The body is not a question"},
+	"unauthorized":          {http.StatusUnauthorized, "The token is missing or wrong"},
+	"web-page":              {http.StatusForbidden, "Web pages may not ask"},
+	"unknown-route":         {http.StatusNotFound, "There is nothing at this path"},
+	"unknown-limit":         {http.StatusNotFound, "There is no limit of this name"},
+	"method":                {http.StatusMethodNotAllowed, "The method is not allowed here"},
+	"slow":                  {http.StatusRequestTimeout, "The body did not come in time"},
+	"too-large":             {http.StatusRequestEntityTooLarge, "The body or the key is too large"},
+	"media-type":            {http.StatusUnsupportedMediaType, "The body must be JSON"},
+	"fault":                 {http.StatusInternalServerError, "The limit cannot be read"},
+	"store-unavailable":     {http.StatusServiceUnavailable, "The store is unavailable"},
+	"store-contended":       {http.StatusServiceUnavailable, "Too many write the same keys"},
+	"store-overloaded":      {http.StatusServiceUnavailable, "Too many wait for the store"},
+	"store-outcome-unknown": {http.StatusServiceUnavailable, "The store's answer was lost"},
+}
+
+func newProblem(kind, format string, args ...any) *problem {
+	k := kinds[kind]
+	return &problem{Type: problemTypes + kind, Title: k.title, Status: k.status, Detail: fmt.Sprintf(format, args...)}
+}
+
+func (p *problem) write(w http.ResponseWriter) {
+	if p.allow != "" {
+		w.Header().Set("Allow", p.allow)
+	}
+	if p.retry {
+		w.Header().Set("Retry-After", storeRetryAfter)
+	}
+	writeJSON(w, p.Status, "application/problem+json", p)
+}
+
+func malformed(offset int, format string, args ...any) *problem {
+	p := newProblem("malformed", format, args...)
+	p.Offset = &offset
+	return p
+}
+
+// invalid is the problem of a question that is JSON; field is the member at fault,
+// if one is.
+func invalid(field, format string, args ...any) *problem {
+	p := newProblem("invalid", format, args...)
+	p.Field = field
+	return p
+}
+
+func mediaProblem(format string, args ...any) *problem {
+	return newProblem("media-type", format, args...)
+}
+
+func pageProblem() *problem {
+	return newProblem("web-page", "Origin or Sec-Fetch-Site says that a web page sent this; ask from a program, without these fields")
+}
+
+func routeProblem(r *http.Request) *problem {
+	return newProblem("unknown-route", "there is no %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
+}
+
+func methodProblem(r *http.Request, allow string) *problem {
+	p := newProblem("method", "%s is not for %s; want %s", r.Method, r.URL.Path, allow)
+	p.allow = allow
+	return p
+}
+
+func limitProblem(limits *Limits, name string) *problem {
+	p := newProblem("unknown-limit", "there is no limit %q; limits has the names that there are", name)
+	p.Field = "limit"
+	for i := range limits.Rules {
+		p.Limits = append(p.Limits, limits.Rules[i].Name)
+	}
+	return p
+}
+
+func missingKeyProblem(rule *config.Rule) *problem {
+	return invalid("key", "the key is empty, and limit %s is by %s; want that, or ip:ADDRESS for a caller without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
+}
+
+// failure is the problem document for a question that could not be decided. The error goes
+// to the log only, because it may describe the store. Each kind of problem has its own
+// message, so that a log that samples messages does not omit one because of another. For
+// a client that has left nothing is written.
+func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
+	p := failureProblem(err)
+	level := slog.LevelWarn
+	switch {
+	case ctx.Err() != nil:
+		level = slog.LevelDebug
+	case p.Status == http.StatusInternalServerError:
+		level = slog.LevelError
+	}
+	args := []any{"op", string(op), "paid", p.Paid}
+	a.log.Log(ctx, level, "no decision: "+p.Title, append(args, logAttributes(err)...)...)
+	return p
+}
+
+func failureProblem(err error) *problem {
+	p := problemOfError(err)
+	p.Paid, p.retry = "unknown", p.Status == http.StatusServiceUnavailable
+	unknown := errors.Is(err, storage.ErrOutcomeUnknown) || errors.Is(err, storage.ErrProgram)
+	if !unknown && (p.Status == http.StatusInternalServerError || errors.Is(err, storage.ErrNotApplied)) {
+		p.Paid = "no"
+	}
+	return p
+}
+
+func problemOfError(err error) *problem {
+	switch {
+	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
+		return newProblem("fault", "what is stored is not of the limit's algorithm; give a limit that changes its algorithm a new name")
+	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
+		return newProblem("fault", "a fault of the server; its log tells more")
+	case errors.Is(err, storage.ErrProgram):
+		return newProblem("fault", "the store and this program decided differently; the log of the server tells more")
+	case errors.Is(err, storage.ErrOutcomeUnknown):
+		return newProblem("store-outcome-unknown", "nobody knows whether it was applied; asking again may apply it twice")
+	case errors.Is(err, storage.ErrOverloaded):
+		return newProblem("store-overloaded", "more decisions wait for the store than may; nothing was applied; ask less, or again later")
+	case errors.Is(err, storage.ErrContended):
+		return newProblem("store-contended", "others kept writing the same keys first; nothing was applied; ask again")
+	}
+	return newProblem("store-unavailable", "the store did not answer in the time that there is; paid says whether it may have been applied")
+}

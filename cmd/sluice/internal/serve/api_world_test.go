@@ -1,0 +1,100 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// apiWorld is the limits that the examples of openapi.yaml go by.
+const apiWorld = `
+rules:
+  - name: api
+    policy: gcra 100/m burst=20
+    by: user
+  - name: daily
+    policy: fixedwindow 1000/d
+    by: user
+  - name: uploads
+    policy: tokenbucket 1000000/m
+    by: user
+    cost: bytes
+  - name: trial
+    policy: gcra 1/m
+    shadow: true
+`
+
+func apiRules(t testing.TB, text string) []config.Rule {
+	t.Helper()
+	file, err := config.Parse("limits.yaml", []byte(text))
+	require.NoError(t, err)
+	return file.Rules
+}
+
+// standing is a store in memory whose time stands still.
+func standing() *memory.Store {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	return &memory.Store{Clock: func() time.Time { return noon }}
+}
+
+// apiOn serves the limits of apiWorld on store.
+func apiOn(t testing.TB, store storage.Store, o compose.Options[Ask]) http.Handler {
+	t.Helper()
+	return apiWith(t, apiWorld, store, o)
+}
+
+// apiWith serves the limits of a file on store.
+func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[Ask]) http.Handler {
+	t.Helper()
+	limits := &Limits{Rules: apiRules(t, file)}
+	var asked []compose.Rule[Ask]
+	for i := range limits.Rules {
+		asked = append(asked, serviceRule(&limits.Rules[i]))
+	}
+	var err error
+	limits.Service, err = o.New(store, asked...)
+	require.NoError(t, err)
+	return API(func() *Limits { return limits }, slog.New(slog.DiscardHandler))
+}
+
+func post(h http.Handler, path, body string) *httptest.ResponseRecorder {
+	return send(h, ask(path, body))
+}
+
+// ask is a request as curl -d sends it.
+func ask(path, body string) *http.Request {
+	r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	return r
+}
+
+func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
+// broken is a store that fails.
+type broken struct{ load, swap error }
+
+func (b broken) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
+	return make([]storage.Record, len(keys)), b.load
+}
+
+func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, b.swap
+}
+
+var errSecret = errors.New("dial postgres://admin:secret@10.0.0.7: refused")

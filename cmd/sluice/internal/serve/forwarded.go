@@ -1,0 +1,117 @@
+package serve
+
+import (
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"strings"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/httplimit"
+	"github.com/sluice-go/sluice/internal/proxies"
+)
+
+// forwarder tells the upstream who the client is.
+type forwarder struct {
+	trusted   []netip.Prefix
+	forwarded bool // the proxies before this one write Forwarded
+	client    func(*http.Request) string
+}
+
+func newForwarder(file *config.File) (*forwarder, error) {
+	client, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded, IPv6Bits: 128}.Key()
+	return &forwarder{file.Trusted, file.Forwarded, client}, err
+}
+
+const (
+	forwardedFor   = "X-Forwarded-For"
+	forwardedHost  = "X-Forwarded-Host"
+	forwardedProto = "X-Forwarded-Proto"
+)
+
+// tell sets the X-Forwarded fields. What came in is passed on only from a trusted
+// proxy, and of Forwarded and the X-Forwarded fields only the one kind that such
+// proxies write: those of the other are as the client forged them. X-Real-IP and the
+// like are of neither kind; it is for the upstream to know whether its proxies write
+// them.
+func (f *forwarder) tell(r *httputil.ProxyRequest) {
+	trusted := f.trusts(r.In)
+	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
+	switch {
+	case trusted && f.forwarded:
+		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
+	case trusted:
+		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
+	}
+	r.SetXForwarded()
+	switch {
+	case trusted && f.forwarded:
+		pass(r, "Forwarded")
+	case trusted:
+		pass(r, forwardedHost, forwardedProto)
+	}
+}
+
+// pass passes fields on that httputil has taken away.
+func pass(r *httputil.ProxyRequest, names ...string) {
+	for _, name := range names {
+		if said := r.In.Header[name]; len(said) > 0 {
+			r.Out.Header[name] = said
+		}
+	}
+}
+
+// dropForged removes the fields by which proxies tell upstreams who the client is,
+// where forged says so of a name in small letters. With marks other than - they are
+// the same to programs that take fields from environment variables, as CGI and WSGI
+// do; no proxy writes them like that.
+func dropForged(h http.Header, forged func(name string) bool) {
+	for name := range h {
+		plain := strings.Map(plainLetter, name)
+		if tellsClient(plain) && (!strings.EqualFold(name, plain) || forged(plain)) {
+			delete(h, name)
+		}
+	}
+}
+
+// plainLetter is the letter of a field's name in small, and - for what is none.
+func plainLetter(r rune) rune {
+	switch {
+	case 'A' <= r && r <= 'Z':
+		return r + 'a' - 'A'
+	case 'a' <= r && r <= 'z' || '0' <= r && r <= '9':
+		return r
+	}
+	return '-'
+}
+
+// tellsClient reports whether programs take the client's address or what it asked for
+// from a field, instead of from the connection and the request's line. It has the
+// names that proxies, content delivery networks and frameworks are known to use.
+func tellsClient(name string) bool {
+	switch name {
+	case "forwarded", "forwarded-for", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for",
+		"x-remote-ip", "x-remote-addr", "remote-addr", "x-originating-ip", "x-proxyuser-ip",
+		"client-ip", "true-client-ip", "proxy-client-ip", "wl-proxy-client-ip",
+		"cf-connecting-ip", "cf-connecting-ipv6", "cf-pseudo-ipv4", "fastly-client-ip", "fly-client-ip", "x-azure-clientip", "x-appengine-user-ip",
+		"x-envoy-external-address", "x-vercel-forwarded-for", "do-connecting-ip", "x-sucuri-clientip", "x-nf-client-connection-ip":
+		return true
+	case "x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-method", "x-method-override": // past paths and methods of rules
+		return true
+	}
+	return forwardedKind(name)
+}
+
+func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
+
+// trusts reports whether the peer is a trusted proxy. Whoever connects by a unix
+// socket may name itself like one.
+func (f *forwarder) trusts(r *http.Request) bool {
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil || ok && local.Network() == "unix" {
+		return false
+	}
+	return proxies.Trusts(f.trusted, peer.Addr())
+}

@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// forwardingMonitor counts and logs requests that may be limited as a client that they are
+// not from, because the list of trusted proxies is wrong or a proxy is. It keeps nothing of
+// the peers that it sees, so no number of them uses up memory.
+type forwardingMonitor struct {
+	log    *slog.Logger // samples
+	faults *prometheus.CounterVec
+}
+
+// The reasons in forwardingMonitor.faults.
+const (
+	untrustedPeer = "untrusted_peer"
+	noAddress     = "no_address"
+)
+
+func newForwardingMonitor(log *slog.Logger, faults *prometheus.CounterVec) *forwardingMonitor {
+	for _, reason := range [...]string{untrustedPeer, noAddress} { // there from the start
+		faults.WithLabelValues(reason)
+	}
+	return &forwardingMonitor{sampleLog(log, forwardingSamples), faults}
+}
+
+// watch looks at each request before next does.
+func (m *forwardingMonitor) watch(file *config.File, next http.Handler) (http.Handler, error) {
+	check, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded}.Check()
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(r); err != nil {
+			m.report(r, err)
+		}
+		next.ServeHTTP(w, r)
+	}), nil
+}
+
+func (m *forwardingMonitor) report(r *http.Request, fault error) {
+	peer, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		peer = r.RemoteAddr
+	}
+	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
+		m.faults.WithLabelValues(untrustedPeer).Inc()
+		m.log.Warn("ignored X-Forwarded-For or Forwarded of a peer that is not trusted", "peer", peer,
+			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then rules by ip limit all clients behind it together")
+		return
+	}
+	m.faults.WithLabelValues(noAddress).Inc()
+	m.log.Warn("X-Forwarded-For or Forwarded of a trusted proxy has no client's address", "peer", peer,
+		"remedy", "have each trusted proxy append the address of its peer; until then such requests are limited by the proxy's address")
+}

@@ -1,0 +1,99 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+)
+
+// readTime is how long rules may take to be read again. Those that hang, such as a
+// pipe into which nobody writes, must not keep a later reload from its turn.
+const readTime = 30 * time.Second
+
+// Reload reads the rules anew and goes by them from the next request on. If
+// something is wrong with them the old ones stay. What was used stays used. If ctx
+// ends before the rules are read, its error is returned and nothing is logged.
+func (s *Server) Reload(ctx context.Context) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	file, err := s.readAgain(ctx) // not before: of two reloads the later reading must win
+	if err == nil {
+		err = s.adopt(ctx, file)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		s.metrics.reloads.WithLabelValues(failed).Inc()
+		s.tellFaults(err)
+		return err
+	}
+	s.metrics.reloads.WithLabelValues(succeeded).Inc()
+	s.log.Info("reloaded", "rules", len(file.Rules))
+	s.logUntrusting(file)
+	return nil
+}
+
+func (s *Server) readAgain(ctx context.Context) (*config.File, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTime)
+	defer cancel()
+	file, err := s.options.Read(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return nil, fmt.Errorf("the rules could not be read within %v; mend what they are read from, and reload again", readTime)
+	}
+	return file, err
+}
+
+// tellFaults logs a line for each fault.
+func (s *Server) tellFaults(err error) {
+	const message = "not reloaded, the old rules stay"
+	var faults *config.Error
+	if !errors.As(err, &faults) {
+		s.log.Error(message, "error", err)
+		return
+	}
+	for _, f := range faults.Faults {
+		s.log.Error(message, "file", faults.File, "line", f.Line, "field", f.Field, "problem", f.Problem)
+	}
+}
+
+// adopt goes by file from now on. Nobody else may be doing so.
+func (s *Server) adopt(ctx context.Context, file *config.File) error {
+	shapes, err := shapesOf(file.Rules, s.shapes)
+	if err != nil {
+		return err
+	}
+	l, err := s.base.limits(file)
+	if err != nil {
+		return err
+	}
+	if s.behind != nil {
+		if l.front, err = s.behind.front(l); err != nil {
+			return err
+		}
+	}
+	if !s.missing.Load() {
+		if err := s.claimShapes(ctx, file.Rules); err != nil {
+			return err
+		}
+		s.shapes = shapes // nothing is stored under those of a missing store
+	}
+	s.metrics.rules.Set(float64(len(file.Rules)))
+	s.metrics.read.SetToCurrentTime()
+	s.current.Store(l)
+	return nil
+}
+
+// logUntrusting logs that rules limit by address and no proxy is trusted.
+func (s *Server) logUntrusting(file *config.File) {
+	if s.behind == nil {
+		return
+	}
+	if rules := file.LacksTrusted(); len(rules) > 0 {
+		s.log.Info("no proxy is trusted; if requests come through one, all clients share one limit by ip", "rules", rules,
+			"remedy", "name the proxy's address in trusted in the rules, or in --trust")
+	}
+}

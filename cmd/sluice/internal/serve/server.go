@@ -1,0 +1,334 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/observe"
+)
+
+// Server is the proxy, the decision service, or both.
+type Server struct {
+	options Options
+	log     *slog.Logger
+	base    base
+	store   *opened
+	missing atomic.Bool // the store has not been reached since the start
+	probe   *probe
+	health  storeHealth
+	sampled *slog.Logger // for what may fail at every request
+	behind  *upstream    // nil: no proxy
+	current atomic.Pointer[Limits]
+	metrics *metrics
+	denied  *observe.Denied
+
+	reloading sync.Mutex
+	shapes    map[string]string // of the states of each rule that ever was, by its name
+
+	proxy, api *listener // nil where there is none
+	draining   atomic.Bool
+	drained    atomic.Bool // all requests have ended
+	underway   underway
+	closing    chan struct{}
+	closeOnce  sync.Once
+	background context.Context // of what runs beside requests; Close ends it
+	stop       context.CancelFunc
+	cut        bool // there were requests when all was closed; to be read when it is
+	purgeEvery time.Duration
+}
+
+// listener is a place where requests come in.
+type listener struct {
+	net.Listener
+	http *http.Server
+	cut  context.CancelFunc // ends the requests that are left
+	full atomic.Bool        // there are as many connections as there may be
+}
+
+// startTime is how long the store may take to answer for the first time. A server that can
+// start without it waits for degradedStartTime only.
+const (
+	startTime         = 15 * time.Second
+	degradedStartTime = 3 * time.Second
+)
+
+// New opens the store and the listeners. Nobody is served before [Server.Serve].
+// The server must be closed.
+func New(ctx context.Context, o Options) (*Server, error) {
+	s := &Server{options: o, log: o.Log, closing: make(chan struct{}), purgeEvery: purgeEvery}
+	file, err := o.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s.store, err = newStore(o); err != nil {
+		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
+	}
+	s.background, s.stop = context.WithCancel(context.Background())
+	if err := s.open(ctx, file); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Server) open(ctx context.Context, file *config.File) (err error) {
+	s.denied, s.sampled = observe.NewDenied(0), sampleLog(s.log, failureSamples)
+	s.probe = newProbe(s.store.Store, s.options.Namespace)
+	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
+		return err
+	}
+	if s.options.Upstream != nil {
+		s.behind = newUpstream(&s.options, s.sampled, s.metrics.upstream)
+		s.behind.forwarding = newForwardingMonitor(s.log, s.metrics.forwarding)
+	}
+	s.base = s.newBase()
+	if err := s.reachStore(ctx); err != nil {
+		return err
+	}
+	if err := s.adopt(ctx, file); err != nil {
+		return err
+	}
+	return s.listen()
+}
+
+func (s *Server) newBase() base {
+	o := &s.options
+	b := base{store: s.store.Store, unknown: o.MaxBody}
+	if b.unknown == 0 {
+		b.unknown = math.MaxInt64
+	}
+	b.service = compose.Options[Ask]{
+		Namespace: o.Namespace, Budget: o.Budget, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
+		OnFailure: o.OnFailure, Observer: s.observer(serviceSide),
+	}
+	b.requests = compose.Options[*http.Request]{
+		Namespace: o.Namespace, Budget: o.Budget, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
+		OnFailure: o.OnFailure, Observer: s.observer(proxySide),
+	}
+	return b
+}
+
+func (s *Server) listen() (err error) {
+	if s.behind != nil {
+		front := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().front.ServeHTTP(w, r) })
+		l, _, err := listen(s.options.Listen)
+		if err != nil {
+			return fmt.Errorf("--listen %w", err)
+		}
+		s.proxy = s.server(l, front)
+	}
+	if s.options.API == "" {
+		return nil
+	}
+	l, private, err := listenAPI(s.options.API, s.options.Token)
+	if err != nil {
+		return fmt.Errorf("--api %w", err)
+	}
+	s.api = s.server(l, s.routes(private))
+	s.api.http.ReadTimeout = askTime
+	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.Budget, compose.DefaultBudget) + answerTime
+	return nil
+}
+
+// listenAPI does not so much as bind a public address without a token.
+func listenAPI(address, token string) (net.Listener, bool, error) {
+	if err := CheckAPI(address, token); err != nil {
+		return nil, false, err
+	}
+	l, private, err := listen(address)
+	if err == nil && token == "" && !private { // the name has come to mean another
+		l.Close()
+		return nil, false, fmt.Errorf("%s: not this machine's own any more", address)
+	}
+	return l, private, err
+}
+
+// Limits of all that comes in, so that nobody who says little keeps much.
+const (
+	headerTime = 10 * time.Second
+	idleTime   = 2 * time.Minute
+	askTime    = 10 * time.Second // for a question to come in
+	answerTime = 20 * time.Second // for its answer to be taken
+	headerSize = 64 << 10
+)
+
+func (s *Server) server(l net.Listener, handler http.Handler) *listener {
+	ctx, cut := context.WithCancel(context.Background())
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &listener{cut: cut, http: &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: headerTime,
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    headerSize,
+		Protocols:         protocols,
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnState:         s.underway.note,
+		ErrorLog:          errorLog(s.sampled, "a connection failed"),
+	}}
+	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
+	return server
+}
+
+// noteFull makes room when there are as many connections as there may be: idle ones are
+// closed, and others after their response, until a new one finds room.
+func (s *Server) noteFull(l *listener, full bool) {
+	l.full.Store(full)
+	l.http.SetKeepAlivesEnabled(!full)
+	if full {
+		s.sampled.Warn("as many connections are open as --max-connections allows; idle ones are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
+	}
+}
+
+// ProxyAddr is where the proxy listens; nil if there is none.
+func (s *Server) ProxyAddr() net.Addr { return s.proxy.addr() }
+
+// APIAddr is where the decision service listens; nil if there is none.
+func (s *Server) APIAddr() net.Addr { return s.api.addr() }
+
+func (l *listener) addr() net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
+}
+
+// ErrCut is returned by Serve when requests had to be cut off.
+var ErrCut = errors.New("serve: requests were cut off")
+
+// ErrInterrupted is the cause of a context's end that lets Serve skip
+// Options.ShutdownDelay, for a person who waits at a terminal.
+var ErrInterrupted = errors.New("serve: interrupted")
+
+// Serve serves until ctx ends. It then answers that it is not ready, goes on to serve for
+// Options.ShutdownDelay, closes the listeners, and lets requests that are in flight end
+// for as long as Options.Drain says. It may be called once.
+func (s *Server) Serve(ctx context.Context) error {
+	s.announce()
+	stopPurging := s.purgeInBackground()
+	defer stopPurging()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { s.watchStore(s.background) })
+	failed := make(chan error, 2)
+	for _, l := range s.listeners() {
+		go func() { failed <- l.http.Serve(l.Listener) }()
+	}
+	select {
+	case <-ctx.Done():
+		s.announceEnd(errors.Is(context.Cause(ctx), ErrInterrupted))
+		s.drain()
+	case <-s.closing:
+	case err := <-failed:
+		if !errors.Is(err, http.ErrServerClosed) {
+			s.stop()
+			return err
+		}
+	}
+	return s.end()
+}
+
+func (s *Server) listeners() (all []*listener) {
+	for _, l := range [...]*listener{s.proxy, s.api} {
+		if l != nil {
+			all = append(all, l)
+		}
+	}
+	return all
+}
+
+// announceEnd makes /readyz fail, and gives load balancers time to notice.
+func (s *Server) announceEnd(atOnce bool) {
+	delay := s.options.ShutdownDelay
+	if atOnce {
+		delay = 0
+	}
+	s.draining.Store(true)
+	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
+	timer := time.NewTimer(delay)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.closing:
+	}
+}
+
+// drain ends the proxy before the service, which can be asked for its health until
+// then. Connections that were upgraded have no end to wait for: they are cut when
+// the rest is done.
+func (s *Server) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
+	defer cancel()
+	go func() {
+		select {
+		case <-s.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	drained := true
+	for _, l := range s.listeners() {
+		drained = l.http.Shutdown(ctx) == nil && drained
+	}
+	s.drained.Store(drained)
+}
+
+// end closes what is open, and tells whether requests were cut off by that.
+func (s *Server) end() error {
+	s.Close()
+	s.log.Info("shut down", "cut", s.cut)
+	if s.cut {
+		return ErrCut
+	}
+	return nil
+}
+
+// Close ends everything at once; Serve returns if it has not.
+func (s *Server) Close() {
+	s.closeOnce.Do(func() {
+		s.cut = !s.drained.Load() && !s.underway.endWithin(cutGrace)
+		close(s.closing)
+		s.stop()
+		for _, l := range s.listeners() {
+			l.cut()
+			_ = l.http.Close()
+			_ = l.Close()
+		}
+		if s.behind != nil {
+			s.behind.transport.CloseIdleConnections()
+		}
+		s.store.close()
+	})
+}
+
+func (s *Server) announce() {
+	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
+	if s.proxy != nil {
+		args = append(args, "proxy", reachable(s.ProxyAddr()), "upstream", s.behind.url.Redacted())
+	}
+	if s.api != nil {
+		args = append(args, "api", reachable(s.APIAddr()))
+	}
+	s.log.Info("serving", args...)
+	s.logUntrusting(s.current.Load().file)
+}
+
+// reachable is an address as curl takes it, or as it is given here.
+func reachable(addr net.Addr) string {
+	if addr.Network() == "unix" {
+		return "unix:" + addr.String()
+	}
+	return "http://" + addr.String()
+}

@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// shapeTime is how long the store may take to tell the shapes of rules.
+const shapeTime = 5 * time.Second
+
+// shapesOf adds the shapes of rules to those known. A rule cannot come back with
+// another one, for the states of the old are in the store.
+func shapesOf(rules []config.Rule, known map[string]string) (map[string]string, error) {
+	all := maps.Clone(known)
+	if all == nil {
+		all = make(map[string]string)
+	}
+	for _, r := range rules {
+		shape := shapeOf(r.Policy)
+		if before, ok := all[r.Name]; ok && before != shape {
+			return nil, &shapeError{r.Name, before, shape}
+		}
+		all[r.Name] = shape
+	}
+	return all, nil
+}
+
+// shapeOf tells policies apart that cannot read each other's states: by their
+// algorithms, one after the other.
+func shapeOf(p algo.Policy) string {
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		word, _, _ := strings.Cut(p.String(), " ")
+		return word
+	}
+	var parts []string
+	for _, part := range stack.Parts() {
+		parts = append(parts, shapeOf(part))
+	}
+	return "all(" + strings.Join(parts, "; ") + ")"
+}
+
+// newName is what to do about a rule that cannot read its states.
+const newName = "give it a new name, or start with another --namespace (with --limit that is the only way)"
+
+// shapeError tells of a rule that could not read what is stored of it.
+type shapeError struct{ rule, before, now string }
+
+func (e *shapeError) Error() string {
+	return fmt.Sprintf("rule %q was %s and is now %s, which cannot read what is stored of it; %s", e.rule, e.before, e.now, newName)
+}
+
+// claimShapes holds the rules against the shapes that the store keeps, from before
+// the server was started or by another process, and has it keep those that are new.
+// If the store does not tell, decisions will, each for its own key.
+func (s *Server) claimShapes(ctx context.Context, rules []config.Rule) error {
+	if _, ok := s.store.Store.(*memory.Store); ok {
+		return nil // it has nothing from before
+	}
+	ctx, cancel := context.WithTimeout(ctx, shapeTime)
+	defer cancel()
+	err := s.tryClaims(ctx, rules)
+	var misshapen *shapeError
+	if err == nil || errors.As(err, &misshapen) {
+		return err
+	}
+	s.log.Warn("the store does not tell whether the rules fit what is in it", "error", err)
+	return nil
+}
+
+// tryClaims looks at all rules before it writes for one: what is refused leaves
+// nothing behind.
+func (s *Server) tryClaims(ctx context.Context, rules []config.Rule) error {
+	var keys []string
+	for _, r := range rules {
+		keys = append(keys, storage.Key("", s.options.Namespace, "", "shape", r.Name)) // of no rule
+	}
+	found, err := s.store.Load(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	for i, r := range rules {
+		if err := fits(r, found[i]); err != nil {
+			return err
+		}
+	}
+	for i, r := range rules {
+		if found[i].Version != 0 {
+			continue
+		}
+		if err := s.claim(ctx, keys[i], r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Server) claim(ctx context.Context, key string, r config.Rule) error {
+	record := storage.Record{Version: storage.NewVersion(), State: []byte(shapeOf(r.Policy))}
+	now, swapped, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: record})
+	if err != nil || swapped {
+		return err
+	}
+	return fits(r, now[0]) // another process was first
+}
+
+func fits(r config.Rule, found storage.Record) error {
+	if shape := shapeOf(r.Policy); found.Version != 0 && string(found.State) != shape {
+		return &shapeError{r.Name, string(found.State), shape}
+	}
+	return nil
+}

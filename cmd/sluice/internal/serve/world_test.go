@@ -1,0 +1,208 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+)
+
+// patience is for what is only waited for when something is broken.
+const patience = time.Minute
+
+// slack is by how much something on a busy machine may end later than it should.
+const slack = time.Second
+
+// world is a server that serves.
+type world struct {
+	*Server
+	t      testing.TB
+	rules  *atomic.Value // the text that Options.Read parses
+	logged *lines
+	stop   context.CancelFunc
+	done   chan error // what Serve returned
+}
+
+// rulesOf parses what the rules have below "rules:".
+const oneByIP = `
+rules:
+  - name: client
+    policy: gcra 3/h
+    by: ip
+`
+
+// started starts a server on loopback; with changes the options are not the
+// least there are.
+func started(t testing.TB, rules string, changes ...func(*Options)) *world {
+	t.Helper()
+	w, err := opening(t, rules, changes...)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	go func() { w.done <- w.Serve(ctx) }()
+	t.Cleanup(func() {
+		w.Close()
+		stop()
+	})
+	return w
+}
+
+// opening is a server that does not serve yet.
+func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, error) {
+	t.Helper()
+	w := &world{t: t, rules: new(atomic.Value), logged: new(lines), done: make(chan error, 1)}
+	w.rules.Store(rules)
+	o := Options{
+		Read: func(context.Context) (*config.File, error) {
+			return config.Parse("limits.yaml", []byte(w.rules.Load().(string)))
+		},
+		Store:  "memory:",
+		Listen: "127.0.0.1:0",
+		API:    "127.0.0.1:0",
+		Drain:  patience,
+
+		ClientTimeout: patience,
+		Budget:        patience,
+
+		Log: slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	for _, change := range changes {
+		change(&o)
+	}
+	var err error
+	w.Server, err = New(context.Background(), o)
+	return w, err
+}
+
+// before puts the proxy before a handler.
+func before(t testing.TB, handler http.HandlerFunc) func(*Options) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return at(t, server.URL)
+}
+
+// at puts the proxy before a URL.
+func at(t testing.TB, address string) func(*Options) {
+	t.Helper()
+	u, err := url.Parse(address)
+	require.NoError(t, err)
+	return func(o *Options) { o.Upstream = u }
+}
+
+func (w *world) proxyURL(path string) string { return "http://" + w.ProxyAddr().String() + path }
+func (w *world) apiURL(path string) string   { return "http://" + w.APIAddr().String() + path }
+
+// ended is what Serve returned.
+func (w *world) ended() error {
+	w.t.Helper()
+	select {
+	case err := <-w.done:
+		return err
+	case <-time.After(patience):
+		w.t.Fatal("the server does not end")
+		return nil
+	}
+}
+
+// answer is a response that was read.
+type answered struct {
+	*http.Response
+	body string
+}
+
+// fetch asks by GET, with fields of the header in pairs.
+func fetch(t testing.TB, url string, fields ...string) answered {
+	t.Helper()
+	return call(t, http.MethodGet, url, nil, fields...)
+}
+
+func call(t testing.TB, method, url string, content io.Reader, fields ...string) answered {
+	t.Helper()
+	r, err := http.NewRequest(method, url, content)
+	require.NoError(t, err)
+	for i := 0; i < len(fields); i += 2 {
+		if fields[i] == "Host" {
+			r.Host = fields[i+1]
+			continue
+		}
+		r.Header.Add(fields[i], fields[i+1])
+	}
+	response, err := client.Do(r)
+	require.NoError(t, err)
+	return answered{response, contentOf(t, response.Body)}
+}
+
+// client keeps no connection, so that servers have nothing to wait for.
+var client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+
+// decide asks the decision service.
+func (w *world) decide(op, question string) answered {
+	w.t.Helper()
+	return call(w.t, http.MethodPost, w.apiURL("/v1/"+op), strings.NewReader(question))
+}
+
+// allowed is how many of n requests the proxy lets through.
+func (w *world) allowed(n int) (let int) {
+	w.t.Helper()
+	for range n {
+		switch a := fetch(w.t, w.proxyURL("/")); a.StatusCode {
+		case http.StatusOK:
+			let++
+		case http.StatusTooManyRequests:
+		default:
+			w.t.Fatalf("status %d: %s", a.StatusCode, a.body)
+		}
+	}
+	return let
+}
+
+// lines are what was logged.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+func hello(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "hello") }
+
+// contentOf reads all.
+func contentOf(t testing.TB, r io.Reader) string {
+	t.Helper()
+	text, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return string(text)
+}
+
+// nowhere is a port that nobody listens at.
+func nowhere(t testing.TB) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
