@@ -80,7 +80,7 @@ func TestADeadlockOfTransactions(t *testing.T) {
 // of isolation: then it is tried again.
 func TestASerializationFailureAloneIsContention(t *testing.T) {
 	s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_isolation=serializable&pool_max_conns=8"))
-	e := engine.New(s, engine.Options{Budget: 20 * time.Second})
+	e := engine.New(s, engine.Options{Timeout: 20 * time.Second})
 	const goroutines, each = 8, 10
 	errs := make(chan error, goroutines)
 	for range goroutines {

@@ -101,7 +101,7 @@ func TestPgBouncerGivesUpOnAStatement(t *testing.T) {
 	bouncer := servers.PgBouncer(t, shared.Postgres(t), "query_timeout = 1")
 	s, err := postgres.New(pool(t, bouncer.DSN()+"&default_query_exec_mode=exec"), postgres.Options{Table: table})
 	require.NoError(t, err)
-	e := engine.New(s, engine.Options{Budget: time.Minute})
+	e := engine.New(s, engine.Options{Timeout: time.Minute})
 	holder := transaction(t, p)
 	_, swapped, err := inside(t, holder, table).CompareAndSwap(ctx, creating("a", "b")...)
 	require.NoError(t, err)

@@ -181,7 +181,7 @@ func TestFirstUseOfManyAtOnce(t *testing.T) {
 		for w := range writers {
 			own := []string{keys[w%4], keys[(w+1)%4], keys[(w+3)%4]}
 			want[w%4], want[(w+1)%4], want[(w+3)%4] = want[w%4]+1, want[(w+1)%4]+1, want[(w+3)%4]+1
-			e := engine.New(s, engine.Options{Budget: 20 * time.Second, DenialCacheTTL: -1})
+			e := engine.New(s, engine.Options{Timeout: 20 * time.Second, DenialCacheTTL: -1})
 			group.Go(func() {
 				<-start
 				_, err := enginetest.Do(context.Background(), e, own, add)

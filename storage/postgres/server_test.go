@@ -67,8 +67,8 @@ func TestOutage(t *testing.T) {
 	const budget = 300 * time.Millisecond
 	server := servers.Postgres(t)
 	s := open(t, pool(t, server.DSN()), postgres.Options{})
-	hasty := engine.New(s, engine.Options{Budget: budget})
-	patient := engine.New(s, engine.Options{Budget: 20 * time.Second})
+	hasty := engine.New(s, engine.Options{Timeout: budget})
+	patient := engine.New(s, engine.Options{Timeout: 20 * time.Second})
 	spend := func(e *engine.Engine) error {
 		_, err := enginetest.Do(context.Background(), e, []string{"a"}, add)
 		return err
@@ -105,7 +105,7 @@ func TestLostReplies(t *testing.T) {
 	s, table := fresh(t, direct)
 	proxied := open(t, pool(t, servers.PostgresDSN(proxy.Addr())+"&default_query_exec_mode=exec"), postgres.Options{Table: table})
 	proxy.Only(func(request []byte) bool { return bytes.Contains(request, []byte("unnest")) })
-	e := engine.New(proxied, engine.Options{Budget: 20 * time.Second})
+	e := engine.New(proxied, engine.Options{Timeout: 20 * time.Second})
 	want := uint64(0)
 	for _, kind := range faultproxy.Kinds() {
 		if kind.Hangs() {
@@ -220,7 +220,7 @@ func TestWithTheWorkOfTheCaller(t *testing.T) {
 	} {
 		t.Run(end.name, func(t *testing.T) {
 			tx := transaction(t, p)
-			e := engine.New(inside(t, tx, table), engine.Options{Budget: 20 * time.Second})
+			e := engine.New(inside(t, tx, table), engine.Options{Timeout: 20 * time.Second})
 			_, err := enginetest.Do(ctx, e, []string{"a", "b"}, add)
 			require.NoError(t, err)
 			require.Equal(t, []uint64{0, 0}, sums(t, s, "a", "b"), "before the end")

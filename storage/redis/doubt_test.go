@@ -42,7 +42,7 @@ func TestDecisionsEndWithTheirDeadline(t *testing.T) {
 				o.Addr = server.Addr()
 				client := goredis.NewClient(o)
 				t.Cleanup(func() { client.Close() })
-				e := engine.New(open(t, client, t.Name()), engine.Options{Budget: long})
+				e := engine.New(open(t, client, t.Name()), engine.Options{Timeout: long})
 				_, err := enginetest.Do(t.Context(), e, []string{"warm"}, put)
 				require.NoError(t, err)
 				server.Pause()

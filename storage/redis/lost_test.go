@@ -112,7 +112,7 @@ func TestFaultsCostNothing(t *testing.T) {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				s, truth, proxy := faulty(t, connect, t.Name())
-				e := engine.New(s, engine.Options{Budget: long})
+				e := engine.New(s, engine.Options{Timeout: long})
 				const times = 3
 				for at := 1; at <= times; at++ {
 					key := strconv.Itoa(at)

@@ -170,7 +170,7 @@ func TestOthersBesideAKeptConnection(t *testing.T) {
 // An engine under load gives every connection back when the load ends.
 func TestAnEngineKeepsNoConnection(t *testing.T) {
 	s, db, _ := shared(t, wal+"&_stmt_cache_size=16")
-	e := engine.New(s, engine.Options{Budget: 20 * time.Second})
+	e := engine.New(s, engine.Options{Timeout: 20 * time.Second})
 	var group sync.WaitGroup
 	errs := make(chan error, 20)
 	for range cap(errs) {

@@ -81,7 +81,7 @@ func spend(dsn string) error {
 	if err != nil {
 		return err
 	}
-	e := engine.New(s, engine.Options{Budget: 20 * time.Second})
+	e := engine.New(s, engine.Options{Timeout: 20 * time.Second})
 	errs := make(chan error)
 	const goroutines = 4
 	for range goroutines {
@@ -354,7 +354,7 @@ func TestEverySettingCounts(t *testing.T) {
 			errs := make(chan error, len(stores)*goroutines*each)
 			var group sync.WaitGroup
 			for _, s := range stores {
-				e := engine.New(s, engine.Options{Budget: 30 * time.Second})
+				e := engine.New(s, engine.Options{Timeout: 30 * time.Second})
 				for range goroutines {
 					group.Go(func() {
 						for range each {
