@@ -38,7 +38,7 @@ var arrows = []arrow{
 	{"storage/storagetest", "algo storage testing " + algorithms},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
-	{"storage/postgres", "algo storage internal/program " + pgx + " github.com/jackc/puddle/v2"}, // the pool of pgxpool
+	{"storage/postgres", "algo storage internal/program " + pgx},
 	{"storage/redis", "algo storage internal/program " + redis},
 
 	{"internal/program", "algo " + algorithms},
