@@ -40,4 +40,4 @@ require (
 	golang.org/x/text v0.41.0 // indirect
 )
 
-replace github.com/sluice-go/sluice => ../
+replace github.com/sluice-go/sluice => ..

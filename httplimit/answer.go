@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/sluice-go/sluice/internal/structured"
 )
 
 // left is what a server told is left.
@@ -21,7 +23,7 @@ func readLimit(h http.Header) (found left, ok bool) {
 	if len(h[limitField]) == 0 {
 		return left{}, false
 	}
-	items, valid := readItems(h[limitField])
+	items, valid := structured.ReadItems(h[limitField])
 	if !valid {
 		return left{}, false
 	}
@@ -35,14 +37,14 @@ func readLimit(h http.Header) (found left, ok bool) {
 	return found, ok
 }
 
-func leftOf(item fieldItem, known map[string]policy) (l left, binds bool) {
-	remaining, told := item.integer("r")
+func leftOf(item structured.Item, known map[string]policy) (l left, binds bool) {
+	remaining, told := item.Integer("r")
 	if !told || remaining < 0 {
 		return left{}, false
 	}
-	p := known[item.name]
+	p := known[item.Name]
 	l = left{remaining: remaining, window: p.window}
-	if wait, ok := item.integer("t"); ok {
+	if wait, ok := item.Integer("t"); ok {
 		l.wait = wholeSeconds(wait)
 	}
 	switch p.unit {
@@ -62,17 +64,17 @@ type policy struct {
 
 // readPolicies reads the policies by their names. A server need not tell any.
 func readPolicies(lines []string) map[string]policy {
-	items, _ := readItems(lines)
+	items, _ := structured.ReadItems(lines)
 	known := make(map[string]policy, len(items))
 	for _, item := range items {
-		p := known[item.name]
-		if w, ok := item.integer("w"); ok {
+		p := known[item.Name]
+		if w, ok := item.Integer("w"); ok {
 			p.window = wholeSeconds(w)
 		}
-		if qu, ok := item.params["qu"].(string); ok {
+		if qu, ok := item.Params["qu"].(string); ok {
 			p.unit = qu
 		}
-		known[item.name] = p
+		known[item.Name] = p
 	}
 	return known
 }

@@ -18,19 +18,3 @@ func (t *Transport) Underway() (n int) {
 	}
 	return n
 }
-
-// ReadItems reads a field: the names of its items, and their parameters that are
-// Integers.
-func ReadItems(lines []string) (names []string, integers []map[string]int64, ok bool) {
-	items, ok := readItems(lines)
-	for _, item := range items {
-		found := make(map[string]int64)
-		for key := range item.params {
-			if n, ok := item.integer(key); ok {
-				found[key] = n
-			}
-		}
-		names, integers = append(names, item.name), append(integers, found)
-	}
-	return names, integers, ok
-}

@@ -3,6 +3,8 @@ package httplimit
 import (
 	"net/netip"
 	"strings"
+
+	"github.com/sluice-go/sluice/internal/structured"
 )
 
 // cutForwarded cuts the last element off a list. It reads from the right, quoted
@@ -103,9 +105,7 @@ func dropAddress(r rune) rune {
 // isToken reports whether text is a token of RFC 9110.
 func isToken(text string) bool {
 	for i := range len(text) {
-		c := text[i]
-		letter := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
-		if !letter && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 {
+		if !structured.IsTokenByte(text[i]) {
 			return false
 		}
 	}

@@ -177,8 +177,8 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 		require.Equal(t, want, response.StatusCode)
 		policies, limits := told(t, response.Header)
 		for i, name := range []string{"outer", "upstream", "inner"} {
-			require.Equal(t, name, policies[i].name)
-			require.Equal(t, name, limits[i].name)
+			require.Equal(t, name, policies[i].Name)
+			require.Equal(t, name, limits[i].Name)
 		}
 		require.Len(t, limits, 3)
 		require.Len(t, response.Header.Values("RateLimit"), 1, "clients that read only the first field line see all items")

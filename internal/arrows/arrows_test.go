@@ -20,7 +20,9 @@ var root = os.DirFS("../..")
 func TestEveryImportFollowsAnArrow(t *testing.T) {
 	files, err := sources(root)
 	require.NoError(t, err)
-	require.Contains(t, pathsOf(files), "algo/limit.go", "the whole module is read")
+	for _, read := range []string{"algo/limit.go", "cmd/sluice/main.go", "observe/metrics.go", "internal/fleet/doc.go"} {
+		require.Contains(t, pathsOf(files), read, "every module of the workspace is read")
+	}
 	for _, fault := range wrong(module, files) {
 		t.Error(fault)
 	}
@@ -72,6 +74,7 @@ func TestWrongImportsAreFound(t *testing.T) {
 		t.Run(test.file+" "+test.imports, func(t *testing.T) {
 			imported := strings.Replace(test.imports, "ours", "example.org/m", 1)
 			files, err := sources(fstest.MapFS{
+				"go.work": {Data: []byte("use (\n\t.\n)\n")},
 				test.file: {Data: []byte("package p\nimport " + `"` + imported + `"`)},
 			})
 			require.NoError(t, err)
@@ -85,8 +88,12 @@ func TestWrongImportsAreFound(t *testing.T) {
 }
 
 func TestForeignFilesAreNotRead(t *testing.T) {
+	workspace := &fstest.MapFile{Data: []byte("go 1.25.0\n\nuse (\n\t.\n\t./observe\n)\n")}
 	files, err := sources(fstest.MapFS{
+		"go.work":                 workspace,
 		"algo/limit.go":           {Data: []byte("package algo")},
+		"observe/go.mod":          {Data: []byte("module observe")},
+		"observe/metrics.go":      {Data: []byte("package observe")},
 		"algo/testdata/broken.go": {Data: []byte("not Go")},
 		"benchmarks/go.mod":       {Data: []byte("module other")},
 		"benchmarks/peers.go":     {Data: []byte("not Go")},
@@ -95,9 +102,9 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 		"README.md":               {Data: []byte("not Go")},
 	})
 	require.NoError(t, err)
-	require.Equal(t, []string{"algo/limit.go"}, pathsOf(files))
+	require.Equal(t, []string{"algo/limit.go", "observe/metrics.go"}, pathsOf(files))
 
-	_, err = sources(fstest.MapFS{"algo/limit.go": {Data: []byte("not Go")}})
+	_, err = sources(fstest.MapFS{"go.work": workspace, "algo/limit.go": {Data: []byte("not Go")}})
 	require.Error(t, err)
 }
 

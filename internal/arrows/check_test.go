@@ -6,27 +6,34 @@ import (
 	"go/token"
 	"io/fs"
 	"path"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A source is one Go file: where it is, relative to the module's root, and what
-// it imports.
+// A source is one Go file: its path, relative to the root of the repository, and its
+// imports.
 type source struct {
 	path    string
 	imports []string
 }
 
-// sources reads the imports of every Go file of the module at the root of fsys,
-// whatever its build constraints. A nested module is another module.
+// sources reads the imports of every Go file of the workspace at the root of fsys,
+// whatever the build constraints of the file. It does not read a nested module that
+// go.work does not use.
 func sources(fsys fs.FS) ([]source, error) {
+	modules, err := used(fsys)
+	if err != nil {
+		return nil, err
+	}
 	var found []source
-	err := fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case entry.IsDir():
-			return skipForeign(fsys, name)
+			return skipForeign(fsys, modules, name)
 		case path.Ext(name) != ".go":
 			return nil
 		}
@@ -37,8 +44,21 @@ func sources(fsys fs.FS) ([]source, error) {
 	return found, err
 }
 
-func skipForeign(fsys fs.FS, dir string) error {
-	if dir == "." {
+// used returns the directories of the modules that go.work uses.
+func used(fsys fs.FS) ([]string, error) {
+	text, err := fs.ReadFile(fsys, "go.work")
+	if err != nil {
+		return nil, err
+	}
+	var modules []string
+	for _, match := range regexp.MustCompile(`(?m)^\t(\.\S*)$`).FindAllStringSubmatch(string(text), -1) {
+		modules = append(modules, path.Clean(match[1]))
+	}
+	return modules, nil
+}
+
+func skipForeign(fsys fs.FS, modules []string, dir string) error {
+	if slices.Contains(modules, dir) {
 		return nil
 	}
 	if base := path.Base(dir); base == "testdata" || base[0] == '.' || base[0] == '_' {

@@ -10,7 +10,7 @@ type arrow struct{ from, to string }
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
-	testKits   = "algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
+	testKits   = "internal/structured algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
 	command    = "cmd/sluice/internal"
 	programs   = command + "/accesslog " + command + "/jsontext " + command + "/replay " + command + "/sample " + command + "/config " + command + "/serve"
 
@@ -30,6 +30,7 @@ var arrows = []arrow{
 	{"internal/tally", "algo"},
 	{"internal/pause", "algo"},
 	{"internal/proxies", ""},
+	{"internal/structured/...", ""},
 	{"internal/earlyreply", ""},
 	{"internal/noquota", "algo"},
 
@@ -37,7 +38,7 @@ var arrows = []arrow{
 	{"storage/storagetest", "algo storage testing " + algorithms},
 	{"storage/memory", "storage"},
 	{"storage/sqlite", "storage " + sqlite},
-	{"storage/postgres", "algo storage internal/program " + pgx + " github.com/jackc/puddle/v2"}, // the pool of pgxpool
+	{"storage/postgres", "algo storage internal/program " + pgx},
 	{"storage/redis", "algo storage internal/program " + redis},
 
 	{"internal/program", "algo " + algorithms},
@@ -47,7 +48,7 @@ var arrows = []arrow{
 	{"internal/engine/enginetest", "internal/engine storage"},
 
 	{"compose", "algo storage storage/memory internal/engine internal/pause " + algorithms},
-	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies"},
+	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies internal/structured"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 
 	{command + "/jsontext", ""},

@@ -27,15 +27,22 @@ func commandLines(t *testing.T, containing string) (lines []string) {
 	return lines
 }
 
+// inWorkspace is a command at the root of the repository. It uses the workspace there,
+// even if the tests run without one, and what is built already.
+func inWorkspace(name string, arguments ...string) *exec.Cmd {
+	command := exec.Command(name, arguments...)
+	command.Dir = root
+	command.Env = append(os.Environ(), "GOWORK=", "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag)
+	return command
+}
+
 // output runs a command as a shell would, from the root of the module.
 func output(t *testing.T, line string) string {
 	words := regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1)
 	for i := range words {
 		words[i] = strings.Trim(words[i], `"`)
 	}
-	command := exec.Command(words[0], words[1:]...)
-	command.Dir = root
-	command.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag) // what is built already
+	command := inWorkspace(words[0], words[1:]...)
 	var errors strings.Builder
 	command.Stderr = &errors
 	out, err := command.Output()
@@ -134,10 +141,7 @@ func TestTheTraceHolds(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "readme.trace")
 	check := func(trace string) error {
 		require.NoError(t, os.WriteFile(file, []byte(strings.ReplaceAll(trace, "\n    ", "\n")[4:]), 0o600))
-		command := exec.Command("go", "run", "./cmd/sluice", "replay", "--check", file)
-		command.Dir = root
-		command.Env = append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag)
-		return command.Run()
+		return inWorkspace("go", "run", "./cmd/sluice", "replay", "--check", file).Run()
 	}
 	require.NoError(t, check(trace))
 	require.Error(t, check(strings.Replace(trace, "deny", "ok", 1)))

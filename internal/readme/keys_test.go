@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -287,9 +286,7 @@ func TestRequestsWithoutAKey(t *testing.T) {
 // command starts the server, and the others are asked of it.
 func TestTheSpoofingExperiment(t *testing.T) {
 	server := filepath.Join(t.TempDir(), "address")
-	build := exec.Command("go", "build", "-o", server, "./examples/address")
-	build.Dir, build.Env = root, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+raceFlag)
-	out, err := build.CombinedOutput()
+	out, err := inWorkspace("go", "build", "-o", server, "./examples/address").CombinedOutput()
 	require.NoError(t, err, string(out))
 
 	terminals := regexp.MustCompile("(?s)```console\n\\$ go run ./examples/address(.*?)\n(.*?)```").FindAllStringSubmatch(readFile(t, root, "docs/keys.md"), -1)

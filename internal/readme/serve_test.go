@@ -55,9 +55,7 @@ func serving(t *testing.T, program, containing string, places ...string) (log st
 func built(t *testing.T) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sluice")
-	build := exec.Command("go", "build", "-o", file, "./cmd/sluice")
-	build.Dir = root
-	out, err := build.CombinedOutput()
+	out, err := inWorkspace("go", "build", "-o", file, "./cmd/sluice").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return file
 }

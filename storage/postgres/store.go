@@ -12,7 +12,6 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
-	"github.com/jackc/puddle/v2"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
@@ -167,6 +166,11 @@ func (s *Store) inside() bool {
 	return ok
 }
 
+// closedPool is the text of puddle.ErrClosedPool, which Acquire returns after Close.
+// pgxpool does not export that error, and an import of puddle would make it a direct
+// requirement of this module.
+const closedPool = "closed pool"
+
 // connection is what to send statements on. From a pool a connection is acquired first,
 // because if that fails nothing was sent.
 func (s *Store) connection(ctx context.Context) (DB, func(), error) {
@@ -176,7 +180,7 @@ func (s *Store) connection(ctx context.Context) (DB, func(), error) {
 	}
 	conn, err := pool.Acquire(ctx)
 	switch {
-	case errors.Is(err, puddle.ErrClosedPool): // for good, and so no outage
+	case err != nil && err.Error() == closedPool: // for good, and so no outage
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	case err != nil:
 		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))

@@ -1,26 +1,32 @@
-package httplimit
+// Package structured reads Lists of Strings in HTTP fields, as RFC 9651 defines them.
+// The fields RateLimit and RateLimit-Policy are such Lists.
+package structured
 
 import (
 	"strconv"
 	"strings"
 )
 
-// fieldItem is an Item of RFC 9651 that is a String. Of its parameters, Integers
-// and Strings have their values; those of other types are true.
-type fieldItem struct {
-	name   string
-	params map[string]any
+// Item is an Item of a List whose value is a String.
+type Item struct {
+	Name string // the value
+
+	// Params are the parameters. An Integer is an int64 and a String is a string.
+	// A parameter of another type is true, whatever its value.
+	Params map[string]any
 }
 
-func (i fieldItem) integer(key string) (int64, bool) {
-	n, ok := i.params[key].(int64)
+// Integer returns the parameter with this key. It returns false if there is none, or
+// if it is not an Integer.
+func (i Item) Integer(key string) (int64, bool) {
+	n, ok := i.Params[key].(int64)
 	return n, ok
 }
 
-// readItems reads a List of Strings. As RFC 9651 wants it, a field in which
-// anything is malformed says nothing at all. Items that are no Strings are left
-// out.
-func readItems(lines []string) (items []fieldItem, ok bool) {
+// ReadItems reads the lines of one field as a List. It returns the Items that are
+// Strings and leaves out the others. It returns false if any part of the field is
+// malformed, because RFC 9651 has the whole field ignored then.
+func ReadItems(lines []string) (items []Item, ok bool) {
 	rest := strings.Trim(strings.Join(lines, ","), " ")
 	for rest != "" {
 		var value any
@@ -32,7 +38,7 @@ func readItems(lines []string) (items []fieldItem, ok bool) {
 			return nil, false
 		}
 		if name, isString := value.(string); isString {
-			items = append(items, fieldItem{name, params})
+			items = append(items, Item{name, params})
 		}
 		if rest, ok = cutComma(rest); !ok {
 			return nil, false
@@ -181,6 +187,10 @@ func isBase64Byte(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("+/=", c) >= 0
 }
 
-func isTokenByte(c byte) bool {
-	return c == ':' || c == '/' || isToken(string(c))
+func isTokenByte(c byte) bool { return c == ':' || c == '/' || IsTokenByte(c) }
+
+// IsTokenByte reports whether c can be in a token of RFC 9110. A Token of RFC 9651 can
+// also have a colon and a slash.
+func IsTokenByte(c byte) bool {
+	return 'a' <= c|0x20 && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
