@@ -85,7 +85,7 @@
 //
 // # Outages
 //
-// A call waits for the store until its context ends or Options.Budget is spent. When the
+// A call waits for the store until its context ends or Options.Timeout is over. When the
 // store has failed for Options.CircuitOpenAfter, without a success, the circuit breaker of
 // that server opens. Then new calls do not wait. They get a [storage.ErrUnavailable] at
 // once that says why, or what Options.OnFailure makes of it. Calls that wait already go on

@@ -133,7 +133,7 @@ func TestEveryWayDecidesTheSame(t *testing.T) {
 		c.rules = c.randomRules()
 		for _, store := range stores {
 			l, err := compose.Options[call]{
-				Namespace: fmt.Sprint("run ", run), Clock: clock.Now, Budget: time.Minute,
+				Namespace: fmt.Sprint("run ", run), Clock: clock.Now, Timeout: time.Minute,
 				DenialCacheTTL: time.Duration(-(run % 2)), // in one half nothing is cached
 			}.New(store, c.rules...)
 			require.NoError(t, err)
@@ -309,7 +309,7 @@ func TestEveryWayForgetsAStackThatIsFullAgain(t *testing.T) {
 	began := clock.now
 	for i, store := range stores {
 		clock.now = began
-		l, err := compose.Options[call]{Clock: clock.Now, Budget: time.Minute}.New(store,
+		l, err := compose.Options[call]{Clock: clock.Now, Timeout: time.Minute}.New(store,
 			compose.Rule[call]{Name: "stack", Policy: limitOf(t, "all(gcra 5/s; gcra 20/m)")})
 		require.NoError(t, err)
 		d, err := l.Allow(background, call{})

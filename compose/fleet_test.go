@@ -27,7 +27,7 @@ func TestAFleetOnARealServerStaysWithinTheBound(t *testing.T) {
 				errs := make(chan error, limiters*callers*calls)
 				began := time.Now()
 				for i := range limiters {
-					l, err := compose.Options[call]{Budget: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}.New(store,
+					l, err := compose.Options[call]{Timeout: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}.New(store,
 						compose.Rule[call]{Name: spec, Policy: policy})
 					require.NoError(t, err)
 					for range callers {

@@ -23,7 +23,7 @@ import (
 // A call returns soon after its context ends. There is one exception: if the server has
 // answered within the last 10 ms, the caller may send its own round trip, and go-redis does
 // not notice that a context is cancelled. Such a caller gets its answer when the server
-// replies, or at its deadline or the end of Options.Budget.
+// replies, or at its deadline or the end of Options.Timeout.
 //
 // An error means that nothing could be decided, never a denial; see
 // Options.OnFailure for what else may become of it:
@@ -75,7 +75,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
 	eo := engine.Options{
-		Clock: o.Clock, Timeout: o.Budget, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
+		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.InFlight, MaxQueue: o.Queue,
 	}
 	if o.OnFailure == FailLocal {

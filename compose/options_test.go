@@ -98,10 +98,10 @@ func TestADenialIsCachedForItsTTL(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsToldWithinTheBudget(t *testing.T) {
+func TestAnOutageIsToldWithinTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, stalls := range []bool{true, false} {
-			l, err := compose.Options[call]{Budget: 3 * time.Second}.New(absent{stalls},
+			l, err := compose.Options[call]{Timeout: 3 * time.Second}.New(absent{stalls},
 				compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
 			require.NoError(t, err)
 			began := time.Now()

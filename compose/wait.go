@@ -24,7 +24,7 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // [context.DeadlineExceeded], in the latter case [ErrNever] too, and the decision the
 // denial. A store that fails ends the wait too, unless a failure policy decides: the
 // error is that of AllowN, mostly [storage.ErrUnavailable], even if it is also a
-// DeadlineExceeded, for a budget that is over. It sleeps by the machine's clock,
+// DeadlineExceeded, because the timeout is over. It sleeps by the machine's clock,
 // whatever Options.Clock tells.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {

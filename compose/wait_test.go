@@ -22,7 +22,7 @@ func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
 }
 
 func TestAStoreThatFailsEndsAWait(t *testing.T) {
-	l, err := compose.Options[call]{Budget: time.Millisecond}.New(unreachable{}, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
+	l, err := compose.Options[call]{Timeout: time.Millisecond}.New(unreachable{}, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
 	require.NoError(t, err)
 	d, err := l.Wait(background, call{})
 	require.ErrorIs(t, err, storage.ErrUnavailable)

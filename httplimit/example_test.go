@@ -170,7 +170,7 @@ func ExampleMiddleware_serveMux() {
 func ExampleHandler_failurePolicy() {
 	away := broken{storage.NotApplied(storage.ErrUnavailable)} // a database that is down
 	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
-		options := compose.Options[*http.Request]{OnFailure: policy, Budget: 10 * time.Millisecond}
+		options := compose.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
 		limiter, err := options.New(away, compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/m")})
 		if err != nil {
 			fmt.Println(err)

@@ -238,7 +238,7 @@ func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 
 // outage is a handler whose store is away.
 func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*http.Request]) http.Handler {
-	o := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}
+	o := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}
 	limiter, err := o.New(broken{storage.NotApplied(storage.ErrUnavailable)}, rules...)
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
@@ -290,7 +290,7 @@ func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
 		for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
 			for _, store := range []storage.Store{nil, far{new(memory.Store)}, broken{storage.NotApplied(storage.ErrUnavailable)}} {
 				for _, rules := range [][]compose.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
-					limiter, err := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
+					limiter, err := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
 					require.NoError(t, err)
 					h := httplimit.Handler(limiter, hello, httplimit.Options{})
 					response := respond(h, httptest.NewRequest("GET", "/", nil))

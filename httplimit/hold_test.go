@@ -389,7 +389,7 @@ func (d drying) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return d.slow.CompareAndSwap(ctx, swaps...)
 }
 
-// Giving back holds up who leaves for no longer than the limiter's budget.
+// Giving back holds up who leaves for no longer than the timeout of the limiter.
 func TestGivingBackToAStoreThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, func(*http.Request) (*http.Response, error) {
@@ -397,7 +397,7 @@ func TestGivingBackToAStoreThatIsStuck(t *testing.T) {
 			return says(429, "Retry-After", "60")
 		})
 		store := drying{slow{new(memory.Store)}, new(atomic.Bool)}
-		options := compose.Options[*http.Request]{Clock: time.Now, Budget: 500 * time.Millisecond}
+		options := compose.Options[*http.Request]{Clock: time.Now, Timeout: 500 * time.Millisecond}
 		limiter, err := options.New(store, rule("own", "gcra 100/s"))
 		require.NoError(t, err)
 		l.Limiter = limiter

@@ -49,7 +49,7 @@ type Transport struct {
 	// through, and for no more requests at a time than that: one that is held back
 	// has not paid, and many that wait for what is left do not ask in vain. What it
 	// allowed is given back if the server stops all before that is sent, and who
-	// leaves then may do so as late as the limiter's budget ends. A rule with the
+	// leaves then may do so as late as the timeout of the limiter ends. A rule with the
 	// key Host limits each host by itself. A store that fails fails the request, or
 	// does not, as the limiter's failure policy says.
 	Limiter *compose.Limiter[*http.Request]

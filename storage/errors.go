@@ -22,7 +22,7 @@ var (
 
 	// ErrUnavailable is returned by stores when the database cannot be reached or
 	// cannot serve now (starting, read-only, failing over, overloaded), and by the engine
-	// when that lasted longer than the caller's time, or than its own budget, and at once while the
+	// when that lasted longer than the caller's time, or than its own timeout, and at once while the
 	// circuit breaker is open. Alone it does not prove that a write was not applied.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 

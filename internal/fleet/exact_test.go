@@ -99,7 +99,7 @@ func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
 	l := new(limiterAt)
 	l.Limiter, err = compose.Options[string]{
 		Namespace: o.Namespace,
-		Budget:    long,
+		Timeout:   long,
 		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
 	}.New(store, compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	return l, err

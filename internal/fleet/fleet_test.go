@@ -39,14 +39,14 @@ type process struct {
 	said  *os.File // its output
 }
 
-func newFleet(t *testing.T, place string, traffic int, budget time.Duration) *fleet {
+func newFleet(t *testing.T, place string, traffic int, timeout time.Duration) *fleet {
 	dir := t.TempDir()
 	f := &fleet{t: t, task: task{
 		Place:     place,
 		Namespace: fmt.Sprintf("%s %x", t.Name(), rand.Uint64()),
 		Traffic:   traffic,
 		Callers:   16,
-		Budget:    budget,
+		Timeout:   timeout,
 		Page:      filepath.Join(dir, "page"),
 		Journal:   filepath.Join(dir, "journal"),
 	}}
@@ -261,7 +261,7 @@ func (f *fleet) requirePeek(j *judge, key string) {
 	limiter, err := j.traffic.limiter(compose.Options[*asked]{
 		Namespace: f.task.Namespace,
 		Clock:     func() time.Time { return now },
-		Budget:    long,
+		Timeout:   long,
 	}, f.store)
 	require.NoError(f.t, err)
 	d, err := limiter.Peek(context.Background(), &asked{entry: entry{Key: key, Cost: 1}})

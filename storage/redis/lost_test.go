@@ -143,7 +143,7 @@ func TestALimiterLosesNothingToFaults(t *testing.T) {
 	s, _, proxy := faulty(t, eager["alone"], t.Name())
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(5, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: still, Budget: long}.New(s,
+	limiter, err := compose.Options[string]{Clock: still, Timeout: long}.New(s,
 		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Policy: policy},
 		compose.Rule[string]{Name: "all", Policy: policy},
 	)

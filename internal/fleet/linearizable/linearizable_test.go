@@ -61,7 +61,7 @@ func history(t *testing.T, store storage.Store, spec string, o compose.Options[*
 	var mu sync.Mutex
 	var ops []porcupine.Operation
 	var wg sync.WaitGroup
-	o.Clock, o.Budget = func() time.Time { return time.Unix(0, clock.Add(1)) }, time.Minute
+	o.Clock, o.Timeout = func() time.Time { return time.Unix(0, clock.Add(1)) }, time.Minute
 	var limiters [2]*compose.Limiter[*attempt]
 	for i := range limiters {
 		var err error
