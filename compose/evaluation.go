@@ -246,7 +246,7 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 
 // decision is the answer.
 func (e *evaluation) decision(how engine.How) Decision {
-	d := Decision{Allowed: e.allowed, Results: slices.Clone(e.results), Memory: how.Cached, Attempts: how.Attempts}
+	d := Decision{Allowed: e.allowed, Results: slices.Clone(e.results), Cached: how.Cached, Attempts: how.Attempts}
 	d.summarize(e.results)
 	return d
 }

@@ -293,7 +293,7 @@ func (c *caller) count(a answer) {
 func (c *caller) compare(name string, want, got answer) {
 	c.Helper()
 	want.decision.Attempts, got.decision.Attempts = 0, 0
-	want.decision.Memory, got.decision.Memory = false, false
+	want.decision.Cached, got.decision.Cached = false, false
 	if fmt.Sprint(want.err) != fmt.Sprint(got.err) || errors.Is(want.err, algo.ErrCost) != errors.Is(got.err, algo.ErrCost) {
 		require.FailNow(c, "the error differs", "%s: want %v, got %v\nrules %v\ncalls %v", name, want.err, got.err, c.rules, c.done)
 	}

@@ -447,7 +447,7 @@ func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Equal(t, compose.Denied, last.Outcome)
-		require.True(t, last.Decision.Memory)
+		require.True(t, last.Decision.Cached)
 		require.Zero(t, last.Duration, "a denial from memory costs no time")
 	})
 }

@@ -76,17 +76,17 @@ func TestADenialIsCachedForItsTTL(t *testing.T) {
 				}
 				require.True(t, ask(other).Allowed)
 				for _, l := range []*compose.Limiter[call]{usual, short, none} {
-					require.False(t, ask(l).Memory, "nothing is cached yet")
+					require.False(t, ask(l).Cached, "nothing is cached yet")
 				}
-				require.False(t, ask(none).Memory)
+				require.False(t, ask(none).Cached)
 				time.Sleep(500 * time.Millisecond)
 				d := ask(usual)
-				require.True(t, d.Memory)
+				require.True(t, d.Cached)
 				require.Equal(t, time.Hour-500*time.Millisecond, d.RetryAfter.Round(time.Millisecond))
 
 				require.NoError(t, giveBack(other))
 				time.Sleep(499 * time.Millisecond)
-				require.True(t, ask(usual).Memory)
+				require.True(t, ask(usual).Cached)
 				time.Sleep(time.Millisecond)
 				require.True(t, ask(usual).Allowed)
 				require.False(t, ask(short).Allowed, "somebody has paid")

@@ -65,7 +65,7 @@ func newServerOn(t testing.TB, store storage.Store, o httplimit.Options, rules .
 	return server{httplimit.Handler(limiter, hello, o), v, limiter}
 }
 
-// far is a store for which a limiter remembers denials, as it does for those of a
+// far is a store for which a limiter caches denials, as it does for those of a
 // database.
 type far struct{ storage.Store }
 
@@ -246,7 +246,7 @@ func TestNamesAreStrings(t *testing.T) {
 }
 
 // waits are the servers on which waiting is tested: of every policy, deciding in
-// place, and by an engine that remembers denials.
+// place, and by an engine that caches denials.
 func waits(t *testing.T, test func(t *testing.T, s server)) {
 	for _, spec := range specs {
 		for name, store := range map[string]storage.Store{"": nil, ", far": far{new(memory.Store)}} {

@@ -52,7 +52,7 @@ func (g *guard) denial(d *compose.Decision) Refusal {
 	results := slices.Clone(d.Results)
 	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: compose.Decision{
 		RetryAfter: d.RetryAfter, Remaining: d.Remaining, Results: results, Skew: d.Skew,
-		Memory: d.Memory, Degraded: d.Degraded, Attempts: d.Attempts,
+		Cached: d.Cached, Degraded: d.Degraded, Attempts: d.Attempts,
 	}}
 	for i := range results {
 		result := &results[i]

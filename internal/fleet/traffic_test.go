@@ -167,7 +167,7 @@ func (a *asked) answered(d compose.Decision, f fate, err error, reading int64) *
 	defer a.mu.Unlock()
 	e := a.entry
 	a.left = true
-	e.Return, e.Memory, e.Attempts, e.Fate = reading, d.Memory, d.Attempts, f
+	e.Return, e.Cached, e.Attempts, e.Fate = reading, d.Cached, d.Attempts, f
 	for i := range d.Results {
 		e.Steps[i].Result = d.Results[i].Result
 	}
