@@ -377,8 +377,8 @@ func TestWhatIsLeftCanBeHad(t *testing.T) {
 func TestPartitionKeys(t *testing.T) {
 	o := httplimit.Options{PartitionSecret: []byte("secret")}
 	rules := []compose.Rule[*http.Request]{
-		{Name: "a", Key: httplimit.Header("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
-		{Name: "b", Key: httplimit.Header("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
+		{Name: "a", Key: httplimit.KeyByHeader("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
+		{Name: "b", Key: httplimit.KeyByHeader("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
 	}
 	s := newServer(t, o, rules...)
 	seen := make(map[string]bool)

@@ -56,9 +56,9 @@ func TestMisuseIsToldAtOnce(t *testing.T) {
 	require.PanicsWithValue(t, `httplimit: Options.Bytes names "b"; the rules of the limiter are ["own"]`, func() {
 		httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}})
 	})
-	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.ContentLength(-7) })
-	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.Method(nil, -1) })
-	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.Method(map[string]int64{"GET": -2}, 1) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.CostByContentLength(-7) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.CostByMethod(nil, -1) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.CostByMethod(map[string]int64{"GET": -2}, 1) })
 }
 
 func TestDenialIsAProblem(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 		}
 		return nil, compose.Skip
 	}
-	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan").OrShare(), PolicyFor: policyFor})
+	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.KeyByHeader("Plan").OrShare(), PolicyFor: policyFor})
 	for plan, want := range map[string]string{
 		"free": `"plan";q=7;w=60`,
 		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
@@ -302,9 +302,9 @@ func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+func TestOnDenied(t *testing.T) {
 	var got httplimit.Refusal
-	o := httplimit.Options{Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+	o := httplimit.Options{OnDenied: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
 		got = refusal
 		w.WriteHeader(http.StatusTeapot)
 	}}
