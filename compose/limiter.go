@@ -76,7 +76,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
 	eo := engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
-		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.InFlight, MaxQueue: o.Queue,
+		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	}
 	if o.OnFailure == FailLocal {
 		l.local = newEngine(new(memory.Store), eo)

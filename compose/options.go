@@ -53,14 +53,14 @@ type Options[T any] struct {
 	DenialCacheTTL time.Duration
 	// DenialCacheSize is about how many keys the cache holds; 0 means 65,536.
 	DenialCacheSize int
-	// InFlight is how many round trips to one server may be in flight at once; 0 means what the
+	// MaxRoundTrips is how many round trips to one server may be in flight at once; 0 means what the
 	// store says, mostly 2. Decisions that come meanwhile wait, and share the next round trip. It means nothing to a
 	// store that must be called by the caller's goroutine, such as one on a transaction, nor to decisions
 	// that take compare-and-swap.
-	InFlight int
-	// Queue is how many decisions may wait for a round trip. One more fails with
+	MaxRoundTrips int
+	// MaxQueue is how many decisions may wait for a round trip. One more fails with
 	// [storage.ErrOverloaded]. 0 means 65,536.
-	Queue int
+	MaxQueue int
 	// OnFailure is what becomes of a decision when the store fails; the zero
 	// value is FailClosed.
 	OnFailure FailurePolicy
@@ -78,10 +78,10 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 		return nil, fmt.Errorf("compose: Options.DenialCacheSize must be at least 0, got %d", o.DenialCacheSize)
 	case o.MaxSkew < 0:
 		return nil, fmt.Errorf("compose: Options.MaxSkew must be at least 0, got %v", o.MaxSkew)
-	case o.InFlight < 0:
-		return nil, fmt.Errorf("compose: Options.InFlight must be at least 0, got %d", o.InFlight)
-	case o.Queue < 0:
-		return nil, fmt.Errorf("compose: Options.Queue must be at least 0, got %d", o.Queue)
+	case o.MaxRoundTrips < 0:
+		return nil, fmt.Errorf("compose: Options.MaxRoundTrips must be at least 0, got %d", o.MaxRoundTrips)
+	case o.MaxQueue < 0:
+		return nil, fmt.Errorf("compose: Options.MaxQueue must be at least 0, got %d", o.MaxQueue)
 	case o.OnFailure > FailLocal:
 		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
 	}

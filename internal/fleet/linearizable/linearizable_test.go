@@ -127,7 +127,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 
 func TestHistoriesAreLinearizableWithoutACacheAndWithOneRoundTrip(t *testing.T) {
 	for i := range 4 {
-		o := compose.Options[*attempt]{InFlight: i & 1}
+		o := compose.Options[*attempt]{MaxRoundTrips: i & 1}
 		if i&2 > 0 {
 			o.DenialCacheTTL = -1
 		}
