@@ -58,9 +58,9 @@ func (s *Store) runBatch(ctx context.Context, b *storage.Batch) error {
 	}
 	parts := r.parts()
 	if len(parts) > 1 { // else nobody gains by giving up
-		r.patience = s.runPatience
+		r.lockTimeout = s.batchLockTimeout
 		if deadline, ok := ctx.Deadline(); ok { // leaves time to decide apart
-			r.patience = max(min(r.patience, time.Until(deadline)/3), time.Millisecond)
+			r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
 		}
 	}
 	err := s.decide(ctx, r)
@@ -166,7 +166,7 @@ func (s *Store) decideApart(ctx context.Context, parts []*run) {
 			part.failKeys(storage.NotApplied(outage))
 			continue
 		}
-		part.patience = hastyPatience
+		part.lockTimeout = retryLockTimeout
 		if part.now == nil && !part.batch.At.IsZero() {
 			now := algo.Instant(part.batch.At)
 			part.now = &now
@@ -190,14 +190,14 @@ func (s *Store) attemptRun(ctx context.Context, r *run) error {
 	tx, inside := db.(pgx.Tx)
 	switch {
 	case !inside:
-		return s.withinDeadline(ctx, r.patience, func(patience time.Duration) error { return s.execRun(ctx, db, r, patience) })
+		return s.withinDeadline(ctx, r.lockTimeout, func(lockTimeout time.Duration) error { return s.execRun(ctx, db, r, lockTimeout) })
 	case r.several:
 		return s.behindSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.execRun(ctx, savepoint, r, 0) })
 	}
 	return s.execRun(ctx, tx, r, 0)
 }
 
-func (s *Store) execRun(ctx context.Context, db DB, r *run, patience time.Duration) error {
+func (s *Store) execRun(ctx context.Context, db DB, r *run, lockTimeout time.Duration) error {
 	sql, args := s.sql.singles, r.args
 	switch {
 	case r.isOne():
@@ -205,7 +205,7 @@ func (s *Store) execRun(ctx context.Context, db DB, r *run, patience time.Durati
 	case r.several:
 		sql = s.sql.several
 	}
-	rows, err := collectOn(ctx, s, db, readDecided, sql, args(s.functions, patience)...)
+	rows, err := collectOn(ctx, s, db, readDecided, sql, args(s.functions, lockTimeout)...)
 	if err != nil {
 		return err
 	}

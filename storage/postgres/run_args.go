@@ -14,13 +14,13 @@ import (
 
 // run is a batch, or what is left of one to decide.
 type run struct {
-	batch    *storage.Batch
-	keys     []int         // indexes of Batch.Keys, in the order of these
-	requests []int         // indexes of Batch.Requests that use these keys
-	several  bool          // a request has several uses, or a key several requests
-	settled  bool          // some keys were decided
-	now      *int64        // nil: the server's clock
-	patience time.Duration // how long to wait for a lock at most; 0: as long as there is time
+	batch       *storage.Batch
+	keys        []int         // indexes of Batch.Keys, in the order of these
+	requests    []int         // indexes of Batch.Requests that use these keys
+	several     bool          // a request has several uses, or a key several requests
+	settled     bool          // some keys were decided
+	now         *int64        // nil: the server's clock
+	lockTimeout time.Duration // how long to wait for a lock at most; 0: as long as there is time
 }
 
 func newRun(b *storage.Batch) *run {
@@ -63,12 +63,12 @@ func (r *run) margin() int64 {
 }
 
 // args are the arguments of the statement.
-func (r *run) args(f *program.Functions, patience time.Duration) []any {
+func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 	keys := make([][]byte, len(r.keys))
 	for i, k := range r.keys {
 		keys[i] = []byte(r.batch.Keys[k])
 	}
-	args := []any{int32(patience.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), keys}
+	args := []any{int32(lockTimeout.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), keys}
 	if r.several {
 		return r.appendSeveral(args, f)
 	}

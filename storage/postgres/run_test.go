@@ -170,7 +170,7 @@ func TestRunWhereAKeyIsCreatedMeanwhile(t *testing.T) {
 			t.Run(fmt.Sprint(name, ", in a transaction: ", transactional), func(t *testing.T) {
 				ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 				s, table := fresh(t, p)
-				s.WaitFor(time.Minute)
+				s.SetLockTimeout(time.Minute)
 				other := transaction(t, p)
 				first := asking(t, "b")
 				first.Requests[0].Times = 2
@@ -240,7 +240,7 @@ func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
 		s, table := fresh(t, p)
-		s.WaitFor(time.Minute)
+		s.SetLockTimeout(time.Minute)
 		s.Run(ctx, asking(t, "a", "b"))
 		other := transaction(t, p)
 		inside(t, other, table).Run(ctx, asking(t, "a"))
@@ -259,7 +259,7 @@ func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 func TestRunWhereAKeyIsLocked(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	s, table := fresh(t, p)
-	s.WaitFor(time.Millisecond)
+	s.SetLockTimeout(time.Millisecond)
 	s.Run(ctx, asking(t, "a", "b", "c"))
 	holder := transaction(t, p)
 	inside(t, holder, table).Run(ctx, asking(t, "b"))
@@ -301,7 +301,7 @@ func TestRunWhereAKeyIsLocked(t *testing.T) {
 func TestRunWaitsForAKeyOfAllRequests(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	s, table := fresh(t, p)
-	s.WaitFor(time.Millisecond)
+	s.SetLockTimeout(time.Millisecond)
 	s.Run(ctx, asking(t, "all"))
 	holder := transaction(t, p)
 	inside(t, holder, table).Run(ctx, asking(t, "all"))
@@ -321,7 +321,7 @@ func TestRunWaitsForAKeyOfAllRequests(t *testing.T) {
 func TestRunsDoNotDeadlock(t *testing.T) {
 	p := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
 	s, _ := fresh(t, p)
-	s.WaitFor(time.Minute)
+	s.SetLockTimeout(time.Minute)
 	errs := make(chan error, 8)
 	for i := range 8 {
 		batch := []func(*testing.T, ...string) *storage.Batch{asking, together}[i%2]
@@ -351,7 +351,7 @@ func TestRunsAtOnceAllowNoMoreThanTheLimit(t *testing.T) {
 	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
 	for name, batch := range map[string]func(*testing.T, ...string) *storage.Batch{"requests of one use": asking, "a request of several uses": together} {
 		s, _ := fresh(t, p)
-		s.WaitFor(time.Minute)
+		s.SetLockTimeout(time.Minute)
 		first := asking(t, "a", "b")
 		first.Programs[0] = anHour(t, count)
 		s.Run(t.Context(), first)

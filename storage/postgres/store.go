@@ -55,11 +55,11 @@ type DB interface {
 // Store keeps records in a table. It is as safe for concurrent use as its DB
 // is.
 type Store struct {
-	db          DB
-	options     Options
-	sql         statements
-	functions   *program.Functions // nil: none
-	runPatience time.Duration      // of requests that share a statement
+	db               DB
+	options          Options
+	sql              statements
+	functions        *program.Functions // nil: none
+	batchLockTimeout time.Duration      // of requests that share a statement
 }
 
 var _ storage.InFlight = (*Store)(nil)
@@ -82,7 +82,7 @@ func New(db DB, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: Programs: %w", err)
 	}
-	return &Store{db: db, options: o, sql: newStatements(o, f), functions: f, runPatience: runPatience}, nil
+	return &Store{db: db, options: o, sql: newStatements(o, f), functions: f, batchLockTimeout: batchLockTimeout}, nil
 }
 
 // standard are the functions for the algorithms of this module.

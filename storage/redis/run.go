@@ -33,11 +33,11 @@ func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
 // run is a batch on its way.
 type run struct {
 	*redis.StringSliceCmd
-	batch  *storage.Batch
-	script *script
-	one    bool // the script is run_one.lua
-	ticket ticket
-	words  words
+	batch   *storage.Batch
+	script  *script
+	one     bool // the script is run_one.lua
+	tracker writeTracker
+	words   words
 }
 
 func (r *run) NoRetry() bool { return true }
@@ -100,7 +100,7 @@ func processAll(ctx context.Context, client redis.UniversalClient, runs []*run) 
 // context ends by its deadline alone, so no goroutine is needed if the client ends then too.
 func (s *Store) untilDeadline(ctx context.Context, do func(redis.UniversalClient)) error {
 	if _, limited := ctx.Deadline(); s.plain != nil && limited {
-		client := s.inTime(ctx)
+		client := s.withinDeadline(ctx)
 		if client == nil {
 			return context.DeadlineExceeded
 		}
@@ -116,8 +116,8 @@ func (s *Store) untilDeadline(ctx context.Context, do func(redis.UniversalClient
 // fillRun fills in the command, with the script's hash or in full.
 func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	b, w := r.batch, &r.words
-	r.ticket = ticket{}
-	s.begin(w, &r.ticket, r.script, inFull, b.Keys, 1)
+	r.tracker = writeTracker{}
+	s.begin(w, &r.tracker, r.script, inFull, b.Keys, 1)
 	if r.one {
 		w.add(appendOne(w.text, b))
 	} else {
@@ -197,7 +197,7 @@ func (r *run) settle(s *Store) {
 
 // fail sets the error of the batch.
 func (r *run) fail(s *Store, err error) {
-	r.batch.Err = s.unansweredBy(&r.ticket, err)
+	r.batch.Err = s.unansweredBy(&r.tracker, err)
 	if separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) {
 		s.separate()
 		r.batch.Err = fmt.Errorf("redis: %w: %w", storage.ErrContended, err)

@@ -43,7 +43,7 @@ type Store struct {
 	separateUntil atomic.Pointer[time.Time]
 	alwaysApart   bool // they never do
 	scripts       scripts
-	hurry         atomic.Pointer[hurried]
+	timeoutClient atomic.Pointer[timeoutClient]
 }
 
 var (

@@ -42,11 +42,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 
 // swapping is a run of the script that swaps.
 type swapping struct {
-	once
-	store  *Store
-	swaps  []storage.Swap
-	ticket ticket
-	words  words
+	noRetryCmd
+	store   *Store
+	swaps   []storage.Swap
+	tracker writeTracker
+	words   words
 }
 
 // send sends the script and waits for its reply. The error is that of a context that ended first.
@@ -54,11 +54,11 @@ func (s *Store) send(ctx context.Context, swaps []storage.Swap, keys []string, i
 	c := &swapping{store: s, swaps: swaps}
 	c.fill(ctx, keys, inFull)
 	err := s.within(ctx, func(client redis.UniversalClient) error {
-		_ = client.Process(ctx, c.once)
+		_ = client.Process(ctx, c.noRetryCmd)
 		return nil
 	})
 	if err != nil {
-		return nil, s.unansweredBy(&c.ticket, err)
+		return nil, s.unansweredBy(&c.tracker, err)
 	}
 	return c, nil
 }
@@ -69,11 +69,11 @@ func (c *swapping) fill(ctx context.Context, keys []string, inFull bool) {
 	if len(c.swaps) == 1 {
 		script = single
 	}
-	c.store.begin(w, &c.ticket, script, inFull, keys, 4*len(c.swaps))
+	c.store.begin(w, &c.tracker, script, inFull, keys, 4*len(c.swaps))
 	for i := range c.swaps {
 		w.addSwap(&c.swaps[i])
 	}
-	c.once = once{redis.NewCmd(ctx, w.args...)}
+	c.noRetryCmd = noRetryCmd{redis.NewCmd(ctx, w.args...)}
 	c.SetFirstKeyPos(firstKey)
 }
 
@@ -83,7 +83,7 @@ var errAnswer = errors.New("the script's answer has another shape")
 func (c *swapping) settle() (current []storage.Record, swapped bool, err error) {
 	answer, _ := c.Val().([]any)
 	if len(answer) != 1 {
-		return nil, false, c.store.unansweredBy(&c.ticket, cmp.Or(c.Err(), errAnswer))
+		return nil, false, c.store.unansweredBy(&c.tracker, cmp.Or(c.Err(), errAnswer))
 	}
 	switch reply := answer[0].(type) {
 	case int64:
