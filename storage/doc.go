@@ -17,10 +17,10 @@
 //
 // Others say more about a store:
 //
-//	Placer      says which requests may share a round trip, if there are several servers
-//	ServerTime  tells the time of the server
-//	InFlight    says how many round trips at once are worthwhile
-//	Purger      removes expired records
+//	Placer         says which requests may share a round trip, if there are several servers
+//	ServerTime     tells the time of the server
+//	MaxRoundTrips  says how many round trips at once are worthwhile
+//	Purger         removes expired records
 //
 // # Versions
 //

@@ -42,10 +42,10 @@ type ServerTime interface {
 	LoadNow(ctx context.Context, keys ...string) ([]Record, time.Time, error)
 }
 
-// InFlight is a store that knows how many round trips at once it gains by: further ones
+// MaxRoundTrips is a store that knows how many round trips at once it gains by: further ones
 // would wait for each other in the database. It is 0 if every call must be made by the
 // goroutine that asks, as in a transaction of the caller: then no requests are batched.
-type InFlight interface{ InFlight() int }
+type MaxRoundTrips interface{ MaxRoundTrips() int }
 
 // Batch is a list of requests that a [Server] decides in their order, in one instant.
 //

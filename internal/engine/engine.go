@@ -28,13 +28,13 @@ type Options struct {
 	Timeout time.Duration
 	// DenialCacheTTL is how long a cached denial is used; negative means that none is cached.
 	DenialCacheTTL time.Duration
-	// DenialCache is how many keys the cache holds.
+	// DenialCacheSize is how many keys the cache holds.
 	DenialCacheSize int
 	// OpenAfter is how long the store must fail before the circuit breaker opens; negative means never.
 	OpenAfter time.Duration
-	// InFlight is how many round trips may be in flight at once.
+	// MaxRoundTrips is how many round trips may be in flight at once.
 	MaxRoundTrips int
-	// Queue is how many requests may wait for a round trip.
+	// MaxQueue is how many requests may wait for a round trip.
 	MaxQueue int
 }
 
@@ -69,8 +69,8 @@ func New(store storage.Store, o Options) *Engine {
 	e.server, _ = store.(storage.Server)
 	e.placer, _ = store.(storage.Placer)
 	known := 0
-	if s, ok := store.(storage.InFlight); ok {
-		known = s.InFlight()
+	if s, ok := store.(storage.MaxRoundTrips); ok {
+		known = s.MaxRoundTrips()
 		e.onCaller = known == 0
 	}
 	if e.options = o.withDefaults(known); e.onCaller {

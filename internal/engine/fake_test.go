@@ -168,7 +168,7 @@ func (f withClock) LoadNow(ctx context.Context, keys ...string) ([]storage.Recor
 // transactor decides in transactions.
 type transactor struct{ *fake }
 
-func (f transactor) InFlight() int { return 1 }
+func (f transactor) MaxRoundTrips() int { return 1 }
 
 func (f transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
 	var keys []string

@@ -149,7 +149,7 @@ func TestNobodyElseCallsAStoreOfTheCaller(t *testing.T) {
 
 type unsure struct{ server }
 
-func (unsure) InFlight() int { return -1 }
+func (unsure) MaxRoundTrips() int { return -1 }
 
 func TestANegativeNumberInFlightMeansTheDefault(t *testing.T) {
 	w := way{name: "server", open: func(f *fake) storage.Store { return unsure{server{fake: f}} }}

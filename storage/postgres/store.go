@@ -62,7 +62,7 @@ type Store struct {
 	batchLockTimeout time.Duration      // of requests that share a statement
 }
 
-var _ storage.InFlight = (*Store)(nil)
+var _ storage.MaxRoundTrips = (*Store)(nil)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -148,9 +148,9 @@ func recordsOf(n int, all []found) []storage.Record {
 	return records
 }
 
-// InFlight implements [storage.InFlight]. Commits that are under way together share
+// MaxRoundTrips implements [storage.MaxRoundTrips]. Commits that are under way together share
 // a flush of the log. A connection or transaction of the caller must be used by its goroutine.
-func (s *Store) InFlight() int {
+func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {
 		return min(inFlight, int(pool.Config().MaxConns))
 	}

@@ -36,8 +36,8 @@ type Store struct {
 }
 
 var (
-	_ storage.Transactor = (*Store)(nil)
-	_ storage.InFlight   = (*Store)(nil)
+	_ storage.Transactor    = (*Store)(nil)
+	_ storage.MaxRoundTrips = (*Store)(nil)
 )
 
 // New makes a store on db, which it neither pings nor closes. The table must be
@@ -135,5 +135,5 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return current, current == nil, nil
 }
 
-// InFlight implements [storage.InFlight]: SQLite has one writer at a time.
-func (s *Store) InFlight() int { return 1 }
+// MaxRoundTrips implements [storage.MaxRoundTrips]: SQLite has one writer at a time.
+func (s *Store) MaxRoundTrips() int { return 1 }
