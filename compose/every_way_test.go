@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -27,7 +28,7 @@ import (
 )
 
 // inPlace hides that a store is one in memory, so that the limiter has no fast path.
-type inPlace struct{ storage.InPlace }
+type inPlace struct{ driver.InPlace }
 
 // everyWay opens a store for every way in which decisions are made. The first one is the one that
 // the others are held to.
@@ -73,10 +74,10 @@ func everyWay(t *testing.T, clock func() time.Time) (names []string, stores []st
 // counted is how many requests a server decided, and how many it declined.
 type counted struct{ decided, declined int }
 
-func (c *counted) add(batches []*storage.Batch) {
+func (c *counted) add(batches []*driver.Batch) {
 	for _, b := range batches {
 		for _, r := range b.Requests {
-			if c.decided++; r.Applied == storage.Declined {
+			if c.decided++; r.Applied == driver.Declined {
 				c.declined++
 			}
 		}
@@ -94,7 +95,7 @@ type countedRedis struct {
 	counted
 }
 
-func (s *countedRedis) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *countedRedis) Run(ctx context.Context, batches ...*driver.Batch) {
 	s.Store.Run(ctx, batches...)
 	s.add(batches)
 }
@@ -104,7 +105,7 @@ type countedPostgres struct {
 	counted
 }
 
-func (s *countedPostgres) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *countedPostgres) Run(ctx context.Context, batches ...*driver.Batch) {
 	s.Store.Run(ctx, batches...)
 	s.add(batches)
 }
@@ -317,7 +318,7 @@ func TestEveryWayForgetsAStackThatIsFullAgain(t *testing.T) {
 		clock.advance(300 * time.Millisecond) // the first part is full again
 		d, err = l.Refund(background, call{}, 1)
 		must(t, d, err)
-		records, err := store.Load(background, storage.Key("", "", "stack", ""))
+		records, err := store.Load(background, driver.Key("", "", "stack", ""))
 		require.NoError(t, err)
 		require.Zero(t, records[0], names[i])
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -83,7 +84,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	}
 	l.engine = newEngine(store, eo)
 	l.memory = l.findMemoryPath(store, o.Clock)
-	if _, l.server = store.(storage.Server); l.server {
+	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
 			l.rules[i].program = programOf(l.rules[i].Policy)
 		}
@@ -97,7 +98,7 @@ func newEngine(store storage.Store, o engine.Options) *engine.Engine {
 		switch s := store.(type) {
 		case *memory.Store:
 			o.Clock = s.Now
-		case storage.InPlace:
+		case driver.InPlace:
 			o.Clock = time.Now
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -47,7 +48,7 @@ func TestEveryKeyOfADecisionHasTheGroupOfItsInput(t *testing.T) {
 				want = user
 			}
 			for _, key := range store.keys {
-				require.Equal(t, want, storage.KeyGroup(key))
+				require.Equal(t, want, driver.KeyGroup(key))
 			}
 		}
 	}

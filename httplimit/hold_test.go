@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -341,9 +342,9 @@ func (s slow) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]stor
 }
 
 // slowUpdates takes time for each decision, and decides all at once.
-type slowUpdates struct{ storage.InPlace }
+type slowUpdates struct{ driver.InPlace }
 
-func (s slowUpdates) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+func (s slowUpdates) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 	time.Sleep(10 * time.Millisecond)
 	return s.InPlace.Update(ctx, now, keys, d)
 }

@@ -56,7 +56,7 @@ var (
 	ErrKey error = refusal("storage: key is too long")
 
 	// ErrDuplicateKey is returned by stores for a key that occurs twice in one
-	// CompareAndSwap, update, or list of keys of a [Batch].
+	// CompareAndSwap, update, or list of keys of a batch.
 	ErrDuplicateKey error = refusal("storage: key occurs twice")
 
 	// ErrSwap is returned by stores for a swap or change that means nothing: a state without a

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // The defaults of Options.
@@ -42,10 +43,10 @@ type Options struct {
 // keeps no goroutine.
 type Engine struct {
 	store      storage.Store
-	inPlace    storage.InPlace    // or nil
-	transactor storage.Transactor // or nil
-	server     storage.Server     // or nil
-	placer     storage.Placer     // or nil
+	inPlace    driver.InPlace    // or nil
+	transactor driver.Transactor // or nil
+	server     driver.Server     // or nil
+	placer     driver.Placer     // or nil
 	options    Options
 	onCaller   bool // the store must be called by the goroutine of the caller
 	denials    *denials
@@ -64,12 +65,12 @@ type How struct {
 // New makes an engine on store.
 func New(store storage.Store, o Options) *Engine {
 	e := &Engine{store: store}
-	e.inPlace, _ = store.(storage.InPlace)
-	e.transactor, _ = store.(storage.Transactor)
-	e.server, _ = store.(storage.Server)
-	e.placer, _ = store.(storage.Placer)
+	e.inPlace, _ = store.(driver.InPlace)
+	e.transactor, _ = store.(driver.Transactor)
+	e.server, _ = store.(driver.Server)
+	e.placer, _ = store.(driver.Placer)
 	known := 0
-	if s, ok := store.(storage.MaxRoundTrips); ok {
+	if s, ok := store.(driver.MaxRoundTrips); ok {
 		known = s.MaxRoundTrips()
 		e.onCaller = known == 0
 	}
@@ -131,7 +132,7 @@ func (e *Engine) updateInPlace(ctx context.Context, r *Request) error {
 
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
-	if err := storage.CheckKeys(r.Keys); err != nil {
+	if err := driver.CheckKeys(r.Keys); err != nil {
 		return false, err
 	}
 	r.began = time.Now()

@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // An order asks a spender to call for keys until each of them is denied. Time stands
@@ -52,7 +53,7 @@ func serveSpender(place string) error {
 		return err
 	}
 	defer release()
-	if _, err := store.Load(context.Background(), storage.Key("", "connect")); err != nil {
+	if _, err := store.Load(context.Background(), driver.Key("", "connect")); err != nil {
 		return err
 	}
 	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 //go:embed run_one.sql
@@ -45,7 +45,7 @@ func (r *run) oneArgs(f *program.Functions, lockTimeout time.Duration) []any {
 	u := &request.Uses[0]
 	var number int32
 	args := []int64{}
-	if u.Op <= storage.Charge {
+	if u.Op <= driver.Charge {
 		number, args = f.Call(r.batch.Programs[u.Program])
 	}
 	return []any{int32(lockTimeout.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), []byte(r.batch.Keys[u.Key]),

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultTable is the table's name when the options do not say.
@@ -62,7 +63,7 @@ type Store struct {
 	batchLockTimeout time.Duration      // of requests that share a statement
 }
 
-var _ storage.MaxRoundTrips = (*Store)(nil)
+var _ driver.MaxRoundTrips = (*Store)(nil)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -100,7 +101,7 @@ func (o Options) functions() (*program.Functions, error) {
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
 	if len(keys) == 0 {
@@ -113,10 +114,10 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return recordsOf(len(keys), all), nil
 }
 
-// LoadNow implements [storage.ServerTime]. It is [Store.Load], and also returns the server's clock_timestamp(), by which the records have
+// LoadNow implements [driver.ServerTime]. It is [Store.Load], and also returns the server's clock_timestamp(), by which the records have
 // not expired.
 func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, time.Time{}, err
 	}
 	var now time.Time
@@ -148,7 +149,7 @@ func recordsOf(n int, all []found) []storage.Record {
 	return records
 }
 
-// MaxRoundTrips implements [storage.MaxRoundTrips]. Commits that are under way together share
+// MaxRoundTrips implements [driver.MaxRoundTrips]. Commits that are under way together share
 // a flush of the log. A connection or transaction of the caller must be used by its goroutine.
 func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {

@@ -12,11 +12,12 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Run implements [storage.Server]. Each batch is one script, and all scripts are sent in one
+// Run implements [driver.Server]. Each batch is one script, and all scripts are sent in one
 // pipeline. Scripts that the server does not know are sent again in full.
-func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	var runs []*run
 	for _, b := range batches {
 		r, err := s.prepare(ctx, b)
@@ -33,7 +34,7 @@ func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
 // run is a batch on its way.
 type run struct {
 	*redis.StringSliceCmd
-	batch   *storage.Batch
+	batch   *driver.Batch
 	script  *script
 	one     bool // the script is run_one.lua
 	tracker writeTracker
@@ -43,11 +44,11 @@ type run struct {
 func (r *run) NoRetry() bool { return true }
 
 // prepare reports what is wrong with a batch, before anything is sent.
-func (s *Store) prepare(ctx context.Context, b *storage.Batch) (*run, error) {
+func (s *Store) prepare(ctx context.Context, b *driver.Batch) (*run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.NotApplied(err)
 	}
-	if err := storage.CheckKeys(b.Keys); err != nil {
+	if err := driver.CheckKeys(b.Keys); err != nil {
 		return nil, err
 	}
 	if err := s.checkKeys(b.Keys); err != nil {
@@ -130,7 +131,7 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 }
 
 // appendBatch appends what run.lua takes.
-func appendBatch(dst []byte, b *storage.Batch) []byte {
+func appendBatch(dst []byte, b *driver.Batch) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
 	dst = append(appendMargin(dst, b), flag(!b.Now.IsZero()))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
@@ -142,7 +143,7 @@ func appendBatch(dst []byte, b *storage.Batch) []byte {
 }
 
 // appendMargin appends the margin of a batch in ms, in 6 bytes.
-func appendMargin(dst []byte, b *storage.Batch) []byte {
+func appendMargin(dst []byte, b *driver.Batch) []byte {
 	margin := milliseconds(max(b.Margin, 0))
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, uint16(margin>>32)), uint32(margin))
 }
@@ -158,7 +159,7 @@ func appendNow(dst []byte, now time.Time) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(now.Nanosecond()%int(time.Millisecond)))
 }
 
-func appendRequests(dst []byte, requests []storage.Request) []byte {
+func appendRequests(dst []byte, requests []driver.Request) []byte {
 	for i := range requests {
 		r := &requests[i]
 		times := uint32(min(max(r.Times, 1), math.MaxInt32))
@@ -190,7 +191,7 @@ func (r *run) settle(s *Store) {
 		r.fail(s, err)
 		return
 	}
-	if first := &r.batch.Requests[0]; r.one && first.Uses[0].Shadow && first.Applied == storage.Damaged {
+	if first := &r.batch.Requests[0]; r.one && first.Uses[0].Shadow && first.Applied == driver.Damaged {
 		first.Applied = 0 // which run_one.lua leaves to us
 	}
 }
@@ -205,7 +206,7 @@ func (r *run) fail(s *Store, err error) {
 }
 
 // separable reports whether the requests do not all use all keys.
-func separable(b *storage.Batch) bool {
+func separable(b *driver.Batch) bool {
 	for i := range b.Requests {
 		if len(b.Requests[i].Uses) < len(b.Keys) {
 			return true
