@@ -61,7 +61,7 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, d *Decis
 	case len(e.results) > few:
 		*d = e.decision(how)
 	default:
-		d.Allowed, d.Memory, d.Attempts = e.allowed, how.Cached, how.Attempts
+		d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
 		d.summarize(e.results)
 		if d.Results = d.Results[:copy(d.Results, e.results)]; len(d.Results) == 0 {
 			d.Results = nil

@@ -155,7 +155,7 @@ func processes(t *testing.T, store storage.Store, policy algo.Policy, clock *vir
 	t.Helper()
 	for _, ahead := range ahead {
 		now := func() time.Time { return clock.Now().Add(ahead) }
-		l, err := compose.Options[call]{Clock: now, Budget: time.Minute}.New(store, compose.Rule[call]{Name: "shared", Policy: policy})
+		l, err := compose.Options[call]{Clock: now, Timeout: time.Minute}.New(store, compose.Rule[call]{Name: "shared", Policy: policy})
 		require.NoError(t, err)
 		asks = append(asks, func() bool {
 			d, err := l.Allow(background, call{})
@@ -226,7 +226,7 @@ func TestARealServerKeepsARecordForTheLeadOfAClock(t *testing.T) {
 			for _, c := range []struct{ ahead, want time.Duration }{
 				{0, ttl}, {-time.Hour, ttl}, {time.Hour, time.Hour + ttl}, {24 * 365 * time.Hour, 24*365*time.Hour + ttl},
 			} {
-				l, err := compose.Options[call]{Clock: func() time.Time { return time.Now().Add(c.ahead) }, Budget: time.Minute}.New(s.store,
+				l, err := compose.Options[call]{Clock: func() time.Time { return time.Now().Add(c.ahead) }, Timeout: time.Minute}.New(s.store,
 					compose.Rule[call]{Name: "shared", Policy: limitOf(t, "gcra 1/30s")})
 				require.NoError(t, err)
 				began := time.Now()

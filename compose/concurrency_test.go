@@ -31,7 +31,7 @@ func TestRulesInOppositeOrdersNeitherDeadlockNorMiscount(t *testing.T) {
 			var allowed atomic.Int64
 			var wg sync.WaitGroup
 			for _, rules := range [][]compose.Rule[call]{rules, backwards} {
-				l, err := compose.Options[call]{Budget: time.Minute}.New(store, rules...)
+				l, err := compose.Options[call]{Timeout: time.Minute}.New(store, rules...)
 				require.NoError(t, err)
 				for caller := range 4 {
 					wg.Go(func() {

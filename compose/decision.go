@@ -20,7 +20,7 @@ type Decision struct {
 	Rule string
 	// RetryAfter is how long until the same call can be allowed by all rules enforced, if
 	// nobody else spends; 0 when allowed, algo.Never if waiting does not help. A cached denial
-	// (see Memory) does not know what other processes have done since it was cached, for
+	// (see Cached) does not know what other processes have done since it was cached, for
 	// Options.DenialCacheTTL at most.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under a rule enforced; 0 if none
@@ -33,9 +33,9 @@ type Decision struct {
 	// a process whose clock is ahead wrote them, or this one's clock is behind.
 	Skew time.Duration
 
-	// Memory reports that the denial came from the denial cache of this process, without a
+	// Cached reports that the denial came from the denial cache of this process, without a
 	// round trip to the store; see Options.DenialCacheTTL.
-	Memory bool
+	Cached bool
 	// Degraded tells that the store failed and the failure policy decided.
 	Degraded bool
 	// Err is what was wrong with a decision that was made all the same: the

@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -41,7 +42,7 @@ func TestAForeignStateIsNotCached(t *testing.T) {
 	require.NoError(t, err)
 	d, err := one.Allow(background, call{user: "ann"})
 	require.True(t, must(t, d, err).Allowed)
-	key := storage.Key("", "", "rule 0", "ann")
+	key := driver.Key("", "", "rule 0", "ann")
 	records, err := store.Load(background, key)
 	require.NoError(t, err)
 	_, swapped, err := store.CompareAndSwap(background, storage.Swap{Key: key, Old: records[0].Version,

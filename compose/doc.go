@@ -85,7 +85,7 @@
 //
 // # Outages
 //
-// A call waits for the store until its context ends or Options.Budget is spent. When the
+// A call waits for the store until its context ends or Options.Timeout is over. When the
 // store has failed for Options.CircuitOpenAfter, without a success, the circuit breaker of
 // that server opens. Then new calls do not wait. They get a [storage.ErrUnavailable] at
 // once that says why, or what Options.OnFailure makes of it. Calls that wait already go on
@@ -112,7 +112,7 @@
 // clock of the server, read in the same round trip, so that the clocks of the processes may
 // disagree. In a Redis Cluster it is that of the node that has the keys, or of any node for
 // policies that run in Go. For SQLite it is sqlite.Options.Clock, by default the clock of the machine. A store of another kind that
-// has no clock (see [storage.ServerTime]) goes by the clock of the process.
+// has no clock (see [driver.ServerTime]) goes by the clock of the process.
 //
 // With Options.Clock each round trip brings along a reading of that clock, which decides.
 // States never move back in time. So if the clocks of several processes disagree, the

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // evaluation is one decision of a limiter: what its rules ask, and their results. It is the
@@ -50,10 +51,10 @@ func (e *evaluation) add(d demand, key, rule string, shadow bool) {
 // which keeps a hash and not the key.
 func (e *evaluation) key(brief bool, group string, parts ...string) string {
 	if !brief {
-		return storage.Key(group, parts...)
+		return driver.Key(group, parts...)
 	}
 	start := len(e.keys)
-	e.keys = storage.AppendKey(e.keys, group, parts...)
+	e.keys = driver.AppendKey(e.keys, group, parts...)
 	return unsafe.String(&e.keys[start], len(e.keys)-start)
 }
 
@@ -116,7 +117,7 @@ func (e *evaluation) prepare(programs bool) *engine.Request {
 	for i := range e.demands {
 		d := &e.demands[i]
 		use := engine.Use{Op: e.use(d.cost), Cost: max(d.cost, -d.cost), Shadow: e.results[i].Shadow}
-		if programs && (use.Op != storage.Peek && use.Op != storage.Reset) {
+		if programs && (use.Op != driver.Peek && use.Op != driver.Reset) {
 			if use.Program = d.program; use.Program == nil {
 				use.Program = programOf(d.policy)
 			}
@@ -127,25 +128,25 @@ func (e *evaluation) prepare(programs bool) *engine.Request {
 }
 
 // use returns what the operation asks of a key. A settlement can charge one rule and refund another.
-func (e *evaluation) use(cost int64) storage.Op {
+func (e *evaluation) use(cost int64) driver.Op {
 	switch e.op {
 	case OpRefund:
-		return storage.Refund
+		return driver.Refund
 	case OpCharge:
 		if cost < 0 {
-			return storage.Refund
+			return driver.Refund
 		}
-		return storage.Charge
+		return driver.Charge
 	case OpPeek:
-		return storage.Peek
+		return driver.Peek
 	case OpReset:
-		return storage.Reset
+		return driver.Reset
 	}
-	return storage.Allow
+	return driver.Allow
 }
 
 // Evaluate implements engine.Evaluator.
-func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []storage.Change) (applied int, err error) {
+func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
 	e.buffer = e.buffer[:0]
 	for i := range e.demands {
 		r := &e.results[i]
@@ -172,21 +173,21 @@ func (e *evaluation) applies(r *RuleResult) bool {
 }
 
 // move does what is asked of one rule.
-func (e *evaluation) move(i int, now time.Time, state []byte, change *storage.Change) (err error) {
+func (e *evaluation) move(i int, now time.Time, state []byte, change *driver.Change) (err error) {
 	d, r, start, buffer := &e.demands[i], &e.results[i].Result, len(e.buffer), e.buffer
 	switch e.use(d.cost) {
-	case storage.Allow:
+	case driver.Allow:
 		buffer, *r, err = d.policy.Step(buffer, state, now, d.cost)
-	case storage.Refund:
+	case driver.Refund:
 		buffer, *r, err = d.policy.Refund(buffer, state, now, max(d.cost, -d.cost))
-	case storage.Charge:
+	case driver.Charge:
 		buffer, *r, err = d.policy.Charge(buffer, state, now, d.cost)
-	case storage.Peek:
+	case driver.Peek:
 		*r, err = d.policy.Peek(state, now, d.cost)
 		return err
-	case storage.Reset:
+	case driver.Reset:
 		if *r = (algo.Result{Allowed: true}); state != nil {
-			change.Verb = storage.Delete
+			change.Verb = driver.Delete
 		}
 		return nil
 	}
@@ -197,9 +198,9 @@ func (e *evaluation) move(i int, now time.Time, state []byte, change *storage.Ch
 	switch next := buffer[start:len(buffer):len(buffer)]; {
 	case bytes.Equal(next, state):
 	case r.ResetAfter != 0:
-		*change = storage.Change{Verb: storage.Put, State: next, TTL: ttl(r.ResetAfter), Priority: priority(d.policy, next, now, r)}
+		*change = driver.Change{Verb: driver.Put, State: next, TTL: ttl(r.ResetAfter), Priority: priority(d.policy, next, now, r)}
 	case state != nil: // a full refund: a key never seen
-		change.Verb = storage.Delete
+		change.Verb = driver.Delete
 	}
 	return nil
 }
@@ -235,7 +236,7 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 			}
 			continue
 		}
-		if r.Allowed, r.RetryAfter = true, 0; e.use(d.cost) != storage.Refund && !r.Shadow { // a shadow may not have paid
+		if r.Allowed, r.RetryAfter = true, 0; e.use(d.cost) != driver.Refund && !r.Shadow { // a shadow may not have paid
 			r.Paid = d.cost
 			r.Available += d.cost
 		}
@@ -246,7 +247,7 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 
 // decision is the answer.
 func (e *evaluation) decision(how engine.How) Decision {
-	d := Decision{Allowed: e.allowed, Results: slices.Clone(e.results), Memory: how.Cached, Attempts: how.Attempts}
+	d := Decision{Allowed: e.allowed, Results: slices.Clone(e.results), Cached: how.Cached, Attempts: how.Attempts}
 	d.summarize(e.results)
 	return d
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -27,7 +28,7 @@ import (
 )
 
 // inPlace hides that a store is one in memory, so that the limiter has no fast path.
-type inPlace struct{ storage.InPlace }
+type inPlace struct{ driver.InPlace }
 
 // everyWay opens a store for every way in which decisions are made. The first one is the one that
 // the others are held to.
@@ -73,10 +74,10 @@ func everyWay(t *testing.T, clock func() time.Time) (names []string, stores []st
 // counted is how many requests a server decided, and how many it declined.
 type counted struct{ decided, declined int }
 
-func (c *counted) add(batches []*storage.Batch) {
+func (c *counted) add(batches []*driver.Batch) {
 	for _, b := range batches {
 		for _, r := range b.Requests {
-			if c.decided++; r.Applied == storage.Declined {
+			if c.decided++; r.Applied == driver.Declined {
 				c.declined++
 			}
 		}
@@ -94,7 +95,7 @@ type countedRedis struct {
 	counted
 }
 
-func (s *countedRedis) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *countedRedis) Run(ctx context.Context, batches ...*driver.Batch) {
 	s.Store.Run(ctx, batches...)
 	s.add(batches)
 }
@@ -104,7 +105,7 @@ type countedPostgres struct {
 	counted
 }
 
-func (s *countedPostgres) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *countedPostgres) Run(ctx context.Context, batches ...*driver.Batch) {
 	s.Store.Run(ctx, batches...)
 	s.add(batches)
 }
@@ -133,7 +134,7 @@ func TestEveryWayDecidesTheSame(t *testing.T) {
 		c.rules = c.randomRules()
 		for _, store := range stores {
 			l, err := compose.Options[call]{
-				Namespace: fmt.Sprint("run ", run), Clock: clock.Now, Budget: time.Minute,
+				Namespace: fmt.Sprint("run ", run), Clock: clock.Now, Timeout: time.Minute,
 				DenialCacheTTL: time.Duration(-(run % 2)), // in one half nothing is cached
 			}.New(store, c.rules...)
 			require.NoError(t, err)
@@ -293,7 +294,7 @@ func (c *caller) count(a answer) {
 func (c *caller) compare(name string, want, got answer) {
 	c.Helper()
 	want.decision.Attempts, got.decision.Attempts = 0, 0
-	want.decision.Memory, got.decision.Memory = false, false
+	want.decision.Cached, got.decision.Cached = false, false
 	if fmt.Sprint(want.err) != fmt.Sprint(got.err) || errors.Is(want.err, algo.ErrCost) != errors.Is(got.err, algo.ErrCost) {
 		require.FailNow(c, "the error differs", "%s: want %v, got %v\nrules %v\ncalls %v", name, want.err, got.err, c.rules, c.done)
 	}
@@ -309,7 +310,7 @@ func TestEveryWayForgetsAStackThatIsFullAgain(t *testing.T) {
 	began := clock.now
 	for i, store := range stores {
 		clock.now = began
-		l, err := compose.Options[call]{Clock: clock.Now, Budget: time.Minute}.New(store,
+		l, err := compose.Options[call]{Clock: clock.Now, Timeout: time.Minute}.New(store,
 			compose.Rule[call]{Name: "stack", Policy: limitOf(t, "all(gcra 5/s; gcra 20/m)")})
 		require.NoError(t, err)
 		d, err := l.Allow(background, call{})
@@ -317,7 +318,7 @@ func TestEveryWayForgetsAStackThatIsFullAgain(t *testing.T) {
 		clock.advance(300 * time.Millisecond) // the first part is full again
 		d, err = l.Refund(background, call{}, 1)
 		must(t, d, err)
-		records, err := store.Load(background, storage.Key("", "", "stack", ""))
+		records, err := store.Load(background, driver.Key("", "", "stack", ""))
 		require.NoError(t, err)
 		require.Zero(t, records[0], names[i])
 	}

@@ -319,7 +319,7 @@ func ExampleLimiter_Wait() {
 func ExampleOptions_onFailure() {
 	limiter, err := compose.Options[string]{
 		Clock:     still,
-		Budget:    10 * time.Millisecond, // the longest that a decision may take
+		Timeout:   10 * time.Millisecond, // the longest that a decision may take
 		OnFailure: compose.FailLocal,
 	}.New(unreachable{}, compose.Rule[string]{
 		Name:   "user",

@@ -106,7 +106,7 @@ func ExampleSpecError() {
 	fmt.Println(err)
 	var bad *compose.SpecError
 	if errors.As(err, &bad) {
-		fmt.Println(bad.Pointer())
+		fmt.Println(bad.Caret())
 	}
 	// Output:
 	// compose: policy "gcra 100/m brust=20", column 12: unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Four limiters, as of four processes that hand in no clock, admit together no more than one
@@ -19,7 +19,7 @@ func TestAFleetOnARealServerStaysWithinTheBound(t *testing.T) {
 	for name, open := range realServers {
 		t.Run(name, func(t *testing.T) {
 			store := open(t).store
-			require.Implements(t, (*storage.ServerTime)(nil), store)
+			require.Implements(t, (*driver.ServerTime)(nil), store)
 			for _, spec := range []string{"gcra 200/s burst=20", "tokenbucket 100/s burst=10", "fixedwindow 20/s", "movingwindow 20/s slots=10"} {
 				policy := limitOf(t, spec)
 				var admitted atomic.Int64
@@ -27,7 +27,7 @@ func TestAFleetOnARealServerStaysWithinTheBound(t *testing.T) {
 				errs := make(chan error, limiters*callers*calls)
 				began := time.Now()
 				for i := range limiters {
-					l, err := compose.Options[call]{Budget: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}.New(store,
+					l, err := compose.Options[call]{Timeout: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}.New(store,
 						compose.Rule[call]{Name: spec, Policy: policy})
 					require.NoError(t, err)
 					for range callers {

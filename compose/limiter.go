@@ -9,6 +9,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -23,7 +24,7 @@ import (
 // A call returns soon after its context ends. There is one exception: if the server has
 // answered within the last 10 ms, the caller may send its own round trip, and go-redis does
 // not notice that a context is cancelled. Such a caller gets its answer when the server
-// replies, or at its deadline or the end of Options.Budget.
+// replies, or at its deadline or the end of Options.Timeout.
 //
 // An error means that nothing could be decided, never a denial; see
 // Options.OnFailure for what else may become of it:
@@ -75,15 +76,15 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	}
 	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
 	eo := engine.Options{
-		Clock: o.Clock, Timeout: o.Budget, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
-		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.InFlight, MaxQueue: o.Queue,
+		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
+		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
 	}
 	if o.OnFailure == FailLocal {
 		l.local = newEngine(new(memory.Store), eo)
 	}
 	l.engine = newEngine(store, eo)
 	l.memory = l.findMemoryPath(store, o.Clock)
-	if _, l.server = store.(storage.Server); l.server {
+	if _, l.server = store.(driver.Server); l.server {
 		for i := range l.rules {
 			l.rules[i].program = programOf(l.rules[i].Policy)
 		}
@@ -97,7 +98,7 @@ func newEngine(store storage.Store, o engine.Options) *engine.Engine {
 		switch s := store.(type) {
 		case *memory.Store:
 			o.Clock = s.Now
-		case storage.InPlace:
+		case driver.InPlace:
 			o.Clock = time.Now
 		}
 	}

@@ -265,7 +265,7 @@ func TestFailurePolicies(t *testing.T) {
 	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }}
 	synctest.Test(t, func(t *testing.T) {
 		ask := func(p compose.FailurePolicy, calls int, cost int64) (d compose.Decision, err error) {
-			l, err := compose.Options[call]{OnFailure: p, Budget: time.Second}.New(down{outage}, rule)
+			l, err := compose.Options[call]{OnFailure: p, Timeout: time.Second}.New(down{outage}, rule)
 			require.NoError(t, err)
 			for range calls {
 				d, err = l.Allow(background, call{user: "ann", cost: cost})
@@ -313,7 +313,7 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
 			return time.Since(began)
 		}
-		require.Equal(t, time.Second, wait("ann"), "the budget")
+		require.Equal(t, time.Second, wait("ann"), "the timeout")
 		for i := range 7 {
 			require.Zero(t, wait(fmt.Sprint("user ", i)))
 		}
@@ -431,7 +431,7 @@ func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last compose.Event
 		l, err := compose.Options[call]{
-			Budget:   time.Minute,
+			Timeout:  time.Minute,
 			Observer: func(e compose.Event) { last = e },
 		}.New(&losing{new(memory.Store), 2}, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
 		require.NoError(t, err)
@@ -447,7 +447,7 @@ func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.Equal(t, compose.Denied, last.Outcome)
-		require.True(t, last.Decision.Memory)
+		require.True(t, last.Decision.Cached)
 		require.Zero(t, last.Duration, "a denial from memory costs no time")
 	})
 }
@@ -464,16 +464,16 @@ func TestMistakesInRulesAreTold(t *testing.T) {
 		_, err := compose.New(nil, rules...)
 		require.ErrorContains(t, err, says)
 	}
-	_, err := compose.Options[call]{Budget: -1}.New(nil)
-	require.ErrorContains(t, err, "Budget")
+	_, err := compose.Options[call]{Timeout: -1}.New(nil)
+	require.ErrorContains(t, err, "Timeout")
 	_, err = compose.Options[call]{DenialCacheSize: -1}.New(nil)
 	require.ErrorContains(t, err, "DenialCacheSize")
 	_, err = compose.Options[call]{MaxSkew: -1}.New(nil)
 	require.ErrorContains(t, err, "MaxSkew")
-	_, err = compose.Options[call]{InFlight: -1}.New(nil)
-	require.ErrorContains(t, err, "InFlight must be at least 0, got -1")
-	_, err = compose.Options[call]{Queue: -1}.New(nil)
-	require.ErrorContains(t, err, "Queue must be at least 0, got -1")
+	_, err = compose.Options[call]{MaxRoundTrips: -1}.New(nil)
+	require.ErrorContains(t, err, "MaxRoundTrips must be at least 0, got -1")
+	_, err = compose.Options[call]{MaxQueue: -1}.New(nil)
+	require.ErrorContains(t, err, "MaxQueue must be at least 0, got -1")
 	_, err = compose.Options[call]{OnFailure: 9}.New(nil)
 	require.ErrorContains(t, err, "OnFailure")
 }
@@ -487,12 +487,12 @@ func TestANilStoreInMemoryIsRefused(t *testing.T) {
 func TestAPolicyWithACostOfItsOwnIsNoRule(t *testing.T) {
 	for _, spec := range []string{"gcra 10/h cost=5", "tokenbucket 10/h cost=2", "fixedwindow 10/h cost=2", "movingwindow 10/h cost=2", "all(gcra 10/h; gcra 20/d cost=2)"} {
 		p := limitOf(t, spec)
-		require.True(t, compose.OwnCost(p))
 		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
 		require.EqualError(t, err, `compose: rule "x": cost= has no effect in the policy of a rule, `+spec+`; want Rule.Cost`)
 	}
 	for _, spec := range []string{"gcra 10/h", "gcra 10/h cost=1", "all(gcra 10/h; gcra 20/d)"} {
-		require.False(t, compose.OwnCost(limitOf(t, spec)))
+		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: limitOf(t, spec)})
+		require.NoError(t, err, spec)
 	}
 }
 

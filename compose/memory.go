@@ -8,6 +8,7 @@ import (
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -27,8 +28,8 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time)
 	if !ok || len(l.rules) != 1 || l.options.Group != nil {
 		return nil
 	}
-	key := storage.Key("", l.options.Namespace, l.rules[0].Name, "")
-	prefix, last := storage.CutKey(key)
+	key := driver.Key("", l.options.Namespace, l.rules[0].Name, "")
+	prefix, last := driver.CutKey(key)
 	plain := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
 	if last != "" { // the names are so long that the key is a hash
 		plain = -1
@@ -41,7 +42,7 @@ func (l *Limiter[T]) name(key string) memory.Name {
 	if p := l.memory; len(key) <= p.plain {
 		return p.prefix.Name(key)
 	}
-	return l.memory.store.Name(storage.Key("", l.options.Namespace, l.rules[0].Name, key))
+	return l.memory.store.Name(driver.Key("", l.options.Namespace, l.rules[0].Name, key))
 }
 
 // decideInMemory decides by the one rule.

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -89,7 +90,7 @@ func TestResultsAreTheCallers(t *testing.T) {
 }
 
 // detour hides that a store is one in memory, so that the limiter asks its engine.
-type detour struct{ storage.InPlace }
+type detour struct{ driver.InPlace }
 
 // A limiter decides in place as its engine would, and on the same records.
 func TestInPlaceOrNotTheDecisionsAreTheSame(t *testing.T) {
@@ -153,7 +154,7 @@ func TestErrorsInPlace(t *testing.T) {
 	l, err := compose.New(store, rulesOf(t, "gcra 10/h")...)
 	require.NoError(t, err)
 	_, swapped, err := store.CompareAndSwap(background, storage.Swap{
-		Key: storage.Key("", "", "rule 0", "ann"), New: storage.Record{Version: 1, State: []byte("no state")}})
+		Key: driver.Key("", "", "rule 0", "ann"), New: storage.Record{Version: 1, State: []byte("no state")}})
 	require.NoError(t, err)
 	require.True(t, swapped)
 	_, err = l.Allow(background, call{user: "ann"})
@@ -181,7 +182,7 @@ func TestADenialInPlaceWritesNothing(t *testing.T) {
 
 		d, err = l.Allow(background, call{user: "ann"})
 		require.True(t, must(t, d, err).Allowed)
-		keys := []string{storage.Key("", "", "rule 0", "ann")}
+		keys := []string{driver.Key("", "", "rule 0", "ann")}
 		before, err := store.Load(background, keys...)
 		require.NoError(t, err)
 		require.NotZero(t, before[0].Version)

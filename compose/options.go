@@ -37,10 +37,10 @@ type Options[T any] struct {
 	// clock is or was ahead, may be blocking this one. The decision stands. 0
 	// means never to say so; Decision.Skew is there in any case.
 	MaxSkew time.Duration
-	// Budget is the longest that one decision may take if the caller's context
-	// does not end sooner; 0 means [DefaultBudget]. When the store fails, the first decisions wait for
+	// Timeout is the longest that one decision may take if the caller's context
+	// does not end sooner; 0 means [DefaultTimeout]. When the store fails, the first decisions wait for
 	// that long before OnFailure applies, until the circuit breaker opens.
-	Budget time.Duration
+	Timeout time.Duration
 	// CircuitOpenAfter is for how long the store must fail before the circuit breaker opens. While it is open, decisions do
 	// not wait for the store: OnFailure applies at once, and one probe at a time tests the store in the
 	// background. The first success closes it. Cached denials are answered in any case. 0 means one second; a negative
@@ -53,14 +53,14 @@ type Options[T any] struct {
 	DenialCacheTTL time.Duration
 	// DenialCacheSize is about how many keys the cache holds; 0 means 65,536.
 	DenialCacheSize int
-	// InFlight is how many round trips to one server may be in flight at once; 0 means what the
+	// MaxRoundTrips is how many round trips to one server may be in flight at once; 0 means what the
 	// store says, mostly 2. Decisions that come meanwhile wait, and share the next round trip. It means nothing to a
 	// store that must be called by the caller's goroutine, such as one on a transaction, nor to decisions
 	// that take compare-and-swap.
-	InFlight int
-	// Queue is how many decisions may wait for a round trip. One more fails with
+	MaxRoundTrips int
+	// MaxQueue is how many decisions may wait for a round trip. One more fails with
 	// [storage.ErrOverloaded]. 0 means 65,536.
-	Queue int
+	MaxQueue int
 	// OnFailure is what becomes of a decision when the store fails; the zero
 	// value is FailClosed.
 	OnFailure FailurePolicy
@@ -72,24 +72,24 @@ type Options[T any] struct {
 // New makes a limiter with these options; see the function [New].
 func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	switch {
-	case o.Budget < 0:
-		return nil, fmt.Errorf("compose: Options.Budget must be at least 0, got %v", o.Budget)
+	case o.Timeout < 0:
+		return nil, fmt.Errorf("compose: Options.Timeout must be at least 0, got %v", o.Timeout)
 	case o.DenialCacheSize < 0:
 		return nil, fmt.Errorf("compose: Options.DenialCacheSize must be at least 0, got %d", o.DenialCacheSize)
 	case o.MaxSkew < 0:
 		return nil, fmt.Errorf("compose: Options.MaxSkew must be at least 0, got %v", o.MaxSkew)
-	case o.InFlight < 0:
-		return nil, fmt.Errorf("compose: Options.InFlight must be at least 0, got %d", o.InFlight)
-	case o.Queue < 0:
-		return nil, fmt.Errorf("compose: Options.Queue must be at least 0, got %d", o.Queue)
+	case o.MaxRoundTrips < 0:
+		return nil, fmt.Errorf("compose: Options.MaxRoundTrips must be at least 0, got %d", o.MaxRoundTrips)
+	case o.MaxQueue < 0:
+		return nil, fmt.Errorf("compose: Options.MaxQueue must be at least 0, got %d", o.MaxQueue)
 	case o.OnFailure > FailLocal:
 		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
 	}
 	return newLimiter(o, store, rules)
 }
 
-// DefaultBudget is the longest that one decision may take if Options.Budget is 0.
-const DefaultBudget = engine.DefaultTimeout
+// DefaultTimeout is the longest that one decision may take if Options.Timeout is 0.
+const DefaultTimeout = engine.DefaultTimeout
 
 // FailurePolicy is what becomes of a decision that the store could not make.
 // What the caller asked wrongly (a cost, a context that has ended) always fails

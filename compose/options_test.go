@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -47,7 +48,7 @@ func TestEveryKeyOfADecisionHasTheGroupOfItsInput(t *testing.T) {
 				want = user
 			}
 			for _, key := range store.keys {
-				require.Equal(t, want, storage.KeyGroup(key))
+				require.Equal(t, want, driver.KeyGroup(key))
 			}
 		}
 	}
@@ -76,17 +77,17 @@ func TestADenialIsCachedForItsTTL(t *testing.T) {
 				}
 				require.True(t, ask(other).Allowed)
 				for _, l := range []*compose.Limiter[call]{usual, short, none} {
-					require.False(t, ask(l).Memory, "nothing is cached yet")
+					require.False(t, ask(l).Cached, "nothing is cached yet")
 				}
-				require.False(t, ask(none).Memory)
+				require.False(t, ask(none).Cached)
 				time.Sleep(500 * time.Millisecond)
 				d := ask(usual)
-				require.True(t, d.Memory)
+				require.True(t, d.Cached)
 				require.Equal(t, time.Hour-500*time.Millisecond, d.RetryAfter.Round(time.Millisecond))
 
 				require.NoError(t, giveBack(other))
 				time.Sleep(499 * time.Millisecond)
-				require.True(t, ask(usual).Memory)
+				require.True(t, ask(usual).Cached)
 				time.Sleep(time.Millisecond)
 				require.True(t, ask(usual).Allowed)
 				require.False(t, ask(short).Allowed, "somebody has paid")
@@ -98,10 +99,10 @@ func TestADenialIsCachedForItsTTL(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsToldWithinTheBudget(t *testing.T) {
+func TestAnOutageIsToldWithinTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, stalls := range []bool{true, false} {
-			l, err := compose.Options[call]{Budget: 3 * time.Second}.New(absent{stalls},
+			l, err := compose.Options[call]{Timeout: 3 * time.Second}.New(absent{stalls},
 				compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
 			require.NoError(t, err)
 			began := time.Now()

@@ -27,7 +27,7 @@ func (s *ailing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]s
 }
 
 // errLasting is a failure that trying again does not help, so that tests need not
-// wait for a budget to end.
+// wait for a timeout to end.
 var errLasting = storage.NotApplied(errors.New("no such table"))
 
 // reserving is a limiter of 10 a minute on a store that can fail.

@@ -24,7 +24,7 @@ type Rule[T any] struct {
 	// legal, of any length. Nil means one limit for everything.
 	Key func(T) string
 	// Policy is the same for everyone. Either it or PolicyFor is required. One with a
-	// cost of its own (see OwnCost) is refused, because what a call costs is Cost, and
+	// cost of its own is refused, because what a call costs is Cost, and
 	// so is a zero one, which denies everything.
 	Policy algo.Policy
 	// PolicyFor finds the policy for an input, by plan, method or route. If the rule
@@ -68,7 +68,7 @@ func (r *Rule[T]) validate(index int) error {
 	if err := barren(r.Policy); err != nil {
 		return fmt.Errorf("compose: the policy of rule %q denies everything: %w", r.Name, err)
 	}
-	if OwnCost(r.Policy) {
+	if ownCost(r.Policy) {
 		return fmt.Errorf("compose: rule %q: cost= has no effect in the policy of a rule, %v; want Rule.Cost", r.Name, r.Policy)
 	}
 	return nil
@@ -87,11 +87,11 @@ func barren(p algo.Policy) error {
 	return p.Limit().Validate()
 }
 
-// OwnCost reports whether a policy, or a part of it, has a cost of its own, other than
+// ownCost reports whether a policy, or a part of it, has a cost of its own, other than
 // 1. Step takes it for a cost of 0, which a Limiter never asks for.
-func OwnCost(p algo.Policy) bool {
+func ownCost(p algo.Policy) bool {
 	if stack, ok := p.(*Stack); ok {
-		return slices.ContainsFunc(stack.all(), OwnCost)
+		return slices.ContainsFunc(stack.all(), ownCost)
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 0)
 	return err == nil && r.Cost != 1

@@ -79,8 +79,8 @@ func (e *SpecError) Error() string {
 // Unwrap returns Err.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// Pointer is two lines for a terminal: the spec, and a caret below the word.
-func (e *SpecError) Pointer() string {
+// Caret is two lines for a terminal: the spec, and a caret below the word.
+func (e *SpecError) Caret() string {
 	blank := func(r rune) rune {
 		if unicode.IsSpace(r) {
 			return r

@@ -134,7 +134,7 @@ func FuzzParsePolicy(f *testing.F) {
 			require.ErrorAs(t, err, &e)
 			require.True(t, strings.HasPrefix(e.Spec[e.Offset:], e.Word))
 			require.NotContains(t, err.Error(), "\n")
-			_ = e.Pointer()
+			_ = e.Caret()
 			if e.Err != nil { // each has words of its own in specs
 				require.Regexp(t, "limit|longer than 2.62 ns to regain|Offset is for AlignClock|All takes at most", e.Err.Error())
 			}

@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/internal/pause"
 )
 
-// ErrNever is the error of a wait that cannot end: what was asked for costs more than there
-// can ever be at once.
-var ErrNever = errors.New("denies for ever")
+// ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a
+// rule. Waiting does not help then.
+var ErrExceedsCapacity = errors.New("compose: the cost exceeds the capacity")
 
 // Wait waits until one call is allowed: it is WaitN for 1.
 func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
@@ -21,10 +21,10 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // WaitN asks for n calls again and again until they are allowed, sleeping for RetryAfter
 // each time. n is at least 1. It fails at once, without having paid, if the wait would
 // outlive the context's deadline or no wait helps; the error is then
-// [context.DeadlineExceeded], in the latter case [ErrNever] too, and the decision the
+// [context.DeadlineExceeded], in the latter case [ErrExceedsCapacity] too, and the decision the
 // denial. A store that fails ends the wait too, unless a failure policy decides: the
 // error is that of AllowN, mostly [storage.ErrUnavailable], even if it is also a
-// DeadlineExceeded, for a budget that is over. It sleeps by the machine's clock,
+// DeadlineExceeded, because the timeout is over. It sleeps by the machine's clock,
 // whatever Options.Clock tells.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
@@ -33,7 +33,7 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error)
 			return d, err
 		}
 		if d.RetryAfter == algo.Never {
-			return d, fmt.Errorf("compose: rule %q %w: %w", d.Rule, ErrNever, context.DeadlineExceeded)
+			return d, fmt.Errorf("%w of rule %q: %w", ErrExceedsCapacity, d.Rule, context.DeadlineExceeded)
 		}
 		if err := pause.For(ctx, d.RetryAfter); err != nil {
 			return d, fmt.Errorf("compose: rule %q denies for %s: %w", d.Rule, d.RetryAfter, err)

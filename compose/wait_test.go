@@ -16,17 +16,17 @@ func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
 	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m"), Cost: func(call) int64 { return 2 }})
 	require.NoError(t, err)
 	_, err = l.Wait(background, call{})
-	require.EqualError(t, err, `compose: rule "user" denies for ever: context deadline exceeded`)
-	require.ErrorIs(t, err, compose.ErrNever)
+	require.EqualError(t, err, `compose: the cost exceeds the capacity of rule "user": context deadline exceeded`)
+	require.ErrorIs(t, err, compose.ErrExceedsCapacity)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
 func TestAStoreThatFailsEndsAWait(t *testing.T) {
-	l, err := compose.Options[call]{Budget: time.Millisecond}.New(unreachable{}, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
+	l, err := compose.Options[call]{Timeout: time.Millisecond}.New(unreachable{}, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
 	require.NoError(t, err)
 	d, err := l.Wait(background, call{})
 	require.ErrorIs(t, err, storage.ErrUnavailable)
-	require.NotErrorIs(t, err, compose.ErrNever)
+	require.NotErrorIs(t, err, compose.ErrExceedsCapacity)
 	require.Zero(t, d.RetryAfter, "nothing was denied")
 }
 

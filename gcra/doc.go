@@ -14,7 +14,7 @@
 //
 // A denial stays true: whatever is admitted to others in the meantime, by
 // whichever clock, the same request at the same instant is denied still. So a
-// remembered denial can be answered without looking, and clocks that disagree
+// cached denial can be answered without looking, and clocks that disagree
 // cannot make it wrong. (A refund can, and a raised limit: that is what they are for.)
 //
 // # When not to use it

@@ -22,13 +22,13 @@ import (
 //	OrSkip   the rule does not apply to them, so another rule must limit them
 //	OrDeny   the rule denies them
 //
-// [Header] and [Cookie] are Callers, and so is any function of this type.
+// [KeyByHeader] and [KeyByCookie] are Callers, and so is any function of this type.
 type Caller func(*http.Request) (name string, found bool)
 
-// Header is the first value of a header field. A client that may choose its value freely
+// KeyByHeader is the first value of a header field. A client that may choose its value freely
 // has a new limit with each value, so use it for fields that were checked before, or that
 // a proxy of yours sets. A field that is empty counts as missing.
-func Header(name string) Caller {
+func KeyByHeader(name string) Caller {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
 		if name == "Host" {
@@ -41,9 +41,9 @@ func Header(name string) Caller {
 	}
 }
 
-// Cookie is the value of the first cookie of that name. As with [Header], clients choose
+// KeyByCookie is the value of the first cookie of that name. As with [KeyByHeader], clients choose
 // it freely unless something checks it, and an empty one counts as missing.
-func Cookie(name string) Caller {
+func KeyByCookie(name string) Caller {
 	return func(r *http.Request) (string, bool) {
 		cookie, err := r.Cookie(name)
 		if err != nil {
@@ -95,7 +95,7 @@ func (c Caller) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http.Requ
 
 // OrDeny returns the rule, by the caller's name unless it has a Key. It denies requests
 // without the name, which then pay under no rule. They are answered 429 without
-// Retry-After, and [Refusal].Missing is set, for an Options.Refuse that would rather ask
+// Retry-After, and [Refusal].Missing is set, for an Options.OnDenied that would rather ask
 // for credentials.
 func (c Caller) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
 	cost := rule.Cost

@@ -33,7 +33,7 @@ func withKey(ip, key string) *http.Request {
 
 // TestNobodyUsesUpTheLimitOfRequestsWithoutAKey but the client that sends them.
 func TestNobodyUsesUpTheLimitOfRequestsWithoutAKey(t *testing.T) {
-	caller := httplimit.Header("X-Api-Key")
+	caller := httplimit.KeyByHeader("X-Api-Key")
 	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: caller.OrIP(clientKey(t)), Policy: mustPolicy("fixedwindow 1/h")})
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "")).Code)
@@ -47,7 +47,7 @@ func TestNobodyUsesUpTheLimitOfRequestsWithoutAKey(t *testing.T) {
 
 // TestNoNamePassesForAnAddress or for another name, whatever bytes it has.
 func TestNoNamePassesForAnAddress(t *testing.T) {
-	key := httplimit.Header("X-Api-Key").OrIP(clientKey(t))
+	key := httplimit.KeyByHeader("X-Api-Key").OrIP(clientKey(t))
 	names := []string{"192.0.2.1", "ip:192.0.2.1", `"ip:192.0.2.1"`, `"\"ip:192.0.2.1\""`, `ip:`, `"`, `""`, `\"`, "a", `"a"`, `"\x61"`, " ip:192.0.2.1", "IP:192.0.2.1", "\xff", "ip:\xff", "ip:\ufffd", `"\xff`}
 	seen := map[string]string{key(withKey("192.0.2.1", "")): "the address"}
 	for _, name := range names {
@@ -63,14 +63,14 @@ func FuzzNoNamePassesForAnother(f *testing.F) {
 	f.Add("ip:192.0.2.1", `"ip:192.0.2.1"`)
 	f.Add(`"`, `"\""`)
 	f.Fuzz(func(t *testing.T, a, b string) {
-		key := httplimit.Header("X-Api-Key").OrIP(clientKey(t))
+		key := httplimit.KeyByHeader("X-Api-Key").OrIP(clientKey(t))
 		require.Equal(t, a == b, key(withKey("192.0.2.1", a)) == key(withKey("192.0.2.1", b)))
 	})
 }
 
 func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h")}
-	h := limitedBy(t, httplimit.Header("X-Api-Key").OrSkip(rule))
+	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrSkip(rule))
 	for range 3 {
 		w := answerOf(h, withKey("192.0.2.1", ""))
 		require.Equal(t, 200, w.Code)
@@ -83,8 +83,8 @@ func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
 
 func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
 	plain := compose.Rule[*http.Request]{Name: "all", Policy: mustPolicy("fixedwindow 2/h")}
-	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Cost: httplimit.ContentLength(9)}
-	h := limitedBy(t, plain, httplimit.Header("X-Api-Key").OrDeny(rule))
+	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Cost: httplimit.CostByContentLength(9)}
+	h := limitedBy(t, plain, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	for range 5 {
 		w := answerOf(h, withKey("192.0.2.1", ""))
 		require.Equal(t, 429, w.Code, "also without content, which costs nothing")
@@ -102,14 +102,14 @@ func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
 // TestAShadowThatDeniesWantsNoKey of anybody.
 func TestAShadowThatDeniesWantsNoKey(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Shadow: true}
-	h := limitedBy(t, httplimit.Header("X-Api-Key").OrDeny(rule))
+	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
 
 // TestARuleThatDoesNotApplyDeniesNobody for want of a key.
 func TestARuleThatDoesNotApplyDeniesNobody(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, compose.Skip }}
-	h := limitedBy(t, httplimit.Header("X-Api-Key").OrDeny(rule))
+	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
 
@@ -118,7 +118,7 @@ func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
 	unknown := errors.New("unknown plan")
 	for _, want := range []error{unknown, nil} { // nil is no policy and no error
 		rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
-		caller := httplimit.Header("X-Api-Key")
+		caller := httplimit.KeyByHeader("X-Api-Key")
 		for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
 			limiter, err := compose.New(nil, r)
 			require.NoError(t, err)
@@ -133,7 +133,7 @@ func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
 // A rule that is not valid fails each decision, also if it is completed after OrSkip or
 // OrDeny, which would otherwise have no effect.
 func TestAFaultyRuleFailsClosed(t *testing.T) {
-	caller := httplimit.Header("X-Api-Key")
+	caller := httplimit.KeyByHeader("X-Api-Key")
 	policy := mustPolicy("gcra 1/s")
 	for _, rule := range []compose.Rule[*http.Request]{
 		{Name: "key"},
@@ -160,7 +160,7 @@ func TestAFaultyRuleFailsClosed(t *testing.T) {
 }
 
 func TestARuleMayBeNamedAfterItsCaller(t *testing.T) {
-	caller := httplimit.Header("X-Api-Key")
+	caller := httplimit.KeyByHeader("X-Api-Key")
 	rule := caller.OrDeny(compose.Rule[*http.Request]{Policy: mustPolicy("gcra 1/s")})
 	_, err := compose.New(nil, rule)
 	require.ErrorContains(t, err, "Name must not be empty")
@@ -189,7 +189,7 @@ func ExampleCaller_OrIP() {
 		fmt.Println(err)
 		return
 	}
-	key := httplimit.Header("X-Api-Key").OrIP(client)
+	key := httplimit.KeyByHeader("X-Api-Key").OrIP(client)
 	r := httptest.NewRequest("GET", "/", nil)
 	fmt.Println(key(r))
 	r.Header.Set("X-Api-Key", "k1")
@@ -205,12 +205,12 @@ func ExampleCaller_OrIP() {
 // An application that answers requests without a session itself.
 func ExampleCaller_OrDeny() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		httplimit.Cookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Policy: mustPolicy("gcra 10/m")}))
+		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Policy: mustPolicy("gcra 10/m")}))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	h := httplimit.Handler(limiter, hello, httplimit.Options{Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+	h := httplimit.Handler(limiter, hello, httplimit.Options{OnDenied: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
 		if refusal.Missing {
 			http.Error(w, "sign in first", http.StatusForbidden)
 			return

@@ -271,18 +271,18 @@ func TestKeys(t *testing.T) {
 	var pattern, id string
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders/{id}", func(_ http.ResponseWriter, r *http.Request) {
-		pattern, id = httplimit.Pattern(r), httplimit.PathValue("id")(r)
+		pattern, id = httplimit.KeyByPattern(r), httplimit.KeyByPathValue("id")(r)
 	})
 	mux.ServeHTTP(httptest.NewRecorder(), r)
 
 	require.Equal(t, "GET /orders/{id}", pattern)
 	require.Equal(t, "7", id)
-	require.Equal(t, "k1", httplimit.Header("x-api-key").OrShare()(r))
-	require.Equal(t, "", httplimit.Header("X-Missing").OrShare()(r))
-	require.Equal(t, "example.com:8080", httplimit.Header("host").OrShare()(r))
-	require.Equal(t, "s1", httplimit.Cookie("session").OrShare()(r))
-	require.Equal(t, "", httplimit.Cookie("missing").OrShare()(r))
-	require.Equal(t, "example.com:8080", httplimit.Host(r))
+	require.Equal(t, "k1", httplimit.KeyByHeader("x-api-key").OrShare()(r))
+	require.Equal(t, "", httplimit.KeyByHeader("X-Missing").OrShare()(r))
+	require.Equal(t, "example.com:8080", httplimit.KeyByHeader("host").OrShare()(r))
+	require.Equal(t, "s1", httplimit.KeyByCookie("session").OrShare()(r))
+	require.Equal(t, "", httplimit.KeyByCookie("missing").OrShare()(r))
+	require.Equal(t, "example.com:8080", httplimit.KeyByHost(r))
 }
 
 func TestHostHasOneSpelling(t *testing.T) {
@@ -294,15 +294,15 @@ func TestHostHasOneSpelling(t *testing.T) {
 	} {
 		r, err := http.NewRequest("GET", url, nil)
 		require.NoError(t, err)
-		require.Equal(t, want, httplimit.Host(r), url)
+		require.Equal(t, want, httplimit.KeyByHost(r), url)
 	}
 	for host, want := range map[string]string{"Example.com.": "example.com", "example.com:80": "example.com:80", "": "", ":": "", ".": ""} {
-		require.Equal(t, want, httplimit.Host(&http.Request{Host: host}), "on a server: %q", host)
+		require.Equal(t, want, httplimit.KeyByHost(&http.Request{Host: host}), "on a server: %q", host)
 	}
 }
 
 func TestJoinedKeysAreNotForged(t *testing.T) {
-	joined := httplimit.Join(httplimit.Header("A").OrShare(), httplimit.Header("B").OrShare())
+	joined := httplimit.JoinKeys(httplimit.KeyByHeader("A").OrShare(), httplimit.KeyByHeader("B").OrShare())
 	values := []string{"", " ", "\"", "\\", "\" \"", "\\\"", "a", "a b", "\xff", "\\xff", "\ufffd"}
 	seen := make(map[string][2]string)
 	for _, a := range values {
@@ -312,7 +312,7 @@ func TestJoinedKeysAreNotForged(t *testing.T) {
 			seen[key] = [2]string{a, b}
 		}
 	}
-	require.PanicsWithValue(t, "httplimit: key 1 of Join must not be nil", func() { httplimit.Join(httplimit.Host, nil) })
+	require.PanicsWithValue(t, "httplimit: key 1 of JoinKeys must not be nil", func() { httplimit.JoinKeys(httplimit.KeyByHost, nil) })
 	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
 }
 

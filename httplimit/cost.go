@@ -7,12 +7,12 @@ import (
 	"net/http"
 )
 
-// ContentLength is a cost: the bytes of the request's content. Without content a
+// CostByContentLength is a cost: the bytes of the request's content. Without content a
 // request is free under the rule. Where the client does not tell the length, the
 // cost is unknown: take the most that the handler would read, and hold it to that
 // with http.MaxBytesReader; or, on a client, the most that is sent. It panics if that is
 // negative.
-func ContentLength(unknown int64) func(*http.Request) int64 {
+func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
 		if r.ContentLength < 0 || streams(r) {
@@ -29,11 +29,11 @@ func streams(r *http.Request) bool {
 	return !onServer && r.ContentLength == 0 && r.Body != nil && r.Body != http.NoBody
 }
 
-// Method is a cost by the request's method, in its exact spelling, such as "POST";
+// CostByMethod is a cost by the request's method, in its exact spelling, such as "POST";
 // other is that of methods which are not listed. A cost of 0 is free. A method that
 // nobody knows may cost much, or a client could call what it wants something else.
 // A client's request without a method is a GET. It panics if a cost is negative.
-func Method(costs map[string]int64, other int64) func(*http.Request) int64 {
+func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {
 		requireCost(cost)

@@ -80,8 +80,8 @@ func BenchmarkHandler(b *testing.B) {
 	}
 }
 
-func TestContentLength(t *testing.T) {
-	cost := httplimit.ContentLength(1000)
+func TestCostByContentLength(t *testing.T) {
+	cost := httplimit.CostByContentLength(1000)
 	require.EqualValues(t, 0, cost(httptest.NewRequest("GET", "/", nil)))
 	require.EqualValues(t, 3, cost(httptest.NewRequest("PUT", "/", strings.NewReader("abc"))))
 	chunked := httptest.NewRequest("PUT", "/", strings.NewReader("abc"))
@@ -90,7 +90,7 @@ func TestContentLength(t *testing.T) {
 }
 
 // A client says 0 where it does not know.
-func TestContentLengthOnClients(t *testing.T) {
+func TestCostByContentLengthOnClients(t *testing.T) {
 	for want, body := range map[int64]io.Reader{
 		0:    http.NoBody,
 		3:    strings.NewReader("abc"),
@@ -98,16 +98,16 @@ func TestContentLengthOnClients(t *testing.T) {
 	} {
 		r, err := http.NewRequest("PUT", "http://example.com/", body)
 		require.NoError(t, err)
-		require.Equal(t, want, httplimit.ContentLength(1000)(r))
+		require.Equal(t, want, httplimit.CostByContentLength(1000)(r))
 	}
 	r, err := http.NewRequest("GET", "http://example.com/", nil)
 	require.NoError(t, err)
-	require.Zero(t, httplimit.ContentLength(1000)(r))
+	require.Zero(t, httplimit.CostByContentLength(1000)(r))
 }
 
-func TestMethod(t *testing.T) {
+func TestCostByMethod(t *testing.T) {
 	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
-	cost := httplimit.Method(costs, 20)
+	cost := httplimit.CostByMethod(costs, 20)
 	costs["GET"] = 7 // the caller's own
 	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
 		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)

@@ -43,7 +43,7 @@
 // request with a body closes after a refusal, and the client is told so.
 //
 // Nothing is logged. compose.Options.Observer is told of every error, also of one that
-// compose.FailOpen lets through, and Options.Refuse has it in [Refusal].Err: without one of
+// compose.FailOpen lets through, and Options.OnDenied has it in [Refusal].Err: without one of
 // the two a store that lacks its table shows as a 503 and no more.
 //
 // # Several limiters on a route

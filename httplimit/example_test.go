@@ -96,10 +96,10 @@ func (m *router) Get(path string, h http.Handler) {
 // With a router that takes middleware: all routes share the limit of a client,
 // and each route has one of its own.
 func ExampleMiddleware() {
-	customer := httplimit.Header("X-Customer").OrShare()
+	customer := httplimit.KeyByHeader("X-Customer").OrShare()
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
 		compose.Rule[*http.Request]{Name: "customer", Key: customer, Policy: mustPolicy("gcra 10/m")},
-		compose.Rule[*http.Request]{Name: "route", Key: httplimit.Join(customer, httplimit.Pattern), Policy: mustPolicy("fixedwindow 1/h")})
+		compose.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, httplimit.KeyByPattern), Policy: mustPolicy("fixedwindow 1/h")})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -137,8 +137,8 @@ func ExampleMiddleware_serveMux() {
 	}
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
 		Name:      "route",
-		Key:       httplimit.Join(httplimit.Pattern, httplimit.PathValue("account")),
-		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[httplimit.Pattern(r)], nil },
+		Key:       httplimit.JoinKeys(httplimit.KeyByPattern, httplimit.KeyByPathValue("account")),
+		PolicyFor: func(r *http.Request) (algo.Policy, error) { return limits[httplimit.KeyByPattern(r)], nil },
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -170,7 +170,7 @@ func ExampleMiddleware_serveMux() {
 func ExampleHandler_failurePolicy() {
 	away := broken{storage.NotApplied(storage.ErrUnavailable)} // a database that is down
 	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
-		options := compose.Options[*http.Request]{OnFailure: policy, Budget: 10 * time.Millisecond}
+		options := compose.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
 		limiter, err := options.New(away, compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/m")})
 		if err != nil {
 			fmt.Println(err)
@@ -192,7 +192,7 @@ func ExampleHandler_planByCustomer() {
 		"paid": mustPolicy("all(gcra 10/s; gcra 100/m)"),
 	}
 	planOf := map[string]string{"ann": "free", "bob": "paid"}
-	customer := httplimit.Header("X-Customer").OrShare() // set by what authenticated the request
+	customer := httplimit.KeyByHeader("X-Customer").OrShare() // set by what authenticated the request
 	rule := compose.Rule[*http.Request]{
 		Name: "plan",
 		// The plan is part of the key, because the two are policies of different
@@ -222,13 +222,13 @@ func ExampleHandler_planByCustomer() {
 }
 
 // Uploads are paid by the byte; one that can never fit is told so.
-func ExampleContentLength() {
+func ExampleCostByContentLength() {
 	const largest = 1 << 20
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
 		Name:   "upload",
-		Key:    httplimit.Header("X-Customer").OrShare(),
+		Key:    httplimit.KeyByHeader("X-Customer").OrShare(),
 		Policy: mustPolicy("tokenbucket 1000/s burst=5000"),
-		Cost:   httplimit.ContentLength(largest),
+		Cost:   httplimit.CostByContentLength(largest),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -236,7 +236,7 @@ func ExampleContentLength() {
 	}
 	h := httplimit.Handler(limiter, hello, httplimit.Options{
 		Bytes: []string{"upload"},
-		Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+		OnDenied: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
 			http.Error(w, fmt.Sprint("not now: ", refusal.Violated), refusal.Status)
 		},
 	})

@@ -68,7 +68,7 @@ func newServerOn(t testing.TB, store storage.Store, o httplimit.Options, rules .
 	return server{httplimit.Handler(limiter, hello, o), v, limiter}
 }
 
-// far is a store for which a limiter remembers denials, as it does for those of a
+// far is a store for which a limiter caches denials, as it does for those of a
 // database.
 type far struct{ storage.Store }
 
@@ -247,7 +247,7 @@ func TestNamesAreStrings(t *testing.T) {
 }
 
 // waits are the servers on which waiting is tested: of every policy, deciding in
-// place, and by an engine that remembers denials.
+// place, and by an engine that caches denials.
 func waits(t *testing.T, test func(t *testing.T, s server)) {
 	for _, spec := range specs {
 		for name, store := range map[string]storage.Store{"": nil, ", far": far{new(memory.Store)}} {
@@ -386,8 +386,8 @@ func partitions(h http.Header, field string) (keys []string) {
 func TestPartitionKeys(t *testing.T) {
 	o := httplimit.Options{PartitionSecret: []byte("secret")}
 	rules := []compose.Rule[*http.Request]{
-		{Name: "a", Key: httplimit.Header("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
-		{Name: "b", Key: httplimit.Header("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
+		{Name: "a", Key: httplimit.KeyByHeader("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
+		{Name: "b", Key: httplimit.KeyByHeader("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
 	}
 	s := newServer(t, o, rules...)
 	seen := make(map[string]bool)

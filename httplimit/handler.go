@@ -26,11 +26,11 @@ type Options struct {
 	// PartitionSecret adds the parameter pk, which tells a client's keys apart:
 	// a hash of the key under this secret. Empty means no pk.
 	PartitionSecret []byte
-	// Refuse writes the response to a request that is not let through. The RateLimit
+	// OnDenied writes the response to a request that is not let through. The RateLimit
 	// fields and Retry-After are set before, and over HTTP/1, if the request has a body,
 	// Connection: close. It must not read the body: that fails after half a second. Nil
 	// means [Problem].
-	Refuse func(http.ResponseWriter, *http.Request, Refusal)
+	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 
 // Handler lets next serve the requests that the limiter allows. It panics if either is
@@ -65,11 +65,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // guard is what stands before all handlers of one middleware.
 type guard struct {
-	limiter *compose.Limiter[*http.Request]
-	teller  teller
-	legacy  bool
-	clock   func() time.Time
-	refuse  func(http.ResponseWriter, *http.Request, Refusal)
+	limiter  *compose.Limiter[*http.Request]
+	teller   teller
+	legacy   bool
+	clock    func() time.Time
+	onDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
@@ -82,17 +82,17 @@ func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 		}
 	}
 	g := &guard{
-		limiter: limiter,
-		teller:  teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
-		legacy:  o.Legacy,
-		clock:   o.Clock,
-		refuse:  o.Refuse,
+		limiter:  limiter,
+		teller:   teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
+		legacy:   o.Legacy,
+		clock:    o.Clock,
+		onDenied: o.OnDenied,
 	}
 	if g.clock == nil {
 		g.clock = time.Now
 	}
-	if g.refuse == nil {
-		g.refuse = Problem
+	if g.onDenied == nil {
+		g.onDenied = Problem
 	}
 	return g
 }
@@ -122,5 +122,5 @@ func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal Refusal) 
 		w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
 	}
 	earlyreply.Prepare(w, r)
-	g.refuse(w, r, refusal)
+	g.onDenied(w, r, refusal)
 }

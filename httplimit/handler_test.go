@@ -56,9 +56,9 @@ func TestMisuseIsToldAtOnce(t *testing.T) {
 	require.PanicsWithValue(t, `httplimit: Options.Bytes names "b"; the rules of the limiter are ["own"]`, func() {
 		httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}})
 	})
-	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.ContentLength(-7) })
-	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.Method(nil, -1) })
-	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.Method(map[string]int64{"GET": -2}, 1) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.CostByContentLength(-7) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.CostByMethod(nil, -1) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.CostByMethod(map[string]int64{"GET": -2}, 1) })
 }
 
 func TestDenialIsAProblem(t *testing.T) {
@@ -148,7 +148,7 @@ func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 		}
 		return nil, compose.Skip
 	}
-	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.Header("Plan").OrShare(), PolicyFor: policyFor})
+	s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "plan", Key: httplimit.KeyByHeader("Plan").OrShare(), PolicyFor: policyFor})
 	for plan, want := range map[string]string{
 		"free": `"plan";q=7;w=60`,
 		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
@@ -238,7 +238,7 @@ func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 
 // outage is a handler whose store is away.
 func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*http.Request]) http.Handler {
-	o := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}
+	o := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}
 	limiter, err := o.New(broken{storage.NotApplied(storage.ErrUnavailable)}, rules...)
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
@@ -290,7 +290,7 @@ func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
 		for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
 			for _, store := range []storage.Store{nil, far{new(memory.Store)}, broken{storage.NotApplied(storage.ErrUnavailable)}} {
 				for _, rules := range [][]compose.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
-					limiter, err := compose.Options[*http.Request]{Clock: still, Budget: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
+					limiter, err := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
 					require.NoError(t, err)
 					h := httplimit.Handler(limiter, hello, httplimit.Options{})
 					response := respond(h, httptest.NewRequest("GET", "/", nil))
@@ -302,9 +302,9 @@ func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
 	}
 }
 
-func TestRefuse(t *testing.T) {
+func TestOnDenied(t *testing.T) {
 	var got httplimit.Refusal
-	o := httplimit.Options{Refuse: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
+	o := httplimit.Options{OnDenied: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
 		got = refusal
 		w.WriteHeader(http.StatusTeapot)
 	}}

@@ -19,6 +19,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -341,9 +342,9 @@ func (s slow) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]stor
 }
 
 // slowUpdates takes time for each decision, and decides all at once.
-type slowUpdates struct{ storage.InPlace }
+type slowUpdates struct{ driver.InPlace }
 
-func (s slowUpdates) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+func (s slowUpdates) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 	time.Sleep(10 * time.Millisecond)
 	return s.InPlace.Update(ctx, now, keys, d)
 }
@@ -389,7 +390,7 @@ func (d drying) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]st
 	return d.slow.CompareAndSwap(ctx, swaps...)
 }
 
-// Giving back holds up who leaves for no longer than the limiter's budget.
+// Giving back holds up who leaves for no longer than the timeout of the limiter.
 func TestGivingBackToAStoreThatIsStuck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLine(t, func(*http.Request) (*http.Response, error) {
@@ -397,7 +398,7 @@ func TestGivingBackToAStoreThatIsStuck(t *testing.T) {
 			return says(429, "Retry-After", "60")
 		})
 		store := drying{slow{new(memory.Store)}, new(atomic.Bool)}
-		options := compose.Options[*http.Request]{Clock: time.Now, Budget: 500 * time.Millisecond}
+		options := compose.Options[*http.Request]{Clock: time.Now, Timeout: 500 * time.Millisecond}
 		limiter, err := options.New(store, rule("own", "gcra 100/s"))
 		require.NoError(t, err)
 		l.Limiter = limiter

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// PathValue is a key: what a wildcard of the ServeMux's pattern matched. It is
+// KeyByPathValue is a key: what a wildcard of the ServeMux's pattern matched. It is
 // empty unless the limiter stands behind the mux.
-func PathValue(wildcard string) func(*http.Request) string {
+func KeyByPathValue(wildcard string) func(*http.Request) string {
 	return func(r *http.Request) string { return r.PathValue(wildcard) }
 }
 
-// Pattern is a key: the ServeMux's pattern that the request matched. It is empty
+// KeyByPattern is a key: the ServeMux's pattern that the request matched. It is empty
 // unless the limiter stands behind the mux.
-func Pattern(r *http.Request) string { return r.Pattern }
+func KeyByPattern(r *http.Request) string { return r.Pattern }
 
-// Host is a key: the host that the request is for, with its port if one is named
+// KeyByHost is a key: the host that the request is for, with its port if one is named
 // that is not its scheme's. It is in small letters, without a dot that ends it, so
 // that one server has one key. On a server it is what the client says.
-func Host(r *http.Request) string {
+func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, ""
 	if r.URL != nil && r.URL.Host != "" {
 		host, scheme = r.URL.Host, r.URL.Scheme
@@ -49,12 +49,12 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// Join is a key made of several. Each is quoted, so that no value of one can pass
+// JoinKeys is a key made of several. Each is quoted, so that no value of one can pass
 // for a value of another.
-func Join(keys ...func(*http.Request) string) func(*http.Request) string {
+func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	for i, key := range keys {
 		if key == nil {
-			panic(fmt.Sprintf("httplimit: key %d of Join must not be nil", i))
+			panic(fmt.Sprintf("httplimit: key %d of JoinKeys must not be nil", i))
 		}
 	}
 	return func(r *http.Request) string {

@@ -283,7 +283,7 @@ func TestATurnIsNotLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newLine(t, oneASecond)
 				l.join(t.Context(), "/")
-				o := compose.Options[*http.Request]{Clock: time.Now, Budget: 500 * time.Millisecond}
+				o := compose.Options[*http.Request]{Clock: time.Now, Timeout: 500 * time.Millisecond}
 				limiter, err := o.New(test.store, own)
 				require.NoError(t, err)
 				l.Limiter = limiter

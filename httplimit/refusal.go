@@ -52,7 +52,7 @@ func (g *guard) denial(d *compose.Decision) Refusal {
 	results := slices.Clone(d.Results)
 	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: compose.Decision{
 		RetryAfter: d.RetryAfter, Remaining: d.Remaining, Results: results, Skew: d.Skew,
-		Memory: d.Memory, Degraded: d.Degraded, Attempts: d.Attempts,
+		Cached: d.Cached, Degraded: d.Degraded, Attempts: d.Attempts,
 	}}
 	for i := range results {
 		result := &results[i]
@@ -110,7 +110,7 @@ func problemOf(refusal *Refusal) problem {
 }
 
 // Problem answers a refusal with a problem document (RFC 9457). It is what
-// Options.Refuse does unless told otherwise, and tells nothing of keys or errors. What
+// Options.OnDenied does unless told otherwise, and tells nothing of keys or errors. What
 // the header said of other content, and of how to keep it, is deleted.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	p := problemOf(&refusal)

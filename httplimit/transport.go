@@ -49,11 +49,11 @@ type Transport struct {
 	// through, and for no more requests at a time than that: one that is held back
 	// has not paid, and many that wait for what is left do not ask in vain. What it
 	// allowed is given back if the server stops all before that is sent, and who
-	// leaves then may do so as late as the limiter's budget ends. A rule with the
-	// key Host limits each host by itself. A store that fails fails the request, or
+	// leaves then may do so as late as the limiter's timeout ends. A rule with the
+	// key KeyByHost limits each host by itself. A store that fails fails the request, or
 	// does not, as the limiter's failure policy says.
 	Limiter *compose.Limiter[*http.Request]
-	// Key tells which requests share a limit of the server; nil means Host. A
+	// Key tells which requests share a limit of the server; nil means KeyByHost. A
 	// server with limits of its own for some routes wants them told apart.
 	Key func(*http.Request) string
 	// MaxPause is the longest that a server can stop requests at a time; 0, or less, means
@@ -164,7 +164,7 @@ func (t *Transport) enter(r *http.Request) *flight {
 
 func (t *Transport) keyOf(r *http.Request) string {
 	if t.Key == nil {
-		return Host(r)
+		return KeyByHost(r)
 	}
 	return t.Key(r)
 }

@@ -350,7 +350,7 @@ func TestTheContextEndsTheWait(t *testing.T) {
 func TestTheLimiterIsAskedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil,
-			compose.Rule[*http.Request]{Name: "host", Key: httplimit.Host, Policy: mustPolicy("gcra 2/10s")})
+			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Policy: mustPolicy("gcra 2/10s")})
 		require.NoError(t, err)
 		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
 		c.Limiter = limiter

@@ -16,7 +16,7 @@ import (
 // fullEvent has something for every metric but the errors.
 func fullEvent() compose.Event {
 	e := denialOf(denied("client", "203.0.113.7"), denied("everyone", ""), shadow(denied("new", "203.0.113.7")))
-	e.Decision.Attempts, e.Decision.Memory, e.Decision.Skew = 3, true, time.Second
+	e.Decision.Attempts, e.Decision.Cached, e.Decision.Skew = 3, true, time.Second
 	return e
 }
 

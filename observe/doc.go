@@ -16,7 +16,7 @@
 //
 //	sluice_decisions_total            counter    limiter, op, rule, outcome
 //	sluice_shadow_denials_total       counter    limiter, op, rule, outcome
-//	sluice_remembered_denials_total   counter    limiter, op, rule
+//	sluice_cached_denials_total       counter    limiter, op, rule
 //	sluice_decision_duration_seconds  histogram  limiter, op
 //	sluice_retries_total              counter    limiter, op
 //	sluice_errors_total               counter    limiter, op, kind
@@ -40,7 +40,7 @@
 // call that enforcing the rule would have turned away; with denied, one that
 // was turned away all the same.
 //
-// A denial from the denial cache of a limiter counts in sluice_remembered_denials_total
+// A denial from the denial cache of a limiter counts in sluice_cached_denials_total
 // besides: it took no round trip to the store.
 //
 // sluice_decision_duration_seconds is the time that a decision took within the

@@ -35,10 +35,10 @@ type fault struct {
 
 // counted is where a call is counted.
 type counted struct {
-	decisions  prometheus.Counter
-	remembered prometheus.Counter // nil where no rule can have denied
-	retries    prometheus.Counter
-	duration   prometheus.Observer
+	decisions prometheus.Counter
+	cached    prometheus.Counter // nil where no rule can have denied
+	retries   prometheus.Counter
+	duration  prometheus.Observer
 }
 
 func (m *Metrics) newLimiter(name string) *limiter {
@@ -56,8 +56,8 @@ func (l *limiter) observe(e compose.Event) {
 	c := l.calls.get(call{e.Op, d.Rule, e.Outcome})
 	c.decisions.Inc()
 	c.duration.Observe(e.Duration.Seconds())
-	if d.Memory && c.remembered != nil {
-		c.remembered.Inc()
+	if d.Cached && c.cached != nil {
+		c.cached.Inc()
 	}
 	if d.Attempts > 1 {
 		c.retries.Add(float64(d.Attempts - 1))
@@ -117,7 +117,7 @@ func (l *limiter) openCall(c call) *counted {
 	if asks(c.op) && rule != "" {
 		m.decisions.WithLabelValues(l.name, op, rule, string(compose.Allowed))
 		m.decisions.WithLabelValues(l.name, op, rule, string(compose.Denied))
-		counted.remembered = m.remembered.WithLabelValues(l.name, op, rule)
+		counted.cached = m.cached.WithLabelValues(l.name, op, rule)
 	}
 	return counted
 }

@@ -12,13 +12,13 @@ import (
 // Metrics counts what limiters decide, by limiter, rule and outcome, never by key.
 // Make it with [NewMetrics]. It is safe for concurrent use.
 type Metrics struct {
-	decisions  *prometheus.CounterVec
-	shadows    *prometheus.CounterVec
-	remembered *prometheus.CounterVec
-	durations  *prometheus.HistogramVec
-	retries    *prometheus.CounterVec
-	faults     *prometheus.CounterVec
-	skews      *prometheus.HistogramVec
+	decisions *prometheus.CounterVec
+	shadows   *prometheus.CounterVec
+	cached    *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	retries   *prometheus.CounterVec
+	faults    *prometheus.CounterVec
+	skews     *prometheus.HistogramVec
 }
 
 // NewMetrics registers the metrics that the package lists, all or none. The error
@@ -48,13 +48,13 @@ func (m *Metrics) Observer(limiter string) func(compose.Event) {
 
 func newMetrics() *Metrics {
 	return &Metrics{
-		decisions:  counter("decisions_total", "Decisions, by the rule that bound.", "limiter", "op", "rule", "outcome"),
-		shadows:    counter("shadow_denials_total", "Denials by rules that are not enforced, by what came of the decision without them.", "limiter", "op", "rule", "outcome"),
-		remembered: counter("remembered_denials_total", "Denials that took no round trip to the store, by the rule that bound.", "limiter", "op", "rule"),
-		durations:  histogram("decision_duration_seconds", "How long decisions took.", durations(), "limiter", "op"),
-		retries:    counter("retries_total", "Attempts at decisions beyond the first.", "limiter", "op"),
-		faults:     counter("errors_total", "Errors of decisions, those included that were made all the same.", "limiter", "op", "kind"),
-		skews:      histogram("skew_seconds", "How far the states were ahead of the clock that decided, of the decisions where they were.", skews(), "limiter"),
+		decisions: counter("decisions_total", "Decisions, by the rule that bound.", "limiter", "op", "rule", "outcome"),
+		shadows:   counter("shadow_denials_total", "Denials by rules that are not enforced, by what came of the decision without them.", "limiter", "op", "rule", "outcome"),
+		cached:    counter("cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
+		durations: histogram("decision_duration_seconds", "How long decisions took.", durations(), "limiter", "op"),
+		retries:   counter("retries_total", "Attempts at decisions beyond the first.", "limiter", "op"),
+		faults:    counter("errors_total", "Errors of decisions, those included that were made all the same.", "limiter", "op", "kind"),
+		skews:     histogram("skew_seconds", "How far the states were ahead of the clock that decided, of the decisions where they were.", skews(), "limiter"),
 	}
 }
 
@@ -68,7 +68,7 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// durations are from what a decision in memory takes to beyond any sensible budget.
+// durations are from what a decision in memory takes to beyond any sensible timeout.
 func durations() []float64 {
 	return []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5}
 }
@@ -81,7 +81,7 @@ func skews() []float64 { return []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600}
 type collector struct{ *Metrics }
 
 func (c collector) each() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.shadows, c.remembered, c.durations, c.retries, c.faults, c.skews}
+	return []prometheus.Collector{c.decisions, c.shadows, c.cached, c.durations, c.retries, c.faults, c.skews}
 }
 
 // Describe implements prometheus.Collector.

@@ -52,7 +52,7 @@ func TestDecisionsAreCountedByTheRuleThatBound(t *testing.T) {
 		`{limiter="http",op="peek"} 1`,
 	)
 	requireSeries(t, registry, "sluice_shadow_denials_total")
-	requireSeries(t, registry, "sluice_remembered_denials_total")
+	requireSeries(t, registry, "sluice_cached_denials_total")
 	requireSeries(t, registry, "sluice_retries_total")
 }
 
@@ -146,10 +146,10 @@ func TestKindsOfErrors(t *testing.T) {
 func TestWhatADecisionTookIsCounted(t *testing.T) {
 	m, registry := newRegistered(t)
 	e := denialOf(denied("client", "ann"))
-	e.Decision.Attempts, e.Decision.Memory, e.Decision.Skew, e.Duration = 4, true, 50*time.Millisecond, 3*time.Microsecond
+	e.Decision.Attempts, e.Decision.Cached, e.Decision.Skew, e.Duration = 4, true, 50*time.Millisecond, 3*time.Microsecond
 	m.Observer("http")(e)
 	requireSeries(t, registry, "sluice_retries_total", `{limiter="http",op="allow"} 3`)
-	requireSeries(t, registry, "sluice_remembered_denials_total", `{limiter="http",op="allow",rule="client"} 1`)
+	requireSeries(t, registry, "sluice_cached_denials_total", `{limiter="http",op="allow",rule="client"} 1`)
 	requireSeries(t, registry, "sluice_skew_seconds_sum", `{limiter="http"} 0.05`)
 	text := scrape(t, registry)
 	require.Contains(t, text, `sluice_decision_duration_seconds_bucket{limiter="http",op="allow",le="2.5e-06"} 0`+"\n")
@@ -169,7 +169,7 @@ func TestDenialsFromMemoryAreCounted(t *testing.T) {
 	}
 	text := scrape(t, registry)
 	require.Contains(t, text, `sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="client"} 4`+"\n")
-	require.Contains(t, text, `sluice_remembered_denials_total{limiter="http",op="allow",rule="client"} 3`+"\n")
+	require.Contains(t, text, `sluice_cached_denials_total{limiter="http",op="allow",rule="client"} 3`+"\n")
 }
 
 // Prometheus sees no increase in a series that begins with its first increment.
@@ -183,7 +183,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 		`sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="client"}`,
 		`sluice_decisions_total{limiter="http",op="allow",outcome="denied",rule="everyone"}`,
 		`sluice_shadow_denials_total{limiter="http",op="allow",outcome="allowed",rule="new"}`,
-		`sluice_remembered_denials_total{limiter="http",op="allow",rule="client"}`,
+		`sluice_cached_denials_total{limiter="http",op="allow",rule="client"}`,
 		`sluice_retries_total{limiter="http",op="allow"}`,
 		`sluice_errors_total{kind="unavailable",limiter="http",op="allow"}`,
 	} {

@@ -22,7 +22,7 @@ var (
 
 	// ErrUnavailable is returned by stores when the database cannot be reached or
 	// cannot serve now (starting, read-only, failing over, overloaded), and by the engine
-	// when that lasted longer than the caller's time, or than its own budget, and at once while the
+	// when that lasted longer than the caller's time, or than its own timeout, and at once while the
 	// circuit breaker is open. Alone it does not prove that a write was not applied.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
@@ -56,7 +56,7 @@ var (
 	ErrKey error = refusal("storage: key is too long")
 
 	// ErrDuplicateKey is returned by stores for a key that occurs twice in one
-	// CompareAndSwap, update, or list of keys of a [Batch].
+	// CompareAndSwap, update, or list of keys of a batch.
 	ErrDuplicateKey error = refusal("storage: key occurs twice")
 
 	// ErrSwap is returned by stores for a swap or change that means nothing: a state without a

@@ -13,6 +13,9 @@ type Record struct {
 	State   []byte
 }
 
+// MaxKey is the length, in bytes, of the longest key that every store must take.
+const MaxKey = 512
+
 // Swap replaces what is stored under one key, provided that it still is what the
 // writer saw.
 //
@@ -22,7 +25,7 @@ type Record struct {
 //	u    0            delete the record, if it is the one written as u
 //	0    0            change nothing, but require that there is no record
 type Swap struct {
-	Key string  // any bytes, at most MaxKey of them; see AppendKey
+	Key string  // any bytes, at most MaxKey of them; see driver.AppendKey
 	Old Version // what must be stored for the swap to apply; 0: nothing
 	New Record  // what takes its place: a version from NewVersion, or the zero Record to delete
 	// TTL is how long the store must keep the record, counted from the write by the

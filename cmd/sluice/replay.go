@@ -107,7 +107,7 @@ func policyError(err error) error {
 	if !errors.As(err, &bad) || len(bad.Spec) > 200 || strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return usagef("--policy: %s", inWords(err))
 	}
-	return usagef("--policy: %s\n  %s", bad.Problem, strings.ReplaceAll(bad.Pointer(), "\n", "\n  "))
+	return usagef("--policy: %s\n  %s", bad.Problem, strings.ReplaceAll(bad.Caret(), "\n", "\n  "))
 }
 
 func (p *plan) runLogs(ctx context.Context, s streams) error {

@@ -37,7 +37,7 @@ type serveFlags struct {
 
 	store, namespace, onFailure string
 	maxKeys                     count
-	budget                      stretch
+	decisionTimeout             stretch
 	noFunctions                 bool
 	circuitOpenAfter            stretch // 0: never
 	denialCacheTTL              stretch // 0: no cache
@@ -56,7 +56,7 @@ const (
 )
 
 func (f *serveFlags) define(c *cobra.Command) {
-	f.budget, f.drain = stretch(time.Second), stretch(10*time.Second)
+	f.decisionTimeout, f.drain = stretch(time.Second), stretch(10*time.Second)
 	f.circuitOpenAfter, f.denialCacheTTL = stretch(time.Second), stretch(time.Second)
 	f.clientTimeout, f.shutdownDelay = stretch(time.Minute), stretch(5*time.Second)
 	f.minBodyRate, f.bodyGrace = serve.DefaultMinBodyRate, stretch(serve.DefaultBodyGrace)
@@ -88,8 +88,8 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule memory: holds, about 70 bytes each")
 	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
 	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
-	flags.Var(&f.budget, "budget", "how long a decision may take before the store counts as failed")
-	flags.Var(&f.circuitOpenAfter, "circuit-open-after", "circuit breaker: when the store has failed for this long, decisions fail at once, without waiting for --budget, until a probe succeeds; 0s turns it off")
+	flags.Var(&f.decisionTimeout, "decision-timeout", "how long a decision may take before the store counts as failed")
+	flags.Var(&f.circuitOpenAfter, "circuit-open-after", "circuit breaker: when the store has failed for this long, decisions fail at once, without waiting for --decision-timeout, until a probe succeeds; 0s turns it off")
 	flags.Var(&f.denialCacheTTL, "denial-cache-ttl", "how long a denial may be repeated without asking the store; for so long requests may be denied although their key was reset or refunded; 0s caches nothing")
 
 	flags.Var(&f.shutdownDelay, "shutdown-delay", "how long to go on serving after SIGTERM, while /readyz already says 503, before the listeners close")
@@ -310,13 +310,13 @@ func (f *serveFlags) storage(o *serve.Options) error {
 		return usagef("--max-keys 0: want at least 1")
 	}
 	switch {
-	case f.budget == 0:
-		return usagef("--budget 0s: no store answers in no time; want a duration such as 1s")
-	case time.Duration(f.budget) > serve.MaxBudget:
-		return usagef("--budget %v: nobody waits so long for a decision; want at most %s, such as 1s", f.budget.String(), algo.FormatDuration(serve.MaxBudget))
+	case f.decisionTimeout == 0:
+		return usagef("--decision-timeout 0s: no store answers in no time; want a duration such as 1s")
+	case time.Duration(f.decisionTimeout) > serve.MaxDecisionTimeout:
+		return usagef("--decision-timeout %v: nobody waits so long for a decision; want at most %s, such as 1s", f.decisionTimeout.String(), algo.FormatDuration(serve.MaxDecisionTimeout))
 	}
 	o.Store, o.StoreFrom, o.MaxKeys, o.Namespace = store, from, int(f.maxKeys), f.namespace
-	o.NoFunctions, o.Budget = f.noFunctions, time.Duration(f.budget)
+	o.NoFunctions, o.DecisionTimeout = f.noFunctions, time.Duration(f.decisionTimeout)
 	o.CircuitOpenAfter, o.DenialCacheTTL = zeroIsOff(f.circuitOpenAfter), zeroIsOff(f.denialCacheTTL)
 	return nil
 }

@@ -58,7 +58,7 @@ and errors show the address without its password.
 A store that fails is not a denial. --on-failure closed, the default, answers 503:
 your program is down while the store is. open lets everything through unlimited.
 local limits in the memory of each process, from nothing used, until the store is
-back. A decision tries for --budget before it fails. When the store has failed for
+back. A decision fails after --decision-timeout. When the store has failed for
 --circuit-open-after, the circuit breaker opens: decisions then fail at once, and
 one probe at a time, at most ten a second, tests the store in the background. The
 first probe that succeeds lets decisions use the store again. If that fails again,

@@ -114,7 +114,7 @@ func TestServeReloadsAndEnds(t *testing.T) {
 	rules := "rules: [{name: client, policy: gcra %s, by: ip}]\n"
 	file := write(t, "limits.yaml", fmt.Sprintf(rules, "2/h"))
 	database := filepath.Join(t.TempDir(), "limits.db")
-	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database, "--budget", "1m"}
+	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database, "--decision-timeout", "1m"}
 	s := startServe(t, args...)
 	url := s.says(`msg=serving .*proxy=(\S+)`)
 	require.Equal(t, 200, status(t, url))
@@ -235,8 +235,8 @@ func TestServeMistakes(t *testing.T) {
 		{2, "want at most 9223372036854775807", []string{limit, "--max-keys", "99999999999999999999"}},
 		{2, "--max-keys 0: want at least 1", []string{limit, "--max-keys", "0"}},
 		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
-		{2, "--budget 0s: ", []string{limit, "--budget", "0s"}},
-		{2, "--budget 11m: nobody waits so long", []string{limit, "--budget", "11m"}},
+		{2, "--decision-timeout 0s: ", []string{limit, "--decision-timeout", "0s"}},
+		{2, "--decision-timeout 11m: nobody waits so long", []string{limit, "--decision-timeout", "11m"}},
 		{2, "--circuit-open-after", []string{limit, "--circuit-open-after", "-1s"}},
 		{2, "--denial-cache-ttl", []string{limit, "--denial-cache-ttl", "-1s"}},
 		{2, "--client-timeout 300000h: want 1s to 24h, such as 1m, or 0s for never", []string{limit, "--upstream", "http://h", "--client-timeout", "300000h"}},

@@ -64,7 +64,7 @@ func newHandler(trust string) (http.Handler, error) {
 		return nil, err
 	}
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "you are", key(r)) })
-	return httplimit.Handler(limiter, answer, httplimit.Options{Refuse: refuse}), nil
+	return httplimit.Handler(limiter, answer, httplimit.Options{OnDenied: refuse}), nil
 }
 
 func refuse(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {

@@ -9,7 +9,7 @@ type arrow struct{ from, to string }
 
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
-	stores     = "storage storage/memory storage/sqlite storage/postgres storage/redis"
+	stores     = "storage storage/driver storage/memory storage/sqlite storage/postgres storage/redis"
 	testKits   = "internal/structured algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
 	command    = "cmd/sluice/internal"
 	programs   = command + "/accesslog " + command + "/jsontext " + command + "/replay " + command + "/sample " + command + "/config " + command + "/serve"
@@ -34,20 +34,21 @@ var arrows = []arrow{
 	{"internal/earlyreply", ""},
 	{"internal/noquota", "algo"},
 
-	{"storage", "algo"}, // for the type of a program alone
-	{"storage/storagetest", "algo storage testing " + algorithms},
-	{"storage/memory", "storage"},
-	{"storage/sqlite", "storage " + sqlite},
-	{"storage/postgres", "algo storage internal/program " + pgx},
-	{"storage/redis", "algo storage internal/program " + redis},
+	{"storage", ""},
+	{"storage/driver", "algo storage"}, // algo for the type of a program alone
+	{"storage/storagetest", "algo storage storage/driver testing " + algorithms},
+	{"storage/memory", "storage storage/driver"},
+	{"storage/sqlite", "storage storage/driver " + sqlite},
+	{"storage/postgres", "algo storage storage/driver internal/program " + pgx},
+	{"storage/redis", "algo storage storage/driver internal/program " + redis},
 
 	{"internal/program", "algo " + algorithms},
 
 	{"internal/breaker", ""},
-	{"internal/engine", "algo storage internal/breaker"},
-	{"internal/engine/enginetest", "internal/engine storage"},
+	{"internal/engine", "algo storage storage/driver internal/breaker"},
+	{"internal/engine/enginetest", "internal/engine storage storage/driver"},
 
-	{"compose", "algo storage storage/memory internal/engine internal/pause " + algorithms},
+	{"compose", "algo storage storage/driver storage/memory internal/engine internal/pause " + algorithms},
 	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies internal/structured"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 

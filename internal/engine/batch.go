@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // batch is the requests that share round trips to the store, until all of them are settled.
@@ -138,9 +139,9 @@ func (b *batch) setUntil() {
 // transact decides the requests in one transaction.
 func (b *batch) transact(ctx context.Context) {
 	e := b.queue.engine
-	updates := make([]*storage.Update, len(b.requests))
+	updates := make([]*driver.Update, len(b.requests))
 	for i, r := range b.requests {
-		r.update = storage.Update{Keys: r.Keys, Decider: (*decider)(r)}
+		r.update = driver.Update{Keys: r.Keys, Decider: (*decider)(r)}
 		updates[i] = &r.update
 	}
 	began := time.Now()

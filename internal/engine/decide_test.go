@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var (
@@ -136,19 +137,19 @@ func TestAPeekAndARefundAreNotAnsweredFromTheCache(t *testing.T) {
 		for range 3 {
 			b.decide(newCall(counter(2), "k"))
 		}
-		peek := newCallOf(storage.Peek, nil, "k")
+		peek := newCallOf(driver.Peek, nil, "k")
 		require.NoError(b, b.decide(peek).err)
 		require.Equal(b, []string{"xx"}, peek.states)
 		require.False(b, peek.how.Cached)
-		refund := newCallOf(storage.Refund, counter(2), "k")
+		refund := newCallOf(driver.Refund, counter(2), "k")
 		require.NoError(b, b.decide(refund).err)
 		require.False(b, refund.how.Cached)
 		b.allowed(b.decide(newCall(counter(2), "k")))
-		charge := newCallOf(storage.Charge, counter(2), "k")
+		charge := newCallOf(driver.Charge, counter(2), "k")
 		require.NoError(b, b.decide(charge).err)
 		require.NoError(b, b.decide(peek).err)
 		require.Equal(b, []string{"xxx"}, peek.states)
-		require.NoError(b, b.decide(newCallOf(storage.Reset, nil, "k")).err)
+		require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
 		require.NoError(b, b.decide(peek).err)
 		require.Equal(b, []string{""}, peek.states)
 	})
@@ -189,8 +190,8 @@ func TestAStateThatCannotBeReadIsTheErrorOfItsRequest(t *testing.T) {
 // verb is an evaluator whose change means nothing.
 type verb struct{ *call }
 
-func (verb) Evaluate(_ time.Time, _ [][]byte, changes []storage.Change) (int, error) {
-	changes[0].Verb = storage.Delete + 1
+func (verb) Evaluate(_ time.Time, _ [][]byte, changes []driver.Change) (int, error) {
+	changes[0].Verb = driver.Delete + 1
 	return 1, nil
 }
 
@@ -249,7 +250,7 @@ func TestARequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 			c := newCall(counter(3), "k")
 			change(&c.Uses[0])
 			if c.Uses[0].Cost > 1 {
-				c.Uses[0].Op = storage.Refund // of everything
+				c.Uses[0].Op = driver.Refund // of everything
 			}
 			b.allowed(b.decide(c))
 			require.Equal(b, []string{"load k", "swap k"}, b.store.trips)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var cachingWays = append(append([]way{}, remoteWays...), callerWays...)
@@ -65,7 +65,7 @@ func TestOnlyDenialsComeFromTheCache(t *testing.T) {
 }
 
 func TestAnOwnRefundOrResetDropsTheCachedDenial(t *testing.T) {
-	for _, op := range []storage.Op{storage.Refund, storage.Reset} {
+	for _, op := range []driver.Op{driver.Refund, driver.Reset} {
 		each(t, cachingWays, engine.Options{}, func(b *bench) {
 			b.allowed(b.decide(newCall(counter(1), "k")))
 			b.denied(b.decide(newCall(counter(1), "k")))
@@ -81,7 +81,7 @@ func TestAnOwnChargeDropsTheCachedDenial(t *testing.T) {
 	each(t, cachingWays, engine.Options{}, func(b *bench) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		b.denied(b.decide(newCall(counter(1), "k")))
-		require.NoError(b, b.decide(newCallOf(storage.Charge, counter(1), "k")).err)
+		require.NoError(b, b.decide(newCallOf(driver.Charge, counter(1), "k")).err)
 		require.Equal(b, []string{"xx"}, b.denied(b.decide(newCall(counter(1), "k"))).states)
 	})
 }
@@ -107,7 +107,7 @@ func TestADenialInFlightDuringAResetIsNotCached(t *testing.T) {
 		denied := b.start(newCall(counter(1), "k"))
 		b.store.after = nil
 		require.False(b, denied.returned)
-		require.NoError(b, b.decide(newCallOf(storage.Reset, nil, "k")).err)
+		require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
 		time.Sleep(time.Millisecond)
 		close(slow)
 		synctest.Wait()

@@ -2,9 +2,9 @@
 //
 // A decision is made where the data is. The interfaces that the store has determine where:
 //
-//	storage.InPlace     in Go, under a lock of the store
-//	storage.Transactor  in Go, inside a transaction that serves all requests of a batch
-//	storage.Server      on the server, in one round trip that serves all requests of a batch
+//	driver.InPlace     in Go, under a lock of the store
+//	driver.Transactor  in Go, inside a transaction that serves all requests of a batch
+//	driver.Server      on the server, in one round trip that serves all requests of a batch
 //	any other store     in Go: Load, evaluate, CompareAndSwap, and again after a conflict
 //
 // A request whose policy has no program for the server is decided by swaps too.

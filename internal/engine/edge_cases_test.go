@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // If an evaluator panics, the engine cannot compute the states that its request left. Requests that use
@@ -118,7 +119,7 @@ func TestARequestThatMayBeStoredIsNotOverload(t *testing.T) {
 			// a request that takes swaps fills the queue
 			b.close()
 			other := newCall(counter(9), "swapped")
-			other.Uses[0].Op = storage.Refund
+			other.Uses[0].Op = driver.Refund
 			other.Uses[0].Program = &algo.Program{Args: []int64{9}}
 			b.group.Go(func() { b.decide(other) })
 			time.Sleep(time.Millisecond)
@@ -141,7 +142,7 @@ type declining struct {
 	now *atomic.Bool
 }
 
-func (d *declining) Run(ctx context.Context, batches ...*storage.Batch) {
+func (d *declining) Run(ctx context.Context, batches ...*driver.Batch) {
 	s := d.server
 	if d.now.Load() {
 		s.declines = 1
@@ -185,7 +186,7 @@ func TestASlotThatFailsDelaysNoOther(t *testing.T) {
 func TestAPeekOfATornKeyIsNotUnknown(t *testing.T) {
 	torn := fmt.Errorf("%w: disk", storage.ErrTorn)
 	w := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *storage.Batch) {
+		return server{fake: f, lie: func(b *driver.Batch) {
 			b.KeyErr = make([]error, len(b.Keys))
 			for i, key := range b.Keys {
 				if key == "bad" {
@@ -198,7 +199,7 @@ func TestAPeekOfATornKeyIsNotUnknown(t *testing.T) {
 		b.close()
 		b.start(newCall(counter(9), "first"))
 		b.start(newCall(counter(9), "bad"))
-		peek := b.start(newCallOf(storage.Peek, nil, "bad"))
+		peek := b.start(newCallOf(driver.Peek, nil, "bad"))
 		b.open()
 		b.group.Wait()
 		require.Error(b, peek.err)

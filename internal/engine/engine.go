@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // The defaults of Options.
@@ -28,13 +29,13 @@ type Options struct {
 	Timeout time.Duration
 	// DenialCacheTTL is how long a cached denial is used; negative means that none is cached.
 	DenialCacheTTL time.Duration
-	// DenialCache is how many keys the cache holds.
+	// DenialCacheSize is how many keys the cache holds.
 	DenialCacheSize int
 	// OpenAfter is how long the store must fail before the circuit breaker opens; negative means never.
 	OpenAfter time.Duration
-	// InFlight is how many round trips may be in flight at once.
+	// MaxRoundTrips is how many round trips may be in flight at once.
 	MaxRoundTrips int
-	// Queue is how many requests may wait for a round trip.
+	// MaxQueue is how many requests may wait for a round trip.
 	MaxQueue int
 }
 
@@ -42,10 +43,10 @@ type Options struct {
 // keeps no goroutine.
 type Engine struct {
 	store      storage.Store
-	inPlace    storage.InPlace    // or nil
-	transactor storage.Transactor // or nil
-	server     storage.Server     // or nil
-	placer     storage.Placer     // or nil
+	inPlace    driver.InPlace    // or nil
+	transactor driver.Transactor // or nil
+	server     driver.Server     // or nil
+	placer     driver.Placer     // or nil
 	options    Options
 	onCaller   bool // the store must be called by the goroutine of the caller
 	denials    *denials
@@ -64,13 +65,13 @@ type How struct {
 // New makes an engine on store.
 func New(store storage.Store, o Options) *Engine {
 	e := &Engine{store: store}
-	e.inPlace, _ = store.(storage.InPlace)
-	e.transactor, _ = store.(storage.Transactor)
-	e.server, _ = store.(storage.Server)
-	e.placer, _ = store.(storage.Placer)
+	e.inPlace, _ = store.(driver.InPlace)
+	e.transactor, _ = store.(driver.Transactor)
+	e.server, _ = store.(driver.Server)
+	e.placer, _ = store.(driver.Placer)
 	known := 0
-	if s, ok := store.(storage.InFlight); ok {
-		known = s.InFlight()
+	if s, ok := store.(driver.MaxRoundTrips); ok {
+		known = s.MaxRoundTrips()
 		e.onCaller = known == 0
 	}
 	if e.options = o.withDefaults(known); e.onCaller {
@@ -131,7 +132,7 @@ func (e *Engine) updateInPlace(ctx context.Context, r *Request) error {
 
 // decide decides on a store that needs a round trip.
 func (e *Engine) decide(ctx context.Context, r *Request) (cached bool, err error) {
-	if err := storage.CheckKeys(r.Keys); err != nil {
+	if err := driver.CheckKeys(r.Keys); err != nil {
 		return false, err
 	}
 	r.began = time.Now()

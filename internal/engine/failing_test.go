@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestContentionEndsWithTheTimeout(t *testing.T) {
@@ -132,12 +133,12 @@ func TestAPeekIsNeverUnknown(t *testing.T) {
 				b.warm()
 			}
 			b.close()
-			c := b.decide(newCallOf(storage.Peek, nil, "k"))
+			c := b.decide(newCallOf(driver.Peek, nil, "k"))
 			require.ErrorIs(b, c.err, storage.ErrUnavailable)
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
 			b.open()
 			b.store.after = func([]string) error { return errLost }
-			c = b.decide(newCallOf(storage.Peek, nil, "k"))
+			c = b.decide(newCallOf(driver.Peek, nil, "k"))
 			require.Error(b, c.err)
 			require.NotErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		})
@@ -162,10 +163,10 @@ func TestAnErrorWhileTheTimeEndsIsTold(t *testing.T) {
 
 // A reply that is not one to the request is an error, and allows nobody.
 func TestAReplyThatIsNoneIsAnError(t *testing.T) {
-	wrong := map[string]func(*storage.Batch){
-		"no records":       func(b *storage.Batch) { b.Found = nil },
-		"too many records": func(b *storage.Batch) { b.Found = append(b.Found, storage.Record{}) },
-		"too many errors":  func(b *storage.Batch) { b.KeyErr = make([]error, len(b.Keys)+1) },
+	wrong := map[string]func(*driver.Batch){
+		"no records":       func(b *driver.Batch) { b.Found = nil },
+		"too many records": func(b *driver.Batch) { b.Found = append(b.Found, storage.Record{}) },
+		"too many errors":  func(b *driver.Batch) { b.KeyErr = make([]error, len(b.Keys)+1) },
 	}
 	for name, lie := range wrong {
 		t.Run(name, func(t *testing.T) {

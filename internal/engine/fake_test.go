@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // fake is a store in memory that notes its round trips, and in which they can be held up and
@@ -168,9 +169,9 @@ func (f withClock) LoadNow(ctx context.Context, keys ...string) ([]storage.Recor
 // transactor decides in transactions.
 type transactor struct{ *fake }
 
-func (f transactor) InFlight() int { return 1 }
+func (f transactor) MaxRoundTrips() int { return 1 }
 
-func (f transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+func (f transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	var keys []string
 	for _, u := range updates {
 		keys = append(keys, u.Keys...)
@@ -189,9 +190,9 @@ func (f transactor) Transact(ctx context.Context, clock func() time.Time, update
 	})
 }
 
-func (f transactor) update(now time.Time, u *storage.Update) error {
+func (f transactor) update(now time.Time, u *driver.Update) error {
 	u.Now = now
-	found, next := make([][]byte, len(u.Keys)), make([]storage.Change, len(u.Keys))
+	found, next := make([][]byte, len(u.Keys)), make([]driver.Change, len(u.Keys))
 	for i, key := range u.Keys {
 		if r := f.records[key]; r.Version != 0 {
 			found[i] = append([]byte{}, r.State...)
@@ -200,14 +201,14 @@ func (f transactor) update(now time.Time, u *storage.Update) error {
 	if err := u.Decider.Decide(found, next); err != nil {
 		return err
 	}
-	if err := storage.CheckChanges(u.Keys, next); err != nil {
+	if err := driver.CheckChanges(u.Keys, next); err != nil {
 		return err
 	}
 	for i, change := range next {
 		switch change.Verb {
-		case storage.Put:
+		case driver.Put:
 			f.set(u.Keys[i], storage.Record{Version: storage.NewVersion(), State: append([]byte{}, change.State...)})
-		case storage.Delete:
+		case driver.Delete:
 			delete(f.records, u.Keys[i])
 		}
 	}
@@ -217,13 +218,13 @@ func (f transactor) update(now time.Time, u *storage.Update) error {
 // server runs the programs of these tests.
 type server struct {
 	*fake
-	declines int64                // costs that are as large, or larger; 0: none
-	lie      func(*storage.Batch) // changes a reply
+	declines int64               // costs that are as large, or larger; 0: none
+	lie      func(*driver.Batch) // changes a reply
 }
 
 func (f server) Runs(p *algo.Program) bool { return p.Name != "" }
 
-func (f server) Run(ctx context.Context, batches ...*storage.Batch) {
+func (f server) Run(ctx context.Context, batches ...*driver.Batch) {
 	var parts [][]string
 	for _, b := range batches {
 		parts = append(parts, b.Keys)
@@ -239,8 +240,8 @@ func (f server) Run(ctx context.Context, batches ...*storage.Batch) {
 	}
 }
 
-// run decides a batch, as storage.Batch says.
-func (f server) run(b *storage.Batch) {
+// run decides a batch, as driver.Batch says.
+func (f server) run(b *driver.Batch) {
 	if b.At = b.Now; b.At.IsZero() {
 		b.At = f.clock()
 	}
@@ -262,13 +263,13 @@ func (f server) run(b *storage.Batch) {
 	}
 }
 
-func (f server) decide(b *storage.Batch, r *storage.Request, states map[int]string) (applied int) {
+func (f server) decide(b *driver.Batch, r *driver.Request, states map[int]string) (applied int) {
 	for _, u := range r.Uses {
 		if f.declines > 0 && u.Cost >= f.declines {
-			return storage.Declined
+			return driver.Declined
 		}
 		if b.Found[u.Key].Version == b.Version {
-			return storage.Stored
+			return driver.Stored
 		}
 	}
 	for range r.Times {
@@ -281,20 +282,20 @@ func (f server) decide(b *storage.Batch, r *storage.Request, states map[int]stri
 	return applied
 }
 
-func (f server) once(b *storage.Batch, uses []storage.Use, states map[int]string) (applied int) {
+func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) (applied int) {
 	next := maps.Clone(states)
 	for _, u := range uses {
 		switch u.Op {
-		case storage.Peek:
+		case driver.Peek:
 			continue
-		case storage.Reset:
+		case driver.Reset:
 			next[u.Key] = ""
 			continue
 		}
 		allowed, state, err := step(b.Programs[u.Program], u.Op, states[u.Key], b.At, u.Cost)
 		switch {
 		case err != nil && !u.Shadow:
-			return storage.Damaged
+			return driver.Damaged
 		case err != nil:
 		case allowed:
 			next[u.Key] = state

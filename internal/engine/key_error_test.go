@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // If the reply to a refund was lost, an error of its key alone does not let it be sent again.
@@ -16,7 +17,7 @@ func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 	for _, keyErr := range []error{storage.ErrContended, storage.ErrUnavailable, storage.NotApplied(errors.New("no right to write"))} {
 		runs := 0
 		failing := way{name: "on a server", open: func(f *fake) storage.Store {
-			return server{fake: f, lie: func(b *storage.Batch) {
+			return server{fake: f, lie: func(b *driver.Batch) {
 				switch runs++; runs {
 				case 1:
 					b.Err = fmt.Errorf("%w: connection lost", storage.ErrUnavailable)
@@ -27,7 +28,7 @@ func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 		}}
 		each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 			b.store.set("k", storage.Record{Version: storage.NewVersion(), State: []byte("xxxx")})
-			c := b.decide(newCallOf(storage.Refund, counter(9), "k"))
+			c := b.decide(newCallOf(driver.Refund, counter(9), "k"))
 			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 			require.NotErrorIs(b, c.err, storage.ErrNotApplied)
 			require.Equal(b, "xxx", b.store.state("k"))
@@ -38,7 +39,7 @@ func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 // If nobody knows what became of one key, the requests on other keys get their answers.
 func TestAnUnknownOutcomeOfOneKeyIsThatOfItsRequestsAlone(t *testing.T) {
 	failing := way{name: "on a server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *storage.Batch) {
+		return server{fake: f, lie: func(b *driver.Batch) {
 			for i, key := range b.Keys {
 				if key != "bad" {
 					continue

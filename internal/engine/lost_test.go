@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // losing loses the replies of round trips by their number, from 1. Those of loads count too.
@@ -94,7 +95,7 @@ func TestALostRefundIsNeverRepeated(t *testing.T) {
 				if b.store.after = lose; !stored {
 					b.store.before, b.store.after = lose, nil
 				}
-				c := b.decide(newCallOf(storage.Refund, counter(4), "k"))
+				c := b.decide(newCallOf(driver.Refund, counter(4), "k"))
 				if c.err != nil {
 					require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 					require.NotErrorIs(b, c.err, storage.ErrNotApplied)
@@ -121,7 +122,7 @@ func TestALostRefundThatWasOverwrittenIsUnknown(t *testing.T) {
 			}
 			return nil
 		}
-		c := b.decide(newCallOf(storage.Refund, counter(4), "k"))
+		c := b.decide(newCallOf(driver.Refund, counter(4), "k"))
 		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		require.NotErrorIs(b, c.err, storage.ErrNotApplied)
 		if b.name != inTransaction.name {
@@ -136,7 +137,7 @@ func TestLostRefundsOfOneKeyAreNeverRepeated(t *testing.T) {
 		b.store.put("k", "xxxxxxxx")
 		b.close()
 		b.start(newCall(counter(9), "first"))
-		refunds := []*call{b.start(newCallOf(storage.Refund, counter(9), "k")), b.start(newCallOf(storage.Refund, counter(9), "k"))}
+		refunds := []*call{b.start(newCallOf(driver.Refund, counter(9), "k")), b.start(newCallOf(driver.Refund, counter(9), "k"))}
 		b.losing(2)
 		b.open()
 		b.group.Wait()
@@ -154,9 +155,9 @@ func TestAfterALostReplyAllIsAsBefore(t *testing.T) {
 		b.decide(newCall(counter(9), "k"))
 		for range 3 {
 			b.store.put("k", "xxxx")
-			require.NoError(b, b.decide(newCallOf(storage.Refund, counter(9), "k")).err)
+			require.NoError(b, b.decide(newCallOf(driver.Refund, counter(9), "k")).err)
 			require.Equal(b, "xxx", b.store.state("k"))
-			require.NoError(b, b.decide(newCallOf(storage.Reset, nil, "k")).err)
+			require.NoError(b, b.decide(newCallOf(driver.Reset, nil, "k")).err)
 			require.Empty(b, b.store.state("k"))
 			time.Sleep(time.Second)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // The policies of these tests. Their states are easy to read.
@@ -25,7 +25,7 @@ func spacing(pause time.Duration) *algo.Program {
 var errState = errors.New("the state cannot be read")
 
 // step is the step of a policy, for the fake servers as well as for Go.
-func step(p *algo.Program, op storage.Op, state string, now time.Time, cost int64) (allowed bool, next string, err error) {
+func step(p *algo.Program, op driver.Op, state string, now time.Time, cost int64) (allowed bool, next string, err error) {
 	if state == "damaged" {
 		return false, state, errState
 	}
@@ -34,9 +34,9 @@ func step(p *algo.Program, op storage.Op, state string, now time.Time, cost int6
 	}
 	used := int64(len(state))
 	switch op {
-	case storage.Refund:
+	case driver.Refund:
 		used = max(used-cost, 0)
-	case storage.Charge:
+	case driver.Charge:
 		used += cost
 	default:
 		if used+cost > p.Args[0] {
@@ -76,10 +76,10 @@ type call struct {
 }
 
 func newCall(program *algo.Program, keys ...string) *call {
-	return newCallOf(storage.Allow, program, keys...)
+	return newCallOf(driver.Allow, program, keys...)
 }
 
-func newCallOf(op storage.Op, program *algo.Program, keys ...string) *call {
+func newCallOf(op driver.Op, program *algo.Program, keys ...string) *call {
 	c := &call{}
 	c.Keys, c.Evaluator = keys, c
 	for range keys {
@@ -89,7 +89,7 @@ func newCallOf(op storage.Op, program *algo.Program, keys ...string) *call {
 }
 
 // Evaluate implements engine.Evaluator, as compose does.
-func (c *call) Evaluate(now time.Time, states [][]byte, changes []storage.Change) (applied int, err error) {
+func (c *call) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
 	c.times, c.states, c.allowed = append(c.times, now), nil, true
 	if c.before != nil {
 		if err := c.before(); err != nil {
@@ -98,12 +98,12 @@ func (c *call) Evaluate(now time.Time, states [][]byte, changes []storage.Change
 	}
 	for i, u := range c.Uses {
 		c.states = append(c.states, string(states[i]))
-		if u.Op == storage.Peek {
+		if u.Op == driver.Peek {
 			continue
 		}
-		if u.Op == storage.Reset {
+		if u.Op == driver.Reset {
 			if states[i] != nil {
-				changes[i].Verb = storage.Delete
+				changes[i].Verb = driver.Delete
 			}
 			continue
 		}
@@ -114,8 +114,8 @@ func (c *call) Evaluate(now time.Time, states [][]byte, changes []storage.Change
 		case err != nil:
 		case allowed:
 			applied++
-			if changes[i] = (storage.Change{Verb: storage.Put, State: []byte(next), TTL: time.Hour}); next == "" {
-				changes[i] = storage.Change{Verb: storage.Delete}
+			if changes[i] = (driver.Change{Verb: driver.Put, State: []byte(next), TTL: time.Hour}); next == "" {
+				changes[i] = driver.Change{Verb: driver.Delete}
 			}
 		case !u.Shadow:
 			c.deny(u.Program, string(states[i]), now)

@@ -7,22 +7,23 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // A server that decides otherwise than Go is found out, and nobody is answered by either.
 func TestAServerThatDecidesOtherwiseIsAnError(t *testing.T) {
-	lies := map[string]func(*storage.Batch){
-		"allows what is denied":    func(b *storage.Batch) { b.Requests[1].Applied = 1 },
-		"denies what is allowed":   func(b *storage.Batch) { b.Requests[0].Applied = 0 },
-		"damage that is none":      func(b *storage.Batch) { b.Requests[0].Applied = storage.Damaged },
-		"another state":            func(b *storage.Batch) { b.Found[0].State = []byte("xxx") },
-		"no state":                 func(b *storage.Batch) { b.Found[1] = storage.Record{} },
-		"an outcome that is none":  func(b *storage.Batch) { b.Requests[0].Applied = -9 },
-		"more steps than requests": func(b *storage.Batch) { b.Requests[0].Applied = 7 },
+	lies := map[string]func(*driver.Batch){
+		"allows what is denied":    func(b *driver.Batch) { b.Requests[1].Applied = 1 },
+		"denies what is allowed":   func(b *driver.Batch) { b.Requests[0].Applied = 0 },
+		"damage that is none":      func(b *driver.Batch) { b.Requests[0].Applied = driver.Damaged },
+		"another state":            func(b *driver.Batch) { b.Found[0].State = []byte("xxx") },
+		"no state":                 func(b *driver.Batch) { b.Found[1] = storage.Record{} },
+		"an outcome that is none":  func(b *driver.Batch) { b.Requests[0].Applied = -9 },
+		"more steps than requests": func(b *driver.Batch) { b.Requests[0].Applied = 7 },
 	}
 	for name, lie := range lies {
 		lying := way{name: name, open: func(f *fake) storage.Store {
-			return server{fake: f, lie: func(b *storage.Batch) {
+			return server{fake: f, lie: func(b *driver.Batch) {
 				if len(b.Requests) > 1 {
 					lie(b)
 				}
@@ -52,7 +53,7 @@ func TestAServerThatDecidesOtherwiseIsAnError(t *testing.T) {
 // A server that is early or late with its time is found out too.
 func TestAServerThatDecidesAtAnotherTimeIsAnError(t *testing.T) {
 	lying := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *storage.Batch) { b.At = b.At.Add(1e9) }}
+		return server{fake: f, lie: func(b *driver.Batch) { b.At = b.At.Add(1e9) }}
 	}}
 	each(t, []way{lying}, engine.Options{}, func(b *bench) {
 		b.allowed(b.decide(newCall(spacing(1e9), "k")))
@@ -63,7 +64,7 @@ func TestAServerThatDecidesAtAnotherTimeIsAnError(t *testing.T) {
 // What is decided wrongly is not cached.
 func TestADecisionOfAWrongProgramIsNotCached(t *testing.T) {
 	lying := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *storage.Batch) { b.Requests[0].Applied = 1 }}
+		return server{fake: f, lie: func(b *driver.Batch) { b.Requests[0].Applied = 1 }}
 	}}
 	each(t, []way{lying}, engine.Options{}, func(b *bench) {
 		b.store.put("k", "x")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Request is one decision on the states of some keys. It is for one call of
@@ -43,14 +44,14 @@ type Request struct {
 	last      *Request       // the last of these
 	swaps     []storage.Swap // whose reply was lost
 
-	update  storage.Update
+	update  driver.Update
 	states  [][]byte
-	changes []storage.Change
+	changes []driver.Change
 }
 
 // Use is what a request asks of one key.
 type Use struct {
-	Op      storage.Op
+	Op      driver.Op
 	Program *algo.Program // the step on the server; nil if there is none
 	Cost    int64
 	Shadow  bool
@@ -64,9 +65,9 @@ type Evaluator interface {
 	// Evaluate sets those that it wants. It may be called again, on other states and at
 	// another time; only the last call counts.
 	//
-	// applied is how many steps were applied, as storage.Request says. An error is returned to the caller as
+	// applied is how many steps were applied, as driver.Request says. An error is returned to the caller as
 	// it is; nothing is stored then.
-	Evaluate(now time.Time, states [][]byte, changes []storage.Change) (applied int, err error)
+	Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error)
 
 	// Denied reports whether the last Evaluate denied, and for how long from its time it would
 	// deny the same request on the same states. Requests stored since cannot have made that false,
@@ -105,22 +106,22 @@ func (r *Request) InUse() bool { return r.state == left }
 // givesBack reports whether a use of the request gives units back. Such a request must not be
 // repeated if its first reply was lost.
 func (r *Request) givesBack() bool {
-	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op == storage.Refund || u.Op == storage.Reset })
+	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op == driver.Refund || u.Op == driver.Reset })
 }
 
 // writes reports whether the request can change anything.
 func (r *Request) writes() bool {
-	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != storage.Peek })
+	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Peek })
 }
 
 // changesAny reports whether the request was evaluated and changes something.
 func (r *Request) changesAny() bool {
-	return slices.ContainsFunc(r.changes, func(c storage.Change) bool { return c.Verb != storage.Keep })
+	return slices.ContainsFunc(r.changes, func(c driver.Change) bool { return c.Verb != driver.Keep })
 }
 
 // allows reports whether the request takes units if they are there, and does nothing else.
 func (r *Request) allows() bool {
-	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != storage.Allow })
+	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Allow })
 }
 
 // begin sets the state of a request that is about to be sent.
@@ -218,7 +219,7 @@ func (r *Request) evaluate(now time.Time) (applied int, err error) {
 	r.attempts.Add(1)
 	clear(r.changes)
 	if applied, err = r.Evaluator.Evaluate(now, r.states, r.changes); err == nil {
-		err = storage.CheckChanges(r.Keys, r.changes)
+		err = driver.CheckChanges(r.Keys, r.changes)
 	}
 	return applied, err
 }
@@ -243,10 +244,10 @@ func (r *Request) recover(err *error) {
 // again.
 var errPanicked = errors.New("engine: an evaluator panicked")
 
-// decider is a request as a storage.Decider.
+// decider is a request as a driver.Decider.
 type decider Request
 
-func (d *decider) Decide(found [][]byte, next []storage.Change) error {
+func (d *decider) Decide(found [][]byte, next []driver.Change) error {
 	r := (*Request)(d)
 	copy(r.states, found)
 	_, err := r.evaluate(r.update.Now)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestCallersThatWaitShareARoundTrip(t *testing.T) {
@@ -72,9 +73,9 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 }
 
 func TestEqualRequestsAreSentAsACount(t *testing.T) {
-	var sent []storage.Request
+	var sent []driver.Request
 	counted := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *storage.Batch) { sent = append([]storage.Request{}, b.Requests...) }}
+		return server{fake: f, lie: func(b *driver.Batch) { sent = append([]driver.Request{}, b.Requests...) }}
 	}}
 	each(t, []way{counted}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
 		b.close()
@@ -149,7 +150,7 @@ func TestNobodyElseCallsAStoreOfTheCaller(t *testing.T) {
 
 type unsure struct{ server }
 
-func (unsure) InFlight() int { return -1 }
+func (unsure) MaxRoundTrips() int { return -1 }
 
 func TestANegativeNumberInFlightMeansTheDefault(t *testing.T) {
 	w := way{name: "server", open: func(f *fake) storage.Store { return unsure{server{fake: f}} }}
@@ -299,7 +300,7 @@ func TestAPanicIsThatOfItsCallerAlone(t *testing.T) {
 func TestAKeyThatFailsIsTheErrorOfItsRequests(t *testing.T) {
 	failure := storage.NotApplied(errors.New("WRONGTYPE"))
 	failing := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *storage.Batch) {
+		return server{fake: f, lie: func(b *driver.Batch) {
 			b.KeyErr = make([]error, len(b.Keys))
 			for i, key := range b.Keys {
 				if key == "bad" {

@@ -9,18 +9,19 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// slotBatch is the requests of a batch whose keys are in one slot of the server. The server decides them in one storage.Batch.
+// slotBatch is the requests of a batch whose keys are in one slot of the server. The server decides them in one driver.Batch.
 // A server without slots has one slotBatch.
 type slotBatch struct {
 	slot     string
 	requests []*Request
-	batch    storage.Batch
-	members  []*Request     // for each storage.Request the first of the equal requests that it stands for; Request.same leads to the others
+	batch    driver.Batch
+	members  []*Request     // for each driver.Request the first of the equal requests that it stands for; Request.same leads to the others
 	users    map[string]int // if a reply was lost: how many requests of that round trip used each key
 
-	uses    []storage.Use
+	uses    []driver.Use
 	places  map[string]int // the index of each key in the batch
 	latest  []int          // for each key the last request of the batch that uses only this key; -1 if there is none
 	states  [][]byte
@@ -35,7 +36,7 @@ const ttlMargin = 10 * time.Second
 
 // runs reports whether the server can do what a use asks.
 func (e *Engine) runs(u *Use) bool {
-	if u.Op == storage.Peek || u.Op == storage.Reset {
+	if u.Op == driver.Peek || u.Op == driver.Reset {
 		return true
 	}
 	return u.Program != nil && u.Cost > 0 && u.Cost < algo.MaxExact && e.server.Runs(u.Program)
@@ -45,7 +46,7 @@ func (e *Engine) runs(u *Use) bool {
 func (b *batch) runOnServer(ctx context.Context) {
 	e := b.queue.engine
 	slots := b.partition()
-	batches := make([]*storage.Batch, len(slots))
+	batches := make([]*driver.Batch, len(slots))
 	for i, s := range slots {
 		s.build(e)
 		batches[i] = &s.batch
@@ -91,7 +92,7 @@ func (b *batch) partition() (slots []*slotBatch) {
 				return s
 			}
 		}
-		return &slotBatch{slot: slot, batch: storage.Batch{Version: storage.NewVersion(), Margin: ttlMargin}}
+		return &slotBatch{slot: slot, batch: driver.Batch{Version: storage.NewVersion(), Margin: ttlMargin}}
 	}
 	for _, r := range b.requests {
 		s := r.slotBatch
@@ -114,11 +115,11 @@ func (b *batch) partition() (slots []*slotBatch) {
 // build makes the batch of the requests. Equal requests of one key are sent as one, with a count.
 func (s *slotBatch) build(e *Engine) {
 	b, n := &s.batch, len(s.requests)
-	*b = storage.Batch{Version: b.Version, Margin: b.Margin, Keys: make([]string, 0, n), Requests: make([]storage.Request, 0, n)}
+	*b = driver.Batch{Version: b.Version, Margin: b.Margin, Keys: make([]string, 0, n), Requests: make([]driver.Request, 0, n)}
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	s.members, s.uses, s.latest, s.places = make([]*Request, 0, n), make([]storage.Use, 0, n), make([]int, 0, n), nil
+	s.members, s.uses, s.latest, s.places = make([]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n), nil
 	for _, r := range s.requests {
 		s.add(r)
 	}
@@ -132,7 +133,7 @@ func (s *slotBatch) add(r *Request) {
 		s.uses = append(s.uses, s.use(&r.Uses[i], s.place(r.Keys[i]), s.isLost() && r.givesBack()))
 	}
 	uses := s.uses[start:len(s.uses):len(s.uses)]
-	if len(uses) == 1 && uses[0].Op == storage.Allow {
+	if len(uses) == 1 && uses[0].Op == driver.Allow {
 		at := &s.latest[uses[0].Key]
 		if *at >= 0 && b.Requests[*at].Uses[0] == uses[0] {
 			b.Requests[*at].Times++
@@ -142,7 +143,7 @@ func (s *slotBatch) add(r *Request) {
 		}
 		*at = len(b.Requests)
 	}
-	b.Requests = append(b.Requests, storage.Request{Uses: uses, Times: 1})
+	b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: 1})
 	s.members = append(s.members, r)
 }
 
@@ -164,14 +165,14 @@ func (s *slotBatch) place(key string) int {
 }
 
 // use translates a use. If look is true, it becomes a Peek that only reads the version of the record.
-func (s *slotBatch) use(u *Use, key int, look bool) storage.Use {
+func (s *slotBatch) use(u *Use, key int, look bool) driver.Use {
 	switch {
 	case look:
-		return storage.Use{Key: key, Op: storage.Peek, Shadow: u.Shadow}
-	case u.Op == storage.Peek || u.Op == storage.Reset:
-		return storage.Use{Key: key, Op: u.Op, Shadow: u.Shadow}
+		return driver.Use{Key: key, Op: driver.Peek, Shadow: u.Shadow}
+	case u.Op == driver.Peek || u.Op == driver.Reset:
+		return driver.Use{Key: key, Op: u.Op, Shadow: u.Shadow}
 	}
-	return storage.Use{Key: key, Program: s.program(u.Program), Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}
+	return driver.Use{Key: key, Program: s.program(u.Program), Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}
 }
 
 // program returns the index of a program in the batch.
@@ -217,7 +218,7 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 		switch err := s.keyErr(request); {
 		case differs != nil:
 			first.finishAll(differs)
-		case s.isLost() && first.givesBack() && (err != nil || request.Applied != storage.Stored):
+		case s.isLost() && first.givesBack() && (err != nil || request.Applied != driver.Stored):
 			first.finish(unknown(first.lastErr)) // it may have been stored, and must not be repeated
 		case errors.Is(err, storage.ErrNotApplied):
 			for r := first; r != nil; r = r.same {
@@ -230,11 +231,11 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 				differs = s.evaluate(e, request, first, clock)
 			}
 			first.finishAll(unknown(err))
-		case slices.ContainsFunc(request.Uses, func(u storage.Use) bool { return slices.Contains(s.unknown, u.Key) }):
+		case slices.ContainsFunc(request.Uses, func(u driver.Use) bool { return slices.Contains(s.unknown, u.Key) }):
 			first.finishAll(unknown(errPanicked))
-		case request.Applied == storage.Declined:
+		case request.Applied == driver.Declined:
 			first.finishAll(errDeclined)
-		case request.Applied == storage.Stored:
+		case request.Applied == driver.Stored:
 			s.stored(request, first)
 		default:
 			differs = s.evaluate(e, request, first, clock)
@@ -246,7 +247,7 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 var errDeclined = errors.New("engine: the program has declined")
 
 // keyErr returns the error of the first key of a request that could not be read or written.
-func (s *slotBatch) keyErr(request *storage.Request) error {
+func (s *slotBatch) keyErr(request *driver.Request) error {
 	if s.batch.KeyErr == nil {
 		return nil
 	}
@@ -260,26 +261,26 @@ func (s *slotBatch) keyErr(request *storage.Request) error {
 
 // evaluate evaluates the equal requests that a request of the batch stands for, and updates s.states. It returns
 // an error if the server has decided otherwise.
-func (s *slotBatch) evaluate(e *Engine, request *storage.Request, first *Request, clock clockReading) error {
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, first *Request, clock clockReading) error {
 	total, panicked := 0, false
 	for r := first; r != nil; r = r.same {
 		s.find(request, r)
 		applied, err := r.evaluate(clock.at)
 		if r.finish(err); err != nil {
-			applied = storage.Damaged
+			applied = driver.Damaged
 		}
 		total += applied
 		panicked = panicked || r.panicked != nil
 		for i, u := range request.Uses {
 			switch change := &r.changes[i]; change.Verb {
-			case storage.Put:
+			case driver.Put:
 				s.states[u.Key] = change.State
-			case storage.Delete:
+			case driver.Delete:
 				s.states[u.Key] = nil
 			}
 		}
 	}
-	switch total = max(total, storage.Damaged); {
+	switch total = max(total, driver.Damaged); {
 	case panicked:
 		for _, u := range request.Uses {
 			s.unknown = append(s.unknown, u.Key)
@@ -296,7 +297,7 @@ func (s *slotBatch) evaluate(e *Engine, request *storage.Request, first *Request
 }
 
 // find sets the states that a request is evaluated on.
-func (s *slotBatch) find(request *storage.Request, r *Request) {
+func (s *slotBatch) find(request *driver.Request, r *Request) {
 	for i, u := range request.Uses {
 		r.states[i] = s.states[u.Key]
 	}
@@ -305,7 +306,7 @@ func (s *slotBatch) find(request *storage.Request, r *Request) {
 // stored settles requests that an earlier round trip of the batch may have stored. A request was certainly
 // stored if a record that no other request used has the version of the batch. The others are decided again, unless
 // they must not be repeated.
-func (s *slotBatch) stored(request *storage.Request, first *Request) {
+func (s *slotBatch) stored(request *driver.Request, first *Request) {
 	proven := false
 	for _, u := range request.Uses {
 		proven = proven || s.batch.Found[u.Key].Version == s.batch.Version && s.users[s.batch.Keys[u.Key]] == 1

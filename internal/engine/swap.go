@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // swap makes one attempt to decide a request by Load, evaluate and CompareAndSwap. If the reply of
@@ -76,7 +77,7 @@ func (q *queue) markSent(r *Request) bool {
 // load reads the records of keys and the time.
 func (b *batch) load(ctx context.Context, keys []string) (records []storage.Record, now time.Time, err error) {
 	e := b.queue.engine
-	if clock, ok := e.store.(storage.ServerTime); ok && e.options.Clock == nil {
+	if clock, ok := e.store.(driver.ServerTime); ok && e.options.Clock == nil {
 		records, now, err = clock.LoadNow(ctx, keys...)
 	} else {
 		records, err = e.store.Load(ctx, keys...)
@@ -104,9 +105,9 @@ func (r *Request) addSwaps(records []storage.Record, now time.Time) {
 	for i, change := range r.changes {
 		swap := storage.Swap{Key: r.Keys[i], Old: records[i].Version}
 		switch change.Verb {
-		case storage.Keep:
+		case driver.Keep:
 			continue
-		case storage.Put:
+		case driver.Put:
 			swap.New = storage.Record{Version: version, State: change.State}
 			swap.TTL, swap.Priority, swap.Until = change.TTL, change.Priority, now.Add(change.TTL)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // trouble lets everything happen to round trips that can.
@@ -77,7 +78,7 @@ func (b *books) enter(c *call) {
 		switch {
 		case c.panicked != nil || errors.Is(c.err, storage.ErrOutcomeUnknown):
 			b.maybe[c.Keys[i]] += int(u.Cost)
-		case c.err == nil && c.allowed && u.Op != storage.Peek:
+		case c.err == nil && c.allowed && u.Op != driver.Peek:
 			b.paid[c.Keys[i]] += int(u.Cost)
 		}
 	}
@@ -161,7 +162,7 @@ func pay(b *bench, random *rand.Rand, timeout time.Duration, books *books) {
 	for _, k := range random.Perm(5)[:random.IntN(3)+1] {
 		keys = append(keys, fmt.Sprint("key ", k))
 	}
-	c := newCallOf([]storage.Op{storage.Allow, storage.Allow, storage.Allow, storage.Peek}[random.IntN(4)], program, keys...)
+	c := newCallOf([]driver.Op{driver.Allow, driver.Allow, driver.Allow, driver.Peek}[random.IntN(4)], program, keys...)
 	for i := range c.Uses {
 		c.Uses[i].Cost = 1 + int64(random.IntN(3))
 	}

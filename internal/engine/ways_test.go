@@ -40,9 +40,9 @@ type onCallerServer struct{ server }
 type onCallerTransactor struct{ transactor }
 type onCallerSwaps struct{ *fake }
 
-func (onCallerServer) InFlight() int     { return 0 }
-func (onCallerTransactor) InFlight() int { return 0 }
-func (onCallerSwaps) InFlight() int      { return 0 }
+func (onCallerServer) MaxRoundTrips() int     { return 0 }
+func (onCallerTransactor) MaxRoundTrips() int { return 0 }
+func (onCallerSwaps) MaxRoundTrips() int      { return 0 }
 
 var callerWays = []way{
 	{"on a server, by the caller's goroutine", func(f *fake) storage.Store { return onCallerServer{server{fake: f}} }, false, false},

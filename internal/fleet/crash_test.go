@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	hasty    = 250 * time.Millisecond // a budget that an outage uses up
-	slack    = time.Second            // by which a call on a busy machine may miss its budget
+	hasty    = 250 * time.Millisecond // a timeout that an outage exceeds
+	slack    = time.Second            // by which a call on a busy machine may exceed its timeout
 	thinking = 100 * time.Millisecond // so that no process is in the way of the others
 )
 
@@ -47,7 +47,7 @@ func TestPostgresForgetsNothingWhenItIsKilled(t *testing.T) {
 }
 
 // crash lets four members work on a server that is killed under them and
-// started again. They fail in the meantime, every call within its budget, and
+// started again. They fail in the meantime, every call within its timeout, and
 // recover by themselves.
 func crash(t *testing.T, place string, server interface {
 	Kill()
@@ -68,12 +68,12 @@ func crash(t *testing.T, place string, server interface {
 }
 
 // requireUnavailable requires that every member was told of the outage, and that every
-// call ended within its budget.
-func (f *fleet) requireUnavailable(members int, budget time.Duration) {
+// call ended within its timeout.
+func (f *fleet) requireUnavailable(members int, timeout time.Duration) {
 	f.t.Helper()
 	told := map[int]bool{}
 	for _, e := range f.judge(members).entries {
-		require.LessOrEqual(f.t, e.Took, budget+slack, e)
+		require.LessOrEqual(f.t, e.Took, timeout+slack, e)
 		if strings.Contains(e.Err, storage.ErrUnavailable.Error()) {
 			told[e.Member] = true
 		}

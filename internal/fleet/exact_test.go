@@ -19,6 +19,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // An order asks a spender to call for keys until each of them is denied. Time stands
@@ -52,7 +53,7 @@ func serveSpender(place string) error {
 		return err
 	}
 	defer release()
-	if _, err := store.Load(context.Background(), storage.Key("", "connect")); err != nil {
+	if _, err := store.Load(context.Background(), driver.Key("", "connect")); err != nil {
 		return err
 	}
 	in, out := json.NewDecoder(bufio.NewReader(os.Stdin)), json.NewEncoder(os.Stdout)
@@ -99,7 +100,7 @@ func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
 	l := new(limiterAt)
 	l.Limiter, err = compose.Options[string]{
 		Namespace: o.Namespace,
-		Budget:    long,
+		Timeout:   long,
 		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
 	}.New(store, compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	return l, err

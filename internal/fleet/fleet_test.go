@@ -18,6 +18,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // long is what nothing takes.
@@ -39,14 +40,14 @@ type process struct {
 	said  *os.File // its output
 }
 
-func newFleet(t *testing.T, place string, traffic int, budget time.Duration) *fleet {
+func newFleet(t *testing.T, place string, traffic int, timeout time.Duration) *fleet {
 	dir := t.TempDir()
 	f := &fleet{t: t, task: task{
 		Place:     place,
 		Namespace: fmt.Sprintf("%s %x", t.Name(), rand.Uint64()),
 		Traffic:   traffic,
 		Callers:   16,
-		Budget:    budget,
+		Timeout:   timeout,
 		Page:      filepath.Join(dir, "page"),
 		Journal:   filepath.Join(dir, "journal"),
 	}}
@@ -198,7 +199,7 @@ func (f *fleet) stored(rule int, key string) string {
 }
 
 func (f *fleet) load(name string) (state string, err error) {
-	if s, ok := f.store.(storage.InPlace); ok {
+	if s, ok := f.store.(driver.InPlace); ok {
 		err = s.Update(context.Background(), at(-100_000), []string{name}, reader{&state}) // nothing had lapsed by then, by any clock
 		return state, err
 	}
@@ -212,7 +213,7 @@ func (f *fleet) load(name string) (state string, err error) {
 // reader is a decider that reads the state of one key and changes nothing.
 type reader struct{ state *string }
 
-func (r reader) Decide(found [][]byte, _ []storage.Change) error {
+func (r reader) Decide(found [][]byte, _ []driver.Change) error {
 	*r.state = string(found[0])
 	return nil
 }
@@ -261,7 +262,7 @@ func (f *fleet) requirePeek(j *judge, key string) {
 	limiter, err := j.traffic.limiter(compose.Options[*asked]{
 		Namespace: f.task.Namespace,
 		Clock:     func() time.Time { return now },
-		Budget:    long,
+		Timeout:   long,
 	}, f.store)
 	require.NoError(f.t, err)
 	d, err := limiter.Peek(context.Background(), &asked{entry: entry{Key: key, Cost: 1}})

@@ -112,14 +112,14 @@ func (f *fleet) requireClean(members int) {
 func (f *fleet) report(j *judge, members int) {
 	var fates [unknown + 1]int
 	var units, most int64
-	remembered, attempts := 0, 0
+	cached, attempts := 0, 0
 	byMember := make([]int, members)
 	var longest time.Duration
 	for _, e := range j.entries {
 		fates[e.Fate]++
 		longest = max(longest, e.Took)
-		if e.Memory {
-			remembered++
+		if e.Cached {
+			cached++
 		}
 		if e.Fate == admitted {
 			units += e.Cost
@@ -129,5 +129,5 @@ func (f *fleet) report(j *judge, members int) {
 		}
 	}
 	f.t.Logf("%d decisions: admitted %d (%d units, in %d attempts, at most %d for one), denied %d (%d from memory), refused %d, uncertain %d; by process %v; the longest took %v",
-		len(j.entries), fates[admitted], units, attempts, most, fates[denied], remembered, fates[refused], fates[unknown]+fates[begun], byMember, longest.Round(time.Millisecond))
+		len(j.entries), fates[admitted], units, attempts, most, fates[denied], cached, fates[refused], fates[unknown]+fates[begun], byMember, longest.Round(time.Millisecond))
 }

@@ -57,7 +57,7 @@ func history(t *testing.T, shared page, faces []storage.Store, traffic int, leap
 	var operations []porcupine.Operation
 	var callers sync.WaitGroup
 	for i, face := range faces {
-		limiter, err := traffics[traffic].limiter(compose.Options[*asked]{Namespace: namespace, Clock: shared.now, Budget: long}, face)
+		limiter, err := traffics[traffic].limiter(compose.Options[*asked]{Namespace: namespace, Clock: shared.now, Timeout: long}, face)
 		require.NoError(t, err)
 		for k := range 2 {
 			callers.Go(func() {

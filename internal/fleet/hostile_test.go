@@ -63,7 +63,7 @@ func (n name) limiter(t *testing.T, store storage.Store, run string) *compose.Li
 	l, err := compose.Options[name]{
 		Namespace: n.namespace,
 		Group:     func(n name) string { return n.group },
-		Budget:    long,
+		Timeout:   long,
 	}.New(store, compose.Rule[name]{Name: run + n.rule, Key: func(n name) string { return n.key }, Policy: policy})
 	require.NoError(t, err)
 	return l

@@ -21,7 +21,7 @@ type entry struct {
 	Steps                  [rules]step
 	Fate                   fate
 	Err                    string
-	Memory                 bool
+	Cached                 bool
 	Attempts               int
 	Took                   time.Duration // by the machine's clock
 }

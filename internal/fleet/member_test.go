@@ -24,7 +24,7 @@ type task struct {
 	Traffic   int // index of traffics
 	Member    int
 	Callers   int
-	Budget    time.Duration
+	Timeout   time.Duration
 	Page      string // files
 	Journal   string
 	Enough    int64         // admissions, after which the member stops; 0: it goes on
@@ -72,7 +72,7 @@ func (t task) work(store storage.Store) error {
 	}
 	defer journal.file.Close()
 	limiter, err := traffics[t.Traffic].limiter(compose.Options[*asked]{
-		Namespace: t.Namespace, Clock: t.clock(shared), Budget: t.Budget,
+		Namespace: t.Namespace, Clock: t.clock(shared), Timeout: t.Timeout,
 	}, store)
 	if err != nil {
 		return err

@@ -90,14 +90,14 @@ func newCustomer(t *testing.T, store storage.Store, policy compose.FailurePolicy
 	require.NoError(t, err)
 	rule := compose.Rule[string]{Name: "daily", Key: func(key string) string { return key }, Policy: limit}
 	c := &customer{t: t, policy: policy}
-	c.limiter, err = compose.Options[string]{Budget: hasty, OnFailure: policy}.New(store, rule)
+	c.limiter, err = compose.Options[string]{Timeout: hasty, OnFailure: policy}.New(store, rule)
 	require.NoError(t, err)
-	c.patient, err = compose.Options[string]{Budget: long}.New(store, rule)
+	c.patient, err = compose.Options[string]{Timeout: long}.New(store, rule)
 	require.NoError(t, err)
 	return c
 }
 
-// ask asks for one call, which must end within its budget.
+// ask asks for one call, which must end within its timeout.
 func (c *customer) ask() (d compose.Decision, err error) {
 	c.t.Helper()
 	done := make(chan struct{})
@@ -108,7 +108,7 @@ func (c *customer) ask() (d compose.Decision, err error) {
 	select {
 	case <-done:
 	case <-time.After(hasty + slack):
-		c.t.Fatalf("a call with a budget of %v has not ended after %v", hasty, hasty+slack)
+		c.t.Fatalf("a call with a timeout of %v has not ended after %v", hasty, hasty+slack)
 	}
 	return d, err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // rules is how many rules every limiter has: one by key, and one for all keys or by key
@@ -121,7 +122,7 @@ func (t *traffic) keyOf(rule int, key string) string {
 
 // storedKey is where the state of a rule is stored.
 func (t *traffic) storedKey(namespace string, rule int, key string) string {
-	return storage.Key("", namespace, ruleNames[rule], t.keyOf(rule, key))
+	return driver.Key("", namespace, ruleNames[rule], t.keyOf(rule, key))
 }
 
 // asked is the input of a limiter whose decisions go into a journal. The entry's
@@ -167,7 +168,7 @@ func (a *asked) answered(d compose.Decision, f fate, err error, reading int64) *
 	defer a.mu.Unlock()
 	e := a.entry
 	a.left = true
-	e.Return, e.Memory, e.Attempts, e.Fate = reading, d.Memory, d.Attempts, f
+	e.Return, e.Cached, e.Attempts, e.Fate = reading, d.Cached, d.Attempts, f
 	for i := range d.Results {
 		e.Steps[i].Result = d.Results[i].Result
 	}

@@ -16,5 +16,5 @@
 //   - no bound is passed
 //   - a denial is true
 //   - nothing else fails where time was left to ask again
-//   - a call ends with its budget, or its context
+//   - a call ends with its timeout, or its context
 package ordeal

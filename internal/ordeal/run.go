@@ -25,8 +25,8 @@ const (
 var users = [...]string{"ann", "bob", "cat"}
 
 const (
-	plenty = 20 * time.Second       // a budget that nothing needs
-	scarce = 250 * time.Millisecond // a budget that is used up by a fault that hangs
+	plenty = 20 * time.Second       // a timeout that no call reaches
+	scarce = 250 * time.Millisecond // a timeout that ends a call that hangs
 	prompt = 5 * time.Second        // what no call takes that meets no fault that hangs
 	slack  = time.Second            // by which a call on a busy machine may miss its deadline
 )
@@ -43,7 +43,7 @@ type run struct {
 }
 
 // limiters are some that share their limits.
-func (r *run) limiters(n int, store storage.Store, denialCacheTTL time.Duration, budget time.Duration) ([]*compose.Limiter[string], error) {
+func (r *run) limiters(n int, store storage.Store, denialCacheTTL time.Duration, timeout time.Duration) ([]*compose.Limiter[string], error) {
 	each, err := gcra.New(gcra.Options{Limit: algo.Per(ofEach, time.Hour)})
 	if err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func (r *run) limiters(n int, store storage.Store, denialCacheTTL time.Duration,
 	if err != nil {
 		return nil, err
 	}
-	o := compose.Options[string]{Namespace: r.namespace, Clock: still, Budget: budget, DenialCacheTTL: denialCacheTTL}
+	o := compose.Options[string]{Namespace: r.namespace, Clock: still, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
 	limiters := make([]*compose.Limiter[string], n)
 	for i := range limiters {
 		limiters[i], err = o.New(store,
@@ -70,10 +70,10 @@ func (r *run) limiters(n int, store storage.Store, denialCacheTTL time.Duration,
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 // byContext tells whether the time of a call is limited by its context, and not
-// by the budget.
+// by the timeout.
 func (r *run) byContext() bool { return r.fault.At%2 == 0 }
 
-func (r *run) budget() time.Duration {
+func (r *run) timeout() time.Duration {
 	if r.fault.Kind.Hangs() && !r.byContext() {
 		return scarce
 	}
@@ -97,7 +97,7 @@ func (r *run) context() (context.Context, context.CancelFunc) {
 
 // do makes the decisions, and says what is wrong with them.
 func (r *run) do() error {
-	limiters, err := r.limiters(2, r.Store, time.Hour, r.budget()) // so that the number of messages does not depend on how long they take
+	limiters, err := r.limiters(2, r.Store, time.Hour, r.timeout()) // so that the number of messages does not depend on how long they take
 	if err != nil {
 		return err
 	}

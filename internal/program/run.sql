@@ -1,4 +1,4 @@
--- Decides the requests of a batch in their order, as storage.Batch says.
+-- Decides the requests of a batch in their order, as driver.Batch says.
 --
 -- states and versions are what is stored under each key: '' and 0 for an absent one. The uses of
 -- all requests follow each other: a request has those with its number in requests. keys are

@@ -83,12 +83,12 @@ func signIn(ctx context.Context, limiter *compose.Limiter[login], l login, check
 }
 
 func perKey(policy algo.Policy, client func(*http.Request) string) compose.Rule[*http.Request] {
-	key := httplimit.Header("X-Api-Key").OrIP(client)
+	key := httplimit.KeyByHeader("X-Api-Key").OrIP(client)
 	return compose.Rule[*http.Request]{Name: "key", Key: key, Policy: policy}
 }
 
 func onlyWithKey(policy algo.Policy) compose.Rule[*http.Request] {
-	return httplimit.Header("X-Api-Key").OrDeny(compose.Rule[*http.Request]{Name: "key", Policy: policy})
+	return httplimit.KeyByHeader("X-Api-Key").OrDeny(compose.Rule[*http.Request]{Name: "key", Policy: policy})
 }
 
 func pseudonym(secret []byte, key func(*http.Request) string) func(*http.Request) string {

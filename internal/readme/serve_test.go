@@ -30,7 +30,7 @@ func serving(t *testing.T, program, containing string, places ...string) (log st
 	for i := range words {
 		words[i] = strings.Trim(words[i], `"`)
 	}
-	words = append(words, "--budget", "30s") // how fast the machine is, is not tested
+	words = append(words, "--decision-timeout", "30s") // how fast the machine is, is not tested
 	if strings.Contains(line, "--upstream") {
 		words = append(words, "--listen", "127.0.0.1:0")
 	}

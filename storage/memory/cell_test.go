@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -43,7 +44,7 @@ func load(t *testing.T, s *memory.Store, now time.Time, key string) storage.Reco
 
 func TestACellIsARecordLikeAnyOther(t *testing.T) {
 	s := new(memory.Store)
-	key := storage.Key("", "rule", "ann")
+	key := driver.Key("", "rule", "ann")
 	name := s.Prefix(key).Name("ann")
 	for i := range 3 {
 		before := load(t, s, epoch, key)
@@ -123,9 +124,9 @@ func add(s *memory.Store, way int, keys ...string) error {
 			c.Unlock()
 		}
 	case 1:
-		return s.Update(ctx, epoch, keys, decider(func(found [][]byte, next []storage.Change) error {
+		return s.Update(ctx, epoch, keys, decider(func(found [][]byte, next []driver.Change) error {
 			for i, state := range found {
-				next[i] = storage.Change{Verb: storage.Put, State: counted(state), TTL: time.Hour}
+				next[i] = driver.Change{Verb: driver.Put, State: counted(state), TTL: time.Hour}
 			}
 			return nil
 		}))

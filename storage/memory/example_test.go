@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -34,12 +35,12 @@ func ExampleStore_Load() {
 // hits counts in one byte.
 type hits struct{}
 
-func (hits) Decide(found [][]byte, next []storage.Change) error {
+func (hits) Decide(found [][]byte, next []driver.Change) error {
 	n := byte(0)
 	if found[0] != nil {
 		n = found[0][0]
 	}
-	next[0] = storage.Change{Verb: storage.Put, State: []byte{n + 1}, TTL: time.Minute}
+	next[0] = driver.Change{Verb: driver.Put, State: []byte{n + 1}, TTL: time.Minute}
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -112,7 +113,7 @@ func BenchmarkUpdate(b *testing.B) {
 			store, d := &memory.Store{MaxKeys: 1 << 21}, &putter{[]byte("a state of some 20 b.")}
 			names := make([][]string, keys)
 			for i := range names {
-				names[i] = []string{storage.Key("", "bench", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))}
+				names[i] = []string{driver.Key("", "bench", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))}
 			}
 			for i := range names {
 				_ = store.Update(ctx, epoch, names[i], d)

@@ -3,7 +3,7 @@ package memory
 import (
 	"hash/maphash"
 
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Name stands for a key in one store: the partition of its rule, and 104 bits of two hashes
@@ -32,13 +32,13 @@ var (
 	lastHi, lastLo     = maphash.MakeSeed(), maphash.MakeSeed()
 )
 
-// Prefix returns the prefix that a key has, as storage.CutKey cuts it off.
+// Prefix returns the prefix that a key has, as driver.CutKey cuts it off.
 func (s *Store) Prefix(key string) Prefix {
-	return prefixOf(s.partitionOf(storage.RuleOfKey(key)), key)
+	return prefixOf(s.partitionOf(driver.RuleOfKey(key)), key)
 }
 
 func prefixOf(p *partition, key string) Prefix {
-	prefix, _ := storage.CutKey(key)
+	prefix, _ := driver.CutKey(key)
 	return Prefix{p, maphash.String(prefixHi, prefix), maphash.String(prefixLo, prefix)}
 }
 
@@ -51,17 +51,17 @@ func (p Prefix) Name(last string) Name {
 
 // Name returns the name of any key.
 func (s *Store) Name(key string) Name {
-	_, last := storage.CutKey(key)
+	_, last := driver.CutKey(key)
 	return s.Prefix(key).Name(last)
 }
 
 // find returns the name of a key, unless the store never had a record of its rule.
 func (s *Store) find(key string) (n Name, ok bool) {
-	p, ok := s.partitions.Load(storage.RuleOfKey(key))
+	p, ok := s.partitions.Load(driver.RuleOfKey(key))
 	if !ok {
 		return Name{}, false
 	}
-	_, last := storage.CutKey(key)
+	_, last := driver.CutKey(key)
 	return prefixOf(p.(*partition), key).Name(last), true
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultMaxKeys is how many records of one rule a Store holds at most when its MaxKeys is
@@ -19,7 +20,7 @@ const DefaultMaxKeys = 1 << 20
 type Store struct {
 	// MaxKeys is how many records of one rule are held at most (and, for a moment, one
 	// more for each write under way); 0 or less: DefaultMaxKeys, and for no bound math.MaxInt.
-	// Keys with the same storage.RuleOfKey are of one rule; a limiter makes such keys.
+	// Keys with the same driver.RuleOfKey are of one rule; a limiter makes such keys.
 	MaxKeys int
 	// Clock tells the time to the methods that are not handed one: Load,
 	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.
@@ -31,8 +32,8 @@ type Store struct {
 }
 
 var (
-	_ storage.InPlace = (*Store)(nil)
-	_ storage.Purger  = (*Store)(nil)
+	_ driver.InPlace = (*Store)(nil)
+	_ storage.Purger = (*Store)(nil)
 )
 
 // Load reads records at the time of Clock; see [storage.Store].
@@ -40,7 +41,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
 	at, records := instant(s.Now()), make([]storage.Record, len(keys))
@@ -62,7 +63,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err := ctx.Err(); err != nil {
 		return nil, false, storage.NotApplied(err)
 	}
-	if err := storage.Check(swaps); err != nil {
+	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
 	var few [8]Name

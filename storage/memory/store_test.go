@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
@@ -172,10 +173,10 @@ func TestARecordInUseOutlivesAFlood(t *testing.T) {
 
 func TestKeysOfOneRuleDoNotEvictThoseOfAnother(t *testing.T) {
 	s := &memory.Store{MaxKeys: 10}
-	everyone := storage.Key("", "", "everyone", "")
+	everyone := driver.Key("", "", "everyone", "")
 	put(t, s, epoch, everyone, time.Second)
 	for i := range 1000 {
-		used(t, s, epoch, storage.Key("", "", "customer", strings.Repeat("c", i)), time.Hour, storage.UsedUp)
+		used(t, s, epoch, driver.Key("", "", "customer", strings.Repeat("c", i)), time.Hour, storage.UsedUp)
 	}
 	require.Equal(t, memory.Stats{Keys: 11, Evicted: 990}, s.Stats())
 	require.Len(t, has(t, s, epoch, everyone), 1)
@@ -184,7 +185,7 @@ func TestKeysOfOneRuleDoNotEvictThoseOfAnother(t *testing.T) {
 func TestLoadingTakesNoMemory(t *testing.T) {
 	s, before := new(memory.Store), heapInUse()
 	for i := range 1000 {
-		require.Empty(t, has(t, s, epoch, storage.Key("", "", fmt.Sprint("rule ", i), "ann")))
+		require.Empty(t, has(t, s, epoch, driver.Key("", "", fmt.Sprint("rule ", i), "ann")))
 	}
 	require.Less(t, heapInUse()-before, 1_000_000)
 }
@@ -192,13 +193,13 @@ func TestLoadingTakesNoMemory(t *testing.T) {
 func TestSweepingFreesTheMemoryOfARuleThatIsNotUsedAnyMore(t *testing.T) {
 	s, before := new(memory.Store), heapInUse()
 	for i := range 100_000 {
-		put(t, s, epoch, storage.Key("", "", "old rule", strconv.Itoa(i)), time.Second)
+		put(t, s, epoch, driver.Key("", "", "old rule", strconv.Itoa(i)), time.Second)
 	}
 	require.Greater(t, heapInUse()-before, 5_000_000)
 	require.Equal(t, 100_000, s.Sweep(epoch.Add(time.Second), math.MaxInt))
 	require.Less(t, heapInUse()-before, 500_000)
 	require.Equal(t, memory.Stats{Lapsed: 100_000}, s.Stats())
-	put(t, s, epoch, storage.Key("", "", "old rule", "1"), time.Second)
+	put(t, s, epoch, driver.Key("", "", "old rule", "1"), time.Second)
 	require.Equal(t, memory.Stats{Keys: 1, Lapsed: 100_000}, s.Stats())
 }
 
@@ -267,17 +268,17 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-type decider func(found [][]byte, next []storage.Change) error
+type decider func(found [][]byte, next []driver.Change) error
 
-func (d decider) Decide(found [][]byte, next []storage.Change) error { return d(found, next) }
+func (d decider) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
 
 func TestAnUpdateThatCreatesNothingKeepsNoRoom(t *testing.T) {
 	s := &memory.Store{MaxKeys: 2}
 	put(t, s, epoch, "a", time.Minute)
 	failure := errors.New("no")
 	for range 10 {
-		require.NoError(t, s.Update(ctx, epoch, []string{"absent"}, decider(func([][]byte, []storage.Change) error { return nil })))
-		require.Equal(t, failure, s.Update(ctx, epoch, []string{"absent"}, decider(func([][]byte, []storage.Change) error { return failure })))
+		require.NoError(t, s.Update(ctx, epoch, []string{"absent"}, decider(func([][]byte, []driver.Change) error { return nil })))
+		require.Equal(t, failure, s.Update(ctx, epoch, []string{"absent"}, decider(func([][]byte, []driver.Change) error { return failure })))
 	}
 	put(t, s, epoch, "b", time.Minute)
 	require.Equal(t, memory.Stats{Keys: 2}, s.Stats())
@@ -285,8 +286,8 @@ func TestAnUpdateThatCreatesNothingKeepsNoRoom(t *testing.T) {
 
 func TestUpdateRefusesAnUnknownVerb(t *testing.T) {
 	s := new(memory.Store)
-	err := s.Update(ctx, epoch, []string{"a", "b"}, decider(func(_ [][]byte, next []storage.Change) error {
-		next[0], next[1].Verb = storage.Change{Verb: storage.Put}, 7
+	err := s.Update(ctx, epoch, []string{"a", "b"}, decider(func(_ [][]byte, next []driver.Change) error {
+		next[0], next[1].Verb = driver.Change{Verb: driver.Put}, 7
 		return nil
 	}))
 	require.ErrorIs(t, err, storage.ErrSwap)
@@ -304,9 +305,9 @@ func TestUpdateDoesNotAllocate(t *testing.T) {
 
 type putter struct{ state []byte }
 
-func (p *putter) Decide(_ [][]byte, next []storage.Change) error {
+func (p *putter) Decide(_ [][]byte, next []driver.Change) error {
 	for i := range next {
-		next[i] = storage.Change{Verb: storage.Put, State: p.state, TTL: time.Minute}
+		next[i] = driver.Change{Verb: driver.Put, State: p.state, TTL: time.Minute}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func TestAnEntryTakes56Bytes(t *testing.T) {
@@ -262,10 +263,10 @@ func TestKeysSpreadOverShardsAndTheirTables(t *testing.T) {
 
 func TestKeysAreNamedByPrefixAndLastPart(t *testing.T) {
 	s := new(Store)
-	ann := storage.Key("", "shop", "per user", "ann")
+	ann := driver.Key("", "shop", "per user", "ann")
 	require.Equal(t, s.Name(ann), s.Prefix(ann).Name("ann"))
 	seen := map[Name]string{}
-	for _, key := range []string{ann, "", "k", "ann", "annann", storage.Key("ann"), storage.Key("", "ann"), storage.Key("ann", "ann"), storage.Key("", "shop", "per user", "bob")} {
+	for _, key := range []string{ann, "", "k", "ann", "annann", driver.Key("ann"), driver.Key("", "ann"), driver.Key("ann", "ann"), driver.Key("", "shop", "per user", "bob")} {
 		n := s.Name(key)
 		require.Empty(t, seen[n])
 		seen[n] = key
@@ -274,24 +275,24 @@ func TestKeysAreNamedByPrefixAndLastPart(t *testing.T) {
 
 func TestKeysOfOneRuleShareAPartition(t *testing.T) {
 	s, long := new(Store), strings.Repeat("x", storage.MaxKey)
-	rule := s.Name(storage.Key("", "shop", "per user", "ann")).partition
+	rule := s.Name(driver.Key("", "shop", "per user", "ann")).partition
 	for _, same := range []string{
-		storage.Key("", "shop", "per user", ""),
-		storage.Key("", "shop", "per user", long),
-		storage.Key("a group", "shop", "per user", "ann"),
-		storage.Key(long, "shop", "per user", "ann"),
-		storage.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
+		driver.Key("", "shop", "per user", ""),
+		driver.Key("", "shop", "per user", long),
+		driver.Key("a group", "shop", "per user", "ann"),
+		driver.Key(long, "shop", "per user", "ann"),
+		driver.Key(strings.Repeat("g", 128), "shop", "per user", "ann"),
 	} {
 		require.Same(t, rule, s.Name(same).partition, "%.40q", same)
 	}
 	for _, other := range []string{
-		"", "ann", storage.Key("", "shop", "per user"), storage.Key("", "shop", "per users", "ann"),
-		storage.Key("", "shop2", "per user", "ann"), storage.Key("shop", "per user", "ann"), storage.Key("", "shop", "per user", "ann", ""),
-		storage.Key("", "shop", long, "ann"),
+		"", "ann", driver.Key("", "shop", "per user"), driver.Key("", "shop", "per users", "ann"),
+		driver.Key("", "shop2", "per user", "ann"), driver.Key("shop", "per user", "ann"), driver.Key("", "shop", "per user", "ann", ""),
+		driver.Key("", "shop", long, "ann"),
 	} {
 		require.NotSame(t, rule, s.Name(other).partition, "%.40q", other)
 	}
-	require.NotSame(t, s.Name(storage.Key("", "shop", long, "ann")).partition, s.Name(storage.Key("", "shop2", long, "ann")).partition)
+	require.NotSame(t, s.Name(driver.Key("", "shop", long, "ann")).partition, s.Name(driver.Key("", "shop2", long, "ann")).partition)
 }
 
 func TestShardsShareNoCacheLine(t *testing.T) {

@@ -5,22 +5,23 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // scratch is what an update shows its decider. Each shard has one; the first of
 // those that are locked lends it, so that no update allocates.
 type scratch struct {
 	found  [][]byte
-	next   []storage.Change
+	next   []driver.Change
 	buffer []byte
 }
 
-// Update decides in place; see [storage.InPlace].
-func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+// Update decides in place; see [driver.InPlace].
+func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
-	if err := storage.CheckKeys(keys); err != nil {
+	if err := driver.CheckKeys(keys); err != nil {
 		return err
 	}
 	if len(keys) == 0 {
@@ -40,7 +41,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d stor
 
 // update decides under the locks of names. It moves the names of the records that it created
 // to the front, and returns how many they are.
-func update(names []Name, at int64, keys []string, d storage.Decider) (created int, err error) {
+func update(names []Name, at int64, keys []string, d driver.Decider) (created int, err error) {
 	var few [8]*shard
 	locked := lockAll(few[:0], names)
 	defer unlockAll(locked)
@@ -48,12 +49,12 @@ func update(names []Name, at int64, keys []string, d storage.Decider) (created i
 	defer w.clear()
 	for _, n := range names {
 		t := &n.shard().table
-		w.found, w.next = append(w.found, t.state(t.find(n.hash), at)), append(w.next, storage.Change{})
+		w.found, w.next = append(w.found, t.state(t.find(n.hash), at)), append(w.next, driver.Change{})
 	}
 	if err := d.Decide(w.found, w.next); err != nil {
 		return 0, err
 	}
-	if err := storage.CheckChanges(keys, w.next); err != nil {
+	if err := driver.CheckChanges(keys, w.next); err != nil {
 		return 0, err
 	}
 	for i, n := range names {
@@ -66,12 +67,12 @@ func update(names []Name, at int64, keys []string, d storage.Decider) (created i
 }
 
 // apply makes a change, and reports whether that created a record.
-func apply(n Name, at int64, c *storage.Change) (created bool) {
+func apply(n Name, at int64, c *driver.Change) (created bool) {
 	t := &n.shard().table
 	switch c.Verb {
-	case storage.Put:
+	case driver.Put:
 		return t.put(n.hash, t.find(n.hash), c.State, content{t.nextVersion(), lapse(at, c.TTL), c.Priority})
-	case storage.Delete:
+	case driver.Delete:
 		t.remove(n.hash)
 	}
 	return false

@@ -8,8 +8,8 @@ func (s *Store) LoadSQL() string    { return s.sql.load }
 func (s *Store) LoadNowSQL() string { return s.sql.loadNow }
 func (s *Store) PurgeSQL() string   { return s.sql.purge }
 
-// WaitFor is for how long requests that share a statement wait for a lock.
-func (s *Store) WaitFor(patience time.Duration) { s.runPatience = patience }
+// SetLockTimeout sets the lock timeout of requests that share a statement.
+func (s *Store) SetLockTimeout(lockTimeout time.Duration) { s.batchLockTimeout = lockTimeout }
 
 // OneFunction creates the function for batches of one request.
 func (s *Store) OneFunction() string { return s.options.createOne(s.functions) }

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // ended requires an error of the server's with a code, that has ended the
@@ -113,8 +114,8 @@ func TestNobodyUsesATransactionThatWasLeft(t *testing.T) {
 	e := engine.New(inside(t, tx, table), engine.Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second) // enough to come to the row
 	defer cancel()
-	_, err = enginetest.Do(ctx, e, []string{"a"}, func(_ time.Time, _ [][]byte, next []storage.Change) error {
-		next[0] = storage.Change{Verb: storage.Put}
+	_, err = enginetest.Do(ctx, e, []string{"a"}, func(_ time.Time, _ [][]byte, next []driver.Change) error {
+		next[0] = driver.Change{Verb: driver.Put}
 		return nil
 	}) // waits for the row
 	require.ErrorIs(t, err, context.DeadlineExceeded)

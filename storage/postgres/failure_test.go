@@ -68,7 +68,7 @@ func TestWhatTheCodesOfErrorsProve(t *testing.T) {
 	}
 }
 
-// A decision does not try for all of its budget what cannot come back.
+// A decision fails at once, before its timeout, if no retry can help.
 func TestAPoolThatIsClosedStaysSo(t *testing.T) {
 	pool, err := pgxpool.New(context.Background(), "postgres://postgres@localhost/postgres")
 	require.NoError(t, err)

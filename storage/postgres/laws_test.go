@@ -44,8 +44,8 @@ func harness(p *pgxpool.Pool) func(t *testing.T) storagetest.Harness {
 	return func(t *testing.T) storagetest.Harness {
 		table := fmt.Sprintf("laws %d", tables.Add(1))
 		s, other := open(t, p, postgres.Options{Table: table}), open(t, p, postgres.Options{Table: table + `"`, Schema: "public"})
-		s.WaitFor(time.Minute)
-		other.WaitFor(time.Minute)
+		s.SetLockTimeout(time.Minute)
+		other.SetLockTimeout(time.Minute)
 		return storagetest.Harness{
 			Store: s,
 			Other: other,

@@ -168,7 +168,7 @@ func schema(t *testing.T, db postgres.DB) string {
 func TestAnyTableName(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	for _, name := range []string{
-		"want", "found", "judged", "created", "replaced", "patience", "there", "excluded",
+		"want", "found", "judged", "created", "replaced", "lock_timeout", "there", "excluded",
 		"t", "k", "a", "w", "old", "key", "TABLE", "select",
 		"Mixed Case", `q"uo.te`, "$1", "x--y", "%s", strings.Repeat("é", 31),
 	} {

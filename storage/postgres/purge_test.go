@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
@@ -82,7 +83,7 @@ func TestADecisionIsAHotUpdate(t *testing.T) {
 func TestRunIsAHotUpdate(t *testing.T) {
 	const records = 20
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+	for _, batch := range []func(*testing.T, ...string) *driver.Batch{asking, together} {
 		s, table := fresh(t, p)
 		var keys []string
 		for i := range records {

@@ -10,34 +10,35 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var (
-	_ storage.Server     = (*Store)(nil)
-	_ storage.ServerTime = (*Store)(nil)
+	_ driver.Server     = (*Store)(nil)
+	_ driver.ServerTime = (*Store)(nil)
 )
 
-// Runs implements [storage.Server]. The database can run the programs of this module's
+// Runs implements [driver.Server]. The database can run the programs of this module's
 // algorithms and those in Options.Programs, unless Options.NoFunctions is set.
 func (s *Store) Runs(p *algo.Program) bool { return s.functions != nil && s.functions.Runs(p) }
 
-// Run implements [storage.Server]. Each batch is one statement, one after the other. It takes a second
+// Run implements [driver.Server]. Each batch is one statement, one after the other. It takes a second
 // round trip if a key is created by another process at the same moment.
 //
 // If somebody has locked a key for a quarter of a second, the requests that use it fail
 // with [storage.ErrContended] in Batch.KeyErr, and the others are decided without it. If no
 // request can do without that key, the batch waits as long as its context allows.
-func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
 		b.Err = s.runBatch(ctx, b)
 	}
 }
 
-func (s *Store) runBatch(ctx context.Context, b *storage.Batch) error {
+func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
-	if err := storage.CheckKeys(b.Keys); err != nil {
+	if err := driver.CheckKeys(b.Keys); err != nil {
 		return err
 	}
 	for _, p := range b.Programs {
@@ -58,9 +59,9 @@ func (s *Store) runBatch(ctx context.Context, b *storage.Batch) error {
 	}
 	parts := r.parts()
 	if len(parts) > 1 { // else nobody gains by giving up
-		r.patience = s.runPatience
+		r.lockTimeout = s.batchLockTimeout
 		if deadline, ok := ctx.Deadline(); ok { // leaves time to decide apart
-			r.patience = max(min(r.patience, time.Until(deadline)/3), time.Millisecond)
+			r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
 		}
 	}
 	err := s.decide(ctx, r)
@@ -72,10 +73,10 @@ func (s *Store) runBatch(ctx context.Context, b *storage.Batch) error {
 }
 
 // onlyPeeks reports whether a batch changes nothing, whatever is stored.
-func onlyPeeks(b *storage.Batch) bool {
+func onlyPeeks(b *driver.Batch) bool {
 	for i := range b.Requests {
 		for _, u := range b.Requests[i].Uses {
-			if u.Op != storage.Peek {
+			if u.Op != driver.Peek {
 				return false
 			}
 		}
@@ -84,7 +85,7 @@ func onlyPeeks(b *storage.Batch) bool {
 }
 
 // peek reads the keys of a batch, and locks nothing.
-func (s *Store) peek(ctx context.Context, b *storage.Batch) error {
+func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	found, now, err := s.LoadNow(ctx, b.Keys...)
 	if err != nil {
 		return storage.NotApplied(err)
@@ -97,7 +98,7 @@ func (s *Store) peek(ctx context.Context, b *storage.Batch) error {
 		b.Requests[i].Applied = 0
 		for _, u := range b.Requests[i].Uses {
 			if found[u.Key].Version == b.Version {
-				b.Requests[i].Applied = storage.Stored
+				b.Requests[i].Applied = driver.Stored
 			}
 		}
 	}
@@ -105,7 +106,7 @@ func (s *Store) peek(ctx context.Context, b *storage.Batch) error {
 }
 
 // resetBySwap decides a batch of Peeks and Resets without functions.
-func (s *Store) resetBySwap(ctx context.Context, b *storage.Batch) error {
+func (s *Store) resetBySwap(ctx context.Context, b *driver.Batch) error {
 	for range runAttempts {
 		if err := s.peek(ctx, b); err != nil {
 			return err
@@ -119,12 +120,12 @@ func (s *Store) resetBySwap(ctx context.Context, b *storage.Batch) error {
 }
 
 // deletions are the swaps that delete what the Resets of a batch have found.
-func deletions(b *storage.Batch) (swaps []storage.Swap) {
+func deletions(b *driver.Batch) (swaps []storage.Swap) {
 	seen := map[int]bool{}
 	for _, r := range b.Requests {
 		for _, u := range r.Uses {
 			old := b.Found[u.Key].Version
-			if u.Op == storage.Reset && r.Applied == 0 && old != 0 && !seen[u.Key] {
+			if u.Op == driver.Reset && r.Applied == 0 && old != 0 && !seen[u.Key] {
 				seen[u.Key] = true
 				swaps = append(swaps, storage.Swap{Key: b.Keys[u.Key], Old: old})
 			}
@@ -166,7 +167,7 @@ func (s *Store) decideApart(ctx context.Context, parts []*run) {
 			part.failKeys(storage.NotApplied(outage))
 			continue
 		}
-		part.patience = hastyPatience
+		part.lockTimeout = retryLockTimeout
 		if part.now == nil && !part.batch.At.IsZero() {
 			now := algo.Instant(part.batch.At)
 			part.now = &now
@@ -190,14 +191,14 @@ func (s *Store) attemptRun(ctx context.Context, r *run) error {
 	tx, inside := db.(pgx.Tx)
 	switch {
 	case !inside:
-		return s.withinDeadline(ctx, r.patience, func(patience time.Duration) error { return s.execRun(ctx, db, r, patience) })
+		return s.withinDeadline(ctx, r.lockTimeout, func(lockTimeout time.Duration) error { return s.execRun(ctx, db, r, lockTimeout) })
 	case r.several:
 		return s.behindSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.execRun(ctx, savepoint, r, 0) })
 	}
 	return s.execRun(ctx, tx, r, 0)
 }
 
-func (s *Store) execRun(ctx context.Context, db DB, r *run, patience time.Duration) error {
+func (s *Store) execRun(ctx context.Context, db DB, r *run, lockTimeout time.Duration) error {
 	sql, args := s.sql.singles, r.args
 	switch {
 	case r.isOne():
@@ -205,7 +206,7 @@ func (s *Store) execRun(ctx context.Context, db DB, r *run, patience time.Durati
 	case r.several:
 		sql = s.sql.several
 	}
-	rows, err := collectOn(ctx, s, db, readDecided, sql, args(s.functions, patience)...)
+	rows, err := collectOn(ctx, s, db, readDecided, sql, args(s.functions, lockTimeout)...)
 	if err != nil {
 		return err
 	}

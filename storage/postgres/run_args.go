@@ -9,21 +9,21 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // run is a batch, or what is left of one to decide.
 type run struct {
-	batch    *storage.Batch
-	keys     []int         // indexes of Batch.Keys, in the order of these
-	requests []int         // indexes of Batch.Requests that use these keys
-	several  bool          // a request has several uses, or a key several requests
-	settled  bool          // some keys were decided
-	now      *int64        // nil: the server's clock
-	patience time.Duration // how long to wait for a lock at most; 0: as long as there is time
+	batch       *driver.Batch
+	keys        []int         // indexes of Batch.Keys, in the order of these
+	requests    []int         // indexes of Batch.Requests that use these keys
+	several     bool          // a request has several uses, or a key several requests
+	settled     bool          // some keys were decided
+	now         *int64        // nil: the server's clock
+	lockTimeout time.Duration // how long to wait for a lock at most; 0: as long as there is time
 }
 
-func newRun(b *storage.Batch) *run {
+func newRun(b *driver.Batch) *run {
 	r := &run{batch: b, keys: make([]int, len(b.Keys)), requests: make([]int, len(b.Requests))}
 	for i := range r.keys {
 		r.keys[i] = i
@@ -49,7 +49,7 @@ func (r *run) isSingles() bool {
 			return false
 		}
 		u := &request.Uses[0]
-		if used[u.Key] || request.Times > 1 && u.Op != storage.Allow {
+		if used[u.Key] || request.Times > 1 && u.Op != driver.Allow {
 			return false
 		}
 		used[u.Key] = true
@@ -63,12 +63,12 @@ func (r *run) margin() int64 {
 }
 
 // args are the arguments of the statement.
-func (r *run) args(f *program.Functions, patience time.Duration) []any {
+func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 	keys := make([][]byte, len(r.keys))
 	for i, k := range r.keys {
 		keys[i] = []byte(r.batch.Keys[k])
 	}
-	args := []any{int32(patience.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), keys}
+	args := []any{int32(lockTimeout.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), keys}
 	if r.several {
 		return r.appendSeveral(args, f)
 	}
@@ -84,7 +84,7 @@ func (r *run) appendSingles(args []any, f *program.Functions) []any {
 	}
 	u, programs := newUses(len(r.keys)), newPrograms(f, r.batch)
 	for i := range u.ops {
-		u.ops[i] = int32(storage.Peek)
+		u.ops[i] = int32(driver.Peek)
 	}
 	for _, i := range r.requests {
 		request := &r.batch.Requests[i]
@@ -129,9 +129,9 @@ func newUses(n int) *uses {
 	return &uses{ops: make([]int32, n), programs: make([]int32, n), begins: make([]int32, n), ends: make([]int32, n), costs: make([]int64, n), times: make([]int64, n)}
 }
 
-func (u *uses) set(i int, request *storage.Request, use *storage.Use, all *programs) {
+func (u *uses) set(i int, request *driver.Request, use *driver.Use, all *programs) {
 	u.ops[i], u.costs[i], u.times[i] = int32(use.Op), use.Cost, int64(max(request.Times, 1))
-	if use.Op <= storage.Charge {
+	if use.Op <= driver.Charge {
 		p := &all.calls[use.Program]
 		u.programs[i], u.begins[i], u.ends[i] = p.number, p.begin, p.end
 	}
@@ -146,7 +146,7 @@ type programs struct {
 
 type call struct{ number, begin, end int32 }
 
-func newPrograms(f *program.Functions, b *storage.Batch) *programs {
+func newPrograms(f *program.Functions, b *driver.Batch) *programs {
 	all := &programs{args: []int64{}}
 	for _, p := range b.Programs {
 		number, args := f.Call(p)

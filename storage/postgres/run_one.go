@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 //go:embed run_one.sql
@@ -18,7 +18,7 @@ var oneFunctionSQL string
 const oneSQL = `SELECT 1::bigint, seen, was, at, count, false, NULL::bigint[]
 FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
 
-const oneParameters = `(patience int, batch bigint, now bigint, margin bigint, name bytea, op int, program int, cost bigint, times bigint, args bigint[],
+const oneParameters = `(lock_timeout_ms int, batch bigint, now bigint, margin bigint, name bytea, op int, program int, cost bigint, times bigint, args bigint[],
 	OUT seen bigint, OUT was bytea, OUT at bigint, OUT count bigint)`
 
 // oneFunction is the name of the function of oneSQL. It differs by the table and by what the
@@ -40,14 +40,14 @@ func (r *run) isOne() bool {
 }
 
 // oneArgs are the arguments of oneSQL.
-func (r *run) oneArgs(f *program.Functions, patience time.Duration) []any {
+func (r *run) oneArgs(f *program.Functions, lockTimeout time.Duration) []any {
 	request := &r.batch.Requests[r.requests[0]]
 	u := &request.Uses[0]
 	var number int32
 	args := []int64{}
-	if u.Op <= storage.Charge {
+	if u.Op <= driver.Charge {
 		number, args = f.Call(r.batch.Programs[u.Program])
 	}
-	return []any{int32(patience.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), []byte(r.batch.Keys[u.Key]),
+	return []any{int32(lockTimeout.Milliseconds()), int64(r.batch.Version), r.now, r.margin(), []byte(r.batch.Keys[u.Key]),
 		int32(u.Op), number, u.Cost, int64(max(request.Times, 1)), append([]int64{}, args...)}
 }

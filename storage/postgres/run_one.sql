@@ -12,10 +12,10 @@ DECLARE
 	lasts   bigint; -- in microseconds
 	setting text;
 BEGIN
-	IF patience > 0 THEN
+	IF lock_timeout_ms > 0 THEN
 		setting := current_setting('lock_timeout');
-		IF setting::interval NOT BETWEEN interval '1 microsecond' AND patience * interval '1 millisecond' THEN
-			setting := set_config('lock_timeout', patience::text, true);
+		IF setting::interval NOT BETWEEN interval '1 microsecond' AND lock_timeout_ms * interval '1 millisecond' THEN
+			setting := set_config('lock_timeout', lock_timeout_ms::text, true);
 		END IF;
 	END IF;
 	FOR attempt IN 1..10 LOOP -- again if another creates the key meanwhile

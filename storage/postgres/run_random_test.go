@@ -14,6 +14,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
@@ -44,8 +45,8 @@ func newSpread(t *testing.T) *spread {
 	return s
 }
 
-func (s *spread) batch() *storage.Batch {
-	b := &storage.Batch{Version: storage.NewVersion(), Programs: s.programs, Margin: time.Hour}
+func (s *spread) batch() *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion(), Programs: s.programs, Margin: time.Hour}
 	keys := s.random.Perm(12)[:1+s.random.IntN(8)*s.random.IntN(2)]
 	if s.last != 0 && s.random.IntN(8) == 0 {
 		b.Version, keys = s.last, s.keys
@@ -55,15 +56,15 @@ func (s *spread) batch() *storage.Batch {
 	}
 	for _, i := range keys {
 		b.Keys = append(b.Keys, fmt.Sprint("key ", i))
-		u := storage.Use{Key: len(b.Keys) - 1, Program: i % len(s.programs), Cost: 1 + s.random.Int64N(3), Shadow: s.random.IntN(5) == 0}
+		u := driver.Use{Key: len(b.Keys) - 1, Program: i % len(s.programs), Cost: 1 + s.random.Int64N(3), Shadow: s.random.IntN(5) == 0}
 		if s.random.IntN(3) == 0 {
-			u.Op = storage.Op(s.random.IntN(5))
+			u.Op = driver.Op(s.random.IntN(5))
 		}
 		if s.random.IntN(30) == 0 {
 			u.Program = s.random.IntN(len(s.programs)) // which cannot read the state
 		}
-		r := storage.Request{Uses: []storage.Use{u}, Times: 1}
-		if u.Op == storage.Allow {
+		r := driver.Request{Uses: []driver.Use{u}, Times: 1}
+		if u.Op == driver.Allow {
 			r.Times += s.random.IntN(3)
 		}
 		if s.random.IntN(8) > 0 {
@@ -93,9 +94,9 @@ func (s *spread) compare(t *testing.T, store *postgres.Store, batches int) error
 		}
 		for i, change := range changes {
 			switch change.Verb {
-			case storage.Put:
+			case driver.Put:
 				s.kept[b.Keys[i]] = storage.Record{Version: b.Version, State: change.State}
-			case storage.Delete:
+			case driver.Delete:
 				delete(s.kept, b.Keys[i])
 			}
 		}

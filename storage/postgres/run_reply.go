@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // settle notes the reply. What was raced is left to be decided, at the same time.
@@ -46,11 +47,11 @@ func (r *run) settle(rows []decided) {
 }
 
 // applied returns Request.Applied of a request with one use.
-func (r *run) applied(u *storage.Use, count int64) int {
+func (r *run) applied(u *driver.Use, count int64) int {
 	switch {
 	case r.batch.Found[u.Key].Version == r.batch.Version:
-		return storage.Stored
-	case u.Op >= storage.Peek || u.Shadow && count == storage.Damaged:
+		return driver.Stored
+	case u.Op >= driver.Peek || u.Shadow && count == driver.Damaged:
 		return 0
 	}
 	return int(count)

@@ -16,12 +16,12 @@ import "strings"
 //
 // 100 years are 3155760000000000 microseconds. A record that lasts longer is kept for ever.
 const runSQL = `
-WITH _sluice_patience AS MATERIALIZED (
+WITH _sluice_lock_timeout AS MATERIALIZED (
 	SELECT CASE WHEN $1::int > 0 THEN set_config('lock_timeout', CASE
 		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $1 * interval '1 millisecond'
 		THEN current_setting('lock_timeout') ELSE $1::text END, true) END AS is_set
 ), _sluice_args AS MATERIALIZED (
-	SELECT is_set, $2::bigint AS batch, $3::bigint AS now, $4::bigint AS margin, $5::bytea[] AS keys, ARGS FROM _sluice_patience
+	SELECT is_set, $2::bigint AS batch, $3::bigint AS now, $4::bigint AS margin, $5::bytea[] AS keys, ARGS FROM _sluice_lock_timeout
 ), _sluice_want AS (
 	SELECT w.* FROM _sluice_args CROSS JOIN LATERAL WANT
 ), _sluice_locked AS MATERIALIZED (

@@ -13,6 +13,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
@@ -124,27 +125,27 @@ func anHour(t *testing.T, count int64) *algo.Program {
 }
 
 // asking is a batch with a request for a unit of each key.
-func asking(t *testing.T, keys ...string) *storage.Batch {
-	b := &storage.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{twoAnHour(t)}}
+func asking(t *testing.T, keys ...string) *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{twoAnHour(t)}}
 	for i := range keys {
-		b.Requests = append(b.Requests, storage.Request{Times: 1, Uses: []storage.Use{{Key: i, Cost: 1}}})
+		b.Requests = append(b.Requests, driver.Request{Times: 1, Uses: []driver.Use{{Key: i, Cost: 1}}})
 	}
 	return b
 }
 
 // together is a batch with one request for a unit of all keys.
-func together(t *testing.T, keys ...string) *storage.Batch {
+func together(t *testing.T, keys ...string) *driver.Batch {
 	b := asking(t, keys...)
-	all := storage.Request{Times: 1}
+	all := driver.Request{Times: 1}
 	for _, r := range b.Requests {
 		all.Uses = append(all.Uses, r.Uses...)
 	}
-	b.Requests = []storage.Request{all}
+	b.Requests = []driver.Request{all}
 	return b
 }
 
-func running(s *postgres.Store, b *storage.Batch) <-chan *storage.Batch {
-	done := make(chan *storage.Batch, 1)
+func running(s *postgres.Store, b *driver.Batch) <-chan *driver.Batch {
+	done := make(chan *driver.Batch, 1)
 	go func() {
 		s.Run(context.Background(), b)
 		done <- b
@@ -152,7 +153,7 @@ func running(s *postgres.Store, b *storage.Batch) <-chan *storage.Batch {
 	return done
 }
 
-func appliedOf(b *storage.Batch) (all []int) {
+func appliedOf(b *driver.Batch) (all []int) {
 	for _, r := range b.Requests {
 		all = append(all, r.Applied)
 	}
@@ -163,14 +164,14 @@ func appliedOf(b *storage.Batch) (all []int) {
 // the time of the batch.
 func TestRunWhereAKeyIsCreatedMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
-		batch func(*testing.T, ...string) *storage.Batch
+		batch func(*testing.T, ...string) *driver.Batch
 		want  []int
 	}{"requests of one use": {asking, []int{1, 0, 1}}, "a request of several uses": {together, []int{0}}} {
 		for _, transactional := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", in a transaction: ", transactional), func(t *testing.T) {
 				ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 				s, table := fresh(t, p)
-				s.WaitFor(time.Minute)
+				s.SetLockTimeout(time.Minute)
 				other := transaction(t, p)
 				first := asking(t, "b")
 				first.Requests[0].Times = 2
@@ -215,8 +216,8 @@ func TestRunWhereTheOnlyKeyIsCreatedMeanwhile(t *testing.T) {
 // A record that has expired is as absent.
 func TestRunWhereARecordHasExpired(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	for name, run := range map[string]func(*testing.T, ...string) *storage.Batch{
-		"a": asking, "b": func(t *testing.T, key ...string) *storage.Batch { return asking(t, key[0], "other") }, "c": together,
+	for name, run := range map[string]func(*testing.T, ...string) *driver.Batch{
+		"a": asking, "b": func(t *testing.T, key ...string) *driver.Batch { return asking(t, key[0], "other") }, "c": together,
 	} {
 		s, table := fresh(t, p)
 		for range 2 {
@@ -238,9 +239,9 @@ func TestRunWhereARecordHasExpired(t *testing.T) {
 // stored.
 func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+	for _, batch := range []func(*testing.T, ...string) *driver.Batch{asking, together} {
 		s, table := fresh(t, p)
-		s.WaitFor(time.Minute)
+		s.SetLockTimeout(time.Minute)
 		s.Run(ctx, asking(t, "a", "b"))
 		other := transaction(t, p)
 		inside(t, other, table).Run(ctx, asking(t, "a"))
@@ -259,7 +260,7 @@ func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 func TestRunWhereAKeyIsLocked(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	s, table := fresh(t, p)
-	s.WaitFor(time.Millisecond)
+	s.SetLockTimeout(time.Millisecond)
 	s.Run(ctx, asking(t, "a", "b", "c"))
 	holder := transaction(t, p)
 	inside(t, holder, table).Run(ctx, asking(t, "b"))
@@ -276,13 +277,13 @@ func TestRunWhereAKeyIsLocked(t *testing.T) {
 	require.False(t, b.At.IsZero())
 
 	b = asking(t, "a", "b", "c", "d", "e") // a with b, and c with d
-	use := func(keys ...int) (r storage.Request) {
+	use := func(keys ...int) (r driver.Request) {
 		for _, key := range keys {
-			r.Uses = append(r.Uses, storage.Use{Key: key, Cost: 1})
+			r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1})
 		}
 		return r
 	}
-	b.Requests = []storage.Request{use(0, 1), use(2, 3), use(3), use(4), use(0)}
+	b.Requests = []driver.Request{use(0, 1), use(2, 3), use(3), use(4), use(0)}
 	s.Run(ctx, b)
 	require.NoError(t, b.Err)
 	for i, err := range b.KeyErr {
@@ -301,13 +302,13 @@ func TestRunWhereAKeyIsLocked(t *testing.T) {
 func TestRunWaitsForAKeyOfAllRequests(t *testing.T) {
 	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
 	s, table := fresh(t, p)
-	s.WaitFor(time.Millisecond)
+	s.SetLockTimeout(time.Millisecond)
 	s.Run(ctx, asking(t, "all"))
 	holder := transaction(t, p)
 	inside(t, holder, table).Run(ctx, asking(t, "all"))
 	b := asking(t, "all", "a", "b")
 	for i := 1; i <= 2; i++ {
-		b.Requests[i].Uses = append(b.Requests[i].Uses, storage.Use{Key: 0, Cost: 1, Shadow: true})
+		b.Requests[i].Uses = append(b.Requests[i].Uses, driver.Use{Key: 0, Cost: 1, Shadow: true})
 	}
 	done := running(s, b)
 	waiting(t, p, "_sluice_locked", 1)
@@ -321,10 +322,10 @@ func TestRunWaitsForAKeyOfAllRequests(t *testing.T) {
 func TestRunsDoNotDeadlock(t *testing.T) {
 	p := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
 	s, _ := fresh(t, p)
-	s.WaitFor(time.Minute)
+	s.SetLockTimeout(time.Minute)
 	errs := make(chan error, 8)
 	for i := range 8 {
-		batch := []func(*testing.T, ...string) *storage.Batch{asking, together}[i%2]
+		batch := []func(*testing.T, ...string) *driver.Batch{asking, together}[i%2]
 		go func() {
 			var err error
 			for j := range 30 {
@@ -349,15 +350,15 @@ func TestRunsDoNotDeadlock(t *testing.T) {
 func TestRunsAtOnceAllowNoMoreThanTheLimit(t *testing.T) {
 	const count, runners, rounds = 60, 6, 30
 	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
-	for name, batch := range map[string]func(*testing.T, ...string) *storage.Batch{"requests of one use": asking, "a request of several uses": together} {
+	for name, batch := range map[string]func(*testing.T, ...string) *driver.Batch{"requests of one use": asking, "a request of several uses": together} {
 		s, _ := fresh(t, p)
-		s.WaitFor(time.Minute)
+		s.SetLockTimeout(time.Minute)
 		first := asking(t, "a", "b")
 		first.Programs[0] = anHour(t, count)
 		s.Run(t.Context(), first)
-		results := make(chan []*storage.Batch, runners)
+		results := make(chan []*driver.Batch, runners)
 		for range runners {
-			var batches []*storage.Batch
+			var batches []*driver.Batch
 			for range rounds {
 				b := batch(t, "a", "b")
 				b.Programs[0] = anHour(t, count)
@@ -395,9 +396,9 @@ func TestRunWithoutFunctions(t *testing.T) {
 	_, swapped, err := without.CompareAndSwap(ctx, creating("b")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
-	for _, op := range []storage.Op{storage.Peek, storage.Reset, storage.Reset} { // a database needs no program for these
-		first := op == storage.Peek
-		batch := &storage.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []storage.Request{{Uses: []storage.Use{{Op: op}}}}}
+	for _, op := range []driver.Op{driver.Peek, driver.Reset, driver.Reset} { // a database needs no program for these
+		first := op == driver.Peek
+		batch := &driver.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []driver.Request{{Uses: []driver.Use{{Op: op}}}}}
 		before, err := without.Load(ctx, "b")
 		require.NoError(t, err)
 		without.Run(ctx, batch)
@@ -455,7 +456,7 @@ func TestAProgramOfTheUserThatFails(t *testing.T) {
 	for code, fails := range map[string]string{"22012": "times := 1 / (times - 1)", "22P02": "times := 'many'"} {
 		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; RETURN int8send(times); END "}
 		s := open(t, p, postgres.Options{Schema: schema(t, p), Table: "limits", Programs: []algo.Program{broken}})
-		for _, batch := range []func(*testing.T, ...string) *storage.Batch{asking, together} {
+		for _, batch := range []func(*testing.T, ...string) *driver.Batch{asking, together} {
 			for _, keys := range [][]string{{"a"}, {"a", "b"}} {
 				b := batch(t, keys...)
 				b.Programs[0] = &broken

@@ -64,10 +64,10 @@ func TestTimeouts(t *testing.T) {
 const slack = time.Second
 
 func TestOutage(t *testing.T) {
-	const budget = 300 * time.Millisecond
+	const timeout = 300 * time.Millisecond
 	server := servers.Postgres(t)
 	s := open(t, pool(t, server.DSN()), postgres.Options{})
-	hasty := engine.New(s, engine.Options{Timeout: budget})
+	hasty := engine.New(s, engine.Options{Timeout: timeout})
 	patient := engine.New(s, engine.Options{Timeout: 20 * time.Second})
 	spend := func(e *engine.Engine) error {
 		_, err := enginetest.Do(context.Background(), e, []string{"a"}, add)
@@ -86,7 +86,7 @@ func TestOutage(t *testing.T) {
 		err = spend(hasty)
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		require.ErrorIs(t, err, storage.ErrNotApplied, name)
-		require.Less(t, time.Since(began), 2*budget+slack, name)
+		require.Less(t, time.Since(began), 2*timeout+slack, name)
 		_, _, err = s.LoadNow(context.Background(), "a")
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		_, err = s.Load(context.Background(), "a")

@@ -64,12 +64,12 @@ SELECT place, version, state, clock FROM _sluice_time CROSS JOIN unnest($1::byte
 //
 // The names of its parts hide tables that are called the same.
 const swapSQL = `
-WITH _sluice_patience AS MATERIALIZED (
+WITH _sluice_lock_timeout AS MATERIALIZED (
 	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
 		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
 		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
 ), _sluice_want AS (
-	SELECT w.* FROM _sluice_patience CROSS JOIN LATERAL (
+	SELECT w.* FROM _sluice_lock_timeout CROSS JOIN LATERAL (
 		SELECT is_set, $1::bytea[] AS keys, $2::bigint[] AS olds, $3::bigint[] AS news, $4::bytea[] AS states, $5::bigint[] AS ttls, $6::bigint[] AS untils OFFSET 0
 	) AS a CROSS JOIN LATERAL unnest(keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (key, old, new, state, ttl, until, place)
 ), _sluice_found AS MATERIALIZED (

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultTable is the table's name when the options do not say.
@@ -54,14 +55,14 @@ type DB interface {
 // Store keeps records in a table. It is as safe for concurrent use as its DB
 // is.
 type Store struct {
-	db          DB
-	options     Options
-	sql         statements
-	functions   *program.Functions // nil: none
-	runPatience time.Duration      // of requests that share a statement
+	db               DB
+	options          Options
+	sql              statements
+	functions        *program.Functions // nil: none
+	batchLockTimeout time.Duration      // of requests that share a statement
 }
 
-var _ storage.InFlight = (*Store)(nil)
+var _ driver.MaxRoundTrips = (*Store)(nil)
 
 // New makes a store on db, which it neither pings nor closes. The table must be
 // there before the first call: see [Store.Migrate].
@@ -81,7 +82,7 @@ func New(db DB, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("postgres: Programs: %w", err)
 	}
-	return &Store{db: db, options: o, sql: newStatements(o, f), functions: f, runPatience: runPatience}, nil
+	return &Store{db: db, options: o, sql: newStatements(o, f), functions: f, batchLockTimeout: batchLockTimeout}, nil
 }
 
 // standard are the functions for the algorithms of this module.
@@ -99,7 +100,7 @@ func (o Options) functions() (*program.Functions, error) {
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
 	if len(keys) == 0 {
@@ -112,10 +113,10 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return recordsOf(len(keys), all), nil
 }
 
-// LoadNow implements [storage.ServerTime]. It is [Store.Load], and also returns the server's clock_timestamp(), by which the records have
+// LoadNow implements [driver.ServerTime]. It is [Store.Load], and also returns the server's clock_timestamp(), by which the records have
 // not expired.
 func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, time.Time{}, err
 	}
 	var now time.Time
@@ -147,9 +148,9 @@ func recordsOf(n int, all []found) []storage.Record {
 	return records
 }
 
-// InFlight implements [storage.InFlight]. Commits that are under way together share
+// MaxRoundTrips implements [driver.MaxRoundTrips]. Commits that are under way together share
 // a flush of the log. A connection or transaction of the caller must be used by its goroutine.
-func (s *Store) InFlight() int {
+func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {
 		return min(inFlight, int(pool.Config().MaxConns))
 	}

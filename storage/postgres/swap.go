@@ -10,11 +10,12 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // CompareAndSwap implements [storage.Store]. It is one statement.
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := storage.Check(swaps); err != nil {
+	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -57,7 +58,7 @@ func (s *Store) swap(ctx context.Context, w *write) error {
 	tx, inside := db.(pgx.Tx)
 	switch {
 	case !inside:
-		return s.withinDeadline(ctx, 0, func(patience time.Duration) error { return s.exec(ctx, db, w, patience) })
+		return s.withinDeadline(ctx, 0, func(lockTimeout time.Duration) error { return s.exec(ctx, db, w, lockTimeout) })
 	case w.undoes():
 		return s.behindSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.exec(ctx, savepoint, w, 0) })
 	}
@@ -79,10 +80,10 @@ func (s *Store) behindSavepoint(ctx context.Context, tx pgx.Tx, send func(savepo
 }
 
 // exec sends the statement and notes the answer. It waits for a lock as long as
-// patience at most, if that is not 0; so do all that follow in the transaction, which
+// lockTimeout at most, if that is not 0; so do all that follow in the transaction, which
 // therefore must not be the caller's.
-func (s *Store) exec(ctx context.Context, db DB, w *write, patience time.Duration) error {
-	losers, err := collectOn(ctx, s, db, readLoser, s.sql.swap, w.args(patience)...)
+func (s *Store) exec(ctx context.Context, db DB, w *write, lockTimeout time.Duration) error {
+	losers, err := collectOn(ctx, s, db, readLoser, s.sql.swap, w.args(lockTimeout)...)
 	if err != nil {
 		return err
 	}
@@ -119,7 +120,7 @@ func (w *write) undoes() bool {
 // version, state, TTL in microseconds (0: for ever; -1: written as expired, which is
 // deleted) and Until in microseconds since 1970. Then comes for how many milliseconds to
 // wait for a lock, if not 0; and 1 if there is one key.
-func (w *write) args(patience time.Duration) []any {
+func (w *write) args(lockTimeout time.Duration) []any {
 	n, alone := len(w.order), int32(0)
 	olds, news, ttls, untils := make([]int64, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	keys, states := make([][]byte, n), make([][]byte, n)
@@ -134,7 +135,7 @@ func (w *write) args(patience time.Duration) []any {
 	if n == 1 {
 		alone = 1
 	}
-	return []any{keys, olds, news, states, ttls, untils, int32(patience.Milliseconds()), alone}
+	return []any{keys, olds, news, states, ttls, untils, int32(lockTimeout.Milliseconds()), alone}
 }
 
 // expiry returns the arguments by which the server computes when the record expires.

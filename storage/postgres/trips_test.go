@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
@@ -80,7 +81,7 @@ func TestRoundTripsOfRun(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			p, proxy := counting(t, "&default_query_exec_mode="+mode)
 			s, table := fresh(t, p)
-			trips := func(s *postgres.Store, b *storage.Batch) int {
+			trips := func(s *postgres.Store, b *driver.Batch) int {
 				proxy.Plan()
 				s.Run(t.Context(), b)
 				require.NoError(t, b.Err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
@@ -37,10 +38,10 @@ func TestGroupsAreSlots(t *testing.T) {
 		t.Run(fmt.Sprintf("%.20q", group), func(t *testing.T) {
 			var swaps []storage.Swap
 			for _, part := range append(hostile, t.Name()) {
-				swaps = append(swaps, creating(storage.Key(group, part), part))
+				swaps = append(swaps, creating(driver.Key(group, part), part))
 			}
 			create(t, s, swaps...)
-			require.Equal(t, "{a}", stored(t, s, storage.Key(group, "{a}")))
+			require.Equal(t, "{a}", stored(t, s, driver.Key(group, "{a}")))
 		})
 	}
 }
@@ -50,7 +51,7 @@ func TestKeysWithoutAGroupSpread(t *testing.T) {
 	s := open(t, newCluster(t), "spread:")
 	slots := map[int]bool{}
 	for i := range 100 {
-		slots[redis.Slot(s.NameOf(storage.Key("", "{same}", strconv.Itoa(i))))] = true
+		slots[redis.Slot(s.NameOf(driver.Key("", "{same}", strconv.Itoa(i))))] = true
 	}
 	require.Greater(t, len(slots), 90)
 }
@@ -74,7 +75,7 @@ func TestSlotIsTheServers(t *testing.T) {
 func TestCrossSlot(t *testing.T) {
 	client := newCluster(t)
 	s := open(t, client, "cross:")
-	a, b, c := storage.Key("one", "a"), storage.Key("one", "b"), storage.Key("two", "c")
+	a, b, c := driver.Key("one", "a"), driver.Key("one", "b"), driver.Key("two", "c")
 	_, swapped, err := s.CompareAndSwap(t.Context(), creating(a, "x"), creating(b, "x"), creating(c, "x"))
 	require.False(t, swapped)
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
@@ -109,7 +110,7 @@ func TestSwapsSpreadOverTheCluster(t *testing.T) {
 	nodes := map[string]int{}
 	for i := range 30 {
 		group := strconv.Itoa(i)
-		a, b := storage.Key(group, "a"), storage.Key(group, "b")
+		a, b := driver.Key(group, "a"), driver.Key(group, "b")
 		create(t, s, creating(a, group), creating(b, group))
 		require.Equal(t, group, stored(t, s, b))
 		nodes[cluster.Owner(redis.Slot(s.NameOf(a))).Addr()]++

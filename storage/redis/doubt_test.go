@@ -16,14 +16,15 @@ import (
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-func look(time.Time, [][]byte, []storage.Change) error { return nil }
+func look(time.Time, [][]byte, []driver.Change) error { return nil }
 
-func put(_ time.Time, _ [][]byte, next []storage.Change) error {
+func put(_ time.Time, _ [][]byte, next []driver.Change) error {
 	for i := range next {
-		next[i] = storage.Change{Verb: storage.Put, State: []byte("x")}
+		next[i] = driver.Change{Verb: driver.Put, State: []byte("x")}
 	}
 	return nil
 }
@@ -69,10 +70,10 @@ func TestWhatIsTornIsUnknown(t *testing.T) {
 	s := open(t, client, "torn:")
 	create(t, s, creating("b", "x"))
 	e := engine.New(s, engine.Options{})
-	_, err := enginetest.Do(t.Context(), e, []string{"a", "b"}, func(_ time.Time, found [][]byte, next []storage.Change) error {
-		next[0] = storage.Change{Verb: storage.Put, State: []byte("x")}
+	_, err := enginetest.Do(t.Context(), e, []string{"a", "b"}, func(_ time.Time, found [][]byte, next []driver.Change) error {
+		next[0] = driver.Change{Verb: driver.Put, State: []byte("x")}
 		if found[1] != nil {
-			next[1] = storage.Change{Verb: storage.Delete}
+			next[1] = driver.Change{Verb: driver.Delete}
 		}
 		return nil
 	})

@@ -31,7 +31,7 @@ func ExampleNew_movingWindow() {
 	first, second := processOn(one, lastHour), processOn(two, lastHour)
 	ask := func(process string, l *compose.Limiter[string], resource string) {
 		d, err := l.Allow(context.Background(), resource)
-		fmt.Println(process, resource, d.Allowed, "from memory", d.Memory, err)
+		fmt.Println(process, resource, d.Allowed, "cached", d.Cached, err)
 	}
 	ask("first", first, "printer")
 	ask("second", second, "printer")
@@ -40,12 +40,12 @@ func ExampleNew_movingWindow() {
 	ask("first", first, "printer")
 	ask("first", first, "scanner")
 	// Output:
-	// first printer true from memory false <nil>
-	// second printer true from memory false <nil>
-	// second printer true from memory false <nil>
-	// first printer false from memory false <nil>
-	// first printer false from memory true <nil>
-	// first scanner true from memory false <nil>
+	// first printer true cached false <nil>
+	// second printer true cached false <nil>
+	// second printer true cached false <nil>
+	// first printer false cached false <nil>
+	// first printer false cached true <nil>
+	// first scanner true cached false <nil>
 }
 
 // processOn stands for the start of a process that has the client.

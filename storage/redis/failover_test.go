@@ -130,11 +130,11 @@ func (p *pressure) await(t *testing.T, admitted int64) {
 // still is a clock that stands still, so that nothing is refilled.
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func hourly(t *testing.T, s storage.Store, count int64, budget time.Duration) *compose.Limiter[string] {
+func hourly(t *testing.T, s storage.Store, count int64, timeout time.Duration) *compose.Limiter[string] {
 	t.Helper()
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: still, Budget: budget}.New(s,
+	limiter, err := compose.Options[string]{Clock: still, Timeout: timeout}.New(s,
 		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	require.NoError(t, err)
 	return limiter

@@ -17,6 +17,7 @@ import (
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -131,10 +132,10 @@ func TestFaultsCostNothing(t *testing.T) {
 }
 
 // increment adds one to the number under each key.
-func increment(_ time.Time, found [][]byte, next []storage.Change) error {
+func increment(_ time.Time, found [][]byte, next []driver.Change) error {
 	for i := range next {
 		n, _ := strconv.Atoi(string(found[i])) // nothing is 0
-		next[i] = storage.Change{Verb: storage.Put, State: []byte(strconv.Itoa(n + 1))}
+		next[i] = driver.Change{Verb: driver.Put, State: []byte(strconv.Itoa(n + 1))}
 	}
 	return nil
 }
@@ -143,7 +144,7 @@ func TestALimiterLosesNothingToFaults(t *testing.T) {
 	s, _, proxy := faulty(t, eager["alone"], t.Name())
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(5, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: still, Budget: long}.New(s,
+	limiter, err := compose.Options[string]{Clock: still, Timeout: long}.New(s,
 		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Policy: policy},
 		compose.Rule[string]{Name: "all", Policy: policy},
 	)

@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Place implements [storage.Placer]. In a Redis Cluster requests share a batch if their keys are in one
+// Place implements [driver.Placer]. In a Redis Cluster requests share a batch if their keys are in one
 // hash slot. Where the client does not know the servers, and after a server has refused
 // keys that lie apart or are not all allowed, only requests of the same keys share one.
 func (s *Store) Place(keys ...string) (shard, where string, err error) {

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -86,7 +87,7 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 
 // storageKey is the key of a record, given its name in Redis.
 func storageKey(s *redis.Store, name string) string {
-	return strings.TrimPrefix(name, strings.TrimSuffix(s.NameOf(storage.Key(tenant)), storage.Key(tenant)))
+	return strings.TrimPrefix(name, strings.TrimSuffix(s.NameOf(driver.Key(tenant)), driver.Key(tenant)))
 }
 
 func migrate(t *testing.T, from, to *servers.RedisServer, key string) {
@@ -145,7 +146,7 @@ func TestNodesOfAClusterDieUnderLoad(t *testing.T) {
 		elsewhere += "a"
 	}
 	require.Eventually(t, func() bool {
-		_, _, err := s.CompareAndSwap(t.Context(), creating(storage.Key(elsewhere, strconv.Itoa(rand.Int())), "x"))
+		_, _, err := s.CompareAndSwap(t.Context(), creating(driver.Key(elsewhere, strconv.Itoa(rand.Int())), "x"))
 		if err != nil {
 			require.ErrorIs(t, err, storage.ErrUnavailable)
 		}

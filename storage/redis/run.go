@@ -12,11 +12,12 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Run implements [storage.Server]. Each batch is one script, and all scripts are sent in one
+// Run implements [driver.Server]. Each batch is one script, and all scripts are sent in one
 // pipeline. Scripts that the server does not know are sent again in full.
-func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
+func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	var runs []*run
 	for _, b := range batches {
 		r, err := s.prepare(ctx, b)
@@ -33,21 +34,21 @@ func (s *Store) Run(ctx context.Context, batches ...*storage.Batch) {
 // run is a batch on its way.
 type run struct {
 	*redis.StringSliceCmd
-	batch  *storage.Batch
-	script *script
-	one    bool // the script is run_one.lua
-	ticket ticket
-	words  words
+	batch   *driver.Batch
+	script  *script
+	one     bool // the script is run_one.lua
+	tracker writeTracker
+	words   words
 }
 
 func (r *run) NoRetry() bool { return true }
 
 // prepare reports what is wrong with a batch, before anything is sent.
-func (s *Store) prepare(ctx context.Context, b *storage.Batch) (*run, error) {
+func (s *Store) prepare(ctx context.Context, b *driver.Batch) (*run, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.NotApplied(err)
 	}
-	if err := storage.CheckKeys(b.Keys); err != nil {
+	if err := driver.CheckKeys(b.Keys); err != nil {
 		return nil, err
 	}
 	if err := s.checkKeys(b.Keys); err != nil {
@@ -100,7 +101,7 @@ func processAll(ctx context.Context, client redis.UniversalClient, runs []*run) 
 // context ends by its deadline alone, so no goroutine is needed if the client ends then too.
 func (s *Store) untilDeadline(ctx context.Context, do func(redis.UniversalClient)) error {
 	if _, limited := ctx.Deadline(); s.plain != nil && limited {
-		client := s.inTime(ctx)
+		client := s.withinDeadline(ctx)
 		if client == nil {
 			return context.DeadlineExceeded
 		}
@@ -116,8 +117,8 @@ func (s *Store) untilDeadline(ctx context.Context, do func(redis.UniversalClient
 // fillRun fills in the command, with the script's hash or in full.
 func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	b, w := r.batch, &r.words
-	r.ticket = ticket{}
-	s.begin(w, &r.ticket, r.script, inFull, b.Keys, 1)
+	r.tracker = writeTracker{}
+	s.begin(w, &r.tracker, r.script, inFull, b.Keys, 1)
 	if r.one {
 		w.add(appendOne(w.text, b))
 	} else {
@@ -130,7 +131,7 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 }
 
 // appendBatch appends what run.lua takes.
-func appendBatch(dst []byte, b *storage.Batch) []byte {
+func appendBatch(dst []byte, b *driver.Batch) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
 	dst = append(appendMargin(dst, b), flag(!b.Now.IsZero()))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
@@ -142,7 +143,7 @@ func appendBatch(dst []byte, b *storage.Batch) []byte {
 }
 
 // appendMargin appends the margin of a batch in ms, in 6 bytes.
-func appendMargin(dst []byte, b *storage.Batch) []byte {
+func appendMargin(dst []byte, b *driver.Batch) []byte {
 	margin := milliseconds(max(b.Margin, 0))
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, uint16(margin>>32)), uint32(margin))
 }
@@ -158,7 +159,7 @@ func appendNow(dst []byte, now time.Time) []byte {
 	return binary.BigEndian.AppendUint32(dst, uint32(now.Nanosecond()%int(time.Millisecond)))
 }
 
-func appendRequests(dst []byte, requests []storage.Request) []byte {
+func appendRequests(dst []byte, requests []driver.Request) []byte {
 	for i := range requests {
 		r := &requests[i]
 		times := uint32(min(max(r.Times, 1), math.MaxInt32))
@@ -190,14 +191,14 @@ func (r *run) settle(s *Store) {
 		r.fail(s, err)
 		return
 	}
-	if first := &r.batch.Requests[0]; r.one && first.Uses[0].Shadow && first.Applied == storage.Damaged {
+	if first := &r.batch.Requests[0]; r.one && first.Uses[0].Shadow && first.Applied == driver.Damaged {
 		first.Applied = 0 // which run_one.lua leaves to us
 	}
 }
 
 // fail sets the error of the batch.
 func (r *run) fail(s *Store, err error) {
-	r.batch.Err = s.unansweredBy(&r.ticket, err)
+	r.batch.Err = s.unansweredBy(&r.tracker, err)
 	if separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) {
 		s.separate()
 		r.batch.Err = fmt.Errorf("redis: %w: %w", storage.ErrContended, err)
@@ -205,7 +206,7 @@ func (r *run) fail(s *Store, err error) {
 }
 
 // separable reports whether the requests do not all use all keys.
-func separable(b *storage.Batch) bool {
+func separable(b *driver.Batch) bool {
 	for i := range b.Requests {
 		if len(b.Requests[i].Uses) < len(b.Keys) {
 			return true

@@ -1,4 +1,4 @@
--- What follows decides a batch, as storage.Batch says. run.go writes the argument and reads the reply.
+-- What follows decides a batch, as driver.Batch says. run.go writes the argument and reads the reply.
 
 local call, pcall, ceil, KEYS, all = redis.call, redis.pcall, math.ceil, KEYS, ARGV[1]
 local version, margin, given, count, at = sub(all, 1, 8), unpack('>I6BI2', all, 9)

@@ -11,6 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -22,12 +23,12 @@ func TestBatchesSpreadOverTheCluster(t *testing.T) {
 	}
 	s := open(t, newCluster(t), "run:")
 	policy, p := programOf(t, algo.Per(2, 1000*time.Hour))
-	var batches []*storage.Batch
+	var batches []*driver.Batch
 	for i := range 30 {
 		group := strconv.Itoa(i)
-		batches = append(batches, apart(p, storage.Key(group, "a"), storage.Key(group, "b")))
+		batches = append(batches, apart(p, driver.Key(group, "a"), driver.Key(group, "b")))
 	}
-	crossing := apart(p, storage.Key("x", "a"), storage.Key("y", "a"))
+	crossing := apart(p, driver.Key("x", "a"), driver.Key("y", "a"))
 	run(t, s, append(batches, crossing)...)
 	require.ErrorIs(t, crossing.Err, redis.ErrCrossSlot)
 	require.ErrorIs(t, crossing.Err, storage.ErrNotApplied)
@@ -46,7 +47,7 @@ func TestPlacesInACluster(t *testing.T) {
 	s := open(t, client, "place:")
 	shards := map[string]bool{}
 	for i := range 30 {
-		a, b := storage.Key(strconv.Itoa(i), "a"), storage.Key(strconv.Itoa(i), "b")
+		a, b := driver.Key(strconv.Itoa(i), "a"), driver.Key(strconv.Itoa(i), "b")
 		shard, slot, err := s.Place(a, b)
 		require.NoError(t, err)
 		require.Equal(t, strconv.Itoa(redis.Slot(s.NameOf(a))), slot)
@@ -59,7 +60,7 @@ func TestPlacesInACluster(t *testing.T) {
 		shards[shard] = true
 	}
 	require.Len(t, shards, 3)
-	_, _, err := s.Place(storage.Key("x", "a"), storage.Key("y", "a"))
+	_, _, err := s.Place(driver.Key("x", "a"), driver.Key("y", "a"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 }
 
@@ -96,7 +97,7 @@ func TestAFailoverAdmitsNothingTwice(t *testing.T) {
 		for range times {
 			b := allowing(p, "a", "b")
 			again(t, s, b)
-			if b.Requests[0].Applied == storage.Stored || b.Requests[0].Applied == 2 {
+			if b.Requests[0].Applied == driver.Stored || b.Requests[0].Applied == 2 {
 				n++
 			}
 		}
@@ -122,9 +123,9 @@ func TestTheUserOfAClusterNeedsTheseCommandsOnly(t *testing.T) {
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for i := range 10 {
 		group := strconv.Itoa(i)
-		runs(t, s, allowing(p, storage.Key(group, "a")), apart(p, storage.Key(group, "b"), storage.Key(group, "c")))
-		create(t, s, creating(storage.Key(group, "d"), "x"))
-		_, _, err := s.LoadNow(t.Context(), storage.Key(group, "d"))
+		runs(t, s, allowing(p, driver.Key(group, "a")), apart(p, driver.Key(group, "b"), driver.Key(group, "c")))
+		create(t, s, creating(driver.Key(group, "d"), "x"))
+		_, _, err := s.LoadNow(t.Context(), driver.Key(group, "d"))
 		require.NoError(t, err)
 	}
 }

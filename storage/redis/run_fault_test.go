@@ -15,6 +15,7 @@ import (
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -26,12 +27,12 @@ func TestABatchWhoseReplyIsLostIsAppliedOnce(t *testing.T) {
 			t.Run(name+", "+kind.String(), func(t *testing.T) {
 				t.Parallel()
 				s, truth, proxy := faulty(t, connect, t.Name())
-				for i, b := range []*storage.Batch{allowing(p, "one"), allowing(p, "a", "b"), apart(p, "c", "d")} {
+				for i, b := range []*driver.Batch{allowing(p, "one"), allowing(p, "a", "b"), apart(p, "c", "d")} {
 					if name == "ring" && len(b.Keys) > 1 {
-						b.Keys[0], b.Keys[1] = storage.Key("tenant", b.Keys[0]), storage.Key("tenant", b.Keys[1])
+						b.Keys[0], b.Keys[1] = driver.Key("tenant", b.Keys[0]), driver.Key("tenant", b.Keys[1])
 					}
 					if name == "cluster" && len(b.Keys) > 1 {
-						b.Keys[0], b.Keys[1] = storage.Key("tenant", b.Keys[0]), storage.Key("tenant", b.Keys[1])
+						b.Keys[0], b.Keys[1] = driver.Key("tenant", b.Keys[0]), driver.Key("tenant", b.Keys[1])
 					}
 					runs(t, truth, copyOf(p, b)) // the server knows the script
 					proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
@@ -50,7 +51,7 @@ func TestABatchWhoseReplyIsLostIsAppliedOnce(t *testing.T) {
 						proxy.Plan()
 						again(t, s, b)
 						for _, r := range b.Requests {
-							require.Equal(t, kind.Applied(), r.Applied == storage.Stored, "batch %d", i)
+							require.Equal(t, kind.Applied(), r.Applied == driver.Stored, "batch %d", i)
 						}
 						for _, key := range b.Keys {
 							require.EqualValues(t, 2, usedOf(t, truth, policy, key))
@@ -63,7 +64,7 @@ func TestABatchWhoseReplyIsLostIsAppliedOnce(t *testing.T) {
 }
 
 // copyOf is the same batch under another version.
-func copyOf(p *algo.Program, b *storage.Batch) *storage.Batch {
+func copyOf(p *algo.Program, b *driver.Batch) *driver.Batch {
 	if len(b.Requests) > 1 {
 		return apart(p, b.Keys...)
 	}
@@ -71,7 +72,7 @@ func copyOf(p *algo.Program, b *storage.Batch) *storage.Batch {
 }
 
 // again runs a batch until the store is available.
-func again(t *testing.T, s storage.Server, b *storage.Batch) {
+func again(t *testing.T, s driver.Server, b *driver.Batch) {
 	t.Helper()
 	waitFor(t, func() bool { run(t, s, b); return b.Err == nil })
 	require.Nil(t, b.KeyErr)
@@ -149,11 +150,11 @@ func TestAReplyCutAfterAnyByteIsLost(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	s, truth := open(t, client, t.Name()), open(t, newClient(t, server.Addr()), t.Name())
 	policy, p := programOf(t, algo.Per(1000, 1000*time.Hour))
-	for name, batches := range map[string]func() []*storage.Batch{
-		"one": func() []*storage.Batch { return []*storage.Batch{allowing(p, "a")} },
-		"two": func() []*storage.Batch { return []*storage.Batch{apart(p, "b", "c")} },
-		"three": func() []*storage.Batch {
-			return []*storage.Batch{allowing(p, "d"), apart(p, "e", "f"), allowing(p, "g")}
+	for name, batches := range map[string]func() []*driver.Batch{
+		"one": func() []*driver.Batch { return []*driver.Batch{allowing(p, "a")} },
+		"two": func() []*driver.Batch { return []*driver.Batch{apart(p, "b", "c")} },
+		"three": func() []*driver.Batch {
+			return []*driver.Batch{allowing(p, "d"), apart(p, "e", "f"), allowing(p, "g")}
 		},
 	} {
 		runs(t, s, batches()...)
@@ -169,7 +170,7 @@ func TestAReplyCutAfterAnyByteIsLost(t *testing.T) {
 					require.NotErrorIs(t, b.Err, storage.ErrNotApplied, "%s, cut after %d bytes", name, at)
 					require.ErrorIs(t, b.Err, storage.ErrUnavailable)
 					again(t, s, b)
-					require.Equal(t, storage.Stored, b.Requests[0].Applied)
+					require.Equal(t, driver.Stored, b.Requests[0].Applied)
 				} else {
 					require.Equal(t, 1, b.Requests[0].Applied)
 				}
@@ -200,7 +201,7 @@ func TestAnErrorOfAProxyProvesNothingAboutABatch(t *testing.T) {
 	require.ErrorIs(t, b.Err, storage.ErrUnavailable)
 	require.NotErrorIs(t, b.Err, storage.ErrNotApplied)
 	again(t, s, b)
-	require.Equal(t, storage.Stored, b.Requests[0].Applied)
+	require.Equal(t, driver.Stored, b.Requests[0].Applied)
 }
 
 // A batch that waits for a connection until its deadline was never sent, and never will be.
@@ -284,7 +285,7 @@ func TestServersThatCannotServeRefuseABatch(t *testing.T) {
 		s := open(t, newClient(t, server.Addr()), "")
 		runs(t, s, allowing(p, "a"))
 		do(t, server, set...)
-		for _, b := range []*storage.Batch{allowing(p, "a"), apart(p, "a", "b")} {
+		for _, b := range []*driver.Batch{allowing(p, "a"), apart(p, "a", "b")} {
 			run(t, s, b)
 			require.ErrorContains(t, b.Err, says)
 			refuses(t, b.Err)

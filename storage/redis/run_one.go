@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/program"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 //go:embed run_one.lua
@@ -17,12 +17,12 @@ var runOneLua string
 
 // isOne reports whether run_one.lua can decide a batch: one request with one use that
 // runs a program other than a stack.
-func isOne(b *storage.Batch) bool {
+func isOne(b *driver.Batch) bool {
 	if len(b.Keys) != 1 || len(b.Programs) != 1 || len(b.Programs[0].Parts) > 0 || len(b.Requests) != 1 {
 		return false
 	}
 	r := &b.Requests[0]
-	return len(r.Uses) == 1 && (r.Uses[0].Op == storage.Allow || r.Uses[0].Op <= storage.Charge && r.Times <= 1)
+	return len(r.Uses) == 1 && (r.Uses[0].Op == driver.Allow || r.Uses[0].Op <= driver.Charge && r.Times <= 1)
 }
 
 // timeAt is where run_one.lua finds the time of a batch, for a program of n arguments.
@@ -40,7 +40,7 @@ func newOneScript(p *algo.Program) (*script, error) {
 }
 
 // appendOne appends what run_one.lua takes.
-func appendOne(dst []byte, b *storage.Batch) []byte {
+func appendOne(dst []byte, b *driver.Batch) []byte {
 	r := &b.Requests[0]
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
 	dst = append(dst, byte(r.Uses[0].Op))

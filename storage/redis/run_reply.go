@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // readReply reads what run.lua returns: the value of each key, empty if it is absent, the time and what was
 // applied, and the keys that failed.
-func (s *Store) readReply(b *storage.Batch, reply []string) error {
+func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	n := len(b.Keys)
 	if len(reply) <= n || len(reply[n]) < 8 || !readApplied(b.Requests, reply[n][8:]) {
 		return errAnswer
@@ -31,7 +32,7 @@ func (s *Store) readReply(b *storage.Batch, reply []string) error {
 }
 
 // readFound reads the values of the keys. The states of all records are in one piece of memory.
-func readFound(b *storage.Batch, values []string) error {
+func readFound(b *driver.Batch, values []string) error {
 	size := 0
 	for _, value := range values {
 		size += len(value)
@@ -54,7 +55,7 @@ func readFound(b *storage.Batch, values []string) error {
 }
 
 // readApplied reads a byte for each request, or five bytes if it is a large number.
-func readApplied(requests []storage.Request, from string) bool {
+func readApplied(requests []driver.Request, from string) bool {
 	const large, negative = 252, 256
 	for i := range requests {
 		if len(from) == 0 {
@@ -76,7 +77,7 @@ func readApplied(requests []storage.Request, from string) bool {
 
 // readKeyErr reads the number of a key and why it failed. If its write failed, other keys of
 // its requests may have been written.
-func (s *Store) readKeyErr(b *storage.Batch, text string) error {
+func (s *Store) readKeyErr(b *driver.Batch, text string) error {
 	if len(text) < 4 {
 		return errAnswer
 	}

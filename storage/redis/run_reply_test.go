@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
-func twoKeys() *storage.Batch {
-	return &storage.Batch{Keys: []string{"a", "b"}, Requests: make([]storage.Request, 2)}
+func twoKeys() *driver.Batch {
+	return &driver.Batch{Keys: []string{"a", "b"}, Requests: make([]driver.Request, 2)}
 }
 
 const someTime = "\x17\x00\x00\x00\x00\x00\x00\x01"
@@ -28,8 +29,8 @@ func TestRepliesOfScripts(t *testing.T) {
 	require.Nil(t, b.KeyErr)
 
 	require.NoError(t, s.readReply(b, []string{"", "", someTime + "\xff\xfd", "\x00\x00\x00\x02WRONGTYPE it is a list"}))
-	require.Equal(t, storage.Damaged, b.Requests[0].Applied)
-	require.Equal(t, storage.Stored, b.Requests[1].Applied)
+	require.Equal(t, driver.Damaged, b.Requests[0].Applied)
+	require.Equal(t, driver.Stored, b.Requests[1].Applied)
 	require.NoError(t, b.KeyErr[0])
 	require.ErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
 

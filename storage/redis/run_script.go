@@ -14,7 +14,7 @@ import (
 //go:embed run.lua
 var runLua string
 
-// Runs implements [storage.Server]: a program needs a text in Lua.
+// Runs implements [driver.Server]: a program needs a text in Lua.
 func (s *Store) Runs(p *algo.Program) bool {
 	for i := range p.Parts {
 		if !s.Runs(&p.Parts[i]) {

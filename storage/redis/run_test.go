@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
@@ -31,27 +32,27 @@ func programOf(t testing.TB, limit algo.Limit) (algo.Policy, *algo.Program) {
 }
 
 // allowing is a batch of one request for a unit of each key.
-func allowing(p *algo.Program, keys ...string) *storage.Batch {
-	b := &storage.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{p}, Requests: []storage.Request{{Times: 1}}}
+func allowing(p *algo.Program, keys ...string) *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{p}, Requests: []driver.Request{{Times: 1}}}
 	for i := range keys {
-		b.Requests[0].Uses = append(b.Requests[0].Uses, storage.Use{Key: i, Cost: 1})
+		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Cost: 1})
 	}
 	return b
 }
 
 // apart is a batch of one request for each key.
-func apart(p *algo.Program, keys ...string) *storage.Batch {
+func apart(p *algo.Program, keys ...string) *driver.Batch {
 	b := allowing(p, keys...)
 	uses := b.Requests[0].Uses
 	b.Requests = nil
 	for i := range uses {
-		b.Requests = append(b.Requests, storage.Request{Times: 1, Uses: uses[i : i+1]})
+		b.Requests = append(b.Requests, driver.Request{Times: 1, Uses: uses[i : i+1]})
 	}
 	return b
 }
 
 // run runs batches with enough time.
-func run(t *testing.T, s storage.Server, batches ...*storage.Batch) {
+func run(t *testing.T, s driver.Server, batches ...*driver.Batch) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), long)
 	defer cancel()
@@ -59,7 +60,7 @@ func run(t *testing.T, s storage.Server, batches ...*storage.Batch) {
 }
 
 // runs requires that batches succeed.
-func runs(t *testing.T, s storage.Server, batches ...*storage.Batch) {
+func runs(t *testing.T, s driver.Server, batches ...*driver.Batch) {
 	t.Helper()
 	run(t, s, batches...)
 	for _, b := range batches {
@@ -90,20 +91,20 @@ func TestABatchOfRequestsIsOneCommand(t *testing.T) {
 	do(t, server, "SCRIPT", "FLUSH")
 	for _, c := range []struct {
 		commands int
-		batches  []*storage.Batch
+		batches  []*driver.Batch
 	}{
-		{2, []*storage.Batch{allowing(p, "a")}},
-		{1, []*storage.Batch{allowing(p, "a")}},
-		{2, []*storage.Batch{allowing(p, "a", "b")}},
-		{1, []*storage.Batch{apart(p, "c", "d", "e")}},
-		{3, []*storage.Batch{allowing(p, "a"), apart(p, "c", "d"), allowing(p, "f")}},
+		{2, []*driver.Batch{allowing(p, "a")}},
+		{1, []*driver.Batch{allowing(p, "a")}},
+		{2, []*driver.Batch{allowing(p, "a", "b")}},
+		{1, []*driver.Batch{apart(p, "c", "d", "e")}},
+		{3, []*driver.Batch{allowing(p, "a"), apart(p, "c", "d"), allowing(p, "f")}},
 	} {
 		proxy.Plan()
 		runs(t, s, c.batches...)
 		require.Equal(t, c.commands, proxy.Seen())
 	}
 	proxy.Plan()
-	run(t, s, &storage.Batch{Keys: []string{"a", "a"}})
+	run(t, s, &driver.Batch{Keys: []string{"a", "a"}})
 	require.Zero(t, proxy.Seen())
 }
 
@@ -140,7 +141,7 @@ func TestTwoTextsUnderOneNameAreRefused(t *testing.T) {
 	other := *p
 	other.Lua += " "
 	runs(t, s, allowing(p, "a"))
-	for _, b := range []*storage.Batch{allowing(&other, "b"), allowing(&other, "b", "c")} {
+	for _, b := range []*driver.Batch{allowing(&other, "b"), allowing(&other, "b", "c")} {
 		run(t, s, b)
 		require.ErrorContains(t, b.Err, `the name "gcra"`)
 		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
@@ -156,10 +157,10 @@ func TestAProgramThatFailsChangesNothing(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	_, p := programOf(t, algo.Per(1, time.Hour))
 	bad := &algo.Program{Name: "bad", Lua: "return function() error('it fails') end"}
-	for _, b := range []*storage.Batch{
+	for _, b := range []*driver.Batch{
 		allowing(bad, "a"),
-		{Version: storage.NewVersion(), Keys: []string{"a", "b"}, Programs: []*algo.Program{p, bad}, Requests: []storage.Request{
-			{Uses: []storage.Use{{Key: 0, Cost: 1}}}, {Uses: []storage.Use{{Key: 1, Program: 1, Cost: 1}}},
+		{Version: storage.NewVersion(), Keys: []string{"a", "b"}, Programs: []*algo.Program{p, bad}, Requests: []driver.Request{
+			{Uses: []driver.Use{{Key: 0, Cost: 1}}}, {Uses: []driver.Use{{Key: 1, Program: 1, Cost: 1}}},
 		}},
 	} {
 		run(t, s, b)
@@ -183,7 +184,7 @@ func TestNumbersOfAnySize(t *testing.T) {
 	require.Equal(t, string(next), stored(t, s, "one"))
 
 	for i, times := range []int{0, 1, 250, 251, 252, 253, 255, 256, 65_536, 1_000_000_000} {
-		for _, b := range []*storage.Batch{allowing(p, fmt.Sprint("a", i)), apart(p, fmt.Sprint("b", i), fmt.Sprint("c", i))} {
+		for _, b := range []*driver.Batch{allowing(p, fmt.Sprint("a", i)), apart(p, fmt.Sprint("b", i), fmt.Sprint("c", i))} {
 			b.Requests[0].Times = times
 			runs(t, s, b)
 			require.Equal(t, max(times, 1), b.Requests[0].Applied)
@@ -193,7 +194,7 @@ func TestNumbersOfAnySize(t *testing.T) {
 	declined := allowing(p, "one")
 	declined.Programs[0] = all // the state is too large for it
 	runs(t, s, declined)
-	require.Equal(t, storage.Declined, declined.Requests[0].Applied)
+	require.Equal(t, driver.Declined, declined.Requests[0].Applied)
 	require.Equal(t, string(next), stored(t, s, "one"))
 }
 
@@ -211,22 +212,22 @@ func TestStacksAreDecidedAsInGo(t *testing.T) {
 		now = now.Add(time.Duration(i%7) * time.Minute)
 		b := apart(&p, keys...)
 		b.Now, b.Requests[0].Times = now, 1+i%4
-		b.Requests[1].Uses[0].Op = storage.Op(i % 3)
+		b.Requests[1].Uses[0].Op = driver.Op(i % 3)
 		b.Requests = append(b.Requests, allowing(&p, keys...).Requests...)
 		if i%5 == 0 {
 			b.Keys, b.Requests = b.Keys[:1], b.Requests[:1]
 		}
 		want := *b
-		want.Requests = append([]storage.Request(nil), b.Requests...)
+		want.Requests = append([]driver.Request(nil), b.Requests...)
 		runs(t, s, b)
 		changes := storagetest.Decide(&want, append([]storage.Record(nil), found[:len(b.Keys)]...), now, func(*algo.Program) algo.Policy { return policy })
 		require.Equal(t, want.Requests, b.Requests, i)
 		for k, c := range changes {
 			require.Equal(t, string(found[k].State), string(b.Found[k].State))
 			switch c.Verb {
-			case storage.Put:
+			case driver.Put:
 				found[k] = storage.Record{Version: b.Version, State: c.State}
-			case storage.Delete:
+			case driver.Delete:
 				found[k] = storage.Record{}
 			}
 		}
@@ -252,7 +253,7 @@ func TestTheUserNeedsTheseCommandsOnly(t *testing.T) {
 		runs(t, s, allowing(p, "a"), apart(p, "b", "c"))
 	}
 	reset := apart(p, "a", "b")
-	reset.Requests[0].Uses[0].Op, reset.Requests[1].Uses[0].Op = storage.Reset, storage.Reset
+	reset.Requests[0].Uses[0].Op, reset.Requests[1].Uses[0].Op = driver.Reset, driver.Reset
 	runs(t, s, reset)
 	far := allowing(p, "far")
 	far.Now = time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -269,7 +270,7 @@ func TestARefusedFirstWriteChangesNothing(t *testing.T) {
 	server := servers.Redis(t)
 	s := open(t, limited(t, server, "psetex"), "")
 	_, p := programOf(t, algo.Per(2, time.Hour))
-	for _, b := range []*storage.Batch{allowing(p, "a"), allowing(p, "b", "c")} {
+	for _, b := range []*driver.Batch{allowing(p, "a"), allowing(p, "b", "c")} {
 		run(t, s, b)
 		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
 		for _, key := range b.Keys {
@@ -285,7 +286,7 @@ func TestARefusedLaterWriteFailsItsKey(t *testing.T) {
 	policy, p := programOf(t, algo.Per(2, time.Hour))
 	runs(t, s, allowing(p, "b"))
 	b := apart(p, "a", "b", "c")
-	b.Requests[1].Uses[0].Op = storage.Reset
+	b.Requests[1].Uses[0].Op = driver.Reset
 	run(t, s, b)
 	require.NoError(t, b.Err)
 	require.NoError(t, b.KeyErr[0])
@@ -322,7 +323,7 @@ func TestKeysThatAreNotAllAllowedAreSeparated(t *testing.T) {
 
 	runs(t, s, allowing(p, "mine"))
 	runs(t, s, allowing(p, "mine", "ours"))
-	for _, refused := range []*storage.Batch{allowing(p, "theirs"), allowing(p, "mine", "theirs")} {
+	for _, refused := range []*driver.Batch{allowing(p, "theirs"), allowing(p, "mine", "theirs")} {
 		run(t, s, refused)
 		require.ErrorContains(t, refused.Err, "NOPERM")
 		require.ErrorIs(t, refused.Err, storage.ErrNotApplied)
@@ -361,15 +362,15 @@ func TestPlacesOfOneServer(t *testing.T) {
 	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"shard": shared.Redis(t).Addr()}})
 	t.Cleanup(func() { ring.Close() })
 	r := open(t, ring, t.Name())
-	_, a, _ = r.Place(storage.Key("tenant", "a"))
-	_, b, _ = r.Place(storage.Key("tenant", "b"))
-	_, other, _ := r.Place(storage.Key("other", "b"))
+	_, a, _ = r.Place(driver.Key("tenant", "a"))
+	_, b, _ = r.Place(driver.Key("tenant", "b"))
+	_, other, _ := r.Place(driver.Key("other", "b"))
 	require.Equal(t, a, b)
 	require.NotEqual(t, a, other)
-	_, _, err = r.Place(storage.Key("tenant", "a"), storage.Key("other", "b"))
+	_, _, err = r.Place(driver.Key("tenant", "a"), driver.Key("other", "b"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	_, p := programOf(t, algo.Per(2, time.Hour))
-	runs(t, r, apart(p, storage.Key("tenant", "a"), storage.Key("tenant", "b")), allowing(p, storage.Key("other", "b")))
+	runs(t, r, apart(p, driver.Key("tenant", "a"), driver.Key("tenant", "b")), allowing(p, driver.Key("other", "b")))
 }
 
 func TestLoadNowReturnsTheServersTime(t *testing.T) {
@@ -395,7 +396,7 @@ func TestTheTimeOfABatchIsTheServersToTheMicrosecond(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for range 20 {
-		for _, b := range []*storage.Batch{allowing(p, "a"), allowing(p, "a", "b")} {
+		for _, b := range []*driver.Batch{allowing(p, "a"), allowing(p, "a", "b")} {
 			before := time.Now().Truncate(time.Microsecond)
 			runs(t, s, b)
 			require.False(t, b.At.Before(before), "%v is before %v", b.At, before)

@@ -112,7 +112,7 @@ func newScript(text string) *script {
 const firstKey = 3
 
 // begin fills in how the command of a script begins: its hash or its text, and the keys. So many arguments follow.
-func (s *Store) begin(w *words, t *ticket, script *script, inFull bool, keys []string, arguments int) {
+func (s *Store) begin(w *words, t *writeTracker, script *script, inFull bool, keys []string, arguments int) {
 	name := "evalsha"
 	t.text = script.hash
 	if inFull {
@@ -129,8 +129,8 @@ func (s *Store) begin(w *words, t *ticket, script *script, inFull bool, keys []s
 }
 
 // unansweredBy is unanswered for a script, which may not have been sent.
-func (s *Store) unansweredBy(t *ticket, err error) error {
-	never := t.withdraw()
+func (s *Store) unansweredBy(t *writeTracker, err error) error {
+	never := t.cancel()
 	err = s.unanswered(err)
 	if never {
 		return storage.NotApplied(err)

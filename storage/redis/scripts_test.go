@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -155,7 +156,7 @@ func TestARingPlacesByKeys(t *testing.T) {
 	for i := range 30 {
 		tenant := fmt.Sprint(i, "\xff{")
 		groups = append(groups, []storage.Swap{creating(tenant, "x")},
-			[]storage.Swap{creating(storage.Key(tenant, "a"), "x"), creating(storage.Key(tenant, "b"), "x")})
+			[]storage.Swap{creating(driver.Key(tenant, "a"), "x"), creating(driver.Key(tenant, "b"), "x")})
 	}
 	create(t, s, creating("alone", "x"))
 	for _, group := range groups {
@@ -276,7 +277,7 @@ func TestCommandsAreShownAsText(t *testing.T) {
 		return err
 	}))
 	s := open(t, client, t.Name())
-	swap := creating(storage.Key("", "rule", "ann"), "x")
+	swap := creating(driver.Key("", "rule", "ann"), "x")
 	swap.New.Version = 1<<64 - 1
 	create(t, s, swap)
 	require.Contains(t, shown, `rule\x03ann`, "whose limit it was")

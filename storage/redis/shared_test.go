@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var shared servers.Shared
@@ -53,7 +54,7 @@ func create(t *testing.T, s storage.Store, swaps ...storage.Swap) {
 func know(t *testing.T, s storage.Store) {
 	t.Helper()
 	for _, keys := range scripts {
-		_, _, err := s.CompareAndSwap(t.Context(), group(keys, storage.Key("warm", "a"))...)
+		_, _, err := s.CompareAndSwap(t.Context(), group(keys, driver.Key("warm", "a"))...)
 		require.NoError(t, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // ErrCrossSlot is returned for a decision whose keys lie in different slots of
@@ -33,7 +34,7 @@ func (s *Store) appendKey(dst []byte, key string) []byte {
 }
 
 func tag(key string) string {
-	return strings.ReplaceAll(storage.KeyGroup(key), "}", ")")
+	return strings.ReplaceAll(driver.KeyGroup(key), "}", ")")
 }
 
 // placing is how a client finds the server of a key.

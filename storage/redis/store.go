@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultPrefix is what keys begin with when the options do not say.
@@ -43,12 +44,12 @@ type Store struct {
 	separateUntil atomic.Pointer[time.Time]
 	alwaysApart   bool // they never do
 	scripts       scripts
-	hurry         atomic.Pointer[hurried]
+	timeoutClient atomic.Pointer[timeoutClient]
 }
 
 var (
-	_ storage.Placer     = (*Store)(nil)
-	_ storage.ServerTime = (*Store)(nil)
+	_ driver.Placer     = (*Store)(nil)
+	_ driver.ServerTime = (*Store)(nil)
 )
 
 // New makes a store on client, which it neither pings nor closes.
@@ -76,7 +77,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return s.load(ctx, keys, nil)
 }
 
-// LoadNow implements [storage.ServerTime]. It is Load, and returns the server's time, read in the same round trip before the records. In a
+// LoadNow implements [driver.ServerTime]. It is Load, and returns the server's time, read in the same round trip before the records. In a
 // cluster it is the time of one of the servers.
 func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	var now *redis.TimeCmd
@@ -92,7 +93,7 @@ func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, 
 
 // load reads records in one pipeline, which begins with the commands that first adds.
 func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeliner)) ([]storage.Record, error) {
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
 	gets, names := make([]*redis.StringCmd, len(keys)), make([]string, len(keys))

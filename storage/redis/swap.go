@@ -9,12 +9,13 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // CompareAndSwap implements [storage.Store]. It is one script, which is sent again in full if the
 // server does not know it.
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := storage.Check(swaps); err != nil {
+	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -42,11 +43,11 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 
 // swapping is a run of the script that swaps.
 type swapping struct {
-	once
-	store  *Store
-	swaps  []storage.Swap
-	ticket ticket
-	words  words
+	noRetryCmd
+	store   *Store
+	swaps   []storage.Swap
+	tracker writeTracker
+	words   words
 }
 
 // send sends the script and waits for its reply. The error is that of a context that ended first.
@@ -54,11 +55,11 @@ func (s *Store) send(ctx context.Context, swaps []storage.Swap, keys []string, i
 	c := &swapping{store: s, swaps: swaps}
 	c.fill(ctx, keys, inFull)
 	err := s.within(ctx, func(client redis.UniversalClient) error {
-		_ = client.Process(ctx, c.once)
+		_ = client.Process(ctx, c.noRetryCmd)
 		return nil
 	})
 	if err != nil {
-		return nil, s.unansweredBy(&c.ticket, err)
+		return nil, s.unansweredBy(&c.tracker, err)
 	}
 	return c, nil
 }
@@ -69,11 +70,11 @@ func (c *swapping) fill(ctx context.Context, keys []string, inFull bool) {
 	if len(c.swaps) == 1 {
 		script = single
 	}
-	c.store.begin(w, &c.ticket, script, inFull, keys, 4*len(c.swaps))
+	c.store.begin(w, &c.tracker, script, inFull, keys, 4*len(c.swaps))
 	for i := range c.swaps {
 		w.addSwap(&c.swaps[i])
 	}
-	c.once = once{redis.NewCmd(ctx, w.args...)}
+	c.noRetryCmd = noRetryCmd{redis.NewCmd(ctx, w.args...)}
 	c.SetFirstKeyPos(firstKey)
 }
 
@@ -83,7 +84,7 @@ var errAnswer = errors.New("the script's answer has another shape")
 func (c *swapping) settle() (current []storage.Record, swapped bool, err error) {
 	answer, _ := c.Val().([]any)
 	if len(answer) != 1 {
-		return nil, false, c.store.unansweredBy(&c.ticket, cmp.Or(c.Err(), errAnswer))
+		return nil, false, c.store.unansweredBy(&c.tracker, cmp.Or(c.Err(), errAnswer))
 	}
 	switch reply := answer[0].(type) {
 	case int64:

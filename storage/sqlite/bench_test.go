@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
@@ -19,7 +19,7 @@ func BenchmarkTransact(b *testing.B) {
 		for _, keys := range []int{size, 1} {
 			b.Run(fmt.Sprint("updates=", size, "/keys=", keys), func(b *testing.B) {
 				s := benchStore(b)
-				updates := make([]*storage.Update, size)
+				updates := make([]*driver.Update, size)
 				for i := range updates {
 					updates[i] = adding(fmt.Sprint("key ", i%keys))
 				}

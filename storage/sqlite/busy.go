@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -23,7 +23,7 @@ const (
 // user's busy_timeout every time, because the connections of a pool may differ, and the user may
 // change one at any time.
 func (c *connection) disableBusyTimeout() error {
-	row := make([]driver.Value, 1)
+	row := make([]sqldriver.Value, 1)
 	if _, err := c.query(row, getBusyTimeout); err != nil {
 		return err
 	}

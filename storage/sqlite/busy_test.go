@@ -3,7 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"testing"
 	"time"
@@ -98,11 +98,11 @@ func TestAContextEndsTheWaitOfMigrate(t *testing.T) {
 // wrapped is a driver around the driver, as those that trace are.
 type wrapped string
 
-func (w wrapped) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+func (w wrapped) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
 
-func (w wrapped) Connect(context.Context) (driver.Conn, error) {
+func (w wrapped) Connect(context.Context) (sqldriver.Conn, error) {
 	conn, err := w.Driver().Open(string(w))
-	return struct{ driver.Conn }{conn}, err
+	return struct{ sqldriver.Conn }{conn}, err
 }
 
 func TestADriverAroundTheDriver(t *testing.T) {

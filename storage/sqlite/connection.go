@@ -3,7 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"time"
 
@@ -17,7 +17,7 @@ import (
 // does waits (see busy.go), and an interrupted transaction would leave it in doubt.
 type connection struct {
 	pooled      *sql.Conn
-	driver      driver.Conn // of pooled, within raw
+	driver      sqldriver.Conn // of pooled, within raw
 	ready       bool
 	busyTimeout time.Duration // the busy_timeout of the user
 	executed    []execution   // of the few statements there are
@@ -67,7 +67,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 // sql closes the connection, and SQLite does not unlock while a statement is open.
 func (c *connection) raw(do func() error) (err error) {
 	gone := c.pooled.Raw(func(inner any) error {
-		c.driver = inner.(driver.Conn)
+		c.driver = inner.(sqldriver.Conn)
 		returned := false
 		defer func() {
 			if !returned {
@@ -81,7 +81,7 @@ func (c *connection) raw(do func() error) (err error) {
 	if gone != nil {
 		return gone
 	}
-	c.doubtful = c.doubtful || errors.Is(err, driver.ErrBadConn)
+	c.doubtful = c.doubtful || errors.Is(err, sqldriver.ErrBadConn)
 	return err
 }
 
@@ -103,7 +103,7 @@ func (c *connection) giveBack() {
 		}
 		c.finalize()
 		if c.doubtful {
-			return driver.ErrBadConn
+			return sqldriver.ErrBadConn
 		}
 		return nil
 	})

@@ -2,7 +2,7 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"io"
 )
@@ -13,19 +13,19 @@ import (
 // execution is a statement that was executed on a connection.
 type execution struct {
 	text     string
-	prepared driver.Stmt // nil at first: to execute it once is cheaper without
+	prepared sqldriver.Stmt // nil at first: to execute it once is cheaper without
 }
 
 // exec executes a statement, and tells how many rows it changed.
-func (c *connection) exec(text string, args ...driver.Value) (rows int64, err error) {
+func (c *connection) exec(text string, args ...sqldriver.Value) (rows int64, err error) {
 	ctx, values := context.Background(), named(args)
-	r, err := execute(c, text, func() (driver.Result, error) {
-		if e, ok := c.driver.(driver.ExecerContext); ok {
+	r, err := execute(c, text, func() (sqldriver.Result, error) {
+		if e, ok := c.driver.(sqldriver.ExecerContext); ok {
 			return e.ExecContext(ctx, text, values)
 		}
-		return nil, driver.ErrSkip
-	}, func(s driver.Stmt) (driver.Result, error) {
-		if e, ok := s.(driver.StmtExecContext); ok {
+		return nil, sqldriver.ErrSkip
+	}, func(s sqldriver.Stmt) (sqldriver.Result, error) {
+		if e, ok := s.(sqldriver.StmtExecContext); ok {
 			return e.ExecContext(ctx, values)
 		}
 		return s.Exec(args)
@@ -38,15 +38,15 @@ func (c *connection) exec(text string, args ...driver.Value) (rows int64, err er
 
 // query reads the row that a statement finds, if it finds one. Its bytes are the
 // driver's, until the next query.
-func (c *connection) query(row []driver.Value, text string, args ...driver.Value) (found bool, err error) {
+func (c *connection) query(row []sqldriver.Value, text string, args ...sqldriver.Value) (found bool, err error) {
 	ctx, values := context.Background(), named(args)
-	rows, err := execute(c, text, func() (driver.Rows, error) {
-		if q, ok := c.driver.(driver.QueryerContext); ok {
+	rows, err := execute(c, text, func() (sqldriver.Rows, error) {
+		if q, ok := c.driver.(sqldriver.QueryerContext); ok {
 			return q.QueryContext(ctx, text, values)
 		}
-		return nil, driver.ErrSkip
-	}, func(s driver.Stmt) (driver.Rows, error) {
-		if q, ok := s.(driver.StmtQueryContext); ok {
+		return nil, sqldriver.ErrSkip
+	}, func(s sqldriver.Stmt) (sqldriver.Rows, error) {
+		if q, ok := s.(sqldriver.StmtQueryContext); ok {
 			return q.QueryContext(ctx, values)
 		}
 		return s.Query(args)
@@ -62,20 +62,20 @@ func (c *connection) query(row []driver.Value, text string, args ...driver.Value
 	return err == nil, err
 }
 
-func named(args []driver.Value) []driver.NamedValue {
-	values := make([]driver.NamedValue, len(args))
+func named(args []sqldriver.Value) []sqldriver.NamedValue {
+	values := make([]sqldriver.NamedValue, len(args))
 	for i, v := range args {
-		values[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+		values[i] = sqldriver.NamedValue{Ordinal: i + 1, Value: v}
 	}
 	return values
 }
 
 // execute executes a statement: the first time directly, which is cheaper for one use;
 // prepared from then on, or if the driver cannot (ErrSkip).
-func execute[R any](c *connection, text string, directly func() (R, error), byStatement func(driver.Stmt) (R, error)) (result R, err error) {
+func execute[R any](c *connection, text string, directly func() (R, error), byStatement func(sqldriver.Stmt) (R, error)) (result R, err error) {
 	e, first := c.execution(text)
 	if first {
-		if result, err = directly(); !errors.Is(err, driver.ErrSkip) {
+		if result, err = directly(); !errors.Is(err, sqldriver.ErrSkip) {
 			return result, err
 		}
 	}
@@ -97,8 +97,8 @@ func (c *connection) execution(text string) (e *execution, first bool) {
 	return &c.executed[len(c.executed)-1], true
 }
 
-func (c *connection) prepare(text string) (driver.Stmt, error) {
-	if p, ok := c.driver.(driver.ConnPrepareContext); ok {
+func (c *connection) prepare(text string) (sqldriver.Stmt, error) {
+	if p, ok := c.driver.(sqldriver.ConnPrepareContext); ok {
 		return p.PrepareContext(context.Background(), text)
 	}
 	return c.driver.Prepare(text)

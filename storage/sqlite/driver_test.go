@@ -3,7 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -31,9 +31,9 @@ type around struct {
 	bytes    [100]byte
 }
 
-func (a *around) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+func (a *around) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
 
-func (a *around) Connect(context.Context) (driver.Conn, error) {
+func (a *around) Connect(context.Context) (sqldriver.Conn, error) {
 	conn, err := a.Driver().Open(a.file)
 	if err != nil {
 		return nil, err
@@ -63,11 +63,11 @@ type aroundConn struct {
 	around *around
 }
 
-func (c aroundConn) Prepare(string) (driver.Stmt, error) {
+func (c aroundConn) Prepare(string) (sqldriver.Stmt, error) {
 	return nil, errors.New("asked without a context")
 }
 
-func (c aroundConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+func (c aroundConn) PrepareContext(ctx context.Context, text string) (sqldriver.Stmt, error) {
 	c.around.mu.Lock()
 	c.around.prepared++
 	c.around.mu.Unlock()
@@ -78,7 +78,7 @@ func (c aroundConn) PrepareContext(ctx context.Context, text string) (driver.Stm
 	return aroundStmt{stmt.(*sqlite3.SQLiteStmt)}, nil
 }
 
-func (c aroundConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+func (c aroundConn) ExecContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
 	if err := c.around.ask(text); err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func (c aroundConn) ExecContext(ctx context.Context, text string, args []driver.
 	return r, err
 }
 
-func (c aroundConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+func (c aroundConn) QueryContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
 	if err := c.around.ask(text); err != nil {
 		return nil, err
 	}
@@ -99,20 +99,20 @@ func (c aroundConn) QueryContext(ctx context.Context, text string, args []driver
 
 type aroundStmt struct{ *sqlite3.SQLiteStmt }
 
-func (aroundStmt) Exec([]driver.Value) (driver.Result, error) {
+func (aroundStmt) Exec([]sqldriver.Value) (sqldriver.Result, error) {
 	return nil, errors.New("asked without a context")
 }
 
-func (aroundStmt) Query([]driver.Value) (driver.Rows, error) {
+func (aroundStmt) Query([]sqldriver.Value) (sqldriver.Rows, error) {
 	return nil, errors.New("asked without a context")
 }
 
 type aroundRows struct {
-	driver.Rows
+	sqldriver.Rows
 	around *around
 }
 
-func (r aroundRows) Next(row []driver.Value) error {
+func (r aroundRows) Next(row []sqldriver.Value) error {
 	err := r.Rows.Next(row)
 	for i := range row {
 		if b, ok := row[i].([]byte); ok {
@@ -207,7 +207,7 @@ func TestAConnectionInDoubt(t *testing.T) {
 		}, err: no},
 		"it has ended":              {fail: failing("INSERT", no), err: no, proven: true, goesBack: true},
 		"it does not wait again":    {fail: failing("PRAGMA busy_timeout = 20000", no)},
-		"it is broken":              {fail: failing("INSERT", driver.ErrBadConn), err: driver.ErrBadConn, proven: true},
+		"it is broken":              {fail: failing("INSERT", sqldriver.ErrBadConn), err: sqldriver.ErrBadConn, proven: true},
 		"it does not tell how long": {fail: failing("PRAGMA busy_timeout", no), err: no, proven: true, goesBack: true},
 	} {
 		t.Run(name, func(t *testing.T) {

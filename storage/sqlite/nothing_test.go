@@ -3,7 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"strings"
 	"testing"
@@ -18,9 +18,9 @@ import (
 // broken is a database that cannot be opened, and counts who tries.
 type broken struct{ tries int }
 
-func (b *broken) Driver() driver.Driver { return &sqlite3.SQLiteDriver{} }
+func (b *broken) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
 
-func (b *broken) Connect(context.Context) (driver.Conn, error) {
+func (b *broken) Connect(context.Context) (sqldriver.Conn, error) {
 	b.tries++
 	return nil, errors.New("broken")
 }

@@ -3,13 +3,14 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultTable is the table's name when the options do not say.
@@ -36,8 +37,8 @@ type Store struct {
 }
 
 var (
-	_ storage.Transactor = (*Store)(nil)
-	_ storage.InFlight   = (*Store)(nil)
+	_ driver.Transactor    = (*Store)(nil)
+	_ driver.MaxRoundTrips = (*Store)(nil)
 )
 
 // New makes a store on db, which it neither pings nor closes. The table must be
@@ -62,7 +63,7 @@ func (s *Store) now() int64 { return s.clock().UnixNano() }
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
 	if len(keys) == 0 {
@@ -82,7 +83,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 
 func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record, error) {
 	records := make([]storage.Record, len(keys))
-	row := make([]driver.Value, 2)
+	row := make([]sqldriver.Value, 2)
 	for i, key := range keys {
 		var err error
 		if records[i], err = s.loadKey(c, row, key, now); err != nil {
@@ -93,7 +94,7 @@ func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record,
 }
 
 // loadKey loads one record; row is memory for two values.
-func (s *Store) loadKey(c *connection, row []driver.Value, key string, now int64) (storage.Record, error) {
+func (s *Store) loadKey(c *connection, row []sqldriver.Value, key string, now int64) (storage.Record, error) {
 	found, err := c.query(row, s.sql.load, []byte(key), now)
 	if err != nil || !found {
 		return storage.Record{}, err
@@ -102,7 +103,7 @@ func (s *Store) loadKey(c *connection, row []driver.Value, key string, now int64
 }
 
 // record is what a row holds, apart from the driver's memory.
-func record(row []driver.Value) (storage.Record, error) {
+func record(row []sqldriver.Value) (storage.Record, error) {
 	version, isVersion := row[0].(int64)
 	state, isState := row[1].([]byte)
 	if !isVersion || !isState {
@@ -113,7 +114,7 @@ func record(row []driver.Value) (storage.Record, error) {
 
 // CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := storage.Check(swaps); err != nil {
+	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
 	if err := ctx.Err(); err != nil {
@@ -135,5 +136,5 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return current, current == nil, nil
 }
 
-// InFlight implements [storage.InFlight]: SQLite has one writer at a time.
-func (s *Store) InFlight() int { return 1 }
+// MaxRoundTrips implements [driver.MaxRoundTrips]: SQLite has one writer at a time.
+func (s *Store) MaxRoundTrips() int { return 1 }

@@ -22,6 +22,7 @@ import (
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
@@ -104,13 +105,13 @@ func spend(dsn string) error {
 }
 
 // add is a decision that counts in every key.
-func add(_ time.Time, found [][]byte, next []storage.Change) error {
+func add(_ time.Time, found [][]byte, next []driver.Change) error {
 	for i := range found {
 		n := uint64(0)
 		if found[i] != nil {
 			n = binary.BigEndian.Uint64(found[i])
 		}
-		next[i] = storage.Change{Verb: storage.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
+		next[i] = driver.Change{Verb: driver.Put, State: binary.BigEndian.AppendUint64(nil, n+1), TTL: time.Hour}
 	}
 	return nil
 }

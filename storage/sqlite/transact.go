@@ -2,15 +2,16 @@ package sqlite
 
 import (
 	"context"
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Transact implements [storage.Transactor]. It reads each key once and writes each key once,
+// Transact implements [driver.Transactor]. It reads each key once and writes each key once,
 // however many updates change it.
-func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	u := collect(updates)
 	if err := ctx.Err(); err != nil {
 		return fail(updates, storage.NotApplied(err))
@@ -26,7 +27,7 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 }
 
 // fail returns err, which is the error of all updates that have none of their own.
-func fail(updates []*storage.Update, err error) error {
+func fail(updates []*driver.Update, err error) error {
 	for _, u := range updates {
 		if u.Err == nil {
 			u.Err = err
@@ -52,7 +53,7 @@ func (s *Store) apply(c *connection, clock func() time.Time, u *updates) error {
 
 // loadSwaps sets what is stored, as the old and the new record of each swap.
 func (s *Store) loadSwaps(c *connection, swaps []storage.Swap, now int64) error {
-	row := make([]driver.Value, 2)
+	row := make([]sqldriver.Value, 2)
 	for i := range swaps {
 		w := &swaps[i]
 		var err error
@@ -78,18 +79,18 @@ func (s *Store) storeSwaps(c *connection, swaps []storage.Swap, now int64) error
 
 // updates are those of one transaction, and the records that they share.
 type updates struct {
-	valid []*storage.Update
+	valid []*driver.Update
 	swaps []storage.Swap // one of each key: from the stored record to the one that the updates have left
 	index map[string]int // of keys in swaps
 	found [][]byte
-	next  []storage.Change
+	next  []driver.Change
 }
 
 // collect returns the updates whose keys are valid. The others fail.
-func collect(all []*storage.Update) *updates {
-	u := &updates{valid: make([]*storage.Update, 0, len(all)), swaps: make([]storage.Swap, 0, len(all)), index: make(map[string]int, len(all))}
+func collect(all []*driver.Update) *updates {
+	u := &updates{valid: make([]*driver.Update, 0, len(all)), swaps: make([]storage.Swap, 0, len(all)), index: make(map[string]int, len(all))}
 	for _, each := range all {
-		if each.Err = storage.CheckKeys(each.Keys); each.Err != nil {
+		if each.Err = driver.CheckKeys(each.Keys); each.Err != nil {
 			continue
 		}
 		u.valid = append(u.valid, each)
@@ -111,15 +112,15 @@ func (u *updates) decide(at time.Time) {
 	}
 }
 
-func (u *updates) decideOne(each *storage.Update) error {
+func (u *updates) decideOne(each *driver.Update) error {
 	u.found, u.next = u.found[:0], u.next[:0]
 	for _, key := range each.Keys {
-		u.found, u.next = append(u.found, u.swaps[u.index[key]].New.State), append(u.next, storage.Change{})
+		u.found, u.next = append(u.found, u.swaps[u.index[key]].New.State), append(u.next, driver.Change{})
 	}
 	if err := each.Decider.Decide(u.found, u.next); err != nil {
 		return err
 	}
-	if err := storage.CheckChanges(each.Keys, u.next); err != nil {
+	if err := driver.CheckChanges(each.Keys, u.next); err != nil {
 		return err
 	}
 	version := storage.NewVersion()
@@ -130,12 +131,12 @@ func (u *updates) decideOne(each *storage.Update) error {
 }
 
 // change makes one change of an update to the record of its key.
-func change(w *storage.Swap, c *storage.Change, version storage.Version, at time.Time) {
+func change(w *storage.Swap, c *driver.Change, version storage.Version, at time.Time) {
 	switch c.Verb {
-	case storage.Put:
+	case driver.Put:
 		w.New = storage.Record{Version: version, State: append([]byte{}, c.State...)}
 		w.TTL, w.Until = c.TTL, at.Add(c.TTL)
-	case storage.Delete:
+	case driver.Delete:
 		w.New = storage.Record{}
 	}
 }

@@ -17,16 +17,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-type deciderFunc func(found [][]byte, next []storage.Change) error
+type deciderFunc func(found [][]byte, next []driver.Change) error
 
-func (d deciderFunc) Decide(found [][]byte, next []storage.Change) error { return d(found, next) }
+func (d deciderFunc) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
 
 // adding counts in every key.
-func adding(keys ...string) *storage.Update {
-	return &storage.Update{Keys: keys, Decider: deciderFunc(func(found [][]byte, next []storage.Change) error {
+func adding(keys ...string) *driver.Update {
+	return &driver.Update{Keys: keys, Decider: deciderFunc(func(found [][]byte, next []driver.Change) error {
 		return add(time.Time{}, found, next)
 	})}
 }
@@ -35,10 +36,10 @@ func adding(keys ...string) *storage.Update {
 const many = 64
 
 // putting stores a state under each of n keys, in as many updates.
-func putting(n int, state string) (updates []*storage.Update) {
+func putting(n int, state string) (updates []*driver.Update) {
 	for i := range n {
-		updates = append(updates, &storage.Update{Keys: []string{fmt.Sprint(i)}, Decider: deciderFunc(func(_ [][]byte, next []storage.Change) error {
-			next[0] = storage.Change{Verb: storage.Put, State: []byte(state), TTL: time.Hour}
+		updates = append(updates, &driver.Update{Keys: []string{fmt.Sprint(i)}, Decider: deciderFunc(func(_ [][]byte, next []driver.Change) error {
+			next[0] = driver.Change{Verb: driver.Put, State: []byte(state), TTL: time.Hour}
 			return nil
 		})})
 	}
@@ -135,7 +136,7 @@ func TestATransactionOnAFullDisk(t *testing.T) {
 			_, err := db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages+10))
 			require.NoError(t, err)
 			updates := putting(many, strings.Repeat("x", 1000))
-			tooLong := &storage.Update{Keys: []string{strings.Repeat("x", storage.MaxKey+1)}}
+			tooLong := &driver.Update{Keys: []string{strings.Repeat("x", storage.MaxKey+1)}}
 			err = s.Transact(t.Context(), nil, append(updates, tooLong)...)
 			require.ErrorIs(t, err, storage.ErrUnavailable)
 			require.ErrorIs(t, err, storage.ErrNotApplied)
@@ -164,7 +165,7 @@ func TestAReaderDuringATransaction(t *testing.T) {
 			reader, err := sqlite.New(other, sqlite.Options{})
 			require.NoError(t, err)
 			require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
-			reads := &storage.Update{Decider: deciderFunc(func([][]byte, []storage.Change) error {
+			reads := &driver.Update{Decider: deciderFunc(func([][]byte, []driver.Change) error {
 				require.Equal(t, []uint64{1, 0}, counted(t, reader, "a", "b"))
 				_, _, err := reader.CompareAndSwap(t.Context(), creating("b"))
 				require.ErrorIs(t, err, storage.ErrContended, "others cannot write")
@@ -207,10 +208,10 @@ func TestATransactionOfNoChangesWritesNothing(t *testing.T) {
 			}
 			before := bytes()
 			denied := errors.New("denied")
-			keep := &storage.Update{Keys: []string{"a", "b"}, Decider: deciderFunc(func([][]byte, []storage.Change) error { return nil })}
-			fails := &storage.Update{Keys: []string{"a"}, Decider: deciderFunc(func([][]byte, []storage.Change) error { return denied })}
-			remove := &storage.Update{Keys: []string{"b"}, Decider: deciderFunc(func(_ [][]byte, next []storage.Change) error {
-				next[0].Verb = storage.Delete
+			keep := &driver.Update{Keys: []string{"a", "b"}, Decider: deciderFunc(func([][]byte, []driver.Change) error { return nil })}
+			fails := &driver.Update{Keys: []string{"a"}, Decider: deciderFunc(func([][]byte, []driver.Change) error { return denied })}
+			remove := &driver.Update{Keys: []string{"b"}, Decider: deciderFunc(func(_ [][]byte, next []driver.Change) error {
+				next[0].Verb = driver.Delete
 				return nil
 			})}
 			require.NoError(t, s.Transact(t.Context(), nil, keep, fails, remove))
@@ -301,7 +302,7 @@ func TestAPanicLeavesTheConnection(t *testing.T) {
 	clock = panicking
 	require.Panics(t, func() { _ = s.Transact(t.Context(), nil, adding("a")) })
 	clock = time.Now
-	faulty := &storage.Update{Decider: deciderFunc(func([][]byte, []storage.Change) error { panic("the decider") })}
+	faulty := &driver.Update{Decider: deciderFunc(func([][]byte, []driver.Change) error { panic("the decider") })}
 	require.PanicsWithValue(t, "the decider", func() { _ = s.Transact(t.Context(), nil, adding("a"), faulty) })
 	require.Zero(t, db.Stats().InUse)
 	require.Equal(t, []uint64{1}, counted(t, s, "a"))

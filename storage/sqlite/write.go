@@ -1,7 +1,7 @@
 package sqlite
 
 import (
-	"database/sql/driver"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"math"
 	"time"
@@ -49,7 +49,7 @@ func (s *Store) write(c *connection, w *storage.Swap, now int64) error {
 }
 
 // statement returns what writes one row if the old version is what is stored, and else none.
-func (s *Store) statement(w *storage.Swap, now int64) (text string, args []driver.Value) {
+func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldriver.Value) {
 	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
 	state := w.New.State
 	if state == nil { // which would be NULL
@@ -57,11 +57,11 @@ func (s *Store) statement(w *storage.Swap, now int64) (text string, args []drive
 	}
 	switch {
 	case w.Old == 0:
-		return s.sql.create, []driver.Value{key, version, state, expiry(now, w.Lifetime(time.Unix(0, now))), now}
+		return s.sql.create, []sqldriver.Value{key, version, state, expiry(now, w.Lifetime(time.Unix(0, now))), now}
 	case w.New.Version == 0:
-		return s.sql.remove, []driver.Value{key, old, now}
+		return s.sql.remove, []sqldriver.Value{key, old, now}
 	}
-	return s.sql.replace, []driver.Value{version, state, expiry(now, w.Lifetime(time.Unix(0, now))), key, old, now}
+	return s.sql.replace, []sqldriver.Value{version, state, expiry(now, w.Lifetime(time.Unix(0, now))), key, old, now}
 }
 
 // expiry is when a record expires; nil: never.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func can[Ability any](store storage.Store) bool {
@@ -94,9 +95,9 @@ var abilityLaws = []Law{
 	{
 		Name:     "the server tells the time",
 		Sentence: "LoadNow returns what Load returns, and the time of the server's clock during the call.",
-		applies:  can[storage.ServerTime],
+		applies:  can[driver.ServerTime],
 		check: func(s *subject) {
-			clock := s.Store.(storage.ServerTime)
+			clock := s.Store.(driver.ServerTime)
 			off := s.Slack + time.Millisecond
 			s.put(key("a"), "a", 0)
 			s.put(key("empty"), "", time.Hour)
@@ -128,13 +129,13 @@ var abilityLaws = []Law{
 	{
 		Name:     "records lapse by the decision's time",
 		Sentence: "In an update a record lapses by the time that comes with the call, not by any clock.",
-		applies:  can[storage.InPlace],
+		applies:  can[driver.InPlace],
 		check: func(s *subject) {
 			const ttl = time.Hour
 			for _, year := range []int{1, 1969, 2000, 2100, 2261, 9999} {
 				written, k := time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), key(fmt.Sprint("year ", year))
 				update := func(now time.Time, want string) {
-					err := s.Store.(storage.InPlace).Update(s.ctx, now, []string{k}, decider(func(found [][]byte, next []storage.Change) error {
+					err := s.Store.(driver.InPlace).Update(s.ctx, now, []string{k}, decider(func(found [][]byte, next []driver.Change) error {
 						if string(found[0]) != want {
 							s.fail("an update at %v finds %q, put at %v with a TTL of %v", now, found[0], written, ttl)
 						}

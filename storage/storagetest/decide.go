@@ -6,17 +6,18 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Decide decides a batch on the records that were found, by the steps in Go, as every
-// [storage.Server] must. It sets Found, At and Applied, and returns what becomes of each key. now is the
+// [driver.Server] must. It sets Found, At and Applied, and returns what becomes of each key. now is the
 // time if the batch has none. policyOf returns the policy that a program belongs to.
-func Decide(b *storage.Batch, found []storage.Record, now time.Time, policyOf func(*algo.Program) algo.Policy) []storage.Change {
+func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf func(*algo.Program) algo.Policy) []driver.Change {
 	if !b.Now.IsZero() {
 		now = b.Now
 	}
 	b.Err, b.KeyErr, b.At, b.Found = nil, nil, now, found
-	d := decision{batch: b, policyOf: policyOf, changes: make([]storage.Change, len(found))}
+	d := decision{batch: b, policyOf: policyOf, changes: make([]driver.Change, len(found))}
 	for _, record := range found {
 		d.states = append(d.states, record.State)
 	}
@@ -28,17 +29,17 @@ func Decide(b *storage.Batch, found []storage.Record, now time.Time, policyOf fu
 
 // decision is a batch that is being decided.
 type decision struct {
-	batch    *storage.Batch
+	batch    *driver.Batch
 	policyOf func(*algo.Program) algo.Policy
 	states   [][]byte // of each key, after the requests so far
-	changes  []storage.Change
+	changes  []driver.Change
 }
 
 // request decides one request, and returns what its Applied is.
-func (d *decision) request(r *storage.Request) (applied int) {
+func (d *decision) request(r *driver.Request) (applied int) {
 	for _, use := range r.Uses {
 		if d.batch.Found[use.Key].Version == d.batch.Version {
-			return storage.Stored
+			return driver.Stored
 		}
 	}
 	for range max(r.Times, 1) {
@@ -55,15 +56,15 @@ func (d *decision) request(r *storage.Request) (applied int) {
 }
 
 // once decides a request that is made once. It returns the changes of its keys and the number of steps.
-func (d *decision) once(uses []storage.Use) (changes map[int]storage.Change, applied int) {
-	changes = map[int]storage.Change{}
+func (d *decision) once(uses []driver.Use) (changes map[int]driver.Change, applied int) {
+	changes = map[int]driver.Change{}
 	denied := false
 	for _, use := range uses {
 		switch {
-		case use.Op == storage.Peek:
+		case use.Op == driver.Peek:
 			continue
-		case use.Op == storage.Reset:
-			changes[use.Key] = storage.Change{Verb: storage.Delete}
+		case use.Op == driver.Reset:
+			changes[use.Key] = driver.Change{Verb: driver.Delete}
 			continue
 		}
 		state := d.states[use.Key]
@@ -71,15 +72,15 @@ func (d *decision) once(uses []storage.Use) (changes map[int]storage.Change, app
 		switch {
 		case err != nil && use.Shadow:
 		case err != nil:
-			return nil, storage.Damaged
+			return nil, driver.Damaged
 		case !r.Allowed:
 			denied = denied || !use.Shadow
 		default:
 			applied++
 			if len(next) == 0 {
-				changes[use.Key] = storage.Change{Verb: storage.Delete}
+				changes[use.Key] = driver.Change{Verb: driver.Delete}
 			} else if !bytes.Equal(next, state) {
-				changes[use.Key] = storage.Change{Verb: storage.Put, State: next, TTL: r.ResetAfter}
+				changes[use.Key] = driver.Change{Verb: driver.Put, State: next, TTL: r.ResetAfter}
 			}
 		}
 	}
@@ -89,12 +90,12 @@ func (d *decision) once(uses []storage.Use) (changes map[int]storage.Change, app
 	return changes, applied
 }
 
-func (d *decision) step(use storage.Use, state []byte) ([]byte, algo.Result, error) {
+func (d *decision) step(use driver.Use, state []byte) ([]byte, algo.Result, error) {
 	policy := d.policyOf(d.batch.Programs[use.Program])
 	switch use.Op {
-	case storage.Refund:
+	case driver.Refund:
 		return policy.Refund(nil, state, d.batch.At, use.Cost)
-	case storage.Charge:
+	case driver.Charge:
 		return policy.Charge(nil, state, d.batch.At, use.Cost)
 	}
 	return policy.Step(nil, state, d.batch.At, use.Cost)

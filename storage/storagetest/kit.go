@@ -16,8 +16,8 @@
 // hold, for every law, a store that breaks it and no other. The checks never
 // sleep. Where TTLs are looked at, the harness makes time pass.
 //
-// Laws of updates in place ([storage.InPlace]) are laws of updates in transactions
-// ([storage.Transactor]) too. What else the optional abilities promise has laws of its own.
+// Laws of updates in place ([driver.InPlace]) are laws of updates in transactions
+// ([driver.Transactor]) too. What else the optional abilities promise has laws of its own.
 package storagetest
 
 import (
@@ -48,7 +48,7 @@ type Harness struct {
 	Advance func(d time.Duration)
 
 	// Spoil makes what is stored under a key such that the database cannot read it, and nothing
-	// else; nil: there is no such thing. The law of [storage.Server] about it is then left out.
+	// else; nil: there is no such thing. The law of [driver.Server] about it is then left out.
 	Spoil func(key string)
 
 	// Now is the time by the store's own clock, before Advance is called for the first time;

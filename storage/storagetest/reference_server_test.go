@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -25,11 +26,11 @@ func (r *reference) Runs(p *algo.Program) bool {
 	return len(p.Parts) > 0 || p.Lua != ""
 }
 
-func (r *reference) Run(ctx context.Context, batches ...*storage.Batch) {
+func (r *reference) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
 		if b.Err = ctx.Err(); b.Err != nil {
 			b.Err = storage.NotApplied(b.Err)
-		} else if b.Err = storage.CheckKeys(b.Keys); b.Err == nil {
+		} else if b.Err = driver.CheckKeys(b.Keys); b.Err == nil {
 			r.mu.Lock()
 			r.decide(b)
 			r.mu.Unlock()
@@ -38,7 +39,7 @@ func (r *reference) Run(ctx context.Context, batches ...*storage.Batch) {
 }
 
 // decide runs a batch; the lock is held.
-func (r *reference) decide(b *storage.Batch) {
+func (r *reference) decide(b *driver.Batch) {
 	now, found := r.world.time(), make([]storage.Record, len(b.Keys))
 	for i, key := range b.Keys {
 		found[i] = copied(r.find(now, key))
@@ -50,14 +51,14 @@ func (r *reference) decide(b *storage.Batch) {
 }
 
 // store writes what a batch changes; the lock is held.
-func (r *reference) store(b *storage.Batch, changes []storage.Change) {
+func (r *reference) store(b *driver.Batch, changes []driver.Change) {
 	now := r.world.time()
 	for i, c := range changes {
 		swap := storage.Swap{Key: b.Keys[i]}
 		switch {
-		case c.Verb == storage.Keep:
+		case c.Verb == driver.Keep:
 			continue
-		case c.Verb == storage.Put:
+		case c.Verb == driver.Put:
 			swap.New = storage.Record{Version: b.Version, State: c.State}
 			if c.TTL > 0 {
 				swap.TTL = c.TTL + b.Margin
@@ -74,7 +75,7 @@ func (r *reference) store(b *storage.Batch, changes []storage.Change) {
 }
 
 // withoutBad takes the requests on bad keys out of a batch. The function it returns puts them back, as failed.
-func (r *reference) withoutBad(b *storage.Batch) (failed func(*storage.Batch)) {
+func (r *reference) withoutBad(b *driver.Batch) (failed func(*driver.Batch)) {
 	var errs []error
 	for i, key := range b.Keys {
 		if r.bad[key] {
@@ -86,7 +87,7 @@ func (r *reference) withoutBad(b *storage.Batch) (failed func(*storage.Batch)) {
 	}
 	all := b.Requests
 	if errs == nil {
-		return func(*storage.Batch) {}
+		return func(*driver.Batch) {}
 	}
 	b.Requests = nil
 	var at []int
@@ -99,7 +100,7 @@ func (r *reference) withoutBad(b *storage.Batch) (failed func(*storage.Batch)) {
 			b.Requests, at = append(b.Requests, request), append(at, i)
 		}
 	}
-	return func(b *storage.Batch) {
+	return func(b *driver.Batch) {
 		for i := range all {
 			all[i].Applied = 0
 		}

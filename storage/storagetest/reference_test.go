@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -16,8 +17,8 @@ type reference struct {
 	world *world
 	mu    sync.Mutex
 	kept  map[string]kept
-	bad   map[string]bool                     // what cannot be read
-	edit  func(*storage.Batch, *storage.Swap) // of what batches write, if it is not nil
+	bad   map[string]bool                    // what cannot be read
+	edit  func(*driver.Batch, *storage.Swap) // of what batches write, if it is not nil
 }
 
 type kept struct {
@@ -89,7 +90,7 @@ func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if err := storage.CheckLoad(keys); err != nil {
+	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
 	r.mu.Lock()
@@ -105,7 +106,7 @@ func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 	if err := ctx.Err(); err != nil {
 		return nil, false, storage.NotApplied(err)
 	}
-	if err := storage.Check(swaps); err != nil {
+	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
 	r.mu.Lock()
@@ -145,7 +146,7 @@ func (r *reference) Purge(ctx context.Context, max int) (removed int, err error)
 	return removed, nil
 }
 
-func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
@@ -155,32 +156,32 @@ func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d 
 }
 
 // update decides at a time, by a store's clock that says now; the lock is held.
-func (r *reference) update(now, at time.Time, keys []string, d storage.Decider) error {
-	if err := storage.CheckKeys(keys); err != nil {
+func (r *reference) update(now, at time.Time, keys []string, d driver.Decider) error {
+	if err := driver.CheckKeys(keys); err != nil {
 		return err
 	}
-	found, next := make([][]byte, len(keys)), make([]storage.Change, len(keys))
+	found, next := make([][]byte, len(keys)), make([]driver.Change, len(keys))
 	for i, key := range keys {
 		found[i] = r.find(now, key).State
 	}
 	if err := d.Decide(found, next); err != nil {
 		return err
 	}
-	if err := storage.CheckChanges(keys, next); err != nil {
+	if err := driver.CheckChanges(keys, next); err != nil {
 		return err
 	}
 	for i, c := range next {
 		switch c.Verb {
-		case storage.Put:
+		case driver.Put:
 			r.put(now, storage.Swap{Key: keys[i], TTL: c.TTL, Until: at.Add(c.TTL), New: storage.Record{Version: storage.NewVersion(), State: c.State}})
-		case storage.Delete:
+		case driver.Delete:
 			delete(r.kept, keys[i])
 		}
 	}
 	return nil
 }
 
-func (r *reference) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+func (r *reference) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}

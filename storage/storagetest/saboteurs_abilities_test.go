@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -68,7 +69,7 @@ var ofAbilities = []saboteur{
 		}}
 	}},
 	{"reads its own clock, where that is ahead, for an update", "records lapse by the decision's time", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 			if own := r.world.time(); own.After(now) {
 				now = own
 			}
@@ -97,7 +98,7 @@ var ofAbilities = []saboteur{
 		return r.LoadNow(context.Background(), keys...)
 	})},
 	// A transaction has no time that stands still, so its laws do not notice this fault.
-	{"keeps the TTL of an update in seconds", "an update sets the TTL", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
+	{"keeps the TTL of an update in seconds", "an update sets the TTL", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		err := d.Decide(found, next)
 		for i := range next {
 			if next[i].TTL > 0 {
@@ -110,24 +111,24 @@ var ofAbilities = []saboteur{
 
 // updaters have their fault in Update, and so can have it in transactions too.
 var updaters = []saboteur{
-	{"shows an absent key as an empty state", "an update shows what is stored", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
+	{"shows an absent key as an empty state", "an update shows what is stored", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		for i := range found {
 			found[i] = append([]byte{}, found[i]...)
 		}
 		return d.Decide(found, next)
 	})},
-	{"rewrites what an update keeps", "an update changes what it says", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
+	{"rewrites what an update keeps", "an update changes what it says", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		err := d.Decide(found, next)
 		for i := range next {
-			if next[i].Verb == storage.Keep && found[i] != nil && next[i].State != nil {
-				next[i].Verb = storage.Put
+			if next[i].Verb == driver.Keep && found[i] != nil && next[i].State != nil {
+				next[i].Verb = driver.Put
 			}
 		}
 		return err
 	})},
 	{"keeps the TTL of what an update replaces", "an update sets the TTL", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
 				err := d.Decide(found, next)
 				for i := range next {
 					if k := r.kept[keys[i]]; found[i] != nil && !k.expires.IsZero() && next[i].TTL > 0 {
@@ -139,7 +140,7 @@ var updaters = []saboteur{
 		}}
 	}},
 	{"updates under the old version", "an update writes a fresh version", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 			before, _ := r.Load(ctx, keys...)
 			err := r.Update(ctx, now, keys, d)
 			r.mu.Lock()
@@ -154,23 +155,23 @@ var updaters = []saboteur{
 		}}
 	}},
 	{"applies what a failed decision said", "a failed update changes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 			var failed error
-			err := r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
+			err := r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
 				failed = d.Decide(found, next)
 				return nil
 			}))
 			return errors.Join(err, failed)
 		}}
 	}},
-	{"returns the error of a decision in other words", "a failed update changes nothing", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
+	{"returns the error of a decision in other words", "a failed update changes nothing", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		if err := d.Decide(found, next); err != nil {
 			return errors.New(err.Error())
 		}
 		return nil
 	})},
 	{"stays locked after a panic", "a panic wedges nobody", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 			returned := false
 			defer func() {
 				if !returned && len(keys) > 1 {
@@ -183,31 +184,31 @@ var updaters = []saboteur{
 		}}
 	}},
 	{"updates a key twice", "an update refuses what a swap refuses", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			if errors.Is(storage.CheckKeys(keys), storage.ErrDuplicateKey) {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+			if errors.Is(driver.CheckKeys(keys), storage.ErrDuplicateKey) {
 				keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 			}
 			return r.Update(ctx, now, keys, d)
 		}}
 	}},
-	{"keeps what a verb that there is not is said of", "an update refuses what a swap refuses", updating(func(d storage.Decider, found [][]byte, next []storage.Change) error {
+	{"keeps what a verb that there is not is said of", "an update refuses what a swap refuses", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		err := d.Decide(found, next)
 		for i := range next {
-			if next[i].Verb > storage.Delete {
-				next[i].Verb = storage.Keep
+			if next[i].Verb > driver.Delete {
+				next[i].Verb = driver.Keep
 			}
 		}
 		return err
 	})},
 	{"keeps the state of a decision", "an update shares no buffers", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
 				err := d.Decide(found, next)
 				defer func() {
 					for i, c := range next {
 						if len(c.State) > 0 && err == nil && len(keys) == 1 {
 							r.aliased(now, keys[i], c)
-							next[i].Verb = storage.Keep
+							next[i].Verb = driver.Keep
 						}
 					}
 				}()
@@ -216,8 +217,8 @@ var updaters = []saboteur{
 		}}
 	}},
 	{"lets go of its lock while it decides", "updates and swaps count together", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
 				err := d.Decide(found, next)
 				r.mu.Unlock()
 				hesitate()
@@ -258,22 +259,22 @@ func (p purging) Purge(ctx context.Context, max int) (int, error) {
 // inPlace is a saboteur among the stores that decide in place.
 type inPlace struct {
 	*reference
-	update func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error
+	update func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error
 }
 
-func (p inPlace) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+func (p inPlace) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 	return p.update(ctx, now, keys, d)
 }
 
-type decider func(found [][]byte, next []storage.Change) error
+type decider func(found [][]byte, next []driver.Change) error
 
-func (d decider) Decide(found [][]byte, next []storage.Change) error { return d(found, next) }
+func (d decider) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
 
 // updating makes a saboteur that comes between an update and its decision.
-func updating(decide func(d storage.Decider, found [][]byte, next []storage.Change) error) func(*reference, *storagetest.Harness) storage.Store {
+func updating(decide func(d driver.Decider, found [][]byte, next []driver.Change) error) func(*reference, *storagetest.Harness) storage.Store {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []storage.Change) error {
+		return inPlace{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
 				return decide(d, found, next)
 			}))
 		}}
@@ -281,7 +282,7 @@ func updating(decide func(d storage.Decider, found [][]byte, next []storage.Chan
 }
 
 // aliased stores a change without copying its state; the lock is held.
-func (r *reference) aliased(now time.Time, key string, c storage.Change) {
+func (r *reference) aliased(now time.Time, key string, c driver.Change) {
 	k := kept{Record: storage.Record{Version: storage.NewVersion(), State: c.State}}
 	if c.TTL > 0 {
 		k.expires = now.Add(c.TTL)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -59,7 +60,7 @@ func loading(falsify func(r storage.Record) storage.Record) func(*reference, *st
 func writing(falsify func(r *reference, s *storage.Swap)) func(*reference, *storagetest.Harness) storage.Store {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if storage.Check(swaps) == nil {
+			if driver.Check(swaps) == nil {
 				swaps = slices.Clone(swaps)
 				for i := range swaps {
 					falsify(r, &swaps[i])
@@ -89,7 +90,7 @@ func keying(falsify func(key string) string) func(*reference, *storagetest.Harne
 func swapping(swap func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)) func(*reference, *storagetest.Harness) storage.Store {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if storage.Check(swaps) != nil || ctx.Err() != nil {
+			if driver.Check(swaps) != nil || ctx.Err() != nil {
 				return r.CompareAndSwap(ctx, swaps...)
 			}
 			return swap(r, ctx, swaps)
@@ -250,7 +251,7 @@ var swappers = []saboteur{
 	})},
 	{"lets the last of two swaps win", "duplicates are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if errors.Is(storage.Check(swaps), storage.ErrDuplicateKey) {
+			if errors.Is(driver.Check(swaps), storage.ErrDuplicateKey) {
 				swaps = slices.Clone(swaps)
 				for i := 0; i < len(swaps); i++ {
 					swaps = append(swaps[:i+1], slices.DeleteFunc(slices.Clone(swaps[i+1:]), func(s storage.Swap) bool { return s.Key == swaps[i].Key })...)
@@ -316,7 +317,7 @@ var swappers = []saboteur{
 	{"locks keys in the order they come", "opposite orders never deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
 		var locks sync.Map
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if storage.Check(swaps) != nil || ctx.Err() != nil {
+			if driver.Check(swaps) != nil || ctx.Err() != nil {
 				return r.CompareAndSwap(ctx, swaps...)
 			}
 			for _, s := range swaps {

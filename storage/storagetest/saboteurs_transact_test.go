@@ -5,22 +5,23 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
 // transactor is a saboteur among the stores that decide in a transaction.
 type transactor struct {
 	*reference
-	transact func(ctx context.Context, clock func() time.Time, updates []*storage.Update) error
+	transact func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error
 }
 
-func (t transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*storage.Update) error {
+func (t transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	return t.transact(ctx, clock, updates)
 }
 
-func transacting(transact func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error) func(*reference, *storagetest.Harness) storage.Store {
+func transacting(transact func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error) func(*reference, *storagetest.Harness) storage.Store {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return transactor{r, func(ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+		return transactor{r, func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 			return transact(r, ctx, clock, updates)
 		}}
 	}
@@ -31,8 +32,8 @@ func transacting(transact func(r *reference, ctx context.Context, clock func() t
 func inATransaction(faulty []saboteur) (stores []saboteur) {
 	for _, s := range faulty {
 		stores = append(stores, saboteur{s.fault + ", in a transaction", s.law + ", in a transaction", func(r *reference, h *storagetest.Harness) storage.Store {
-			inner := s.build(r, h).(storage.InPlace)
-			return transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+			inner := s.build(r, h).(driver.InPlace)
+			return transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 				if len(updates) != 1 || clock != nil {
 					return r.Transact(ctx, clock, updates...)
 				}
@@ -50,11 +51,11 @@ func inATransaction(faulty []saboteur) (stores []saboteur) {
 }
 
 // deciding calls decide instead of the Decider of each update. The lock is held.
-func deciding(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update, decide func(u *storage.Update, found [][]byte, next []storage.Change) error) error {
-	others := make([]*storage.Update, len(updates))
+func deciding(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update, decide func(u *driver.Update, found [][]byte, next []driver.Change) error) error {
+	others := make([]*driver.Update, len(updates))
 	for i, u := range updates {
-		others[i] = &storage.Update{Keys: u.Keys}
-		others[i].Decider = decider(func(found [][]byte, next []storage.Change) error {
+		others[i] = &driver.Update{Keys: u.Keys}
+		others[i].Decider = decider(func(found [][]byte, next []driver.Change) error {
 			u.Now = others[i].Now
 			return decide(u, found, next)
 		})
@@ -68,9 +69,9 @@ func deciding(r *reference, ctx context.Context, clock func() time.Time, updates
 
 // ofTransactions break the laws that transactions alone have.
 var ofTransactions = []saboteur{
-	{"shows each update what was stored before the transaction", "an update sees those before it", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"shows each update what was stored before the transaction", "an update sees those before it", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		before := map[string][]byte{}
-		return deciding(r, ctx, clock, updates, func(u *storage.Update, found [][]byte, next []storage.Change) error {
+		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			for i, key := range u.Keys {
 				if _, seen := before[key]; !seen {
 					before[key] = found[i]
@@ -80,26 +81,26 @@ var ofTransactions = []saboteur{
 			return u.Decider.Decide(found, next)
 		})
 	})},
-	{"fails all updates after one that failed", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"fails all updates after one that failed", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		var failed error
-		return deciding(r, ctx, clock, updates, func(u *storage.Update, found [][]byte, next []storage.Change) error {
+		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			if failed == nil {
 				failed = u.Decider.Decide(found, next)
 			}
 			return failed
 		})
 	})},
-	{"takes an update that failed before for one that fails", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
-		return deciding(r, ctx, clock, updates, func(u *storage.Update, found [][]byte, next []storage.Change) error {
+	{"takes an update that failed before for one that fails", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			if u.Err != nil {
 				return u.Err
 			}
 			return u.Decider.Decide(found, next)
 		})
 	})},
-	{"reads the clock for each update", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"reads the clock for each update", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		first := true
-		return deciding(r, ctx, clock, updates, func(u *storage.Update, found [][]byte, next []storage.Change) error {
+		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			if clock != nil && !first {
 				u.Now = clock()
 			}
@@ -107,15 +108,15 @@ var ofTransactions = []saboteur{
 			return u.Decider.Decide(found, next)
 		})
 	})},
-	{"sets the time when all is over", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
-		return deciding(r, ctx, clock, updates, func(u *storage.Update, found [][]byte, next []storage.Change) error {
+	{"sets the time when all is over", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			if len(updates) > 1 {
 				u.Now = time.Time{}
 			}
 			return u.Decider.Decide(found, next)
 		})
 	})},
-	{"reads the clock before it has the lock", "the clock is read in the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"reads the clock before it has the lock", "the clock is read in the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		if clock != nil {
 			now := clock()
 			hesitate()
@@ -123,7 +124,7 @@ var ofTransactions = []saboteur{
 		}
 		return r.Transact(ctx, clock, updates...)
 	})},
-	{"counts a TTL by its own clock alone", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"counts a TTL by its own clock alone", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		err := r.Transact(ctx, clock, updates...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -135,7 +136,7 @@ var ofTransactions = []saboteur{
 		}
 		return err
 	})},
-	{"counts a TTL by the clock of the transaction alone", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"counts a TTL by the clock of the transaction alone", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		err := r.Transact(ctx, clock, updates...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -147,7 +148,7 @@ var ofTransactions = []saboteur{
 		}
 		return err
 	})},
-	{"stores the updates before one that panics", "a panic undoes the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*storage.Update) error {
+	{"stores the updates before one that panics", "a panic undoes the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		returned := false
 		defer func() {
 			if !returned && len(updates) > 1 {

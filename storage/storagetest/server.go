@@ -10,11 +10,12 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // batchOf makes a batch of requests on keys with these names.
-func batchOf(p *portable, names []string, requests ...storage.Request) *storage.Batch {
-	b := &storage.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&p.program}, Requests: requests}
+func batchOf(p *portable, names []string, requests ...driver.Request) *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&p.program}, Requests: requests}
 	for _, name := range names {
 		b.Keys = append(b.Keys, key(name))
 	}
@@ -22,27 +23,27 @@ func batchOf(p *portable, names []string, requests ...storage.Request) *storage.
 }
 
 // ask is a request of one or more uses.
-func ask(uses ...storage.Use) storage.Request { return storage.Request{Times: 1, Uses: uses} }
+func ask(uses ...driver.Use) driver.Request { return driver.Request{Times: 1, Uses: uses} }
 
 // allow is a use that takes cost units of the key with that index.
-func allow(key int, cost int64) storage.Use { return storage.Use{Key: key, Cost: cost} }
+func allow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: cost} }
 
-func shadow(key int, cost int64) storage.Use { return storage.Use{Key: key, Cost: cost, Shadow: true} }
+func shadow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: cost, Shadow: true} }
 
-func do(op storage.Op, key int, cost int64) storage.Use {
-	return storage.Use{Op: op, Key: key, Cost: cost}
+func do(op driver.Op, key int, cost int64) driver.Use {
+	return driver.Use{Op: op, Key: key, Cost: cost}
 }
 
 // tryRun runs batches, again while the store says that it was contended.
-func (s *subject) tryRun(batches ...*storage.Batch) {
+func (s *subject) tryRun(batches ...*driver.Batch) {
 	for len(batches) > 0 && s.ctx.Err() == nil {
-		s.Store.(storage.Server).Run(s.ctx, batches...)
-		batches = slices.DeleteFunc(slices.Clone(batches), func(b *storage.Batch) bool { return !errors.Is(b.Err, storage.ErrContended) })
+		s.Store.(driver.Server).Run(s.ctx, batches...)
+		batches = slices.DeleteFunc(slices.Clone(batches), func(b *driver.Batch) bool { return !errors.Is(b.Err, storage.ErrContended) })
 	}
 }
 
 // run runs a batch that must succeed, and returns what was applied of each request.
-func (s *subject) run(b *storage.Batch) (applied []int) {
+func (s *subject) run(b *driver.Batch) (applied []int) {
 	s.tryRun(b)
 	if b.Err != nil {
 		s.fail("Run of a batch with %d keys from %.40q: %v", len(b.Keys), b.Keys[0], b.Err)
@@ -58,7 +59,7 @@ func (s *subject) run(b *storage.Batch) (applied []int) {
 	return appliedOf(b)
 }
 
-func appliedOf(b *storage.Batch) (applied []int) {
+func appliedOf(b *driver.Batch) (applied []int) {
 	for i := range b.Requests {
 		applied = append(applied, b.Requests[i].Applied)
 	}
@@ -66,13 +67,13 @@ func appliedOf(b *storage.Batch) (applied []int) {
 }
 
 // applies runs a batch of which that much must be applied.
-func (s *subject) applies(b *storage.Batch, want ...int) {
+func (s *subject) applies(b *driver.Batch, want ...int) {
 	if got := s.run(b); !slices.Equal(got, want) {
 		s.fail("of the requests %s, %v should be applied, %v is", showRequests(b), want, got)
 	}
 }
 
-func showRequests(b *storage.Batch) string {
+func showRequests(b *driver.Batch) string {
 	names := [...]string{"allow", "refund", "charge", "peek", "reset"}
 	var shown []string
 	for _, r := range b.Requests[:min(len(b.Requests), 10)] {
@@ -128,7 +129,7 @@ var serverLaws = []Law{
 			}
 			s.holds(key("a"), second.Version, string(state))
 			s.lacks(key("new"))
-			third := batchOf(tenAnHour, []string{"a"}, ask(do(storage.Peek, 0, 0)))
+			third := batchOf(tenAnHour, []string{"a"}, ask(do(driver.Peek, 0, 0)))
 			s.applies(third, 0)
 			for i := range third.Found[0].State {
 				third.Found[0].State[i]++ // it belongs to the caller
@@ -142,7 +143,7 @@ var serverLaws = []Law{
 		check: func(s *subject) {
 			s.applies(batchOf(threeAnHour, []string{"a", "b"},
 				ask(allow(0, 2)), ask(allow(0, 2)), ask(allow(1, 3)), ask(allow(0, 1)), ask(allow(0, 1)),
-				ask(do(storage.Refund, 0, 2)), ask(allow(0, 2)), ask(allow(1, 1), allow(0, 1))),
+				ask(do(driver.Refund, 0, 2)), ask(allow(0, 2)), ask(allow(1, 1), allow(0, 1))),
 				1, 0, 1, 1, 0, 1, 1, 0)
 			s.applies(batchOf(threeAnHour, []string{"a"}, ask(allow(0, 3))), 0)
 		},
@@ -159,7 +160,7 @@ var serverLaws = []Law{
 			}{{5, 1, 3, 0}, {2, 1, 2, 0}, {3, 1, 3, 0}, {4, 2, 1, 0}, {2, 4, 0, 0}, {3, 1, 2, 1}, {1000, 1, 3, 0}} {
 				name := fmt.Sprint(c)
 				costs := slices.Repeat([]int64{c.cost}, c.fit)
-				b := batchOf(threeAnHour, []string{name}, storage.Request{Times: c.times, Uses: []storage.Use{allow(0, c.cost)}})
+				b := batchOf(threeAnHour, []string{name}, driver.Request{Times: c.times, Uses: []driver.Use{allow(0, c.cost)}})
 				b.Now = s.Now().Round(0)
 				want := []int{c.fit}
 				if c.otherBefore > 0 {
@@ -173,7 +174,7 @@ var serverLaws = []Law{
 					s.spent(name, b.Version, threeAnHour, b.Now, costs...)
 				}
 			}
-			many := batchOf(thousandAnHour, []string{"many"}, storage.Request{Times: 1001, Uses: []storage.Use{allow(0, 1)}})
+			many := batchOf(thousandAnHour, []string{"many"}, driver.Request{Times: 1001, Uses: []driver.Use{allow(0, 1)}})
 			s.applies(many, 1000)
 		},
 	},
@@ -215,14 +216,14 @@ var serverLaws = []Law{
 		check: func(s *subject) {
 			a := batchOf(threeAnHour, []string{"a"}, ask(allow(0, 1)))
 			s.applies(a, 1)
-			peek := batchOf(threeAnHour, []string{"a", "b", "absent"}, ask(do(storage.Peek, 0, 0)), ask(do(storage.Peek, 0, 0), allow(1, 1)), ask(do(storage.Peek, 2, 0)))
+			peek := batchOf(threeAnHour, []string{"a", "b", "absent"}, ask(do(driver.Peek, 0, 0)), ask(do(driver.Peek, 0, 0), allow(1, 1)), ask(do(driver.Peek, 2, 0)))
 			s.applies(peek, 0, 1, 0)
 			if peek.Found[0].Version != a.Version || !absent(peek.Found[2]) {
 				s.fail("a peek found %s and %s", show(peek.Found[0]), show(peek.Found[2]))
 			}
 			s.spent("a", a.Version, threeAnHour, a.At, 1)
 			s.lacks(key("absent"))
-			alone := batchOf(threeAnHour, []string{"a"}, ask(do(storage.Peek, 0, 0)))
+			alone := batchOf(threeAnHour, []string{"a"}, ask(do(driver.Peek, 0, 0)))
 			alone.Programs = nil
 			s.applies(alone, 0)
 			s.spent("a", a.Version, threeAnHour, a.At, 1)
@@ -234,14 +235,14 @@ var serverLaws = []Law{
 		check: func(s *subject) {
 			s.applies(batchOf(threeAnHour, []string{"a", "b", "c"}, ask(allow(0, 3)), ask(allow(1, 3)), ask(allow(2, 3))), 1, 1, 1)
 			b := batchOf(threeAnHour, []string{"a", "b", "c", "absent"},
-				ask(do(storage.Reset, 0, 0)), ask(do(storage.Reset, 1, 0)), ask(allow(1, 2)),
-				ask(allow(2, 1), do(storage.Reset, 1, 0)), ask(do(storage.Reset, 3, 0)))
+				ask(do(driver.Reset, 0, 0)), ask(do(driver.Reset, 1, 0)), ask(allow(1, 2)),
+				ask(allow(2, 1), do(driver.Reset, 1, 0)), ask(do(driver.Reset, 3, 0)))
 			b.Now = s.Now().Round(0)
 			s.applies(b, 0, 0, 1, 0, 0)
 			s.lacks(key("a"))
 			s.lacks(key("absent"))
 			s.spent("b", b.Version, threeAnHour, b.Now, 2)
-			s.applies(batchOf(threeAnHour, []string{"b"}, ask(do(storage.Reset, 0, 0))), 0)
+			s.applies(batchOf(threeAnHour, []string{"b"}, ask(do(driver.Reset, 0, 0))), 0)
 			s.lacks(key("b"))
 		},
 	},
@@ -250,8 +251,8 @@ var serverLaws = []Law{
 		Sentence: "A Refund gives its cost back, up to full, and a Charge takes its cost, into debt if need be.",
 		check: func(s *subject) {
 			now := s.Now().Round(0)
-			at := func(b *storage.Batch) *storage.Batch { b.Now = now; return b }
-			charge := at(batchOf(threeAnHour, []string{"a"}, ask(do(storage.Charge, 0, 5))))
+			at := func(b *driver.Batch) *driver.Batch { b.Now = now; return b }
+			charge := at(batchOf(threeAnHour, []string{"a"}, ask(do(driver.Charge, 0, 5))))
 			s.applies(charge, 1)
 			debt, _, err := threeAnHour.Charge(nil, nil, now, 5)
 			if err != nil {
@@ -259,7 +260,7 @@ var serverLaws = []Law{
 			}
 			s.holds(key("a"), charge.Version, string(debt))
 			s.applies(at(batchOf(threeAnHour, []string{"a"}, ask(allow(0, 1)))), 0)
-			refund := at(batchOf(threeAnHour, []string{"a"}, ask(do(storage.Refund, 0, 3))))
+			refund := at(batchOf(threeAnHour, []string{"a"}, ask(do(driver.Refund, 0, 3))))
 			s.applies(refund, 1)
 			less, _, err := threeAnHour.Refund(nil, debt, now, 3)
 			if err != nil {
@@ -267,7 +268,7 @@ var serverLaws = []Law{
 			}
 			s.holds(key("a"), refund.Version, string(less))
 			s.applies(at(batchOf(threeAnHour, []string{"a"}, ask(allow(0, 1)), ask(allow(0, 1)))), 1, 0)
-			full := at(batchOf(threeAnHour, []string{"a", "never seen"}, ask(do(storage.Refund, 0, 9)), ask(do(storage.Refund, 1, 1))))
+			full := at(batchOf(threeAnHour, []string{"a", "never seen"}, ask(do(driver.Refund, 0, 9)), ask(do(driver.Refund, 1, 1))))
 			s.applies(full, 1, 1)
 			s.lacks(key("a"))
 			s.lacks(key("never seen"))
@@ -280,15 +281,15 @@ var serverLaws = []Law{
 			damaged := s.put(key("damaged"), "not a state", 0)
 			b := batchOf(threeAnHour, []string{"damaged", "a", "b"},
 				ask(allow(0, 1)), ask(allow(1, 1), allow(0, 1)), ask(allow(1, 1)), ask(shadow(0, 1), allow(2, 1)),
-				ask(do(storage.Refund, 0, 1)), ask(shadow(0, 1)), ask(do(storage.Peek, 0, 0), allow(2, 1)))
+				ask(do(driver.Refund, 0, 1)), ask(shadow(0, 1)), ask(do(driver.Peek, 0, 0), allow(2, 1)))
 			b.Now = s.Now().Round(0)
-			s.applies(b, storage.Damaged, storage.Damaged, 1, 1, storage.Damaged, 0, 1)
+			s.applies(b, driver.Damaged, driver.Damaged, 1, 1, driver.Damaged, 0, 1)
 			s.holds(key("damaged"), damaged, "not a state")
 			s.spent("a", b.Version, threeAnHour, b.Now, 1)
 			s.spent("b", b.Version, threeAnHour, b.Now, 1, 1)
-			s.applies(batchOf(threeAnHour, []string{"damaged"}, ask(allow(0, 1))), storage.Damaged)
+			s.applies(batchOf(threeAnHour, []string{"damaged"}, ask(allow(0, 1))), driver.Damaged)
 			s.applies(batchOf(threeAnHour, []string{"damaged"}, ask(shadow(0, 1))), 0)
-			reset := batchOf(threeAnHour, []string{"damaged"}, ask(do(storage.Reset, 0, 0)), ask(allow(0, 1)))
+			reset := batchOf(threeAnHour, []string{"damaged"}, ask(do(driver.Reset, 0, 0)), ask(allow(0, 1)))
 			s.applies(reset, 0, 1)
 			s.spent("damaged", reset.Version, threeAnHour, reset.At, 1)
 		},
@@ -324,7 +325,7 @@ var serverLaws = []Law{
 		Name:     "each batch succeeds or fails alone",
 		Sentence: "Batches of one Run are all decided, and one that is refused leaves the others alone.",
 		check: func(s *subject) {
-			var batches []*storage.Batch
+			var batches []*driver.Batch
 			for i := range 5 {
 				batches = append(batches, batchOf(threeAnHour, []string{fmt.Sprint("key ", i)}, ask(allow(0, 2)), ask(allow(0, 2))))
 			}
@@ -344,7 +345,7 @@ var serverLaws = []Law{
 				}
 			}
 			s.lacks(key("key 2"))
-			s.Store.(storage.Server).Run(s.ctx)
+			s.Store.(driver.Server).Run(s.ctx)
 		},
 	},
 	{
@@ -354,7 +355,7 @@ var serverLaws = []Law{
 			late, cancel := context.WithDeadline(s.ctx, time.Unix(1, 0))
 			defer cancel()
 			b := batchOf(threeAnHour, []string{"a"}, ask(allow(0, 1)))
-			s.Store.(storage.Server).Run(late, b)
+			s.Store.(driver.Server).Run(late, b)
 			if !errors.Is(b.Err, context.DeadlineExceeded) || !errors.Is(b.Err, storage.ErrNotApplied) {
 				s.fail("Run with a context that has ended: error %v", b.Err)
 			}
@@ -371,7 +372,7 @@ var serverLaws = []Law{
 			s.together(runners, func(i int) {
 				for range times {
 					names := []string{"a", "b"}
-					uses := []storage.Use{allow(0, 1), allow(1, 1)}
+					uses := []driver.Use{allow(0, 1), allow(1, 1)}
 					if i%2 == 1 {
 						slices.Reverse(names)
 					}
@@ -396,7 +397,7 @@ var serverLaws = []Law{
 		Sentence: "A batch of 1,500 keys and as many requests is decided like any other.",
 		check: func(s *subject) {
 			const n = 1500
-			b := &storage.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&threeAnHour.program}}
+			b := &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&threeAnHour.program}}
 			for i := range n {
 				b.Keys = append(b.Keys, key(fmt.Sprint("many ", i)))
 				b.Requests = append(b.Requests, ask(allow(i, int64(i%4)+1)))
@@ -413,7 +414,7 @@ var serverLaws = []Law{
 		Name:     "a server knows what it can run",
 		Sentence: "Runs is true for the program of an algorithm, and false for one without a text.",
 		check: func(s *subject) {
-			server := s.Store.(storage.Server)
+			server := s.Store.(driver.Server)
 			for _, p := range portables {
 				if !server.Runs(&p.program) {
 					s.fail("Runs is false for the program of %s", p)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var randomBatches = Law{
@@ -29,7 +30,7 @@ type model struct {
 	*subject
 	random *rand.Rand
 	now    time.Time
-	last   *storage.Batch
+	last   *driver.Batch
 	kept   map[string]modelRecord // by key
 }
 
@@ -68,9 +69,9 @@ func (m *model) batch() {
 	}
 	for i, change := range changes {
 		switch change.Verb {
-		case storage.Delete:
+		case driver.Delete:
 			delete(m.kept, b.Keys[i])
-		case storage.Put:
+		case driver.Put:
 			k := modelRecord{Record: storage.Record{Version: b.Version, State: change.State}}
 			if change.TTL > 0 {
 				k.lapses = started.Add(change.TTL)
@@ -99,8 +100,8 @@ var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving}
 
 func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
 
-func (m *model) newBatch() *storage.Batch {
-	b := &storage.Batch{Version: storage.NewVersion()}
+func (m *model) newBatch() *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion()}
 	if m.last != nil && m.random.IntN(8) == 0 {
 		b.Version = m.last.Version
 	}
@@ -119,7 +120,7 @@ func (m *model) newBatch() *storage.Batch {
 		b.Keys = b.Keys[:1]
 		use := m.newUse(b, order, 0)
 		b.Programs, use.Program = b.Programs[use.Program:use.Program+1], 0
-		b.Requests = []storage.Request{{Times: m.times(use), Uses: []storage.Use{use}}}
+		b.Requests = []driver.Request{{Times: m.times(use), Uses: []driver.Use{use}}}
 		return b
 	}
 	for range 1 + m.random.IntN(8) {
@@ -128,8 +129,8 @@ func (m *model) newBatch() *storage.Batch {
 	return b
 }
 
-func (m *model) newRequest(b *storage.Batch, order []int) storage.Request {
-	r := storage.Request{Times: 1}
+func (m *model) newRequest(b *driver.Batch, order []int) driver.Request {
+	r := driver.Request{Times: 1}
 	for _, i := range m.random.Perm(len(b.Keys))[:1+m.random.IntN(min(3, len(b.Keys)))] {
 		r.Uses = append(r.Uses, m.newUse(b, order, i))
 	}
@@ -139,25 +140,25 @@ func (m *model) newRequest(b *storage.Batch, order []int) storage.Request {
 	return r
 }
 
-func (m *model) times(use storage.Use) int {
-	if use.Op == storage.Allow && m.random.IntN(3) == 0 {
+func (m *model) times(use driver.Use) int {
+	if use.Op == driver.Allow && m.random.IntN(3) == 0 {
 		return 1 + m.random.IntN(5)
 	}
 	return 1
 }
 
 // newUse mostly takes the program that belongs to the key: the others find it damaged.
-func (m *model) newUse(b *storage.Batch, order []int, i int) storage.Use {
-	use := storage.Use{Key: i, Program: order[i] % len(b.Programs), Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
+func (m *model) newUse(b *driver.Batch, order []int, i int) driver.Use {
+	use := driver.Use{Key: i, Program: order[i] % len(b.Programs), Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
 	switch n := m.random.IntN(20); {
 	case n < 2:
-		use.Op = storage.Refund
+		use.Op = driver.Refund
 	case n < 4:
-		use.Op = storage.Charge
+		use.Op = driver.Charge
 	case n < 5:
-		use.Op = storage.Peek
+		use.Op = driver.Peek
 	case n < 6:
-		use.Op = storage.Reset
+		use.Op = driver.Reset
 	case n < 7:
 		use.Program = m.random.IntN(len(b.Programs))
 	}

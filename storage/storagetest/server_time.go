@@ -4,19 +4,19 @@ import (
 	"slices"
 	"time"
 
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// IsOfServers reports whether the law is about [storage.Server].
+// IsOfServers reports whether the law is about [driver.Server].
 func (l Law) IsOfServers() bool {
 	return slices.ContainsFunc(lawsOfServers(), func(law Law) bool { return law.Name == l.Name })
 }
 
-// lawsOfServers are the laws of a [storage.Server].
+// lawsOfServers are the laws of a [driver.Server].
 func lawsOfServers() []Law {
 	laws := slices.Concat(serverLaws, serverTimeLaws, versionLaws, []Law{randomBatches})
 	for i := range laws {
-		laws[i].applies = can[storage.Server]
+		laws[i].applies = can[driver.Server]
 	}
 	return laws
 }
@@ -128,7 +128,7 @@ var serverTimeLaws = []Law{
 			one := batchOf(tenAnHour, []string{"one"}, ask(allow(0, 10)))
 			given := batchOf(tenAnHour, []string{"given"}, ask(allow(0, 10)))
 			given.Now = s.Now().Round(0)
-			for _, b := range []*storage.Batch{b, one, given} {
+			for _, b := range []*driver.Batch{b, one, given} {
 				b.Margin = margin
 				s.run(b)
 			}
@@ -171,9 +171,9 @@ var versionLaws = []Law{
 			s.applies(full, 1, 1)
 			s.put(key("control"), "x", time.Hour)
 			s.Advance(15 * time.Minute)
-			for _, b := range []*storage.Batch{
+			for _, b := range []*driver.Batch{
 				batchOf(threeAnHour, []string{"a"}, ask(allow(0, 3))),
-				batchOf(threeAnHour, []string{"a", "b"}, ask(allow(0, 3)), ask(allow(1, 3), allow(0, 1)), ask(do(storage.Peek, 1, 0))),
+				batchOf(threeAnHour, []string{"a", "b"}, ask(allow(0, 3)), ask(allow(1, 3), allow(0, 1)), ask(do(driver.Peek, 1, 0))),
 			} {
 				b.Margin = time.Hour
 				for _, applied := range s.run(b) {
@@ -195,7 +195,7 @@ var versionLaws = []Law{
 			b := batchOf(threeAnHour, []string{"a", "b"}, ask(allow(0, 2)), ask(allow(0, 2)), ask(allow(1, 1)))
 			s.applies(b, 1, 0, 1)
 			first, at := *b, b.At
-			s.applies(b, storage.Stored, storage.Stored, storage.Stored)
+			s.applies(b, driver.Stored, driver.Stored, driver.Stored)
 			if b.Found[0].Version != first.Version || b.Found[1].Version != first.Version {
 				s.fail("a batch that was run again found %s and %s", show(b.Found[0]), show(b.Found[1]))
 			}
@@ -204,14 +204,14 @@ var versionLaws = []Law{
 			one := batchOf(threeAnHour, []string{"one"}, ask(allow(0, 2)))
 			s.applies(one, 1)
 			oneAt := one.At
-			s.applies(one, storage.Stored)
+			s.applies(one, driver.Stored)
 			s.spent("one", one.Version, threeAnHour, oneAt, 2)
 
 			other := batchOf(threeAnHour, []string{"b"}, ask(allow(0, 1)))
 			s.applies(other, 1) // and b carries another version
-			mixed := batchOf(threeAnHour, []string{"a", "b", "c"}, ask(allow(0, 1)), ask(allow(0, 1), allow(2, 1)), ask(allow(1, 1)), ask(allow(2, 3)), ask(do(storage.Peek, 0, 0)))
+			mixed := batchOf(threeAnHour, []string{"a", "b", "c"}, ask(allow(0, 1)), ask(allow(0, 1), allow(2, 1)), ask(allow(1, 1)), ask(allow(2, 3)), ask(do(driver.Peek, 0, 0)))
 			mixed.Version = first.Version
-			s.applies(mixed, storage.Stored, storage.Stored, 1, 1, storage.Stored)
+			s.applies(mixed, driver.Stored, driver.Stored, 1, 1, driver.Stored)
 			s.spent("a", first.Version, threeAnHour, at, 2)
 			s.spent("c", first.Version, threeAnHour, mixed.At, 3)
 		},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // subject is a store under a law, with verbs that end the check when they fail.
@@ -179,4 +180,4 @@ func keysOf(swaps []storage.Swap) string {
 
 // key names a record so that all of a law's keys share a group: in Redis Cluster keys that are
 // swapped together must.
-func key(name string) string { return storage.Key("law", name) }
+func key(name string) string { return driver.Key("law", name) }

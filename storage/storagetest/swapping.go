@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var swappingLaws = []Law{
@@ -199,7 +200,7 @@ func (s *subject) eachStale(law string, offer func(swaps []storage.Swap, version
 func (s *subject) group(law, names string, stale int, create bool) ([]storage.Swap, []storage.Version) {
 	swaps, versions := make([]storage.Swap, len(names)), make([]storage.Version, len(names))
 	for i := range names {
-		k := storage.Key("law", law, names, fmt.Sprint(stale, create), names[i:i+1])
+		k := driver.Key("law", law, names, fmt.Sprint(stale, create), names[i:i+1])
 		if !create || i == stale {
 			versions[i] = s.put(k, "before", 0)
 		}

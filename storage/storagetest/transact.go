@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // transact runs updates in a transaction that must succeed. Each update may still fail alone.
-func (s *subject) transact(clock func() time.Time, updates ...*storage.Update) {
-	if err := s.Store.(storage.Transactor).Transact(s.ctx, clock, updates...); err != nil {
+func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
+	if err := s.Store.(driver.Transactor).Transact(s.ctx, clock, updates...); err != nil {
 		s.fail("Transact of %d updates: %v", len(updates), err)
 	}
 }
 
 // requiring is an update of one key that must find want, "-" if the key must be absent, and
 // changes it.
-func (s *subject) requiring(key, want string, change storage.Change) *storage.Update {
-	return &storage.Update{Keys: []string{key}, Decider: decider(func(found [][]byte, next []storage.Change) error {
+func (s *subject) requiring(key, want string, change driver.Change) *driver.Update {
+	return &driver.Update{Keys: []string{key}, Decider: decider(func(found [][]byte, next []driver.Change) error {
 		if (found[0] == nil) != (want == "-") || found[0] != nil && string(found[0]) != want {
 			s.fail("an update of %q finds %q (nil: %v), should find %q", key, found[0], found[0] == nil, want)
 		}
@@ -30,7 +31,7 @@ func (s *subject) requiring(key, want string, change storage.Change) *storage.Up
 }
 
 // succeed requires that no update has failed.
-func (s *subject) succeed(updates ...*storage.Update) {
+func (s *subject) succeed(updates ...*driver.Update) {
 	for i, u := range updates {
 		if u.Err != nil {
 			s.fail("update %d of %d, of %.40q, failed: %v", i, len(updates), u.Keys, u.Err)
@@ -42,12 +43,12 @@ var transactLaws = []Law{
 	{
 		Name:     "an update sees those before it",
 		Sentence: "Each update of a transaction sees what those before it have put and deleted, and what they have left is stored.",
-		applies:  can[storage.Transactor],
+		applies:  can[driver.Transactor],
 		check: func(s *subject) {
 			a, b, c := key("a"), key("b"), key("c")
 			s.put(b, "old", 0)
-			remove, keep := storage.Change{Verb: storage.Delete}, storage.Change{}
-			updates := []*storage.Update{
+			remove, keep := driver.Change{Verb: driver.Delete}, driver.Change{}
+			updates := []*driver.Update{
 				s.requiring(a, "-", putting("1", 0)), s.requiring(b, "old", remove), s.requiring(c, "-", putting("", 0)),
 				s.requiring(a, "1", putting("2", time.Hour)), s.requiring(b, "-", keep), s.requiring(c, "", remove),
 				s.requiring(a, "2", keep), s.requiring(b, "-", putting("new", 0)), s.requiring(c, "-", keep),
@@ -65,20 +66,20 @@ var transactLaws = []Law{
 	{
 		Name:     "an update fails alone",
 		Sentence: "If an update of a transaction fails, it says why in its Err, and those before and after it are stored. An Err of an earlier transaction is gone.",
-		applies:  can[storage.Transactor],
+		applies:  can[driver.Transactor],
 		check: func(s *subject) {
 			cannot := errors.New("cannot decide")
-			failing := func(err error, change storage.Change, keys ...string) *storage.Update {
-				return &storage.Update{Keys: keys, Decider: decider(func(_ [][]byte, next []storage.Change) error {
+			failing := func(err error, change driver.Change, keys ...string) *driver.Update {
+				return &driver.Update{Keys: keys, Decider: decider(func(_ [][]byte, next []driver.Change) error {
 					next[0] = change
 					return err
 				})}
 			}
 			bad := map[int]error{1: cannot, 3: storage.ErrSwap, 5: storage.ErrDuplicateKey}
-			updates := []*storage.Update{
-				s.requiring(key("0"), "-", putting("0", 0)), failing(cannot, storage.Change{}, key("1")),
+			updates := []*driver.Update{
+				s.requiring(key("0"), "-", putting("0", 0)), failing(cannot, driver.Change{}, key("1")),
 				s.requiring(key("2"), "-", putting("2", 0)), failing(nil, putting("x", -1), key("3")),
-				s.requiring(key("4"), "-", putting("4", 0)), failing(nil, storage.Change{}, key("5"), key("5")),
+				s.requiring(key("4"), "-", putting("4", 0)), failing(nil, driver.Change{}, key("5"), key("5")),
 				s.requiring(key("6"), "-", putting("6", 0)),
 			}
 			updates[0].Err = errors.New("of an earlier transaction")
@@ -96,7 +97,7 @@ var transactLaws = []Law{
 	{
 		Name:     "a transaction has one time",
 		Sentence: "All updates of a transaction have as Now what the clock told at its one reading, or the time of the store's own clock without one.",
-		applies:  can[storage.Transactor],
+		applies:  can[driver.Transactor],
 		check: func(s *subject) {
 			readings := 0
 			clock := func() time.Time {
@@ -105,10 +106,10 @@ var transactLaws = []Law{
 			}
 			now := func(clock func() time.Time) time.Time {
 				var seen []time.Time
-				updates := make([]*storage.Update, 3)
+				updates := make([]*driver.Update, 3)
 				for i := range updates {
-					u := s.requiring(key(fmt.Sprint(i)), "-", storage.Change{})
-					u.Decider = decider(func([][]byte, []storage.Change) error { seen = append(seen, u.Now); return nil })
+					u := s.requiring(key(fmt.Sprint(i)), "-", driver.Change{})
+					u.Decider = decider(func([][]byte, []driver.Change) error { seen = append(seen, u.Now); return nil })
 					updates[i] = u
 				}
 				s.transact(clock, updates...)
@@ -132,7 +133,7 @@ var transactLaws = []Law{
 	{
 		Name:     "the clock is read in the transaction",
 		Sentence: "A transaction reads the clock when no other can write any more: of two on one key, the one that is stored later has the later time.",
-		applies:  can[storage.Transactor],
+		applies:  can[driver.Transactor],
 		check: func(s *subject) {
 			const transactors, times = 8, 20
 			var seconds atomic.Int64
@@ -141,8 +142,8 @@ var transactLaws = []Law{
 			s.put(k, "0", 0)
 			s.together(transactors, func(int) {
 				for range times {
-					u := &storage.Update{Keys: []string{k}}
-					u.Decider = decider(func(found [][]byte, next []storage.Change) error {
+					u := &driver.Update{Keys: []string{k}}
+					u.Decider = decider(func(found [][]byte, next []driver.Change) error {
 						last, err := strconv.ParseInt(string(found[0]), 10, 64)
 						if err != nil || u.Now.Unix() <= last {
 							return fmt.Errorf("the update at second %d finds one of second %s", u.Now.Unix(), found[0])
@@ -159,7 +160,7 @@ var transactLaws = []Law{
 	{
 		Name:     "a transaction keeps records by both clocks",
 		Sentence: "What an update put is there until its TTL has passed by the store's own clock, and by the clock of the transaction.",
-		applies:  can[storage.Transactor],
+		applies:  can[driver.Transactor],
 		check: func(s *subject) {
 			const ttl, lead = time.Hour, 24 * time.Hour
 			now := s.Now()
@@ -186,11 +187,11 @@ var transactLaws = []Law{
 	{
 		Name:     "a panic undoes the transaction",
 		Sentence: "If an update of a transaction panics, those before it are not stored, and the next transaction is served.",
-		applies:  can[storage.Transactor],
+		applies:  can[driver.Transactor],
 		check: func(s *subject) {
 			a, b := key("a"), key("b")
 			version := s.put(a, "before", 0)
-			faulty := &storage.Update{Keys: []string{b}, Decider: decider(func([][]byte, []storage.Change) error {
+			faulty := &driver.Update{Keys: []string{b}, Decider: decider(func([][]byte, []driver.Change) error {
 				panic("a fault of the caller's own")
 			})}
 			if !s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) }) {
@@ -198,7 +199,7 @@ var transactLaws = []Law{
 			}
 			s.together(1, func(int) { // which notices when this hangs
 				s.holds(a, version, "before")
-				next := []*storage.Update{s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", storage.Change{})}
+				next := []*driver.Update{s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", driver.Change{})}
 				s.transact(nil, next...)
 				s.succeed(next...)
 			})

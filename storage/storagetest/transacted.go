@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // inTransactions makes laws of transactions from laws of updates in place: the two promise
@@ -14,10 +14,10 @@ func inTransactions(laws []Law) (made []Law) {
 		made = append(made, Law{
 			Name:     law.Name + ", in a transaction",
 			Sentence: "In a transaction: " + law.Sentence,
-			applies:  can[storage.Transactor],
+			applies:  can[driver.Transactor],
 			check: func(s *subject) {
 				asked := *s
-				asked.Store = &transacted{Transactor: s.Store.(storage.Transactor), advance: s.Advance}
+				asked.Store = &transacted{Transactor: s.Store.(driver.Transactor), advance: s.Advance}
 				law.check(&asked)
 			},
 		})
@@ -28,17 +28,17 @@ func inTransactions(laws []Law) (made []Law) {
 // transacted updates by transactions of one update. The time goes on when an update is made at
 // a later time.
 type transacted struct {
-	storage.Transactor
+	driver.Transactor
 	advance func(time.Duration)
 	passed  time.Duration
 }
 
-func (t *transacted) Update(ctx context.Context, now time.Time, keys []string, d storage.Decider) error {
+func (t *transacted) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
 	if at := now.Sub(epoch); at > t.passed {
 		t.advance(at - t.passed)
 		t.passed = at
 	}
-	u := &storage.Update{Keys: keys, Decider: d}
+	u := &driver.Update{Keys: keys, Decider: d}
 	if err := t.Transact(ctx, nil, u); err != nil {
 		return err
 	}

@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // Decide decides on states, as engine.Evaluator says. A decision that changes nothing is a denial.
-type Decide func(now time.Time, states [][]byte, changes []storage.Change) error
+type Decide func(now time.Time, states [][]byte, changes []driver.Change) error
 
 // Do decides on the states of keys. No server has a program for the decision.
 func Do(ctx context.Context, e *engine.Engine, keys []string, decide Decide) (engine.How, error) {
@@ -23,13 +23,13 @@ type evaluator struct {
 	changed bool
 }
 
-func (e *evaluator) Evaluate(now time.Time, states [][]byte, changes []storage.Change) (applied int, err error) {
+func (e *evaluator) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
 	if err := e.decide(now, states, changes); err != nil {
 		return 0, err
 	}
 	e.changed = false
 	for i := range changes {
-		if changes[i].Verb != storage.Keep {
+		if changes[i].Verb != driver.Keep {
 			e.changed = true
 			applied++
 		}

@@ -61,7 +61,7 @@ func history(t *testing.T, store storage.Store, spec string, o compose.Options[*
 	var mu sync.Mutex
 	var ops []porcupine.Operation
 	var wg sync.WaitGroup
-	o.Clock, o.Budget = func() time.Time { return time.Unix(0, clock.Add(1)) }, time.Minute
+	o.Clock, o.Timeout = func() time.Time { return time.Unix(0, clock.Add(1)) }, time.Minute
 	var limiters [2]*compose.Limiter[*attempt]
 	for i := range limiters {
 		var err error
@@ -127,7 +127,7 @@ func TestHistoriesAreLinearizable(t *testing.T) {
 
 func TestHistoriesAreLinearizableWithoutACacheAndWithOneRoundTrip(t *testing.T) {
 	for i := range 4 {
-		o := compose.Options[*attempt]{InFlight: i & 1}
+		o := compose.Options[*attempt]{MaxRoundTrips: i & 1}
 		if i&2 > 0 {
 			o.DenialCacheTTL = -1
 		}

@@ -18,10 +18,10 @@ type Fault struct {
 	Line    int    // from 1
 	Field   string // such as rules[1].policy; empty if it is the file as a whole
 	Problem string // one line
-	Pointer string // two lines more, the text and a caret below what is wrong; or empty
+	Caret   string // two lines more, the text and a caret below what is wrong; or empty
 }
 
-// Error is a line for each of the first faults, and its pointer.
+// Error is a line for each of the first faults, and its caret.
 func (e *Error) Error() string {
 	const most = 20
 	var lines []string
@@ -35,8 +35,8 @@ func (e *Error) Error() string {
 			where += f.Field + ": "
 		}
 		lines = append(lines, where+f.Problem)
-		if f.Pointer != "" {
-			lines = append(lines, "  "+strings.ReplaceAll(f.Pointer, "\n", "\n  "))
+		if f.Caret != "" {
+			lines = append(lines, "  "+strings.ReplaceAll(f.Caret, "\n", "\n  "))
 		}
 	}
 	return strings.Join(lines, "\n")

@@ -65,7 +65,7 @@ func TestHostileTexts(t *testing.T) {
 }
 
 // requireFaults holds an error to its form: each line has the name of the file, or
-// is part of a pointer.
+// is part of the lines with the caret.
 func requireFaults(t *testing.T, err error) {
 	var all *config.Error
 	require.ErrorAs(t, err, &all)

@@ -30,7 +30,7 @@ func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
 	rule := compose.Rule[*http.Request]{Name: r.Name, Key: r.key(ip), Policy: r.Policy, Shadow: r.Shadow}
 	switch {
 	case r.Cost.Bytes:
-		rule.Cost = httplimit.ContentLength(unknown)
+		rule.Cost = httplimit.CostByContentLength(unknown)
 	case r.Cost.Units != 1:
 		rule.Cost = func(*http.Request) int64 { return r.Cost.Units }
 	}
@@ -62,7 +62,7 @@ func (r *Rule) key(ip key) key {
 	case 1:
 		return keys[0]
 	}
-	return httplimit.Join(keys...)
+	return httplimit.JoinKeys(keys...)
 }
 
 func (r *Rule) keyBy(f Field, ip key) key {
@@ -86,7 +86,7 @@ func (r *Rule) keyBy(f Field, ip key) key {
 // hostOf is one spelling too: in small letters, without the port and the point that
 // may end it.
 func hostOf(r *http.Request) string {
-	host := httplimit.Host(r)
+	host := httplimit.KeyByHost(r)
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -40,9 +40,9 @@ func (f Field) caller() httplimit.Caller {
 	case User:
 		return userOf
 	case Header:
-		return httplimit.Header(f.Name)
+		return httplimit.KeyByHeader(f.Name)
 	case Cookie:
-		return httplimit.Cookie(f.Name)
+		return httplimit.KeyByCookie(f.Name)
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func (r *reader) badSpec(n ast.Node, at string, err error) {
 	}
 	r.faults.add(n, at, "%s", bad.Problem)
 	if len(bad.Spec) <= 200 && !strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		r.faults[len(r.faults)-1].Pointer = bad.Pointer()
+		r.faults[len(r.faults)-1].Caret = bad.Caret()
 	}
 }
 

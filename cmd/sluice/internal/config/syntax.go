@@ -27,7 +27,7 @@ func syntaxFault(err error, text []byte) Fault {
 	}
 	if t := bad.GetToken(); t != nil && t.Position != nil {
 		f.Line = max(1, t.Position.Line)
-		f.Pointer = pointer(text, f.Line, t.Position.Column)
+		f.Caret = caretBelow(text, f.Line, t.Position.Column)
 	}
 	return f
 }
@@ -56,9 +56,9 @@ func oneLine(s string) string {
 	return text
 }
 
-// pointer is the line and a caret below the column, counted in characters from 1;
+// caretBelow is the line and a caret below the column, counted in characters from 1;
 // empty if the line cannot be shown.
-func pointer(text []byte, line, column int) string {
+func caretBelow(text []byte, line, column int) string {
 	const most = 200
 	for range line - 1 {
 		_, text, _ = bytes.Cut(text, []byte("\n"))

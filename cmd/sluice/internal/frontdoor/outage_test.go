@@ -11,11 +11,11 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// budget is the time that a decision may take in these tests, and slack by how much an
+// timeout is the time that a decision may take in these tests, and slack by how much an
 // answer on a busy machine may come later. curl takes a part of that.
 const (
-	budget = 250 * time.Millisecond
-	slack  = time.Second
+	timeout = 250 * time.Millisecond
+	slack   = time.Second
 )
 
 // database is one that can be had or not.
@@ -43,7 +43,7 @@ func TestOutage(t *testing.T) {
 			patient := newDoor(t, store, "closed")
 			var doors []*door
 			for _, policy := range [...]string{"closed", "open", "local"} {
-				doors = append(doors, newDoor(t, store, policy, "--budget", budget.String()))
+				doors = append(doors, newDoor(t, store, policy, "--decision-timeout", timeout.String()))
 				patient.requireAdmitted(policy, 2)
 				doors[len(doors)-1].requireRecovery()
 			}
@@ -106,7 +106,7 @@ func (d *door) requireOutage() {
 	for range 4 {
 		began := time.Now()
 		a := d.knock()
-		require.Less(d.t, time.Since(began), budget+slack, d.policy)
+		require.Less(d.t, time.Since(began), timeout+slack, d.policy)
 		statuses = append(statuses, a.StatusCode)
 		switch d.policy {
 		case "closed":

@@ -38,7 +38,7 @@ func serve(t *testing.T, args ...string) *program {
 func launch(t *testing.T, args ...string) *program {
 	t.Helper()
 	given := strings.Join(args, " ")
-	for _, flag := range [...]string{"--listen 127.0.0.1:0", "--api 127.0.0.1:0", "--budget 30s", "--shutdown-delay 0s"} {
+	for _, flag := range [...]string{"--listen 127.0.0.1:0", "--api 127.0.0.1:0", "--decision-timeout 30s", "--shutdown-delay 0s"} {
 		name, value, _ := strings.Cut(flag, " ")
 		if !strings.Contains(given, name+" ") {
 			args = append(args, name, value)

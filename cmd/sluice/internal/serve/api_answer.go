@@ -19,7 +19,7 @@ type decision struct {
 	NextRefill int64            `json:"next_refill_ns"`
 	ResetAfter int64            `json:"reset_after_ns"`
 	Degraded   bool             `json:"degraded"`
-	FromMemory bool             `json:"from_memory"`
+	Cached     bool             `json:"cached"`
 	Limits     []limitsDecision `json:"limits"`
 }
 
@@ -56,7 +56,7 @@ func decisionOf(d *compose.Decision) *decision {
 	answer := &decision{
 		Allowed: d.Allowed, Limit: all.Limit, Remaining: all.Remaining,
 		RetryAfter: waitOf(d.RetryAfter), NextRefill: all.NextRefill, ResetAfter: all.ResetAfter,
-		Degraded: d.Degraded, FromMemory: d.Memory,
+		Degraded: d.Degraded, Cached: d.Cached,
 		Limits: make([]limitsDecision, len(d.Results)),
 	}
 	if d.Rule != "" { // after a denial the one that denied, which may have more left than another

@@ -86,7 +86,7 @@ func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
 `, standing(), compose.Options[Ask]{})
 	for limit, want := range map[string]string{
 		"shared":  `{"allowed":true,"limit":"shared","remaining":4,`,
-		"skipped": `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,"next_refill_ns":0,"reset_after_ns":0,"degraded":false,"from_memory":false,"limits":[]}`,
+		"skipped": `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,"next_refill_ns":0,"reset_after_ns":0,"degraded":false,"cached":false,"limits":[]}`,
 		"denied":  `{"allowed":false,"limit":"denied","remaining":0,"retry_after_ns":null,`,
 	} {
 		w := post(h, "/v1/allow", `{"key":"","limit":"`+limit+`"}`)

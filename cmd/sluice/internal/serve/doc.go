@@ -12,7 +12,7 @@
 // A rule has the same name and the same keys on both sides, so that they share
 // its use: the service asked with the key "203.0.113.7" sees, refunds or resets
 // what the proxy counted for that client. Of a rule by several fields the key is
-// what [httplimit.Join] makes of them.
+// what [httplimit.JoinKeys] makes of them.
 //
 // # Reload
 //

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -30,7 +31,7 @@ type probe struct {
 }
 
 func newProbe(store storage.Store, namespace string) *probe {
-	return &probe{store: store, key: storage.Key("", namespace, "", "probe", rand.Text())}
+	return &probe{store: store, key: driver.Key("", namespace, "", "probe", rand.Text())}
 }
 
 var errProbe = errors.New("the record of a probe keeps changing")

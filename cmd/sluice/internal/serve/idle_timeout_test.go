@@ -180,7 +180,7 @@ func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 		"denied":             {oneByIP, never, slow, http.StatusTooManyRequests},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := started(t, c.rules, c.change, func(o *Options) { o.ClientTimeout, o.Budget = 0, 10*time.Millisecond })
+			w := started(t, c.rules, c.change, func(o *Options) { o.ClientTimeout, o.DecisionTimeout = 0, 10*time.Millisecond })
 			if c.status == http.StatusTooManyRequests {
 				require.Equal(t, 3, w.allowed(3))
 			}

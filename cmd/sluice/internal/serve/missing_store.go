@@ -10,7 +10,7 @@ import (
 )
 
 // missingStore stands in for a store that has not been reached since the start. It fails
-// at once, so that requests do not wait for their budget.
+// at once, so that requests do not wait for their timeout.
 type missingStore struct{}
 
 var errMissing = storage.NotApplied(errors.New("the store has not been reached since the start"))

@@ -11,8 +11,8 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// MaxBudget is longer than anybody would wait for a decision.
-const MaxBudget = 10 * time.Minute
+// MaxDecisionTimeout is longer than anybody would wait for a decision.
+const MaxDecisionTimeout = 10 * time.Minute
 
 // Sooner than MinClientTimeout clients are cut off that only have a slow line. Of times
 // longer than MaxClientTimeout, which nobody waits, a multiple may be no duration.
@@ -48,9 +48,9 @@ type Options struct {
 	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
 	Token string // what callers of it must have; required unless API is this machine's own
 
-	Namespace string
-	Budget    time.Duration // 0: compose.DefaultBudget; at most MaxBudget
-	OnFailure compose.FailurePolicy
+	Namespace       string
+	DecisionTimeout time.Duration // 0: compose.DefaultTimeout; at most MaxDecisionTimeout
+	OnFailure       compose.FailurePolicy
 
 	CircuitOpenAfter time.Duration // as in compose.Options: 0 is the default, and negative is never
 	DenialCacheTTL   time.Duration // likewise; negative is no cache

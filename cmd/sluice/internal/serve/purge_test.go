@@ -15,6 +15,7 @@ import (
 
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // expired is a store of which n records have expired.
@@ -87,7 +88,7 @@ func TestTheServerPurgesItsStore(t *testing.T) {
 		require.NoError(t, err)
 		defer w.Close()
 		for i := range 3 {
-			swap := storage.Swap{Key: storage.Key("", fmt.Sprint(i)), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
+			swap := storage.Swap{Key: driver.Key("", fmt.Sprint(i)), New: storage.Record{Version: storage.NewVersion()}, TTL: 1}
 			_, swapped, err := w.store.CompareAndSwap(t.Context(), swap)
 			require.NoError(t, err)
 			require.True(t, swapped)

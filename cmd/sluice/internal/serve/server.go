@@ -109,11 +109,11 @@ func (s *Server) newBase() base {
 		b.unknown = math.MaxInt64
 	}
 	b.service = compose.Options[Ask]{
-		Namespace: o.Namespace, Budget: o.Budget, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
+		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
 		OnFailure: o.OnFailure, Observer: s.observer(serviceSide),
 	}
 	b.requests = compose.Options[*http.Request]{
-		Namespace: o.Namespace, Budget: o.Budget, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
+		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
 		OnFailure: o.OnFailure, Observer: s.observer(proxySide),
 	}
 	return b
@@ -137,7 +137,7 @@ func (s *Server) listen() (err error) {
 	}
 	s.api = s.server(l, s.routes(private))
 	s.api.http.ReadTimeout = askTime
-	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.Budget, compose.DefaultBudget) + answerTime
+	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.DecisionTimeout, compose.DefaultTimeout) + answerTime
 	return nil
 }
 

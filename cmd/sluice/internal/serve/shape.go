@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -83,7 +84,7 @@ func (s *Server) claimShapes(ctx context.Context, rules []config.Rule) error {
 func (s *Server) tryClaims(ctx context.Context, rules []config.Rule) error {
 	var keys []string
 	for _, r := range rules {
-		keys = append(keys, storage.Key("", s.options.Namespace, "", "shape", r.Name)) // of no rule
+		keys = append(keys, driver.Key("", s.options.Namespace, "", "shape", r.Name)) // of no rule
 	}
 	found, err := s.store.Load(ctx, keys...)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
@@ -72,7 +73,7 @@ func TestStoreThatDoesNotTellShapes(t *testing.T) {
 func TestLogNamesTheRuleAtFault(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
 	w := started(t, oneByIP, on(store), before(t, hello))
-	key := storage.Key("", "", "client", "127.0.0.1")
+	key := driver.Key("", "", "client", "127.0.0.1")
 	_, _, err := w.store.CompareAndSwap(t.Context(), storage.Swap{Key: key, New: storage.Record{Version: 1, State: []byte("no state")}})
 	require.NoError(t, err)
 	require.Equal(t, 500, fetch(t, w.proxyURL("/")).StatusCode)

@@ -15,6 +15,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -138,13 +139,13 @@ func (o *opened) postgres(address string, noFunctions bool) error {
 // canDecide reports whether there are the table and the functions that a store uses. A role that may not
 // create them may still use them.
 func canDecide(ctx context.Context, store *postgres.Store, noFunctions bool) bool {
-	absent := storage.Key("")
+	absent := driver.Key("")
 	if noFunctions {
 		_, err := store.Load(ctx, absent)
 		return err == nil
 	}
-	reset := storage.Request{Uses: []storage.Use{{Op: storage.Reset}}, Times: 1}
-	b := storage.Batch{Version: storage.NewVersion(), Keys: []string{absent}, Requests: []storage.Request{reset}}
+	reset := driver.Request{Uses: []driver.Use{{Op: driver.Reset}}, Times: 1}
+	b := driver.Batch{Version: storage.NewVersion(), Keys: []string{absent}, Requests: []driver.Request{reset}}
 	store.Run(ctx, &b)
 	return b.Err == nil
 }

@@ -171,7 +171,7 @@ func TestOutage(t *testing.T) {
 	redis := servers.Redis(t)
 	start := func(policy compose.FailurePolicy, rules string) *world {
 		return started(t, rules, before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
-			o.OnFailure, o.Namespace, o.Budget = policy, fmt.Sprint(policy), 50*time.Millisecond
+			o.OnFailure, o.Namespace, o.DecisionTimeout = policy, fmt.Sprint(policy), 50*time.Millisecond
 		})
 	}
 	many := strings.ReplaceAll(oneByIP, "3/h", "1000000/h") // what is asked until the store is back may be paid unheard
@@ -201,13 +201,13 @@ func TestOutage(t *testing.T) {
 	require.Eventually(t, func() bool { return fetch(t, closed.apiURL("/readyz")).StatusCode == http.StatusOK }, patience, 10*time.Millisecond)
 }
 
-// TestWhileTheCircuitBreakerIsOpen requests do not wait for their budget, /readyz and /livez answer, and
+// TestWhileTheCircuitBreakerIsOpen requests do not wait for their timeout, /readyz and /livez answer, and
 // all is well when the store is back.
 func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	redis := servers.Redis(t)
 	start := func(policy compose.FailurePolicy) *world {
 		return started(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
-			o.OnFailure, o.Namespace, o.Budget, o.CircuitOpenAfter = policy, fmt.Sprint(policy), MaxBudget, time.Nanosecond
+			o.OnFailure, o.Namespace, o.DecisionTimeout, o.CircuitOpenAfter = policy, fmt.Sprint(policy), MaxDecisionTimeout, time.Nanosecond
 		})
 	}
 	closed, local := start(compose.FailClosed), start(compose.FailLocal)

@@ -74,8 +74,8 @@ func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, err
 		API:    "127.0.0.1:0",
 		Drain:  patience,
 
-		ClientTimeout: patience,
-		Budget:        patience,
+		ClientTimeout:   patience,
+		DecisionTimeout: patience,
 
 		Log: slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

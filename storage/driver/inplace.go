@@ -1,24 +1,26 @@
-package storage
+package driver
 
 import (
 	"context"
 	"time"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // InPlace is a store in the memory of this process, where deciding under its lock is
 // cheaper than swapping and trying again.
 type InPlace interface {
-	Store
+	storage.Store
 
 	// Update lets d decide on the states of keys while nobody else can change them, and
 	// stores what d decided, all of it. For an update it is now, whatever any clock says: a
 	// record whose TTL has ended by then is absent, and TTLs are counted from now. A key
-	// twice is refused with [ErrDuplicateKey]. Records written have fresh versions, so that
+	// twice is refused with [storage.ErrDuplicateKey]. Records written have fresh versions, so that
 	// updates and swaps may be mixed.
 	//
 	// An error of d is returned as it is. Whatever the error of Update, nothing is
 	// changed. Changes with an unknown verb, or that put with a negative TTL, are refused
-	// with [ErrSwap]; see [CheckChanges].
+	// with [storage.ErrSwap]; see [CheckChanges].
 	Update(ctx context.Context, now time.Time, keys []string, d Decider) error
 }
 
@@ -39,9 +41,9 @@ type Decider interface {
 type Change struct {
 	Verb  Verb
 	State []byte        // of Put
-	TTL   time.Duration // of Put; see Swap.TTL. Until is the time of the decision plus TTL
+	TTL   time.Duration // of Put; see storage.Swap.TTL. Until is the time of the decision plus TTL
 
-	Priority Priority // of Put; see Swap.Priority
+	Priority storage.Priority // of Put; see storage.Swap.Priority
 }
 
 // Verb is what a [Change] does.

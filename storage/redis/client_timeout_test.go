@@ -10,34 +10,34 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestCoarseTimeoutsAreHardlyShorter(t *testing.T) {
+func TestRoundedTimeoutsAreHardlyShorter(t *testing.T) {
 	for d := time.Duration(1); d < math.MaxInt64/3; d = d*3/2 + 1 {
-		c := coarse(d)
+		c := roundTimeout(d)
 		require.Positive(t, c)
 		require.LessOrEqual(t, c, d)
 		require.LessOrEqual(t, d-c, d/64, d)
 	}
-	require.Equal(t, coarse(time.Second-time.Microsecond), coarse(time.Second-time.Millisecond))
+	require.Equal(t, roundTimeout(time.Second-time.Microsecond), roundTimeout(time.Second-time.Millisecond))
 }
 
-func TestAClientInAHurryIsUsedAgainForAWhile(t *testing.T) {
+func TestAClientWithAShortTimeoutIsReused(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:0"})
 	defer client.Close()
 	s, err := New(client, Options{})
 	require.NoError(t, err)
 	now := time.Unix(1e9, 0)
-	first := s.hurried(time.Second, now)
+	first := s.withTimeout(time.Second, now)
 	require.Equal(t, time.Second, first.Options().ReadTimeout)
-	require.Same(t, first, s.hurried(time.Second, now.Add(hurriedFor-1)))
-	require.NotSame(t, first, s.hurried(time.Second, now.Add(hurriedFor)))
-	require.NotSame(t, first, s.hurried(time.Minute, now))
+	require.Same(t, first, s.withTimeout(time.Second, now.Add(timeoutClientReuse-1)))
+	require.NotSame(t, first, s.withTimeout(time.Second, now.Add(timeoutClientReuse)))
+	require.NotSame(t, first, s.withTimeout(time.Minute, now))
 
 	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
 	defer cancel()
-	require.Same(t, client, s.inTime(ctx), "its own timeouts are shorter")
+	require.Same(t, client, s.withinDeadline(ctx), "its own timeouts are shorter")
 	ctx, cancel = context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	in := s.inTime(ctx).(*goredis.Client).Options()
+	in := s.withinDeadline(ctx).(*goredis.Client).Options()
 	require.LessOrEqual(t, in.ReadTimeout, time.Second)
 	require.Equal(t, in.ReadTimeout, in.WriteTimeout)
 }

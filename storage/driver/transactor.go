@@ -1,14 +1,16 @@
-package storage
+package driver
 
 import (
 	"context"
 	"time"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // Transactor is a store that decides inside a transaction, which keeps out all other
 // writers.
 type Transactor interface {
-	Store
+	storage.Store
 
 	// Transact lets updates decide one after the other in one transaction, and stores what
 	// they decided. Each sees what those before it stored. An update that fails alone has

@@ -1,4 +1,4 @@
-package storage_test
+package driver_test
 
 import (
 	"bytes"
@@ -10,12 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func ExampleKey() {
-	fmt.Printf("%q\n", storage.Key("", "shop", "per-user", "alice"))
-	fmt.Printf("%q\n", storage.Key("", "shop", "per-user", ""))
-	fmt.Println(len(storage.Key("", "shop", "per-user", strings.Repeat("x", 100_000))))
+	fmt.Printf("%q\n", driver.Key("", "shop", "per-user", "alice"))
+	fmt.Printf("%q\n", driver.Key("", "shop", "per-user", ""))
+	fmt.Println(len(driver.Key("", "shop", "per-user", strings.Repeat("x", 100_000))))
 	// Output:
 	// "k\x00\x04shop\bper-user\x05alice"
 	// "k\x00\x04shop\bper-user\x00"
@@ -24,15 +25,15 @@ func ExampleKey() {
 
 func ExampleAppendKey() {
 	var buffer [64]byte
-	key := storage.AppendKey(buffer[:0], "tenant-7", "shop", "alice")
+	key := driver.AppendKey(buffer[:0], "tenant-7", "shop", "alice")
 	fmt.Printf("%q\n", key)
 	// Output:
 	// "k\btenant-7\x04shop\x05alice"
 }
 
 func ExampleKeyGroup() {
-	fmt.Printf("%q\n", storage.KeyGroup(storage.Key("tenant-7", "shop", "alice")))
-	fmt.Printf("%q\n", storage.KeyGroup(storage.Key("", "shop", "alice")))
+	fmt.Printf("%q\n", driver.KeyGroup(driver.Key("tenant-7", "shop", "alice")))
+	fmt.Printf("%q\n", driver.KeyGroup(driver.Key("", "shop", "alice")))
 	// Output:
 	// "tenant-7"
 	// ""
@@ -61,7 +62,7 @@ func TestKeyBytesArePinned(t *testing.T) {
 		{"g", []string{long}, "h\x01g" + hexed("2352980aa43fbee00b4e63b749971e7437ca0d377454dd25daef918232fa6014")},
 		{long, []string{"a"}, "h\x20" + hexed("ab6c5f3237f551d208fc2ca5225a4cca20b3fd638794a804f0ed5549d5041734") + hexed("efb0b6afa07df21f0105f4b41d08c033faff5097909c6a3ac4851db9a198c8d4")},
 	} {
-		got := storage.Key(c.group, c.parts...)
+		got := driver.Key(c.group, c.parts...)
 		require.Equal(t, fmt.Sprintf("%q", c.want), fmt.Sprintf("%q", got), "group %.20q parts %.20q", c.group, c.parts)
 	}
 }
@@ -69,14 +70,14 @@ func TestKeyBytesArePinned(t *testing.T) {
 func TestKeyIsNeverTooLong(t *testing.T) {
 	for n := range 2 * storage.MaxKey {
 		x := strings.Repeat("x", n)
-		require.LessOrEqual(t, len(storage.Key("g", "n", x)), storage.MaxKey)
-		require.LessOrEqual(t, len(storage.Key(x, "n", "u")), storage.MaxKey)
-		require.LessOrEqual(t, len(storage.Key(x, x, x)), storage.MaxKey)
+		require.LessOrEqual(t, len(driver.Key("g", "n", x)), storage.MaxKey)
+		require.LessOrEqual(t, len(driver.Key(x, "n", "u")), storage.MaxKey)
+		require.LessOrEqual(t, len(driver.Key(x, x, x)), storage.MaxKey)
 	}
 	// The last plain key is exactly as long as may be, and the next one is hashed.
 	fits := strings.Repeat("x", storage.MaxKey-len("k\x00\xff\x03"))
-	require.Len(t, storage.Key("", fits), storage.MaxKey)
-	require.Len(t, storage.Key("", fits+"x"), len("h\x00")+32)
+	require.Len(t, driver.Key("", fits), storage.MaxKey)
+	require.Len(t, driver.Key("", fits+"x"), len("h\x00")+32)
 }
 
 // Whoever chooses one part cannot reach a key made of other parts.
@@ -88,10 +89,10 @@ func TestKeyCannotBeForged(t *testing.T) {
 		{"", "a", "b"}, {"", "a\x01b"}, {"", "ab", ""}, {"", "", "ab"}, {"", "a", "", "b"}, {"", "\x01a", "b"},
 		{"a", "b"}, {"a", "", "b"}, {"a\x01b"}, {"ab"},
 		{"", "n", long}, {"", "n", other}, {"", long, "n"}, {long, "n"}, {other, "n"}, {"n", long}, {"", "n" + long},
-		{"", storage.Key("", "n", long)}, {"", storage.Key("", "n", long)[2:]},
-		{storage.KeyGroup(storage.Key(long, "n")), "n"},
+		{"", driver.Key("", "n", long)}, {"", driver.Key("", "n", long)[2:]},
+		{driver.KeyGroup(driver.Key(long, "n")), "n"},
 	} {
-		key := storage.Key(parts[0], parts[1:]...)
+		key := driver.Key(parts[0], parts[1:]...)
 		require.NotContains(t, keys, key, "%.40q and %.40q", keys[key], parts)
 		keys[key] = parts
 	}
@@ -99,26 +100,26 @@ func TestKeyCannotBeForged(t *testing.T) {
 
 func TestAppendKeyAppends(t *testing.T) {
 	for _, part := range []string{"alice", strings.Repeat("x", 1000)} {
-		got := storage.AppendKey([]byte("before"), "g", part)
-		require.Equal(t, "before"+storage.Key("g", part), string(got))
+		got := driver.AppendKey([]byte("before"), "g", part)
+		require.Equal(t, "before"+driver.Key("g", part), string(got))
 	}
 }
 
 func TestShortKeysDoNotAllocate(t *testing.T) {
 	dst := make([]byte, 0, storage.MaxKey)
 	require.Zero(t, testing.AllocsPerRun(100, func() {
-		dst = storage.AppendKey(dst[:0], "tenant", "shop", "per-user", "alice")
+		dst = driver.AppendKey(dst[:0], "tenant", "shop", "per-user", "alice")
 	}))
 }
 
 func TestKeyGroup(t *testing.T) {
 	long := strings.Repeat("t", 129)
-	require.Equal(t, long[1:], storage.KeyGroup(storage.Key(long[1:], "a")))
-	require.Len(t, storage.KeyGroup(storage.Key(long, "a")), 32)
-	require.Equal(t, storage.KeyGroup(storage.Key(long, "a")), storage.KeyGroup(storage.Key(long, "b")))
-	require.Equal(t, "t", storage.KeyGroup(storage.Key("t", long, long, long, long)))
+	require.Equal(t, long[1:], driver.KeyGroup(driver.Key(long[1:], "a")))
+	require.Len(t, driver.KeyGroup(driver.Key(long, "a")), 32)
+	require.Equal(t, driver.KeyGroup(driver.Key(long, "a")), driver.KeyGroup(driver.Key(long, "b")))
+	require.Equal(t, "t", driver.KeyGroup(driver.Key("t", long, long, long, long)))
 	for _, foreign := range []string{"", "k", "h", "x\x01a", "k\x05abc", "k\x80", "k\xff\xff\xff", "h\xff\x7f"} {
-		require.Empty(t, storage.KeyGroup(foreign), "%q", foreign)
+		require.Empty(t, driver.KeyGroup(foreign), "%q", foreign)
 	}
 }
 
@@ -131,11 +132,11 @@ func FuzzKey(f *testing.F) {
 		// Several separators, so that each of these bytes also gets into parts.
 		for _, sep := range []string{"\x00", "\x01", "k"} {
 			p, q := strings.Split(string(a), sep), strings.Split(string(b), sep)
-			kp, kq := storage.Key(p[0], p[1:]...), storage.Key(q[0], q[1:]...)
+			kp, kq := driver.Key(p[0], p[1:]...), driver.Key(q[0], q[1:]...)
 			require.Equal(t, string(a) == string(b), kp == kq, "%q and %q", p, q)
 			require.LessOrEqual(t, len(kp), storage.MaxKey)
 			if len(p[0]) <= 128 {
-				require.Equal(t, p[0], storage.KeyGroup(kp))
+				require.Equal(t, p[0], driver.KeyGroup(kp))
 			}
 		}
 	})

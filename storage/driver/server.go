@@ -1,20 +1,21 @@
-package storage
+package driver
 
 import (
 	"context"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // Server is a store whose database runs the steps of policies itself, so that a decision
 // takes one round trip whatever other processes do.
 type Server interface {
-	Store
+	storage.Store
 
 	// Run decides batches in one round trip, each of them in one instant. The batches share no
 	// keys; each succeeds or fails alone, and Run sets the fields of Batch that hold its
-	// outcome. An error in Batch.Err means what one of CompareAndSwap means; see [Store].
+	// outcome. An error in Batch.Err means what one of CompareAndSwap means; see [storage.Store].
 	//
 	// The context of Run has a deadline. It is cancelled before only if it is that of the one
 	// caller of a batch, so a store need not notice that at once.
@@ -39,25 +40,25 @@ type Placer interface {
 // decide by one clock.
 type ServerTime interface {
 	// LoadNow is Load, and also returns the server's time at some instant of the call.
-	LoadNow(ctx context.Context, keys ...string) ([]Record, time.Time, error)
+	LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error)
 }
 
-// InFlight is a store that knows how many round trips at once it gains by: further ones
+// MaxRoundTrips is a store that knows how many round trips at once it gains by: further ones
 // would wait for each other in the database. It is 0 if every call must be made by the
 // goroutine that asks, as in a transaction of the caller: then no requests are batched.
-type InFlight interface{ InFlight() int }
+type MaxRoundTrips interface{ MaxRoundTrips() int }
 
 // Batch is a list of requests that a [Server] decides in their order, in one instant.
 //
 // The server reads every key once, and decides each request on the states that those before
 // it left. Then it writes each key whose state has changed, once, with the version of the
 // batch. The TTL of a record is what the program said, counted from Now by the server's
-// clock as [Swap.Until] is, plus Margin.
+// clock as [storage.Swap.Until] is, plus Margin.
 type Batch struct {
 	// Version is drawn at random for every batch. Records that the batch writes carry it. If
 	// the reply is lost, the same batch is run again with the same version: a record that
 	// carries it was written by the batch already, and its requests are not decided again.
-	Version Version
+	Version storage.Version
 	// Now is the time of the decisions; zero means the server's clock, read in the same round trip.
 	Now      time.Time
 	Margin   time.Duration
@@ -71,7 +72,7 @@ type Batch struct {
 	At  time.Time // the time of the decisions
 	// Found is what was stored under each key before the batch, its version included. The zero
 	// Record is an absent key.
-	Found []Record
+	Found []storage.Record
 	// KeyErr is nil, or says of each key why the database could not read or write it. Nothing was
 	// written under such a key. Requests that use it have failed, but others of their
 	// keys may have been written unless the error is ErrNotApplied.

@@ -1,12 +1,11 @@
-package storage
+package driver
 
 import (
 	"crypto/sha256"
 	"encoding/binary"
-)
 
-// MaxKey is the length, in bytes, of the longest key that every store must take.
-const MaxKey = 512
+	"github.com/sluice-go/sluice/storage"
+)
 
 // maxGroup is the longest group that stands in a key as it is.
 const maxGroup = 128
@@ -19,14 +18,14 @@ const (
 
 // maxRule is the longest encoding of all parts between the group and the last one that
 // stands in a hashed key as it is.
-const maxRule = MaxKey - 1 - (2 + maxGroup) - sha256.Size
+const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 
 // AppendKey appends the key of a record to dst: its group, and then its parts, for
 // instance a namespace, the name of a rule and the user's key. Any bytes are legal
 // in them, none at all included. Each is preceded by its length, so that no
 // separator can be forged: different groups or parts never make the same key.
 //
-// If the key would be longer than [MaxKey], its last part is replaced by a SHA-256 of
+// If the key would be longer than [storage.MaxKey], its last part is replaced by a SHA-256 of
 // the whole, and the first byte says so. The parts before the last stay readable, because a
 // bounded store keeps the keys of different rules apart.
 //
@@ -42,7 +41,7 @@ func AppendKey(dst []byte, group string, parts ...string) []byte {
 		last = len(dst)
 		dst = appendPart(dst, part)
 	}
-	if len(dst)-start <= MaxKey && len(group) <= maxGroup {
+	if len(dst)-start <= storage.MaxKey && len(group) <= maxGroup {
 		return dst
 	}
 	return appendHashed(dst[:start], group, string(dst[rule:last]), sha256.Sum256(dst[start:]))

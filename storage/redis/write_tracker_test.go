@@ -13,7 +13,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/faultproxy"
-	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
@@ -51,7 +51,7 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 				return err
 			},
 			"swap of two": func(ctx context.Context, s *redis.Store) error {
-				_, _, err := s.CompareAndSwap(ctx, creating(storage.Key("g", "a"), "x"), creating(storage.Key("g", "b"), "x"))
+				_, _, err := s.CompareAndSwap(ctx, creating(driver.Key("g", "a"), "x"), creating(driver.Key("g", "b"), "x"))
 				return err
 			},
 			"run": func(ctx context.Context, s *redis.Store) error {
@@ -88,7 +88,7 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 						return swapped
 					}, long, time.Millisecond)
 					require.Empty(t, stored(t, s, "a"), "and it never comes")
-					require.Empty(t, stored(t, s, storage.Key("g", "a")))
+					require.Empty(t, stored(t, s, driver.Key("g", "a")))
 				})
 			}
 		}

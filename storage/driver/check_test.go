@@ -1,7 +1,6 @@
-package storage_test
+package driver_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 func swap(key string) storage.Swap {
@@ -27,29 +27,12 @@ func swaps(n int) []storage.Swap {
 
 func ExampleCheck() {
 	alice := storage.Swap{Key: "alice", New: storage.Record{Version: storage.NewVersion()}}
-	err := storage.Check([]storage.Swap{alice, alice})
+	err := driver.Check([]storage.Swap{alice, alice})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, storage.ErrDuplicateKey), errors.Is(err, storage.ErrNotApplied))
 	// Output:
 	// storage: key occurs twice: "alice"
 	// true true
-}
-
-func ExampleNotApplied() {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	err := storage.NotApplied(ctx.Err())
-	fmt.Println(err)
-	fmt.Println(errors.Is(err, context.Canceled), errors.Is(err, storage.ErrNotApplied))
-	// Output:
-	// storage: nothing was applied: context canceled
-	// true true
-}
-
-func ExampleNewVersion() {
-	fmt.Println(storage.NewVersion() == 0, storage.NewVersion() == storage.NewVersion())
-	// Output:
-	// false false
 }
 
 func TestCheck(t *testing.T) {
@@ -76,7 +59,7 @@ func TestCheck(t *testing.T) {
 		{"many with one alike", append(swaps(1000), swap("999")), storage.ErrDuplicateKey},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := storage.Check(c.swaps)
+			err := driver.Check(c.swaps)
 			require.ErrorIs(t, err, c.want)
 			require.Equal(t, c.want != nil, errors.Is(err, storage.ErrNotApplied))
 		})
@@ -84,33 +67,14 @@ func TestCheck(t *testing.T) {
 }
 
 func TestCheckKeys(t *testing.T) {
-	require.NoError(t, storage.CheckKeys([]string{"a", "b", ""}))
-	require.ErrorIs(t, storage.CheckKeys([]string{"a", "b", "a"}), storage.ErrDuplicateKey)
-	require.ErrorIs(t, storage.CheckKeys([]string{strings.Repeat("x", 513)}), storage.ErrKey)
-	require.NoError(t, storage.CheckLoad([]string{"a", "b", "a"}))
-	require.ErrorIs(t, storage.CheckLoad([]string{strings.Repeat("x", 513)}), storage.ErrKey)
-}
-
-func TestWhichErrorsProveThatNothingWasApplied(t *testing.T) {
-	for err, proof := range map[error]bool{
-		storage.ErrNotApplied:     true,
-		storage.ErrContended:      true,
-		storage.ErrKey:            true,
-		storage.ErrDuplicateKey:   true,
-		storage.ErrSwap:           true,
-		storage.ErrUnavailable:    false,
-		storage.ErrOutcomeUnknown: false,
-		context.DeadlineExceeded:  false,
-	} {
-		wrapped := fmt.Errorf("sqlite: %w: %w", err, errors.New("database is locked"))
-		require.Equal(t, proof, errors.Is(wrapped, storage.ErrNotApplied), "%v", err)
-		require.ErrorIs(t, storage.NotApplied(wrapped), storage.ErrNotApplied)
-		require.ErrorIs(t, storage.NotApplied(wrapped), err)
-	}
-	require.NotErrorIs(t, storage.ErrKey, storage.ErrDuplicateKey)
+	require.NoError(t, driver.CheckKeys([]string{"a", "b", ""}))
+	require.ErrorIs(t, driver.CheckKeys([]string{"a", "b", "a"}), storage.ErrDuplicateKey)
+	require.ErrorIs(t, driver.CheckKeys([]string{strings.Repeat("x", 513)}), storage.ErrKey)
+	require.NoError(t, driver.CheckLoad([]string{"a", "b", "a"}))
+	require.ErrorIs(t, driver.CheckLoad([]string{strings.Repeat("x", 513)}), storage.ErrKey)
 }
 
 func TestCheckingAFewKeysDoesNotAllocate(t *testing.T) {
 	few := swaps(16)
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = storage.Check(few) }))
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = driver.Check(few) }))
 }
