@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -16,9 +17,9 @@ import (
 // memoryPath is the fast path of a limiter with one rule and without groups on a memory store.
 // It decides under the lock of the record, on the stack of the caller.
 type memoryPath struct {
-	store  *memory.Store
+	store  *memstore.Store
 	clock  func() time.Time // nil: the store's
-	prefix memory.Prefix
+	prefix memstore.Prefix
 	plain  int // up to how many bytes of a user's key the stored key is as it is
 }
 
@@ -34,11 +35,12 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time)
 	if last != "" { // the names are so long that the key is a hash
 		plain = -1
 	}
-	return &memoryPath{s, clock, s.Prefix(key), plain}
+	table := s.Table()
+	return &memoryPath{table, clock, table.Prefix(key), plain}
 }
 
 // name is the name of the record of a user's key.
-func (l *Limiter[T]) name(key string) memory.Name {
+func (l *Limiter[T]) name(key string) memstore.Name {
 	if p := l.memory; len(key) <= p.plain {
 		return p.prefix.Name(key)
 	}
@@ -58,7 +60,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		at = p.store.Instant()
 	} else {
 		now = p.clock()
-		at = memory.Instant(now)
+		at = memstore.Instant(now)
 	}
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.PolicyFor != nil {
@@ -79,7 +81,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	// writes. A later write would make the caller, who copies the decision, wait once more.
 	d.Results, d.Attempts = d.Results[:1], 1
 	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
-	var cell memory.Cell
+	var cell memstore.Cell
 	p.store.Lock(&cell, at, l.name(r.Key))
 	var room [longest]byte
 	next, known, err := stepInto(policy, cell.Room(room[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
@@ -125,7 +127,7 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 }
 
 // stepUnknown finishes decideInMemory for a policy that stepInto does not know.
-func stepUnknown(cell *memory.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
+func stepUnknown(cell *memstore.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
 	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {

@@ -10,7 +10,7 @@ type arrow struct{ from, to string }
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/driver storage/memory storage/sqlite storage/postgres storage/redis"
-	testKits   = "internal/structured algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
+	testKits   = "internal/structured algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/memstore internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
 	command    = "cmd/sluice/internal"
 	programs   = command + "/accesslog " + command + "/jsontext " + command + "/replay " + command + "/sample " + command + "/config " + command + "/serve"
 
@@ -37,7 +37,8 @@ var arrows = []arrow{
 	{"storage", ""},
 	{"storage/driver", "algo storage"}, // algo for the type of a program alone
 	{"storage/storagetest", "algo storage storage/driver testing " + algorithms},
-	{"storage/memory", "storage storage/driver"},
+	{"storage/memory", "storage storage/driver internal/memstore"},
+	{"internal/memstore", "storage storage/driver"},
 	{"storage/sqlite", "storage storage/driver " + sqlite},
 	{"storage/postgres", "algo storage storage/driver internal/program " + pgx},
 	{"storage/redis", "algo storage storage/driver internal/program " + redis},
@@ -48,7 +49,7 @@ var arrows = []arrow{
 	{"internal/engine", "algo storage storage/driver internal/breaker"},
 	{"internal/engine/enginetest", "internal/engine storage storage/driver"},
 
-	{"compose", "algo storage storage/driver storage/memory internal/engine internal/pause " + algorithms},
+	{"compose", "algo storage storage/driver storage/memory internal/engine internal/memstore internal/pause " + algorithms},
 	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies internal/structured"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 

@@ -40,15 +40,10 @@
 //
 // # Keys
 //
-// The store keeps only the [Name] of a key: the rule, and 104 bits of two 64-bit hashes
+// The store keeps only a name for each key: the rule, and 104 bits of two 64-bit hashes
 // under seeds drawn anew in each process. In a store of a million records, a new key is
 // taken for another one with a probability of 2^-84. Nobody outside the process can
 // prepare such keys.
-//
-// # In place
-//
-// Package compose uses [Cell], [Name] and [Prefix] to decide without an allocation. You
-// do not need them to use the store.
 //
 // # Time
 //

@@ -99,3 +99,11 @@ func ExampleStore_Purge() {
 	// Output:
 	// 1 <nil>
 }
+
+func ExampleStore_Now() {
+	store := new(memory.Store)
+	before := store.Now()
+	fmt.Println(store.Now().Before(before), time.Since(before).Abs() < time.Hour)
+	// Output:
+	// false true
+}

@@ -2,17 +2,17 @@ package memory
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // DefaultMaxKeys is how many records of one rule a Store holds at most when its MaxKeys is
 // 0: about 70 MB of them.
-const DefaultMaxKeys = 1 << 20
+const DefaultMaxKeys = memstore.DefaultMaxKeys
 
 // Store keeps records in memory. The zero Store is ready for use. It may be used
 // from any number of goroutines, must not be copied, and its fields must not be
@@ -26,9 +26,7 @@ type Store struct {
 	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.
 	Clock func() time.Time
 
-	began      atomic.Pointer[beginning] // see Now
-	partitions sync.Map                  // of *partition by rule
-	ranks      atomic.Uint64             // how many partitions were made
+	table atomic.Pointer[memstore.Store] // nil until it is used
 }
 
 var (
@@ -36,88 +34,56 @@ var (
 	_ storage.Purger = (*Store)(nil)
 )
 
+// Table returns the records. Limiters decide on them; you do not need it to use the store.
+func (s *Store) Table() *memstore.Store {
+	if t := s.table.Load(); t != nil {
+		return t
+	}
+	s.table.CompareAndSwap(nil, &memstore.Store{MaxKeys: s.MaxKeys, Clock: s.Clock})
+	return s.table.Load()
+}
+
 // Load reads records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if err := driver.CheckLoad(keys); err != nil {
-		return nil, err
-	}
-	at, records := instant(s.Now()), make([]storage.Record, len(keys))
-	for i, key := range keys {
-		n, ok := s.find(key)
-		if !ok {
-			continue
-		}
-		sh := n.shard()
-		sh.mu.Lock()
-		records[i] = sh.table.record(n.hash, at)
-		sh.mu.Unlock()
-	}
-	return records, nil
+	return s.Table().Load(ctx, keys...)
 }
 
 // CompareAndSwap swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, storage.NotApplied(err)
-	}
-	if err := driver.Check(swaps); err != nil {
-		return nil, false, err
-	}
-	var few [8]Name
-	names, at := few[:0], instant(s.Now())
-	for i := range swaps {
-		names = append(names, s.Name(swaps[i].Key))
-	}
-	current, created := swap(names, at, swaps)
-	for _, n := range names[:created] {
-		s.makeRoom(n, at)
-	}
-	return current, current == nil, nil
+	return s.Table().CompareAndSwap(ctx, swaps...)
 }
 
-// swap returns what is stored if that is not what the swaps expect. Otherwise it moves the
-// names of the records that it created to the front, and returns how many they are.
-func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, created int) {
-	var few [8]*shard
-	locked := lockAll(few[:0], names)
-	defer unlockAll(locked)
-	for i, n := range names {
-		if n.shard().table.version(n.hash, at) != swaps[i].Old {
-			return records(names, at), 0
-		}
-	}
-	for i, n := range names {
-		t, swap := &n.shard().table, &swaps[i]
-		if swap.New.Version == 0 {
-			t.remove(n.hash)
-		} else if t.put(n.hash, t.find(n.hash), swap.New.State, content{swap.New.Version, lapse(at, swap.Lifetime(time.Unix(0, at))), swap.Priority}) {
-			names[created] = n
-			created++
-		}
-	}
-	return nil, created
+// Update decides in place; see [driver.InPlace].
+func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+	return s.Table().Update(ctx, now, keys, d)
 }
 
-// records reads what is stored under names, whose shards are locked.
-func records(names []Name, at int64) []storage.Record {
-	records := make([]storage.Record, len(names))
-	for i, n := range names {
-		records[i] = n.shard().table.record(n.hash, at)
-	}
-	return records
+// Purge is Sweep at the time of Clock; see [storage.Purger].
+func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
+	return s.Table().Purge(ctx, max)
 }
 
-// makeRoom evicts what is too much, after a record was created.
-func (s *Store) makeRoom(created Name, at int64) {
-	created.partition.makeRoom(created.hash, s.maxKeys(), at)
+// Sweep drops up to max records that have lapsed at now, and returns how many. No
+// store needs sweeping to stay correct or bounded, because lapsed records are the first
+// to be evicted. Sweeping takes that work out of the decisions, and it frees the memory
+// of the records of rules that are not used any more.
+func (s *Store) Sweep(now time.Time, max int) (removed int) { return s.Table().Sweep(now, max) }
+
+// Now is the time by Clock, or by the monotonic clock if that is nil. The latter
+// begins with the wall clock's time when it is first asked, and from then on
+// never steps back or ahead, whoever sets the wall clock; nor does it count, on
+// most systems, the time for which the machine sleeps. It takes half as long to
+// read. A limit whose windows are to begin with the hours of the wall clock
+// wants time.Now for its clock.
+func (s *Store) Now() time.Time { return s.Table().Now() }
+
+// Stats says what a store holds and what it had to drop.
+type Stats struct {
+	Keys    int   // records held, lapsed ones included
+	Evicted int64 // records dropped to make room before they had lapsed, since the beginning
+	Lapsed  int64 // records dropped after they had lapsed, since the beginning
 }
 
-func (s *Store) maxKeys() int64 {
-	if s.MaxKeys <= 0 {
-		return DefaultMaxKeys
-	}
-	return int64(s.MaxKeys)
-}
+// Stats counts over all rules. While others write, the numbers are of slightly different
+// instants.
+func (s *Store) Stats() Stats { return Stats(s.Table().Stats()) }

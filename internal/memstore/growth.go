@@ -1,4 +1,4 @@
-package memory
+package memstore
 
 // growth is the move of all names to a larger index, a few at a time, so that no
 // decision waits for all of them. Until it is over, names that are not in the

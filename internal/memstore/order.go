@@ -1,4 +1,4 @@
-package memory
+package memstore
 
 // Entries are searched for the least one a block at a time.
 const (

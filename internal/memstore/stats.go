@@ -1,4 +1,4 @@
-package memory
+package memstore
 
 // Stats says what a store holds and what it had to drop.
 type Stats struct {

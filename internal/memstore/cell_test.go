@@ -1,4 +1,4 @@
-package memory_test
+package memstore_test
 
 import (
 	"errors"
@@ -13,15 +13,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // increment adds one to a count in one byte, in place.
-func increment(s *memory.Store, now time.Time, n memory.Name, ttl time.Duration) {
-	var c memory.Cell
-	s.Lock(&c, memory.Instant(now), n)
+func increment(s *memstore.Store, now time.Time, n memstore.Name, ttl time.Duration) {
+	var c memstore.Cell
+	s.Lock(&c, memstore.Instant(now), n)
 	defer c.Unlock()
 	next := append(c.Buffer(), one(c.State()))
 	c.Keep(next)
@@ -35,7 +35,7 @@ func one(state []byte) byte {
 	return state[0] + 1
 }
 
-func load(t *testing.T, s *memory.Store, now time.Time, key string) storage.Record {
+func load(t *testing.T, s *memstore.Store, now time.Time, key string) storage.Record {
 	t.Helper()
 	records, err := at(s, now).Load(ctx, key)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func load(t *testing.T, s *memory.Store, now time.Time, key string) storage.Reco
 }
 
 func TestACellIsARecordLikeAnyOther(t *testing.T) {
-	s := new(memory.Store)
+	s := new(memstore.Store)
 	key := driver.Key("", "rule", "ann")
 	name := s.Prefix(key).Name("ann")
 	for i := range 3 {
@@ -56,40 +56,40 @@ func TestACellIsARecordLikeAnyOther(t *testing.T) {
 	require.Zero(t, load(t, s, epoch.Add(time.Minute), key))
 	increment(s, epoch.Add(time.Minute), name, time.Second)
 	require.Equal(t, []byte{1}, load(t, s, epoch.Add(time.Minute), key).State, "a lapsed state is none")
-	require.Equal(t, memory.Stats{Keys: 1}, s.Stats())
+	require.Equal(t, memstore.Stats{Keys: 1}, s.Stats())
 	require.Equal(t, 1, s.Sweep(epoch.Add(61*time.Second), 10), "it lapses when it was told to last")
 }
 
 func TestACellOfAFullStoreMakesRoom(t *testing.T) {
-	s := &memory.Store{MaxKeys: 2}
+	s := &memstore.Store{MaxKeys: 2}
 	put(t, s, epoch, "lapsed", time.Second)
 	put(t, s, epoch, "live", time.Hour)
 	increment(s, epoch.Add(time.Second), s.Name("new"), time.Minute)
-	require.Equal(t, memory.Stats{Keys: 2, Lapsed: 1}, s.Stats())
+	require.Equal(t, memstore.Stats{Keys: 2, Lapsed: 1}, s.Stats())
 	require.Equal(t, []string{"live"}, has(t, s, epoch, "lapsed", "live"))
 	require.Equal(t, []byte{1}, load(t, s, epoch, "new").State)
 }
 
 func TestWhatIsNotPutTakesNoRoom(t *testing.T) {
-	s := &memory.Store{MaxKeys: 2}
+	s := &memstore.Store{MaxKeys: 2}
 	for i := range 10 {
-		var c memory.Cell
-		s.Lock(&c, memory.Instant(epoch), s.Name(strconv.Itoa(i)))
+		var c memstore.Cell
+		s.Lock(&c, memstore.Instant(epoch), s.Name(strconv.Itoa(i)))
 		require.Nil(t, c.State())
 		c.Unlock()
 		require.Zero(t, s.Stats().Keys)
 	}
 	put(t, s, epoch, "a", 0)
 	put(t, s, epoch, "b", 0)
-	require.Equal(t, memory.Stats{Keys: 2}, s.Stats())
+	require.Equal(t, memstore.Stats{Keys: 2}, s.Stats())
 }
 
 // However records are written, none is lost, none is made up, and there are never
 // too many.
 func TestCellsUpdatesAndSwapsCountTogether(t *testing.T) {
 	const writers, times = 8, 2000 / scale
-	s, sum := at(new(memory.Store), epoch), 0
-	crowded := at(&memory.Store{MaxKeys: 10}, epoch)
+	s, sum := at(new(memstore.Store), epoch), 0
+	crowded := at(&memstore.Store{MaxKeys: 10}, epoch)
 	var group sync.WaitGroup
 	for w := range writers {
 		group.Go(func() {
@@ -114,12 +114,12 @@ func TestCellsUpdatesAndSwapsCountTogether(t *testing.T) {
 }
 
 // add adds one to the counts under both keys, in one of three ways.
-func add(s *memory.Store, way int, keys ...string) error {
+func add(s *memstore.Store, way int, keys ...string) error {
 	switch way % 3 {
 	case 0:
 		for _, key := range keys {
-			var c memory.Cell
-			s.Lock(&c, memory.Instant(epoch), s.Name(key))
+			var c memstore.Cell
+			s.Lock(&c, memstore.Instant(epoch), s.Name(key))
 			c.Put(counted(c.State()), time.Hour, storage.UsedLittle)
 			c.Unlock()
 		}
@@ -157,7 +157,7 @@ func counted(state []byte) []byte {
 }
 
 func TestACellDoesNotAllocate(t *testing.T) {
-	s := new(memory.Store)
+	s := new(memstore.Store)
 	name := s.Name("ann")
 	require.Zero(t, testing.AllocsPerRun(1000, func() {
 		increment(s, epoch, name, time.Minute)
@@ -165,10 +165,10 @@ func TestACellDoesNotAllocate(t *testing.T) {
 }
 
 func ExampleStore_Lock() {
-	store, noon := new(memory.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	store, noon := new(memstore.Store), time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	for range 3 {
-		var c memory.Cell
-		store.Lock(&c, memory.Instant(noon), store.Name("alice"))
+		var c memstore.Cell
+		store.Lock(&c, memstore.Instant(noon), store.Name("alice"))
 		c.Put(append(c.State(), '.'), time.Minute, storage.UsedLittle)
 		fmt.Printf("%s\n", c.State())
 		c.Unlock()
@@ -179,23 +179,15 @@ func ExampleStore_Lock() {
 	// ...
 }
 
-func ExampleStore_Now() {
-	store := new(memory.Store)
-	before := store.Now()
-	fmt.Println(store.Now().Before(before), time.Since(before).Abs() < time.Hour)
-	// Output:
-	// false true
-}
-
 // What is appended to the room of a cell is put in its place, whatever was there.
 func TestARoomIsTheRecords(t *testing.T) {
-	s := new(memory.Store)
+	s := new(memstore.Store)
 	name := s.Name("ann")
 	for i, want := range []string{"first", "", "a second one", strings.Repeat("long", 10), "short", strings.Repeat("l", 26), strings.Repeat("s", 25)} {
 		now := epoch.Add(time.Duration(i) * time.Second)
-		var c memory.Cell
+		var c memstore.Cell
 		var otherwise [4]byte
-		s.Lock(&c, memory.Instant(now), name)
+		s.Lock(&c, memstore.Instant(now), name)
 		room := c.Room(otherwise[:0])
 		require.Empty(t, room)
 		require.Equal(t, i == 0, c.State() == nil)
@@ -220,12 +212,12 @@ func TestAnInstantIsNanosecondsSince1970(t *testing.T) {
 		{time.Unix(1e9, 7), 1e18 + 7},
 		{time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), math.MaxInt64 - 2},
 	} {
-		require.Equal(t, c.want, memory.Instant(c.at), c.at)
+		require.Equal(t, c.want, memstore.Instant(c.at), c.at)
 	}
-	s := &memory.Store{Clock: func() time.Time { return epoch }}
+	s := &memstore.Store{Clock: func() time.Time { return epoch }}
 	require.Equal(t, epoch.UnixNano(), s.Instant())
 	s.Clock = nil
 	before := s.Now()
-	require.GreaterOrEqual(t, s.Instant(), memory.Instant(before))
-	require.GreaterOrEqual(t, memory.Instant(s.Now()), memory.Instant(before))
+	require.GreaterOrEqual(t, s.Instant(), memstore.Instant(before))
+	require.GreaterOrEqual(t, memstore.Instant(s.Now()), memstore.Instant(before))
 }

@@ -1,4 +1,4 @@
-package memory_test
+package memstore_test
 
 import (
 	"container/list"
@@ -9,9 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // lru is the plain cache that the store is compared with: the most recently
@@ -44,7 +44,7 @@ func TestAFloodDoesNotFreeAThrottledKey(t *testing.T) {
 	const maxKeys, flood, spacing = 100_000 / scale, 1_000_000 / scale, 20 * scale * time.Microsecond
 	const throttled, wait, once = "throttled", time.Minute, time.Hour
 
-	store := &memory.Store{MaxKeys: maxKeys}
+	store := &memstore.Store{MaxKeys: maxKeys}
 	other := &lru{maxKeys, list.New(), map[string]*list.Element{}}
 	heap := heapInUse()
 	used(t, store, epoch, throttled, wait, storage.UsedUp)
@@ -97,20 +97,20 @@ func heapInUse() int {
 // they have lapsed.
 func TestAFloodOfLapsedKeysEvictsNobody(t *testing.T) {
 	const maxKeys, lapsing = 1000, 50_000 / scale
-	store := &memory.Store{MaxKeys: maxKeys}
+	store := &memstore.Store{MaxKeys: maxKeys}
 	for i := range 100 {
 		put(t, store, epoch, fmt.Sprint("live ", i), time.Hour)
 	}
 	for i := range lapsing {
 		put(t, store, epoch.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("once ", i), 100*time.Millisecond)
 	}
-	require.Equal(t, memory.Stats{Keys: maxKeys, Lapsed: 100 + lapsing - maxKeys}, store.Stats())
+	require.Equal(t, memstore.Stats{Keys: maxKeys, Lapsed: 100 + lapsing - maxKeys}, store.Stats())
 }
 
 func BenchmarkUpdate(b *testing.B) {
 	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
 		b.Run(fmt.Sprint(keys, " keys"), func(b *testing.B) {
-			store, d := &memory.Store{MaxKeys: 1 << 21}, &putter{[]byte("a state of some 20 b.")}
+			store, d := &memstore.Store{MaxKeys: 1 << 21}, &putter{[]byte("a state of some 20 b.")}
 			names := make([][]string, keys)
 			for i := range names {
 				names[i] = []string{driver.Key("", "bench", fmt.Sprintf("%016x", uint64(i)*0x9e3779b97f4a7c15))}

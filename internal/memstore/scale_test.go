@@ -1,6 +1,6 @@
 //go:build !race
 
-package memory_test
+package memstore_test
 
 // scale divides the numbers of the long tests.
 const scale = 1

@@ -1,4 +1,4 @@
-package memory
+package memstore
 
 // makeRoom evicts records until the partition is within its bound again, after the record
 // of a name was created. That record stays. The caller holds no lock of a shard.
