@@ -10,6 +10,11 @@
 //	admin.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 //	admin.Handle("/debug/denied", denied)
 //
+// This package is a module of its own, so that only programs that import it get the
+// Prometheus client:
+//
+//	go get github.com/sluice-go/sluice/observe
+//
 // # The metrics
 //
 // Of [Metrics]:

@@ -1,5 +1,5 @@
-// Package scripts tests test.sh and verdict.awk: each failure that they must see is
-// put before them.
+// Package scripts tests test.sh, verdict.awk and release.sh: each failure that they must
+// see is put before them.
 package scripts
 
 import (
