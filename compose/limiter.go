@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -57,9 +58,9 @@ func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 }
 
 func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Limiter[T], error) {
-	names := make(map[string]bool)
+	names, rules := make(map[string]bool), slices.Clone(rules)
 	for i := range rules {
-		if err := rules[i].validate(i); err != nil {
+		if err := rules[i].prepare(i); err != nil {
 			return nil, err
 		}
 		if names[rules[i].Name] {
@@ -74,7 +75,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if inMemory && m == nil {
 		return nil, errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
 	}
-	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
+	l := &Limiter[T]{options: o, rules: rules, inMemory: inMemory}
 	eo := engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,

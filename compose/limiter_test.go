@@ -442,11 +442,8 @@ func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
 
 func TestMistakesInRulesAreTold(t *testing.T) {
 	p := limitOf(t, "gcra 1/m")
-	policyFor := func(call) (algo.Policy, error) { return p, nil }
 	for says, rules := range map[string][]compose.Rule[call]{
 		"rule 1: Name must not be empty": {{Name: "a", Policy: p}, {Policy: p}},
-		"neither":                        {{Name: "a"}},
-		"both":                           {{Name: "a", Policy: p, PolicyFor: policyFor}},
 		"two":                            {{Name: "a", Policy: p}, {Name: "a", Policy: p}},
 	} {
 		_, err := compose.New(nil, rules...)

@@ -139,6 +139,7 @@ func TestAFaultyRuleFailsClosed(t *testing.T) {
 		{Name: "key"},
 		{Name: "key", Policy: mustPolicy("gcra 10/s cost=2")},
 		{Name: "key", Policy: policy, PolicyFor: func(*http.Request) (algo.Policy, error) { return policy, nil }},
+		{Name: "key", Policy: policy, Spec: "gcra 1/s"},
 	} {
 		_, want := compose.New(nil, rule)
 		require.Error(t, want)
@@ -153,10 +154,32 @@ func TestAFaultyRuleFailsClosed(t *testing.T) {
 			}
 			r.Policy = policy
 			_, err := compose.New(nil, r)
-			require.ErrorContains(t, err, "has both Policy and PolicyFor")
+			require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
 		}
 	}
 	require.Panics(t, func() { caller.OrIP(nil) })
+}
+
+func TestARuleWithASpecCanSkipOrDeny(t *testing.T) {
+	caller := httplimit.KeyByHeader("X-Api-Key")
+	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
+	for want, h := range map[int]http.Handler{
+		http.StatusOK:              limitedBy(t, caller.OrSkip(rule)),
+		http.StatusTooManyRequests: limitedBy(t, caller.OrDeny(rule)),
+	} {
+		require.Equal(t, want, answerOf(h, withKey("192.0.2.1", "")).Code)
+		require.Equal(t, http.StatusOK, answerOf(h, withKey("192.0.2.1", "a")).Code)
+		require.Equal(t, http.StatusTooManyRequests, answerOf(h, withKey("192.0.2.1", "a")).Code)
+	}
+
+	rule.Spec = "fixedwindow 1/x"
+	for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+		_, err := compose.New(nil, r)
+		require.ErrorContains(t, err, `compose: rule "key": policy "fixedwindow 1/x", column 13: `)
+		r.Spec = "fixedwindow 1/h" // would replace the choice that OrSkip or OrDeny made
+		_, err = compose.New(nil, r)
+		require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
+	}
 }
 
 func TestARuleMayBeNamedAfterItsCaller(t *testing.T) {
