@@ -18,8 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -39,27 +38,18 @@ func accountOf(r *http.Request) (name string, found bool) {
 	return name, found
 }
 
-func afterSignIn(store storage.Store, client func(*http.Request) string) (*compose.Limiter[*http.Request], error) {
-	perClient, err := compose.ParsePolicy("gcra 1000/m")
-	if err != nil {
-		return nil, err
-	}
-	perAccount, err := compose.ParsePolicy("all(gcra 10/s; gcra 100/m)")
-	if err != nil {
-		return nil, err
-	}
-	return compose.New(store,
-		compose.Rule[*http.Request]{Name: "client", Key: client, Policy: perClient},
-		compose.Rule[*http.Request]{Name: "account", Key: httplimit.Caller(accountOf).OrIP(client), Policy: perAccount})
+func afterSignIn(store storage.Store, client func(*http.Request) string) (*sluice.Limiter[*http.Request], error) {
+	return sluice.For(store,
+		sluice.By("client", client, "gcra 1000/m"),
+		sluice.By("account", httplimit.Caller(accountOf).OrIP(client), "all(gcra 10/s; gcra 100/m)"))
 }
 
-func perKey(policy algo.Policy, client func(*http.Request) string) compose.Rule[*http.Request] {
-	key := httplimit.KeyByHeader("X-Api-Key").OrIP(client)
-	return compose.Rule[*http.Request]{Name: "key", Key: key, Policy: policy}
+func perKey(spec string, client func(*http.Request) string) sluice.Rule[*http.Request] {
+	return sluice.By("key", httplimit.KeyByHeader("X-Api-Key").OrIP(client), spec)
 }
 
-func onlyWithKey(policy algo.Policy) compose.Rule[*http.Request] {
-	return httplimit.KeyByHeader("X-Api-Key").OrDeny(compose.Rule[*http.Request]{Name: "key", Policy: policy})
+func onlyWithKey(spec string) sluice.Rule[*http.Request] {
+	return httplimit.KeyByHeader("X-Api-Key").OrDeny(sluice.Rule[*http.Request]{Name: "key", Spec: spec})
 }
 
 func pseudonym(secret []byte, key func(*http.Request) string) func(*http.Request) string {
@@ -102,11 +92,9 @@ func TestAccountsAndAddressesAreLimitedTogether(t *testing.T) {
 }
 
 func TestRequestsWithoutAKey(t *testing.T) {
-	policy, err := compose.ParsePolicy("gcra 1/h")
-	require.NoError(t, err)
 	client, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
-	allowed := func(limiter *compose.Limiter[*http.Request], peer, key string) bool {
+	allowed := func(limiter *sluice.Limiter[*http.Request], peer, key string) bool {
 		r := request(peer)
 		if key != "" {
 			r.Header.Set("X-Api-Key", key)
@@ -115,14 +103,14 @@ func TestRequestsWithoutAKey(t *testing.T) {
 		require.NoError(t, err)
 		return d.Allowed
 	}
-	limiter, err := compose.New(nil, perKey(policy, client))
+	limiter, err := sluice.For(nil, perKey("gcra 1/h", client))
 	require.NoError(t, err)
 	require.True(t, allowed(limiter, "192.0.2.1:9", ""))
 	require.False(t, allowed(limiter, "192.0.2.1:9", ""))
 	require.True(t, allowed(limiter, "192.0.2.2:9", ""))
 	require.True(t, allowed(limiter, "192.0.2.1:9", "ann"))
 	require.True(t, allowed(limiter, "192.0.2.1:9", "ip:192.0.2.1"))
-	strict, err := compose.New(nil, onlyWithKey(policy))
+	strict, err := sluice.For(nil, onlyWithKey("gcra 1/h"))
 	require.NoError(t, err)
 	require.False(t, allowed(strict, "192.0.2.1:9", ""))
 	require.True(t, allowed(strict, "192.0.2.1:9", "ann"))
