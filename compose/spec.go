@@ -19,8 +19,8 @@ const maxSpec = 16 << 10
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
 //
-// where LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, and the algorithms
-// and their options are
+// where LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, such as 100/m, 100/min or
+// 5/250ms, and the algorithms and their options are
 //
 //	gcra          burst=N  cost=N
 //	tokenbucket   burst=N  refill=continuous|interval  cost=N
