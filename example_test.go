@@ -160,7 +160,7 @@ func ExampleRule_policyFor() {
 	// acme false <nil>
 	// bits true <nil>
 	// cron true <nil>
-	// dodo false compose: rule "tenant": PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply
+	// dodo false compose: rule "tenant": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
 }
 
 // A shadow rule denies nothing. Its result says what it would have done.
@@ -263,6 +263,23 @@ func ExampleLimiter_wait() {
 	// Output:
 	// false
 	// true
+}
+
+// Reserve pays an estimate. Settle corrects it when the actual number is known.
+func ExampleLimiter_reserve() {
+	tokens := sluice.MustNew(nil, "fixedwindow 1000/hour")
+	ctx := context.Background()
+	reservation, d, err := tokens.Reserve(ctx, "ann", 400)
+	if err != nil || !d.Allowed {
+		fmt.Println("not now", err)
+		return
+	}
+	fmt.Println(d.Remaining, "left after the estimate")
+	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // even if the caller has left
+	fmt.Println(d.Remaining, "left", err)
+	// Output:
+	// 600 left after the estimate
+	// 850 left <nil>
 }
 
 // ResetRule makes one limit full again: the account is unlocked, and the attempts of the

@@ -10,20 +10,20 @@ import (
 
 // Limiter decides whether a call is allowed now. New makes one for string keys, and For
 // makes one for inputs of any type. It is safe for concurrent use, and there is nothing to
-// close. It is [compose.Limiter], so everything that takes one of these takes it. Its
-// methods are
+// close. It is the same type as [compose.Limiter]. Its methods are
 //
 //	Allow      asks for one call, and pays if it is allowed
 //	AllowN     asks for n calls, all or none
-//	Wait       waits until a call is allowed, or fails at once if the deadline is sooner
+//	Wait       waits until a call is allowed; fails at once if that is after the context's deadline
 //	Peek       answers what Allow would answer, and pays nothing
 //	Reserve    pays an estimate, which Settle corrects when the actual number is known
-//	Charge     takes units without a limit check, which can leave a debt
+//	Charge     takes units even if they are not left; what is missing is a debt
 //	Refund     gives units back
 //	Reset      makes the limits of an input full again, under all rules
 //	ResetRule  makes the limit of an input full again, under one rule
 //
-// Wait, Peek and AllowN also have the forms WaitN and PeekN.
+// WaitN and PeekN are Wait and Peek for n calls. To enforce a limit use Allow, Wait or
+// Reserve. Peek is for display, because other calls can pay right after it.
 type Limiter[T any] = compose.Limiter[T]
 
 // Decision is the answer of a [Limiter]: Allowed, Remaining, RetryAfter, the Rule that

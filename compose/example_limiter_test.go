@@ -166,7 +166,7 @@ func ExampleRule_policyFor() {
 	// ann GET false plan 0 <nil>
 	// bob GET true method 99 <nil>
 	// cat GET true method 99 <nil>
-	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply
+	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
 }
 
 // A quota by the calendar: each day has a window of its own length, from midnight to

@@ -21,7 +21,8 @@ type Rule[T any] struct {
 	// policy could not read the states it finds.
 	Name string
 	// Key finds what is limited: an address, a customer, a route. Any bytes are
-	// legal, of any length. Nil means one limit for everything.
+	// legal, of any length. Inputs with an empty key share a limit, as with any other key. Nil
+	// means one limit for everything.
 	Key func(T) string
 	// Spec is the policy as text, such as "gcra 100/m burst=20", in the form that
 	// ParseRulePolicy reads. New parses it. A rule has exactly one of Spec, Policy and
@@ -54,7 +55,7 @@ type Rule[T any] struct {
 // Skip fails the decision like any other.
 var Skip = errors.New("compose: the rule does not apply")
 
-var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply")
+var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply")
 
 // prepare parses the spec of the rule, and returns what is wrong with the rule. The rule is
 // the index-th.
