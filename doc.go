@@ -54,6 +54,17 @@
 //	decision, err := logins.Allow(ctx, Attempt{Account: "ann", IP: "192.0.2.1"})
 //	err = logins.ResetRule(ctx, "account", Attempt{Account: "ann"}) // unlocks the account only
 //
+// # Tests
+//
+// A policy is a pure function of a state and a time. A test of a limit needs no limiter, no
+// store and no sleep:
+//
+//	policy := sluice.MustPolicy("gcra 3/hour burst=2")
+//	state, result, err := policy.Step(nil, nil, noon, 1)
+//	state, result, err = policy.Step(nil, state, noon.Add(20*time.Minute), 1)
+//
+// A test of a program with a limiter sets Options.Clock, or runs in testing/synctest.
+//
 // # Errors
 //
 // An error means that the limiter could not decide, because the store failed, a context
