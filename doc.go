@@ -13,7 +13,9 @@
 //		return fmt.Errorf("too many requests, try again in %v", decision.RetryAfter)
 //	}
 //
-// Each key, here "ann", has its own limit. The state is in memory, because the store is nil.
+// Each key, here "ann", has its own limit. A call that is allowed pays: it takes a unit from
+// the limit of its key. A denied call pays nothing. The state is in memory, because the store
+// is nil.
 //
 // # Stores
 //
@@ -68,9 +70,9 @@
 // # Errors
 //
 // An error means that the limiter could not decide, because the store failed, a context
-// ended, or a function of a rule returned an error. Treat it as "not allowed", or choose
-// otherwise with Options.OnFailure. Wait also returns an error if the call cannot be allowed
-// before the deadline.
+// ended, or a function of a rule returned an error. Treat it as "not allowed".
+// Options.OnFailure says what else can happen when the store fails. Wait also returns an
+// error if the call cannot be allowed before the deadline.
 //
 // # Limits of this package
 //

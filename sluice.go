@@ -12,22 +12,22 @@ import (
 // makes one for inputs of any type. It is safe for concurrent use, and there is nothing to
 // close. It is the same type as [compose.Limiter]. Its methods are
 //
-//	Allow      asks for one call, and pays if it is allowed
-//	AllowN     asks for n calls, all or none
-//	Wait       waits until a call is allowed; fails at once if that is after the context's deadline
-//	Peek       answers what Allow would answer, and pays nothing
-//	Reserve    pays an estimate, which Settle corrects when the actual number is known
-//	Charge     takes units even if they are not left; what is missing is a debt
-//	Refund     gives units back
-//	Reset      makes the limits of an input full again, under all rules
-//	ResetRule  makes the limit of an input full again, under one rule
+//	Allow(ctx, in)            asks for one call, and pays for it if it is allowed
+//	AllowN(ctx, in, n)        asks for n calls, all or none
+//	Wait(ctx, in)             waits until a call is allowed; fails at once if that is after the deadline of ctx
+//	Reserve(ctx, in, n)       pays an estimate, which Settle of the reservation corrects
+//	Peek(ctx, in)             answers what Allow would answer, and pays nothing
+//	Charge(ctx, in, n)        pays for n calls without asking; what is not left becomes a debt
+//	Refund(ctx, in, n)        gives back what n calls cost
+//	Reset(ctx, in)            makes the limits of an input full again, under all rules
+//	ResetRule(ctx, name, in)  makes the limit of an input full again, under one rule
 //
 // WaitN and PeekN are Wait and Peek for n calls. To enforce a limit use Allow, Wait or
 // Reserve. Peek is for display, because other calls can pay right after it.
 type Limiter[T any] = compose.Limiter[T]
 
-// Decision is the answer of a [Limiter]: Allowed, Remaining, RetryAfter, the Rule that
-// denied, and the result of each rule.
+// Decision is the answer of a [Limiter]: whether the call is Allowed, what is Remaining, the
+// time to RetryAfter, the Rule that denied, and the Results of all rules.
 type Decision = compose.Decision
 
 // Rule is one limit of a [Limiter]: a name, a key, and a policy. By makes the usual one.
@@ -80,7 +80,10 @@ func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 
 // By returns a rule with a name, a key and the spec of a policy. The key is the part of the
 // input that has the limit: an address, an account, a tenant. Calls with equal keys share a
-// limit, and an empty key is a key like any other. The name is part of the key in the store.
+// limit, and an empty key is a key like any other.
+//
+// Limiters on one store share the state of rules with the same name, so give each rule of a
+// program its own name, or each limiter its own Options.Namespace.
 func By[T any](name string, key func(T) string, spec string) Rule[T] {
 	return Rule[T]{Name: name, Key: key, Spec: spec}
 }
