@@ -7,6 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -34,11 +35,7 @@ func Example() {
 	store, err := postgres.New(pool, postgres.Options{})
 	check(err)
 	check(store.Migrate(ctx))
-	limiter, err := compose.New(store, compose.Rule[string]{
-		Name: "user",
-		Key:  func(user string) string { return user },
-		Spec: "gcra 2/h",
-	})
+	limiter, err := sluice.New(store, "gcra 2/hour")
 	check(err)
 	for range 3 {
 		d, err := limiter.Allow(ctx, "alice")
