@@ -43,9 +43,15 @@ func (l Limit) String() string {
 }
 
 // ParseLimit reads COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is
-// a unit alone (ns, us, ms, s, m, h, d), a whole number of days ("7d"), or a duration
-// in the units below a day as [time.ParseDuration] takes it ("1m30s"). There are no
-// other units. It is the inverse of [Limit.String].
+// one of
+//
+//   - a unit: ns, us, ms, s, m, h or d
+//   - a long name of a unit: sec, second, min, minute, hour or day, also in the plural
+//   - a whole number of days ("7d"), or of any unit by its long name ("15min")
+//   - a duration as [time.ParseDuration] reads it ("1m30s")
+//
+// A week is 7d. There are no months, because they differ in length. ParseLimit reads what
+// [Limit.String] writes, which is always the short name.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))

@@ -43,6 +43,23 @@ func TestOtherSpellings(t *testing.T) {
 	}
 }
 
+func TestUnitsHaveLongNames(t *testing.T) {
+	for short, long := range map[string][]string{
+		"s": {"sec", "second", "seconds"}, "m": {"min", "minute", "minutes"}, "h": {"hour", "hours"}, "d": {"day", "days"},
+	} {
+		for _, name := range long {
+			got, err := algo.ParseLimit("100/" + name)
+			require.NoError(t, err)
+			require.Equal(t, "100/"+short, got.String())
+			got, err = algo.ParseLimit("100/15" + name)
+			require.NoError(t, err)
+			want, err := algo.ParseLimit("100/15" + short)
+			require.NoError(t, err)
+			require.Equal(t, want, got)
+		}
+	}
+}
+
 func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 	for spec, says := range map[string]string{
 		"":                      "COUNT/PERIOD",
@@ -63,16 +80,17 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		"10/-9999999999d":       "at least 1ns",
 		"10/-1d":                "at least 1ns",
 		"10/0d":                 "at least 1ns",
-		"10/-":                  "neither one of",
-		"10/1h5":                "neither one of",
-		"10/1.5d":               "neither one of",
+		"10/-":                  "neither a unit",
+		"10/1h5":                "neither a unit",
+		"10/1.5d":               "neither a unit",
 		"10/s/m":                "the period",
 		"1/1w":                  "nor a duration such as 250ms or 24h; a week is 7d",
 		"1/2weeks":              "; a week is 7d",
-		"1/day":                 "; a day is d",
-		"1/3hours":              "; an hour is h",
-		"1/min":                 "; a minute is m",
-		"1/second":              "; a second is s",
+		"10/Min":                "neither a unit",
+		"10/1h5min":             "neither a unit",
+		"10/-5min":              "\"-5min\" is neither a unit",
+		"10/0min":               "\"0min\" must be at least 1ns",
+		"10/9999999999days":     "at most 2562047h or 106751d",
 		"4611686018427387905/s": "2^62",
 		"9223372036854775808/s": "2^62",
 	} {
@@ -84,7 +102,7 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 
 func TestParsePeriodSaysWhatIsWrong(t *testing.T) {
 	_, err := algo.ParsePeriod("moon")
-	require.EqualError(t, err, `algo: the period "moon" is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h`)
+	require.EqualError(t, err, `algo: the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h`)
 	_, err = algo.ParsePeriod("0s")
 	require.EqualError(t, err, `algo: the period "0s" must be at least 1ns`)
 	_, err = algo.ParseLimit("10/0s")
@@ -111,13 +129,15 @@ func FuzzParseLimit(f *testing.F) {
 }
 
 func ExampleParseLimit() {
-	l, err := algo.ParseLimit("100/m")
-	fmt.Println(l.Count, l.Period, err)
+	l, err := algo.ParseLimit("100/min")
+	fmt.Println(l, err)
+	fmt.Println(l.Count, l.Period)
 	_, err = algo.ParseLimit("100/moon")
 	fmt.Println(err)
 	// Output:
-	// 100 1m0s <nil>
-	// algo: limit "100/moon": the period "moon" is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h
+	// 100/m <nil>
+	// 100 1m0s
+	// algo: limit "100/moon": the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
 }
 
 func ExamplePer() {

@@ -30,8 +30,8 @@ func periodString(d time.Duration) string {
 	return FormatDuration(d)
 }
 
-// ParsePeriod reads the PERIOD of a limit: a unit alone ("m") or a duration
-// ("250ms", "1m30s", "7d"). It must be at least 1ns.
+// ParsePeriod reads the PERIOD of a limit: a unit alone ("m", "min") or a duration
+// ("250ms", "1m30s", "15min", "7d"). It must be at least 1ns. See [ParseLimit] for the units.
 func ParsePeriod(s string) (time.Duration, error) {
 	d, err := parsePeriod(s)
 	if err != nil {
@@ -41,37 +41,46 @@ func ParsePeriod(s string) (time.Duration, error) {
 }
 
 func parsePeriod(s string) (time.Duration, error) {
+	short := shortUnit(s)
 	for _, u := range periodUnits {
-		if s == u.name {
+		if short == u.name {
 			return u.period, nil
 		}
 	}
-	d, err := parseDuration(s)
+	d, err := parseDuration(short)
 	switch {
 	case err == nil && d >= 1:
 		return d, nil
-	case err == nil || isDuration(s) && s[0] == '-':
+	case err == nil || isDuration(short) && short[0] == '-':
 		return 0, fmt.Errorf("the period %q must be at least 1ns", s)
-	case isDuration(s):
+	case isDuration(short):
 		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
 	}
-	return 0, fmt.Errorf("the period %q is neither one of ns, us, ms, s, m, h, d nor a duration such as 250ms or 24h%s", s, unitHint(s))
+	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, weekHint(s))
 }
 
-// unitHint is how a unit is written that has another name here, as the end of a
-// sentence; nothing for any other.
-func unitHint(period string) string {
+// longUnits are other names of the units.
+var longUnits = map[string]string{
+	"sec": "s", "second": "s", "seconds": "s",
+	"min": "m", "minute": "m", "minutes": "m",
+	"hour": "h", "hours": "h",
+	"day": "d", "days": "d",
+}
+
+// shortUnit writes a period such as "min" or "15min" with the short name of its unit.
+func shortUnit(period string) string {
+	unit := strings.TrimLeft(period, "0123456789")
+	if short, ok := longUnits[unit]; ok {
+		return strings.TrimSuffix(period, unit) + short
+	}
+	return period
+}
+
+// weekHint says how a week is written, as the end of a sentence, if the period is in weeks.
+func weekHint(period string) string {
 	switch strings.TrimLeft(period, "0123456789") {
 	case "w", "week", "weeks":
 		return "; a week is 7d"
-	case "day", "days":
-		return "; a day is d"
-	case "hour", "hours":
-		return "; an hour is h"
-	case "min", "minute", "minutes":
-		return "; a minute is m"
-	case "sec", "second", "seconds":
-		return "; a second is s"
 	}
 	return ""
 }

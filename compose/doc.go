@@ -17,9 +17,11 @@
 // keys, all of them or none.
 //
 //	limiter, err := compose.New(store,
-//		compose.Rule[*http.Request]{Name: "client", Key: clientIP, Policy: perClient},
-//		compose.Rule[*http.Request]{Name: "everyone", Policy: overall})
+//		compose.Rule[*http.Request]{Name: "client", Key: clientIP, Spec: "gcra 100/m burst=20"},
+//		compose.Rule[*http.Request]{Name: "everyone", Spec: "gcra 5000/s"})
 //	decision, err := limiter.Allow(ctx, request)
+//
+// Package sluice, at the root of the module, is a shorter way to the same limiters.
 //
 // # What a policy admits
 //

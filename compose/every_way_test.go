@@ -249,7 +249,11 @@ func (c *caller) ask(i, op int, in call, n int64, which int) (a answer) {
 	case 14:
 		a.decision, a.err = l.Charge(background, in, n)
 	case 15:
-		a.err = l.Reset(background, in)
+		if rule := which % (len(c.rules) + 1); rule < len(c.rules) {
+			a.err = l.ResetRule(background, c.rules[rule].Name, in)
+		} else {
+			a.err = l.Reset(background, in)
+		}
 	case 16, 17:
 		var r *compose.Reservation[call]
 		if r, a.decision, a.err = l.Reserve(background, in, n); r != nil {

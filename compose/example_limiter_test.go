@@ -38,8 +38,8 @@ func mustPolicy(spec string) algo.Policy {
 // pays neither. Ann's fourth call costs the route nothing, so that Bob gets it.
 func ExampleLimiter() {
 	limiter, err := compose.Options[request]{Clock: still}.New(nil, // nil: in memory
-		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Policy: mustPolicy("gcra 3/m")},
-		compose.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Policy: mustPolicy("gcra 4/m")},
+		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
+		compose.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 4/m"},
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -62,9 +62,9 @@ func ExampleLimiter() {
 func ExampleLimiter_severalLimits() {
 	now := still()
 	limiter, err := compose.Options[string]{Clock: func() time.Time { return now }}.New(nil, compose.Rule[string]{
-		Name:   "user",
-		Key:    func(user string) string { return user },
-		Policy: mustPolicy("all(gcra 2/m; fixedwindow 3/d)"),
+		Name: "user",
+		Key:  func(user string) string { return user },
+		Spec: "all(gcra 2/m; fixedwindow 3/d)",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -95,7 +95,7 @@ func ExampleRule_httpRequest() {
 			}
 			return host
 		},
-		Policy: mustPolicy("gcra 2/m"),
+		Spec: "gcra 2/m",
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -166,7 +166,7 @@ func ExampleRule_policyFor() {
 	// ann GET false plan 0 <nil>
 	// bob GET true method 99 <nil>
 	// cat GET true method 99 <nil>
-	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply
+	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
 }
 
 // A quota by the calendar: each day has a window of its own length, from midnight to
@@ -214,7 +214,7 @@ func ExampleRule_calendar() {
 // An estimate is paid before the work, and settled when the work is done.
 func ExampleLimiter_Reserve() {
 	limiter, err := compose.Options[request]{Clock: still}.New(nil,
-		compose.Rule[request]{Name: "tokens", Key: func(r request) string { return r.user }, Policy: mustPolicy("gcra 1000/m")})
+		compose.Rule[request]{Name: "tokens", Key: func(r request) string { return r.user }, Spec: "gcra 1000/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -234,8 +234,8 @@ func ExampleLimiter_Reserve() {
 func ExampleReservation_SettleFor() {
 	user := func(r request) string { return r.user }
 	limiter, err := compose.Options[request]{Clock: still}.New(nil,
-		compose.Rule[request]{Name: "requests", Key: user, Policy: mustPolicy("gcra 10/m")},
-		compose.Rule[request]{Name: "tokens", Key: user, Policy: mustPolicy("gcra 1000/m"), Cost: func(r request) int64 { return r.tokens }})
+		compose.Rule[request]{Name: "requests", Key: user, Spec: "gcra 10/m"},
+		compose.Rule[request]{Name: "tokens", Key: user, Spec: "gcra 1000/m", Cost: func(r request) int64 { return r.tokens }})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -257,7 +257,7 @@ func ExampleReservation_SettleFor() {
 // A rule on trial: stored and reported, never enforced.
 func ExampleRule_shadow() {
 	limiter, err := compose.Options[request]{Clock: still}.New(nil,
-		compose.Rule[request]{Name: "stricter", Policy: mustPolicy("gcra 1/m"), Shadow: true})
+		compose.Rule[request]{Name: "stricter", Spec: "gcra 1/m", Shadow: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -299,7 +299,7 @@ func ExampleNew() {
 // A call that may wait is made when there is room for it, or not at all: who
 // would wait beyond the deadline is told at once.
 func ExampleLimiter_Wait() {
-	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Policy: mustPolicy("gcra 1/h")})
+	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Spec: "gcra 1/h"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -322,9 +322,9 @@ func ExampleOptions_onFailure() {
 		Timeout:   10 * time.Millisecond, // the longest that a decision may take
 		OnFailure: compose.FailLocal,
 	}.New(unreachable{}, compose.Rule[string]{
-		Name:   "user",
-		Key:    func(user string) string { return user },
-		Policy: mustPolicy("gcra 1/m"),
+		Name: "user",
+		Key:  func(user string) string { return user },
+		Spec: "gcra 1/m",
 	})
 	if err != nil {
 		fmt.Println(err)

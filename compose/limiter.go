@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -57,9 +58,9 @@ func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 }
 
 func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Limiter[T], error) {
-	names := make(map[string]bool)
+	names, rules := make(map[string]bool), slices.Clone(rules)
 	for i := range rules {
-		if err := rules[i].validate(i); err != nil {
+		if err := rules[i].prepare(i); err != nil {
 			return nil, err
 		}
 		if names[rules[i].Name] {
@@ -74,7 +75,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	if inMemory && m == nil {
 		return nil, errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
 	}
-	l := &Limiter[T]{options: o, rules: append([]Rule[T](nil), rules...), inMemory: inMemory}
+	l := &Limiter[T]{options: o, rules: rules, inMemory: inMemory}
 	eo := engine.Options{
 		Clock: o.Clock, Timeout: o.Timeout, DenialCacheTTL: o.DenialCacheTTL, DenialCacheSize: o.DenialCacheSize,
 		OpenAfter: o.CircuitOpenAfter, MaxRoundTrips: o.MaxRoundTrips, MaxQueue: o.MaxQueue,
@@ -154,17 +155,6 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 	return l.do(ctx, OpCharge, in, n)
 }
 
-// Reset forgets what was used under every rule that applies to in. Other processes can go on
-// denying from their caches, for Options.DenialCacheTTL at most. No failure policy can
-// reset in place of the store, whose failure is the error.
-func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
-	d, err := l.do(ctx, OpReset, in, 1)
-	if err == nil && d.Degraded {
-		return d.Err
-	}
-	return err
-}
-
 func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
 	return l.told(op, func() (Decision, error) { return l.decide(ctx, op, in, n) })
 }
@@ -203,18 +193,23 @@ func (l *Limiter[T]) ask(op Op, in T, n int64) (*evaluation, error) {
 	}
 	e, group := newEvaluation(op), l.group(in)
 	for i := range l.rules {
-		rule := &l.rules[i]
-		d, err := rule.demandOf(op, in, n)
-		if err != nil {
+		if err := l.askRule(e, i, in, n, group); err != nil {
 			return nil, err
 		}
-		if d.policy == nil {
-			continue
-		}
-		d.rule, d.program = i, rule.program
-		e.add(d, e.key(l.inMemory, group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
 	}
 	return e, nil
+}
+
+// askRule calls the functions of one rule, and adds what it asks for to the evaluation.
+func (l *Limiter[T]) askRule(e *evaluation, index int, in T, n int64, group string) error {
+	rule := &l.rules[index]
+	d, err := rule.demandOf(e.op, in, n)
+	if err != nil || d.policy == nil {
+		return err
+	}
+	d.rule, d.program = index, rule.program
+	e.add(d, e.key(l.inMemory, group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
+	return nil
 }
 
 func (l *Limiter[T]) group(in T) string {

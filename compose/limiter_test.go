@@ -328,18 +328,6 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 	})
 }
 
-func TestNoFailurePolicyResets(t *testing.T) {
-	outage := storage.NotApplied(fmt.Errorf("%w: no route", storage.ErrUnavailable))
-	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")}
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-		synctest.Test(t, func(t *testing.T) {
-			l, err := compose.Options[call]{OnFailure: p}.New(down{outage}, rule)
-			require.NoError(t, err)
-			require.ErrorIs(t, l.Reset(background, call{user: "ann"}), storage.ErrUnavailable)
-		})
-	}
-}
-
 func TestCanceledCallsFailClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
@@ -454,11 +442,8 @@ func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
 
 func TestMistakesInRulesAreTold(t *testing.T) {
 	p := limitOf(t, "gcra 1/m")
-	policyFor := func(call) (algo.Policy, error) { return p, nil }
 	for says, rules := range map[string][]compose.Rule[call]{
 		"rule 1: Name must not be empty": {{Name: "a", Policy: p}, {Policy: p}},
-		"neither":                        {{Name: "a"}},
-		"both":                           {{Name: "a", Policy: p, PolicyFor: policyFor}},
 		"two":                            {{Name: "a", Policy: p}, {Name: "a", Policy: p}},
 	} {
 		_, err := compose.New(nil, rules...)

@@ -22,7 +22,7 @@ var plans = map[string]struct {
 	err  error
 	says string
 }{
-	"nothing":      {nil, `compose: rule "plan": PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply`},
+	"nothing":      {nil, `compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply`},
 	"an error":     {errPlan, `compose: rule "plan": PolicyFor: no such plan`},
 	"an outage":    {fmt.Errorf("plans: %w", storage.ErrUnavailable), `compose: rule "plan": PolicyFor: plans: ` + storage.ErrUnavailable.Error()},
 	"wrapped Skip": {fmt.Errorf("plan: %w", compose.Skip), `compose: rule "plan": PolicyFor: plan: compose: the rule does not apply`},

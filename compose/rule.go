@@ -21,11 +21,15 @@ type Rule[T any] struct {
 	// policy could not read the states it finds.
 	Name string
 	// Key finds what is limited: an address, a customer, a route. Any bytes are
-	// legal, of any length. Nil means one limit for everything.
+	// legal, of any length. Inputs with an empty key share a limit, as with any other key. Nil
+	// means one limit for everything.
 	Key func(T) string
-	// Policy is the same for everyone. Either it or PolicyFor is required. One with a
-	// cost of its own is refused, because what a call costs is Cost, and
-	// so is a zero one, which denies everything.
+	// Spec is the policy as text, such as "gcra 100/m burst=20", in the form that
+	// ParseRulePolicy reads. New parses it. A rule has exactly one of Spec, Policy and
+	// PolicyFor.
+	Spec string
+	// Policy is the same for everyone. One with a cost of its own is refused,
+	// because what a call costs is Cost, and so is a zero one, which denies everything.
 	Policy algo.Policy
 	// PolicyFor finds the policy for an input, by plan, method or route. If the rule
 	// does not apply to the input, return Skip as the error. A nil policy without an
@@ -51,18 +55,26 @@ type Rule[T any] struct {
 // Skip fails the decision like any other.
 var Skip = errors.New("compose: the rule does not apply")
 
-var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return compose.Skip as the error if the rule does not apply")
+var errNoPolicy = errors.New("PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply")
 
-// validate says what is wrong with the rule, which is the index-th.
-func (r *Rule[T]) validate(index int) error {
-	switch {
-	case r.Name == "":
+// prepare parses the spec of the rule, and returns what is wrong with the rule. The rule is
+// the index-th.
+func (r *Rule[T]) prepare(index int) error {
+	if r.Name == "" {
 		return fmt.Errorf("compose: rule %d: Name must not be empty", index)
-	case r.Policy == nil && r.PolicyFor == nil:
-		return fmt.Errorf("compose: rule %q has neither Policy nor PolicyFor", r.Name)
-	case r.Policy != nil && r.PolicyFor != nil:
-		return fmt.Errorf("compose: rule %q has both Policy and PolicyFor", r.Name)
-	case r.Policy == nil:
+	}
+	given := r.policies()
+	if r.Spec != "" {
+		if err := r.parseSpec(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case given == 0:
+		return fmt.Errorf("compose: rule %q has no policy; set Spec, Policy or PolicyFor", r.Name)
+	case given > 1:
+		return fmt.Errorf("compose: rule %q has more than one of Spec, Policy and PolicyFor; set one", r.Name)
+	case r.PolicyFor != nil:
 		return nil
 	}
 	if err := barren(r.Policy); err != nil {
@@ -72,6 +84,29 @@ func (r *Rule[T]) validate(index int) error {
 		return fmt.Errorf("compose: rule %q: cost= has no effect in the policy of a rule, %v; want Rule.Cost", r.Name, r.Policy)
 	}
 	return nil
+}
+
+// policies counts in how many ways the rule says what its policy is.
+func (r *Rule[T]) policies() (n int) {
+	for _, given := range [...]bool{r.Spec != "", r.Policy != nil, r.PolicyFor != nil} {
+		if given {
+			n++
+		}
+	}
+	return n
+}
+
+// parseSpec sets Policy to what Spec says.
+func (r *Rule[T]) parseSpec() (err error) {
+	if r.Policy, err = ParseRulePolicy(r.Spec); err == nil {
+		return nil
+	}
+	var bad *SpecError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	bad.Rule = r.Name
+	return bad.withCaret()
 }
 
 // barren says why a policy can never allow, if it was not made by New or All. It denies

@@ -19,8 +19,8 @@ const maxSpec = 16 << 10
 //	ALGORITHM LIMIT [option=value ...]
 //	all(SPEC; SPEC ...)
 //
-// where LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, and the algorithms
-// and their options are
+// where LIMIT is COUNT/PERIOD as [algo.ParseLimit] reads it, such as 100/m, 100/min or
+// 5/250ms, and the algorithms and their options are
 //
 //	gcra          burst=N  cost=N
 //	tokenbucket   burst=N  refill=continuous|interval  cost=N
@@ -63,6 +63,7 @@ func (p *parser) parse() (algo.Policy, error) {
 
 // SpecError says what is wrong with a spec, where, and what would be accepted.
 type SpecError struct {
+	Rule    string // the name of the rule that has the spec, if New parsed it
 	Spec    string
 	Offset  int    // of Word in Spec, in bytes
 	Word    string // the word at fault; empty where one is missing
@@ -73,7 +74,19 @@ type SpecError struct {
 // Error is one line: the column, counted in characters from 1, and the problem.
 func (e *SpecError) Error() string {
 	column := utf8.RuneCountInString(e.Spec[:e.Offset]) + 1
-	return fmt.Sprintf("compose: policy %s, column %d: %s", quote(e.Spec), column, e.Problem)
+	rule := ""
+	if e.Rule != "" && e.Rule != e.Spec {
+		rule = "rule " + quote(e.Rule) + ": "
+	}
+	return fmt.Sprintf("compose: %spolicy %s, column %d: %s", rule, quote(e.Spec), column, e.Problem)
+}
+
+// withCaret adds the two lines of Caret to the message, if a terminal can show them.
+func (e *SpecError) withCaret() error {
+	if unprintable := func(r rune) bool { return !unicode.IsPrint(r) }; len(e.Spec) > maxQuoted || strings.ContainsFunc(e.Spec, unprintable) {
+		return e
+	}
+	return fmt.Errorf("%w\n%s", e, e.Caret())
 }
 
 // Unwrap returns Err.
@@ -91,11 +104,13 @@ func (e *SpecError) Caret() string {
 	return e.Spec + "\n" + strings.Map(blank, e.Spec[:e.Offset]) + strings.Repeat("^", carets)
 }
 
+// maxQuoted is the most bytes of a word or spec that a message shows.
+const maxQuoted = 100
+
 // quote keeps hostile words out of messages: escaped, and cut when long.
 func quote(s string) string {
-	const most = 100
-	if len(s) > most {
-		return fmt.Sprintf("%.*q...", most, s)
+	if len(s) > maxQuoted {
+		return fmt.Sprintf("%.*q...", maxQuoted, s)
 	}
 	return fmt.Sprintf("%q", s)
 }

@@ -30,9 +30,13 @@ func TestSpecsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-func TestWhatIsDefaultIsNotWritten(t *testing.T) {
+func TestASpecIsWrittenInItsShortestForm(t *testing.T) {
 	for _, spec := range [][2]string{
 		{" gcra\t60/1m   burst=60 cost=1 ", "gcra 60/m"},
+		{"gcra 100/min burst=20", "gcra 100/m burst=20"},
+		{"fixedwindow 5/hour", "fixedwindow 5/h"},
+		{"all(gcra 10/sec; gcra 3/day)", "all(gcra 10/s; gcra 3/d)"},
+		{"fixedwindow 5/15minutes", "fixedwindow 5/15m"},
 		{"tokenbucket 10/1s refill=continuous burst=10", "tokenbucket 10/s"},
 		{"fixedwindow 10/s offset=0s align=first", "fixedwindow 10/s"},
 		{"movingwindow 10/s trailing=weighted slots=1", "movingwindow 10/s"},
@@ -72,7 +76,7 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 		"gcra «0/s»":                     `limit "0/s": the count must be at least 1`,
 		"gcra «-1/s»":                    `limit "-1/s": the count must be at least 1`,
 		"gcra «10/0s»":                   `limit "10/0s": the period "0s" must be at least 1ns`,
-		"gcra «10/fortnight»":            `the period "fortnight" is neither one of ns, us, ms, s, m, h, d nor a duration`,
+		"gcra «10/fortnight»":            `the period "fortnight" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration`,
 		"gcra 100/m «20»":                `"20" is not an option=value, written without spaces; gcra takes burst=, cost=`,
 		"gcra 100/m «brust=20»":          `unknown option "brust"; gcra takes burst=, cost=; did you mean burst=?`,
 		"gcra 100/m «slots=12»":          `slots= is an option of movingwindow; gcra takes burst=, cost=`,

@@ -50,7 +50,7 @@ func misspelt() (specs []string) {
 			}
 		}
 	}
-	for _, limit := range []string{"10/s", "0/s", "10", "1/2000000h", "1/w", "1/week", "1/days", "1/hours", "1/min", "1/sec"} {
+	for _, limit := range []string{"10/s", "0/s", "10", "1/2000000h", "1/w", "1/week", "1/2weeks", "1/month"} {
 		specs = append(specs, limit, "gcra "+limit, "tokenbucket "+limit)
 	}
 	return append(specs, "", "all", "gcra")

@@ -114,16 +114,21 @@ func (c Caller) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Requ
 
 // choosing returns the rule with missing in place of its policy where the request does
 // not have the name. If the policy of the rule is not valid, each decision fails with the
-// error that compose.New would return.
+// error that compose.New would return. If its Spec is not valid, compose.New returns the
+// error.
 func (c Caller) choosing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
+	named := rule
+	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
+	_, faulty := compose.New(nil, named)
 	policy, policyFor := rule.Policy, rule.PolicyFor
+	if p, err := compose.ParseRulePolicy(rule.Spec); err == nil {
+		policy, rule.Spec = p, "" // a faulty spec stays, and compose.New returns its error
+	}
 	if policyFor == nil {
 		policyFor = func(*http.Request) (algo.Policy, error) { return policy, nil }
 	}
-	named := rule
-	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
-	if _, err := compose.New(nil, named); err != nil {
-		policyFor = func(*http.Request) (algo.Policy, error) { return nil, err }
+	if faulty != nil {
+		policyFor = func(*http.Request) (algo.Policy, error) { return nil, faulty }
 	}
 	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {
 		p, err := policyFor(r)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
@@ -34,7 +35,7 @@ func withKey(ip, key string) *http.Request {
 // TestNobodyUsesUpTheLimitOfRequestsWithoutAKey but the client that sends them.
 func TestNobodyUsesUpTheLimitOfRequestsWithoutAKey(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
-	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: caller.OrIP(clientKey(t)), Policy: mustPolicy("fixedwindow 1/h")})
+	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: caller.OrIP(clientKey(t)), Spec: "fixedwindow 1/h"})
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.2", "")).Code, "another address has its own limit")
@@ -69,7 +70,7 @@ func FuzzNoNamePassesForAnother(f *testing.F) {
 }
 
 func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
-	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h")}
+	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrSkip(rule))
 	for range 3 {
 		w := answerOf(h, withKey("192.0.2.1", ""))
@@ -82,8 +83,8 @@ func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
 }
 
 func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
-	plain := compose.Rule[*http.Request]{Name: "all", Policy: mustPolicy("fixedwindow 2/h")}
-	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Cost: httplimit.CostByContentLength(9)}
+	plain := compose.Rule[*http.Request]{Name: "all", Spec: "fixedwindow 2/h"}
+	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Cost: httplimit.CostByContentLength(9)}
 	h := limitedBy(t, plain, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	for range 5 {
 		w := answerOf(h, withKey("192.0.2.1", ""))
@@ -101,7 +102,7 @@ func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
 
 // TestAShadowThatDeniesWantsNoKey of anybody.
 func TestAShadowThatDeniesWantsNoKey(t *testing.T) {
-	rule := compose.Rule[*http.Request]{Name: "key", Policy: mustPolicy("fixedwindow 1/h"), Shadow: true}
+	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Shadow: true}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
@@ -134,11 +135,14 @@ func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
 // OrDeny, which would otherwise have no effect.
 func TestAFaultyRuleFailsClosed(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
-	policy := mustPolicy("gcra 1/s")
+	policy := sluice.MustPolicy("gcra 1/s")
+	costly, err := compose.ParsePolicy("gcra 10/s cost=2")
+	require.NoError(t, err)
 	for _, rule := range []compose.Rule[*http.Request]{
 		{Name: "key"},
-		{Name: "key", Policy: mustPolicy("gcra 10/s cost=2")},
+		{Name: "key", Policy: costly},
 		{Name: "key", Policy: policy, PolicyFor: func(*http.Request) (algo.Policy, error) { return policy, nil }},
+		{Name: "key", Policy: policy, Spec: "gcra 1/s"},
 	} {
 		_, want := compose.New(nil, rule)
 		require.Error(t, want)
@@ -153,15 +157,37 @@ func TestAFaultyRuleFailsClosed(t *testing.T) {
 			}
 			r.Policy = policy
 			_, err := compose.New(nil, r)
-			require.ErrorContains(t, err, "has both Policy and PolicyFor")
+			require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
 		}
 	}
 	require.Panics(t, func() { caller.OrIP(nil) })
 }
 
+func TestARuleWithASpecCanSkipOrDeny(t *testing.T) {
+	caller := httplimit.KeyByHeader("X-Api-Key")
+	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
+	for want, h := range map[int]http.Handler{
+		http.StatusOK:              limitedBy(t, caller.OrSkip(rule)),
+		http.StatusTooManyRequests: limitedBy(t, caller.OrDeny(rule)),
+	} {
+		require.Equal(t, want, answerOf(h, withKey("192.0.2.1", "")).Code)
+		require.Equal(t, http.StatusOK, answerOf(h, withKey("192.0.2.1", "a")).Code)
+		require.Equal(t, http.StatusTooManyRequests, answerOf(h, withKey("192.0.2.1", "a")).Code)
+	}
+
+	rule.Spec = "fixedwindow 1/x"
+	for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+		_, err := compose.New(nil, r)
+		require.ErrorContains(t, err, `compose: rule "key": policy "fixedwindow 1/x", column 13: `)
+		r.Spec = "fixedwindow 1/h" // would replace the choice that OrSkip or OrDeny made
+		_, err = compose.New(nil, r)
+		require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
+	}
+}
+
 func TestARuleMayBeNamedAfterItsCaller(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
-	rule := caller.OrDeny(compose.Rule[*http.Request]{Policy: mustPolicy("gcra 1/s")})
+	rule := caller.OrDeny(compose.Rule[*http.Request]{Spec: "gcra 1/s"})
 	_, err := compose.New(nil, rule)
 	require.ErrorContains(t, err, "Name must not be empty")
 	rule.Name = "key"
@@ -205,7 +231,7 @@ func ExampleCaller_OrIP() {
 // An application that answers requests without a session itself.
 func ExampleCaller_OrDeny() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Policy: mustPolicy("gcra 10/m")}))
+		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Spec: "gcra 10/m"}))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -34,7 +34,7 @@ var plain = []string{"text/plain"}
 func limited(t testing.TB, next http.Handler, spec string) http.Handler {
 	client, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
-	limiter, err := compose.New(new(memory.Store), compose.Rule[*http.Request]{Name: "client", Key: client, Policy: mustPolicy(spec)})
+	limiter, err := compose.New(new(memory.Store), compose.Rule[*http.Request]{Name: "client", Key: client, Spec: spec})
 	require.NoError(t, err)
 	return httplimit.Handler(limiter, next, httplimit.Options{})
 }

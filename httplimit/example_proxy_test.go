@@ -61,7 +61,7 @@ func ExampleHandler_reverseProxy() {
 	}))
 	defer program.Close()
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/m")})
+		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
@@ -18,14 +19,6 @@ import (
 
 // still is a clock that stands still, so that the examples print the same every time.
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-func mustPolicy(spec string) algo.Policy {
-	p, err := compose.ParsePolicy(spec)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
 
@@ -49,7 +42,7 @@ func ExampleHandler() {
 		return
 	}
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, // in memory
-		compose.Rule[*http.Request]{Name: "client", Key: client, Policy: mustPolicy("gcra 2/m")})
+		compose.Rule[*http.Request]{Name: "client", Key: client, Spec: "gcra 2/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -98,8 +91,8 @@ func (m *router) Get(path string, h http.Handler) {
 func ExampleMiddleware() {
 	customer := httplimit.KeyByHeader("X-Customer").OrShare()
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "customer", Key: customer, Policy: mustPolicy("gcra 10/m")},
-		compose.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, httplimit.KeyByPattern), Policy: mustPolicy("fixedwindow 1/h")})
+		compose.Rule[*http.Request]{Name: "customer", Key: customer, Spec: "gcra 10/m"},
+		compose.Rule[*http.Request]{Name: "route", Key: httplimit.JoinKeys(customer, httplimit.KeyByPattern), Spec: "fixedwindow 1/h"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -132,8 +125,8 @@ func ExampleMiddleware() {
 // handlers behind the mux only, so that is where the limiter has to be.
 func ExampleMiddleware_serveMux() {
 	limits := map[string]algo.Policy{
-		"POST /accounts/{account}/exports": mustPolicy("fixedwindow 1/h"),
-		"GET /accounts/{account}/orders":   mustPolicy("gcra 100/m"),
+		"POST /accounts/{account}/exports": sluice.MustPolicy("fixedwindow 1/h"),
+		"GET /accounts/{account}/orders":   sluice.MustPolicy("gcra 100/m"),
 	}
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
 		Name:      "route",
@@ -171,7 +164,7 @@ func ExampleHandler_failurePolicy() {
 	away := broken{storage.NotApplied(storage.ErrUnavailable)} // a database that is down
 	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
 		options := compose.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
-		limiter, err := options.New(away, compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/m")})
+		limiter, err := options.New(away, compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -188,8 +181,8 @@ func ExampleHandler_failurePolicy() {
 // is not let in.
 func ExampleHandler_planByCustomer() {
 	plans := map[string]algo.Policy{
-		"free": mustPolicy("gcra 1/m"),
-		"paid": mustPolicy("all(gcra 10/s; gcra 100/m)"),
+		"free": sluice.MustPolicy("gcra 1/m"),
+		"paid": sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"),
 	}
 	planOf := map[string]string{"ann": "free", "bob": "paid"}
 	customer := httplimit.KeyByHeader("X-Customer").OrShare() // set by what authenticated the request
@@ -225,10 +218,10 @@ func ExampleHandler_planByCustomer() {
 func ExampleCostByContentLength() {
 	const largest = 1 << 20
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
-		Name:   "upload",
-		Key:    httplimit.KeyByHeader("X-Customer").OrShare(),
-		Policy: mustPolicy("tokenbucket 1000/s burst=5000"),
-		Cost:   httplimit.CostByContentLength(largest),
+		Name: "upload",
+		Key:  httplimit.KeyByHeader("X-Customer").OrShare(),
+		Spec: "tokenbucket 1000/s burst=5000",
+		Cost: httplimit.CostByContentLength(largest),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -285,7 +278,7 @@ func ExampleClientIP() {
 // for half an hour, which its context does not have, and is not sent.
 func ExampleTransport() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Policy: mustPolicy("gcra 2/h")})
+		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/h"})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
@@ -99,7 +100,7 @@ func respond(h http.Handler, r *http.Request) *http.Response {
 
 // byCost is a rule whose cost the request tells.
 func byCost(name, spec string) compose.Rule[*http.Request] {
-	return compose.Rule[*http.Request]{Name: name, Policy: mustPolicy(spec), Cost: func(r *http.Request) int64 {
+	return compose.Rule[*http.Request]{Name: name, Spec: spec, Cost: func(r *http.Request) int64 {
 		cost, _ := strconv.ParseInt(r.Header.Get("Cost"), 10, 64)
 		return cost
 	}}
@@ -163,7 +164,7 @@ func TestFieldsParseForAllPolicies(t *testing.T) {
 func TestTheWindowIsThatOfTheQuota(t *testing.T) {
 	for _, spec := range slices.Concat(specs, extremes) {
 		policies, _ := told(t, newServer(t, httplimit.Options{}, byCost("client", spec)).get(1).Header)
-		parts := []algo.Policy{mustPolicy(spec)}
+		parts := []algo.Policy{sluice.MustPolicy(spec)}
 		if stack, ok := parts[0].(*compose.Stack); ok {
 			parts = stack.Parts()
 		}
@@ -219,7 +220,7 @@ func TestQuotaOfForeignPolicies(t *testing.T) {
 		{Count: 3, Period: math.MaxInt64}:  `"own";q=5;w=9223372037`,
 		{Count: 10, Period: math.MaxInt64}: `"own";q=5;w=4611686019`,
 	} {
-		s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "own", Policy: foreign{mustPolicy("gcra 5/s"), limit}})
+		s := newServer(t, httplimit.Options{}, compose.Rule[*http.Request]{Name: "own", Policy: foreign{sluice.MustPolicy("gcra 5/s"), limit}})
 		require.Equal(t, want, s.get(1).Header.Get("RateLimit-Policy"))
 	}
 }
@@ -386,8 +387,8 @@ func partitions(h http.Header, field string) (keys []string) {
 func TestPartitionKeys(t *testing.T) {
 	o := httplimit.Options{PartitionSecret: []byte("secret")}
 	rules := []compose.Rule[*http.Request]{
-		{Name: "a", Key: httplimit.KeyByHeader("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
-		{Name: "b", Key: httplimit.KeyByHeader("K").OrShare(), Policy: mustPolicy("gcra 100/s")},
+		{Name: "a", Key: httplimit.KeyByHeader("K").OrShare(), Spec: "gcra 100/s"},
+		{Name: "b", Key: httplimit.KeyByHeader("K").OrShare(), Spec: "gcra 100/s"},
 	}
 	s := newServer(t, o, rules...)
 	seen := make(map[string]bool)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
@@ -45,7 +46,7 @@ func problemOf(t *testing.T, response *http.Response) (p struct {
 }
 
 func rule(name, spec string) compose.Rule[*http.Request] {
-	return compose.Rule[*http.Request]{Name: name, Policy: mustPolicy(spec)}
+	return compose.Rule[*http.Request]{Name: name, Spec: spec}
 }
 
 // What cannot work is told where it is made, not at the first request.
@@ -142,9 +143,9 @@ func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 		asked++
 		switch r.Header.Get("Plan") {
 		case "free":
-			return mustPolicy("gcra 7/m"), nil
+			return sluice.MustPolicy("gcra 7/m"), nil
 		case "paid":
-			return mustPolicy("all(gcra 10/s; gcra 100/m)"), nil
+			return sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"), nil
 		}
 		return nil, compose.Skip
 	}

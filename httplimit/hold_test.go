@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
@@ -319,7 +320,7 @@ func lower(t *testing.T, server, own string, workers int, store storage.Store) {
 	work(ctx, client, workers)
 	sent := int64(w.seen[http.StatusOK] + w.seen[http.StatusServiceUnavailable]) // which is for contexts that end
 	require.Zero(t, w.seen[http.StatusTooManyRequests])
-	lowest := min(mustPolicy(server).Bound(2*time.Minute), mustPolicy(own).Bound(2*time.Minute))
+	lowest := min(sluice.MustPolicy(server).Bound(2*time.Minute), sluice.MustPolicy(own).Bound(2*time.Minute))
 	require.LessOrEqual(t, sent-1, lowest)
 	require.GreaterOrEqual(t, float64(sent), 0.8*float64(lowest))
 	r, _ := request(t.Context(), t)
@@ -539,7 +540,7 @@ func TestPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
 		limiter, err := compose.New(nil, compose.Rule[*http.Request]{
-			Name: "own", Policy: mustPolicy("gcra 1/s"), Cost: func(*http.Request) int64 { panic("the cost") },
+			Name: "own", Spec: "gcra 1/s", Cost: func(*http.Request) int64 { panic("the cost") },
 		})
 		require.NoError(t, err)
 		c.Limiter = limiter

@@ -58,7 +58,7 @@ func TestNobodyIsFreedOrFramed(t *testing.T) {
 	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
 	require.NoError(t, err)
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
-		compose.Rule[*http.Request]{Name: "client", Key: key, Policy: mustPolicy("gcra 3/h")})
+		compose.Rule[*http.Request]{Name: "client", Key: key, Spec: "gcra 3/h"})
 	require.NoError(t, err)
 	transport := listenUnix(t, httplimit.Handler(limiter, hello, httplimit.Options{}))
 	proxy := proxyTo(t, transport)

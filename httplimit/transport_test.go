@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
@@ -91,7 +92,7 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 	work(ctx, client, workers)
 	require.Zero(t, w.seen[http.StatusTooManyRequests])
 	if slowest <= 10*time.Millisecond { // longer ways limit by themselves
-		policy := mustPolicy(spec)
+		policy := sluice.MustPolicy(spec)
 		full, err := policy.Peek(nil, still(), 1)
 		require.NoError(t, err)
 		steadily := policy.Bound(2*time.Minute) - full.Limit
@@ -350,7 +351,7 @@ func TestTheContextEndsTheWait(t *testing.T) {
 func TestTheLimiterIsAskedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil,
-			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Policy: mustPolicy("gcra 2/10s")})
+			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
 		require.NoError(t, err)
 		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
 		c.Limiter = limiter

@@ -11,7 +11,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage/memory"
@@ -19,14 +18,6 @@ import (
 
 // still is a clock that stands still, so that the examples print the same every time.
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-func mustPolicy(spec string) algo.Policy {
-	p, err := compose.ParsePolicy(spec)
-	if err != nil {
-		panic(err)
-	}
-	return p
-}
 
 func byItself(key string) string { return key }
 
@@ -57,8 +48,8 @@ func Example() {
 		Clock:    still,
 		Observer: observe.Each(metrics.Observer("api"), denied.Observe),
 	}.New(store,
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: mustPolicy("gcra 2/m")},
-		compose.Rule[string]{Name: "stricter", Key: byItself, Policy: mustPolicy("gcra 1/m"), Shadow: true},
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"},
+		compose.Rule[string]{Name: "stricter", Key: byItself, Spec: "gcra 1/m", Shadow: true},
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -90,7 +81,7 @@ func Example() {
 func ExampleDenied_Top() {
 	denied := observe.NewDenied(2)
 	limiter, err := compose.Options[string]{Clock: still, Observer: denied.Observe}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: mustPolicy("gcra 1/m")})
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -127,7 +118,7 @@ func ExampleEach() {
 	denied := observe.NewDenied(10)
 	log := func(e compose.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
 	limiter, err := compose.Options[string]{Clock: still, Observer: observe.Each(denied.Observe, log)}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: mustPolicy("gcra 1/m")})
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -152,7 +143,7 @@ func ExampleMetrics_Observer() {
 	}
 	for _, name := range []string{"api", "login"} {
 		limiter, err := compose.Options[string]{Clock: still, Observer: metrics.Observer(name)}.New(nil,
-			compose.Rule[string]{Name: "client", Key: byItself, Policy: mustPolicy("gcra 1/m")})
+			compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 		if err != nil {
 			fmt.Println(err)
 			return

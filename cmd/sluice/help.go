@@ -29,7 +29,7 @@ A policy is ALGORITHM LIMIT [option=value ...]:
   movingwindow  100/m  slots=N  trailing=weighted|whole
   all(gcra 10/s; gcra 100/m)    only what both allow
 
-LIMIT is COUNT/PERIOD, such as 10/s, 5/250ms or 1000/24h. Each also takes cost=N,
+LIMIT is COUNT/PERIOD, such as 10/s, 100/min or 5/250ms. Each also takes cost=N,
 the units that one request takes; in all(...) its parts take it, not the whole, as
 in all(gcra 10/s cost=2; gcra 100/m cost=2). Without -p logs are replayed under
 ` + "\n  %s\n" + `

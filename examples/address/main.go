@@ -14,7 +14,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -55,11 +55,7 @@ func newHandler(trust string) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	policy, err := compose.ParsePolicy("fixedwindow 3/h")
-	if err != nil {
-		return nil, err
-	}
-	limiter, err := compose.New(nil, compose.Rule[*http.Request]{Name: "client", Key: key, Policy: policy})
+	limiter, err := sluice.For(nil, sluice.By("client", key, "fixedwindow 3/h"))
 	if err != nil {
 		return nil, err
 	}

@@ -1,20 +1,12 @@
 package main
 
 import (
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage"
 )
 
-func newLimiter(store storage.Store) (*compose.Limiter[string], error) {
-	quota, err := compose.ParsePolicy("fixedwindow 5/h")
-	if err != nil {
-		return nil, err
-	}
-	overall, err := compose.ParsePolicy("gcra 1000/s")
-	if err != nil {
-		return nil, err
-	}
-	return compose.New(store,
-		compose.Rule[string]{Name: "customer", Key: func(name string) string { return name }, Policy: quota},
-		compose.Rule[string]{Name: "everyone", Policy: overall})
+func newLimiter(store storage.Store) (*sluice.Limiter[string], error) {
+	return sluice.For(store,
+		sluice.By("customer", func(name string) string { return name }, "fixedwindow 5/h"),
+		sluice.Rule[string]{Name: "everyone", Spec: "gcra 1000/s"})
 }

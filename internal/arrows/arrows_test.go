@@ -68,7 +68,11 @@ func TestWrongImportsAreFound(t *testing.T) {
 		{"internal/servers/redis.go", "testing", ""},
 		{"internal/trace/tracetest/tracetest.go", "testing", ""},
 		{"utils/utils.go", "fmt", "package utils has no arrow; add it to internal/arrows/table_test.go"},
-		{"main.go", "fmt", "package . has no arrow; add it to internal/arrows/table_test.go"},
+		{"sluice.go", "ours/compose", ""},
+		{"sluice.go", "ours/storage/redis", "must not import storage/redis"},
+		{"sluice_test.go", "ours", ""},
+		{"examples/login/login.go", "ours", ""},
+		{"compose/limiter.go", "ours", "must not import ."},
 	}
 	for _, test := range tests {
 		t.Run(test.file+" "+test.imports, func(t *testing.T) {

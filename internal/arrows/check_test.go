@@ -107,6 +107,9 @@ func wrong(module string, files []source) []string {
 		}
 		for _, imported := range file.imports {
 			target := strings.TrimPrefix(imported, module+"/")
+			if imported == module {
+				target = "."
+			}
 			if !standard(module, imported) && !matches(allowed, target) {
 				faults = append(faults, fmt.Sprintf("%s: must not import %s", file.path, target))
 			}

@@ -1,8 +1,8 @@
 package arrows
 
 // An arrow lets the packages from import the packages to. Both are lists of
-// import paths parted by spaces, those of this module without its prefix. A
-// path that ends in /... stands for a package and all below it. The standard
+// import paths parted by spaces, those of this module without its prefix, and "." for its
+// root. A path that ends in /... stands for a package and all below it. The standard
 // library is open to everyone, all but package testing: what users build does not
 // link it.
 type arrow struct{ from, to string }
@@ -49,6 +49,7 @@ var arrows = []arrow{
 	{"internal/engine", "algo storage storage/driver internal/breaker"},
 	{"internal/engine/enginetest", "internal/engine storage storage/driver"},
 
+	{".", "algo compose storage"}, // package sluice
 	{"compose", "algo storage storage/driver storage/memory internal/engine internal/memstore internal/pause " + algorithms},
 	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies internal/structured"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
@@ -66,7 +67,7 @@ var arrows = []arrow{
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	// What a user could write: nothing of internal/.
-	{"examples/...", "algo compose httplimit " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite},
+	{"examples/...", ". algo compose httplimit " + algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite},
 
 	{"internal/trace", "algo compose"},
 	{"internal/trace/tracetest", "internal/trace testing"},
@@ -82,7 +83,7 @@ var arrows = []arrow{
 var testArrows = []arrow{
 	// The algorithms stay pure in their tests: nothing to start, nothing to wait for.
 	{"algo/... internal/u128 " + algorithms, "algo/... compose internal/trace/tracetest internal/u128 " + algorithms + " " + assertions},
-	{"...", "algo/... compose/... storage/... httplimit observe " + algorithms + " " + testKits + " " + programs + " " +
+	{"...", ". algo/... compose/... storage/... httplimit observe " + algorithms + " " + testKits + " " + programs + " " +
 		assertions + " github.com/anishathalye/porcupine " + pgx + " " + redis + " " + sqlite +
 		" github.com/prometheus/client_golang/... github.com/dunglas/httpsfv github.com/getkin/kin-openapi/..."},
 }

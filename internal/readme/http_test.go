@@ -7,21 +7,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
 )
 
 func limited(next http.Handler, store storage.Store) (http.Handler, error) {
-	policy, err := compose.ParsePolicy("gcra 100/m burst=20")
-	if err != nil {
-		return nil, err
-	}
 	client, err := httplimit.ClientIP{}.Key() // Trusted: behind which proxies you are
 	if err != nil {
 		return nil, err
 	}
-	limiter, err := compose.New(store, compose.Rule[*http.Request]{Name: "client", Key: client, Policy: policy})
+	limiter, err := sluice.For(store, sluice.By("client", client, "gcra 100/m burst=20"))
 	if err != nil {
 		return nil, err
 	}

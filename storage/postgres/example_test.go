@@ -7,7 +7,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -18,12 +18,6 @@ func connect(ctx context.Context) *pgxpool.Pool {
 	pool, err := pgxpool.New(ctx, shared.Postgres(servers.Example{}).DSN())
 	check(err)
 	return pool
-}
-
-func mustPolicy(spec string) algo.Policy {
-	policy, err := compose.ParsePolicy(spec)
-	check(err)
-	return policy
 }
 
 func check(err error) {
@@ -41,11 +35,7 @@ func Example() {
 	store, err := postgres.New(pool, postgres.Options{})
 	check(err)
 	check(store.Migrate(ctx))
-	limiter, err := compose.New(store, compose.Rule[string]{
-		Name:   "user",
-		Key:    func(user string) string { return user },
-		Policy: mustPolicy("gcra 2/h"),
-	})
+	limiter, err := sluice.New(store, "gcra 2/hour")
 	check(err)
 	for range 3 {
 		d, err := limiter.Allow(ctx, "alice")
@@ -71,9 +61,9 @@ func Example_transaction() {
 	check(err)
 	check(store.Migrate(ctx))
 	rule := compose.Rule[string]{
-		Name:   "orders",
-		Key:    func(customer string) string { return customer },
-		Policy: mustPolicy("fixedwindow 2/24h"),
+		Name: "orders",
+		Key:  func(customer string) string { return customer },
+		Spec: "fixedwindow 2/24h",
 	}
 
 	order := func(customer string, pieces int) error {

@@ -7,7 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/redis"
 )
@@ -16,24 +16,15 @@ import (
 // 3 a minute for each user.
 func ExampleNew() {
 	addr := shared.Redis(servers.Example{}).Addr() // a redis-server of the tests
-	policy, err := compose.ParsePolicy("gcra 3/m")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	process := func() (*compose.Limiter[string], *goredis.Client, error) {
+	process := func() (*sluice.Limiter[string], *goredis.Client, error) {
 		client := goredis.NewClient(&goredis.Options{Addr: addr, ContextTimeoutEnabled: true})
 		store, err := redis.New(client, redis.Options{Prefix: "example:"})
 		if err != nil {
 			return nil, nil, err
 		}
-		limiter, err := compose.Options[string]{
+		limiter, err := sluice.Options[string]{
 			Clock: still, // so that the output is always the same
-		}.New(store, compose.Rule[string]{
-			Name:   "user",
-			Key:    func(user string) string { return user },
-			Policy: policy,
-		})
+		}.New(store, sluice.PerKey("gcra 3/min"))
 		return limiter, client, err
 	}
 	for _, name := range []string{"first", "second"} {
@@ -67,17 +58,12 @@ func ExampleStore_cluster() {
 		fmt.Println(err)
 		return
 	}
-	policy, err := compose.ParsePolicy("fixedwindow 2/m")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
 	type request struct{ tenant, user string }
-	rules := []compose.Rule[request]{
-		{Name: "tenant", Key: func(r request) string { return r.tenant }, Policy: policy},
-		{Name: "user", Key: func(r request) string { return r.user }, Policy: policy},
+	rules := []sluice.Rule[request]{
+		sluice.By("tenant", func(r request) string { return r.tenant }, "fixedwindow 2/min"),
+		sluice.By("user", func(r request) string { return r.user }, "fixedwindow 2/min"),
 	}
-	grouped, err := compose.Options[request]{
+	grouped, err := sluice.Options[request]{
 		Namespace: "api",
 		Group:     func(r request) string { return r.tenant },
 		Clock:     func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) },

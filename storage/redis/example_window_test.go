@@ -6,8 +6,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage/redis"
 )
@@ -23,13 +22,8 @@ func ExampleNew_movingWindow() {
 	one, two := goredis.NewClient(options), goredis.NewClient(options)
 	defer one.Close()
 	defer two.Close()
-	lastHour, err := compose.ParsePolicy("movingwindow 3/h slots=12")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	first, second := processOn(one, lastHour), processOn(two, lastHour)
-	ask := func(process string, l *compose.Limiter[string], resource string) {
+	first, second := processOn(one), processOn(two)
+	ask := func(process string, l *sluice.Limiter[string], resource string) {
 		d, err := l.Allow(context.Background(), resource)
 		fmt.Println(process, resource, d.Allowed, "cached", d.Cached, err)
 	}
@@ -49,18 +43,10 @@ func ExampleNew_movingWindow() {
 }
 
 // processOn stands for the start of a process that has the client.
-func processOn(client *goredis.Client, policy algo.Policy) *compose.Limiter[string] {
+func processOn(client *goredis.Client) *sluice.Limiter[string] {
 	store, err := redis.New(client, redis.Options{Prefix: "window:"})
 	if err != nil {
 		panic(err)
 	}
-	limiter, err := compose.New(store, compose.Rule[string]{
-		Name:   "resource",
-		Key:    func(resource string) string { return resource },
-		Policy: policy,
-	})
-	if err != nil {
-		panic(err)
-	}
-	return limiter
+	return sluice.MustNew(store, "movingwindow 3/hour slots=12")
 }

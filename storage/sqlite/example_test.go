@@ -10,7 +10,7 @@ import (
 
 	_ "github.com/mattn/go-sqlite3"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
@@ -28,13 +28,7 @@ func Example() {
 	check(err)
 	check(store.Migrate(ctx))
 
-	policy, err := compose.ParsePolicy("gcra 2/h")
-	check(err)
-	limiter, err := compose.New(store, compose.Rule[string]{
-		Name:   "user",
-		Key:    func(user string) string { return user },
-		Policy: policy,
-	})
+	limiter, err := sluice.New(store, "gcra 2/hour")
 	check(err)
 	for range 3 {
 		d, err := limiter.Allow(ctx, "alice")

@@ -1,0 +1,85 @@
+// Package sluice limits how often something may happen: the requests of a client, the
+// attempts to log in, the tokens that a tenant spends.
+//
+//	limiter, err := sluice.New(nil, "gcra 100/min burst=20")
+//	if err != nil {
+//		return err
+//	}
+//	decision, err := limiter.Allow(ctx, "ann")
+//	switch {
+//	case err != nil:
+//		return err // there is no decision; this is never a denial
+//	case !decision.Allowed:
+//		return fmt.Errorf("too many requests, try again in %v", decision.RetryAfter)
+//	}
+//
+// Each key, here "ann", has its own limit. A call that is allowed pays: it takes a unit from
+// the limit of its key. A denied call pays nothing. The state is in memory, because the store
+// is nil.
+//
+// # Stores
+//
+// A limit holds across processes if they share a store. All stores decide alike, and the code
+// of the limiter stays the same:
+//
+//	nil               the memory of this limiter
+//	storage/memory    the memory of this process, for several limiters
+//	storage/sqlite    a SQLite file, for the processes of one machine
+//	storage/postgres  PostgreSQL
+//	storage/redis     Redis, and Redis Cluster
+//
+// # Specs
+//
+// A spec is one line: an algorithm, a limit, and options.
+//
+//	gcra 100/min burst=20                   a steady rate, with up to 20 calls at once
+//	tokenbucket 10/s burst=50               the same, in words of tokens
+//	fixedwindow 5/hour                      5 in each hour, counted from the first call
+//	movingwindow 100/min slots=12           100 in the last minute, counted in 12 slots
+//	all(gcra 10/s; gcra 1000/day)           several limits on one key
+//
+// The period is a unit (s, sec, m, min, h, hour, d, day) or a duration such as 15m. Without
+// burst=, gcra and tokenbucket allow the whole count at once. [compose.ParsePolicy] lists
+// all options.
+//
+// # Rules
+//
+// For applies several limits to one call, each by a key that it finds in the input. A call
+// passes all rules, or pays under none:
+//
+//	type Attempt struct{ Account, IP string }
+//
+//	logins, err := sluice.For(store,
+//		sluice.By("account", func(a Attempt) string { return a.Account }, "fixedwindow 5/15m"),
+//		sluice.By("ip", func(a Attempt) string { return a.IP }, "fixedwindow 20/15m"))
+//
+//	decision, err := logins.Allow(ctx, Attempt{Account: "ann", IP: "192.0.2.1"})
+//	err = logins.ResetRule(ctx, "account", Attempt{Account: "ann"}) // unlocks the account only
+//
+// # Tests
+//
+// A policy is a pure function of a state and a time. A test of a limit needs no limiter, no
+// store and no sleep:
+//
+//	policy := sluice.MustPolicy("gcra 3/hour burst=2")
+//	state, result, err := policy.Step(nil, nil, noon, 1)
+//	state, result, err = policy.Step(nil, state, noon.Add(20*time.Minute), 1)
+//
+// A test of a program with a limiter sets Options.Clock, or runs in testing/synctest.
+//
+// # Errors
+//
+// An error means that the limiter could not decide, because the store failed, a context
+// ended, or a function of a rule returned an error. Treat it as "not allowed".
+// Options.OnFailure says what else can happen when the store fails. Wait also returns an
+// error if the call cannot be allowed before the deadline.
+//
+// # Limits of this package
+//
+// It limits rates and quotas. It does not limit how many calls run at the same time. If one
+// process needs one limiter for all its calls, golang.org/x/time/rate is enough.
+//
+// Package [github.com/sluice-go/sluice/httplimit] puts a limiter in front of an HTTP server,
+// and a client behind the limits of a server. Package [compose] describes in detail what a
+// limiter promises, on each store and in failures.
+package sluice

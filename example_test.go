@@ -1,0 +1,311 @@
+package sluice_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice"
+)
+
+// A limit of 3 a day for each user, in memory.
+func Example() {
+	limiter, err := sluice.New(nil, "fixedwindow 3/day")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, user := range []string{"ann", "ann", "ann", "ann", "bob"} {
+		decision, err := limiter.Allow(context.Background(), user)
+		switch {
+		case err != nil:
+			fmt.Println(err) // there is no decision
+		case decision.Allowed:
+			fmt.Println(user, "may go on,", decision.Remaining, "left")
+		default:
+			fmt.Println(user, "must wait", decision.RetryAfter.Round(time.Hour))
+		}
+	}
+	// Output:
+	// ann may go on, 2 left
+	// ann may go on, 1 left
+	// ann may go on, 0 left
+	// ann must wait 24h0m0s
+	// bob may go on, 2 left
+}
+
+// A spec that is not valid is an error that shows the word at fault.
+func ExampleNew() {
+	_, err := sluice.New(nil, "gcra 100/min brust=20")
+	fmt.Println(err)
+	// Output:
+	// compose: policy "gcra 100/min brust=20", column 14: unknown option "brust"; gcra takes burst=; did you mean burst=?
+	// gcra 100/min brust=20
+	//              ^^^^^^^^
+}
+
+// An attempt to log in is limited by its account and by its address.
+type attempt struct{ account, address string }
+
+// Two limits on one call. The third attempt is denied by the rule "account", so it pays
+// nothing under the rule "address".
+func ExampleFor() {
+	logins, err := sluice.For(nil,
+		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 2/hour"),
+		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 3/hour"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, account := range []string{"ann", "ann", "ann", "bob", "cat"} {
+		d, err := logins.Allow(context.Background(), attempt{account, "192.0.2.1"})
+		fmt.Println(account, d.Allowed, d.Rule, err)
+	}
+	// Output:
+	// ann true account <nil>
+	// ann true account <nil>
+	// ann false account <nil>
+	// bob true address <nil>
+	// cat false address <nil>
+}
+
+// An error of For names the rule.
+func ExampleFor_error() {
+	_, err := sluice.For(nil,
+		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 5/15min"),
+		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 20/15mn"))
+	fmt.Println(err)
+	// Output:
+	// compose: rule "address": policy "fixedwindow 20/15mn", column 13: limit "20/15mn": the period "15mn" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h
+	// fixedwindow 20/15mn
+	//             ^^^^^^^
+}
+
+// A limit for each customer, and one that all customers share because it has no key.
+func ExamplePerKey() {
+	limiter, err := sluice.For(nil,
+		sluice.PerKey("fixedwindow 2/hour"),
+		sluice.Rule[string]{Name: "everyone", Spec: "fixedwindow 3/hour"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, customer := range []string{"ann", "ann", "ann", "bob", "bob"} {
+		d, err := limiter.Allow(context.Background(), customer)
+		fmt.Printf("%s %v, decided by %q, %v\n", customer, d.Allowed, d.Rule, err)
+	}
+	// Output:
+	// ann true, decided by "fixedwindow 2/h", <nil>
+	// ann true, decided by "fixedwindow 2/h", <nil>
+	// ann false, decided by "fixedwindow 2/h", <nil>
+	// bob true, decided by "everyone", <nil>
+	// bob false, decided by "everyone", <nil>
+}
+
+// A rule written out can have a cost: each call pays for its bytes.
+func ExampleRule_cost() {
+	type upload struct {
+		user  string
+		bytes int64
+	}
+	limiter, err := sluice.For(nil, sluice.Rule[upload]{
+		Name: "bytes",
+		Key:  func(u upload) string { return u.user },
+		Spec: "fixedwindow 1000/hour",
+		Cost: func(u upload) int64 { return u.bytes },
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, bytes := range []int64{600, 600, 400} {
+		d, err := limiter.Allow(context.Background(), upload{"ann", bytes})
+		fmt.Println(bytes, d.Allowed, d.Remaining, err)
+	}
+	// Output:
+	// 600 true 400 <nil>
+	// 600 false 400 <nil>
+	// 400 true 0 <nil>
+}
+
+// The policy of a tenant depends on its plan. A plan without a policy is an error, not an
+// unlimited plan.
+func ExampleRule_policyFor() {
+	type call struct{ tenant, plan string }
+	plans := map[string]sluice.Policy{
+		"free": sluice.MustPolicy("fixedwindow 1/hour"),
+		"paid": sluice.MustPolicy("fixedwindow 1000/hour"),
+	}
+	limiter, err := sluice.For(nil, sluice.Rule[call]{
+		Name: "tenant",
+		Key:  func(c call) string { return c.tenant },
+		PolicyFor: func(c call) (sluice.Policy, error) {
+			if c.plan == "internal" {
+				return nil, sluice.Skip // this rule does not apply
+			}
+			return plans[c.plan], nil
+		},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, c := range []call{{"acme", "free"}, {"acme", "free"}, {"bits", "paid"}, {"cron", "internal"}, {"dodo", "trial"}} {
+		d, err := limiter.Allow(context.Background(), c)
+		fmt.Println(c.tenant, d.Allowed, err)
+	}
+	// Output:
+	// acme true <nil>
+	// acme false <nil>
+	// bits true <nil>
+	// cron true <nil>
+	// dodo false compose: rule "tenant": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
+}
+
+// A shadow rule denies nothing. Its result says what it would have done.
+func ExampleRule_shadow() {
+	trial := sluice.PerKey("fixedwindow 1/hour")
+	trial.Shadow = true
+	limiter := sluice.MustFor(nil, sluice.PerKey("fixedwindow 3/hour"), trial)
+	for range 2 {
+		d, err := limiter.Allow(context.Background(), "ann")
+		fmt.Println(d.Allowed, "would be", d.Results[1].Allowed, err)
+	}
+	// Output:
+	// true would be true <nil>
+	// true would be false <nil>
+}
+
+// With a clock of its own, a test decides at literal times and does not sleep.
+func ExampleOptions_clock() {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limiter, err := sluice.Options[string]{
+		Clock: func() time.Time { return now },
+	}.New(nil, sluice.PerKey("gcra 6/min burst=2"))
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, after := range []time.Duration{0, 0, 0, 10 * time.Second, 0} {
+		now = now.Add(after)
+		d, err := limiter.Allow(context.Background(), "ann")
+		fmt.Println(now.Format("15:04:05"), d.Allowed, d.Remaining, d.RetryAfter, err)
+	}
+	// Output:
+	// 12:00:00 true 1 0s <nil>
+	// 12:00:00 true 0 0s <nil>
+	// 12:00:00 false 0 10s <nil>
+	// 12:00:10 true 0 0s <nil>
+	// 12:00:10 false 0 10s <nil>
+}
+
+// ParsePolicy reads a policy that comes from a file or a database.
+func ExampleParsePolicy() {
+	for _, spec := range []string{"gcra 100/min burst=20", "fixedwindow 5/hour", "gcra 100"} {
+		policy, err := sluice.ParsePolicy(spec)
+		fmt.Println(policy, err)
+	}
+	// Output:
+	// gcra 100/m burst=20 <nil>
+	// fixedwindow 5/h <nil>
+	// <nil> compose: policy "gcra 100", column 6: limit "100": want COUNT/PERIOD, for instance 100/m or 5/250ms
+}
+
+// A unit test of a policy steps it at literal times, without a limiter.
+func ExampleMustPolicy() {
+	signups := sluice.MustPolicy("gcra 3/hour burst=2")
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var state []byte
+	for _, minute := range []int{0, 0, 0, 19, 20} {
+		next, r, err := signups.Step(nil, state, noon.Add(time.Duration(minute)*time.Minute), 1)
+		fmt.Printf("12:%02d %v %v %v\n", minute, r.Allowed, r.RetryAfter, err)
+		state = next
+	}
+	// Output:
+	// 12:00 true 0s <nil>
+	// 12:00 true 0s <nil>
+	// 12:00 false 20m0s <nil>
+	// 12:19 false 1m0s <nil>
+	// 12:20 true 0s <nil>
+}
+
+// mails is a package variable, so a spec that is not valid ends the program at its start.
+var mails = sluice.MustNew(nil, "fixedwindow 1/day")
+
+func ExampleMustNew() {
+	for range 2 {
+		d, err := mails.Allow(context.Background(), "ann")
+		fmt.Println(d.Allowed, err)
+	}
+	// Output:
+	// true <nil>
+	// false <nil>
+}
+
+func ExampleMustFor() {
+	defer func() { fmt.Println("panic:", recover()) }()
+	sluice.MustFor(nil, sluice.By("account", func(a attempt) string { return a.account }, ""))
+	// Output:
+	// panic: compose: rule "account" has no policy; set Spec, Policy or PolicyFor
+}
+
+// Wait blocks until a call is allowed. It fails at once if that is later than the deadline
+// of the context.
+func ExampleLimiter_wait() {
+	limiter := sluice.MustNew(nil, "gcra 1/hour")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for range 2 {
+		_, err := limiter.Wait(ctx, "ann")
+		fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	}
+	// Output:
+	// false
+	// true
+}
+
+// Reserve pays an estimate. Settle corrects it when the actual number is known.
+func ExampleLimiter_reserve() {
+	tokens := sluice.MustNew(nil, "fixedwindow 1000/hour")
+	ctx := context.Background()
+	reservation, d, err := tokens.Reserve(ctx, "ann", 400)
+	if err != nil || !d.Allowed {
+		fmt.Println("not now", err)
+		return
+	}
+	fmt.Println(d.Remaining, "left after the estimate")
+	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // even if the caller has left
+	fmt.Println(d.Remaining, "left", err)
+	// Output:
+	// 600 left after the estimate
+	// 850 left <nil>
+}
+
+// ResetRule makes one limit full again: the account is unlocked, and the attempts of the
+// address still count.
+func ExampleLimiter_resetRule() {
+	logins := sluice.MustFor(nil,
+		sluice.By("account", func(a attempt) string { return a.account }, "fixedwindow 5/hour"),
+		sluice.By("address", func(a attempt) string { return a.address }, "fixedwindow 20/hour"))
+	ctx, ann := context.Background(), attempt{"ann", "192.0.2.1"}
+	_, err := logins.AllowN(ctx, ann, 5)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = logins.ResetRule(ctx, "account", attempt{account: "ann"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	d, err := logins.Peek(ctx, ann)
+	for _, result := range d.Results {
+		fmt.Println(result.Rule, result.Remaining, "of", result.Limit)
+	}
+	fmt.Println(err)
+	// Output:
+	// account 5 of 5
+	// address 15 of 20
+	// <nil>
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// server is a transport that calls a handler. It has no network, so testing/synctest owns
+// the time.
+type server struct {
+	http.Handler
+	statuses []int
+}
+
+func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	s.statuses = append(s.statuses, w.Code)
+	return w.Result(), nil
+}
+
+// limited returns a server with a limit for all clients together.
+func limited(t *testing.T, spec string) *server {
+	t.Helper()
+	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
+	limiter := sluice.MustFor(nil, sluice.Rule[*http.Request]{Name: "everyone", Spec: spec})
+	return &server{Handler: httplimit.Handler(limiter, hello, httplimit.Options{})}
+}
+
+// fetchMany fetches one URL n times and returns how long that took.
+func fetchMany(t *testing.T, s *server, n int) time.Duration {
+	t.Helper()
+	client, err := newClient(s)
+	require.NoError(t, err)
+	began := time.Now()
+	for range n {
+		status, err := fetch(t.Context(), client, "http://example.com/")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusOK, status)
+	}
+	return time.Since(began)
+}
+
+func TestTheClientKeepsItsOwnLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took := fetchMany(t, limited(t, "gcra 1000/s"), 12)
+		require.Equal(t, 2*time.Second, took, "2 at once and 10 at 5 a second")
+	})
+}
+
+// The server announces what is left, so the client is never denied.
+func TestTheClientKeepsTheLimitOfTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, "fixedwindow 3/10s")
+		took := fetchMany(t, s, 9)
+		require.NotContains(t, s.statuses, http.StatusTooManyRequests)
+		require.GreaterOrEqual(t, took, 20*time.Second)
+		require.Less(t, took, 23*time.Second)
+	})
+}
+
+// A server that announces nothing denies one request, and the client waits for as long as
+// the server asks.
+func TestTheClientWaitsAfterADenial(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		denied := false
+		s := &server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if !denied {
+				denied = true
+				w.Header().Set("Retry-After", "30")
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+		})}
+		took := fetchMany(t, s, 1)
+		require.Equal(t, []int{503, 200}, s.statuses)
+		require.GreaterOrEqual(t, took, 30*time.Second)
+	})
+}
+
+// A wait that is longer than the client's timeout fails at once.
+func TestTheClientDoesNotWaitInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := limited(t, "fixedwindow 1/hour")
+		fetchMany(t, s, 1)
+		client, err := newClient(s)
+		require.NoError(t, err)
+		status, err := fetch(t.Context(), client, "http://example.com/")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, status)
+	})
+}

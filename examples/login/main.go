@@ -1,0 +1,69 @@
+// Login shows a limit on failed logins. Ann mistypes her password and then logs in. Somebody
+// else guesses it until her account is locked. She unlocks it, and the guesser's address
+// stays limited.
+//
+//	go run ./examples/login
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/sluice-go/sluice"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "login:", err)
+		os.Exit(1)
+	}
+}
+
+// run plays the logins with a clock of its own, so that nobody waits.
+func run(ctx context.Context) error {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limiter, err := sluice.Options[login]{Clock: func() time.Time { return now }}.New(nil, loginRules()...)
+	if err != nil {
+		return err
+	}
+	home, away := login{"ann", "192.0.2.1"}, login{"ann", "203.0.113.9"}
+	for _, step := range []struct {
+		after  time.Duration
+		login  login
+		right  bool
+		unlock bool
+	}{
+		{login: home}, {login: home}, {login: home, right: true},
+		{login: away}, {login: away}, {login: away}, {login: away}, {login: away}, {login: away},
+		{after: time.Minute, login: home, right: true},
+		{login: home, right: true, unlock: true},
+		{login: away},
+		{after: 20 * time.Minute, login: away},
+	} {
+		now = now.Add(step.after)
+		if step.unlock {
+			if err := unlock(ctx, limiter, step.login.account); err != nil {
+				return err
+			}
+			fmt.Println(now.Format("15:04"), step.login.account, "is unlocked")
+		}
+		ok, d, err := signIn(ctx, limiter, step.login, func() bool { return step.right })
+		if err != nil {
+			return err
+		}
+		fmt.Println(now.Format("15:04"), step.login.account, "from", step.login.address, answer(ok, d))
+	}
+	return nil
+}
+
+func answer(ok bool, d sluice.Decision) string {
+	switch {
+	case ok:
+		return "is logged in"
+	case d.Allowed:
+		return fmt.Sprintf("fails, %d attempts left", d.Remaining)
+	}
+	return fmt.Sprintf("is denied by %s for %v", d.Rule, d.RetryAfter)
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+func Example() {
+	main()
+	// Output:
+	// 12:00 ann from 192.0.2.1 fails, 4 attempts left
+	// 12:00 ann from 192.0.2.1 fails, 3 attempts left
+	// 12:00 ann from 192.0.2.1 is logged in
+	// 12:00 ann from 203.0.113.9 fails, 4 attempts left
+	// 12:00 ann from 203.0.113.9 fails, 3 attempts left
+	// 12:00 ann from 203.0.113.9 fails, 2 attempts left
+	// 12:00 ann from 203.0.113.9 fails, 1 attempts left
+	// 12:00 ann from 203.0.113.9 fails, 0 attempts left
+	// 12:00 ann from 203.0.113.9 is denied by login-account for 15m0s
+	// 12:01 ann from 192.0.2.1 is denied by login-account for 14m0s
+	// 12:01 ann is unlocked
+	// 12:01 ann from 192.0.2.1 is logged in
+	// 12:01 ann from 203.0.113.9 fails, 4 attempts left
+	// 12:21 ann from 203.0.113.9 fails, 4 attempts left
+}
+
+func right() bool { return true }
+func wrong() bool { return false }
+
+// try makes an attempt and returns whether it succeeded.
+func try(t *testing.T, limiter *sluice.Limiter[login], l login, check func() bool) bool {
+	t.Helper()
+	ok, _, err := signIn(t.Context(), limiter, l, check)
+	require.NoError(t, err)
+	return ok
+}
+
+func remaining(t *testing.T, limiter *sluice.Limiter[login], l login) (account, address int64) {
+	t.Helper()
+	d, err := limiter.Peek(t.Context(), l)
+	require.NoError(t, err)
+	return d.Results[0].Remaining, d.Results[1].Remaining
+}
+
+func TestOnlyFailuresCount(t *testing.T) {
+	limiter := sluice.MustFor(nil, loginRules()...)
+	ann := login{"Ann", "203.0.113.6"}
+	for range 50 {
+		require.True(t, try(t, limiter, ann, right))
+	}
+	for range 5 {
+		require.False(t, try(t, limiter, login{"ann", "203.0.113.6"}, wrong))
+	}
+	require.False(t, try(t, limiter, login{"ANN", "198.51.100.7"}, right), "from another address, and in another case")
+	require.True(t, try(t, limiter, login{"bob", "203.0.113.6"}, right), "another account from the same address")
+}
+
+// A success forgets the failures of the account. It does not forget those of the address,
+// or a guesser would log in to an account of their own between two guesses.
+func TestASuccessResetsTheAccountOnly(t *testing.T) {
+	limiter := sluice.MustFor(nil, loginRules()...)
+	ann := login{"ann", "203.0.113.6"}
+	for range 4 {
+		require.False(t, try(t, limiter, ann, wrong))
+	}
+	require.True(t, try(t, limiter, ann, right))
+	account, address := remaining(t, limiter, ann)
+	require.EqualValues(t, 5, account)
+	require.EqualValues(t, 16, address)
+}
+
+func TestUnlockResetsTheAccountOnly(t *testing.T) {
+	limiter := sluice.MustFor(nil, loginRules()...)
+	ann := login{"ann", "203.0.113.6"}
+	for range 9 {
+		try(t, limiter, ann, wrong)
+	}
+	require.NoError(t, unlock(t.Context(), limiter, "ANN"))
+	account, address := remaining(t, limiter, ann)
+	require.EqualValues(t, 5, account)
+	require.EqualValues(t, 15, address, "5 failures, and 4 attempts that were denied and paid nothing")
+}
+
+// Attempts that run at the same time cannot all check a password before one of them pays.
+func TestConcurrentGuessesAreLimited(t *testing.T) {
+	limiter := sluice.MustFor(nil, loginRules()...)
+	var checked atomic.Int64
+	var group sync.WaitGroup
+	for range 200 {
+		group.Go(func() {
+			_, _, err := signIn(t.Context(), limiter, login{"ann", "203.0.113.6"}, func() bool {
+				checked.Add(1)
+				return false
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	group.Wait()
+	require.EqualValues(t, 5, checked.Load())
+}
+
+// Logins that succeed at the same time leave nothing paid.
+func TestConcurrentLoginsGetBackWhatTheyPaid(t *testing.T) {
+	ann := login{"ann", "203.0.113.6"}
+	for range 1000 {
+		limiter := sluice.MustFor(nil, loginRules()...)
+		var group sync.WaitGroup
+		for range 4 {
+			group.Go(func() {
+				if ok, _, err := signIn(t.Context(), limiter, ann, right); err != nil || !ok {
+					t.Errorf("a right password: %v, %v", ok, err)
+				}
+			})
+		}
+		group.Wait()
+		account, address := remaining(t, limiter, ann)
+		require.EqualValues(t, 5, account)
+		require.EqualValues(t, 20, address)
+	}
+}
+
+// A success gives back only what it paid: a shadow rule denies as many attempts as it would
+// if it were enforced, and an outage does not add units.
+func TestASuccessGivesBackWhatItPaid(t *testing.T) {
+	denied := 0
+	rule := sluice.Rule[login]{Name: "trial", Spec: "fixedwindow 3/h", Shadow: true}
+	limiter, err := sluice.Options[login]{Observer: func(e compose.Event) {
+		if e.Op == compose.OpAllow && !e.Decision.Results[0].Allowed {
+			denied++
+		}
+	}}.New(nil, rule)
+	require.NoError(t, err)
+	for i := range 20 {
+		require.Equal(t, i%2 == 1, try(t, limiter, login{}, func() bool { return i%2 == 1 }))
+	}
+	require.Equal(t, 15, denied)
+
+	store := &outage{Store: new(memory.Store)}
+	rule.Shadow = false
+	limiter, err = sluice.Options[login]{OnFailure: sluice.FailOpen}.New(store, rule)
+	require.NoError(t, err)
+	_, err = limiter.AllowN(t.Context(), login{}, 2)
+	require.NoError(t, err)
+	store.err = storage.NotApplied(errors.New("away"))
+	require.True(t, try(t, limiter, login{}, func() bool { store.err = nil; return true }))
+	d, err := limiter.Peek(t.Context(), login{})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, d.Remaining)
+}
+
+// A login with the right password succeeds although the client leaves or the store fails
+// before it is settled.
+func TestASuccessDoesNotDependOnItsSettlement(t *testing.T) {
+	store := &outage{Store: new(memory.Store)}
+	limiter := sluice.MustFor(store, loginRules()...)
+	ann := login{"ann", "203.0.113.6"}
+	for range 20 {
+		ctx, leave := context.WithCancel(t.Context())
+		ok, _, err := signIn(ctx, limiter, ann, func() bool { leave(); return true })
+		require.NoError(t, err)
+		require.True(t, ok)
+	}
+	require.True(t, try(t, limiter, ann, func() bool {
+		store.err = storage.NotApplied(errors.New("away"))
+		return true
+	}))
+}
+
+// outage is a store that fails while it has an error.
+type outage struct {
+	storage.Store
+	err error
+}
+
+func (o *outage) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if o.err != nil {
+		return nil, false, o.err
+	}
+	return o.Store.CompareAndSwap(ctx, swaps...)
+}
+
+func (o *outage) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if o.err != nil {
+		return nil, o.err
+	}
+	return o.Store.Load(ctx, keys...)
+}

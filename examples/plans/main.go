@@ -1,0 +1,51 @@
+// Plans shows limits that depend on the plan of a tenant.
+//
+//	go run ./examples/plans
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/compose"
+)
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		fmt.Fprintln(os.Stderr, "plans:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	limiter, err := newLimiter(nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range []call{
+		{"acme", "free"}, {"acme", "free"}, {"acme", "free"}, {"acme", "free"},
+		{"bits", "paid"}, {"cron", "internal"}, {"dodo", "piad"},
+	} {
+		d, err := limiter.Allow(ctx, c)
+		fmt.Printf("%s (%s): %s\n", c.tenant, c.plan, answer(d, err))
+	}
+	return nil
+}
+
+// answer is what a server would answer. It tells an error of the program from a failure of
+// the store.
+func answer(d sluice.Decision, err error) string {
+	var rule *compose.RuleError
+	switch {
+	case errors.As(err, &rule):
+		return fmt.Sprintf("500, rule %s: %v", rule.Rule, rule.Err)
+	case err != nil:
+		return "503, " + err.Error()
+	case !d.Allowed:
+		return "429, denied by " + d.Rule
+	}
+	return "200, limited by " + d.Rule
+}

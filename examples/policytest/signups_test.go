@@ -1,0 +1,82 @@
+package policytest
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// The policy alone: time is an argument, and the state is a value.
+func TestPolicy(t *testing.T) {
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var state []byte
+	for _, step := range []struct {
+		after      time.Duration // since noon
+		allowed    bool
+		retryAfter time.Duration
+	}{
+		{0, true, 0},
+		{0, true, 0},
+		{0, false, 20 * time.Minute},
+		{20*time.Minute - 1, false, 1},
+		{20 * time.Minute, true, 0},
+		{20 * time.Minute, false, 20 * time.Minute},
+		{24 * time.Hour, true, 0},
+	} {
+		next, result, err := signups.Step(nil, state, noon.Add(step.after), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result.Allowed != step.allowed || result.RetryAfter != step.retryAfter {
+			t.Errorf("after %v: got %v and RetryAfter %v, want %v and %v",
+				step.after, result.Allowed, result.RetryAfter, step.allowed, step.retryAfter)
+		}
+		state = next
+	}
+}
+
+// The most that the policy can admit in an hour, whatever the times of the calls.
+func TestBound(t *testing.T) {
+	if got := signups.Bound(time.Hour); got != 4 {
+		t.Errorf("got %d signups in an hour, want 4", got)
+	}
+}
+
+// The limiter, with a clock that the test sets.
+func TestLimiterWithAClock(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limiter, err := newLimiter(nil, func() time.Time { return now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []bool{true, true, false} {
+		d, err := limiter.Allow(t.Context(), "192.0.2.1")
+		if err != nil || d.Allowed != want {
+			t.Errorf("got %v and error %v, want %v", d.Allowed, err, want)
+		}
+	}
+	now = now.Add(20 * time.Minute)
+	d, err := limiter.Allow(t.Context(), "192.0.2.1")
+	if err != nil || !d.Allowed {
+		t.Errorf("20 minutes later: got %v and error %v", d.Allowed, err)
+	}
+}
+
+// The limiter under testing/synctest: it needs no clock of its own, and Wait takes no time.
+func TestLimiterUnderSynctest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := newLimiter(nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		for range 4 {
+			if _, err := limiter.Wait(t.Context(), "192.0.2.1"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took != 40*time.Minute {
+			t.Errorf("4 signups took %v, want 40m", took)
+		}
+	})
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/sluice-go/sluice"
+)
+
+// prompt is a request to a language model. Before the model has answered, tokens is the
+// most that the answer can take.
+type prompt struct {
+	tenant string
+	tokens int64
+}
+
+// budgetRules limit the requests of a tenant and their tokens. A request passes both rules,
+// or pays under none.
+func budgetRules() []sluice.Rule[prompt] {
+	tenant := func(p prompt) string { return p.tenant }
+	return []sluice.Rule[prompt]{
+		sluice.By("llm-requests", tenant, "gcra 60/min burst=10"),
+		{Name: "llm-tokens", Key: tenant, Spec: "gcra 10000/min", Cost: func(p prompt) int64 { return p.tokens }},
+	}
+}
+
+// overBudget is the error of a prompt that the limiter denied.
+type overBudget struct {
+	rule       string
+	retryAfter time.Duration
+}
+
+func (e *overBudget) Error() string {
+	return fmt.Sprintf("over budget under %s, try again in %v", e.rule, e.retryAfter)
+}
+
+// complete pays for the most tokens that the prompt can take, asks the model, and corrects
+// the payment to the tokens that the model has used. The model returns these with an error
+// too. A prompt that used more than its estimate leaves a debt, so later prompts wait.
+func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, model func(context.Context) (used int64, err error)) error {
+	reservation, d, err := limiter.Reserve(ctx, p, 1)
+	if err != nil {
+		return err
+	}
+	if !d.Allowed {
+		return &overBudget{d.Rule, d.RetryAfter}
+	}
+	p.tokens, err = model(ctx)
+	// The caller can have left by now, so its context must not stop the correction. If the
+	// correction fails, the estimate stays paid.
+	_, _ = reservation.SettleFor(context.WithoutCancel(ctx), p)
+	return err
+}

@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+)
+
+func Example() {
+	main()
+	// Output:
+	// estimate 4000: used 1500; 8500 tokens left
+	// estimate 4000: used 4000; 4500 tokens left
+	// estimate 6000: over budget under llm-tokens, try again in 9s; 4500 tokens left
+	// estimate 4000: used 4600; -100 tokens left
+	// estimate 1000: over budget under llm-tokens, try again in 6.6s; -100 tokens left
+}
+
+// newLimiter makes a limiter with a clock that stands still.
+func newLimiter(t *testing.T) *sluice.Limiter[prompt] {
+	t.Helper()
+	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	limiter, err := sluice.Options[prompt]{Clock: func() time.Time { return noon }}.New(nil, budgetRules()...)
+	require.NoError(t, err)
+	return limiter
+}
+
+// uses is a model that uses this many tokens.
+func uses(tokens int64) func(context.Context) (int64, error) {
+	return func(context.Context) (int64, error) { return tokens, nil }
+}
+
+func left(t *testing.T, limiter *sluice.Limiter[prompt]) (requests, tokens int64) {
+	t.Helper()
+	d, err := limiter.Peek(t.Context(), prompt{"acme", 1})
+	require.NoError(t, err)
+	return d.Results[0].Remaining, d.Results[1].Remaining
+}
+
+func TestAPromptPaysForTheTokensItUsed(t *testing.T) {
+	limiter := newLimiter(t)
+	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 9000}, uses(100)))
+	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 9000}, uses(100)))
+	requests, tokens := left(t, limiter)
+	require.EqualValues(t, 8, requests)
+	require.EqualValues(t, 9800, tokens)
+}
+
+func TestADeniedPromptDoesNotReachTheModel(t *testing.T) {
+	limiter := newLimiter(t)
+	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 8000}, uses(8000)))
+	err := complete(t.Context(), limiter, prompt{"acme", 8000}, func(context.Context) (int64, error) {
+		t.Error("the model is asked")
+		return 0, nil
+	})
+	var over *overBudget
+	require.ErrorAs(t, err, &over)
+	require.Equal(t, "llm-tokens", over.rule)
+	require.Positive(t, over.retryAfter)
+	requests, _ := left(t, limiter)
+	require.EqualValues(t, 9, requests, "a denied prompt does not pay for a request")
+}
+
+// A model that uses more than the estimate, even if the estimate was 0, is charged in full.
+func TestAnEstimateThatIsTooLowIsCharged(t *testing.T) {
+	limiter := newLimiter(t)
+	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 0}, uses(12000)))
+	_, tokens := left(t, limiter)
+	require.EqualValues(t, -2000, tokens)
+	require.Error(t, complete(t.Context(), limiter, prompt{"acme", 1}, uses(1)))
+}
+
+// A caller that leaves, and a model that fails, pay for what was used.
+func TestAFailedPromptIsSettled(t *testing.T) {
+	limiter := newLimiter(t)
+	failed := errors.New("the model failed")
+	ctx, leave := context.WithCancel(t.Context())
+	err := complete(ctx, limiter, prompt{"acme", 9000}, func(context.Context) (int64, error) { leave(); return 50, failed })
+	require.ErrorIs(t, err, failed)
+	_, tokens := left(t, limiter)
+	require.EqualValues(t, 9950, tokens)
+}

@@ -1,0 +1,124 @@
+package sluice
+
+import (
+	"errors"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+)
+
+// Limiter decides whether a call is allowed now. New makes one for string keys, and For
+// makes one for inputs of any type. It is safe for concurrent use, and there is nothing to
+// close. It is the same type as [compose.Limiter]. Its methods are
+//
+//	Allow(ctx, in)            asks for one call, and pays for it if it is allowed
+//	AllowN(ctx, in, n)        asks for n calls, all or none
+//	Wait(ctx, in)             waits until a call is allowed; fails at once if that is after the deadline of ctx
+//	Reserve(ctx, in, n)       pays an estimate, which Settle of the reservation corrects
+//	Peek(ctx, in)             answers what Allow would answer, and pays nothing
+//	Charge(ctx, in, n)        pays for n calls without asking; what is not left becomes a debt
+//	Refund(ctx, in, n)        gives back what n calls cost
+//	Reset(ctx, in)            makes the limits of an input full again, under all rules
+//	ResetRule(ctx, name, in)  makes the limit of an input full again, under one rule
+//
+// WaitN and PeekN are Wait and Peek for n calls. To enforce a limit use Allow, Wait or
+// Reserve. Peek is for display, because other calls can pay right after it.
+type Limiter[T any] = compose.Limiter[T]
+
+// Decision is the answer of a [Limiter]: whether the call is Allowed, what is Remaining, the
+// time to RetryAfter, the Rule that denied, and the Results of all rules.
+type Decision = compose.Decision
+
+// Rule is one limit of a [Limiter]: a name, a key, and a policy. By makes the usual one.
+// Write a Rule out to set more:
+//
+//	Key        nil for one limit that all calls share
+//	Cost       how many units a call takes, such as bytes or tokens; nil means 1
+//	PolicyFor  a function that picks the policy for an input, instead of Spec
+//	Shadow     true to decide and report but deny nothing
+type Rule[T any] = compose.Rule[T]
+
+// Options are the settings of a [Limiter] that New and For leave at their defaults: among
+// them Clock, OnFailure, Observer and Namespace. Its method New makes a limiter:
+//
+//	limiter, err := sluice.Options[string]{OnFailure: sluice.FailLocal}.New(store, sluice.PerKey("gcra 100/min"))
+type Options[T any] = compose.Options[T]
+
+// The values of Options.OnFailure say what happens to a call while the store fails.
+const (
+	FailClosed = compose.FailClosed // an error; the default
+	FailOpen   = compose.FailOpen   // the call is allowed
+	FailLocal  = compose.FailLocal  // this process applies the limits in its own memory
+)
+
+// Policy is an algorithm with its limit and options. See ParsePolicy.
+type Policy = algo.Policy
+
+// Skip is the error that a PolicyFor function returns if the rule does not apply to the
+// input. The other rules decide. A nil policy without an error is an error of the decision,
+// so a plan that is missing from a map does not switch the limit off.
+var Skip = compose.Skip
+
+// New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
+// A nil store keeps the state in the memory of this limiter. It is For with the one rule
+// PerKey(spec).
+func New(store storage.Store, spec string) (*Limiter[string], error) {
+	return For(store, PerKey(spec))
+}
+
+// For returns a limiter that applies rules to inputs of type T. A call passes all rules, or
+// pays under none. A nil store keeps the state in the memory of this limiter. It is an error
+// if there are no rules. If a spec is not valid, the error names its rule and shows the word
+// at fault.
+func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
+	if len(rules) == 0 {
+		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")
+	}
+	return compose.New(store, rules...)
+}
+
+// By returns a rule with a name, a key and the spec of a policy. The key is the part of the
+// input that has the limit: an address, an account, a tenant. Calls with equal keys share a
+// limit, and an empty key is a key like any other.
+//
+// Limiters on one store share the state of rules with the same name, so give each rule of a
+// program its own name, or each limiter its own Options.Namespace.
+func By[T any](name string, key func(T) string, spec string) Rule[T] {
+	return Rule[T]{Name: name, Key: key, Spec: spec}
+}
+
+// PerKey returns the rule of New: the input is the key. The rule is named for its policy.
+// So limiters with different policies can share a store, and limiters with the same policy
+// share the limits of equal keys. If you change the policy, each key starts with a full
+// limit. Use By, with a name of your own, to keep what was used.
+func PerKey(spec string) Rule[string] {
+	name := spec
+	if policy, err := compose.ParseRulePolicy(spec); err == nil {
+		name = policy.String()
+	}
+	return By(name, func(key string) string { return key }, spec)
+}
+
+// ParsePolicy reads a policy from its spec, for a PolicyFor function or a unit test. It
+// refuses cost=, because in a limiter Rule.Cost says what a call costs.
+func ParsePolicy(spec string) (Policy, error) { return compose.ParseRulePolicy(spec) }
+
+// MustNew is New for package variables and tests. It panics where New returns an error.
+func MustNew(store storage.Store, spec string) *Limiter[string] { return must(New(store, spec)) }
+
+// MustFor is For for package variables and tests. It panics where For returns an error.
+func MustFor[T any](store storage.Store, rules ...Rule[T]) *Limiter[T] {
+	return must(For(store, rules...))
+}
+
+// MustPolicy is ParsePolicy for package variables and tests. It panics where ParsePolicy
+// returns an error.
+func MustPolicy(spec string) Policy { return must(ParsePolicy(spec)) }
+
+func must[V any](v V, err error) V {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
