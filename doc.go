@@ -35,10 +35,10 @@
 //	gcra 100/min burst=20                   a steady rate, with up to 20 calls at once
 //	tokenbucket 10/s burst=50               the same, in words of tokens
 //	fixedwindow 5/hour                      5 in each hour, counted from the first call
-//	movingwindow 100/min slots=12           100 in the last minute, counted in 12 slots
+//	movingwindow 100/min slots=12           about 100 in the last minute, counted in 12 slots
 //	all(gcra 10/s; gcra 1000/day)           several limits on one key
 //
-// The period is a unit (s, sec, m, min, h, hour, d, day) or a duration such as 15m. Without
+// The period is a unit (s, sec, m, min, h, hour, d, day), with a number if you like (15min). Without
 // burst=, gcra and tokenbucket allow the whole count at once. [compose.ParsePolicy] lists
 // all options.
 //

@@ -26,6 +26,9 @@ func rows(t *testing.T, page, row string) (all []admitted) {
 	for _, found := range regexp.MustCompile(row).FindAllStringSubmatch(readFile(t, root, page), -1) {
 		a := admitted{policy: parse(t, found[1])}
 		for i := range a.most {
+			if found[2+i] == "" { // the table has fewer intervals
+				continue
+			}
 			n, err := strconv.ParseInt(found[2+i], 10, 64)
 			require.NoError(t, err)
 			a.most[i] = n
@@ -42,12 +45,16 @@ func TestThePagesSayWhatAPolicyAdmits(t *testing.T) {
 		rows int
 	}{
 		"compose/doc.go": {`(?m)^//\t(\w+ \d\S*(?: \S+)*|all\(.*\)) +(\d+) +(\d+) +(\d+) +(\d+)$`, 6},
+		"README.md":      {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\|()()$", 5},
 		"docs/client.md": {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|", 7},
 	} {
 		found := rows(t, page, table.row)
 		require.Len(t, found, table.rows, page)
 		for _, a := range found {
 			for i, interval := range intervals {
+				if a.most[i] == 0 {
+					continue
+				}
 				require.Equal(t, a.policy.Bound(interval), a.most[i], "%s: %v in any %v", page, a.policy, interval)
 			}
 		}

@@ -15,7 +15,7 @@ import (
 // TestTheTableTellsTheSizesOfStates measures states under usual limits, from one
 // unit used to all of them.
 func TestTheTableTellsTheSizesOfStates(t *testing.T) {
-	table := readFile(t, root, "README.md")
+	table := readFile(t, root, "docs/policies.md")
 	for _, algorithm := range []string{"gcra", "tokenbucket", "fixedwindow"} {
 		least, most := math.MaxInt, 0
 		for _, limit := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
@@ -30,7 +30,7 @@ func TestTheTableTellsTheSizesOfStates(t *testing.T) {
 // TestTheTableTellsTheSizeOfARing takes a byte's and two bytes' worth of units from
 // every slot and the trailing one.
 func TestTheTableTellsTheSizeOfARing(t *testing.T) {
-	table := readFile(t, root, "README.md")
+	table := readFile(t, root, "docs/policies.md")
 	for _, slots := range []int{1, 2, 12} {
 		policy := parse(t, fmt.Sprintf("movingwindow 1000000/h slots=%d", slots))
 		for bytes, cost := range map[int]int64{1: 127, 2: 16383} {
