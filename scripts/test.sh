@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #
-# The test command. It runs go vet, gofmt, every test and example under the race
+# The test command. It runs gofmt, golangci-lint, go vet, every test and example under the race
 # detector, the laws of algo/algotest at full length without it, and a short fuzz
 # of every fuzz target. A skipped test is a failure.
 #
@@ -9,6 +9,8 @@
 # use go.work, and so do the commands of the README.
 #
 #   scripts/test.sh                        everything
+#   scripts/test.sh --quick                for every save: no race detector, no servers, no linter, no fuzzing, and
+#                                          no packages whose code has not changed
 #   FUZZ_INPUTS=1000000 scripts/test.sh    a longer fuzz of each target
 #   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
 #
@@ -24,6 +26,8 @@ set -euo pipefail
 FUZZ_INPUTS=${FUZZ_INPUTS:-20000}
 
 ROOT_TESTS=700 # the root module has more tests than this, subtests not counted
+
+LINTER=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
 scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -84,6 +88,26 @@ judged() {
   local least=$1 declared=$2
   shift 2
   "$@" 2>&1 | awk -v least="$least" -v declared="$declared" -f "$scripts/verdict.awk"
+}
+
+# lint runs the linter on all modules of the workspace.
+lint() {
+  say "golangci-lint"
+  local packages=(./...)
+  mapfile -t -O 1 packages < <(sed -nE 's,^\t(\./.+)$,\1/...,p' go.work)
+  GOWORK='' go run "$LINTER" run "${packages[@]}" || die "the linter found faults; .golangci.yml configures it"
+}
+
+# quick tests what has changed, in a minute or so. It starts no servers.
+quick() {
+  unset SLUICE_REQUIRE_SERVERS
+  formatted
+  local module
+  for module in . $(modules); do
+    say "go vet, go test -short ($module)"
+    (cd "$module" && go vet ./... && go test -vet=off -short ./... | { grep -v 'no test files' || true; })
+  done
+  say "all passed; scripts/test.sh runs everything"
 }
 
 # check DIRECTORY LEAST vets and tests the module in a directory. It fails unless
@@ -158,8 +182,14 @@ fuzz_one() {
 main() {
   cd "$scripts/.."
   have go || die "go is missing: https://go.dev/doc/install, or on Debian: apt-get install golang"
+  case ${1:-} in
+    '') ;;
+    --quick) quick; return ;;
+    *) die "$1 is no option; there is only --quick" ;;
+  esac
   install_missing
   formatted
+  lint
   check . "$ROOT_TESTS"
   at_length
   local nested
@@ -178,4 +208,4 @@ main() {
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-[[ ${BASH_SOURCE[0]} != "$0" ]] || main
+[[ ${BASH_SOURCE[0]} != "$0" ]] || main "$@"

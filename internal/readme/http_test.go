@@ -13,7 +13,7 @@ import (
 )
 
 func limited(next http.Handler, store storage.Store) (http.Handler, error) {
-	client, err := httplimit.ClientIP{}.Key() // Trusted: behind which proxies you are
+	client, err := httplimit.ClientIP{}.Key() // behind a proxy, set Trusted to its addresses
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func TestTheTableTellsTheSizeOfARing(t *testing.T) {
 				costs[i] = cost
 			}
 			state := spend(t, policy, time.Hour/time.Duration(slots), costs...)
-			words := fmt.Sprintf(`(?m)^\| \[movingwindow\].*\| %d bytes, and 1 or 2 for each slot and the trailing one \|`, len(state)-bytes*(slots+1))
+			words := fmt.Sprintf(`(?m)^\| \[movingwindow\].*\| %d bytes, and 1 or 2 for each of n \+ 1 slots \|`, len(state)-bytes*(slots+1))
 			require.Regexp(t, words, table, "slots=%d", slots)
 		}
 	}

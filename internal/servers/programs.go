@@ -1,12 +1,14 @@
 package servers
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 )
 
 // What [Shared.Main] is told that a package's tests start.
@@ -42,13 +44,21 @@ func start[S server](t T, programs string, begin func() (S, error)) S {
 
 func need(t T, programs string) {
 	t.Helper()
-	switch err := missing(programs); {
+	switch err := leftOut(programs); {
 	case err == nil:
-	case required():
+	case required() && !testing.Short():
 		t.Fatal(err)
 	default:
 		t.Skip(err)
 	}
+}
+
+// leftOut returns why a test that needs the programs must not run.
+func leftOut(programs string) error {
+	if testing.Short() {
+		return errors.New("-short leaves out what needs a server")
+	}
+	return missing(programs)
 }
 
 func required() bool { return os.Getenv("SLUICE_REQUIRE_SERVERS") != "" }

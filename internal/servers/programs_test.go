@@ -18,6 +18,9 @@ func (w *witness) Skip(args ...any)  { w.said = "skip: " + fmt.Sprint(args...) }
 func (w *witness) Fatal(args ...any) { w.said = "fatal: " + fmt.Sprint(args...) }
 
 func TestMissingProgramSkipsUnlessRequired(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what needs a server")
+	}
 	const line = "no-such-server is missing; scripts/test.sh installs it, or on Debian: apt-get install no-such-server"
 	tests := []struct{ required, said string }{
 		{"", "skip: " + line},

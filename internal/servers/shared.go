@@ -61,11 +61,12 @@ func (s *Shared) Close() {
 }
 
 // Main runs the tests of a package, ends the servers and returns the code to
-// exit with. Examples cannot skip themselves, so where one of the programs that
-// they need is missing, Main leaves all of them out and says so.
+// exit with. Examples cannot skip themselves. If one of the programs that they need is
+// missing, or with -short, Main leaves all examples out and prints why.
 func (s *Shared) Main(m *testing.M, programs string) int {
 	defer s.Close()
-	if err := missing(programs); err != nil && !required() {
+	flag.Parse()
+	if err := leftOut(programs); err != nil && (testing.Short() || !required()) {
 		fmt.Fprintf(os.Stderr, "examples are left out: %v\n", err)
 		if err := flag.Set("test.skip", "^Example"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
