@@ -10,7 +10,7 @@ type arrow struct{ from, to string }
 const (
 	algorithms = "fixedwindow movingwindow tokenbucket gcra"
 	stores     = "storage storage/driver storage/memory storage/sqlite storage/postgres storage/redis"
-	testKits   = "internal/structured algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/ordeal internal/trace/tracetest"
+	testKits   = "internal/structured algo/algotest storage/storagetest internal/engine internal/engine/enginetest internal/servers internal/faultproxy internal/faultsweep internal/trace/tracetest"
 	command    = "cmd/sluice/internal"
 	programs   = command + "/accesslog " + command + "/jsontext " + command + "/replay " + command + "/sample " + command + "/config " + command + "/serve"
 
@@ -24,15 +24,15 @@ const (
 // all that the package may import.
 var arrows = []arrow{
 	{"algo", ""},
-	{algorithms, "algo internal/u128 internal/tally"},
+	{algorithms, "algo internal/u128 internal/usagestate"},
 	{"algo/algotest", "algo internal/u128 testing"},
 	{"internal/u128", ""},
-	{"internal/tally", "algo"},
-	{"internal/pause", "algo"},
-	{"internal/proxies", ""},
+	{"internal/usagestate", "algo"},
+	{"internal/retrywait", "algo"},
+	{"internal/trustedproxy", ""},
 	{"internal/structured/...", ""},
 	{"internal/earlyreply", ""},
-	{"internal/noquota", "algo"},
+	{"internal/denyall", "algo"},
 
 	{"storage", ""},
 	{"storage/driver", "algo storage"}, // algo for the type of a program alone
@@ -48,8 +48,8 @@ var arrows = []arrow{
 	{"internal/engine", "algo storage storage/driver internal/breaker"},
 	{"internal/engine/enginetest", "internal/engine storage storage/driver"},
 
-	{"compose", "algo storage storage/driver storage/memory internal/engine internal/pause " + algorithms},
-	{"httplimit", "algo compose storage internal/earlyreply internal/noquota internal/pause internal/proxies internal/structured"},
+	{"compose", "algo storage storage/driver storage/memory internal/engine internal/retrywait " + algorithms},
+	{"httplimit", "algo compose storage internal/earlyreply internal/denyall internal/retrywait internal/trustedproxy internal/structured"},
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 
 	{command + "/jsontext", ""},
@@ -57,11 +57,11 @@ var arrows = []arrow{
 	{command + "/replay", "algo compose storage/memory"},
 	{command + "/sample/...", ""},
 	{command + "/compare", "algo compose " + command + "/accesslog " + command + "/sample " + plot},
-	{command + "/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},
-	{command + "/serve", "algo compose httplimit observe internal/earlyreply internal/noquota internal/proxies " + command + "/config " + command + "/jsontext " +
+	{command + "/config", "algo compose httplimit internal/trustedproxy github.com/goccy/go-yaml/..."},
+	{command + "/serve", "algo compose httplimit observe internal/earlyreply internal/denyall internal/trustedproxy " + command + "/config " + command + "/jsontext " +
 		algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite + " github.com/prometheus/client_golang/..."},
 	{command + "/frontdoor", ""},
-	{"cmd/sluice", "algo compose httplimit internal/proxies internal/trace " + programs + " " + algorithms + " " + plot +
+	{"cmd/sluice", "algo compose httplimit internal/trustedproxy internal/trace " + programs + " " + algorithms + " " + plot +
 		" github.com/spf13/cobra github.com/spf13/pflag github.com/schollz/progressbar/v3 golang.org/x/term"},
 
 	// What a user could write: nothing of internal/.
@@ -71,7 +71,7 @@ var arrows = []arrow{
 	{"internal/trace/tracetest", "internal/trace testing"},
 
 	{"internal/servers internal/faultproxy", "testing"},
-	{"internal/ordeal", "algo compose gcra storage internal/faultproxy testing"},
+	{"internal/faultsweep", "algo compose gcra storage internal/faultproxy testing"},
 	{"internal/arrows internal/readme", ""},
 	{"internal/fleet/... scripts", ""},
 }

@@ -1,6 +1,6 @@
-// Package noquota has the policy for a call that a rule refuses whatever was used, because
-// the call does not say who the caller is.
-package noquota
+// Package denyall provides a policy that denies every call. A rule uses it for a call that does not
+// identify its caller.
+package denyall
 
 import (
 	"time"
@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Policy denies every call and changes no state. In reports it stands for the policy of
-// the rule, which would have decided if the caller were known.
+// Policy denies every call and changes no state. The embedded policy is the one that the rule
+// applies to identified callers. Policy has its name in reports.
 type Policy struct{ algo.Policy }
 
 // Step implements algo.Policy.
@@ -17,7 +17,7 @@ func (Policy) Step(dst, state []byte, _ time.Time, cost int64) ([]byte, algo.Res
 	if cost < 0 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	return append(dst, state...), denied(state, max(cost, 1)), nil
+	return append(dst, state...), denial(state, max(cost, 1)), nil
 }
 
 // Peek implements algo.Policy.
@@ -26,12 +26,12 @@ func (p Policy) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 	return r, err
 }
 
-// Refund implements algo.Policy: nothing was paid, so there is nothing to give back.
+// Refund implements algo.Policy. It changes nothing, because nothing was paid.
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return p.Charge(dst, state, now, cost)
 }
 
-// Charge implements algo.Policy. It charges nothing, because there is nobody to charge.
+// Charge implements algo.Policy. It charges nothing, because the caller is unknown.
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	next, r, err := p.Step(dst, state, now, cost)
 	r.Allowed, r.RetryAfter = err == nil, 0
@@ -41,7 +41,7 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, al
 // Bound implements algo.Policy.
 func (Policy) Bound(time.Duration) int64 { return 0 }
 
-// denied is a result whose capacity is 0, so that no waiting helps.
-func denied(state []byte, cost int64) algo.Result {
+// denial returns a denial with a capacity of 0, so a retry never succeeds.
+func denial(state []byte, cost int64) algo.Result {
 	return algo.Result{Cost: cost, RetryAfter: algo.Never, Fresh: len(state) == 0}
 }

@@ -1,4 +1,6 @@
-package tally_test
+// These tests promise that each state has one encoding, that Parse inverts Append, and that all
+// other bytes are refused.
+package usagestate_test
 
 import (
 	"encoding/hex"
@@ -9,39 +11,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/tally"
+	"github.com/sluice-go/sluice/internal/usagestate"
 )
 
-func TestWhatIsAppendedIsParsed(t *testing.T) {
+func TestParseInvertsAppend(t *testing.T) {
 	for _, c := range []struct {
-		tally tally.Tally
+		state usagestate.State
 		want  string
 	}{
-		{tally.Tally{Period: 1}, "7a01" + "01" + "0000000000000000" + "" + "00" + "01"},
-		{tally.Tally{At: 5, Used: 255, Part: 7, Period: 256}, "7a01" + "12" + "0000000000000005" + "ff" + "0007" + "0100"},
-		{tally.Tally{At: 5, Used: 256, Part: 255, Period: 256}, "7a01" + "22" + "0000000000000005" + "0100" + "00ff" + "0100"},
+		{usagestate.State{Period: 1}, "7a01" + "01" + "0000000000000000" + "" + "00" + "01"},
+		{usagestate.State{At: 5, Used: 255, Part: 7, Period: 256}, "7a01" + "12" + "0000000000000005" + "ff" + "0007" + "0100"},
+		{usagestate.State{At: 5, Used: 256, Part: 255, Period: 256}, "7a01" + "22" + "0000000000000005" + "0100" + "00ff" + "0100"},
 		{
-			tally.Tally{At: algo.MaxInstant, Used: algo.MaxCount, Part: math.MaxInt64 - 1, Period: time.Duration(math.MaxInt64)},
+			usagestate.State{At: algo.MaxInstant, Used: algo.MaxCount, Part: math.MaxInt64 - 1, Period: time.Duration(math.MaxInt64)},
 			"7a01" + "88" + "3fffffffffffffff" + "4000000000000000" + "7ffffffffffffffe" + "7fffffffffffffff",
 		},
 	} {
-		require.True(t, c.tally.IsNormal())
-		b := c.tally.Append([]byte("before"), 'z')
+		require.True(t, c.state.IsNormal())
+		b := c.state.Append([]byte("before"), 'z')
 		require.Equal(t, c.want, hex.EncodeToString(b[len("before"):]))
 		require.Equal(t, "before", string(b[:len("before")]))
-		got, err := tally.Parse(b[len("before"):], 'z')
+		got, err := usagestate.Parse(b[len("before"):], 'z')
 		require.NoError(t, err)
-		require.Equal(t, c.tally, got)
+		require.Equal(t, c.state, got)
 	}
-	got, err := tally.Parse(nil, 'z')
+	got, err := usagestate.Parse(nil, 'z')
 	require.NoError(t, err)
 	require.Zero(t, got)
 }
 
-func TestOtherBytesAreRefused(t *testing.T) {
-	good := tally.Tally{At: 5, Used: 300, Part: 7, Period: 1000}.Append(nil, 'z')
+func TestMalformedBytesAreRefused(t *testing.T) {
+	good := usagestate.State{At: 5, Used: 300, Part: 7, Period: 1000}.Append(nil, 'z')
 	for i := range good {
-		_, err := tally.Parse(good[:i], 'z')
+		_, err := usagestate.Parse(good[:i], 'z')
 		require.Equal(t, i > 0, err != nil, "the first %d bytes", i)
 	}
 	for _, c := range []struct {
@@ -61,7 +63,7 @@ func TestOtherBytesAreRefused(t *testing.T) {
 	} {
 		b, err := hex.DecodeString(c.text)
 		require.NoError(t, err)
-		got, err := tally.Parse(b, 'z')
+		got, err := usagestate.Parse(b, 'z')
 		require.Equal(t, c.want, err, c.text)
 		require.Zero(t, got, c.text)
 	}

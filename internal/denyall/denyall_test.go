@@ -1,4 +1,5 @@
-package noquota_test
+// These tests promise that the policy denies every call and never changes a state.
+package denyall_test
 
 import (
 	"testing"
@@ -8,17 +9,16 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/noquota"
+	"github.com/sluice-go/sluice/internal/denyall"
 )
 
-// TestItDeniesEverythingAndChangesNothing, whatever the state.
-func TestItDeniesEverythingAndChangesNothing(t *testing.T) {
-	of, err := compose.ParsePolicy("gcra 10/s")
+func TestPolicyDeniesEveryCallAndChangesNoState(t *testing.T) {
+	embedded, err := compose.ParsePolicy("gcra 10/s")
 	require.NoError(t, err)
 	now := time.Unix(1, 0)
-	used, _, err := of.Step(nil, nil, now, 3)
+	used, _, err := embedded.Step(nil, nil, now, 3)
 	require.NoError(t, err)
-	p := noquota.Policy{Policy: of}
+	p := denyall.Policy{Policy: embedded}
 	for _, state := range [][]byte{nil, used, []byte("no state of gcra")} {
 		for cost, want := range map[int64]int64{0: 1, 1: 1, 5: 5} {
 			denied := algo.Result{Cost: want, RetryAfter: algo.Never, Fresh: len(state) == 0}

@@ -1,4 +1,5 @@
-package proxies
+// These tests promise that an address is trusted only if a prefix of its own IP version contains it.
+package trustedproxy
 
 import (
 	"net/netip"
@@ -7,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTrusts(t *testing.T) {
+func TestContains(t *testing.T) {
 	for _, c := range []struct {
 		prefix, addr string
 		want         bool
@@ -25,9 +26,9 @@ func TestTrusts(t *testing.T) {
 		{"2001:db8::/32", "2001:db8::1", true},
 		{"2001:db8::/32", "2001:db9::1", false},
 	} {
-		trusted := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), Plain(netip.MustParsePrefix(c.prefix))}
-		require.Equal(t, c.want, Trusts(trusted, netip.MustParseAddr(c.addr)), c)
+		trusted := []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24"), Unmap(netip.MustParsePrefix(c.prefix))}
+		require.Equal(t, c.want, Contains(trusted, netip.MustParseAddr(c.addr)), c)
 	}
-	require.False(t, Trusts(nil, netip.MustParseAddr("10.0.0.1")))
-	require.False(t, Trusts([]netip.Prefix{netip.MustParsePrefix("::/0")}, netip.Addr{}))
+	require.False(t, Contains(nil, netip.MustParseAddr("10.0.0.1")))
+	require.False(t, Contains([]netip.Prefix{netip.MustParsePrefix("::/0")}, netip.Addr{}))
 }
