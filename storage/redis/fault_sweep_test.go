@@ -6,11 +6,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/sluice-go/sluice/internal/faultproxy"
-	"github.com/sluice-go/sluice/internal/ordeal"
+	"github.com/sluice-go/sluice/internal/faultsweep"
 )
 
 func TestEveryFaultAtEveryMessage(t *testing.T) {
-	ordeal.Run(t, proxied(t, goredis.Options{PoolSize: 2, ContextTimeoutEnabled: true}))
+	faultsweep.Run(t, proxied(t, goredis.Options{PoolSize: 2, ContextTimeoutEnabled: true}))
 }
 
 // Such a client tries again by itself, and goes on when its caller has left. Its
@@ -22,18 +22,18 @@ func TestEveryFaultToAClientAsItComes(t *testing.T) {
 			kinds = append(kinds, kind)
 		}
 	}
-	ordeal.Run(t, proxied(t, goredis.Options{PoolSize: 2}), kinds...)
+	faultsweep.Run(t, proxied(t, goredis.Options{PoolSize: 2}), kinds...)
 }
 
-func proxied(t *testing.T, o goredis.Options) func(t *testing.T) ordeal.Subject {
+func proxied(t *testing.T, o goredis.Options) func(t *testing.T) faultsweep.Subject {
 	server := shared.Redis(t)
-	truth := open(t, newClient(t, server.Addr()), "ordeal:")
-	return func(t *testing.T) ordeal.Subject {
+	direct := open(t, newClient(t, server.Addr()), "sweep:")
+	return func(t *testing.T) faultsweep.Subject {
 		proxy := faultproxy.Redis(t, server.Addr())
 		o := o
 		o.Addr = proxy.Addr()
 		client := goredis.NewClient(&o)
 		t.Cleanup(func() { client.Close() })
-		return ordeal.Subject{Proxy: proxy, Store: open(t, client, "ordeal:"), Truth: truth}
+		return faultsweep.Subject{Proxy: proxy, Store: open(t, client, "sweep:"), Direct: direct}
 	}
 }
