@@ -9,23 +9,23 @@ import (
 	"github.com/sluice-go/sluice/internal/faultsweep"
 )
 
-func TestEveryFaultAtEveryMessage(t *testing.T) {
-	faultsweep.Run(t, proxied(t, goredis.Options{PoolSize: 2, ContextTimeoutEnabled: true}))
+func TestLimiterIsCorrectDespiteAnyFault(t *testing.T) {
+	faultsweep.Run(t, sweepSubjects(t, goredis.Options{PoolSize: 2, ContextTimeoutEnabled: true}))
 }
 
-// Such a client tries again by itself, and goes on when its caller has left. Its
-// first greeting takes 5 s to give up when it hangs, so that is left out.
-func TestEveryFaultToAClientAsItComes(t *testing.T) {
+// A client with default options retries by itself and ignores deadlines. A hanging handshake takes it
+// 5 s, so faults that hang are left out.
+func TestLimiterIsCorrectWithADefaultClient(t *testing.T) {
 	var kinds []faultproxy.Kind
 	for _, kind := range faultproxy.Kinds() {
 		if !kind.Hangs() {
 			kinds = append(kinds, kind)
 		}
 	}
-	faultsweep.Run(t, proxied(t, goredis.Options{PoolSize: 2}), kinds...)
+	faultsweep.Run(t, sweepSubjects(t, goredis.Options{PoolSize: 2}), kinds...)
 }
 
-func proxied(t *testing.T, o goredis.Options) func(t *testing.T) faultsweep.Subject {
+func sweepSubjects(t *testing.T, o goredis.Options) func(t *testing.T) faultsweep.Subject {
 	server := shared.Redis(t)
 	direct := open(t, newClient(t, server.Addr()), "sweep:")
 	return func(t *testing.T) faultsweep.Subject {

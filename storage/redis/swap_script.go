@@ -1,16 +1,12 @@
 package redis
 
-import (
-	"github.com/redis/go-redis/v9"
+import "github.com/redis/go-redis/v9"
 
-	"github.com/sluice-go/sluice/storage"
-)
-
-// px computes the PX of a record: its TTL or, if that is longer, the time that is left until
-// Until by the server's clock. The clock is rounded down to ms, so the time that is left is
-// rounded up. PSETEX refuses a number with an exponent, hence string.format. TIME is asked
-// before any write, so a server that refuses it has written nothing.
-const px = `
+// expiryLua computes the expiry of a record in ms: its TTL or, if that is longer, the time from now
+// until Until by the server's clock. The clock is rounded down to ms, so that time is rounded up.
+// string.format is needed because PSETEX refuses a number with an exponent. The scripts call TIME
+// before any write, so a server that refuses TIME has written nothing.
+const expiryLua = `
 local function clock()
 	local time = redis.call('TIME')
 	return time[1] * 1000 + math.floor(time[2] / 1000)
@@ -23,12 +19,12 @@ local function px(ttl, till, now)
 end
 `
 
-// single swaps one key. It compares the first 8 bytes of what is stored with
-// the old version (an empty one: the key must be absent), and writes if they match. ARGV
-// has the old version, the new record (empty: delete), the TTL in ms (empty: none) and the
-// Until in ms since 1970 (empty: none). The answer is a list of 1, of what is stored, or of an
-// error.
-var single = newScript(px + `
+// swapOne swaps one key. It compares the first 8 bytes of the value with the old version, and
+// writes if they are equal. ARGV has the old version (empty: the key must be absent), the new record
+// (empty: delete the key), the TTL in ms (empty: none) and Until in ms since 1970 (empty: none). The
+// reply is a list with one element: 1 after a swap, the list of the stored value after a
+// conflict, or an error.
+var swapOne = newScript(expiryLua + `
 local old, new, ttl, till = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local value = redis.pcall('GET', KEYS[1])
 if type(value) == 'table' then
@@ -45,14 +41,15 @@ end
 return {1}
 `)
 
-// several swaps several keys if all match. ARGV has for each key what single has, and the answer
-// is like that of single. An error that begins with TORN says that some keys are written.
+// swapSeveral swaps several keys if all versions match. ARGV has the four arguments of swapOne for
+// each key, and the reply has the form of swapOne. An error that begins with TORN means that some
+// keys were written.
 //
-// put writes one key; it returns an error of the server instead of raising it, once a write
-// has been made. plain makes an error that the client can read past: it stops reading at
-// those that it has a type for. MGET is quicker than a GET for each key, but takes what is
-// no string for absent, and unpack has its limits.
-var several = newScript(px + `
+// put writes one key. After the first write it returns errors of the server instead of raising them.
+// plain adds ERR to an error. The client has types for some errors and would stop reading the list
+// at them. MGET is faster than a GET for each key, but it returns nil for a value that is not a
+// string, and unpack takes a limited number of keys.
+var swapSeveral = newScript(expiryLua + `
 local run, now = redis.call, clock()
 local function put(key, old, new, ttl, till)
 	local reply
@@ -101,39 +98,30 @@ end
 return {1}
 `)
 
-// script is what a server may know by its hash.
+// script is a Lua script and its SHA-1 hash.
 type script struct{ text, hash []byte }
 
 func newScript(text string) *script {
 	return &script{[]byte(text), []byte(redis.NewScript(text).Hash())}
 }
 
-// firstKey is where the keys of a script begin in its command.
+// firstKey is the index of the first key in the command of a script.
 const firstKey = 3
 
-// begin fills in how the command of a script begins: its hash or its text, and the keys. So many arguments follow.
-func (s *Store) begin(w *words, t *writeTracker, script *script, inFull bool, keys []string, arguments int) {
+// begin adds the beginning of a script's command: its hash or its text, and the keys. It allocates
+// memory for this many further arguments.
+func (s *Store) begin(w *arguments, t *writeTracker, script *script, inFull bool, keys []string, further int) {
 	name := "evalsha"
 	t.text = script.hash
 	if inFull {
 		name, t.text = "eval", script.text
 	}
-	w.init(len(keys) + arguments)
+	w.init(len(keys) + further)
 	w.args = append(w.args, name, t, len(keys))
 	for _, key := range keys {
 		w.add(s.appendKey(w.text, key))
 	}
-	if s.plain == nil && len(keys) > 0 {
-		w.args[firstKey] = string(w.each[0]) // which clients of a cluster place by what they print
+	if s.single == nil && len(keys) > 0 {
+		w.args[firstKey] = string(w.each[0]) // clients of several servers choose the server by the text of this argument
 	}
-}
-
-// unansweredBy is unanswered for a script, which may not have been sent.
-func (s *Store) unansweredBy(t *writeTracker, err error) error {
-	never := t.cancel()
-	err = s.unanswered(err)
-	if never {
-		return storage.NotApplied(err)
-	}
-	return err
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// Each fault in the scripts breaks a law of servers.
-func TestFaultsInTheScriptsAreSeen(t *testing.T) {
+func TestEachFaultInTheScriptsBreaksALaw(t *testing.T) {
 	server := servers.Redis(t)
 	client := goredis.NewClient(&goredis.Options{Addr: server.Addr()})
 	t.Cleanup(func() { client.Close() })
@@ -22,7 +21,7 @@ func TestFaultsInTheScriptsAreSeen(t *testing.T) {
 		script   *string
 		from, to string
 	}{
-		{&runLua, "was == version", "false"},
+		{&runLua, "found_version == version", "false"},
 		{&runLua, "math.min(outcome, 0)", "outcome"},
 		{&runLua, "allowed = allowed and shadow == 1", "allowed = false"},
 		{&runLua, "or shadow == 0 then", "then"},
@@ -37,7 +36,7 @@ func TestFaultsInTheScriptsAreSeen(t *testing.T) {
 		{&runLua, "lo = low % WORD", "lo = 0"},
 		{&runLua, "1953125", "1953124"},
 		{&runLua, "found[i] and write('DEL', KEYS[i])", "false"},
-		{&runOneLua, "was ~= version", "true"},
+		{&runOneLua, "found_version ~= version", "true"},
 		{&runOneLua, "+ margin\n    if", "\n    if"},
 		{&runOneLua, "if given_ms then", "if false then"},
 		{&runOneLua, "1953125", "1953124"},
@@ -54,7 +53,7 @@ func TestFaultsInTheScriptsAreSeen(t *testing.T) {
 	}
 }
 
-// brokenLaw returns the first law of servers that a new store breaks.
+// brokenLaw returns the name of the first law for driver.Server that a new store breaks.
 func brokenLaw(t *testing.T, client *goredis.Client) string {
 	t.Helper()
 	for _, law := range storagetest.Laws() {
@@ -77,7 +76,7 @@ func brokenLaw(t *testing.T, client *goredis.Client) string {
 	return ""
 }
 
-// advance brings every expiry nearer by d.
+// advance moves each expiry nearer by d.
 func advance(t *testing.T, client *goredis.Client, d time.Duration) {
 	t.Helper()
 	const script = `

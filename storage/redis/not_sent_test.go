@@ -17,28 +17,12 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// untilHit is a context that is cancelled once the proxy has done its damage,
-// or holds what is to be held.
-func untilHit(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Context, cancelled <-chan time.Time) {
-	ctx, cancel := context.WithCancel(t.Context())
-	t.Cleanup(cancel)
-	at := make(chan time.Time, 1)
-	go func() {
-		for ctx.Err() == nil && proxy.Seen() == 0 {
-			time.Sleep(time.Millisecond)
-		}
-		at <- time.Now()
-		cancel()
-	}()
-	return ctx, at
-}
-
-// A connection whose greeting meets a fault has not been used for the command:
-// nothing was applied, and nothing will be.
-func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
+// The fault is in the handshake of the connection, so the command was not sent and is never sent
+// later.
+func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 	_, program := programOf(t, algo.Per(2, time.Hour))
 	for name, connect := range map[string]func(addr string) goredis.UniversalClient{
-		"alone": func(addr string) goredis.UniversalClient {
+		"single": func(addr string) goredis.UniversalClient {
 			return goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: 1, PoolTimeout: time.Minute, MaxRetries: -1})
 		},
 		"cluster": func(addr string) goredis.UniversalClient {
@@ -55,10 +39,10 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 				return err
 			},
 			"run": func(ctx context.Context, s *redis.Store) error {
-				ctx, cancel := context.WithTimeout(ctx, moment)
+				ctx, cancel := context.WithTimeout(ctx, shortTimeout)
 				defer cancel()
-				b := allowing(program, "a")
-				s.Run(ctx, b, allowing(program, "b"))
+				b := oneRequest(program, "a")
+				s.Run(ctx, b, oneRequest(program, "b"))
 				return b.Err
 			},
 		} {
@@ -66,28 +50,28 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 				t.Run(name+", "+call+", "+kind.String(), func(t *testing.T) {
 					t.Parallel()
 					proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
-					proxy.Only(isGreeting)
+					proxy.Only(isHandshake)
 					client := connect(proxy.Addr())
 					t.Cleanup(func() { client.Close() })
 					s := open(t, client, t.Name())
 					ctx := t.Context()
 					if kind.Hangs() {
-						ctx, _ = untilHit(t, proxy)
+						ctx, _ = cancelledByFault(t, proxy)
 					}
-					damage(proxy, kind)
-					refuses(t, do(ctx, s))
+					planForAll(proxy, kind)
+					requireNotApplied(t, do(ctx, s))
 
-					require.Eventually(t, func() bool { proxy.Release(); return len(proxy.Hits()) > 0 }, long, time.Millisecond)
-					if kind == faultproxy.StallRequest { // for ever
+					waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) > 0 })
+					if kind == faultproxy.StallRequest { // it stalls for ever
 						proxy.Refuse()
 						require.NoError(t, proxy.Accept())
 					}
 					proxy.Plan()
-					require.Eventually(t, func() bool {
+					waitFor(t, func() bool {
 						_, swapped, _ := s.CompareAndSwap(t.Context(), creating(strconv.Itoa(rand.Int()), "x"))
 						return swapped
-					}, long, time.Millisecond)
-					require.Empty(t, stored(t, s, "a"), "and it never comes")
+					})
+					require.Empty(t, stored(t, s, "a"), "it must not be sent later")
 					require.Empty(t, stored(t, s, driver.Key("g", "a")))
 				})
 			}
@@ -95,8 +79,8 @@ func TestNothingIsSentOnAConnectionThatFails(t *testing.T) {
 	}
 }
 
-// damage plans more faults than there will be exchanges.
-func damage(proxy *faultproxy.Proxy, kind faultproxy.Kind) {
+// planForAll plans a fault for each message.
+func planForAll(proxy *faultproxy.Proxy, kind faultproxy.Kind) {
 	var faults []faultproxy.Fault
 	for at := 1; at < 100; at++ {
 		faults = append(faults, faultproxy.Fault{At: at, Kind: kind})
@@ -104,29 +88,40 @@ func damage(proxy *faultproxy.Proxy, kind faultproxy.Kind) {
 	proxy.Plan(faults...)
 }
 
-func isGreeting(request []byte) bool {
+func isHandshake(request []byte) bool {
 	return bytes.Contains(bytes.ToLower(request), []byte("\r\nhello\r\n"))
 }
 
-// Who waits for a connection of the pool has sent nothing.
-func TestNothingIsSentWithoutAConnection(t *testing.T) {
-	client := goredis.NewClient(&goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, PoolTimeout: time.Minute, ReadTimeout: -1})
-	t.Cleanup(func() { client.Close() })
+// The only connection of the pool is in use until the deadline.
+func TestCallWithoutAConnectionSendsNothing(t *testing.T) {
+	client := newClientWith(t, goredis.Options{Addr: shared.Redis(t).Addr(), PoolSize: 1, PoolTimeout: time.Minute, ReadTimeout: -1})
 	s := open(t, client, t.Name())
-	know(t, s)
+	policy, p := programOf(t, algo.Per(2, time.Hour))
+	runOK(t, s, oneRequest(p, "a"))
 	busy := client.Conn()
 	t.Cleanup(func() { busy.Close() })
 	require.NoError(t, busy.Ping(t.Context()).Err()) // takes the connection
-
-	ctx, cancel := context.WithTimeout(t.Context(), moment)
-	defer cancel()
-	begun := time.Now()
-	_, _, err := s.CompareAndSwap(ctx, creating("a", "x"))
-	require.Less(t, time.Since(begun), moment+slack)
-	refuses(t, err)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-
+	for _, call := range []func(context.Context) error{
+		func(ctx context.Context) error {
+			b, other := oneRequest(p, "a"), oneRequest(p, "b", "c")
+			s.Run(ctx, b, other)
+			requireNotApplied(t, other.Err)
+			return b.Err
+		},
+		func(ctx context.Context) error {
+			_, _, err := s.CompareAndSwap(ctx, creating("d", "x"))
+			return err
+		},
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), shortTimeout)
+		defer cancel()
+		begun := time.Now()
+		requireNotApplied(t, call(ctx))
+		require.Less(t, time.Since(begun), shortTimeout+slack)
+	}
 	require.NoError(t, busy.Close())
-	create(t, s, creating("b", "x"))
-	require.Empty(t, stored(t, s, "a"), "and it never comes")
+	runOK(t, s, oneRequest(p, "c"))
+	require.EqualValues(t, 1, usedOf(t, s, policy, "a"))
+	require.EqualValues(t, 0, usedOf(t, s, policy, "b"))
+	require.Empty(t, stored(t, s, "d"))
 }

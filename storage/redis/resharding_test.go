@@ -23,16 +23,15 @@ import (
 // tenant is the group of all keys here, and so their slot.
 const tenant = "mover"
 
-// clustered is a limiter with two rules, on a client and with a memory of its
-// own.
-func clustered(t *testing.T, addrs []string, prefix string, count int64) (*compose.Limiter[string], *redis.Store) {
+// newClusterLimiter returns a limiter with two rules and its own client.
+func newClusterLimiter(t *testing.T, addrs []string, prefix string, count int64) (*compose.Limiter[string], *redis.Store) {
 	t.Helper()
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, prefix)
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: still, Group: func(string) string { return tenant }}.New(s,
+	limiter, err := compose.Options[string]{Clock: fixedClock, Group: func(string) string { return tenant }}.New(s,
 		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy},
 		compose.Rule[string]{Name: "all", Policy: policy},
 	)
@@ -40,19 +39,19 @@ func clustered(t *testing.T, addrs []string, prefix string, count int64) (*compo
 	return limiter, s
 }
 
-// A slot is moved to another node and back, key by key, under load. While one
-// key of a decision is here and another there, the decision must wait.
-func TestASlotMovesUnderLoad(t *testing.T) {
-	const most = 1_000_000 // more than is asked for
+// A slot moves to another node and back under load, one key after the other. While the keys of a
+// decision are on two nodes, the decision fails and can be retried.
+func TestSlotMovesUnderLoad(t *testing.T) {
+	const limit = 1_000_000 // more than the load uses
 	cluster := shared.Cluster(t)
 	addrs := cluster.Addrs()
-	ours, s := clustered(t, addrs, "move:", most)
-	theirs, _ := clustered(t, addrs, "move:", most)
-	loads := []*pressure{begin(t, ours, "hot"), begin(t, theirs, "hot")}
+	ours, s := newClusterLimiter(t, addrs, "move:", limit)
+	theirs, _ := newClusterLimiter(t, addrs, "move:", limit)
+	loads := []*traffic{startTraffic(t, ours, "hot"), startTraffic(t, theirs, "hot")}
 	more := func() {
 		admitted := func() int64 { return loads[0].admitted.Load() + loads[1].admitted.Load() }
 		enough := admitted() + 20
-		require.Eventually(t, func() bool { return admitted() >= enough }, long, time.Millisecond)
+		require.Eventually(t, func() bool { return admitted() >= enough }, longTimeout, time.Millisecond)
 	}
 	more()
 	from, to := cluster.Owner(redis.Slot("{"+tenant+"}")), cluster.Nodes[0]
@@ -68,7 +67,7 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 		require.Len(t, keys, 2)
 		migrate(t, from, to, keys[0])
 		_, _, err := s.CompareAndSwap(t.Context(), creating(storageKey(s, keys[0]), "x"), creating(storageKey(s, keys[1]), "x"))
-		refuses(t, err)
+		requireNotApplied(t, err)
 		require.ErrorContains(t, err, "TRYAGAIN")
 		migrate(t, from, to, keys[1])
 		more()
@@ -78,14 +77,14 @@ func TestASlotMovesUnderLoad(t *testing.T) {
 		more()
 		from, to = to, from
 	}
-	admitted, unknown := end(loads)
-	used := used(t, ours, "hot", most)
-	t.Logf("admitted %d, of unknown outcome %d, used %d", admitted, unknown, used)
+	admitted, unknown := stopAll(loads)
+	used := used(t, ours, "hot", limit)
+	t.Logf("admitted %d, unknown %d, used %d", admitted, unknown, used)
 	require.GreaterOrEqual(t, used, admitted)
 	require.LessOrEqual(t, used, admitted+unknown)
 }
 
-// storageKey is the key of a record, given its name in Redis.
+// storageKey returns the key of a record, given its name in Redis.
 func storageKey(s *redis.Store, name string) string {
 	return strings.TrimPrefix(name, strings.TrimSuffix(s.NameOf(driver.Key(tenant)), driver.Key(tenant)))
 }
@@ -95,17 +94,17 @@ func migrate(t *testing.T, from, to *servers.RedisServer, key string) {
 	do(t, from, "MIGRATE", "127.0.0.1", strconv.Itoa(to.Port()), key, "0", "20000")
 }
 
-// end ends the loads, and counts.
-func end(loads []*pressure) (admitted, unknown int64) {
+// stopAll stops the loads and adds up their counts.
+func stopAll(loads []*traffic) (admitted, unknown int64) {
 	for _, load := range loads {
-		load.end()
+		load.stop()
 		admitted += load.admitted.Load()
 		unknown += load.unknown.Load()
 	}
 	return admitted, unknown
 }
 
-// used is what is stored, as a limiter that remembers nothing finds it.
+// used returns how many units of both limits are used.
 func used(t *testing.T, limiter *compose.Limiter[string], key string, count int64) int64 {
 	t.Helper()
 	var d compose.Decision
@@ -113,63 +112,61 @@ func used(t *testing.T, limiter *compose.Limiter[string], key string, count int6
 		var err error
 		d, err = limiter.Peek(t.Context(), key)
 		return err == nil
-	}, long, time.Millisecond)
-	require.Equal(t, d.Results[0].Remaining, d.Results[1].Remaining, "both rules are charged, or none")
+	}, longTimeout, time.Millisecond)
+	require.Equal(t, d.Results[0].Remaining, d.Results[1].Remaining, "all or nothing")
 	return count - d.Remaining
 }
 
-// The node of a key dies and its replica takes over; then that one dies too, the
-// cluster is down, and it is back with what it had written.
+// The node of a key dies and its replica takes over. Then the replica dies, which makes the cluster
+// fail, and restarts with its data.
 func TestNodesOfAClusterDieUnderLoad(t *testing.T) {
 	t.Parallel()
-	const most = 1_000_000 // more than is asked for
-	// Without fsync all is handed to the kernel before it is answered, and
-	// survives the process.
+	const limit = 1_000_000 // more than the load uses
+	// Without fsync, a write is in the kernel before its reply, so it survives the process.
 	cluster := servers.Cluster(t, "appendonly yes", "appendfsync no", "repl-diskless-sync-delay 0")
 	primary := cluster.Owner(redis.Slot("{" + tenant + "}"))
 	replica := servers.Redis(t, "appendonly yes", "appendfsync no", "cluster-enabled yes", "cluster-node-timeout 2000")
 	replicate(t, cluster, replica, primary)
-	limiter, s := clustered(t, cluster.Addrs(), "", most)
-	load := begin(t, limiter, "hot")
+	limiter, s := newClusterLimiter(t, cluster.Addrs(), "", limit)
+	load := startTraffic(t, limiter, "hot")
 	load.await(t, 50)
 
-	fenced := load.admitted.Load()
-	inStep(t, primary, replica)
+	replicated := load.admitted.Load()
+	waitForOffset(t, primary, replica)
 	primary.Kill()
-	require.Eventually(t, func() bool { return strings.HasPrefix(do(t, replica, "ROLE"), "master") }, 2*long, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasPrefix(do(t, replica, "ROLE"), "master") }, 2*longTimeout, 10*time.Millisecond)
 	promoted := load.admitted.Load()
 	load.await(t, promoted+50)
 
 	replica.Kill()
-	elsewhere := "a"
-	for cluster.Owner(redis.Slot("{"+elsewhere+"}")) == primary {
-		elsewhere += "a"
+	otherSlot := "a"
+	for cluster.Owner(redis.Slot("{"+otherSlot+"}")) == primary {
+		otherSlot += "a"
 	}
 	require.Eventually(t, func() bool {
-		_, _, err := s.CompareAndSwap(t.Context(), creating(driver.Key(elsewhere, strconv.Itoa(rand.Int())), "x"))
+		_, _, err := s.CompareAndSwap(t.Context(), creating(driver.Key(otherSlot, strconv.Itoa(rand.Int())), "x"))
 		if err != nil {
 			require.ErrorIs(t, err, storage.ErrUnavailable)
 		}
 		return err != nil && strings.Contains(err.Error(), "CLUSTERDOWN")
-	}, long, 10*time.Millisecond)
+	}, longTimeout, 10*time.Millisecond)
 	d, err := limiter.Allow(t.Context(), "hot")
-	if !errors.Is(err, storage.ErrOutcomeUnknown) { // its time may have ended while the client was still looking for a node
+	if !errors.Is(err, storage.ErrOutcomeUnknown) { // the deadline passed while the client looked for a node
 		require.ErrorIs(t, err, storage.ErrUnavailable)
 	}
 	require.False(t, d.Allowed)
 	require.NoError(t, replica.Start())
 	load.await(t, load.admitted.Load()+50)
 
-	admitted, unknown := end([]*pressure{load})
-	other, _ := clustered(t, cluster.Addrs(), "", most)
-	used := used(t, other, "hot", most)
-	t.Logf("fenced %d, promoted %d, admitted %d, of unknown outcome %d, used %d", fenced, promoted, admitted, unknown, used)
-	require.GreaterOrEqual(t, used, fenced+admitted-promoted)
+	admitted, unknown := stopAll([]*traffic{load})
+	other, _ := newClusterLimiter(t, cluster.Addrs(), "", limit)
+	used := used(t, other, "hot", limit)
+	t.Logf("replicated %d, promoted %d, admitted %d, unknown %d, used %d", replicated, promoted, admitted, unknown, used)
+	require.GreaterOrEqual(t, used, replicated+admitted-promoted)
 	require.LessOrEqual(t, used, admitted+unknown)
 }
 
-// replicate makes a node of its own the replica of a primary, and returns when
-// everybody knows.
+// replicate makes a new node the replica of a primary, and returns when all nodes know it.
 func replicate(t *testing.T, cluster *servers.RedisCluster, replica, primary *servers.RedisServer) {
 	t.Helper()
 	do(t, replica, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(primary.Port()))
@@ -177,7 +174,7 @@ func replicate(t *testing.T, cluster *servers.RedisCluster, replica, primary *se
 	require.Eventually(t, func() bool {
 		_, err := replica.Do("CLUSTER", "REPLICATE", id)
 		return err == nil
-	}, long, 10*time.Millisecond)
+	}, longTimeout, 10*time.Millisecond)
 	require.Eventually(t, func() bool {
 		for _, node := range append(cluster.Nodes[:], replica) {
 			nodes := do(t, node, "CLUSTER", "NODES")
@@ -186,14 +183,14 @@ func replicate(t *testing.T, cluster *servers.RedisCluster, replica, primary *se
 			}
 		}
 		return strings.Contains(do(t, primary, "INFO", "replication"), "state=online")
-	}, long, 10*time.Millisecond)
+	}, longTimeout, 10*time.Millisecond)
 }
 
-// inStep returns when all that was written before is on the replica.
-func inStep(t *testing.T, primary, replica *servers.RedisServer) {
+// waitForOffset returns when the replica has all earlier writes.
+func waitForOffset(t *testing.T, primary, replica *servers.RedisServer) {
 	t.Helper()
 	written := offset(t, primary)
-	require.Eventually(t, func() bool { return offset(t, replica) >= written }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return offset(t, replica) >= written }, longTimeout, time.Millisecond)
 }
 
 func offset(t *testing.T, node *servers.RedisServer) int {
