@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/pause"
+	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
 // ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a
@@ -35,7 +35,7 @@ func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error)
 		if d.RetryAfter == algo.Never {
 			return d, fmt.Errorf("%w of rule %q: %w", ErrExceedsCapacity, d.Rule, context.DeadlineExceeded)
 		}
-		if err := pause.For(ctx, d.RetryAfter); err != nil {
+		if err := retrywait.Sleep(ctx, d.RetryAfter); err != nil {
 			return d, fmt.Errorf("compose: rule %q denies for %s: %w", d.Rule, d.RetryAfter, err)
 		}
 	}

@@ -1,6 +1,6 @@
 package gcra
 
-import "github.com/sluice-go/sluice/internal/tally"
+import "github.com/sluice-go/sluice/internal/usagestate"
 
 const tag = 'g'
 
@@ -14,12 +14,12 @@ func (s State) append(dst []byte) []byte {
 	if s.Period == 0 {
 		return dst
 	}
-	return tally.Tally(s).Append(dst, tag)
+	return usagestate.State(s).Append(dst, tag)
 }
 
 // ParseState decodes what AppendState wrote; no bytes are the zero State. It
 // returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
 func ParseState(b []byte) (State, error) {
-	t, err := tally.Parse(b, tag)
+	t, err := usagestate.Parse(b, tag)
 	return State(t), err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/noquota"
+	"github.com/sluice-go/sluice/internal/denyall"
 )
 
 // Caller finds the name of the caller in a request: an API key, a session, an account.
@@ -99,7 +99,7 @@ func (c Caller) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http.Requ
 // for credentials.
 func (c Caller) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
 	cost := rule.Cost
-	rule = c.choosing(rule, func(p algo.Policy) (algo.Policy, error) { return noquota.Policy{Policy: p}, nil })
+	rule = c.choosing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
 	if cost == nil {
 		return rule
 	}

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/sluice-go/sluice/internal/proxies"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
 // ClientIP finds the address of the client that a request came from. The zero
@@ -113,7 +113,7 @@ func (c ClientIP) validated() (*ClientIP, error) {
 		if !prefix.IsValid() {
 			return nil, fmt.Errorf("httplimit: ClientIP.Trusted has an invalid prefix, %v", prefix)
 		}
-		trusted = append(trusted, proxies.Plain(prefix))
+		trusted = append(trusted, trustedproxy.Unmap(prefix))
 	}
 	c.Trusted = trusted
 	return &c, nil
@@ -190,7 +190,7 @@ func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
 	return addr, "", ok
 }
 
-func (c *ClientIP) trusts(addr netip.Addr) bool { return proxies.Trusts(c.Trusted, addr) }
+func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }
 
 // client walks from the peer back to the client. ok is false if an element that is no
 // address ended the walk.

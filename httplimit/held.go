@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/pause"
+	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
 // heldBack is the error of a request whose context would end before it may be sent.
@@ -17,7 +17,7 @@ type heldBack struct {
 }
 
 func (h *heldBack) Error() string {
-	return fmt.Sprintf("httplimit: held back by %s for %s: %v", h.by, pause.Text(h.wait), h.Unwrap())
+	return fmt.Sprintf("httplimit: held back by %s for %s: %v", h.by, retrywait.Text(h.wait), h.Unwrap())
 }
 
 func (h *heldBack) Unwrap() error { return context.DeadlineExceeded }
@@ -69,7 +69,7 @@ func (f *flight) deny(ctx context.Context, d *compose.Decision) error {
 			f.denied = denied{r.Rule, r.Key, r.Cost}
 		}
 	}
-	if pause.Outlasts(ctx, d.RetryAfter) {
+	if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
 		return &heldBack{f.denied.by(), d.RetryAfter}
 	}
 	f.gate.postpone(f)

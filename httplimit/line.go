@@ -6,7 +6,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/sluice-go/sluice/internal/pause"
+	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
 // await waits for the flight's turn.
@@ -27,7 +27,7 @@ func (f *flight) await(ctx context.Context) error {
 			g.boarding++
 			g.unasked = false
 			return nil
-		case g.certain(now) && pause.Outlasts(ctx, at.Sub(now)):
+		case g.certain(now) && retrywait.ExceedsDeadline(ctx, at.Sub(now)):
 			return &heldBack{by: "the server", wait: at.Sub(now)}
 		}
 		if f.until.After(now) {

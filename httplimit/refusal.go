@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/noquota"
+	"github.com/sluice-go/sluice/internal/denyall"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -63,7 +63,7 @@ func (g *guard) denial(d *compose.Decision) Refusal {
 			continue
 		}
 		refusal.Violated = append(refusal.Violated, nameOf(result))
-		if _, missing := result.Policy.(noquota.Policy); missing {
+		if _, missing := result.Policy.(denyall.Policy); missing {
 			refusal.Missing = true
 			continue
 		}

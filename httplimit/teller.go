@@ -12,7 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/noquota"
+	"github.com/sluice-go/sluice/internal/denyall"
 )
 
 // The fields, in the spelling that http.Header keeps them under.
@@ -59,7 +59,7 @@ func (t *teller) tell(h http.Header, results []compose.RuleResult) {
 // visible reports whether clients see the result. A rule that denies for want of a caller
 // has no quota to show.
 func visible(result *compose.RuleResult) bool {
-	_, missing := result.Policy.(noquota.Policy)
+	_, missing := result.Policy.(denyall.Policy)
 	return !result.Shadow && !missing
 }
 

@@ -2,7 +2,7 @@ package tokenbucket
 
 import (
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/tally"
+	"github.com/sluice-go/sluice/internal/usagestate"
 )
 
 const tag = 't'
@@ -17,13 +17,13 @@ func (s State) append(dst []byte) []byte {
 	if s.Used == 0 {
 		return dst
 	}
-	return tally.Tally{At: s.At, Used: s.Used, Part: s.Part, Period: s.Period}.Append(dst, tag)
+	return usagestate.State{At: s.At, Used: s.Used, Part: s.Part, Period: s.Period}.Append(dst, tag)
 }
 
 // ParseState decodes what AppendState wrote; no bytes are the zero State. It
 // returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
 func ParseState(b []byte) (State, error) {
-	t, err := tally.Parse(b, tag)
+	t, err := usagestate.Parse(b, tag)
 	if t.Used == 0 && len(b) > 0 && err == nil {
 		return State{}, algo.ErrState
 	}

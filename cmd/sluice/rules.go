@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/proxies"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
 // ruleSubject is the rules of a file, deciding together on requests that are made
@@ -207,7 +207,7 @@ func (s *ruleSubject) fromProxy(remote string) bool {
 		return false
 	}
 	addr, err := netip.ParseAddr(remote)
-	return err == nil && proxies.Trusts(s.file.Trusted, addr)
+	return err == nil && trustedproxy.Contains(s.file.Trusted, addr)
 }
 
 func (s *ruleSubject) report(top int, from passage) report {

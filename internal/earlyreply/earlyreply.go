@@ -1,9 +1,8 @@
-// Package earlyreply answers a request before its body has arrived.
+// Package earlyreply sends a response before the body of the request has arrived.
 //
-// Over HTTP/1, net/http reads up to 256 KB of an unread body before it sends the
-// response, so that the connection can be kept. It reads at the client's pace, and a
-// client that sends one byte each half second gets no answer for hours. Over HTTP/2 a
-// response waits for nothing, and the stream ends with it.
+// For HTTP/1, net/http reads up to 256 KB of an unread body before it sends the response, so that
+// it can reuse the connection. It reads as slowly as the client sends. A client that sends one byte
+// each half second would wait for hours. For HTTP/2, net/http sends the response at once.
 package earlyreply
 
 import (
@@ -11,19 +10,19 @@ import (
 	"time"
 )
 
-// linger is for how long the server reads on after the response. A connection that is
-// closed while the client still sends is reset, and a reset can overtake the response.
-const linger = 500 * time.Millisecond
+// drainTime is how long the server reads the rest of the body after the response. If it closes the
+// connection while the client sends, TCP resets it, and the reset can overtake the response.
+const drainTime = 500 * time.Millisecond
 
-// Prepare must be called before the response is written, by a handler that does not
-// read the body. The response is then sent as soon as the handler returns, and the
-// connection closes after it: when the rest of the body has arrived, after 256 KB of it, or
-// after half a second. It does nothing if the request has no body.
+// Prepare makes the server send the response as soon as the handler returns. A handler that does
+// not read the body calls it before it writes the response. The connection closes after the
+// response: when the rest of the body or 256 KB of it have arrived, or after half a second. Prepare
+// does nothing if the request has no body.
 func Prepare(w http.ResponseWriter, r *http.Request) {
 	if r.ProtoMajor != 1 || r.Body == nil || r.Body == http.NoBody {
 		return
 	}
 	w.Header().Set("Connection", "close")
-	// A writer that hides the connection leaves its server's own timeouts in force.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(linger))
+	// If w does not support deadlines, the timeouts of the server apply.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainTime))
 }

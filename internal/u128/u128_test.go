@@ -1,3 +1,5 @@
+// These tests promise that each operation agrees with math/big, and saturates instead of wrapping
+// around.
 package u128_test
 
 import (
@@ -10,17 +12,17 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-const most = math.MaxUint64
+const maxWord = math.MaxUint64
 
-func TestTheEdges(t *testing.T) {
-	max := u128.Uint{Hi: most, Lo: most}
+func TestArithmeticAtItsLimits(t *testing.T) {
+	max := u128.Uint{Hi: maxWord, Lo: maxWord}
 	for _, c := range []struct{ got, want u128.Uint }{
 		{u128.From(0), u128.Uint{}},
 		{u128.From(math.MaxInt64), u128.Uint{Lo: math.MaxInt64}},
 		{u128.Mul(0, math.MaxInt64), u128.Uint{}},
 		{u128.Mul(math.MaxInt64, math.MaxInt64), u128.Uint{Hi: 1<<62 - 1, Lo: 1}},
-		{u128.Uint{Lo: most}.Add(u128.From(1)), u128.Uint{Hi: 1}},
-		{u128.Uint{Hi: 1}.Sub(u128.From(1)), u128.Uint{Lo: most}},
+		{u128.Uint{Lo: maxWord}.Add(u128.From(1)), u128.Uint{Hi: 1}},
+		{u128.Uint{Hi: 1}.Sub(u128.From(1)), u128.Uint{Lo: maxWord}},
 		{u128.From(1).Sub(u128.From(2)), u128.Uint{}},
 		{u128.From(1).Sub(u128.Uint{Hi: 1}), u128.Uint{}},
 		{max.Sub(max), u128.Uint{}},
@@ -29,7 +31,7 @@ func TestTheEdges(t *testing.T) {
 	}
 }
 
-func TestDivModAtTheEdges(t *testing.T) {
+func TestDivModAtItsLimits(t *testing.T) {
 	for _, c := range []struct {
 		x          u128.Uint
 		d          int64
@@ -41,10 +43,10 @@ func TestDivModAtTheEdges(t *testing.T) {
 		{u128.From(math.MaxInt64), 1, math.MaxInt64, 0, math.MaxInt64},
 		{u128.Uint{Lo: 1 << 63}, 1, math.MaxInt64, 0, math.MaxInt64},
 		{u128.Uint{Lo: 1 << 63}, 2, 1 << 62, 0, 1 << 62},
-		{u128.Uint{Lo: most}, 2, math.MaxInt64, 0, math.MaxInt64},                  // a remainder of 1 is not told
-		{u128.Uint{Lo: most - 2}, 2, math.MaxInt64 - 1, 1, math.MaxInt64},          // and this one is
-		{u128.Uint{Hi: 2, Lo: 0}, 2, math.MaxInt64, 0, math.MaxInt64},              // Hi is not below d
-		{u128.Uint{Hi: most, Lo: most}, 1, math.MaxInt64, 0, math.MaxInt64},        //
+		{u128.Uint{Lo: maxWord}, 2, math.MaxInt64, 0, math.MaxInt64},         // the remainder of 1 is dropped
+		{u128.Uint{Lo: maxWord - 2}, 2, math.MaxInt64 - 1, 1, math.MaxInt64}, // this remainder is not
+		{u128.Uint{Hi: 2, Lo: 0}, 2, math.MaxInt64, 0, math.MaxInt64},        // Hi is not below d
+		{u128.Uint{Hi: maxWord, Lo: maxWord}, 1, math.MaxInt64, 0, math.MaxInt64},
 		{u128.Uint{Hi: 1, Lo: 5}, 10, 1844674407370955162, 1, 1844674407370955163}, // 2^64+5
 		{u128.Mul(math.MaxInt64, 12345), math.MaxInt64, 12345, 0, 12345},
 	} {

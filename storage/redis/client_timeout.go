@@ -15,16 +15,16 @@ type timeoutClient struct {
 	made    time.Time
 }
 
-// timeoutClientReuse is for how long a timeoutClient is reused, because making one takes longer
-// than using it. A hook that is added to the caller's client takes effect after that at the latest.
+// timeoutClientReuse is how long a timeoutClient is reused, because a copy takes longer than a
+// call. A hook that is added to the caller's client takes effect after this time at the latest.
 const timeoutClientReuse = 100 * time.Millisecond
 
-// withinDeadline returns the plain client, or a copy with a shorter timeout if its own timeouts end
-// after the deadline of ctx. It returns nil if the deadline has passed.
+// withinDeadline returns the caller's client, or a copy with a shorter timeout if the timeouts of
+// the client end after the deadline of ctx. It returns nil if the deadline has passed.
 func (s *Store) withinDeadline(ctx context.Context) redis.UniversalClient {
-	o := s.plain.Options()
+	o := s.single.Options()
 	if o.ContextTimeoutEnabled {
-		return s.plain
+		return s.single
 	}
 	deadline, _ := ctx.Deadline()
 	now := time.Now()
@@ -33,7 +33,7 @@ func (s *Store) withinDeadline(ctx context.Context) redis.UniversalClient {
 		return nil
 	}
 	if limited := min(o.ReadTimeout, o.WriteTimeout) > 0; limited && max(o.ReadTimeout, o.WriteTimeout) <= left {
-		return s.plain
+		return s.single
 	}
 	if o.ReadTimeout > 0 {
 		left = min(left, o.ReadTimeout)
@@ -41,20 +41,20 @@ func (s *Store) withinDeadline(ctx context.Context) redis.UniversalClient {
 	return s.withTimeout(roundTimeout(left), now)
 }
 
-// withTimeout returns a copy of the plain client with this timeout: the cached one if it is recent.
+// withTimeout returns a copy of the caller's client with this timeout. It reuses a recent copy.
 func (s *Store) withTimeout(timeout time.Duration, now time.Time) *redis.Client {
 	if c := s.timeoutClient.Load(); c != nil && c.timeout == timeout && now.Sub(c.made) < timeoutClientReuse {
 		return c.client
 	}
-	c := &timeoutClient{s.plain.WithTimeout(timeout), timeout, now}
+	c := &timeoutClient{s.single.WithTimeout(timeout), timeout, now}
 	s.timeoutClient.Store(c)
 	return c.client
 }
 
-// roundTimeout rounds d down, by a 64th at most, so that calls with similar deadlines share a
-// timeout.
+// roundTimeout rounds d down by at most 1/64, so that calls with similar deadlines can share a
+// client.
 func roundTimeout(d time.Duration) time.Duration {
-	const kept = 7 // bits
-	dropped := max(0, bits.Len64(uint64(d))-kept)
+	const significant = 7 // bits
+	dropped := max(0, bits.Len64(uint64(d))-significant)
 	return d >> dropped << dropped
 }

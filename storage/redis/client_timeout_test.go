@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRoundedTimeoutsAreHardlyShorter(t *testing.T) {
+func TestTimeoutsAreRoundedByAtMostOneIn64(t *testing.T) {
 	for d := time.Duration(1); d < math.MaxInt64/3; d = d*3/2 + 1 {
 		c := roundTimeout(d)
 		require.Positive(t, c)
@@ -20,7 +20,7 @@ func TestRoundedTimeoutsAreHardlyShorter(t *testing.T) {
 	require.Equal(t, roundTimeout(time.Second-time.Microsecond), roundTimeout(time.Second-time.Millisecond))
 }
 
-func TestAClientWithAShortTimeoutIsReused(t *testing.T) {
+func TestClientWithAShortTimeoutIsReused(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:0"})
 	defer client.Close()
 	s, err := New(client, Options{})

@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
@@ -24,14 +26,13 @@ func newCluster(t *testing.T) *goredis.ClusterClient {
 
 func TestLawsOnACluster(t *testing.T) { storagetest.Run(t, harness(newCluster(t))) }
 
-// hostile are groups that would like to choose their own slot, or to share that
-// of another group.
+// hostile are groups that try to choose their slot, or to share the slot of another group.
 var hostile = []string{
 	"tenant", "}", "{", "{}", "}{", "{a}", "a}b", "{{a}}", "}{a}", "\x00", "\xff}\r\n", "ключ",
 	string(make([]byte, 200)), // hashed, as groups over 128 bytes are
 }
 
-func TestGroupsAreSlots(t *testing.T) {
+func TestKeysOfAGroupShareASlot(t *testing.T) {
 	client := newCluster(t)
 	s := open(t, client, "groups:")
 	for _, group := range hostile {
@@ -40,13 +41,13 @@ func TestGroupsAreSlots(t *testing.T) {
 			for _, part := range append(hostile, t.Name()) {
 				swaps = append(swaps, creating(driver.Key(group, part), part))
 			}
-			create(t, s, swaps...)
+			swap(t, s, swaps...)
 			require.Equal(t, "{a}", stored(t, s, driver.Key(group, "{a}")))
 		})
 	}
 }
 
-// Without a group, braces in a user's key must not draw it into one slot.
+// Braces in a user's key do not choose its slot.
 func TestKeysWithoutAGroupSpread(t *testing.T) {
 	s := open(t, newCluster(t), "spread:")
 	slots := map[int]bool{}
@@ -56,7 +57,7 @@ func TestKeysWithoutAGroupSpread(t *testing.T) {
 	require.Greater(t, len(slots), 90)
 }
 
-func TestSlotIsTheServers(t *testing.T) {
+func TestSlotAgreesWithTheServer(t *testing.T) {
 	client := newCluster(t)
 	random := rand.New(rand.NewPCG(1, 2))
 	keys := append([]string{"", "123456789", "{}{a}", "a{b}c{d}", "a{b", "a}b{c}"}, hostile...)
@@ -72,7 +73,7 @@ func TestSlotIsTheServers(t *testing.T) {
 	}
 }
 
-func TestCrossSlot(t *testing.T) {
+func TestSwapAcrossSlotsIsRefused(t *testing.T) {
 	client := newCluster(t)
 	s := open(t, client, "cross:")
 	a, b, c := driver.Key("one", "a"), driver.Key("one", "b"), driver.Key("two", "c")
@@ -81,39 +82,102 @@ func TestCrossSlot(t *testing.T) {
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	require.ErrorIs(t, err, storage.ErrNotApplied)
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
-	require.ErrorIs(t, err, storage.ErrKey, "the limiter is set up wrongly; its failure policy does not apply")
+	require.ErrorIs(t, err, storage.ErrKey, "a wrong configuration is not a failure of the store")
 	require.ErrorContains(t, err, strconv.Quote(s.NameOf(a)))
 	require.ErrorContains(t, err, strconv.Quote(s.NameOf(c)))
 
 	records, err := s.Load(t.Context(), a, b, c)
-	require.NoError(t, err, "reading may cross slots")
+	require.NoError(t, err, "Load works across slots")
 	require.Equal(t, make([]storage.Record, 3), records)
 }
 
-// A client of one node of a cluster, or of a proxy in front of it, knows no
-// slots; the server tells.
-func TestCrossSlotToldByTheServer(t *testing.T) {
-	s := open(t, newClient(t, shared.Cluster(t).Nodes[0].Addr()), "told:")
-	_, _, err := s.CompareAndSwap(t.Context(), creating("a", "x"), creating("b", "x"))
+// The nodes do not know the scripts yet.
+func TestOneRunReachesAllNodes(t *testing.T) {
+	cluster := shared.Cluster(t)
+	for _, node := range cluster.Nodes {
+		do(t, node, "SCRIPT", "FLUSH")
+	}
+	s := open(t, newCluster(t), "run:")
+	policy, p := programOf(t, algo.Per(2, 1000*time.Hour))
+	var batches []*driver.Batch
+	for i := range 30 {
+		group := strconv.Itoa(i)
+		batches = append(batches, requestEach(p, driver.Key(group, "a"), driver.Key(group, "b")))
+		swap(t, s, creating(driver.Key(group, "c"), group), creating(driver.Key(group, "d"), group))
+		require.Equal(t, group, stored(t, s, driver.Key(group, "d")))
+	}
+	crossing := requestEach(p, driver.Key("x", "a"), driver.Key("y", "a"))
+	run(t, s, append(batches, crossing)...)
+	require.ErrorIs(t, crossing.Err, redis.ErrCrossSlot)
+	require.ErrorIs(t, crossing.Err, storage.ErrNotApplied)
+	require.NotErrorIs(t, crossing.Err, storage.ErrContended)
+	for _, b := range batches {
+		require.NoError(t, b.Err)
+		for _, key := range b.Keys {
+			require.EqualValues(t, 1, usedOf(t, s, policy, key))
+		}
+	}
+}
+
+func TestPlaceInACluster(t *testing.T) {
+	cluster := shared.Cluster(t)
+	client := newCluster(t)
+	s := open(t, client, "place:")
+	shards := map[string]bool{}
+	for i := range 30 {
+		a, b := driver.Key(strconv.Itoa(i), "a"), driver.Key(strconv.Itoa(i), "b")
+		shard, slot, err := s.Place(a, b)
+		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(redis.Slot(s.NameOf(a))), slot)
+		if i == 0 {
+			require.Empty(t, shard, "the client does not know the nodes yet")
+			require.NoError(t, client.Ping(t.Context()).Err())
+			continue
+		}
+		require.Equal(t, cluster.Owner(redis.Slot(s.NameOf(a))).Addr(), shard)
+		shards[shard] = true
+	}
+	require.Len(t, shards, 3)
+	_, _, err := s.Place(driver.Key("x", "a"), driver.Key("y", "a"))
+	require.ErrorIs(t, err, redis.ErrCrossSlot)
+}
+
+// The client has one node of a cluster, so it does not know slots. The server reports CROSSSLOT.
+func TestServerReportsKeysInDifferentSlots(t *testing.T) {
+	s := open(t, newClient(t, shared.Cluster(t).Nodes[0].Addr()), "slots:")
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	b := requestEach(p, "a", "b")
+	run(t, s, b)
+	require.ErrorIs(t, b.Err, storage.ErrContended)
+	_, one, err := s.Place("a")
+	require.NoError(t, err)
+	_, other, err := s.Place("b")
+	require.NoError(t, err)
+	require.NotEqual(t, one, other)
+	together := oneRequest(p, "a", "b")
+	run(t, s, together)
+	require.ErrorIs(t, together.Err, redis.ErrCrossSlot)
+	require.NotErrorIs(t, together.Err, storage.ErrContended)
+	_, _, err = s.CompareAndSwap(t.Context(), creating("a", "x"), creating("b", "x"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	require.ErrorIs(t, err, storage.ErrNotApplied)
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 }
 
-// The keys lie on all the nodes, which do not know the script yet.
-func TestSwapsSpreadOverTheCluster(t *testing.T) {
+func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	cluster := shared.Cluster(t)
 	for _, node := range cluster.Nodes {
-		do(t, node, "SCRIPT", "FLUSH")
+		do(t, node, "ACL", "SETUSER", "limiter", "on", ">x", "~acl:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha", "+cluster")
 	}
-	s := open(t, newCluster(t), "batch:")
-	nodes := map[string]int{}
-	for i := range 30 {
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Username: "limiter", Password: "x"})
+	t.Cleanup(func() { client.Close() })
+	s := open(t, client, "acl:")
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	for i := range 10 {
 		group := strconv.Itoa(i)
-		a, b := driver.Key(group, "a"), driver.Key(group, "b")
-		create(t, s, creating(a, group), creating(b, group))
-		require.Equal(t, group, stored(t, s, b))
-		nodes[cluster.Owner(redis.Slot(s.NameOf(a))).Addr()]++
+		runOK(t, s, oneRequest(p, driver.Key(group, "a")), requestEach(p, driver.Key(group, "b"), driver.Key(group, "c")))
+		swap(t, s, creating(driver.Key(group, "d"), "x"))
+		_, _, err := s.LoadNow(t.Context(), driver.Key(group, "d"))
+		require.NoError(t, err)
 	}
-	require.Len(t, nodes, 3)
 }

@@ -10,18 +10,20 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// calls are all that can be asked of a store.
+// calls are the calls that notice cancellation. Run is not one of them.
 func calls(s *redis.Store) map[string]func(context.Context) error {
 	return map[string]func(context.Context) error{
 		"swap": func(ctx context.Context) error { _, _, err := s.CompareAndSwap(ctx, creating("a", "late")); return err },
 		"swap of two": func(ctx context.Context) error {
-			_, _, err := s.CompareAndSwap(ctx, creating("b", "late"), creating("c", "late"))
+			_, _, err := s.CompareAndSwap(ctx, creating(driver.Key("g", "a"), "late"), creating(driver.Key("g", "b"), "late"))
 			return err
 		},
 		"load":     func(ctx context.Context) error { _, err := s.Load(ctx, "a"); return err },
@@ -29,78 +31,105 @@ func calls(s *redis.Store) map[string]func(context.Context) error {
 	}
 }
 
-// patient clients would wait for their ReadTimeout, and then try again.
-func patient(addr string) map[string]*goredis.Options {
-	return map[string]*goredis.Options{
-		"as it comes":           {Addr: addr, ReadTimeout: time.Minute},
-		"ContextTimeoutEnabled": {Addr: addr, ReadTimeout: time.Minute, ContextTimeoutEnabled: true},
-	}
-}
-
-func TestCallsEndWithTheirDeadline(t *testing.T) {
+func TestCallsEndAtTheirDeadline(t *testing.T) {
 	server := servers.Redis(t)
-	for name, o := range patient(server.Addr()) {
+	_, p := programOf(t, algo.Per(2, time.Hour))
+	single := func(o goredis.Options) goredis.UniversalClient {
+		o.Addr = server.Addr()
+		return goredis.NewClient(&o)
+	}
+	cluster := func(ownDeadline bool) goredis.UniversalClient {
+		return goredis.NewClusterClient(&goredis.ClusterOptions{ClusterSlots: oneNode(server.Addr()), ContextTimeoutEnabled: ownDeadline})
+	}
+	for name, client := range map[string]goredis.UniversalClient{
+		"defaults":                       single(goredis.Options{}),
+		"long timeouts":                  single(goredis.Options{ReadTimeout: time.Minute}),
+		"no timeouts":                    single(goredis.Options{ReadTimeout: -1, WriteTimeout: -1}),
+		"no deadlines":                   single(goredis.Options{ReadTimeout: -2, WriteTimeout: -2}),
+		"no timeout to read":             single(goredis.Options{ReadTimeout: -1, WriteTimeout: time.Millisecond}),
+		"short timeouts, many retries":   single(goredis.Options{ReadTimeout: 90 * time.Millisecond, WriteTimeout: 90 * time.Millisecond, MaxRetries: 1000}),
+		"ContextTimeoutEnabled":          single(goredis.Options{ReadTimeout: time.Minute, ContextTimeoutEnabled: true}),
+		"cluster":                        cluster(false),
+		"cluster, ContextTimeoutEnabled": cluster(true),
+	} {
 		t.Run(name, func(t *testing.T) {
-			client := goredis.NewClient(o)
 			t.Cleanup(func() { client.Close() })
 			s := open(t, client, t.Name())
-			create(t, s, creating("warm", "x"))
+			runOK(t, s, oneRequest(p, "warm"))
+			all := calls(s)
+			all["run"] = func(ctx context.Context) error {
+				b, other := oneRequest(p, "a"), oneRequest(p, "b")
+				s.Run(ctx, b, other)
+				require.Error(t, other.Err)
+				require.NotErrorIs(t, b.Err, storage.ErrNotApplied)
+				return b.Err
+			}
 			server.Pause()
 			defer server.Resume()
-			for call, do := range calls(s) {
-				ctx, cancel := context.WithTimeout(t.Context(), moment)
+			for call, do := range all {
+				const timeout = 200 * time.Millisecond
+				ctx, cancel := context.WithTimeout(t.Context(), timeout)
 				begun := time.Now()
 				err := do(ctx)
 				cancel()
-				require.Less(t, time.Since(begun), moment+slack, call)
+				require.Less(t, time.Since(begun), timeout+slack, call)
 				require.ErrorIs(t, err, storage.ErrUnavailable, call)
 			}
 		})
 	}
 }
 
-// What was sent when its caller left is in doubt; the server may apply it yet,
-// and the store is as good as new.
+// The server may apply a write after the call was cancelled. The store stays usable.
 func TestCallsEndWhenTheyAreCancelled(t *testing.T) {
-	for name, o := range patient("") {
+	for name, ownDeadline := range map[string]bool{"defaults": false, "ContextTimeoutEnabled": true} {
 		t.Run(name, func(t *testing.T) {
 			proxy := faultproxy.Redis(t, shared.Redis(t).Addr())
-			o.Addr = proxy.Addr()
-			client := goredis.NewClient(o)
-			t.Cleanup(func() { client.Close() })
-			s := open(t, client, t.Name())
+			s := open(t, newClientWith(t, goredis.Options{Addr: proxy.Addr(), ReadTimeout: time.Minute, ContextTimeoutEnabled: ownDeadline}), t.Name())
 			for call, do := range calls(s) {
-				create(t, s, creating("warm "+call, "x"))
+				swap(t, s, creating("warm "+call, "x"))
 				proxy.Plan(faultproxy.Fault{At: 1, Kind: faultproxy.LateRequest})
-				ctx, cancelled := untilHit(t, proxy)
+				ctx, cancelled := cancelledByFault(t, proxy)
 				err := do(ctx)
 				require.Less(t, time.Since(<-cancelled), slack, call)
 				require.ErrorIs(t, err, context.Canceled)
-				lost(t, err)
-
-				require.Eventually(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 }, long, time.Millisecond)
+				requireUnknown(t, err)
+				waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
 			}
 			proxy.Plan()
 			require.Equal(t, "late", stored(t, s, "a"))
-			create(t, s, creating("z", "x"))
+			swap(t, s, creating("z", "x"))
 		})
 	}
 }
 
-// Whoever leaves between two tries of the engine knows that nothing was sent; so one write
-// must not be many tries of the client.
-func TestAWriteDialsOnceIfTheClientDoes(t *testing.T) {
+// cancelledByFault returns a context that is cancelled after the proxy's fault, or when the proxy
+// holds a message.
+func cancelledByFault(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Context, cancelled <-chan time.Time) {
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	at := make(chan time.Time, 1)
+	go func() {
+		for ctx.Err() == nil && proxy.Seen() == 0 {
+			time.Sleep(time.Millisecond)
+		}
+		at <- time.Now()
+		cancel()
+	}()
+	return ctx, at
+}
+
+// With DialerRetries of 1, the package comment promises ErrUnavailable at once.
+func TestWriteDialsOnceIfTheClientDoes(t *testing.T) {
 	dials := 0
-	client := goredis.NewClient(&goredis.Options{DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) {
+	client := newClientWith(t, goredis.Options{DialerRetries: 1, Dialer: func(context.Context, string, string) (net.Conn, error) {
 		dials++
 		return nil, syscall.ECONNREFUSED
 	}})
-	t.Cleanup(func() { client.Close() })
 	s := open(t, client, t.Name())
 	for _, name := range []string{"swap", "swap of two"} {
 		dials = 0
 		err := calls(s)[name](t.Context())
-		refuses(t, err)
+		requireNotApplied(t, err)
 		require.ErrorIs(t, err, syscall.ECONNREFUSED, name)
 		require.Equal(t, 1, dials, name)
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// Two processes, each with a client and a limiter of its own, share a limit of
-// 3 a minute for each user.
+// Two processes share a limit of 3 requests a minute for each user. Each process has its own client
+// and limiter.
 func ExampleNew() {
-	addr := shared.Redis(servers.Example{}).Addr() // a redis-server of the tests
+	addr := shared.Redis(servers.Example{}).Addr() // a server that the tests started
 	process := func() (*sluice.Limiter[string], *goredis.Client, error) {
 		client := goredis.NewClient(&goredis.Options{Addr: addr, ContextTimeoutEnabled: true})
 		store, err := redis.New(client, redis.Options{Prefix: "example:"})
@@ -23,7 +23,7 @@ func ExampleNew() {
 			return nil, nil, err
 		}
 		limiter, err := sluice.Options[string]{
-			Clock: still, // so that the output is always the same
+			Clock: fixedClock, // so that the output is always the same
 		}.New(store, sluice.PerKey("gcra 3/min"))
 		return limiter, client, err
 	}
@@ -46,11 +46,11 @@ func ExampleNew() {
 	// second false 0 20s <nil>
 }
 
-// The keys of one decision lie in one slot of a Redis Cluster if they have a
-// group in common, here the tenant.
+// The keys of one decision are in one slot of a Redis Cluster because they have a common group, here
+// the tenant.
 func ExampleStore_cluster() {
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{
-		Addrs: shared.Cluster(servers.Example{}).Addrs(), // of the tests
+		Addrs: shared.Cluster(servers.Example{}).Addrs(), // servers that the tests started
 	})
 	defer client.Close()
 	store, err := redis.New(client, redis.Options{Prefix: "example:"})

@@ -11,28 +11,28 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// The last hour in twelve slots of five minutes, shared by two processes, for
-// any number of resources. A repeated denial comes from the cache of its process, and costs no
-// round trip. The clock of the server decides, whatever those of the processes say.
+// Two processes share a moving window of an hour with twelve slots of five minutes, for each
+// resource. The server's clock determines the time. A repeated denial comes from the cache of its
+// process and needs no round trip.
 func ExampleNew_movingWindow() {
 	options := &goredis.Options{
-		Addr:                  shared.Redis(servers.Example{}).Addr(), // a redis-server of the tests
+		Addr:                  shared.Redis(servers.Example{}).Addr(), // a server that the tests started
 		ContextTimeoutEnabled: true,
 	}
 	one, two := goredis.NewClient(options), goredis.NewClient(options)
 	defer one.Close()
 	defer two.Close()
 	first, second := processOn(one), processOn(two)
-	ask := func(process string, l *sluice.Limiter[string], resource string) {
+	allow := func(process string, l *sluice.Limiter[string], resource string) {
 		d, err := l.Allow(context.Background(), resource)
 		fmt.Println(process, resource, d.Allowed, "cached", d.Cached, err)
 	}
-	ask("first", first, "printer")
-	ask("second", second, "printer")
-	ask("second", second, "printer")
-	ask("first", first, "printer")
-	ask("first", first, "printer")
-	ask("first", first, "scanner")
+	allow("first", first, "printer")
+	allow("second", second, "printer")
+	allow("second", second, "printer")
+	allow("first", first, "printer")
+	allow("first", first, "printer")
+	allow("first", first, "scanner")
 	// Output:
 	// first printer true cached false <nil>
 	// second printer true cached false <nil>
@@ -42,7 +42,7 @@ func ExampleNew_movingWindow() {
 	// first scanner true cached false <nil>
 }
 
-// processOn stands for the start of a process that has the client.
+// processOn returns the limiter of a process with this client.
 func processOn(client *goredis.Client) *sluice.Limiter[string] {
 	store, err := redis.New(client, redis.Options{Prefix: "window:"})
 	if err != nil {

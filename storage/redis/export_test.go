@@ -2,16 +2,17 @@ package redis
 
 import "time"
 
-// What the tests of the package's face look at behind it.
+// The external tests use these.
 var (
-	Slot    = slot
-	Failure = failure
+	Slot     = slot
+	Classify = classify
 )
 
+// NameOf returns the name of a record in Redis.
 func (s *Store) NameOf(key string) string { return s.key(key) }
 
-// Pass lets that much of the time pass for which keys are separated.
-func (s *Store) Pass(d time.Duration) {
+// Advance moves the end of the separation of keys nearer by d.
+func (s *Store) Advance(d time.Duration) {
 	until := s.separateUntil.Load().Add(-d)
 	s.separateUntil.Store(&until)
 }

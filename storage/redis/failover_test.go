@@ -20,11 +20,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// The limits refill nothing in the time of the test. One is used up before the
-// failover; of the other at most what was admitted after the fence, and before
-// the primary died, may be forgotten.
-func TestSentinelPromotesAReplicaUnderLoad(t *testing.T) {
-	for name, topple := range map[string]func(*servers.RedisSentinel) error{
+// One limit is used up before the failover and must stay used up. Of the other limit, only requests
+// that were admitted after waitForReplica and before the failover may be lost.
+func TestFailoverBySentinelUnderLoad(t *testing.T) {
+	for name, failover := range map[string]func(*servers.RedisSentinel) error{
 		"the primary dies": func(group *servers.RedisSentinel) error { group.Primary.Kill(); return nil },
 		"the primary is demoted": func(group *servers.RedisSentinel) error {
 			_, err := group.Sentinel.Do("SENTINEL", "FAILOVER", servers.SentinelName)
@@ -33,51 +32,51 @@ func TestSentinelPromotesAReplicaUnderLoad(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			failOver(t, servers.Sentinel(t), topple)
+			testFailover(t, servers.Sentinel(t), failover)
 		})
 	}
 }
 
-func failOver(t *testing.T, group *servers.RedisSentinel, topple func(*servers.RedisSentinel) error) {
+func testFailover(t *testing.T, group *servers.RedisSentinel, failover func(*servers.RedisSentinel) error) {
 	client := goredis.NewFailoverClient(&goredis.FailoverOptions{
 		MasterName: servers.SentinelName, SentinelAddrs: group.Addrs(),
 	})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, "")
-	const most = 1_000_000 // more than is asked for
-	limiter, patient := hourly(t, s, most, 0), hourly(t, s, most, long)
-	d, err := patient.AllowN(t.Context(), "early", most)
+	const limit = 1_000_000 // more than the load uses
+	limiter, slow := newHourly(t, s, limit, 0), newHourly(t, s, limit, longTimeout)
+	d, err := slow.AllowN(t.Context(), "early", limit)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
 
-	load := begin(t, limiter, "late")
+	load := startTraffic(t, limiter, "late")
 	load.await(t, 50)
-	fenced := load.admitted.Load()
-	fence(t, group)
-	require.Eventually(t, func() bool { // a sentinel that has not heard of the replica for a while refuses
-		err = topple(group)
+	replicated := load.admitted.Load()
+	waitForReplica(t, group)
+	require.Eventually(t, func() bool { // a sentinel refuses if it has not heard of the replica recently
+		err = failover(group)
 		return err == nil
-	}, long, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return promotedIn(group) }, long, 10*time.Millisecond)
+	}, longTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return isPromoted(group) }, longTimeout, 10*time.Millisecond)
 	promoted := load.admitted.Load()
 	load.await(t, promoted+50)
-	load.end()
+	load.stop()
 
-	other := hourly(t, s, most, long) // remembers nothing
+	other := newHourly(t, s, limit, longTimeout) // has no cached state
 	early, err := other.Peek(t.Context(), "early")
 	require.NoError(t, err)
-	require.Zero(t, early.Remaining, "what was replicated is remembered")
+	require.Zero(t, early.Remaining, "replicated writes are not lost")
 	late, err := other.Peek(t.Context(), "late")
 	require.NoError(t, err)
-	used, admitted, unknown := most-late.Remaining, load.admitted.Load(), load.unknown.Load()
-	t.Logf("fenced %d, admitted %d, of unknown outcome %d, known to the new primary %d", fenced, admitted, unknown, used)
-	require.GreaterOrEqual(t, used, fenced+admitted-promoted)
+	used, admitted, unknown := limit-late.Remaining, load.admitted.Load(), load.unknown.Load()
+	t.Logf("replicated %d, admitted %d, unknown %d, used on the new primary %d", replicated, admitted, unknown, used)
+	require.GreaterOrEqual(t, used, replicated+admitted-promoted)
 	require.LessOrEqual(t, used, admitted+unknown)
 }
 
-// promotedIn reports whether the replica is known as the primary, and the old
-// one takes no more writes.
-func promotedIn(group *servers.RedisSentinel) bool {
+// isPromoted reports whether the sentinel has promoted the replica, and the old primary refuses
+// writes.
+func isPromoted(group *servers.RedisSentinel) bool {
 	addr, err := group.PrimaryAddr()
 	if err != nil || addr != group.Replica.Addr() {
 		return false
@@ -86,27 +85,26 @@ func promotedIn(group *servers.RedisSentinel) bool {
 	return err != nil || strings.HasPrefix(role, "slave")
 }
 
-// fence returns when all that was written before is on the replica.
-func fence(t *testing.T, group *servers.RedisSentinel) {
+// waitForReplica returns when the replica has all earlier writes.
+func waitForReplica(t *testing.T, group *servers.RedisSentinel) {
 	t.Helper()
-	do(t, group.Primary, "SET", "fence", "here")
-	require.Eventually(t, func() bool { return do(t, group.Replica, "GET", "fence") == "here" }, long, time.Millisecond)
+	do(t, group.Primary, "SET", "last", "x")
+	require.Eventually(t, func() bool { return do(t, group.Replica, "GET", "last") == "x" }, longTimeout, time.Millisecond)
 }
 
-// pressure is a limiter under load.
-type pressure struct {
+// traffic makes concurrent requests to a limiter.
+type traffic struct {
 	admitted, unknown atomic.Int64
-	end               func() // returns when the load has ended
+	stop              func() // waits for the last request
 }
 
-func begin(t *testing.T, limiter *compose.Limiter[string], key string) *pressure {
+func startTraffic(t *testing.T, limiter *compose.Limiter[string], key string) *traffic {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &pressure{}
+	p := &traffic{}
 	var running sync.WaitGroup
 	for range 4 {
 		running.Go(func() {
 			for ctx.Err() == nil {
-				// Not the load's context: the last decision ends in peace.
 				d, err := limiter.Allow(context.Background(), key)
 				switch {
 				case errors.Is(err, storage.ErrOutcomeUnknown):
@@ -117,31 +115,30 @@ func begin(t *testing.T, limiter *compose.Limiter[string], key string) *pressure
 			}
 		})
 	}
-	p.end = func() { cancel(); running.Wait() }
-	t.Cleanup(p.end)
+	p.stop = func() { cancel(); running.Wait() }
+	t.Cleanup(p.stop)
 	return p
 }
 
-func (p *pressure) await(t *testing.T, admitted int64) {
+func (p *traffic) await(t *testing.T, admitted int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return p.admitted.Load() >= admitted }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return p.admitted.Load() >= admitted }, longTimeout, time.Millisecond)
 }
 
-// still is a clock that stands still, so that nothing is refilled.
-func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+// fixedClock stands still, so that limits are not refilled.
+func fixedClock() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func hourly(t *testing.T, s storage.Store, count int64, timeout time.Duration) *compose.Limiter[string] {
+func newHourly(t *testing.T, s storage.Store, count int64, timeout time.Duration) *compose.Limiter[string] {
 	t.Helper()
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
-	limiter, err := compose.Options[string]{Clock: still, Timeout: timeout}.New(s,
+	limiter, err := compose.Options[string]{Clock: fixedClock, Timeout: timeout}.New(s,
 		compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	require.NoError(t, err)
 	return limiter
 }
 
-// A client that spreads reads over replicas sends writes to the primary.
-func TestWritesAreNotSpread(t *testing.T) {
+func TestClientThatReadsFromReplicasWritesToThePrimary(t *testing.T) {
 	group := shared.Sentinel(t)
 	client := goredis.NewFailoverClusterClient(&goredis.FailoverOptions{
 		MasterName: servers.SentinelName, SentinelAddrs: group.Addrs(), RouteRandomly: true,
@@ -149,6 +146,6 @@ func TestWritesAreNotSpread(t *testing.T) {
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, "routed:")
 	for i := range 20 {
-		create(t, s, creating(strconv.Itoa(i), "x"))
+		swap(t, s, creating(strconv.Itoa(i), "x"))
 	}
 }

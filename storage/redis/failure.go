@@ -13,71 +13,74 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// failure makes of an error of the client one that says whether anything was applied,
-// and whether trying again can help.
-func failure(err error) error {
+// classify wraps an error of the client. The result says whether nothing was applied, and whether a
+// retry can help.
+func classify(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
 	case redis.HasErrorPrefix(err, "TORN"):
 		return fmt.Errorf("redis: %w: %w", storage.ErrTorn, err)
-	case errors.Is(err, redis.ErrClosed), isReply(err) && !isPassing(err):
+	case errors.Is(err, redis.ErrClosed), isReply(err) && !isTransient(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
-	case isReply(err), notSent(err):
+	case isReply(err), isNotSent(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err))
 	}
 	return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 }
 
-// failed is failure, and has a cluster's client ask anew which node has which
-// slots. By itself the client does so when a node sends it elsewhere, which one
-// that is dead does not.
-func (s *Store) failed(err error) error {
-	err = failure(err)
+// failure is classify. If the store is unavailable, it also makes a cluster's client read the slots
+// of the nodes again. By itself the client does that only after a redirect, and a dead node sends no
+// redirect.
+func (s *Store) failure(err error) error {
+	err = classify(err)
 	if c, ok := s.client.(*redis.ClusterClient); ok && errors.Is(err, storage.ErrUnavailable) {
-		c.ReloadState(context.Background()) // in the background of the client, not more often than it likes
+		c.ReloadState(context.Background()) // in the background; the client limits the rate
 	}
 	return err
 }
 
-// unanswered is failed for a whole command. Where something stands between the client and
-// several servers, the error may be its own, though it has sent the command on.
-func (s *Store) unanswered(err error) error {
-	if s.spread && isReply(err) && !isOfServer(err) {
-		return fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+// commandFailure is failure for a command that may have been sent. A proxy may report an error of
+// its own after it has sent the command on.
+func (s *Store) commandFailure(t *writeTracker, err error) error {
+	notSent := t.cancel()
+	if s.behindProxy && isReply(err) && !isOfServer(err) {
+		err = fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
+	} else {
+		err = s.failure(err)
 	}
-	return s.failed(err)
+	if notSent {
+		return storage.NotApplied(err)
+	}
+	return err
 }
 
-// isOfServer reports whether an error can only be that of a server, or of a script.
+// isOfServer reports whether only a server or a script reports this error, and never a proxy.
 func isOfServer(err error) bool {
-	return isPassing(err) || strings.Contains(err.Error(), "user_script") ||
-		begins(err, "NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "TORN")
+	return isTransient(err) || strings.Contains(err.Error(), "user_script") ||
+		hasPrefix(err, "NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "TORN")
 }
 
-// isReply reports whether the server itself answered with an error. A script that ends
-// with one has applied nothing, nor has the group that the script says it of, unless it
-// is TORN.
+// isReply reports whether err is an error reply. A script that ends with an error has applied
+// nothing, unless the error is TORN.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
 }
 
-// isPassing reports whether an error is that of a server that may do better soon, or that
-// is not the one for the key.
-func isPassing(err error) bool {
-	return begins(err, "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
+// isTransient reports whether a retry can help: the server may recover, or another server has the key.
+func isTransient(err error) bool {
+	return hasPrefix(err, "READONLY", "LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK",
 		"BUSY", "OOM", "MISCONF", "NOREPLICAS", "max number of clients")
 }
 
-// begins reports whether a server's error begins with one of prefixes, be it behind an
-// "ERR ".
-func begins(err error, prefixes ...string) bool {
+// hasPrefix reports whether an error reply begins with one of the prefixes, after an optional "ERR ".
+func hasPrefix(err error, prefixes ...string) bool {
 	return slices.ContainsFunc(prefixes, func(prefix string) bool { return redis.HasErrorPrefix(err, prefix) })
 }
 
-// notSent reports whether there was no connection to send anything on.
-func notSent(err error) bool {
+// isNotSent reports whether the client had no connection.
+func isNotSent(err error) bool {
 	var op *net.OpError
 	return errors.Is(err, redis.ErrPoolTimeout) || errors.As(err, &op) && op.Op == "dial"
 }

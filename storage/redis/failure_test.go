@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// reply is an error that a server answers with.
+// reply is an error reply of a server.
 type reply string
 
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
-func TestFailures(t *testing.T) {
+func TestErrorsAreClassified(t *testing.T) {
 	for _, c := range []struct {
 		err                     error
 		unavailable, notApplied bool
@@ -40,14 +40,14 @@ func TestFailures(t *testing.T) {
 		{io.EOF, true, false},
 		{context.DeadlineExceeded, true, false},
 	} {
-		err := redis.Failure(c.err)
+		err := redis.Classify(c.err)
 		require.ErrorIs(t, err, c.err)
 		require.Equal(t, c.unavailable, errors.Is(err, storage.ErrUnavailable), c.err)
 		require.Equal(t, c.notApplied, errors.Is(err, storage.ErrNotApplied), c.err)
 	}
 }
 
-func TestBadOptions(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, client := range []goredis.UniversalClient{nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil)} {
 		_, err := redis.New(client, redis.Options{})
 		require.ErrorContains(t, err, "must not be nil")

@@ -17,7 +17,7 @@ import (
 
 var prefixes atomic.Int64
 
-// harness is a pair of stores that nothing else uses, on a client.
+// harness returns a pair of stores that no other test uses.
 func harness(client goredis.UniversalClient) func(t *testing.T) storagetest.Harness {
 	return func(t *testing.T) storagetest.Harness {
 		prefix := fmt.Sprintf("laws%d:", prefixes.Add(1))
@@ -27,7 +27,7 @@ func harness(client goredis.UniversalClient) func(t *testing.T) storagetest.Harn
 			Other:   open(t, client, prefix+"x"),
 			Advance: func(d time.Duration) { advance(t, client, prefix, d) },
 			Spoil:   func(key string) { require.NoError(t, client.LPush(t.Context(), s.NameOf(key), "x").Err()) },
-			Slack:   2 * time.Millisecond, // one of the store, one of advance
+			Slack:   2 * time.Millisecond, // the store and advance each round to 1 ms
 		}
 	}
 }
@@ -38,7 +38,7 @@ func open(t *testing.T, client goredis.UniversalClient, prefix string) *redis.St
 	return s
 }
 
-// advance brings every expiry of keys with the prefix nearer by d.
+// advance moves the expiry of each key with the prefix nearer by d.
 func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time.Duration) {
 	ctx := context.Background()
 	each := func(ctx context.Context, c *goredis.Client) error {
@@ -56,7 +56,7 @@ func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time
 			}
 			if left -= d; left < 0 {
 				err = c.Del(ctx, key).Err()
-			} else { // of what is left, PTTL does not tell the part of a millisecond
+			} else { // PTTL rounds down to ms
 				err = c.PExpire(ctx, key, max(left, time.Millisecond)).Err()
 			}
 			if err != nil {
@@ -78,7 +78,7 @@ func advance(t *testing.T, client goredis.UniversalClient, prefix string, d time
 func TestLaws(t *testing.T) {
 	server := shared.Redis(t)
 	for name, o := range map[string]*goredis.Options{
-		"as it comes":             {Addr: server.Addr()},
+		"default options":         {Addr: server.Addr()},
 		"ContextTimeoutEnabled":   {Addr: server.Addr(), ContextTimeoutEnabled: true},
 		"unix socket, protocol 2": {Network: "unix", Addr: server.Socket(), Protocol: 2},
 	} {

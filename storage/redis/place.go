@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -10,77 +9,67 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// Place implements [driver.Placer]. In a Redis Cluster requests share a batch if their keys are in one
-// hash slot. Where the client does not know the servers, and after a server has refused
-// keys that lie apart or are not all allowed, only requests of the same keys share one.
+// Place implements [driver.Placer]. In a Redis Cluster, requests may share a batch if their keys are
+// in one hash slot. Only requests with the same keys may share a batch if the client does not know
+// the servers ([Options.Spread]), and for a minute after a server has refused a batch because of its
+// keys.
 func (s *Store) Place(keys ...string) (shard, where string, err error) {
-	if err := s.checkKeys(keys); err != nil || len(keys) == 0 {
+	if err := s.checkSamePlace(keys); err != nil || len(keys) == 0 {
 		return "", "", err
 	}
 	switch c := s.client.(type) {
 	case *redis.ClusterClient:
 		key := s.key(keys[0])
-		shard, where = masterOf(c, key), strconv.Itoa(slot(key))
+		shard, where = primaryAddr(c, key), strconv.Itoa(slot(key))
 	case *redis.Ring:
-		where = hashed(s.key(keys[0]))
+		where = hashTag(s.key(keys[0]))
 	}
 	if s.isSeparate() {
-		where += same(keys)
+		where += joinKeys(keys)
 	}
 	return shard, where, nil
 }
 
-// separateFor is how long requests of different keys do not share a script after a server has
-// refused one. The rights of the user, or the place of a slot, may have changed since.
-const separateFor = time.Minute
+// separateTime is how long requests with different keys use different scripts after a server has
+// refused a batch. It ends because the user's permissions or the place of a slot may change.
+const separateTime = time.Minute
 
-func (s *Store) separate() {
-	until := time.Now().Add(separateFor)
+func (s *Store) separateKeys() {
+	until := time.Now().Add(separateTime)
 	s.separateUntil.Store(&until)
 }
 
 func (s *Store) isSeparate() bool {
 	until := s.separateUntil.Load()
-	return s.alwaysApart || until != nil && time.Now().Before(*until)
+	return s.alwaysSeparate || until != nil && time.Now().Before(*until)
 }
 
-// same is equal for equal lists of keys.
-func same(keys []string) string {
+// joinKeys returns the same text for the same keys only.
+func joinKeys(keys []string) string {
 	if len(keys) == 1 {
 		return keys[0]
 	}
 	var b strings.Builder
 	for _, key := range keys {
-		fmt.Fprintf(&b, "%d:%s", len(key), key)
+		b.WriteString(strconv.Itoa(len(key)))
+		b.WriteByte(':')
+		b.WriteString(key)
 	}
 	return b.String()
 }
 
-// ended is a context that keeps the client from asking the servers.
-var ended = func() context.Context {
+// cachedOnly is a context that has ended, so that the client sends nothing.
+var cachedOnly = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// masterOf returns the address of the server that has key, if the client knows it.
-func masterOf(c *redis.ClusterClient, key string) string {
-	master, err := c.MasterForKey(ended, key)
+// primaryAddr returns the address of the server of key, or "" if the client does not know it yet.
+func primaryAddr(c *redis.ClusterClient, key string) string {
+	primary, err := c.MasterForKey(cachedOnly, key)
 	if err != nil {
 		return ""
 	}
-	return master.Options().Addr
-}
-
-// checkKeys reports keys that do not lie in one place.
-func (s *Store) checkKeys(keys []string) error {
-	if len(keys) < 2 {
-		return nil
-	}
-	for _, key := range keys[1:] {
-		if err := s.checkTogether(keys[0], key); err != nil {
-			return err
-		}
-	}
-	return nil
+	return primary.Options().Addr
 }

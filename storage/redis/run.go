@@ -15,10 +15,10 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Run implements [driver.Server]. Each batch is one script, and all scripts are sent in one
-// pipeline. Scripts that the server does not know are sent again in full.
+// Run implements [driver.Server]. Each batch is one script, and Run sends all scripts in one
+// pipeline. It sends scripts that the server does not know again in full.
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
-	var runs []*run
+	var runs []*runCmd
 	for _, b := range batches {
 		r, err := s.prepare(ctx, b)
 		if b.Err = err; err == nil {
@@ -31,47 +31,47 @@ func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	}
 }
 
-// run is a batch on its way.
-type run struct {
+// runCmd is the command that runs a batch.
+type runCmd struct {
 	*redis.StringSliceCmd
 	batch   *driver.Batch
 	script  *script
 	one     bool // the script is run_one.lua
 	tracker writeTracker
-	words   words
+	args    arguments
 }
 
-func (r *run) NoRetry() bool { return true }
+func (r *runCmd) NoRetry() bool { return true }
 
-// prepare reports what is wrong with a batch, before anything is sent.
-func (s *Store) prepare(ctx context.Context, b *driver.Batch) (*run, error) {
+// prepare checks a batch and finds its script.
+func (s *Store) prepare(ctx context.Context, b *driver.Batch) (*runCmd, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, storage.NotApplied(err)
 	}
 	if err := driver.CheckKeys(b.Keys); err != nil {
 		return nil, err
 	}
-	if err := s.checkKeys(b.Keys); err != nil {
+	if err := s.checkSamePlace(b.Keys); err != nil {
 		return nil, err
 	}
 	one := isOne(b)
-	script, err := s.scripts.of(b.Programs, one)
+	script, err := s.scripts.get(b.Programs, one)
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
-	return &run{batch: b, script: script, one: one}, nil
+	return &runCmd{batch: b, script: script, one: one}, nil
 }
 
 // sendRuns sends runs in one round trip and reads the replies. It returns the runs whose script the
 // server does not know.
-func (s *Store) sendRuns(ctx context.Context, runs []*run, inFull bool) (unknown []*run) {
+func (s *Store) sendRuns(ctx context.Context, runs []*runCmd, inFull bool) (unknown []*runCmd) {
 	if len(runs) == 0 {
 		return nil
 	}
 	for _, r := range runs {
 		s.fillRun(ctx, r, inFull)
 	}
-	ended := s.untilDeadline(ctx, func(c redis.UniversalClient) { processAll(ctx, c, runs) })
+	ended := s.doUntilDeadline(ctx, func(c redis.UniversalClient) { processAll(ctx, c, runs) })
 	for _, r := range runs {
 		switch {
 		case ended != nil:
@@ -79,13 +79,13 @@ func (s *Store) sendRuns(ctx context.Context, runs []*run, inFull bool) (unknown
 		case redis.HasErrorPrefix(r.Err(), "NOSCRIPT"):
 			unknown = append(unknown, r)
 		default:
-			r.settle(s)
+			r.readReply(s)
 		}
 	}
 	return unknown
 }
 
-func processAll(ctx context.Context, client redis.UniversalClient, runs []*run) {
+func processAll(ctx context.Context, client redis.UniversalClient, runs []*runCmd) {
 	if len(runs) == 1 {
 		_ = client.Process(ctx, runs[0])
 		return
@@ -97,26 +97,26 @@ func processAll(ctx context.Context, client redis.UniversalClient, runs []*run) 
 	_, _ = pipe.Exec(ctx)
 }
 
-// untilDeadline lets do use the client, and returns an error if the context ended first. The
-// context ends by its deadline alone, so no goroutine is needed if the client ends then too.
-func (s *Store) untilDeadline(ctx context.Context, do func(redis.UniversalClient)) error {
-	if _, limited := ctx.Deadline(); s.plain != nil && limited {
+// doUntilDeadline calls do and returns at the deadline of ctx, even if the client does not end then.
+// It needs a goroutine only if the client cannot be given a timeout. Run need not notice cancellation.
+func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClient)) error {
+	if _, limited := ctx.Deadline(); s.single != nil && limited {
 		client := s.withinDeadline(ctx)
 		if client == nil {
 			return context.DeadlineExceeded
 		}
 		do(client)
 		return nil
-	} else if !limited || s.heeds {
+	} else if !limited || s.endsInTime {
 		do(s.client)
 		return nil
 	}
-	return s.within(ctx, func(c redis.UniversalClient) error { do(c); return nil })
+	return s.doUntilDone(ctx, func(c redis.UniversalClient) error { do(c); return nil })
 }
 
-// fillRun fills in the command, with the script's hash or in full.
-func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
-	b, w := r.batch, &r.words
+// fillRun creates the command. It has the hash of the script, or the whole script if inFull is true.
+func (s *Store) fillRun(ctx context.Context, r *runCmd, inFull bool) {
+	b, w := r.batch, &r.args
 	r.tracker = writeTracker{}
 	s.begin(w, &r.tracker, r.script, inFull, b.Keys, 1)
 	if r.one {
@@ -130,7 +130,7 @@ func (s *Store) fillRun(ctx context.Context, r *run, inFull bool) {
 	}
 }
 
-// appendBatch appends what run.lua takes.
+// appendBatch appends the argument of run.lua.
 func appendBatch(dst []byte, b *driver.Batch) []byte {
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
 	dst = append(appendMargin(dst, b), flag(!b.Now.IsZero()))
@@ -148,8 +148,8 @@ func appendMargin(dst []byte, b *driver.Batch) []byte {
 	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, uint16(margin>>32)), uint32(margin))
 }
 
-// appendNow appends the time of a batch, if it has one: as programs take it, and in ms since 1970 with
-// the rest in ns.
+// appendNow appends the time of a batch, if it has one, in two forms: as the programs read it, and in
+// ms since 1970 with the remaining ns.
 func appendNow(dst []byte, now time.Time) []byte {
 	if now.IsZero() {
 		return dst
@@ -175,6 +175,7 @@ func appendRequests(dst []byte, requests []driver.Request) []byte {
 	return dst
 }
 
+// flag returns 1 for true.
 func flag(b bool) byte {
 	if b {
 		return 1
@@ -182,7 +183,7 @@ func flag(b bool) byte {
 	return 0
 }
 
-func (r *run) settle(s *Store) {
+func (r *runCmd) readReply(s *Store) {
 	err := r.Err()
 	if err == nil {
 		err = s.readReply(r.batch, r.Val())
@@ -192,20 +193,20 @@ func (r *run) settle(s *Store) {
 		return
 	}
 	if first := &r.batch.Requests[0]; r.one && first.Uses[0].Shadow && first.Applied == driver.Damaged {
-		first.Applied = 0 // which run_one.lua leaves to us
+		first.Applied = 0 // run_one.lua does not know about shadow uses
 	}
 }
 
 // fail sets the error of the batch.
-func (r *run) fail(s *Store, err error) {
-	r.batch.Err = s.unansweredBy(&r.tracker, err)
+func (r *runCmd) fail(s *Store, err error) {
+	r.batch.Err = s.commandFailure(&r.tracker, err)
 	if separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) {
-		s.separate()
+		s.separateKeys()
 		r.batch.Err = fmt.Errorf("redis: %w: %w", storage.ErrContended, err)
 	}
 }
 
-// separable reports whether the requests do not all use all keys.
+// separable reports whether some request does not use all keys of the batch.
 func separable(b *driver.Batch) bool {
 	for i := range b.Requests {
 		if len(b.Requests[i].Uses) < len(b.Keys) {

@@ -1,10 +1,11 @@
--- What follows decides a batch, as driver.Batch says. run.go writes the argument and reads the reply.
+-- This script decides a batch; see driver.Batch. run.go encodes ARGV[1], and run_reply.go decodes the
+-- reply.
 
 local call, pcall, ceil, KEYS, all = redis.call, redis.pcall, math.ceil, KEYS, ARGV[1]
 local version, margin, given, count, at = sub(all, 1, 8), unpack('>I6BI2', all, 9)
 
--- The time is TIME of the server, unless the batch has its own. In nanoseconds TIME does not
--- fit into a double, but divided by 512 its seconds do. margin, now_ms and given_ms are in ms.
+-- The time is that of the batch, or else the server's TIME. TIME in nanoseconds does not fit into a
+-- double, but its seconds divided by 512 ns do. margin, now_ms and given_ms are in ms.
 local time = call('TIME')
 local hi, lo, now_ms, given_ms, given_ns
 if given == 1 then
@@ -12,7 +13,7 @@ if given == 1 then
   hi, lo, given_ms, given_ns, at = unpack('>I4I4I8I4', all, at)
 else
   local high = time[1] * 1953125
-  local low = high % 8388608 * 512 + time[2] * 1000 -- % is exact for powers of two
+  local low = high % 8388608 * 512 + time[2] * 1000 -- % by a power of two is exact
   lo = low % WORD
   hi = (high - high % 8388608) / 8388608 + (low - lo) / WORD
 end
@@ -20,8 +21,8 @@ end
 local list = {}
 for i = 1, count do list[i], at = read(all, at) end
 
--- MGET is quicker than a GET for each key, but it takes what is no string for absent, and
--- the other unpack takes less than 8000 keys.
+-- MGET is faster than a GET for each key. It returns nil for a value that is not a string, so GET
+-- reads that key again. _G.unpack takes fewer than 8000 values.
 local n = #KEYS
 local found = n > 1 and n < 1000 and call('MGET', _G.unpack(KEYS)) or {}
 local states, stored, failed = {}, {}, {}
@@ -30,19 +31,19 @@ for i = 1, n do
   if value and value.err then
     failed[i], value = value.err, false
   elseif value then
-    local was = sub(value, 1, 8)
+    local found_version = sub(value, 1, 8)
     state = sub(value, 9)
-    if was == version then
+    if found_version == version then
       stored[i] = true
-    elseif #was < 8 or was == '\0\0\0\0\0\0\0\0' then
+    elseif #found_version < 8 or found_version == '\0\0\0\0\0\0\0\0' then
       failed[i] = 'NORECORD'
     end
   end
   found[i], states[i] = value, state
 end
 
--- Each request is decided: all its uses first, then their states change, or none does.
-local ttls, applied, size = {}, {}, #all -- ttls has the keys that change
+-- Decide each request: first all its uses, then change all their states or none.
+local ttls, applied, size = {}, {}, #all -- ttls has the changed keys
 local keys, nexts, lefts = {}, {}, {}
 while at <= size do
   local outcome, allowed, changes, last = 0, true, 0, 0
@@ -54,7 +55,7 @@ while at <= size do
     elseif failed[key] then
       allowed = false
     elseif outcome < 0 then
-      -- it stays undecided
+      -- the request stays undecided
     elseif op < 3 then
       local p, state, count, ttl = list[program], states[key], 0, nil
       local name, rounds = 'allow', 1
@@ -89,7 +90,7 @@ while at <= size do
     for i = 1, changes do states[keys[i]], ttls[keys[i]] = nexts[i], lefts[i] or 0 end
   end
   if outcome == 1 then
-    outcome = '\1' -- mostly
+    outcome = '\1' -- the common case
   elseif outcome < 0 then
     outcome = char(256 + outcome)
   elseif outcome < 252 then
@@ -100,8 +101,8 @@ while at <= size do
   applied[#applied + 1] = outcome
 end
 
--- The first write may raise an error, because nothing is written then. Later ones must not.
--- Redis is slow to write a number, so equal TTLs are written once. %d takes 32 bits everywhere.
+-- The first write may raise an error, because nothing is written yet. Later writes must not. Redis
+-- formats numbers slowly, so equal TTLs are formatted once. %d is safe for 32 bits only.
 local write, last_px, text = call, nil, nil
 for i = 1, n do
   local ttl, next, reply = ttls[i], states[i], false

@@ -15,8 +15,8 @@ import (
 //go:embed run_one.lua
 var runOneLua string
 
-// isOne reports whether run_one.lua can decide a batch: one request with one use that
-// runs a program other than a stack.
+// isOne reports whether run_one.lua can decide a batch: it has one request with one use, whose
+// program is not a stack.
 func isOne(b *driver.Batch) bool {
 	if len(b.Keys) != 1 || len(b.Programs) != 1 || len(b.Programs[0].Parts) > 0 || len(b.Requests) != 1 {
 		return false
@@ -25,12 +25,13 @@ func isOne(b *driver.Batch) bool {
 	return len(r.Uses) == 1 && (r.Uses[0].Op == driver.Allow || r.Uses[0].Op <= driver.Charge && r.Times <= 1)
 }
 
-// timeAt is where run_one.lua finds the time of a batch, for a program of n arguments.
-func timeAt(n int) int { return 8 + 1 + 4 + 8 + 6 + 8*n }
+// timeOffset returns where the time of a batch is in the argument of run_one.lua. The program has n
+// arguments.
+func timeOffset(n int) int { return 8 + 1 + 4 + 8 + 6 + 8*n }
 
 func newOneScript(p *algo.Program) (*script, error) {
 	n := len(p.Args)
-	body := strings.NewReplacer("TIME +", strconv.Itoa(timeAt(n))+" +", "> TIME", "> "+strconv.Itoa(timeAt(n)),
+	body := strings.NewReplacer("TIME +", strconv.Itoa(timeOffset(n))+" +", "> TIME", "> "+strconv.Itoa(timeOffset(n)),
 		"ARGS", ">"+strings.Repeat("i8", n)).Replace(runOneLua)
 	text, err := program.LuaOf(*p, body)
 	if err != nil {
@@ -39,7 +40,7 @@ func newOneScript(p *algo.Program) (*script, error) {
 	return newScript(text), nil
 }
 
-// appendOne appends what run_one.lua takes.
+// appendOne appends the argument of run_one.lua.
 func appendOne(dst []byte, b *driver.Batch) []byte {
 	r := &b.Requests[0]
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))

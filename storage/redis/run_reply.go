@@ -2,7 +2,6 @@ package redis
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,12 +10,12 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// readReply reads what run.lua returns: the value of each key, empty if it is absent, the time and what was
-// applied, and the keys that failed.
+// readReply reads the reply of run.lua: the value of each key, which is empty if the key is absent;
+// then the time and the outcome of each request; then an error for each key that failed.
 func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	n := len(b.Keys)
 	if len(reply) <= n || len(reply[n]) < 8 || !readApplied(b.Requests, reply[n][8:]) {
-		return errAnswer
+		return errReplyForm
 	}
 	b.At = b.Now
 	if b.Now.IsZero() {
@@ -31,7 +30,7 @@ func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	return readFound(b, reply[:n])
 }
 
-// readFound reads the values of the keys. The states of all records are in one piece of memory.
+// readFound reads the values of the keys. The states of all records share one allocation.
 func readFound(b *driver.Batch, values []string) error {
 	size := 0
 	for _, value := range values {
@@ -54,54 +53,52 @@ func readFound(b *driver.Batch, values []string) error {
 	return nil
 }
 
-// readApplied reads a byte for each request, or five bytes if it is a large number.
-func readApplied(requests []driver.Request, from string) bool {
+// readApplied reads the outcome of each request. It is one byte, or five bytes for a large number.
+func readApplied(requests []driver.Request, text string) bool {
 	const large, negative = 252, 256
 	for i := range requests {
-		if len(from) == 0 {
+		if len(text) == 0 {
 			return false
 		}
-		applied, size := int(from[0]), 1
+		applied, size := int(text[0]), 1
 		switch {
-		case applied == large && len(from) < 5:
+		case applied == large && len(text) < 5:
 			return false
 		case applied == large:
-			applied, size = int(binary.BigEndian.Uint32([]byte(from[1:5]))), 5
+			applied, size = int(binary.BigEndian.Uint32([]byte(text[1:5]))), 5
 		case applied > large:
 			applied -= negative
 		}
-		requests[i].Applied, from = applied, from[size:]
+		requests[i].Applied, text = applied, text[size:]
 	}
-	return len(from) == 0
+	return len(text) == 0
 }
 
-// readKeyErr reads the number of a key and why it failed. If its write failed, other keys of
+// readKeyErr reads the number of a key and its error. If the write of the key failed, other keys of
 // its requests may have been written.
 func (s *Store) readKeyErr(b *driver.Batch, text string) error {
 	if len(text) < 4 {
-		return errAnswer
+		return errReplyForm
 	}
 	i := int(binary.BigEndian.Uint32([]byte(text))) - 1
 	if i < 0 || i >= len(b.Keys) {
-		return errAnswer
+		return errReplyForm
 	}
 	if b.KeyErr == nil {
 		b.KeyErr = make([]error, len(b.Keys))
 	}
-	switch reason, unwritten := strings.CutPrefix(text[4:], "WRITE "); {
+	switch reason, writeFailed := strings.CutPrefix(text[4:], "WRITE "); {
 	case reason == "NORECORD":
 		b.KeyErr[i] = storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, s.key(b.Keys[i])))
-	case unwritten:
+	case writeFailed:
 		b.KeyErr[i] = fmt.Errorf("redis: %w: key %.40q: %s", storage.ErrTorn, s.key(b.Keys[i]), reason)
 	default:
-		b.KeyErr[i] = storage.NotApplied(s.failed(replyError(reason)))
+		b.KeyErr[i] = storage.NotApplied(s.failure(replyError(reason)))
 	}
 	return nil
 }
 
-var errNoRecord = errors.New("redis: what is stored is no record of ours")
-
-// replyError is an error of the server that a script passes on as text.
+// replyError is an error of the server that a script returned as text.
 type replyError string
 
 func (e replyError) Error() string { return string(e) }

@@ -17,7 +17,7 @@ func twoKeys() *driver.Batch {
 
 const someTime = "\x17\x00\x00\x00\x00\x00\x00\x01"
 
-func TestRepliesOfScripts(t *testing.T) {
+func TestReplyIsReadOrRefused(t *testing.T) {
 	s := new(Store)
 	b := twoKeys()
 	record := "\x00\x00\x00\x00\x00\x00\x00\x07state"
@@ -35,22 +35,22 @@ func TestRepliesOfScripts(t *testing.T) {
 	require.ErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
 
 	for name, reply := range map[string][]string{
-		"empty":                   {},
-		"no time":                 {"", ""},
-		"a short time":            {"", "", "\x17\x00"},
-		"too few requests":        {"", "", someTime + "\x01"},
-		"too many requests":       {"", "", someTime + "\x01\x01\x01"},
-		"a number that ends":      {"", "", someTime + "\x01\xfc\x00"},
-		"a key that is not there": {"", "", someTime + "\x01\x01", "\x00\x00\x00\x03x"},
-		"a key 0":                 {"", "", someTime + "\x01\x01", "\x00\x00\x00\x00x"},
-		"a short error":           {"", "", someTime + "\x01\x01", "\x00"},
-		"a short record":          {"short", "", someTime + "\x01\x01"},
+		"empty":              {},
+		"no time":            {"", ""},
+		"a short time":       {"", "", "\x17\x00"},
+		"too few requests":   {"", "", someTime + "\x01"},
+		"too many requests":  {"", "", someTime + "\x01\x01\x01"},
+		"a number that ends": {"", "", someTime + "\x01\xfc\x00"},
+		"an unknown key":     {"", "", someTime + "\x01\x01", "\x00\x00\x00\x03x"},
+		"a key 0":            {"", "", someTime + "\x01\x01", "\x00\x00\x00\x00x"},
+		"a short error":      {"", "", someTime + "\x01\x01", "\x00"},
+		"a short record":     {"short", "", someTime + "\x01\x01"},
 	} {
 		require.Error(t, s.readReply(twoKeys(), reply), name)
 	}
 }
 
-// FuzzReply requires that a reply is refused, or is the one that was meant.
+// FuzzReply checks that each reply is refused, or that encoding the result gives the reply again.
 func FuzzReply(f *testing.F) {
 	f.Add("\x00\x00\x00\x00\x00\x00\x00\x07state", someTime+"\x01\x00", "\x00\x00\x00\x01WRITE OOM")
 	f.Add("", someTime+"\xff\xfe", "")

@@ -21,7 +21,7 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// programOf returns a GCRA and its program.
+// programOf returns a GCRA policy and its program.
 func programOf(t testing.TB, limit algo.Limit) (algo.Policy, *algo.Program) {
 	t.Helper()
 	policy, err := gcra.New(gcra.Options{Limit: limit})
@@ -31,8 +31,8 @@ func programOf(t testing.TB, limit algo.Limit) (algo.Policy, *algo.Program) {
 	return policy, &p
 }
 
-// allowing is a batch of one request for a unit of each key.
-func allowing(p *algo.Program, keys ...string) *driver.Batch {
+// oneRequest returns a batch with one request for a unit of each key.
+func oneRequest(p *algo.Program, keys ...string) *driver.Batch {
 	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{p}, Requests: []driver.Request{{Times: 1}}}
 	for i := range keys {
 		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Cost: 1})
@@ -40,9 +40,9 @@ func allowing(p *algo.Program, keys ...string) *driver.Batch {
 	return b
 }
 
-// apart is a batch of one request for each key.
-func apart(p *algo.Program, keys ...string) *driver.Batch {
-	b := allowing(p, keys...)
+// requestEach returns a batch with one request for each key.
+func requestEach(p *algo.Program, keys ...string) *driver.Batch {
+	b := oneRequest(p, keys...)
 	uses := b.Requests[0].Uses
 	b.Requests = nil
 	for i := range uses {
@@ -51,16 +51,16 @@ func apart(p *algo.Program, keys ...string) *driver.Batch {
 	return b
 }
 
-// run runs batches with enough time.
+// run runs batches with a long timeout.
 func run(t *testing.T, s driver.Server, batches ...*driver.Batch) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), long)
+	ctx, cancel := context.WithTimeout(t.Context(), longTimeout)
 	defer cancel()
 	s.Run(ctx, batches...)
 }
 
-// runs requires that batches succeed.
-func runs(t *testing.T, s driver.Server, batches ...*driver.Batch) {
+// runOK runs batches, which must succeed.
+func runOK(t *testing.T, s driver.Server, batches ...*driver.Batch) {
 	t.Helper()
 	run(t, s, batches...)
 	for _, b := range batches {
@@ -69,7 +69,7 @@ func runs(t *testing.T, s driver.Server, batches ...*driver.Batch) {
 	}
 }
 
-// used returns how many units of a limit are used.
+// usedOf returns how many units of a limit are used.
 func usedOf(t *testing.T, s storage.Store, policy algo.Policy, key string) int64 {
 	t.Helper()
 	records, err := s.Load(t.Context(), key)
@@ -79,9 +79,9 @@ func usedOf(t *testing.T, s storage.Store, policy algo.Policy, key string) int64
 	return policy.Limit().Count - r.Remaining
 }
 
-// A batch is one command, and two if the server does not know the script. Batches of one Run
-// are one pipeline.
-func TestABatchOfRequestsIsOneCommand(t *testing.T) {
+// A batch is a second command if the server does not know the script. The batches of one Run share a
+// pipeline.
+func TestBatchIsOneCommand(t *testing.T) {
 	server := shared.Redis(t)
 	proxy := faultproxy.Redis(t, server.Addr())
 	client := newClient(t, proxy.Addr())
@@ -93,14 +93,14 @@ func TestABatchOfRequestsIsOneCommand(t *testing.T) {
 		commands int
 		batches  []*driver.Batch
 	}{
-		{2, []*driver.Batch{allowing(p, "a")}},
-		{1, []*driver.Batch{allowing(p, "a")}},
-		{2, []*driver.Batch{allowing(p, "a", "b")}},
-		{1, []*driver.Batch{apart(p, "c", "d", "e")}},
-		{3, []*driver.Batch{allowing(p, "a"), apart(p, "c", "d"), allowing(p, "f")}},
+		{2, []*driver.Batch{oneRequest(p, "a")}},
+		{1, []*driver.Batch{oneRequest(p, "a")}},
+		{2, []*driver.Batch{oneRequest(p, "a", "b")}},
+		{1, []*driver.Batch{requestEach(p, "c", "d", "e")}},
+		{3, []*driver.Batch{oneRequest(p, "a"), requestEach(p, "c", "d"), oneRequest(p, "f")}},
 	} {
 		proxy.Plan()
-		runs(t, s, c.batches...)
+		runOK(t, s, c.batches...)
 		require.Equal(t, c.commands, proxy.Seen())
 	}
 	proxy.Plan()
@@ -108,23 +108,24 @@ func TestABatchOfRequestsIsOneCommand(t *testing.T) {
 	require.Zero(t, proxy.Seen())
 }
 
-// Many callers run scripts that others flush again and again.
-func TestScriptsThatAreFlushedAreSentAgain(t *testing.T) {
+// The callers flush the scripts while they run batches and swaps.
+func TestFlushedScriptsAreSentAgain(t *testing.T) {
 	server := shared.Redis(t)
 	s := open(t, newClient(t, server.Addr()), t.Name())
 	policy, p := programOf(t, algo.Per(1000, 1000*time.Hour))
 	const callers, times = 4, 50
 	var group sync.WaitGroup
-	for range callers {
+	for caller := range callers {
 		group.Go(func() {
 			for i := range times {
 				if i%5 == 0 {
 					_, _ = server.Do("SCRIPT", "FLUSH")
 				}
-				b, many := allowing(p, "a"), apart(p, "b", "c")
+				b, many := oneRequest(p, "a"), requestEach(p, "b", "c")
 				s.Run(t.Context(), b, many)
-				if b.Err != nil || many.Err != nil {
-					t.Error(b.Err, many.Err)
+				_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(1+i%2, fmt.Sprint(caller, " ", i))...)
+				if b.Err != nil || many.Err != nil || err != nil || !swapped {
+					t.Error(b.Err, many.Err, err, swapped)
 				}
 			}
 		})
@@ -135,30 +136,29 @@ func TestScriptsThatAreFlushedAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestTwoTextsUnderOneNameAreRefused(t *testing.T) {
+func TestTwoProgramsWithOneNameAreRefused(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	_, p := programOf(t, algo.Per(1, time.Hour))
 	other := *p
 	other.Lua += " "
-	runs(t, s, allowing(p, "a"))
-	for _, b := range []*driver.Batch{allowing(&other, "b"), allowing(&other, "b", "c")} {
+	runOK(t, s, oneRequest(p, "a"))
+	for _, b := range []*driver.Batch{oneRequest(&other, "b"), oneRequest(&other, "b", "c")} {
 		run(t, s, b)
 		require.ErrorContains(t, b.Err, `the name "gcra"`)
 		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
 	}
-	both := apart(p, "a", "b")
+	both := requestEach(p, "a", "b")
 	both.Programs = append(both.Programs, &other)
 	run(t, s, both)
 	require.ErrorIs(t, both.Err, storage.ErrNotApplied)
 }
 
-// A program that raises an error changes nothing.
-func TestAProgramThatFailsChangesNothing(t *testing.T) {
+func TestFailingProgramChangesNothing(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	_, p := programOf(t, algo.Per(1, time.Hour))
 	bad := &algo.Program{Name: "bad", Lua: "return function() error('it fails') end"}
 	for _, b := range []*driver.Batch{
-		allowing(bad, "a"),
+		oneRequest(bad, "a"),
 		{Version: storage.NewVersion(), Keys: []string{"a", "b"}, Programs: []*algo.Program{p, bad}, Requests: []driver.Request{
 			{Uses: []driver.Use{{Key: 0, Cost: 1}}}, {Uses: []driver.Use{{Key: 1, Program: 1, Cost: 1}}},
 		}},
@@ -171,34 +171,33 @@ func TestAProgramThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
-// Numbers of any size come back, and so does a time to the nanosecond.
-func TestNumbersOfAnySize(t *testing.T) {
+// The batch's time is exact to the nanosecond, and outcomes of any size are returned.
+func TestNumbersOfAnySizeAreExact(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	policy, p := programOf(t, algo.Per(4_000_000_000_000_000, time.Second))
-	b := allowing(p, "one")
+	b := oneRequest(p, "one")
 	b.Requests[0].Uses[0].Cost = 3_999_999_999_999_999
 	b.Now = time.Unix(4_102_444_800, 987_654_321)
-	runs(t, s, b)
+	runOK(t, s, b)
 	next, _, err := policy.Step(nil, nil, b.Now, 3_999_999_999_999_999)
 	require.NoError(t, err)
 	require.Equal(t, string(next), stored(t, s, "one"))
 
 	for i, times := range []int{0, 1, 250, 251, 252, 253, 255, 256, 65_536, 1_000_000_000} {
-		for _, b := range []*driver.Batch{allowing(p, fmt.Sprint("a", i)), apart(p, fmt.Sprint("b", i), fmt.Sprint("c", i))} {
+		for _, b := range []*driver.Batch{oneRequest(p, fmt.Sprint("a", i)), requestEach(p, fmt.Sprint("b", i), fmt.Sprint("c", i))} {
 			b.Requests[0].Times = times
-			runs(t, s, b)
+			runOK(t, s, b)
 			require.Equal(t, max(times, 1), b.Requests[0].Applied)
 		}
 	}
 	_, all := programOf(t, algo.Per(1, time.Second))
-	declined := allowing(p, "one")
-	declined.Programs[0] = all // the state is too large for it
-	runs(t, s, declined)
+	declined := oneRequest(p, "one")
+	declined.Programs[0] = all // it cannot compute with so large a state
+	runOK(t, s, declined)
 	require.Equal(t, driver.Declined, declined.Requests[0].Applied)
 	require.Equal(t, string(next), stored(t, s, "one"))
 }
 
-// Random requests on stacks of policies are decided as in Go.
 func TestStacksAreDecidedAsInGo(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	policy, err := compose.ParsePolicy("all(gcra 10/h; fixedwindow 12/h; all(movingwindow 30/d slots=6; tokenbucket 9/h))")
@@ -210,16 +209,16 @@ func TestStacksAreDecidedAsInGo(t *testing.T) {
 	found := make([]storage.Record, len(keys))
 	for i := range 100 {
 		now = now.Add(time.Duration(i%7) * time.Minute)
-		b := apart(&p, keys...)
+		b := requestEach(&p, keys...)
 		b.Now, b.Requests[0].Times = now, 1+i%4
 		b.Requests[1].Uses[0].Op = driver.Op(i % 3)
-		b.Requests = append(b.Requests, allowing(&p, keys...).Requests...)
+		b.Requests = append(b.Requests, oneRequest(&p, keys...).Requests...)
 		if i%5 == 0 {
 			b.Keys, b.Requests = b.Keys[:1], b.Requests[:1]
 		}
 		want := *b
 		want.Requests = append([]driver.Request(nil), b.Requests...)
-		runs(t, s, b)
+		runOK(t, s, b)
 		changes := storagetest.Decide(&want, append([]storage.Record(nil), found[:len(b.Keys)]...), now, func(*algo.Program) algo.Policy { return policy })
 		require.Equal(t, want.Requests, b.Requests, i)
 		for k, c := range changes {
@@ -234,43 +233,33 @@ func TestStacksAreDecidedAsInGo(t *testing.T) {
 	}
 }
 
-// allowedTo makes a client of a user with these rules.
-func allowedTo(t *testing.T, server *servers.RedisServer, user string, rules ...string) *goredis.Client {
-	t.Helper()
-	do(t, server, append([]string{"ACL", "SETUSER", user, "reset", "on", ">x"}, rules...)...)
-	client := goredis.NewClient(&goredis.Options{Addr: server.Addr(), Username: user, Password: "x"})
-	t.Cleanup(func() { client.Close() })
-	return client
-}
-
-// The package comment says which commands the user must be allowed.
-func TestTheUserNeedsTheseCommandsOnly(t *testing.T) {
+// The package comment lists these commands.
+func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	server := servers.Redis(t)
-	client := allowedTo(t, server, "limiter", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha")
+	client := newClientOf(t, server, "limiter", "~sluice:*", "+get", "+mget", "+set", "+psetex", "+del", "+time", "+eval", "+evalsha")
 	s := open(t, client, "")
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for range 3 {
-		runs(t, s, allowing(p, "a"), apart(p, "b", "c"))
+		runOK(t, s, oneRequest(p, "a"), requestEach(p, "b", "c"))
 	}
-	reset := apart(p, "a", "b")
+	reset := requestEach(p, "a", "b")
 	reset.Requests[0].Uses[0].Op, reset.Requests[1].Uses[0].Op = driver.Reset, driver.Reset
-	runs(t, s, reset)
-	far := allowing(p, "far")
+	runOK(t, s, reset)
+	far := oneRequest(p, "far")
 	far.Now = time.Date(2110, 1, 1, 0, 0, 0, 0, time.UTC)
 	far.Margin = 100 * 365 * 24 * time.Hour // more than a TTL can be
-	runs(t, s, far)
+	runOK(t, s, far)
 	require.Equal(t, "-1", do(t, server, "PTTL", s.NameOf("far")))
-	create(t, s, creating("x", "state"), creating("y", "state"))
+	swap(t, s, creating("x", "state"), creating("y", "state"))
 	_, _, err := s.LoadNow(t.Context(), "x", "y")
 	require.NoError(t, err)
 }
 
-// If the first write is refused, nothing is written.
-func TestARefusedFirstWriteChangesNothing(t *testing.T) {
+func TestRefusedFirstWriteChangesNothing(t *testing.T) {
 	server := servers.Redis(t)
-	s := open(t, limited(t, server, "psetex"), "")
+	s := open(t, newClientOf(t, server, "no-psetex", allBut("psetex")...), "")
 	_, p := programOf(t, algo.Per(2, time.Hour))
-	for _, b := range []*driver.Batch{allowing(p, "a"), allowing(p, "b", "c")} {
+	for _, b := range []*driver.Batch{oneRequest(p, "a"), oneRequest(p, "b", "c")} {
 		run(t, s, b)
 		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
 		for _, key := range b.Keys {
@@ -279,13 +268,12 @@ func TestARefusedFirstWriteChangesNothing(t *testing.T) {
 	}
 }
 
-// If a later write is refused, the error says of its key that something may have been written.
-func TestARefusedLaterWriteFailsItsKey(t *testing.T) {
+func TestRefusedLaterWriteFailsItsKey(t *testing.T) {
 	server := servers.Redis(t)
-	s := open(t, limited(t, server, "del"), "")
+	s := open(t, newClientOf(t, server, "no-del", allBut("del")...), "")
 	policy, p := programOf(t, algo.Per(2, time.Hour))
-	runs(t, s, allowing(p, "b"))
-	b := apart(p, "a", "b", "c")
+	runOK(t, s, oneRequest(p, "b"))
+	b := requestEach(p, "a", "b", "c")
 	b.Requests[1].Uses[0].Op = driver.Reset
 	run(t, s, b)
 	require.NoError(t, b.Err)
@@ -298,11 +286,12 @@ func TestARefusedLaterWriteFailsItsKey(t *testing.T) {
 	}
 }
 
-// A server that refuses a batch for one of its keys is asked for one request at a time then.
-func TestKeysThatAreNotAllAllowedAreSeparated(t *testing.T) {
+// If the user has no permission for one key of a batch, requests with different keys use different
+// scripts for a minute.
+func TestForbiddenKeysAreSeparated(t *testing.T) {
 	server := servers.Redis(t)
 	names := open(t, newClient(t, server.Addr()), "")
-	client := allowedTo(t, server, "owner", "~"+names.NameOf("mine"), "~"+names.NameOf("ours"), "+@all", "&*")
+	client := newClientOf(t, server, "owner", "~"+names.NameOf("mine"), "~"+names.NameOf("ours"), "+@all", "&*")
 	s := open(t, client, "")
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	_, one, err := s.Place("mine")
@@ -311,7 +300,7 @@ func TestKeysThatAreNotAllAllowedAreSeparated(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, one, other)
 
-	b := apart(p, "mine", "theirs")
+	b := requestEach(p, "mine", "theirs")
 	run(t, s, b)
 	require.ErrorIs(t, b.Err, storage.ErrContended)
 	require.ErrorIs(t, b.Err, storage.ErrNotApplied)
@@ -321,28 +310,28 @@ func TestKeysThatAreNotAllAllowedAreSeparated(t *testing.T) {
 	_, swapped, _ := s.Place("minetheirs")
 	require.Len(t, map[string]bool{one: true, other: true, both: true, swapped: true}, 4)
 
-	runs(t, s, allowing(p, "mine"))
-	runs(t, s, allowing(p, "mine", "ours"))
-	for _, refused := range []*driver.Batch{allowing(p, "theirs"), allowing(p, "mine", "theirs")} {
+	runOK(t, s, oneRequest(p, "mine"))
+	runOK(t, s, oneRequest(p, "mine", "ours"))
+	for _, refused := range []*driver.Batch{oneRequest(p, "theirs"), oneRequest(p, "mine", "theirs")} {
 		run(t, s, refused)
 		require.ErrorContains(t, refused.Err, "NOPERM")
 		require.ErrorIs(t, refused.Err, storage.ErrNotApplied)
-		require.NotErrorIs(t, refused.Err, storage.ErrContended, "trying again does not help")
+		require.NotErrorIs(t, refused.Err, storage.ErrContended, "a retry does not help")
 	}
 
-	s.Pass(50 * time.Second)
+	s.Advance(50 * time.Second)
 	_, one, _ = s.Place("mine")
 	require.NotEmpty(t, one)
-	s.Pass(10 * time.Second)
+	s.Advance(10 * time.Second)
 	_, one, _ = s.Place("mine")
-	require.Empty(t, one, "the user may have got the right since")
+	require.Empty(t, one, "the permission may have changed")
 	run(t, s, b)
 	require.ErrorIs(t, b.Err, storage.ErrContended)
 	_, one, _ = s.Place("mine")
 	require.NotEmpty(t, one)
 }
 
-func TestPlacesOfOneServer(t *testing.T) {
+func TestPlaceOnOneServer(t *testing.T) {
 	client := newClient(t, shared.Redis(t).Addr())
 	s := open(t, client, "")
 	for _, keys := range [][]string{nil, {"a"}, {"a", "b"}} {
@@ -370,12 +359,12 @@ func TestPlacesOfOneServer(t *testing.T) {
 	_, _, err = r.Place(driver.Key("tenant", "a"), driver.Key("other", "b"))
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	_, p := programOf(t, algo.Per(2, time.Hour))
-	runs(t, r, apart(p, driver.Key("tenant", "a"), driver.Key("tenant", "b")), allowing(p, driver.Key("other", "b")))
+	runOK(t, r, requestEach(p, driver.Key("tenant", "a"), driver.Key("tenant", "b")), oneRequest(p, driver.Key("other", "b")))
 }
 
 func TestLoadNowReturnsTheServersTime(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	create(t, s, creating("a", "x"))
+	swap(t, s, creating("a", "x"))
 	records, now, err := s.LoadNow(t.Context(), "a", "absent", "a")
 	require.NoError(t, err)
 	require.Len(t, records, 3)
@@ -391,14 +380,14 @@ func TestLoadNowReturnsTheServersTime(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// The server runs on this machine, and so by the same clock.
-func TestTheTimeOfABatchIsTheServersToTheMicrosecond(t *testing.T) {
+// The server runs on this machine, so it has the same clock.
+func TestTimeOfABatchIsTheServersTime(t *testing.T) {
 	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	for range 20 {
-		for _, b := range []*driver.Batch{allowing(p, "a"), allowing(p, "a", "b")} {
+		for _, b := range []*driver.Batch{oneRequest(p, "a"), oneRequest(p, "a", "b")} {
 			before := time.Now().Truncate(time.Microsecond)
-			runs(t, s, b)
+			runOK(t, s, b)
 			require.False(t, b.At.Before(before), "%v is before %v", b.At, before)
 			require.False(t, b.At.After(time.Now()), b.At)
 		}

@@ -16,35 +16,33 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultPrefix is what keys begin with when the options do not say.
+// DefaultPrefix is the prefix of all keys if [Options.Prefix] is empty.
 const DefaultPrefix = "sluice:"
 
-// Options configure a [Store]. The zero value is ready.
+// Options configure a [Store]. The zero value is valid.
 type Options struct {
-	// Prefix is what all keys begin with; empty means DefaultPrefix. Stores
-	// with different prefixes do not meet. It must not contain braces.
+	// Prefix is the beginning of all keys. Empty means DefaultPrefix. Stores with different
+	// prefixes share no records. Prefix must not contain braces.
 	Prefix string
-	// Spread says that the client, though it knows of one server only, stands before
-	// several, such as those of twemproxy or Envoy: a script has the keys of one
-	// decision then, and not of several. Clients of other types than [redis.Client]
-	// are taken to do so anyway. What such a one says for itself, when it has sent a
-	// write on and got no answer in time, proves nothing of the write.
+	// Spread must be true if the client is a [redis.Client] of a proxy in front of several
+	// servers, such as twemproxy or Envoy. Then a script has the keys of one decision only. An
+	// error that the proxy reports for a write does not prove that the write was not applied. For
+	// clients of types that go-redis does not define, scripts always have the keys of one decision.
 	Spread bool
 }
 
 // Store keeps records in Redis. It is safe for concurrent use.
 type Store struct {
-	client redis.UniversalClient
-	plain  *redis.Client // the client, if it knows of one server only
-	prefix string
-	place  placing
-	heeds  bool // the client ends with the deadlines of contexts
-	spread bool // something stands between the client and the servers
-	// separateUntil is nil, or until when requests of different keys do not share a script.
-	separateUntil atomic.Pointer[time.Time]
-	alwaysApart   bool // they never do
-	scripts       scripts
-	timeoutClient atomic.Pointer[timeoutClient]
+	client         redis.UniversalClient
+	single         *redis.Client // the client, if it has one server
+	prefix         string
+	placement      placement
+	endsInTime     bool                      // the client itself ends calls at the deadlines of contexts
+	behindProxy    bool                      // see Options.Spread
+	separateUntil  atomic.Pointer[time.Time] // until then, requests with different keys use different scripts; may be nil
+	alwaysSeparate bool
+	scripts        scripts
+	timeoutClient  atomic.Pointer[timeoutClient]
 }
 
 var (
@@ -52,7 +50,7 @@ var (
 	_ driver.ServerTime = (*Store)(nil)
 )
 
-// New makes a store on client, which it neither pings nor closes.
+// New returns a store that uses client. It neither pings nor closes the client.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if v := reflect.ValueOf(client); client == nil || v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, errors.New("redis: the client must not be nil")
@@ -63,9 +61,18 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, place: placingOf(client), heeds: heeds(client), spread: o.Spread}
-	s.plain, _ = client.(*redis.Client)
-	s.alwaysApart = o.Spread || s.plain == nil && s.place == anywhere
+	s := &Store{client: client, prefix: o.Prefix, behindProxy: o.Spread}
+	switch c := client.(type) {
+	case *redis.Client:
+		s.single, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+	case *redis.ClusterClient:
+		s.placement, s.endsInTime = bySlot, c.Options().ContextTimeoutEnabled
+	case *redis.Ring:
+		s.placement = byHashTag
+	default:
+		s.alwaysSeparate = true
+	}
+	s.alwaysSeparate = s.alwaysSeparate || o.Spread
 	return s, nil
 }
 
@@ -77,8 +84,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return s.load(ctx, keys, nil)
 }
 
-// LoadNow implements [driver.ServerTime]. It is Load, and returns the server's time, read in the same round trip before the records. In a
-// cluster it is the time of one of the servers.
+// LoadNow implements [driver.ServerTime]. It is Load and also returns the server's time, which the
+// same round trip reads before the records. In a cluster it is the time of one of the servers.
 func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	var now *redis.TimeCmd
 	records, err := s.load(ctx, keys, func(pipe redis.Pipeliner) { now = pipe.Time(ctx) })
@@ -97,10 +104,10 @@ func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeli
 		return nil, err
 	}
 	gets, names := make([]*redis.StringCmd, len(keys)), make([]string, len(keys))
-	for i, key := range keys { // the slice is the caller's again if the context ends first
+	for i, key := range keys { // if ctx ends, the pipeline may run on after the caller has the slice back
 		names[i] = s.key(key)
 	}
-	err := s.within(ctx, func(c redis.UniversalClient) error {
+	err := s.doUntilDone(ctx, func(c redis.UniversalClient) error {
 		pipe := c.Pipeline()
 		if first != nil {
 			first(pipe)
@@ -112,36 +119,27 @@ func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeli
 		return err
 	})
 	if err != nil && !errors.Is(err, redis.Nil) {
-		return nil, s.failed(err)
+		return nil, s.failure(err)
 	}
 	records := make([]storage.Record, len(keys))
 	for i, get := range gets {
-		if records[i], err = s.record(keys[i], get); err != nil {
-			return nil, err
+		value, err := get.Bytes()
+		switch {
+		case errors.Is(err, redis.Nil):
+			continue
+		case err != nil:
+			return nil, s.failure(err)
+		}
+		if records[i], err = decode(value); err != nil {
+			return nil, fmt.Errorf("%w: key %.40q", err, names[i])
 		}
 	}
 	return records, nil
 }
 
-// record is what was found under a key.
-func (s *Store) record(key string, get *redis.StringCmd) (storage.Record, error) {
-	value, err := get.Bytes()
-	switch {
-	case errors.Is(err, redis.Nil):
-		return storage.Record{}, nil
-	case err != nil:
-		return storage.Record{}, s.failed(err)
-	}
-	r, err := decode(value)
-	if err != nil {
-		return r, fmt.Errorf("%w: key %.40q", err, s.key(key))
-	}
-	return r, nil
-}
-
-// within lets do use the client, and returns when ctx ends. By itself the client ends with a
-// deadline only if it was made with ContextTimeoutEnabled, and never with a cancellation.
-func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error) error {
+// doUntilDone calls do in a goroutine and returns when ctx ends, even if do does not. go-redis
+// ignores cancellations, and without ContextTimeoutEnabled it ignores deadlines, too.
+func (s *Store) doUntilDone(ctx context.Context, do func(redis.UniversalClient) error) error {
 	if ctx.Done() == nil {
 		return do(s.client)
 	}
@@ -155,21 +153,12 @@ func (s *Store) within(ctx context.Context, do func(redis.UniversalClient) error
 	}
 }
 
-// heeds reports whether the client ends with the deadline of a context by itself.
-func heeds(client redis.UniversalClient) bool {
-	switch c := client.(type) {
-	case *redis.Client:
-		return c.Options().ContextTimeoutEnabled
-	case *redis.ClusterClient:
-		return c.Options().ContextTimeoutEnabled
-	}
-	return false
-}
+var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")
 
-// decode reads a record as appendRecord writes it.
+// decode reads a record that appendRecord wrote.
 func decode(value []byte) (storage.Record, error) {
 	if len(value) < 8 || binary.BigEndian.Uint64(value) == 0 {
-		return storage.Record{}, errors.New("redis: what is stored is no record of ours")
+		return storage.Record{}, errNoRecord
 	}
 	return storage.Record{Version: storage.Version(binary.BigEndian.Uint64(value)), State: value[8:]}, nil
 }

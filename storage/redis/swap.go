@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// CompareAndSwap implements [storage.Store]. It is one script, which is sent again in full if the
+// CompareAndSwap implements [storage.Store]. It sends one script, and sends it again in full if the
 // server does not know it.
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	if err := driver.Check(swaps); err != nil {
@@ -28,7 +28,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	for i := range swaps {
 		keys[i] = swaps[i].Key
 	}
-	if err := s.checkKeys(keys); err != nil {
+	if err := s.checkSamePlace(keys); err != nil {
 		return nil, false, err
 	}
 	c, err := s.send(ctx, swaps, keys, false)
@@ -38,70 +38,70 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err != nil {
 		return nil, false, err
 	}
-	return c.settle()
+	return c.readReply()
 }
 
-// swapping is a run of the script that swaps.
-type swapping struct {
+// swapCmd is the command that swaps.
+type swapCmd struct {
 	noRetryCmd
 	store   *Store
 	swaps   []storage.Swap
 	tracker writeTracker
-	words   words
+	args    arguments
 }
 
-// send sends the script and waits for its reply. The error is that of a context that ended first.
-func (s *Store) send(ctx context.Context, swaps []storage.Swap, keys []string, inFull bool) (*swapping, error) {
-	c := &swapping{store: s, swaps: swaps}
+// send sends the script and waits for its reply. It returns an error only if ctx ends first.
+func (s *Store) send(ctx context.Context, swaps []storage.Swap, keys []string, inFull bool) (*swapCmd, error) {
+	c := &swapCmd{store: s, swaps: swaps}
 	c.fill(ctx, keys, inFull)
-	err := s.within(ctx, func(client redis.UniversalClient) error {
+	err := s.doUntilDone(ctx, func(client redis.UniversalClient) error {
 		_ = client.Process(ctx, c.noRetryCmd)
 		return nil
 	})
 	if err != nil {
-		return nil, s.unansweredBy(&c.tracker, err)
+		return nil, s.commandFailure(&c.tracker, err)
 	}
 	return c, nil
 }
 
-// fill fills in the command, with the script's hash or in full.
-func (c *swapping) fill(ctx context.Context, keys []string, inFull bool) {
-	script, w := several, &c.words
+// fill creates the command. It has the hash of the script, or the whole script if inFull is true.
+func (c *swapCmd) fill(ctx context.Context, keys []string, inFull bool) {
+	script := swapSeveral
 	if len(c.swaps) == 1 {
-		script = single
+		script = swapOne
 	}
-	c.store.begin(w, &c.tracker, script, inFull, keys, 4*len(c.swaps))
+	c.store.begin(&c.args, &c.tracker, script, inFull, keys, 4*len(c.swaps))
 	for i := range c.swaps {
-		w.addSwap(&c.swaps[i])
+		c.args.addSwap(&c.swaps[i])
 	}
-	c.noRetryCmd = noRetryCmd{redis.NewCmd(ctx, w.args...)}
+	c.noRetryCmd = noRetryCmd{redis.NewCmd(ctx, c.args.args...)}
 	c.SetFirstKeyPos(firstKey)
 }
 
-var errAnswer = errors.New("the script's answer has another shape")
+var errReplyForm = errors.New("the reply of the script has an unexpected form")
 
-// settle reads the script's answer.
-func (c *swapping) settle() (current []storage.Record, swapped bool, err error) {
-	answer, _ := c.Val().([]any)
-	if len(answer) != 1 {
-		return nil, false, c.store.unansweredBy(&c.tracker, cmp.Or(c.Err(), errAnswer))
+// readReply reads the reply of the script.
+func (c *swapCmd) readReply() (current []storage.Record, swapped bool, err error) {
+	list, _ := c.Val().([]any)
+	if len(list) != 1 {
+		return nil, false, c.store.commandFailure(&c.tracker, cmp.Or(c.Err(), errReplyForm))
 	}
-	switch reply := answer[0].(type) {
+	switch reply := list[0].(type) {
 	case int64:
 		return nil, true, nil
 	case []any:
-		current, err = c.conflict(reply)
+		current, err = c.readRecords(reply)
 		return current, false, err
 	case error:
-		return nil, false, c.store.failed(reply)
+		return nil, false, c.store.failure(reply)
 	}
-	return nil, false, c.store.failed(errAnswer)
+	return nil, false, c.store.failure(errReplyForm)
 }
 
-// conflict reads what is stored.
-func (c *swapping) conflict(found []any) ([]storage.Record, error) {
+// readRecords reads the stored records after a conflict.
+func (c *swapCmd) readRecords(found []any) ([]storage.Record, error) {
 	if len(found) != len(c.swaps) {
-		return nil, c.store.failed(errAnswer)
+		return nil, c.store.failure(errReplyForm)
 	}
 	current := make([]storage.Record, len(found))
 	for i := range found {

@@ -7,16 +7,16 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// noRetryCmd is a command that the client must not retry by itself, because a retry of a swap that
-// was applied would conflict with the first attempt.
+// noRetryCmd is a command that the client must not retry by itself. If the first attempt of a swap
+// was applied, a second attempt would report a conflict.
 type noRetryCmd struct{ *redis.Cmd }
 
 func (noRetryCmd) NoRetry() bool { return true }
 
-// writeTracker is an argument of a command. It records whether the command was ever written to a
-// connection, because the client calls MarshalBinary just before it writes. A call that fails or
-// ends earlier, while the client dials, greets the server or waits for a connection of its pool,
-// has applied nothing. After cancel, the command cannot be written later either.
+// writeTracker is an argument of a command. It records whether the client wrote the command to a
+// connection: the client calls MarshalBinary just before it writes. If the call ended earlier, for
+// instance while the client dialed or waited for a connection of its pool, nothing was applied.
+// After cancel, the client cannot write the command any more.
 type writeTracker struct {
 	text  []byte
 	state atomic.Int32
@@ -28,10 +28,10 @@ const (
 	cancelled
 )
 
-var errCancelled = errors.New("redis: the caller has left")
+var errCancelled = errors.New("redis: the call was cancelled")
 
-// MarshalBinary implements encoding.BinaryMarshaler. It may be called again
-// if a node of a cluster redirects the command to another.
+// MarshalBinary implements encoding.BinaryMarshaler. The client calls it again if a node of a
+// cluster redirects the command to another node.
 func (t *writeTracker) MarshalBinary() ([]byte, error) {
 	if !t.state.CompareAndSwap(unsent, written) && t.state.Load() == cancelled {
 		return nil, errCancelled
@@ -39,7 +39,7 @@ func (t *writeTracker) MarshalBinary() ([]byte, error) {
 	return t.text, nil
 }
 
-// cancel prevents the command from being written, and reports whether it was in time.
+// cancel prevents a write of the command. It reports whether the command was not written yet.
 func (t *writeTracker) cancel() bool {
 	return t.state.CompareAndSwap(unsent, cancelled) || t.state.Load() == cancelled
 }

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 	"strings"
 
-	"github.com/sluice-go/sluice/internal/proxies"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
 // ParseTrusted reads the address or prefix of proxies that are believed when they say
@@ -29,7 +29,7 @@ func ParseTrusted(s string) (netip.Prefix, error) {
 func parsePrefix(s string) (netip.Prefix, error) {
 	if strings.Contains(s, "/") {
 		p, err := netip.ParsePrefix(s)
-		return proxies.Plain(p), err
+		return trustedproxy.Unmap(p), err
 	}
 	addr, err := netip.ParseAddr(s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/httplimit"
-	"github.com/sluice-go/sluice/internal/proxies"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
 // forwarder tells the upstream who the client is.
@@ -113,5 +113,5 @@ func (f *forwarder) trusts(r *http.Request) bool {
 	if err != nil || ok && local.Network() == "unix" {
 		return false
 	}
-	return proxies.Trusts(f.trusted, peer.Addr())
+	return trustedproxy.Contains(f.trusted, peer.Addr())
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/noquota"
+	"github.com/sluice-go/sluice/internal/denyall"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -69,7 +69,7 @@ func serviceRule(rule *config.Rule) compose.Rule[Ask] {
 		case lacksCaller(a, rule) && rule.Missing == config.MissingSkip:
 			return nil, compose.Skip
 		case lacksCaller(a, rule) && rule.Missing == config.MissingDeny:
-			return noquota.Policy{Policy: rule.Policy}, nil
+			return denyall.Policy{Policy: rule.Policy}, nil
 		}
 		return rule.Policy, nil
 	}

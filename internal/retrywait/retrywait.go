@@ -1,0 +1,40 @@
+// Package retrywait waits for the RetryAfter of a denial, within a context.
+package retrywait
+
+import (
+	"context"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Sleep sleeps for d. It returns the error of ctx if ctx ends earlier. It returns
+// [context.DeadlineExceeded] at once if the deadline of ctx is earlier, or if d is algo.Never.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if ExceedsDeadline(ctx, d) {
+		return context.DeadlineExceeded
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// ExceedsDeadline reports whether a wait of d ends after the deadline of ctx. It is true for
+// algo.Never.
+func ExceedsDeadline(ctx context.Context, d time.Duration) bool {
+	deadline, ok := ctx.Deadline()
+	return d == algo.Never || ok && time.Until(deadline) < d
+}
+
+// Text formats d for use after the word "for" in an error. It returns "ever" for algo.Never.
+func Text(d time.Duration) string {
+	if d == algo.Never {
+		return "ever"
+	}
+	return d.String()
+}

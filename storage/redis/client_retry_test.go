@@ -1,0 +1,136 @@
+package redis_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strconv"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/internal/engine/enginetest"
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/redis"
+)
+
+// retryingClients retry commands by default, and wait a short time for a reply.
+var retryingClients = map[string]func(addr string) goredis.UniversalClient{
+	"single": func(addr string) goredis.UniversalClient {
+		return goredis.NewClient(&goredis.Options{Addr: addr, MaxRetries: 5, ReadTimeout: shortTimeout})
+	},
+	"cluster": func(addr string) goredis.UniversalClient {
+		return goredis.NewClusterClient(&goredis.ClusterOptions{
+			MaxRedirects: 5, MaxRetries: 5, ReadTimeout: shortTimeout, ClusterSlots: oneNode(addr),
+		})
+	},
+	"ring": func(addr string) goredis.UniversalClient {
+		return goredis.NewRing(&goredis.RingOptions{
+			Addrs: map[string]string{"shard": addr}, MaxRetries: 5, ReadTimeout: shortTimeout,
+		})
+	},
+}
+
+// oneNode is a cluster of one node.
+func oneNode(addr string) func(context.Context) ([]goredis.ClusterSlot, error) {
+	return func(context.Context) ([]goredis.ClusterSlot, error) {
+		return []goredis.ClusterSlot{{Start: 0, End: 16383, Nodes: []goredis.ClusterNode{{Addr: addr}}}}, nil
+	}
+}
+
+// proxied returns a store behind a proxy that counts its writes, and a store with the same records
+// without the proxy. The server knows the scripts, and the client is connected.
+func proxied(t *testing.T, server *servers.RedisServer, connect func(addr string) goredis.UniversalClient) (s, direct *redis.Store, proxy *faultproxy.Proxy) {
+	t.Helper()
+	proxy = faultproxy.Redis(t, server.Addr())
+	client := connect(proxy.Addr())
+	t.Cleanup(func() { client.Close() })
+	s, direct = open(t, client, t.Name()), open(t, newClient(t, server.Addr()), t.Name())
+	loadScripts(t, direct)
+	waitFor(t, func() bool { _, err := s.Load(t.Context(), "a"); return err == nil })
+	proxy.Only(isWrite)
+	return s, direct, proxy
+}
+
+func isWrite(request []byte) bool { return bytes.Contains(request, []byte("\r\neval")) }
+
+// swapWithFault makes a swap of two keys fail, and checks that the error is correct.
+func swapWithFault(t *testing.T, s, direct *redis.Store, proxy *faultproxy.Proxy, fault faultproxy.Fault) {
+	t.Helper()
+	proxy.Plan(fault)
+	a, b := driver.Key("group", "a"), driver.Key("group", "b")
+	_, swapped, err := s.CompareAndSwap(t.Context(), creating(a, "x"), creating(b, "x"))
+	waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
+	require.False(t, swapped)
+	require.ErrorIs(t, err, storage.ErrUnavailable)
+	require.Equal(t, fault.At, proxy.Seen(), "the client must not retry a write")
+	if fault.Kind != faultproxy.LateRequest { // may be applied later
+		applied := stored(t, direct, a) == "x"
+		require.Equal(t, applied, stored(t, direct, b) == "x", "all or nothing")
+		require.Equal(t, fault.Kind.Applied(), applied)
+		require.False(t, applied && errors.Is(err, storage.ErrNotApplied))
+	}
+}
+
+func TestClientNeverRetriesAWrite(t *testing.T) {
+	for name, connect := range retryingClients {
+		for _, kind := range faultproxy.Kinds() {
+			t.Run(name+", "+kind.String(), func(t *testing.T) {
+				t.Parallel()
+				s, direct, proxy := proxied(t, shared.Redis(t), connect)
+				swapWithFault(t, s, direct, proxy, faultproxy.Fault{At: 1, Kind: kind})
+			})
+		}
+	}
+}
+
+// The server does not know the script, so the swap is sent twice. The fault is in the second command.
+func TestClientNeverRetriesAWriteInFull(t *testing.T) {
+	server := servers.Redis(t)
+	for _, kind := range []faultproxy.Kind{faultproxy.DropRequest, faultproxy.DropReply, faultproxy.CutReply} {
+		t.Run(kind.String(), func(t *testing.T) {
+			s, direct, proxy := proxied(t, server, retryingClients["single"])
+			do(t, server, "SCRIPT", "FLUSH")
+			swapWithFault(t, s, direct, proxy, faultproxy.Fault{At: 2, Kind: kind})
+		})
+	}
+}
+
+func TestFaultDoesNotChangeWhatDecisionsStore(t *testing.T) {
+	for name, connect := range retryingClients {
+		for _, kind := range faultproxy.Kinds() {
+			t.Run(name+", "+kind.String(), func(t *testing.T) {
+				t.Parallel()
+				s, direct, proxy := proxied(t, shared.Redis(t), connect)
+				e := engine.New(s, engine.Options{Timeout: longTimeout})
+				const times = 3
+				for at := 1; at <= times; at++ {
+					key := strconv.Itoa(at)
+					proxy.Plan(faultproxy.Fault{At: at, Kind: kind})
+					for i := range times {
+						_, err := enginetest.Do(t.Context(), e, []string{key}, increment)
+						require.NoError(t, err)
+						require.Equal(t, strconv.Itoa(i+1), stored(t, direct, key))
+					}
+					waitFor(t, func() bool { return len(proxy.Hits()) == 1 })
+					require.Equal(t, strconv.Itoa(times), stored(t, direct, key))
+				}
+			})
+		}
+	}
+}
+
+// increment adds one to the number under each key.
+func increment(_ time.Time, found [][]byte, next []driver.Change) error {
+	for i := range next {
+		n, _ := strconv.Atoi(string(found[i])) // 0 for an absent key
+		next[i] = driver.Change{Verb: driver.Put, State: []byte(strconv.Itoa(n + 1))}
+	}
+	return nil
+}

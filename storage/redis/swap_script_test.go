@@ -1,0 +1,319 @@
+package redis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/faultproxy"
+	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// allBut returns ACL rules that permit all commands except one or more.
+func allBut(commands ...string) []string {
+	rules := []string{"~*", "&*", "+@all"}
+	for _, command := range commands {
+		rules = append(rules, "-"+command)
+	}
+	return rules
+}
+
+// A swap is a second command if the server does not know the script. There is one script for one key,
+// and one for several keys.
+func TestSwapIsOneCommand(t *testing.T) {
+	server := shared.Redis(t)
+	proxy := faultproxy.Redis(t, server.Addr())
+	client := newClient(t, proxy.Addr())
+	require.NoError(t, client.Ping(t.Context()).Err())
+	s := open(t, client, t.Name())
+	do(t, server, "SCRIPT", "FLUSH")
+	two := []storage.Swap{creating("a", "x"), creating("b", "x")}
+	for _, c := range []struct {
+		name     string
+		swaps    []storage.Swap
+		commands int
+		swapped  bool
+	}{
+		{"first with one key", []storage.Swap{creating("first", "x")}, 2, true},
+		{"one key", []storage.Swap{creating("one", "x")}, 1, true},
+		{"conflict with one key", []storage.Swap{creating("one", "x")}, 1, false},
+		{"first with two keys", two, 2, true},
+		{"two keys", updating(two), 1, true},
+		{"conflict with two keys", updating(two), 1, false},
+	} {
+		proxy.Plan()
+		_, swapped, err := s.CompareAndSwap(t.Context(), c.swaps...)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.swapped, swapped, c.name)
+		require.Equal(t, c.commands, proxy.Seen(), c.name)
+	}
+}
+
+func TestRefusedLaterWriteIsTorn(t *testing.T) {
+	server := shared.Redis(t)
+	direct := open(t, newClient(t, server.Addr()), t.Name())
+	s := open(t, newClientOf(t, server, "no-del", allBut("del")...), t.Name())
+	for _, order := range []string{"put first", "delete first"} {
+		put, del := creating(order+" a", "x"), creating(order+" b", "x")
+		swap(t, direct, put, del)
+		swaps := []storage.Swap{updating([]storage.Swap{put})[0], {Key: del.Key, Old: del.New.Version}}
+		if order == "delete first" {
+			swaps[0], swaps[1] = swaps[1], swaps[0]
+		}
+		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+		require.False(t, swapped)
+		torn := order == "put first"
+		require.Equal(t, torn, errors.Is(err, storage.ErrTorn), "%v", err)
+		require.Equal(t, !torn, errors.Is(err, storage.ErrNotApplied), "%v", err)
+		require.Equal(t, map[bool]string{true: "updated", false: "x"}[torn], stored(t, direct, put.Key))
+		require.Equal(t, "x", stored(t, direct, del.Key))
+	}
+}
+
+func TestSwapOfTenThousandKeys(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	var swaps []storage.Swap
+	for i := range 10_000 {
+		swaps = append(swaps, creating(strconv.Itoa(i), "x"))
+	}
+	swap(t, s, swaps...)
+	swap(t, s, updating(swaps)...)
+}
+
+func TestForeignValuesAreErrors(t *testing.T) {
+	server := shared.Redis(t)
+	for _, keys := range []int{1, 2} {
+		name := strconv.Itoa(keys)
+		s := open(t, newClient(t, server.Addr()), t.Name()+name)
+		do(t, server, "LPUSH", s.NameOf("list"), "x")
+		do(t, server, "HSET", s.NameOf("hash"), "x", "y")
+		do(t, server, "SET", s.NameOf("short"), "x")
+		do(t, server, "SET", s.NameOf("empty"), "")
+		do(t, server, "SET", s.NameOf("version 0"), strings.Repeat("\x00", 8)+"state")
+		for _, key := range []string{"list", "short", "empty", "hash", "version 0"} {
+			_, err := s.Load(t.Context(), key)
+			require.Error(t, err)
+			_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(keys, key)...)
+			require.False(t, swapped)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.NotErrorIs(t, err, storage.ErrUnavailable)
+			if key == "list" || key == "hash" {
+				require.ErrorContains(t, err, "redis: ERR WRONGTYPE")
+			} else {
+				require.ErrorContains(t, err, "not a record")
+			}
+			require.Empty(t, stored(t, s, key+" 2"), "all or nothing")
+		}
+		require.Equal(t, "1", do(t, server, "LLEN", s.NameOf("list")))
+		require.Equal(t, "1", do(t, server, "HLEN", s.NameOf("hash")))
+	}
+}
+
+func TestRefusedWriteIsNotReportedAsASwap(t *testing.T) {
+	client := newClientOf(t, shared.Redis(t), "no-set-psetex", allBut("set", "psetex")...)
+	for _, keys := range []int{1, 2} {
+		name := strconv.Itoa(keys)
+		for _, ttl := range []time.Duration{0, time.Hour} {
+			s := open(t, client, fmt.Sprint(t.Name(), name, ttl))
+			swaps := creatingN(keys, "a")
+			for i := range swaps {
+				swaps[i].TTL = ttl
+			}
+			_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+			require.False(t, swapped)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.ErrorContains(t, err, "The user")
+		}
+	}
+}
+
+// The server cannot refuse a write of an absent key that stays absent, because there is none.
+func TestKeyThatStaysAbsentIsNotWritten(t *testing.T) {
+	s := open(t, newClientOf(t, shared.Redis(t), "no-del", allBut("del")...), t.Name())
+	_, swapped, err := s.CompareAndSwap(t.Context(), storage.Swap{Key: "a"})
+	require.NoError(t, err)
+	require.True(t, swapped)
+
+	s = open(t, newClientOf(t, shared.Redis(t), "no-set", allBut("set")...), t.Name())
+	_, _, err = s.CompareAndSwap(t.Context(), storage.Swap{Key: "a"}, creating("b", "x"))
+	require.ErrorIs(t, err, storage.ErrNotApplied)
+	require.NotErrorIs(t, err, storage.ErrTorn)
+}
+
+func TestEachKeyHasItsOwnTTL(t *testing.T) {
+	server := shared.Redis(t)
+	s := open(t, newClient(t, server.Addr()), t.Name())
+	var swaps []storage.Swap
+	for i := range 4 {
+		sw := creating(strconv.Itoa(i), "x")
+		sw.TTL = time.Duration(i) * 100 * time.Hour
+		swaps = append(swaps, sw)
+	}
+	swap(t, s, swaps...)
+	for _, sw := range swaps {
+		left, err := strconv.ParseInt(do(t, server, "PTTL", s.NameOf(sw.Key)), 10, 64)
+		require.NoError(t, err)
+		if sw.TTL == 0 {
+			require.EqualValues(t, -1, left)
+		} else {
+			require.InDelta(t, sw.TTL.Milliseconds(), left, float64(time.Hour.Milliseconds()))
+		}
+	}
+}
+
+func TestAllBytesOfAVersionAreCompared(t *testing.T) {
+	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
+	for _, keys := range []int{1, 2} {
+		name := strconv.Itoa(keys)
+		for bit := 0; bit < 64; bit += 7 {
+			swaps := creatingN(keys, fmt.Sprint(name, bit))
+			swap(t, s, swaps...)
+			next := updating(swaps)
+			next[keys-1].Old ^= 1 << bit
+			_, swapped, err := s.CompareAndSwap(t.Context(), next...)
+			require.NoError(t, err)
+			require.False(t, swapped, "%s, bit %d", name, bit)
+		}
+	}
+}
+
+// A Ring does not redirect commands, so it must choose the shard by the key.
+func TestRingChoosesTheShardByTheKey(t *testing.T) {
+	addrs := map[string]string{}
+	for _, shard := range []string{"a", "b", "c"} {
+		addrs[shard] = servers.Redis(t).Addr()
+	}
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: addrs})
+	t.Cleanup(func() { ring.Close() })
+	s := open(t, ring, t.Name())
+	var groups [][]storage.Swap
+	for i := range 30 {
+		tenant := fmt.Sprint(i, "\xff{")
+		groups = append(groups, []storage.Swap{creating(tenant, "x")},
+			[]storage.Swap{creating(driver.Key(tenant, "a"), "x"), creating(driver.Key(tenant, "b"), "x")})
+	}
+	swap(t, s, creating("alone", "x"))
+	for _, group := range groups {
+		swap(t, s, group...)
+	}
+	for _, group := range append(groups, []storage.Swap{{Key: "alone"}}) {
+		for _, sw := range group {
+			require.Equal(t, "x", stored(t, s, sw.Key))
+		}
+	}
+}
+
+// hook is a hook of single commands.
+type hook func(goredis.Cmder, error) error
+
+func (hook) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+func (h hook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error { return h(cmd, next(ctx, cmd)) }
+}
+func (hook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return next
+}
+
+func TestRepliesOfUnexpectedFormAreErrors(t *testing.T) {
+	for i, answer := range []any{nil, "OK", int64(1), []any{}, []any{"1"}, []any{nil}, []any{[]any{}}, []any{[]any{nil, nil, nil}}, []any{int64(1), int64(1)}} {
+		client := newClient(t, shared.Redis(t).Addr())
+		client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
+			if c, ok := cmd.(interface{ SetVal(any) }); ok && strings.HasPrefix(cmd.Name(), "eval") {
+				c.SetVal(answer)
+				cmd.SetErr(nil)
+				return nil
+			}
+			return err
+		}))
+		s := open(t, client, t.Name())
+		for _, keys := range []int{1, 2} {
+			name := strconv.Itoa(keys)
+			_, swapped, err := s.CompareAndSwap(t.Context(), creatingN(keys, fmt.Sprint(name, i))...)
+			require.False(t, swapped)
+			require.ErrorContains(t, err, "unexpected form", "%s: %v", name, answer)
+		}
+	}
+}
+
+func TestTTLsAndUntilsAreRoundedUp(t *testing.T) {
+	var ttl, until string
+	client := newClient(t, shared.Redis(t).Addr())
+	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
+		last := cmd.Args()[len(cmd.Args())-2:]
+		ttl, until = fmt.Sprint(last[0]), fmt.Sprint(last[1])
+		return err
+	}))
+	s := open(t, client, t.Name())
+	for given, ms := range map[time.Duration]string{
+		1: "1", time.Millisecond: "1", time.Millisecond + 1: "2", time.Hour - 1: "3600000", math.MaxInt64: "9223372036855",
+	} {
+		sw := creating(given.String(), "x")
+		sw.TTL = given
+		swap(t, s, sw)
+		require.Equal(t, ms, ttl)
+		require.Empty(t, until)
+	}
+	for given, want := range map[time.Time][2]string{
+		time.Unix(-1, 999999999):             {"1", ""},
+		time.Unix(0, 1):                      {"1", "1"},
+		time.Unix(4e9, 0):                    {"1", "4000000000000"},
+		time.Unix(4e9, 999_000_000):          {"1", "4000000000999"},
+		time.Unix(4e9, 999_000_001):          {"1", "4000000001000"},
+		time.Unix(1<<53/1000-1, 999_999_999): {"1", fmt.Sprint(1 << 53 / 1000 * 1000)},
+		time.Unix(1<<53/1000, 0):             {"", ""},
+	} {
+		sw := creating(given.String(), "x")
+		sw.TTL, sw.Until = 1, given
+		swap(t, s, sw)
+		require.Equal(t, want, [2]string{ttl, until}, given)
+	}
+}
+
+func TestUserWithoutTIMEWritesNothing(t *testing.T) {
+	client := newClientOf(t, shared.Redis(t), "no-time", allBut("time")...)
+	for _, keys := range []int{1, 2} {
+		name := strconv.Itoa(keys)
+		s := open(t, client, t.Name()+name)
+		swaps := creatingN(keys, "a")
+		for i := range swaps {
+			swaps[i].TTL, swaps[i].Until = time.Hour, time.Now()
+		}
+		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
+		require.False(t, swapped)
+		require.ErrorIs(t, err, storage.ErrNotApplied)
+		require.NotErrorIs(t, err, storage.ErrUnavailable)
+		require.ErrorContains(t, err, "The user")
+		require.Empty(t, stored(t, s, "a"))
+	}
+}
+
+// Tracing hooks format arguments with fmt, and OTLP accepts only valid UTF-8.
+func TestCommandsFormatAsText(t *testing.T) {
+	var shown string
+	client := newClient(t, shared.Redis(t).Addr())
+	client.AddHook(hook(func(cmd goredis.Cmder, err error) error {
+		shown = fmt.Sprint(cmd.Args()...)
+		for _, arg := range cmd.Args() {
+			if _, ok := arg.(string); !ok {
+				require.True(t, utf8.ValidString(fmt.Sprint(arg)), "%q", arg)
+			}
+		}
+		return err
+	}))
+	s := open(t, client, t.Name())
+	sw := creating(driver.Key("", "rule", "ann"), "x")
+	sw.New.Version = 1<<64 - 1
+	swap(t, s, sw)
+	require.Contains(t, shown, `rule\x03ann`, "the key must be readable")
+}
