@@ -1,29 +1,30 @@
-// Package storage is the contract between limits and the databases that keep their states. A
-// database keeps small records of bytes under keys. The least that is asked of it is a
-// compare-and-swap ([Store]):
+// Package storage defines what a rate limiter needs of a database. A database stores small byte
+// states under keys. It needs only a compare-and-swap ([Store]):
 //
-//	found    := Load(keys)
-//	next     := decide(found)                    // a pure function
-//	CompareAndSwap(keys, found -> next)          // all of them, or none; after a conflict, again
+//	found := Load(keys)
+//	next  := decide(found)                  // a pure function
+//	CompareAndSwap(keys, found -> next)     // changes all keys or none; after a conflict, start again
 //
-// To use a limiter you need a Store, from one of the packages below this one, and the errors
-// here. Package [github.com/sluice-go/sluice/storage/driver] has what only authors of stores
-// need: the optional interfaces of a store, and the form of keys.
+// To use a limiter you need two things: a Store from one of the packages below this one, and the
+// errors of this package. Only authors of stores need package
+// [github.com/sluice-go/sluice/storage/driver]. It defines the optional interfaces of a store and
+// the encoding of keys.
 //
-// A [Purger] is a store whose expired records are removed by a call, which you schedule.
+// Some stores do not remove expired records themselves. They implement [Purger], and you schedule
+// the calls of Purge.
 //
 // # Versions
 //
-// Every write carries a [Version] drawn at random. A counter would not do: it starts again when
-// a record expires, so a writer that was delayed until after the expiry would find its version
-// on another record. After a lost reply, a writer recognises its own write by the version.
+// Every write stores a random [Version]. A counter would start again when a record expires. A
+// writer that was delayed until after the expiry could then find its version on another record.
+// If the reply to a write is lost, the writer recognises its own write by the version.
 //
 // # Time
 //
-// A record's TTL ends when its state is worth no more than no state at all. So a store that drops
-// a record late, or never, is still correct. If a store drops a record early, clients can spend that
-// quota again.
+// When the TTL of a record ends, the state is equal to no state at all. So a store that removes
+// expired records late, or never, is still correct. If a store removes a record early, clients
+// can spend that quota again.
 //
-// A store counts a TTL by its own clock, and a decision may be made by another clock. So a swap
-// also says until when the record is needed by the clock of the decision ([Swap.Until]).
+// A store counts a TTL by its own clock. The clock of a decision may differ from it. So a swap
+// also states how long the record is needed by the clock of the decision ([Swap.Until]).
 package storage

@@ -1,3 +1,5 @@
+// These tests promise that errors.Is distinguishes the errors of package storage, and shows which
+// of them prove that nothing was applied. Package storagetest tests the contract of stores.
 package storage_test
 
 import (
@@ -28,10 +30,11 @@ func ExampleNewVersion() {
 	// false false
 }
 
-func TestWhichErrorsProveThatNothingWasApplied(t *testing.T) {
+func TestErrorsThatProveThatNothingWasApplied(t *testing.T) {
 	for err, proof := range map[error]bool{
 		storage.ErrNotApplied:     true,
 		storage.ErrContended:      true,
+		storage.ErrOverloaded:     true,
 		storage.ErrKey:            true,
 		storage.ErrDuplicateKey:   true,
 		storage.ErrSwap:           true,
@@ -45,4 +48,5 @@ func TestWhichErrorsProveThatNothingWasApplied(t *testing.T) {
 		require.ErrorIs(t, storage.NotApplied(wrapped), err)
 	}
 	require.NotErrorIs(t, storage.ErrKey, storage.ErrDuplicateKey)
+	require.ErrorIs(t, storage.ErrOverloaded, storage.ErrUnavailable)
 }

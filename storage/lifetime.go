@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Lifetime returns how long a store whose clock says now must keep the new record: for
-// TTL, or until Until if that is later. 0 means for ever. It serves stores that compute
-// the expiry themselves.
+// Lifetime returns how long a store whose clock reads now must keep the new record: TTL, or the
+// time that is left until Until if that is longer. 0 means for ever. Stores that compute the
+// expiry in Go use it.
 func (s *Swap) Lifetime(now time.Time) time.Duration {
 	left := s.Until.Sub(now)
-	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates: Until may be later still
+	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
 		return 0
 	}
 	return max(s.TTL, left)
 }
 
-// FarUntil is what [Swap.UntilUnix] returns for a time that is too far to be counted.
+// FarUntil is the result of [Swap.UntilUnix] for a time that is too late to be represented.
 const FarUntil = math.MaxInt64
 
-// UntilUnix returns Until as a number of units since 1970, rounded up; a unit divides a
-// second. It serves stores whose server computes the expiry, maybe in doubles: so a number
-// above 2^53 is returned as FarUntil, and the store keeps the record for ever. For an Until
-// before 1970, as the zero Until, UntilUnix returns 0.
+// UntilUnix returns Until as a number of units since 1970, rounded up. unit must divide a second.
+// For an Until before 1970, such as the zero Until, it returns 0. Stores whose server computes
+// the expiry use it. Such a server may compute in doubles, so UntilUnix returns FarUntil for a
+// number above 2^53. The store then keeps the record for ever.
 func (s *Swap) UntilUnix(unit time.Duration) int64 {
 	sec, perSecond := s.Until.Unix(), int64(time.Second/unit)
 	switch {

@@ -5,49 +5,47 @@ import (
 	"time"
 )
 
-// Record is what a store keeps under one key. The zero Record stands for a key
-// that is absent. A record that is there has a Version other than zero, and any
-// State, the empty one included.
+// Record is the content of a store under one key. The zero Record stands for an absent key. A
+// stored record has a Version other than zero and any State, which may be empty.
 type Record struct {
 	Version Version
 	State   []byte
 }
 
-// MaxKey is the length, in bytes, of the longest key that every store must take.
+// MaxKey is the length in bytes of the longest key that every store must accept.
 const MaxKey = 512
 
-// Swap replaces what is stored under one key, provided that it still is what the
-// writer saw.
+// Swap changes the record under one key, if the stored version is Old.
 //
 //	Old  New.Version
-//	0    v            create the record, if there is none
-//	u    v            replace the record, if it is the one written as u, also by the same state
-//	u    0            delete the record, if it is the one written as u
-//	0    0            change nothing, but require that there is no record
+//	0    v            create the record if the key is absent
+//	u    v            replace the record if its version is u; the new state may equal the old one
+//	u    0            delete the record if its version is u
+//	0    0            change nothing, but require that the key is absent
 type Swap struct {
 	Key string  // any bytes, at most MaxKey of them; see driver.AppendKey
-	Old Version // what must be stored for the swap to apply; 0: nothing
-	New Record  // what takes its place: a version from NewVersion, or the zero Record to delete
-	// TTL is how long the store must keep the record, counted from the write by the
-	// store's clock. 0 keeps the record for ever. A store rounds up to its own grain,
-	// never down, and may keep records longer.
+	Old Version // the version that must be stored; 0 requires an absent key
+	New Record  // the new record, with a version from NewVersion; the zero Record deletes
+	// TTL is how long the store must keep the record. The time starts with the write and is
+	// measured by the store's clock. 0 keeps the record for ever. A store may round the TTL up to
+	// its own precision but never down. It may keep records longer.
 	TTL time.Duration
-	// Until is the time until which the record is needed, by the clock of the writer. The
-	// store keeps the record until its TTL has passed and its own clock has passed Until. So
-	// a record of a writer whose clock is ahead of the store's outlives its TTL. The zero
-	// Until, and one in the past, means the TTL alone.
+	// Until is the time until which the record is needed, by the clock of the writer. The store
+	// keeps the record until its TTL has passed and the store's clock has passed Until. So the
+	// record lives longer than its TTL if the writer's clock is ahead of the store's clock. A zero
+	// or past Until has no effect.
 	//
-	// A swap that applies replaces both the TTL and the Until that the key had. The TTL and
-	// the Until of a deletion mean nothing.
+	// A swap that applies replaces the earlier TTL and Until of the key. A deletion ignores TTL
+	// and Until.
 	Until time.Time
-	// Priority is what a store that holds a bounded number of records goes by when it must
-	// evict one. All others ignore it.
+	// Priority decides which record is evicted if a store with a bounded number of records is
+	// full. All other stores ignore it.
 	Priority Priority
 }
 
-// Priority says how much of its limit the state of a record has used. If a store must evict
-// a record, it takes one with the lowest priority. A key that has used up its limit
-// must stay: without its record it could spend the whole limit again.
+// Priority states how much of its limit the state of a record has used. A full store evicts a
+// record with the lowest priority. It must keep the record of a key that has used up its limit:
+// without the record, that key could spend the whole limit again.
 type Priority uint8
 
 // The priorities of a record.
@@ -58,62 +56,58 @@ const (
 	UsedUp                     // all of it, or more
 )
 
-// Store keeps records and swaps them. It may be used from any number of
-// goroutines and processes at once; each call takes effect at one instant between
-// its start and its return.
+// Store loads records and swaps them. Any number of goroutines and processes may use it
+// concurrently. Each call takes effect at one instant between its start and its return.
 //
-// Keys and states handed in belong to the caller: a store reads them until the
-// call returns, not later, keeps copies, and modifies nothing. Records handed out
-// belong to the caller, who may modify their states and append to them: no two share
-// memory.
+// The caller owns the keys and states that it passes in. A store does not modify them, and does
+// not read them after the call returns: it stores copies. The caller also owns the records that
+// a store returns. It may modify their states and append to them, because no two returned
+// records share memory.
 //
-// A call may have any number of keys. If the database takes fewer in one statement, the store
-// must find another way.
+// A call may have any number of keys. If the database accepts fewer in one statement, the store
+// must split the call and still keep its promises.
 //
-// A store runs no goroutine of its own, closes no client that it did not open, and
-// needs no closing itself. Every call ends soon after its context does, even where
-// the client would wait on.
+// A store starts no goroutine, closes no client that it did not open, and needs no Close. Every
+// call returns soon after its context ends, even if the database client would wait longer.
 //
 // # Errors
 //
-// An error never means a conflict, and a conflict is never an error. What was
-// asked wrongly is refused with [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other
-// failures say, through the error they wrap, whether trying again can help:
-// [ErrContended] (at once, after a pause), [ErrUnavailable] (when the database is
-// back); an error with neither is a fault that stays, such as a missing table.
+// A conflict is not an error, and an error never means a conflict. For invalid arguments a store
+// returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors show whether a retry can help.
+// After [ErrContended], retry after a short pause. After [ErrUnavailable], retry when the
+// database is back. An error that wraps neither needs a repair, such as a missing table.
 //
-// Of a failed CompareAndSwap there is a second thing to know: was it applied? An
-// error for which errors.Is(err, [ErrNotApplied]) holds proves that it was not and
-// never will be. Any other error leaves that open, and the swap may even take
-// effect after the call returned.
+// If CompareAndSwap fails, the error also shows whether the swap was applied. An error that wraps
+// [ErrNotApplied] proves that it was not applied and never will be. After any other error it may
+// have been applied, and it may even take effect after the call has returned.
 type Store interface {
-	// Load reads the records of keys, in the order of keys, which may repeat. An absent or
-	// expired key is the zero Record. Each record is one that was stored at one
-	// instant; different keys may be read at different instants.
+	// Load returns the records of keys, in the order of keys. A key may occur several times. The
+	// record of an absent or expired key is zero. Each record was stored at one instant, but
+	// different keys may be read at different instants.
 	Load(ctx context.Context, keys ...string) ([]Record, error)
 
-	// CompareAndSwap applies every swap or none, in one instant.
+	// CompareAndSwap applies all swaps at one instant, or none of them.
 	//
-	// If any Old is not what is stored, nothing changes, TTLs included: swapped is
-	// false, err is nil, and current holds what is stored under the key of each swap,
-	// in their order. It was read when the comparison failed or later, so it is a good
-	// start for the next attempt and no promise about it: after a race it may even equal
-	// what was asked for.
-	// When swapped is true, or err is not nil, current is nil.
+	// If the stored version of any key is not its Old, there is a conflict. Then nothing changes,
+	// TTLs included. swapped is false, err is nil, and current holds the stored record of each
+	// swap's key, in the order of swaps. These records were read when the comparison failed or
+	// later. They are a good start for the next attempt, but after a race they may even match
+	// the Old versions. If swapped is true or err is not nil, current is nil.
 	//
-	// A context that has ended before the call writes nothing. No swaps at all swap
-	// trivially, without a round trip.
+	// If the context has ended before the call, nothing is written. Without swaps, swapped is true
+	// and there is no round trip.
 	CompareAndSwap(ctx context.Context, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
-// Purger is a store whose expired records stay until they are removed by a call,
-// which the user schedules.
+// Purger is a store that keeps expired records until Purge removes them. The user schedules the
+// calls.
 type Purger interface {
-	// Purge removes up to max expired records and says how many it removed. It never
-	// removes a record that has been written again since it expired. Fewer than max
-	// means that no more had expired when the call began. It is safe to call from several
-	// processes at once. With a max of 0 or less, or a context that ended before the call, it
-	// removes nothing; of these, only the context's end is an error. If it fails later, it
-	// returns the error and how many records it has removed.
+	// Purge removes up to max expired records and returns how many it removed. It never removes a
+	// record that was written again after it expired. A result below max means that there were no
+	// more expired records when the call began. Several processes may call it concurrently.
+	//
+	// If max is 0 or less, Purge removes nothing and returns no error. If the context has ended,
+	// Purge removes nothing and returns an error. If Purge fails later, it returns the error and
+	// the number of records that it has removed.
 	Purge(ctx context.Context, max int) (removed int, err error)
 }

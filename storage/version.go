@@ -2,16 +2,15 @@ package storage
 
 import "math/rand/v2"
 
-// Version names one write. Zero is the version of nothing: no record has it.
-// All 64 bits count, and their order means nothing.
+// Version identifies one write. No stored record has the version zero. Versions are 64-bit
+// random numbers without an order.
 type Version uint64
 
-// NewVersion draws the version of a new write, never zero. Records written by one swap may
-// share it; two swaps must not.
+// NewVersion returns a random version for a new write. It is never zero. Records written by one
+// swap may share a version, but two swaps must not.
 //
-// Two writers draw the same version once in 2^64: a swap could then apply to a
-// record that it never saw only if, besides, that record had replaced the very one it
-// did see.
+// Two writes get the same version with a probability of 2^-64. This does harm only if a swap
+// expects the record of one write and finds the record of the other under the same key.
 func NewVersion() Version {
 	for {
 		if v := Version(rand.Uint64()); v != 0 {

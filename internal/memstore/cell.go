@@ -6,20 +6,19 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Cell is one record that is locked. A limiter with one rule decides by it, because it
-// allocates nothing. It must not be copied while it is locked.
+// Cell is one locked record. A limiter with one rule decides with a Cell, because a Cell allocates
+// nothing. A Cell must not be copied while it is locked.
 type Cell struct {
 	store   *Store
 	shard   *shard
-	entry   *entry // nil: there is none yet
+	entry   *entry // nil if the store has no record
 	number  uint32 // of entry
 	created bool
 	at      int64
 	name    Name
 }
 
-// Lock locks the record of a name, at an [Instant]. Unlock must follow, even if the
-// caller panics.
+// Lock locks the record of n at the [Instant] at. The caller must call Unlock, even if it panics.
 func (s *Store) Lock(c *Cell, at int64, n Name) {
 	c.store, c.shard, c.at, c.name = s, n.shard(), max(at, earliest), n
 	c.entry, c.created = nil, false
@@ -29,48 +28,47 @@ func (s *Store) Lock(c *Cell, at int64, n Name) {
 	}
 }
 
-// State is the record's state, nil when it is absent. It may be read until the
-// record is changed, and not modified.
+// State returns the state of the record. It is nil if the record is absent. The caller may read it
+// until the next Put or Unlock, and must not modify it.
 func (c *Cell) State() []byte {
-	if c.entry == nil || c.entry.lapses <= c.at {
+	if c.entry == nil || c.entry.expires <= c.at {
 		return nil
 	}
 	return c.shard.table.stateOf(c.entry)
 }
 
-// Room is empty, for a state that is to be put. It lies where State does, so that
-// what is appended to it is written over that, and Put need not copy it. A record
-// that is absent has no such place, nor has one with a long state; then Room is
-// otherwise.
+// Room returns an empty slice to which the caller appends the new state. If the record has a short
+// state, the slice uses the memory of that state, so appending overwrites it, and Put need not copy.
+// Otherwise Room returns otherwise.
 func (c *Cell) Room(otherwise []byte) []byte {
-	if c.entry == nil || c.entry.size == spilled {
+	if c.entry == nil || c.entry.size == longState {
 		return otherwise
 	}
 	return c.entry.state[:0]
 }
 
-// Buffer is empty, to be appended to, and the caller's until Unlock. What became
-// of it is handed back with Keep, so that it need not grow again.
+// Buffer returns an empty slice. The caller may append to it until Unlock. Pass the result to Keep,
+// so that the slice need not grow again.
 func (c *Cell) Buffer() []byte { return c.shard.scratch.buffer[:0] }
 
-// Keep takes back what became of Buffer.
+// Keep stores the slice from Buffer for the next caller.
 func (c *Cell) Keep(buffer []byte) { c.shard.scratch.buffer = buffer }
 
-// Put stores state, or a copy of it if it is not in Room, for as long as
-// [storage.Swap.TTL] says, which must not be negative.
+// Put stores a copy of state. It does not copy a state that is in the slice of Room. ttl has the
+// meaning of [storage.Swap.TTL] and must not be negative.
 func (c *Cell) Put(state []byte, ttl time.Duration, p storage.Priority) {
 	t := &c.shard.table
 	if c.entry == nil {
 		c.number, c.entry = t.create(c.name.hash)
 		c.created = true
 	}
-	t.write(c.number, c.entry, state, content{t.nextVersion(), lapse(c.at, ttl), p})
+	t.write(c.number, c.entry, state, properties{t.nextVersion(), expiry(c.at, ttl), p})
 }
 
 // Unlock unlocks the record.
 func (c *Cell) Unlock() {
 	c.shard.unlock()
 	if c.created {
-		c.store.makeRoom(c.name, c.at)
+		c.name.partition.evict(c.name.hash, c.store.maxKeys(), c.at)
 	}
 }

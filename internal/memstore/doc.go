@@ -1,6 +1,6 @@
-// Package memstore is the table of a memory.Store: records in the memory of this process, a bounded
-// number for each rule. What it promises stands at package storage/memory.
+// Package memstore implements memory.Store: records in the memory of this process, with a bounded number
+// of records for each rule. The comment of package storage/memory documents its promises.
 //
-// Package compose locks one record ([Store.Lock]) and decides on it ([Cell]) without an allocation.
-// It hashes what the keys of a rule have in common once ([Prefix]).
+// Package compose locks a record with [Store.Lock] and decides on it with a [Cell]. This does not
+// allocate. Compose hashes the common prefix of a rule's keys once, as a [Prefix].
 package memstore

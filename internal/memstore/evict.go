@@ -1,101 +1,84 @@
 package memstore
 
-// makeRoom evicts records until the partition is within its bound again, after the record
-// of a name was created. That record stays. The caller holds no lock of a shard.
-func (p *partition) makeRoom(created hash, maxKeys, at int64) {
+// evict removes records until the partition is within its bound, but never the record of keep. The
+// caller must not hold the lock of a shard.
+func (p *partition) evict(keep hash, maxKeys, at int64) {
 	if p.keys.Load() <= maxKeys {
 		return
 	}
 	p.evicting.Lock()
 	defer p.evicting.Unlock()
-	for p.keys.Load() > maxKeys && p.evict(created, maxKeys, at) {
+	for p.keys.Load() > maxKeys && p.evictOne(keep, maxKeys, at) {
 	}
 }
 
-// evict drops one record other than the one that was just created: a lapsed record if
-// there is one, else one that is not protected, else the protected one that is worth
-// least. If too many are protected, one of these goes before those that are not.
-func (p *partition) evict(created hash, maxKeys, at int64) bool {
-	if p.evictLapsed(at) {
+// evictOne removes one record. The comment of package memory defines which one.
+func (p *partition) evictOne(keep hash, maxKeys, at int64) bool {
+	if p.removeExpired(at, 1) > 0 {
 		return true
 	}
 	if p.protected.Load() > maxProtected(maxKeys) {
-		return p.evictProtected(created, at) || p.evictUnprotected(created, at)
+		return p.evictProtected(keep, at) || p.evictUnprotected(keep, at)
 	}
-	return p.evictUnprotected(created, at) || p.evictProtected(created, at)
+	return p.evictUnprotected(keep, at) || p.evictProtected(keep, at)
 }
 
-// evictLapsed drops a record that has lapsed.
-func (p *partition) evictLapsed(at int64) bool {
-	for i := range p.shards {
-		if p.shards[i].mayHaveLapsed(at) && p.shards[i].dropLapsed(at, 1) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// evictUnprotected drops a record that is not protected, from the shard of the new one if
-// it has another. So a new record outlives as many new ones as there are unprotected
-// records. If its shard has none, the shards take turns.
-func (p *partition) evictUnprotected(created hash, at int64) bool {
-	if p.shards[created.hi>>p.shift].evictUnprotected(created, at) {
+// evictUnprotected removes an unprotected record from the shard of keep. So a new record is evicted
+// only after as many new ones as there are unprotected records. If that shard has no other
+// unprotected record, the other shards evict in turn.
+func (p *partition) evictUnprotected(keep hash, at int64) bool {
+	choose := func(t *table) uint32 { return t.secondChance(keep) }
+	if p.shardOf(keep).removeChosen(choose, at) {
 		return true
 	}
 	for range p.shards {
-		p.turn = (p.turn + 1) % len(p.shards)
-		if p.shards[p.turn].evictUnprotected(created, at) {
+		p.nextShard = (p.nextShard + 1) % len(p.shards)
+		if p.shards[p.nextShard].removeChosen(choose, at) {
 			return true
 		}
 	}
 	return false
 }
 
-func (s *shard) evictUnprotected(created hash, at int64) bool {
-	s.mu.Lock()
-	defer s.unlock()
-	number := s.table.secondChance(created)
-	if number == 0 {
-		return false
-	}
-	s.table.drop(number, at)
-	return true
-}
-
-// evictProtected drops the protected record that is worth least.
-func (p *partition) evictProtected(created hash, at int64) bool {
+// evictProtected removes the protected record with the lowest rank.
+func (p *partition) evictProtected(keep hash, at int64) bool {
 	for {
-		least, worth := (*shard)(nil), int64(none)
+		lowest, lowestRank := (*shard)(nil), int64(none)
 		for i := range p.shards {
-			if w := p.shards[i].leastWorth(created); w < worth {
-				least, worth = &p.shards[i], w
+			if rank := p.shards[i].lowestRank(keep); rank < lowestRank {
+				lowest, lowestRank = &p.shards[i], rank
 			}
 		}
-		if least == nil {
+		if lowest == nil {
 			return false
 		}
-		if least.evictWorth(worth, created, at) {
+		choose := func(t *table) uint32 {
+			number, rank := t.lowestRank(keep)
+			if rank > lowestRank { // another goroutine has removed or written the record
+				return 0
+			}
+			return number
+		}
+		if lowest.removeChosen(choose, at) {
 			return true
 		}
 	}
 }
 
-// leastWorth is what the shard's least protected record is worth; none if it has none.
-func (s *shard) leastWorth(created hash) int64 {
+func (s *shard) lowestRank(keep hash) int64 {
 	s.mu.Lock()
 	defer s.unlock()
-	_, worth := s.table.leastWorth(created)
-	return worth
+	_, rank := s.table.lowestRank(keep)
+	return rank
 }
 
-// evictWorth drops a protected record of at most that worth, if there still is one.
-func (s *shard) evictWorth(most int64, created hash, at int64) bool {
+// removeChosen removes the entry that choose returns, unless it returns 0.
+func (s *shard) removeChosen(choose func(*table) (number uint32), at int64) bool {
 	s.mu.Lock()
 	defer s.unlock()
-	number, worth := s.table.leastWorth(created)
-	if number == 0 || worth > most {
-		return false
+	number := choose(&s.table)
+	if number != 0 {
+		s.table.removeAndCount(number, at)
 	}
-	s.table.drop(number, at)
-	return true
+	return number != 0
 }

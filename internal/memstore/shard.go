@@ -7,37 +7,36 @@ import (
 	"sync/atomic"
 )
 
-// shard is a table with its lock, on five cache lines of its own. A decision moves
-// the first of them to its processor, since it writes to it; so that one holds what
-// else is written and most of what is read, and the others stay as they are.
+// shard is a table with its lock. It fills five cache lines. A decision writes only to the first
+// one, which therefore holds all that a decision writes and most of what it reads.
 type shard struct {
 	mu        sync.Mutex
 	table     table
 	published published
-	scratch   scratch // of whoever holds the lock
+	scratch   scratch // guarded by mu
 
-	partition *partition
-	nearest   *atomic.Int64 // when the first record lapses, or earlier; or none, or untouched
-	rank      uint64        // shards of a store are locked in the order of their ranks
-	_         [16]byte
+	partition   *partition
+	firstExpiry *atomic.Int64 // the instant at which the first record expires, or earlier; or none, or unwritten
+	lockOrder   uint64        // the shards of a store are locked in this order
+	_           [16]byte
 }
 
-// published is what the partition knows of a shard.
+// published is what the partition knows about a shard.
 type published struct {
-	nearest         int64
-	held, protected int
+	firstExpiry      int64
+	count, protected int
 }
 
-// unlock publishes first what has changed in the table.
+// unlock publishes the changes of the table and unlocks the shard.
 func (s *shard) unlock() {
 	t, p := &s.table, &s.published
-	if now := t.lapses.top; now != p.nearest {
-		p.nearest = now
-		s.nearest.Store(now)
+	if now := t.byExpiry.least; now != p.firstExpiry {
+		p.firstExpiry = now
+		s.firstExpiry.Store(now)
 	}
-	if now := t.entries.held; now != p.held {
-		s.partition.keys.Add(int64(now - p.held))
-		p.held = now
+	if now := t.entries.count; now != p.count {
+		s.partition.keys.Add(int64(now - p.count))
+		p.count = now
 	}
 	if now := t.protected; now != p.protected {
 		s.partition.protected.Add(int64(now - p.protected))
@@ -46,13 +45,12 @@ func (s *shard) unlock() {
 	s.mu.Unlock()
 }
 
-// lockAll locks the shards of names, always in the same order, and appends them to dst,
-// each once.
-func lockAll(dst []*shard, names []Name) (locked []*shard) {
+// lockShards appends the shards of names to dst, each once, and locks them in their order.
+func lockShards(dst []*shard, names []Name) (locked []*shard) {
 	for _, n := range names {
 		dst = append(dst, n.shard())
 	}
-	slices.SortFunc(dst, byRank)
+	slices.SortFunc(dst, func(a, b *shard) int { return cmp.Compare(a.lockOrder, b.lockOrder) })
 	dst = slices.Compact(dst)
 	for _, s := range dst {
 		s.mu.Lock()
@@ -60,9 +58,7 @@ func lockAll(dst []*shard, names []Name) (locked []*shard) {
 	return dst
 }
 
-func byRank(a, b *shard) int { return cmp.Compare(a.rank, b.rank) }
-
-func unlockAll(locked []*shard) {
+func unlockShards(locked []*shard) {
 	for _, s := range locked {
 		s.unlock()
 	}

@@ -1,14 +1,12 @@
 package memstore
 
-// Stats says what a store holds and what it had to drop.
+// Stats is memory.Stats.
 type Stats struct {
-	Keys    int   // records held, lapsed ones included
-	Evicted int64 // records dropped to make room before they had lapsed, since the beginning
-	Lapsed  int64 // records dropped after they had lapsed, since the beginning
+	Keys            int
+	Evicted, Lapsed int64
 }
 
-// Stats counts over all rules. While others write, the numbers are of slightly different
-// instants.
+// Stats returns the sums over all rules; see memory.Store.
 func (s *Store) Stats() (stats Stats) {
 	s.each(func(p *partition) bool {
 		for i := range p.shards {
@@ -22,7 +20,7 @@ func (s *Store) Stats() (stats Stats) {
 func (s *shard) addTo(stats *Stats) {
 	s.mu.Lock()
 	defer s.unlock()
-	stats.Keys += s.table.entries.held
+	stats.Keys += s.table.entries.count
 	stats.Evicted += s.table.evicted
-	stats.Lapsed += s.table.lapsed
+	stats.Lapsed += s.table.expired
 }

@@ -10,19 +10,18 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultMaxKeys is how many records of one rule a Store holds at most when its MaxKeys is
-// 0: about 70 MB of them.
+// DefaultMaxKeys is memory.DefaultMaxKeys.
 const DefaultMaxKeys = 1 << 20
 
-// Store has the fields and methods of a memory.Store, which are documented there, and those by
+// Store has the fields and methods of memory.Store, which documents them. It also has the methods with
 // which a limiter decides in place.
 type Store struct {
 	MaxKeys int
 	Clock   func() time.Time
 
-	began      atomic.Pointer[beginning] // see Now
-	partitions sync.Map                  // of *partition by rule
-	ranks      atomic.Uint64             // how many partitions were made
+	clockStart atomic.Pointer[clockStart] // see Now
+	partitions sync.Map                   // of *partition by rule
+	shards     atomic.Uint64              // the number of shards so far; see shard.lockOrder
 }
 
 var (
@@ -30,7 +29,7 @@ var (
 	_ storage.Purger = (*Store)(nil)
 )
 
-// Load reads records at the time of Clock; see [storage.Store].
+// Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -40,7 +39,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	}
 	at, records := instant(s.Now()), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		n, ok := s.find(key)
+		n, ok := s.existingName(key)
 		if !ok {
 			continue
 		}
@@ -52,7 +51,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	return records, nil
 }
 
-// CompareAndSwap swaps at the time of Clock; see [storage.Store].
+// CompareAndSwap applies swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, storage.NotApplied(err)
@@ -60,42 +59,39 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
-	var few [8]Name
-	names, at := few[:0], instant(s.Now())
+	var array [8]Name
+	names, at := array[:0], instant(s.Now())
 	for i := range swaps {
 		names = append(names, s.Name(swaps[i].Key))
 	}
-	current, created := swap(names, at, swaps)
-	for _, n := range names[:created] {
-		s.makeRoom(n, at)
+	if current = swap(names, at, swaps); current == nil {
+		s.evict(names, at)
 	}
 	return current, current == nil, nil
 }
 
-// swap returns what is stored if that is not what the swaps expect. Otherwise it moves the
-// names of the records that it created to the front, and returns how many they are.
-func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, created int) {
-	var few [8]*shard
-	locked := lockAll(few[:0], names)
-	defer unlockAll(locked)
+// swap applies swaps, or returns the stored records if there is a conflict.
+func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record) {
+	var array [8]*shard
+	locked := lockShards(array[:0], names)
+	defer unlockShards(locked)
 	for i, n := range names {
 		if n.shard().table.version(n.hash, at) != swaps[i].Old {
-			return records(names, at), 0
+			return records(names, at)
 		}
 	}
 	for i, n := range names {
 		t, swap := &n.shard().table, &swaps[i]
 		if swap.New.Version == 0 {
 			t.remove(n.hash)
-		} else if t.put(n.hash, t.find(n.hash), swap.New.State, content{swap.New.Version, lapse(at, swap.Lifetime(time.Unix(0, at))), swap.Priority}) {
-			names[created] = n
-			created++
+			continue
 		}
+		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.Lifetime(time.Unix(0, at))), swap.Priority})
 	}
-	return nil, created
+	return nil
 }
 
-// records reads what is stored under names, whose shards are locked.
+// records copies the records of names, whose shards must be locked.
 func records(names []Name, at int64) []storage.Record {
 	records := make([]storage.Record, len(names))
 	for i, n := range names {
@@ -104,9 +100,11 @@ func records(names []Name, at int64) []storage.Record {
 	return records
 }
 
-// makeRoom evicts what is too much, after a record was created.
-func (s *Store) makeRoom(created Name, at int64) {
-	created.partition.makeRoom(created.hash, s.maxKeys(), at)
+// evict restores the bound after a write of names.
+func (s *Store) evict(names []Name, at int64) {
+	for _, n := range names {
+		n.partition.evict(n.hash, s.maxKeys(), at)
+	}
 }
 
 func (s *Store) maxKeys() int64 {

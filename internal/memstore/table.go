@@ -2,201 +2,193 @@ package memstore
 
 import "github.com/sluice-go/sluice/storage"
 
-// table holds the records of one shard. The zero table is empty. Whoever uses it
-// holds the shard's lock.
+// table holds the records of one shard. The zero table is empty. The lock of the shard guards it.
 type table struct {
-	latest  storage.Version // of a write in place; first, see shard
-	index   index
-	entries entries
-	lapses  order // by when they lapse
-	worths  order // of the protected ones, by worth
-	growth  growth
-	long    long
+	lastVersion storage.Version // of nextVersion; the first field, because of the cache lines of shard
+	index       index
+	entries     entries
+	byExpiry    minimum // of all entries
+	byRank      minimum // of the protected entries
+	growth      indexGrowth
+	long        longStates
 
-	protected int    // how many entries are
-	hand      uint32 // the entry that secondChance looked at last
+	protected int    // the number of protected entries
+	hand      uint32 // the entry that secondChance has checked last
 
-	evicted, lapsed int64
+	evicted, expired int64
 }
 
-// find is the number of the entry under a name; 0 if there is none, be it live or
-// lapsed.
+// find returns the number of the entry of h, which may have expired. It returns 0 if there is none.
 func (t *table) find(h hash) (number uint32) {
-	if _, number = t.index.find(h, &t.entries); number == 0 && t.growth.underWay() {
+	if _, number = t.index.find(h, &t.entries); number == 0 && t.growth.isActive() {
 		_, number = t.growth.old.find(h, &t.entries)
 	}
 	return number
 }
 
-// live is the entry of that number, nil for 0 or when it has lapsed.
-func (t *table) live(number uint32, at int64) *entry {
-	if number == 0 {
-		return nil
-	}
-	if e := t.entries.at(number); e.lapses > at {
-		return e
+// findLive returns the entry of h. It returns nil if there is none or if it has expired.
+func (t *table) findLive(h hash, at int64) *entry {
+	if number := t.find(h); number != 0 {
+		if e := t.entries.at(number); e.expires > at {
+			return e
+		}
 	}
 	return nil
 }
 
-// version is what is stored under a name, 0 when it is absent or has lapsed.
+// version returns the version of the live record of h, or 0.
 func (t *table) version(h hash, at int64) storage.Version {
-	if e := t.live(t.find(h), at); e != nil {
+	if e := t.findLive(h, at); e != nil {
 		return e.version
 	}
 	return 0
 }
 
-// state is that of an entry, nil for none and when it has lapsed. It is the
-// table's own memory.
-func (t *table) state(number uint32, at int64) []byte {
-	e := t.live(number, at)
-	if e == nil {
-		return nil
+// state returns the state of the live record of h, or nil. The state is memory of the table.
+func (t *table) state(h hash, at int64) []byte {
+	if e := t.findLive(h, at); e != nil {
+		return t.stateOf(e)
 	}
-	return t.stateOf(e)
+	return nil
 }
 
 func (t *table) stateOf(e *entry) []byte {
-	if e.size == spilled {
+	if e.size == longState {
 		return t.long.state(e)
 	}
 	return e.state[:e.size:e.size]
 }
 
-// record is a copy of what is stored under a name.
+// record returns a copy of the live record of h, or the zero Record.
 func (t *table) record(h hash, at int64) storage.Record {
-	e := t.live(t.find(h), at)
-	if e == nil {
-		return storage.Record{}
+	if e := t.findLive(h, at); e != nil {
+		return storage.Record{Version: e.version, State: append([]byte{}, t.stateOf(e)...)}
 	}
-	return storage.Record{Version: e.version, State: append([]byte{}, t.stateOf(e)...)}
+	return storage.Record{}
 }
 
-// content is what a write gives a record, besides its state.
-type content struct {
+// properties are what a write stores besides the state.
+type properties struct {
 	version  storage.Version
-	lapses   int64
+	expires  int64
 	priority storage.Priority
 }
 
-// put stores a record under a name whose entry has that number, or has none yet.
-func (t *table) put(h hash, number uint32, state []byte, c content) (created bool) {
-	var e *entry
-	if created = number == 0; created {
-		number, e = t.create(h)
-	} else {
-		e = t.entries.at(number)
-	}
-	t.write(number, e, state, c)
-	return created
-}
-
-// write stores a record over the one that an entry has.
-func (t *table) write(number uint32, e *entry, state []byte, c content) {
-	if c.lapses < e.lapses {
-		t.lapses.lower(number, c.lapses)
-	}
-	t.remark(number, e, c)
-	e.version = c.version
-	if len(state) <= inline && e.size != spilled {
-		if len(state) > 0 && &state[0] != &e.state[0] { // else it was written in its place
-			copy(e.state[:], state)
-		}
-		e.size = uint8(len(state))
+// put creates or replaces the record of h.
+func (t *table) put(h hash, state []byte, p properties) {
+	if number := t.find(h); number != 0 {
+		t.write(number, t.entries.at(number), state, p)
 		return
 	}
-	t.spill(e, state)
+	number, e := t.create(h)
+	t.write(number, e, state, p)
 }
 
-// remark changes what eviction goes by.
-func (t *table) remark(number uint32, e *entry, c content) {
-	m := mark(c.priority)
+// write replaces the record of an entry.
+func (t *table) write(number uint32, e *entry, state []byte, p properties) {
+	if p.expires < e.expires {
+		t.byExpiry.lower(number, p.expires)
+	}
+	t.setRank(number, e, p)
+	e.version = p.version
+	if len(state) > maxInline {
+		t.long.put(e, state)
+		return
+	}
+	if e.size == longState {
+		t.long.free(e)
+	}
+	if len(state) > 0 && &state[0] != &e.state[0] { // a state from Cell.Room is in its place already
+		copy(e.state[:], state)
+	}
+	e.size = uint8(len(state))
+}
+
+// setRank sets the mark and the expiry of an entry.
+func (t *table) setRank(number uint32, e *entry, p properties) {
+	m := mark(p.priority)
 	if e.version != 0 {
 		m |= rewritten
 	}
-	if before := e.mark; !before.isProtected() && !m.isProtected() {
-		e.mark, e.lapses = m, c.lapses
+	if !e.mark.isProtected() && !m.isProtected() {
+		e.mark, e.expires = m, p.expires
 		return
 	}
-	worth := e.worth()
-	t.protected += protects(m) - protects(e.mark)
-	e.mark, e.lapses = m, c.lapses
-	if now := e.worth(); now < worth {
-		t.worths.lower(number, now)
+	before := e.rank()
+	t.protected += boolToInt(m.isProtected()) - boolToInt(e.mark.isProtected())
+	e.mark, e.expires = m, p.expires
+	if now := e.rank(); now < before {
+		t.byRank.lower(number, now)
 	}
 }
 
-// protects is how many protected entries one with this mark is.
-func protects(m mark) int {
-	if m.isProtected() {
+func boolToInt(b bool) int {
+	if b {
 		return 1
 	}
 	return 0
 }
 
-// spill changes a state that is long, or was.
-func (t *table) spill(e *entry, state []byte) {
-	switch {
-	case e.size != spilled:
-		t.long.put(e, state)
-	case len(state) > inline:
-		t.long.replace(e, state)
-	default:
-		t.long.drop(e)
-		e.size = uint8(copy(e.state[:], state))
-	}
-}
-
-// create makes an entry for a name that has none. Its version is still 0.
+// create creates an entry for h, which must have none. The version of the entry is 0 until write.
 func (t *table) create(h hash) (number uint32, e *entry) {
-	t.grow()
-	gap, _ := t.index.find(h, &t.entries)
+	t.growIndex()
+	slot, _ := t.index.find(h, &t.entries)
 	number, e = t.entries.allocate()
-	t.index.set(gap, h, number)
-	*e = entry{hi: h.hi, lo: h.lo, tail: h.tail, lapses: none}
+	t.index.set(slot, h, number)
+	*e = entry{hi: h.hi, lo: h.lo, tail: h.tail, expires: none}
 	return number, e
 }
 
-// remove drops the record under a name, if there is one.
+// remove removes the record of h. It returns false if there is none.
 func (t *table) remove(h hash) bool {
-	i, number := t.index.find(h, &t.entries)
+	slot, number := t.index.find(h, &t.entries)
 	if number != 0 {
-		t.index.closeGap(i, &t.entries)
+		t.index.remove(slot, &t.entries)
 	} else if number = t.find(h); number == 0 {
 		return false
 	}
 	e := t.entries.at(number)
-	if e.size == spilled {
-		t.long.drop(e)
+	if e.size == longState {
+		t.long.free(e)
 	}
-	t.protected -= protects(e.mark)
-	t.entries.release(number)
+	t.protected -= boolToInt(e.mark.isProtected())
+	t.entries.free(number)
 	return true
 }
 
-// firstToLapse is the entry that lapses first, 0 for an empty table, and when it does.
-func (t *table) firstToLapse() (number uint32, lapses int64) {
-	return t.lapses.least(&t.entries, (*entry).lapse)
+// removeAndCount removes an entry and counts it for Stats.
+func (t *table) removeAndCount(number uint32, at int64) {
+	e := t.entries.at(number)
+	if e.expires <= at {
+		t.expired++
+	} else {
+		t.evicted++
+	}
+	t.remove(e.hash())
 }
 
-// leastWorth is the protected entry that is worth least, but for one name; 0 and none if
-// there is none.
-func (t *table) leastWorth(but hash) (number uint32, worth int64) {
-	return t.worths.leastBut(&t.entries, (*entry).worth, t.find(but))
+// firstToExpire returns the entry that expires first and its expiry. It returns 0 and none if the
+// table is empty.
+func (t *table) firstToExpire() (number uint32, expires int64) {
+	return t.byExpiry.find(&t.entries, (*entry).expiry, 0)
 }
 
-// secondChance is the next unprotected entry that was not written again since it was last
-// passed over, but for one name; 0 if there is no unprotected one. This is the clock
-// algorithm: the hand passes all entries in turn.
-func (t *table) secondChance(but hash) (number uint32) {
-	if t.protected == t.entries.held {
+// lowestRank returns the protected entry with the lowest rank, except the entry of keep. It returns 0
+// and none if there is none.
+func (t *table) lowestRank(keep hash) (number uint32, rank int64) {
+	return t.byRank.find(&t.entries, (*entry).rank, t.find(keep))
+}
+
+// secondChance returns an unprotected entry other than that of keep, or 0. It is the clock algorithm:
+// a hand visits all entries in turn, and skips an entry that was rewritten since the last visit.
+func (t *table) secondChance(keep hash) (number uint32) {
+	if t.protected == t.entries.count {
 		return 0
 	}
-	for range 2 * t.entries.used {
-		t.hand = t.hand%t.entries.used + 1
+	for range 2 * t.entries.highest {
+		t.hand = t.hand%t.entries.highest + 1
 		switch e := t.entries.at(t.hand); {
-		case e.version == 0 || e.mark.isProtected() || e.is(but):
+		case e.version == 0 || e.mark.isProtected() || e.has(keep):
 		case e.mark&rewritten != 0:
 			e.mark &^= rewritten
 		default:
@@ -206,33 +198,22 @@ func (t *table) secondChance(but hash) (number uint32) {
 	return 0
 }
 
-// drop removes an entry, and counts it.
-func (t *table) drop(number uint32, at int64) {
-	e := t.entries.at(number)
-	if e.lapses <= at {
-		t.lapsed++
-	} else {
-		t.evicted++
-	}
-	t.remove(e.hash())
-}
-
-// reset frees the memory of a table without entries.
-func (t *table) reset() {
-	if t.entries.held == 0 {
-		*t = table{latest: t.latest, evicted: t.evicted, lapsed: t.lapsed}
+// freeIfEmpty frees the memory of a table without entries.
+func (t *table) freeIfEmpty() {
+	if t.entries.count == 0 {
+		*t = table{lastVersion: t.lastVersion, evicted: t.evicted, expired: t.expired}
 	}
 }
 
-// nextVersion is that of a write in place. Versions need only differ: these start
-// at random and meet again after 2^64 writes.
+// nextVersion returns a new version for a write in place. Versions only need to differ. The first
+// one is random, and they repeat after 2^64 writes.
 func (t *table) nextVersion() storage.Version {
-	if t.latest == 0 {
-		t.latest = storage.NewVersion()
+	if t.lastVersion == 0 {
+		t.lastVersion = storage.NewVersion()
 	}
 	const odd = 0x9e3779b97f4a7c15
-	if t.latest += odd; t.latest == 0 {
-		t.latest = odd
+	if t.lastVersion += odd; t.lastVersion == 0 {
+		t.lastVersion = odd
 	}
-	return t.latest
+	return t.lastVersion
 }

@@ -53,10 +53,10 @@ func TestCheck(t *testing.T) {
 		{"long key", []storage.Swap{swap(long)}, storage.ErrKey},
 		{"state without version", []storage.Swap{{Key: "a", Old: 1, New: storage.Record{State: []byte{1}}}}, storage.ErrSwap},
 		{"negative TTL", []storage.Swap{{Key: "a", New: storage.Record{Version: 1}, TTL: -1}}, storage.ErrSwap},
-		{"neighbours alike", []storage.Swap{swap("a"), swap("a")}, storage.ErrDuplicateKey},
-		{"ends alike", []storage.Swap{swap("a"), swap("b"), swap("a")}, storage.ErrDuplicateKey},
+		{"same key twice in a row", []storage.Swap{swap("a"), swap("a")}, storage.ErrDuplicateKey},
+		{"same key first and last", []storage.Swap{swap("a"), swap("b"), swap("a")}, storage.ErrDuplicateKey},
 		{"many", swaps(1000), nil},
-		{"many with one alike", append(swaps(1000), swap("999")), storage.ErrDuplicateKey},
+		{"many with one duplicate", append(swaps(1000), swap("999")), storage.ErrDuplicateKey},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			err := driver.Check(c.swaps)
@@ -74,7 +74,7 @@ func TestCheckKeys(t *testing.T) {
 	require.ErrorIs(t, driver.CheckLoad([]string{strings.Repeat("x", 513)}), storage.ErrKey)
 }
 
-func TestCheckingAFewKeysDoesNotAllocate(t *testing.T) {
+func TestCheckOfFewKeysDoesNotAllocate(t *testing.T) {
 	few := swaps(16)
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = driver.Check(few) }))
 }

@@ -1,30 +1,28 @@
-// Package driver has what authors of stores need beyond package storage. Users of stores do not
-// need it.
+// Package driver defines the interfaces and helpers that authors of stores need beyond package
+// storage. Users of stores do not need it.
 //
 // # Writing a store
 //
-// Implement [storage.Store], and begin CompareAndSwap with [Check]. Mark errors as the variables
-// of package storage say. Let package storagetest judge the result: it also holds the laws of the
-// optional interfaces. For a database that is shared by several processes, implement [Server]
-// or [Transactor] next: swaps lose whenever another process wrote in between.
+// Implement [storage.Store], and call [Check] first in CompareAndSwap. Wrap errors as the
+// variables of package storage describe. Test the store with package storagetest, which also
+// tests the optional interfaces. If several processes share the database, also implement [Server]
+// or [Transactor]: swaps conflict whenever another process writes between Load and
+// CompareAndSwap.
 //
 // # Optional interfaces
 //
-// A store may be able to do more than swap. A limiter finds out by type assertion, and decides in
-// the quickest way:
+// A limiter finds the optional interfaces of a store by type assertion and uses the fastest one.
+// Three interfaces make decisions:
 //
 //	InPlace     decides in Go, under a lock of the store in this process
-//	Transactor  decides in Go, inside a transaction that keeps out other writers
-//	Server      decides on the server of the database, many requests in one round trip
+//	Transactor  decides in Go, inside a transaction that excludes other writers
+//	Server      decides on the database server, many requests in one round trip
 //
-// Others say more about a store:
+// Three interfaces describe a store:
 //
-//	Placer         says which requests may share a round trip, if there are several servers
-//	ServerTime     tells the time of the server
-//	MaxRoundTrips  says how many round trips at once are worthwhile
-//
-// A server that runs the same [Batch] again recognises by the version which records it has written.
-// An [InPlace] store has no clock in updates: records expire by the time of the decision.
+//	Placer         reports which requests may share a round trip if there are several servers
+//	ServerTime     returns the time of the server
+//	MaxRoundTrips  limits the round trips that run at the same time
 //
 // # Keys
 //

@@ -7,51 +7,52 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// InPlace is a store in the memory of this process, where deciding under its lock is
-// cheaper than swapping and trying again.
+// InPlace is a store in the memory of this process. For it, a decision under a lock costs less
+// than swaps with retries.
 type InPlace interface {
 	storage.Store
 
-	// Update lets d decide on the states of keys while nobody else can change them, and
-	// stores what d decided, all of it. For an update it is now, whatever any clock says: a
-	// record whose TTL has ended by then is absent, and TTLs are counted from now. A key
-	// twice is refused with [storage.ErrDuplicateKey]. Records written have fresh versions, so that
-	// updates and swaps may be mixed.
+	// Update locks the records of keys, calls d, and stores all changes that d made.
+	// Records expire by now, not by any clock: a record whose TTL has ended at now is absent, and
+	// the TTL of a change starts at now. Every record that Update writes gets a new version, so
+	// updates and swaps can be mixed.
 	//
-	// An error of d is returned as it is. Whatever the error of Update, nothing is
-	// changed. Changes with an unknown verb, or that put with a negative TTL, are refused
-	// with [storage.ErrSwap]; see [CheckChanges].
+	// If Update returns an error, it has changed nothing. It returns an error of d unchanged,
+	// [storage.ErrDuplicateKey] if a key occurs twice, and [storage.ErrSwap] for an invalid change;
+	// see [CheckChanges].
 	Update(ctx context.Context, now time.Time, keys []string, d Decider) error
 }
 
-// Decider decides inside an [InPlace] store.
+// Decider makes the decision of an [InPlace] store or a [Transactor].
 type Decider interface {
-	// Decide runs once, under the store's lock: it must be quick and must not call the
-	// store. found[i] is the state of keys[i], nil when the key is absent and only then; it may be
-	// read during the call and not modified. next has the same length, every element the zero
-	// Change; Decide sets those that it wants. The states it puts there are copied when it
-	// returns; they must not be memory of found.
+	// Decide reads states from found and writes changes to next. It runs once, under the store's
+	// lock, so it must be fast and must not call the store.
 	//
-	// A panic passes through Update, changes nothing, and leaves the store usable.
+	// found[i] is the state of keys[i]. It is nil if and only if the key is absent. Decide must not
+	// modify it, or read it after it returns. next has the same length. Its elements are zero,
+	// and Decide sets those of the keys to change. The store copies new states when Decide returns.
+	// A new state must not use the memory of found.
+	//
+	// If Decide panics, the panic reaches the caller of the store. Nothing is changed, and the
+	// store stays usable.
 	Decide(found [][]byte, next []Change) error
 }
 
-// Change is what becomes of one key in an update. The zero Change keeps it as it
-// is, TTL included.
+// Change is the change of one key in an update. The zero Change keeps the record and its TTL.
 type Change struct {
 	Verb  Verb
 	State []byte        // of Put
-	TTL   time.Duration // of Put; see storage.Swap.TTL. Until is the time of the decision plus TTL
+	TTL   time.Duration // of Put; see storage.Swap.TTL. The Until is the time of the decision plus TTL
 
 	Priority storage.Priority // of Put; see storage.Swap.Priority
 }
 
-// Verb is what a [Change] does.
+// Verb is the kind of a [Change].
 type Verb uint8
 
 // The verbs of a change.
 const (
-	Keep   Verb = iota // leave the key as it is
-	Put                // store State, with TTL
-	Delete             // remove the record, if there is one
+	Keep   Verb = iota // keep the record
+	Put                // store State for TTL
+	Delete             // delete the record, if there is one
 )

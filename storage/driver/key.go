@@ -7,31 +7,30 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// maxGroup is the longest group that stands in a key as it is.
+// maxGroup is the length of the longest group that a key contains unhashed.
 const maxGroup = 128
 
-// The first byte of a key says how the rest is to be read.
+// The first byte of a key is the format of the rest.
 const (
-	keyPlain  = 'k' // uvarint length and bytes of the group, then of each part
-	keyHashed = 'h' // uvarint length and bytes of the group (or its SHA-256), the rule (or its SHA-256), then the SHA-256 of the plain key
+	keyPlain  = 'k' // the group and each part, each preceded by its length as a uvarint
+	keyHashed = 'h' // the group or its SHA-256, preceded by its length; the rule or its SHA-256; the SHA-256 of the plain key
 )
 
-// maxRule is the longest encoding of all parts between the group and the last one that
-// stands in a hashed key as it is.
+// maxRule is the length of the longest rule that a hashed key contains unhashed. The rule is the
+// encoding of all parts between the group and the last part.
 const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 
-// AppendKey appends the key of a record to dst: its group, and then its parts, for
-// instance a namespace, the name of a rule and the user's key. Any bytes are legal
-// in them, none at all included. Each is preceded by its length, so that no
-// separator can be forged: different groups or parts never make the same key.
+// AppendKey appends the key of a record to dst. The key consists of a group and parts, for
+// example a namespace, the name of a rule and the user's key. They may contain any bytes and may
+// be empty. The key contains the length of each part. So different groups or parts always make
+// different keys, and a user cannot forge a separator.
 //
-// If the key would be longer than [storage.MaxKey], its last part is replaced by a SHA-256 of
-// the whole, and the first byte says so. The parts before the last stay readable, because a
-// bounded store keeps the keys of different rules apart.
+// If the key would be longer than [storage.MaxKey], AppendKey replaces the last part by a SHA-256
+// of the whole key. The first byte of the key shows that. The other parts stay readable, because
+// a bounded store separates the keys of different rules.
 //
-// The group is for stores that place records by it (Redis Cluster: keys that
-// are swapped together must share a group); elsewhere, and when it is empty, it is
-// one more part. See [KeyGroup].
+// Some stores place records by group: Redis Cluster can change keys together only if they have the
+// same group. For other stores the group is an ordinary part. See [KeyGroup].
 func AppendKey(dst []byte, group string, parts ...string) []byte {
 	start := len(dst)
 	dst = appendPart(append(dst, keyPlain), group)
@@ -48,13 +47,12 @@ func AppendKey(dst []byte, group string, parts ...string) []byte {
 }
 
 func appendHashed(dst []byte, group, rule string, whole [sha256.Size]byte) []byte {
-	dst = appendPart(append(dst, keyHashed), shorten(group, maxGroup))
-	dst = append(dst, shorten(rule, maxRule)...)
+	dst = appendPart(append(dst, keyHashed), hashIfLonger(group, maxGroup))
+	dst = append(dst, hashIfLonger(rule, maxRule)...)
 	return append(dst, whole[:]...)
 }
 
-// shorten is s, or its SHA-256 if s is longer than most bytes.
-func shorten(s string, most int) string {
+func hashIfLonger(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -62,31 +60,11 @@ func shorten(s string, most int) string {
 	return string(sum[:])
 }
 
-// Key is AppendKey as a string.
+// Key returns the key of [AppendKey] as a string.
 func Key(group string, parts ...string) string {
 	return string(AppendKey(make([]byte, 0, 64), group, parts...))
 }
 
 func appendPart(dst []byte, part string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
-}
-
-// KeyGroup is the group that [AppendKey] was given for key: the group itself up to
-// 128 bytes, its SHA-256 beyond. It is empty for a key without a group. Of bytes that
-// AppendKey did not make it is some part, mostly none.
-func KeyGroup(key string) string {
-	if key == "" || key[0] != keyPlain && key[0] != keyHashed {
-		return ""
-	}
-	n, size := uvarint(key[1:])
-	if size <= 0 || n > maxGroup || int(n) > len(key)-1-size {
-		return ""
-	}
-	return key[1+size:][:n]
-}
-
-// uvarint is binary.Uvarint for a string; lengths of a group take two bytes at most.
-func uvarint(s string) (uint64, int) {
-	var head [2]byte
-	return binary.Uvarint(head[:copy(head[:], s)])
 }

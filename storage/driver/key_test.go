@@ -1,3 +1,7 @@
+// These tests promise about keys:
+//   - their bytes never change, because stored keys outlive a program;
+//   - different groups or parts make different keys, and no key is too long;
+//   - the group, the rule and the last part can be read from a key.
 package driver_test
 
 import (
@@ -31,25 +35,13 @@ func ExampleAppendKey() {
 	// "k\btenant-7\x04shop\x05alice"
 }
 
-func ExampleKeyGroup() {
-	fmt.Printf("%q\n", driver.KeyGroup(driver.Key("tenant-7", "shop", "alice")))
-	fmt.Printf("%q\n", driver.KeyGroup(driver.Key("", "shop", "alice")))
-	// Output:
-	// "tenant-7"
-	// ""
-}
-
-func hexed(s string) string {
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		panic(err)
-	}
-	return string(b)
-}
-
-// Keys outlive the program that wrote them, so their bytes are pinned.
-func TestKeyBytesArePinned(t *testing.T) {
+func TestKeyBytesDoNotChange(t *testing.T) {
 	long := strings.Repeat("0123456789", 100)
+	unhex := func(s string) string {
+		b, err := hex.DecodeString(s)
+		require.NoError(t, err)
+		return string(b)
+	}
 	for _, c := range []struct {
 		group string
 		parts []string
@@ -59,8 +51,8 @@ func TestKeyBytesArePinned(t *testing.T) {
 		{"", []string{""}, "k\x00\x00"},
 		{"", []string{"\x00\xff{}", "/"}, "k\x00\x04\x00\xff{}\x01/"},
 		{"g", []string{strings.Repeat("x", 200)}, "k\x01g\xc8\x01" + strings.Repeat("x", 200)},
-		{"g", []string{long}, "h\x01g" + hexed("2352980aa43fbee00b4e63b749971e7437ca0d377454dd25daef918232fa6014")},
-		{long, []string{"a"}, "h\x20" + hexed("ab6c5f3237f551d208fc2ca5225a4cca20b3fd638794a804f0ed5549d5041734") + hexed("efb0b6afa07df21f0105f4b41d08c033faff5097909c6a3ac4851db9a198c8d4")},
+		{"g", []string{long}, "h\x01g" + unhex("2352980aa43fbee00b4e63b749971e7437ca0d377454dd25daef918232fa6014")},
+		{long, []string{"a"}, "h\x20" + unhex("ab6c5f3237f551d208fc2ca5225a4cca20b3fd638794a804f0ed5549d5041734") + unhex("efb0b6afa07df21f0105f4b41d08c033faff5097909c6a3ac4851db9a198c8d4")},
 	} {
 		got := driver.Key(c.group, c.parts...)
 		require.Equal(t, fmt.Sprintf("%q", c.want), fmt.Sprintf("%q", got), "group %.20q parts %.20q", c.group, c.parts)
@@ -74,14 +66,13 @@ func TestKeyIsNeverTooLong(t *testing.T) {
 		require.LessOrEqual(t, len(driver.Key(x, "n", "u")), storage.MaxKey)
 		require.LessOrEqual(t, len(driver.Key(x, x, x)), storage.MaxKey)
 	}
-	// The last plain key is exactly as long as may be, and the next one is hashed.
+	// A key of exactly MaxKey bytes is plain, and a longer one is hashed.
 	fits := strings.Repeat("x", storage.MaxKey-len("k\x00\xff\x03"))
 	require.Len(t, driver.Key("", fits), storage.MaxKey)
 	require.Len(t, driver.Key("", fits+"x"), len("h\x00")+32)
 }
 
-// Whoever chooses one part cannot reach a key made of other parts.
-func TestKeyCannotBeForged(t *testing.T) {
+func TestDifferentPartsMakeDifferentKeys(t *testing.T) {
 	long, other := strings.Repeat("a", 600), strings.Repeat("a", 601)
 	keys := map[string][]string{}
 	for _, parts := range [][]string{
@@ -98,7 +89,7 @@ func TestKeyCannotBeForged(t *testing.T) {
 	}
 }
 
-func TestAppendKeyAppends(t *testing.T) {
+func TestAppendKeyKeepsThePrefix(t *testing.T) {
 	for _, part := range []string{"alice", strings.Repeat("x", 1000)} {
 		got := driver.AppendKey([]byte("before"), "g", part)
 		require.Equal(t, "before"+driver.Key("g", part), string(got))
@@ -112,24 +103,13 @@ func TestShortKeysDoNotAllocate(t *testing.T) {
 	}))
 }
 
-func TestKeyGroup(t *testing.T) {
-	long := strings.Repeat("t", 129)
-	require.Equal(t, long[1:], driver.KeyGroup(driver.Key(long[1:], "a")))
-	require.Len(t, driver.KeyGroup(driver.Key(long, "a")), 32)
-	require.Equal(t, driver.KeyGroup(driver.Key(long, "a")), driver.KeyGroup(driver.Key(long, "b")))
-	require.Equal(t, "t", driver.KeyGroup(driver.Key("t", long, long, long, long)))
-	for _, foreign := range []string{"", "k", "h", "x\x01a", "k\x05abc", "k\x80", "k\xff\xff\xff", "h\xff\x7f"} {
-		require.Empty(t, driver.KeyGroup(foreign), "%q", foreign)
-	}
-}
-
-// FuzzKey looks for two different lists of parts that make one key.
+// FuzzKey searches for two different lists of parts that make the same key.
 func FuzzKey(f *testing.F) {
 	f.Add([]byte("a\x00b\x00c"), []byte("a\x00b\x00\x00c"))
 	f.Add([]byte("\x00k\x01a"), []byte("k\x00\x01a"))
 	f.Add(bytes.Repeat([]byte("x"), 600), append([]byte("h\x00"), make([]byte, 32)...))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
-		// Several separators, so that each of these bytes also gets into parts.
+		// With several separators, each of these bytes also occurs inside of parts.
 		for _, sep := range []string{"\x00", "\x01", "k"} {
 			p, q := strings.Split(string(a), sep), strings.Split(string(b), sep)
 			kp, kq := driver.Key(p[0], p[1:]...), driver.Key(q[0], q[1:]...)

@@ -8,21 +8,21 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Server is a store whose database runs the steps of policies itself, so that a decision
-// takes one round trip whatever other processes do.
+// Server is a store whose database runs the steps of policies. A decision takes one round trip,
+// even if other processes write the same keys.
 type Server interface {
 	storage.Store
 
-	// Run decides batches in one round trip, each of them in one instant. The batches share no
-	// keys; each succeeds or fails alone, and Run sets the fields of Batch that hold its
-	// outcome. An error in Batch.Err means what one of CompareAndSwap means; see [storage.Store].
+	// Run decides all batches in one round trip, and each batch at one instant. No two batches may
+	// have a key in common. Each batch succeeds or fails alone. Run sets the result fields of each
+	// batch. Batch.Err means the same as an error of CompareAndSwap; see [storage.Store].
 	//
-	// The context of Run has a deadline. It is cancelled before only if it is that of the one
-	// caller of a batch, so a store need not notice that at once.
+	// ctx has a deadline. The caller cancels ctx earlier only if the batches have a single caller.
+	// So Run may return late after a cancellation, but not after the deadline.
 	Run(ctx context.Context, batches ...*Batch)
 
-	// Runs reports whether the database can run a program. A caller must not put another one
-	// into a batch.
+	// Runs reports whether the database can run a program. A batch may contain only programs that
+	// the database can run.
 	Runs(p *algo.Program) bool
 }
 
@@ -30,90 +30,92 @@ type Server interface {
 type Placer interface {
 	Server
 
-	// Place returns where keys are kept. Only requests with the same shard and slot may share
-	// a batch; shard names the server, as far as it is known. An error means that the keys
-	// cannot be decided together.
+	// Place returns the place of keys. Only requests with the same shard and slot may share a
+	// batch. shard identifies the server, as far as it is known. Place returns an error if the
+	// keys cannot be decided together.
 	Place(keys ...string) (shard, slot string, err error)
 }
 
-// ServerTime is a store whose server tells the time, so that processes whose clocks disagree
-// decide by one clock.
+// ServerTime is a store that returns the time of its server. Processes whose clocks differ can
+// then decide by one clock.
 type ServerTime interface {
-	// LoadNow is Load, and also returns the server's time at some instant of the call.
+	// LoadNow is Load and also returns the server's time at some instant during the call.
 	LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error)
 }
 
-// MaxRoundTrips is a store that knows how many round trips at once it gains by: further ones
-// would wait for each other in the database. It is 0 if every call must be made by the
-// goroutine that asks, as in a transaction of the caller: then no requests are batched.
+// MaxRoundTrips is a store that limits the round trips that run at the same time. More of them
+// would only wait for each other in the database. The limit 0 means that every call must be made
+// by the goroutine of the caller, for example inside the caller's own transaction. Then requests
+// are not batched.
 type MaxRoundTrips interface{ MaxRoundTrips() int }
 
-// Batch is a list of requests that a [Server] decides in their order, in one instant.
+// Batch is a list of requests that a [Server] decides in order, at one instant.
 //
-// The server reads every key once, and decides each request on the states that those before
-// it left. Then it writes each key whose state has changed, once, with the version of the
-// batch. The TTL of a record is what the program said, counted from Now by the server's
-// clock as [storage.Swap.Until] is, plus Margin.
+// The server reads every key once. Each request is decided on the states that the requests before
+// it left. Then the server writes each key whose state has changed, once, with the version of the
+// batch. The TTL of a record is the TTL that the program returned plus Margin. It is counted from
+// the write or from Now, whichever is later by the server's clock; see [storage.Swap.Until].
 type Batch struct {
-	// Version is drawn at random for every batch. Records that the batch writes carry it. If
-	// the reply is lost, the same batch is run again with the same version: a record that
-	// carries it was written by the batch already, and its requests are not decided again.
+	// Version is random and differs for every batch. All records that the batch writes get it. If
+	// the reply is lost, the same batch runs again with the same version. Requests whose records
+	// already have this version are not decided again.
 	Version storage.Version
-	// Now is the time of the decisions; zero means the server's clock, read in the same round trip.
+	// Now is the time of the decisions. If it is zero, the server reads its own clock in the same
+	// round trip.
 	Now      time.Time
 	Margin   time.Duration
-	Keys     []string // differ
+	Keys     []string // without duplicates
 	Programs []*algo.Program
 	Requests []Request
 
-	// What follows is set by Run. It means nothing if Err is set.
+	// Run sets the fields below. If Err is not nil, the others have no meaning.
 
 	Err error
 	At  time.Time // the time of the decisions
-	// Found is what was stored under each key before the batch, its version included. The zero
-	// Record is an absent key.
+	// Found holds the records that were stored before the batch, one for each key, with their
+	// versions. The record of an absent key is zero.
 	Found []storage.Record
-	// KeyErr is nil, or says of each key why the database could not read or write it. Nothing was
-	// written under such a key. Requests that use it have failed, but others of their
-	// keys may have been written unless the error is ErrNotApplied.
+	// KeyErr is nil or holds one error for each key: why the database could not read or write it,
+	// or nil. Nothing was written under a key with an error. Requests with such a key have failed.
+	// Their other keys may have been written, unless the error is ErrNotApplied.
 	KeyErr []error
 }
 
 // Request is one request of a batch, or several equal ones.
 type Request struct {
 	Uses  []Use
-	Times int // how many equal requests this is, one after the other; above 1 only with one use
-	// Applied is set by Run: how many steps were applied, of all uses and times, or one of the
-	// negative outcomes below. A request that an enforced use denies applies no step. Otherwise
-	// each use that allows it applies one step. A Refund and a Charge apply one, a Peek and a
-	// Reset none.
+	Times int // the number of equal requests, decided one after the other; above 1 only with one use
+	// Applied is set by Run. It is the number of applied steps over all uses and times, or one of
+	// the negative results below. If an enforced use denies the request, no step is applied.
+	// Otherwise each use that allows it applies one step. A Refund and a Charge apply one step, a
+	// Peek and a Reset none.
 	Applied int
 }
 
-// The outcomes of a request that was not decided. It has changed nothing.
+// The results of a request that was not decided. Such a request has changed nothing.
 const (
 	Damaged  = -1 // the program cannot read the state of an enforced use
 	Declined = -2 // a number is too large for the program: the step must run in Go
-	Stored   = -3 // a key of it carries the version of the batch: an earlier try was stored
+	Stored   = -3 // a key has the version of the batch: an earlier attempt was stored
 )
 
-// Use is what a request asks of one key. A request uses a key once.
+// Use is the operation of a request on one key. A request uses a key once.
 type Use struct {
 	Key     int // index in Batch.Keys
 	Program int // index in Batch.Programs; of Allow, Refund and Charge
 	Op      Op
-	Shadow  bool  // the use denies nothing; if the program cannot read its state, it is left out
+	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
 	Cost    int64 // at least 1 and below algo.MaxExact; of Allow, Refund and Charge
 }
 
-// Op is what a use does with the state of its key.
+// Op is the operation of a use on the state of its key.
 type Op uint8
 
 // The operations.
 const (
-	Allow  Op = iota // take the cost if it is there
-	Refund           // give back the cost, up to full
-	Charge           // take the cost, unconditionally
+	Allow  Op = iota // take the cost if it is available
+	Refund           // return the cost, at most until the limit is full
+	Charge           // take the cost, even if it is not available
 	Peek             // only read the state
 	Reset            // delete the record
 )

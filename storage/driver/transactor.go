@@ -7,30 +7,29 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Transactor is a store that decides inside a transaction, which keeps out all other
+// Transactor is a store that decides inside a transaction. The transaction excludes all other
 // writers.
 type Transactor interface {
 	storage.Store
 
-	// Transact lets updates decide one after the other in one transaction, and stores what
-	// they decided. Each sees what those before it stored. An update that fails alone has
-	// changed nothing, and its Err says why; the others go on. Transact sets Now and Err of every
-	// update.
+	// Transact runs updates one after the other in one transaction and stores their changes. Each
+	// update reads the changes of the updates before it. Transact sets Now and Err of every update.
+	// If one update fails alone, it changes nothing, and the others continue.
 	//
-	// clock tells the time of the decisions. It is read once, when the transaction has
-	// begun; nil means the store's own clock. Records expire by the store's own clock, as
-	// after a swap with Until.
+	// clock returns the time of the decisions. Transact calls it once, after the transaction has
+	// begun. If clock is nil, it uses the store's own clock. Records expire as after a swap with
+	// Until: by the store's own clock, and not before the time of the decision plus TTL.
 	//
-	// An error of Transact itself means what one of CompareAndSwap means, for all updates: it
-	// is ErrNotApplied, or what the transaction wrote may have been stored. A panic of a Decider
-	// passes through Transact, changes nothing, and leaves the store usable.
+	// An error of Transact itself applies to all updates. It means the same as an error of
+	// CompareAndSwap: unless it wraps ErrNotApplied, the transaction may have been stored. If a
+	// Decider panics, the panic reaches the caller. Nothing is changed, and the store stays usable.
 	Transact(ctx context.Context, clock func() time.Time, updates ...*Update) error
 }
 
 // Update is one decision in a [Transactor].
 type Update struct {
-	Keys    []string // differ
+	Keys    []string // without duplicates
 	Decider Decider
 	Now     time.Time // set by Transact before it calls Decider
-	Err     error     // set by Transact: the error of Decider as it is, or what is wrong with the update
+	Err     error     // set by Transact: the error of Decider unchanged, or the error in the update
 }

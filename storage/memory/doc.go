@@ -1,55 +1,52 @@
-// Package memory keeps the states of limits in the memory of this process.
+// Package memory stores the states of limits in the memory of this process.
 //
-// The zero [Store] is ready for use. It forgets everything when the process ends, and
-// no other process shares it. Use it for one process, for tests, and as the stand-in
-// while a database is away.
+// The zero [Store] is ready for use. It loses everything when the process ends, and other
+// processes do not share it. Use it for one process, for tests, and as a fallback while a database
+// is unavailable.
 //
 // # Bounded
 //
-// A store holds at most MaxKeys records of each rule. If there are more, it evicts one
-// of the same rule:
+// A store holds at most MaxKeys records of each rule. When a rule has more, the store evicts a
+// record of the same rule:
 //
-//  1. a record that has lapsed, because it means no more than no record at all;
-//  2. else a record that has used less than half of its limit. New ones go in turn, and
-//     one that was written again gets a second chance;
-//  3. else the record with the lowest [storage.Priority], and of those the one that
-//     lapses first. These records are protected. If more than 7/8 of the store is
-//     protected, such a record is evicted before those of 2, so that new keys always find
-//     some room.
+//  1. An expired record, because it is equal to no record.
+//  2. If none has expired: a record that has used less than half of its limit. Such records are
+//     evicted in turn. A record that was written again gets a second chance.
+//  3. If there is none of these either: the record with the lowest [storage.Priority]. Among equal
+//     priorities, the record that expires first.
 //
-// Two promises follow. They hold for every algorithm and for stacks, and are tested:
+// The records of step 3 have used at least half of their limit and are protected. If more than 7/8
+// of the records are protected, step 3 comes before step 2. So new keys always find some space.
 //
-//   - Keys of one rule never evict a key of another. A rule with a single key stays
-//     within its bound, whatever else happens.
-//   - A key that has used up its limit is not forgotten because many other keys
-//     arrive that use little of theirs.
+// The store makes two promises for every algorithm and for stacks of algorithms:
 //
-// One attack remains. An attacker who spends the whole limit of 7/8 of MaxKeys different
-// keys makes the store forget exhausted keys, his own among them. The remedies are a MaxKeys
-// above the number of keys that can be exhausted at once, and a second rule by something
-// that the attacker cannot make up, such as the address.
+//   - A key of one rule never evicts a key of another rule. A rule with a single key keeps its
+//     limit whatever happens to other rules.
+//   - A key that has used up its limit is not evicted by a flood of keys that use little of theirs.
 //
-// [Stats] counts the records that were evicted before they lapsed. If that number grows,
-// MaxKeys is too small, or someone is making up keys.
+// One attack remains. An attacker can use up the limits of 7/8 of MaxKeys different keys. Then
+// the store evicts exhausted keys, including his own. There are two remedies. Set MaxKeys above the
+// number of keys that can be exhausted at the same time. Or add a second rule whose key the
+// attacker cannot choose, such as the address.
 //
-// A record takes about 64 bytes for a state of up to 25 bytes, however long its
-// key, and a longer state up to half as much again as its length more. The
-// garbage collector has nothing to look at in them. A rule takes up to 22 KB besides, for
-// as long as the store is in use: the number of rules and namespaces is for the program to
-// bound.
+// [Stats] counts the records that were evicted before they expired. If that number grows, MaxKeys
+// is too small, or someone invents keys.
+//
+// A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A longer
+// state takes up to 1.5 times its length in addition. The garbage collector does not scan records.
+// A rule takes up to 22 KB in addition, as long as the store is in use. So the program must bound
+// the number of rules and namespaces.
 //
 // # Keys
 //
-// The store keeps only a name for each key: the rule, and 104 bits of two 64-bit hashes
-// under seeds drawn anew in each process. In a store of a million records, a new key is
-// taken for another one with a probability of 2^-84. Nobody outside the process can
-// prepare such keys.
+// The store does not keep keys. It keeps the rule and 104 bits of two hashes of a key. The seeds of the
+// hashes are random in each process, so nobody outside of the process can construct collisions. In
+// a store of a million records, a new key collides with another one with a probability of 2^-84.
 //
 // # Time
 //
-// Limiters decide by [Store.Update], in which records lapse by the time of the decision. So
-// limits on virtual time are exact. Load, CompareAndSwap and Purge read a clock,
-// [Store.Now]. A lapsed record is absent at once. Its memory is used again when there is
-// need, or freed by [Store.Sweep]. For the store, time stands still before 1970 and
-// after 2262.
+// Limiters decide by [Store.Update]. There, records expire by the time of the decision, so limits
+// on a virtual clock are exact. Load, CompareAndSwap and Purge use [Store.Now]. An expired record is
+// absent at once. Its memory is used for new records, or [Store.Sweep] frees it. The store treats
+// all times before 1970 as equal, and all times after 2262.
 package memory

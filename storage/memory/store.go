@@ -10,23 +10,23 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultMaxKeys is how many records of one rule a Store holds at most when its MaxKeys is
-// 0: about 70 MB of them.
+// DefaultMaxKeys is the maximum number of records of one rule if MaxKeys is 0. That many records
+// take about 70 MB.
 const DefaultMaxKeys = memstore.DefaultMaxKeys
 
-// Store keeps records in memory. The zero Store is ready for use. It may be used
-// from any number of goroutines, must not be copied, and its fields must not be
-// changed once it is in use. It needs no closing.
+// Store keeps records in memory. The zero Store is ready for use. Any number of goroutines may
+// use it concurrently. It must not be copied, and its fields must not change after the first use.
+// It needs no Close.
 type Store struct {
-	// MaxKeys is how many records of one rule are held at most (and, for a moment, one
-	// more for each write under way); 0 or less: DefaultMaxKeys, and for no bound math.MaxInt.
-	// Keys with the same driver.RuleOfKey are of one rule; a limiter makes such keys.
+	// MaxKeys is the maximum number of records of one rule. Each concurrent write may exceed it by
+	// its own records for a moment. If it is 0 or less, the maximum is DefaultMaxKeys. For no maximum,
+	// set math.MaxInt. Two keys have the same rule if driver.RuleOfKey is the same for both.
 	MaxKeys int
-	// Clock tells the time to the methods that are not handed one: Load,
-	// CompareAndSwap and Purge; nil: the monotonic clock, see Now.
+	// Clock returns the time for Load, CompareAndSwap and Purge. If it is nil, they use the monotonic
+	// clock; see Now.
 	Clock func() time.Time
 
-	table atomic.Pointer[memstore.Store] // nil until it is used
+	table atomic.Pointer[memstore.Store] // nil until the first use
 }
 
 var (
@@ -34,7 +34,7 @@ var (
 	_ storage.Purger = (*Store)(nil)
 )
 
-// Table returns the records. Limiters decide on them; you do not need it to use the store.
+// Table is for package compose, which decides on the records in place. You do not need it.
 func (s *Store) Table() *memstore.Store {
 	if t := s.table.Load(); t != nil {
 		return t
@@ -43,12 +43,12 @@ func (s *Store) Table() *memstore.Store {
 	return s.table.Load()
 }
 
-// Load reads records at the time of Clock; see [storage.Store].
+// Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
 	return s.Table().Load(ctx, keys...)
 }
 
-// CompareAndSwap swaps at the time of Clock; see [storage.Store].
+// CompareAndSwap applies swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	return s.Table().CompareAndSwap(ctx, swaps...)
 }
@@ -58,32 +58,32 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driv
 	return s.Table().Update(ctx, now, keys, d)
 }
 
-// Purge is Sweep at the time of Clock; see [storage.Purger].
+// Purge calls Sweep with the time of Clock; see [storage.Purger].
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.Table().Purge(ctx, max)
 }
 
-// Sweep drops up to max records that have lapsed at now, and returns how many. No
-// store needs sweeping to stay correct or bounded, because lapsed records are the first
-// to be evicted. Sweeping takes that work out of the decisions, and it frees the memory
-// of the records of rules that are not used any more.
+// Sweep removes up to max records that have expired at now, and returns how many it removed. A store
+// is correct and bounded without Sweep, because expired records are the first to be evicted. With
+// Sweep, decisions have less of that work. Sweep also frees the memory of rules that have no
+// records any more.
 func (s *Store) Sweep(now time.Time, max int) (removed int) { return s.Table().Sweep(now, max) }
 
-// Now is the time by Clock, or by the monotonic clock if that is nil. The latter
-// begins with the wall clock's time when it is first asked, and from then on
-// never steps back or ahead, whoever sets the wall clock; nor does it count, on
-// most systems, the time for which the machine sleeps. It takes half as long to
-// read. A limit whose windows are to begin with the hours of the wall clock
-// wants time.Now for its clock.
+// Now returns the time of Clock. If Clock is nil, Now returns the time of the monotonic clock.
+//
+// The monotonic clock starts with the time of the wall clock at the first call. After that it
+// ignores all changes of the wall clock. On most systems it does not count the time while the
+// machine sleeps. Reading it costs half as much as time.Now. Set Clock to time.Now if a limit has
+// windows that must start with the hours of the wall clock.
 func (s *Store) Now() time.Time { return s.Table().Now() }
 
-// Stats says what a store holds and what it had to drop.
+// Stats counts the records of a store. Its counters start when the store is created.
 type Stats struct {
-	Keys    int   // records held, lapsed ones included
-	Evicted int64 // records dropped to make room before they had lapsed, since the beginning
-	Lapsed  int64 // records dropped after they had lapsed, since the beginning
+	Keys    int   // records in the store, including expired ones
+	Evicted int64 // records that were removed before they expired, because the store was full
+	Lapsed  int64 // records that were removed after they expired
 }
 
-// Stats counts over all rules. While others write, the numbers are of slightly different
-// instants.
+// Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly
+// different instants.
 func (s *Store) Stats() Stats { return Stats(s.Table().Stats()) }

@@ -1,3 +1,5 @@
+// These tests promise that the store obeys the laws of all stores. Package internal/memstore tests the
+// bound and the eviction.
 package memory_test
 
 import (
@@ -9,7 +11,6 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// The store keeps the laws of all stores. Its table is tested in internal/memstore.
 func TestLaws(t *testing.T) {
 	storagetest.Run(t, func(*testing.T) storagetest.Harness {
 		var passed atomic.Int64

@@ -10,18 +10,17 @@ import (
 	"time"
 )
 
-// The store waits for locks by itself: SQLite does not look at a context while it waits, and
-// sleeps for at least a millisecond. So a connection that is in use by the store has
-// busy_timeout 0. None of these statements touches the file.
+// The store waits for locks itself. SQLite ignores the context while it waits, and it sleeps for at
+// least a millisecond. So a connection that the store uses has busy_timeout 0. These statements do not
+// access the file.
 const (
 	getBusyTimeout = "PRAGMA busy_timeout"
 	setBusyTimeout = "PRAGMA busy_timeout = "
 	noBusyTimeout  = setBusyTimeout + "0"
 )
 
-// disableBusyTimeout makes SQLite return at once if the database is locked. It reads the
-// user's busy_timeout every time, because the connections of a pool may differ, and the user may
-// change one at any time.
+// disableBusyTimeout makes SQLite return at once if the database is locked. It reads the user's
+// busy_timeout every time, because it may differ between connections and change at any time.
 func (c *connection) disableBusyTimeout() error {
 	row := make([]sqldriver.Value, 1)
 	if _, err := c.query(row, getBusyTimeout); err != nil {
@@ -36,7 +35,7 @@ func (c *connection) disableBusyTimeout() error {
 	return err
 }
 
-// restoreBusyTimeout sets the busy_timeout that the user has set.
+// restoreBusyTimeout restores the user's busy_timeout.
 func (c *connection) restoreBusyTimeout() error {
 	if c.busyTimeout == 0 {
 		return nil
@@ -46,23 +45,21 @@ func (c *connection) restoreBusyTimeout() error {
 }
 
 const (
-	// spinFor is how long a caller polls the lock without sleeping. A decision holds the lock
-	// for a tenth of that, and the shortest sleep of a Go program that does nothing else takes
-	// a millisecond.
-	spinFor      = 200 * time.Microsecond
-	firstPause   = 500 * time.Microsecond
-	longestPause = 2 * time.Millisecond // much longer than a decision holds the lock
+	// spinTime is the time for which a caller polls the lock without sleeping. A decision holds
+	// the lock for a tenth of it. In an idle Go program, the shortest sleep takes a millisecond.
+	spinTime     = 200 * time.Microsecond
+	firstBackoff = 500 * time.Microsecond
+	maxBackoff   = 2 * time.Millisecond // much longer than a decision holds the lock
 	openTimeout  = 5 * time.Second      // the driver's default busy_timeout
 )
 
-// retryBusy calls do until it does not find the database locked, or ctx or the user's
-// busy_timeout ends.
+// retryBusy calls do until the database is not locked, or until ctx or the user's busy_timeout ends.
 func (c *connection) retryBusy(ctx context.Context, do func() error) error {
 	return retryBusy(ctx, c.busyTimeout, do)
 }
 
 func retryBusy(ctx context.Context, timeout time.Duration, do func() error) error {
-	start, pause := time.Now(), firstPause
+	start, backoff := time.Now(), firstBackoff
 	for {
 		err := do()
 		if err == nil || !isBusy(err) {
@@ -72,11 +69,11 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 		switch {
 		case waited >= timeout:
 			return err
-		case waited < spinFor:
+		case waited < spinTime:
 			runtime.Gosched()
 		default:
-			sleep(ctx, rand.N(pause))
-			pause = min(2*pause, longestPause)
+			sleep(ctx, rand.N(backoff))
+			backoff = min(2*backoff, maxBackoff)
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", err, ctx.Err())
@@ -94,7 +91,7 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// execRetryBusy executes a statement by retryBusy.
+// execRetryBusy executes a statement with retryBusy.
 func (c *connection) execRetryBusy(ctx context.Context, text string) error {
 	return c.retryBusy(ctx, func() error {
 		_, err := c.exec(text)

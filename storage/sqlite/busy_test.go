@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// pair is the connections of a pool of two.
+// pair returns the two connections of a pool.
 func pair(t *testing.T, db *sql.DB) (a, b *sql.Conn) {
 	db.SetMaxOpenConns(2)
 	db.SetMaxIdleConns(2)
@@ -26,7 +26,7 @@ func pair(t *testing.T, db *sql.DB) (a, b *sql.Conn) {
 	return a, b
 }
 
-func set(t *testing.T, conn *sql.Conn, ms int) {
+func setBusyTimeout(t *testing.T, conn *sql.Conn, ms int) {
 	_, err := conn.ExecContext(t.Context(), fmt.Sprint("PRAGMA busy_timeout = ", ms))
 	require.NoError(t, err)
 }
@@ -36,7 +36,7 @@ func busyTimeout(t *testing.T, conn *sql.Conn) (ms int) {
 	return ms
 }
 
-// A PRAGMA reaches one connection of the pool, at any time.
+// The user may set busy_timeout of one connection of the pool at any time.
 func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 	for name, options := range map[string]string{"plain": wal, "statement cache": wal + "&_stmt_cache_size=16"} {
 		t.Run(name, func(t *testing.T) {
@@ -44,8 +44,8 @@ func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 			a, b := pair(t, db)
 			for i, ms := range []int{20000, 77, 0, 5, 60, 0} {
 				a, b = b, a
-				set(t, a, ms)
-				require.NoError(t, a.Close()) // the only one that is free
+				setBusyTimeout(t, a, ms)
+				require.NoError(t, a.Close()) // now it is the only free one
 				_, swapped, err := s.CompareAndSwap(t.Context(), creating(fmt.Sprint("key ", i)))
 				require.NoError(t, err)
 				require.True(t, swapped)
@@ -59,28 +59,7 @@ func TestConnectionsKeepTheirBusyTimeout(t *testing.T) {
 	}
 }
 
-// The first connection would not wait at all, the second for 20 seconds.
-func TestAContextEndsTheWaitOfEveryConnection(t *testing.T) {
-	s, db, dsn := shared(t, wal)
-	a, b := pair(t, db)
-	set(t, a, 0)
-	require.NoError(t, a.Close())
-	_, err := s.Load(t.Context(), "a")
-	require.NoError(t, err)
-	a, err = db.Conn(t.Context())
-	require.NoError(t, err)
-	defer a.Close()
-	require.NoError(t, b.Close())
-
-	held(t, dsn)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-	defer cancel()
-	within(t, 2*time.Second, func() { _, _, err = s.CompareAndSwap(ctx, creating("a")) })
-	require.ErrorIs(t, err, storage.ErrContended)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-}
-
-func TestAContextEndsTheWaitOfMigrate(t *testing.T) {
+func TestContextEndsTheWaitOfMigrate(t *testing.T) {
 	_, db, dsn := shared(t, wal)
 	s, err := sqlite.New(db, sqlite.Options{Table: "another"})
 	require.NoError(t, err)
@@ -95,7 +74,7 @@ func TestAContextEndsTheWaitOfMigrate(t *testing.T) {
 	require.NoError(t, s.Migrate(t.Context()))
 }
 
-// wrapped is a driver around the driver, as those that trace are.
+// wrapped is a driver that wraps go-sqlite3, as drivers for tracing do.
 type wrapped string
 
 func (w wrapped) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
@@ -105,7 +84,7 @@ func (w wrapped) Connect(context.Context) (sqldriver.Conn, error) {
 	return struct{ sqldriver.Conn }{conn}, err
 }
 
-func TestADriverAroundTheDriver(t *testing.T) {
+func TestDriverThatWrapsGoSQLite3(t *testing.T) {
 	_, _, dsn := shared(t, wal)
 	db := sql.OpenDB(wrapped(dsn))
 	defer db.Close()

@@ -12,41 +12,44 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// connection is one of the pool, lent to calls. It speaks to the driver itself, because
-// package sql takes half as long again; and without a context, because nothing that it
-// does waits (see busy.go), and an interrupted transaction would leave it in doubt.
+// connection is a connection of the pool. It calls the driver directly, because package database/sql
+// takes half as long again. It passes no context to the driver: no statement waits (see busy.go), and
+// the state of an interrupted transaction would be unknown.
 type connection struct {
 	pooled      *sql.Conn
-	driver      sqldriver.Conn // of pooled, within raw
-	ready       bool
-	busyTimeout time.Duration // the busy_timeout of the user
-	executed    []execution   // of the few statements there are
-	doubtful    bool          // must not go back to the pool
-	due         time.Time     // when idle gives it back; zero if it has not been kept
+	driver      sqldriver.Conn // of pooled; valid only inside of raw
+	isReady     bool           // the busy_timeout is disabled
+	busyTimeout time.Duration  // of the user
+	executed    []execution    // the statements of the store that were executed
+	mustClose   bool           // the state is unknown, so the pool must close it
+	keepUntil   time.Time      // the end of the time for which idle may keep it; zero if it was never kept
 }
 
-// lend lends a connection to a call, which calls raw for its statements. Afterwards the store keeps
-// the connection, or gives it back to the pool as it was.
-func (s *Store) lend(ctx context.Context, use func(*connection) error) error {
+// withConnection calls use with a connection. use executes statements inside of raw. Then the store
+// keeps the connection, or restores it and returns it to the pool.
+func (s *Store) withConnection(ctx context.Context, use func(*connection) error) error {
 	c, err := s.take(ctx)
 	if err != nil {
-		return failure(err)
+		return wrap(err)
 	}
-	kept := false
+	isKept := false
 	defer func() { // also if use panics
-		if !kept {
-			c.giveBack()
+		if !isKept {
+			c.release()
 		}
 	}()
-	if err := c.makeReady(); err != nil {
-		return failure(err)
+	if !c.isReady {
+		c.isReady = true
+		if err := c.raw(c.disableBusyTimeout); err != nil {
+			return wrap(err)
+		}
 	}
 	err = use(c)
-	kept = err == nil && s.idle.keep(c)
+	isKept = err == nil && s.idle.keep(c)
 	return err
 }
 
-// take takes the connection that was kept, or else one of the pool.
+// take returns the kept connection, or else a connection of the pool.
 func (s *Store) take(ctx context.Context) (*connection, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -55,7 +58,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 		return c, nil
 	}
 	c := new(connection)
-	// SQLite does not wait when several connections switch a new file to WAL at once.
+	// SQLite does not wait if several connections switch a new file to WAL at the same time.
 	err := retryBusy(ctx, openTimeout, func() (err error) {
 		c.pooled, err = s.db.Conn(ctx)
 		return err
@@ -63,10 +66,10 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	return c, err
 }
 
-// raw does something with the driver's connection, which do alone may use. If do panics, package
-// sql closes the connection, and SQLite does not unlock while a statement is open.
+// raw calls do, which may use c.driver. If do panics, package database/sql closes the connection. The
+// statements must be closed before, because SQLite keeps the lock while a statement is open.
 func (c *connection) raw(do func() error) (err error) {
-	gone := c.pooled.Raw(func(inner any) error {
+	rawErr := c.pooled.Raw(func(inner any) error {
 		c.driver = inner.(sqldriver.Conn)
 		returned := false
 		defer func() {
@@ -78,45 +81,36 @@ func (c *connection) raw(do func() error) (err error) {
 		returned = true
 		return nil
 	})
-	if gone != nil {
-		return gone
+	if rawErr != nil {
+		return rawErr
 	}
-	c.doubtful = c.doubtful || errors.Is(err, sqldriver.ErrBadConn)
+	c.mustClose = c.mustClose || errors.Is(err, sqldriver.ErrBadConn)
 	return err
 }
 
-func (c *connection) makeReady() error {
-	if c.ready {
-		return nil
-	}
-	c.ready = true
-	return c.raw(c.disableBusyTimeout)
-}
-
-// giveBack gives the connection back to the pool as it was there, unless it is in doubt: then
-// package sql closes it.
-func (c *connection) giveBack() {
+// release restores the connection and returns it to the pool, which closes it if mustClose is set.
+func (c *connection) release() {
 	defer c.pooled.Close()
 	_ = c.pooled.Raw(func(any) error {
 		if c.restoreBusyTimeout() != nil {
-			c.doubtful = true
+			c.mustClose = true
 		}
 		c.finalize()
-		if c.doubtful {
+		if c.mustClose {
 			return sqldriver.ErrBadConn
 		}
 		return nil
 	})
 }
 
-// transaction runs do in a transaction that has the write lock. do calls raw for its
-// statements. If do panics, the transaction is undone and the connection stays usable. Only the
-// error of a COMMIT leaves open whether the transaction was stored.
+// transaction calls do in a transaction that holds the write lock. do executes statements inside of
+// raw. If do panics, the transaction is rolled back, and the connection stays usable. All errors prove
+// that nothing was stored, except an error of COMMIT.
 func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
 	var commit error
-	err := s.lend(ctx, func(c *connection) error {
+	err := s.withConnection(ctx, func(c *connection) error {
 		if err := c.raw(func() error { return c.begin(ctx) }); err != nil {
-			return failure(err)
+			return wrap(err)
 		}
 		committed := false
 		defer func() {
@@ -125,12 +119,12 @@ func (s *Store) transaction(ctx context.Context, do func(*connection) error) err
 			}
 		}()
 		if err := do(c); err != nil {
-			return failure(err)
+			return wrap(err)
 		}
-		// Without WAL the commit waits for those who read.
+		// Without WAL, the commit waits for readers.
 		commit = c.raw(func() error { return c.execRetryBusy(ctx, "COMMIT") })
 		committed = commit == nil
-		return failure(commit)
+		return wrap(commit)
 	})
 	if err != nil && commit == nil {
 		return storage.NotApplied(err)
@@ -141,20 +135,20 @@ func (s *Store) transaction(ctx context.Context, do func(*connection) error) err
 func (c *connection) begin(ctx context.Context) error {
 	err := c.execRetryBusy(ctx, "BEGIN IMMEDIATE")
 	if err != nil && !errors.As(err, new(sqlite3.Error)) {
-		c.doubtful = true // a driver around the driver may fail when it has begun
+		c.mustClose = true // a driver that wraps go-sqlite3 may fail after SQLite has begun the transaction
 	}
 	return err
 }
 
-// rollback ends a transaction that failed. Some failures have ended it already, and
-// ROLLBACK then fails: SQLite tells whether one is still open, of a driver around the
-// driver any failure is doubt.
+// rollback ends a failed transaction. Some errors have ended it already, and then ROLLBACK fails.
+// SQLite reports whether a transaction is still open. A driver that wraps go-sqlite3 does not report
+// it, so then any error means that a transaction may be open.
 func (c *connection) rollback() error {
 	_, err := c.exec("ROLLBACK")
-	open := err != nil
+	mayBeOpen := err != nil
 	if raw, ok := c.driver.(*sqlite3.SQLiteConn); ok {
-		open = !raw.AutoCommit()
+		mayBeOpen = !raw.AutoCommit()
 	}
-	c.doubtful = c.doubtful || open
+	c.mustClose = c.mustClose || mayBeOpen
 	return err
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// The table takes no value of another type, and is its own index.
-func TestTheTableIsStrictAndWithoutRowid(t *testing.T) {
+func TestTableIsStrictAndWithoutRowid(t *testing.T) {
 	db := database(t, "_journal_mode=WAL")
 	open(t, db, sqlite.Options{})
 	var strict, withoutRowid bool
@@ -21,9 +20,8 @@ func TestTheTableIsStrictAndWithoutRowid(t *testing.T) {
 	require.ErrorContains(t, err, "cannot store TEXT value in BLOB column")
 }
 
-// Every connection to ":memory:" is a database of its own, so a pool must have
-// one alone.
-func TestInMemory(t *testing.T) {
+// Every connection to ":memory:" opens a new database.
+func TestDatabaseInMemoryNeedsASingleConnection(t *testing.T) {
 	db := database(t, "mode=memory")
 	db.SetMaxOpenConns(1)
 	s := open(t, db, sqlite.Options{})
@@ -40,16 +38,15 @@ func TestInMemory(t *testing.T) {
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 }
 
-// Names of tables are compared without regard to the case of ASCII letters.
-func TestTablesOfOneNameInTwoCases(t *testing.T) {
+func TestTableNamesIgnoreTheCaseOfASCIILetters(t *testing.T) {
 	db := database(t, "_journal_mode=WAL")
 	for _, test := range []struct {
 		table string
-		apart bool
+		isNew bool
 	}{{"Limits", true}, {"limits", false}, {"límits", true}, {"lÍmits", true}} {
 		s := open(t, db, sqlite.Options{Table: test.table})
 		_, swapped, err := s.CompareAndSwap(t.Context(), creating("a"))
 		require.NoError(t, err)
-		require.Equal(t, test.apart, swapped, test.table)
+		require.Equal(t, test.isNew, swapped, test.table)
 	}
 }

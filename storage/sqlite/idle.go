@@ -6,68 +6,68 @@ import (
 	"time"
 )
 
-// keepFor is how long the store keeps a connection, at most. A call under load takes some tens
-// of microseconds, so hundreds of calls share one.
+// keepFor is the maximum time for which the store keeps a connection. A call under load takes some tens
+// of microseconds, so hundreds of calls share a connection.
 const keepFor = 10 * time.Millisecond
 
-// idle keeps the connection of a call for the next one, if they follow each other within
-// keepFor. Otherwise a quarter of the time of a transaction goes into making the connection
-// ready and making it as it was. It never keeps the last connection of the pool. A timer gives
-// the connection back when no more calls follow.
+// idle keeps the connection of a call for the next call, if calls follow each other within keepFor.
+// Without it, a quarter of the time of a transaction would be spent on preparing and restoring the
+// connection. idle never keeps the last connection of the pool. A timer returns the connection to the
+// pool after the last call.
 type idle struct {
 	db *sql.DB
 
-	mu     sync.Mutex
-	conn   *connection
-	loaded bool      // the call that began last followed another within keepFor
-	ended  time.Time // when the call that ended last did
+	mu        sync.Mutex
+	conn      *connection // nil if none is kept
+	underLoad bool        // the last call began within keepFor after the end of another one
+	lastEnd   time.Time   // the time when a call ended last
 }
 
-// take returns the connection that was kept, or nil.
+// take returns the kept connection, or nil.
 func (i *idle) take() *connection {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.loaded = time.Since(i.ended) < keepFor
+	i.underLoad = time.Since(i.lastEnd) < keepFor
 	c := i.conn
 	i.conn = nil
 	return c
 }
 
-// keep reports whether it keeps c.
+// keep keeps c and returns true, or returns false.
 func (i *idle) keep(c *connection) bool {
 	full := isFull(i.db)
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := time.Now()
-	i.ended = now
-	if full || !i.loaded || i.conn != nil {
+	i.lastEnd = now
+	if full || !i.underLoad || i.conn != nil {
 		return false
 	}
-	if c.due.IsZero() {
-		c.due = now.Add(keepFor)
+	if c.keepUntil.IsZero() {
+		c.keepUntil = now.Add(keepFor)
 		time.AfterFunc(keepFor, func() { i.release(c) })
 	}
-	if !now.Before(c.due) {
+	if !now.Before(c.keepUntil) {
 		return false
 	}
 	i.conn = c
 	return true
 }
 
-// release gives c back if no call uses it. Otherwise that call does, because c is due.
+// release releases c if no call uses it. Otherwise that call releases it, because keepFor is over.
 func (i *idle) release(c *connection) {
 	i.mu.Lock()
-	kept := i.conn == c
-	if kept {
+	isKept := i.conn == c
+	if isKept {
 		i.conn = nil
 	}
 	i.mu.Unlock()
-	if kept {
-		c.giveBack()
+	if isKept {
+		c.release()
 	}
 }
 
-// isFull reports whether others may be waiting for a connection.
+// isFull reports whether all connections of the pool are in use.
 func isFull(db *sql.DB) bool {
 	pool := db.Stats()
 	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections

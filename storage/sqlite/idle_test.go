@@ -4,18 +4,15 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/internal/engine/enginetest"
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// transactUntil makes transactions until done, at most for a few seconds.
+// transactUntil runs transactions until done returns true, for at most 20 seconds.
 func transactUntil(t *testing.T, s *sqlite.Store, done func() bool) {
 	t.Helper()
 	for began := time.Now(); !done(); {
@@ -24,16 +21,14 @@ func transactUntil(t *testing.T, s *sqlite.Store, done func() bool) {
 	}
 }
 
-// While transactions follow each other, the store keeps their connection. Then it gives the
-// connection back as it was.
-func TestTransactionsShareAConnection(t *testing.T) {
+func TestKeptConnectionGoesBackToThePoolAsItWas(t *testing.T) {
 	s, db, _ := shared(t, wal)
-	kept := func() bool { return db.Stats().InUse == 1 }
+	isKept := func() bool { return db.Stats().InUse == 1 }
 	another, err := sqlite.New(db, sqlite.Options{})
 	require.NoError(t, err)
 	require.NoError(t, another.Transact(t.Context(), nil, adding("a")))
-	require.False(t, kept(), "one call is no load")
-	transactUntil(t, s, kept)
+	require.False(t, isKept(), "a single call is no load")
+	transactUntil(t, s, isKept)
 	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
 	for range db.Stats().OpenConnections {
 		conn, err := db.Conn(t.Context())
@@ -43,29 +38,27 @@ func TestTransactionsShareAConnection(t *testing.T) {
 	}
 }
 
-// Also under load the pool gets the connection again and again, and may replace it.
-func TestAConnectionIsKeptForAMoment(t *testing.T) {
+func TestKeptConnectionGoesBackToThePoolUnderLoad(t *testing.T) {
 	s, db, _ := shared(t, wal)
-	kept := func() bool { return db.Stats().InUse == 1 }
+	isKept := func() bool { return db.Stats().InUse == 1 }
 	for range 3 {
-		transactUntil(t, s, kept)
-		transactUntil(t, s, func() bool { return !kept() })
+		transactUntil(t, s, isKept)
+		transactUntil(t, s, func() bool { return !isKept() })
 	}
 }
 
-func TestTransactionsShareStatements(t *testing.T) {
+func TestTransactionsUsePreparedStatements(t *testing.T) {
 	s, db, a := openAround(t)
 	db.SetMaxOpenConns(2)
 	before := -1
 	transactUntil(t, s, func() bool {
 		last := before
 		before = a.work()
-		return before == last // all that the last transaction needed was prepared already
+		return before == last // the last transaction prepared nothing
 	})
 }
 
-// The user needs the last connection of a pool, and finds it free between transactions.
-func TestTheLastConnectionIsNotKept(t *testing.T) {
+func TestLastConnectionOfThePoolIsNotKept(t *testing.T) {
 	s, db, _ := shared(t, wal)
 	db.SetMaxOpenConns(1)
 	for range 100 {
@@ -82,8 +75,7 @@ func TestTheLastConnectionIsNotKept(t *testing.T) {
 	}
 }
 
-// A closed database does not wait for the connection that is kept, and is soon without it.
-func TestADatabaseIsClosedUnderTransactions(t *testing.T) {
+func TestCloseOfTheDatabaseClosesTheKeptConnectionSoon(t *testing.T) {
 	s, db, _ := shared(t, wal)
 	transactUntil(t, s, func() bool { return db.Stats().InUse == 1 })
 	require.NoError(t, db.Close())
@@ -91,8 +83,7 @@ func TestADatabaseIsClosedUnderTransactions(t *testing.T) {
 	require.ErrorContains(t, s.Transact(t.Context(), nil, adding("a")), "closed")
 }
 
-// Transactions of several goroutines are none that follow each other, and no harm.
-func TestTransactionsAtOnce(t *testing.T) {
+func TestConcurrentTransactions(t *testing.T) {
 	const goroutines, each = 8, 50
 	s, db, _ := shared(t, wal)
 	errs := make(chan error, goroutines)
@@ -112,8 +103,7 @@ func TestTransactionsAtOnce(t *testing.T) {
 	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
 }
 
-// A connection on which something failed is looked at by package sql.
-func TestAConnectionOnWhichACallFailedIsNotKept(t *testing.T) {
+func TestConnectionIsNotKeptAfterAnError(t *testing.T) {
 	s, db, _ := shared(t, wal)
 	transactUntil(t, s, func() bool { return db.Stats().InUse == 1 })
 	_, err := db.Exec("DROP TABLE " + sqlite.DefaultTable)
@@ -122,8 +112,8 @@ func TestAConnectionOnWhichACallFailedIsNotKept(t *testing.T) {
 	require.Zero(t, db.Stats().InUse)
 }
 
-// If a connection is kept, no call asks the pool, which would have looked at the context.
-func TestAnEndedContextWhileAConnectionIsKept(t *testing.T) {
+// With a kept connection, the pool does not check the context.
+func TestEndedContextWithAKeptConnection(t *testing.T) {
 	s, db, _ := shared(t, wal)
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -134,8 +124,7 @@ func TestAnEndedContextWhileAConnectionIsKept(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// While a connection is kept, it reads nothing and locks nothing.
-func TestOthersBesideAKeptConnection(t *testing.T) {
+func TestKeptConnectionLocksNothing(t *testing.T) {
 	for name, options := range map[string]string{"plain": wal, "statement cache": wal + "&_stmt_cache_size=16"} {
 		t.Run(name, func(t *testing.T) {
 			s, db, dsn := shared(t, options)
@@ -165,26 +154,4 @@ func TestOthersBesideAKeptConnection(t *testing.T) {
 			work()
 		})
 	}
-}
-
-// An engine under load gives every connection back when the load ends.
-func TestAnEngineKeepsNoConnection(t *testing.T) {
-	s, db, _ := shared(t, wal+"&_stmt_cache_size=16")
-	e := engine.New(s, engine.Options{Timeout: 20 * time.Second})
-	var group sync.WaitGroup
-	errs := make(chan error, 20)
-	for range cap(errs) {
-		group.Go(func() {
-			var err error
-			for i := 0; i < 50 && err == nil; i++ {
-				_, err = enginetest.Do(context.Background(), e, []string{"a"}, add)
-			}
-			errs <- err
-		})
-	}
-	group.Wait()
-	for range cap(errs) {
-		require.NoError(t, <-errs)
-	}
-	require.Eventually(t, func() bool { return db.Stats().InUse == 0 }, 20*time.Second, time.Millisecond)
 }

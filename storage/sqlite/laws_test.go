@@ -37,13 +37,13 @@ func TestLaws(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			storagetest.Run(t, func(t *testing.T) storagetest.Harness {
-				var ahead atomic.Int64
-				clock := func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+				var advanced atomic.Int64
+				clock := func() time.Time { return time.Now().Add(time.Duration(advanced.Load())) }
 				db := database(t, options)
 				return storagetest.Harness{
 					Store:   open(t, db, sqlite.Options{Clock: clock}),
 					Other:   open(t, db, sqlite.Options{Table: `odd " name`, Clock: clock}),
-					Advance: func(d time.Duration) { ahead.Add(int64(d)) },
+					Advance: func(d time.Duration) { advanced.Add(int64(d)) },
 				}
 			})
 		})

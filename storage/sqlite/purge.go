@@ -9,44 +9,43 @@ import (
 
 var _ storage.Purger = (*Store)(nil)
 
-// purgeBatch is how many records a purge removes or files again while it holds the write
-// lock, for less than a few milliseconds on most disks.
+// purgeBatch is the maximum number of records that a transaction of Purge handles. On most disks, such a
+// transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge removes up to max records that have expired when it begins; see [storage.Purger].
-// It finds records whose purge_at has passed by an index. Those that have been written
-// since, and so expire later, it files again under their new expiry. It handles 200 records
-// in a transaction. After each full transaction it rests, so that the writers that wait for
-// the lock get it. If it fails or ctx ends, it returns the error and the number of records
-// that it has removed.
-func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
-	if max <= 0 {
+// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. By an index
+// it finds the records whose purge_at has passed. If a later write has postponed the expiry of a record,
+// Purge sets its purge_at to the new expiry. Purge handles 200 records in a transaction. After each full
+// transaction it pauses, so that waiting writers get the lock. If it fails or ctx ends, it returns the
+// error and the number of records that it has removed.
+func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
+	if limit <= 0 {
 		return 0, ctx.Err()
 	}
-	now := s.now() // once: else it might never end while records come due again
-	for removed < max {
+	now := s.now() // read once: otherwise Purge might never end while more records expire
+	for removed < limit {
 		began := time.Now()
-		n, refiled, err := s.purge(ctx, now, max-removed)
+		n, postponed, err := s.purge(ctx, now, limit-removed)
 		removed += n
-		if err != nil || n+refiled < purgeBatch {
+		if err != nil || n+postponed < purgeBatch {
 			return removed, err
 		}
-		rest(ctx, time.Since(began))
+		sleep(ctx, max(time.Since(began), 2*maxBackoff)) // writers retry after maxBackoff at most
 	}
 	return removed, nil
 }
 
-// purge is one transaction of Purge. Files records again first: those of the batch that are
-// then still due have expired.
-func (s *Store) purge(ctx context.Context, now int64, max int) (removed, refiled int, err error) {
+// purge is one transaction of Purge. It first sets the purge_at of the records that have not expired.
+// Then all records whose purge_at has passed have expired.
+func (s *Store) purge(ctx context.Context, now int64, limit int) (removed, postponed int, err error) {
 	err = s.transaction(ctx, func(c *connection) error {
 		return c.raw(func() error {
-			n, err := c.exec(s.sql.refile, now, int64(purgeBatch))
+			n, err := c.exec(s.sql.postpone, now, int64(purgeBatch))
 			if err != nil {
 				return err
 			}
-			refiled = int(n)
-			n, err = c.exec(s.sql.purge, now, int64(min(purgeBatch-refiled, max)))
+			postponed = int(n)
+			n, err = c.exec(s.sql.purge, now, int64(min(purgeBatch-postponed, limit)))
 			removed = int(n)
 			return err
 		})
@@ -54,11 +53,5 @@ func (s *Store) purge(ctx context.Context, now int64, max int) (removed, refiled
 	if err != nil {
 		return 0, 0, err
 	}
-	return removed, refiled, nil
-}
-
-// rest waits for as long as the transaction before it took, and at least twice as long as
-// a store that finds the lock held waits before it tries again.
-func rest(ctx context.Context, took time.Duration) {
-	sleep(ctx, max(took, 2*longestPause))
+	return removed, postponed, nil
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// expired fills a store with n records that expire a minute after start.
+// expired creates n records that expire in a minute.
 func expired(t *testing.T, s *sqlite.Store, n int) {
 	t.Helper()
 	swaps := make([]storage.Swap, n)
@@ -34,9 +34,8 @@ func count(t *testing.T, db *sql.DB) (rows int) {
 	return rows
 }
 
-// The table may be empty, of records that all are due or of which none is, and the database
-// may know so or not.
-func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
+// The query plan must not depend on the content or the statistics of the table.
+func TestPurgeFindsRecordsByAnIndex(t *testing.T) {
 	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
 	s := open(t, db, sqlite.Options{})
 	for _, prepare := range []func(){
@@ -52,7 +51,7 @@ func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
 		},
 	} {
 		prepare()
-		for _, text := range []string{s.RefileSQL(), s.PurgeSQL()} {
+		for _, text := range []string{s.PostponeSQL(), s.PurgeSQL()} {
 			var plan []string
 			for _, row := range rows(t, db, "EXPLAIN QUERY PLAN "+text, time.Now().Add(time.Hour).UnixNano(), 10) {
 				plan = append(plan, fmt.Sprint(row[3]))
@@ -63,7 +62,7 @@ func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
 	}
 }
 
-// rows is what a query finds.
+// rows returns the result of a query.
 func rows(t *testing.T, db *sql.DB, query string, args ...any) (all [][]any) {
 	t.Helper()
 	found, err := db.Query(query, args...)
@@ -83,9 +82,9 @@ func rows(t *testing.T, db *sql.DB, query string, args ...any) (all [][]any) {
 	return all
 }
 
-// A decision on a record that is there leaves the index alone: else it would write one page
-// more at least. EXPLAIN lists the operations of a statement, and the cursors they are of.
-func TestADecisionDoesNotTouchTheIndex(t *testing.T) {
+// A change of the index would write at least one more page. EXPLAIN lists the operations of a statement and
+// their cursors.
+func TestDecisionOnAnExistingRecordDoesNotChangeTheIndex(t *testing.T) {
 	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
 	s := open(t, db, sqlite.Options{})
 	var root int64
@@ -105,16 +104,16 @@ func TestADecisionDoesNotTouchTheIndex(t *testing.T) {
 	}
 	require.Empty(t, writes(s.ReplaceSQL()))
 	require.Equal(t, []string{"IdxDelete", "IdxInsert"}, writes(s.ReplaceSoonerSQL()))
-	require.Equal(t, []string{"IdxInsert"}, writes(s.CreateSQL()), "only of a new row, not of an expired one")
+	require.Equal(t, []string{"IdxInsert"}, writes(s.CreateSQL()), "a new row adds an entry; an expired row keeps its entry")
 }
 
-// watched is a store that calls begin before each of its transactions, and its database, in
-// which others do not wait for a lock.
-func watched(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store, *sql.DB) {
-	a := &around{file: "file:" + filepath.Join(t.TempDir(), "watched.db") + wal}
+// withHook returns a store that calls begin before each of its transactions. It also returns its database,
+// with connections that do not wait for a lock.
+func withHook(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store, *sql.DB) {
+	a := &around{file: "file:" + filepath.Join(t.TempDir(), "hook.db") + wal}
 	through := sql.OpenDB(a)
 	t.Cleanup(func() { through.Close() })
-	through.SetMaxOpenConns(1) // so that the store keeps no connection, and begins by the same text each time
+	through.SetMaxOpenConns(1) // so that the store keeps no connection and does not prepare BEGIN IMMEDIATE
 	s := open(t, through, sqlite.Options{Clock: clock})
 	a.fail = func(text string) error {
 		if text == "BEGIN IMMEDIATE" {
@@ -128,19 +127,19 @@ func watched(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store,
 	return s, db
 }
 
-func TestAPurgeGivesTheLockBackBetweenBatches(t *testing.T) {
+func TestPurgeReleasesTheLockBetweenBatches(t *testing.T) {
 	const batches = 5
 	start, between := time.Unix(1e9, 0), func() {}
-	s, db := watched(t, func() time.Time { return start.Add(time.Hour) }, func() { between() })
+	s, db := withHook(t, func() time.Time { return start.Add(time.Hour) }, func() { between() })
 	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return start }})
 	expired(t, writer, batches*sqlite.PurgeBatch+1)
 
-	var left []int
+	var remaining []int
 	between = func() {
-		_, swapped, err := writer.CompareAndSwap(t.Context(), creating(fmt.Sprint("between ", len(left))))
+		_, swapped, err := writer.CompareAndSwap(t.Context(), creating(fmt.Sprint("between ", len(remaining))))
 		require.NoError(t, err)
 		require.True(t, swapped)
-		left = append(left, count(t, db)-len(left)-1)
+		remaining = append(remaining, count(t, db)-len(remaining)-1)
 	}
 	removed, err := s.Purge(t.Context(), 1_000_000)
 	require.NoError(t, err)
@@ -149,14 +148,13 @@ func TestAPurgeGivesTheLockBackBetweenBatches(t *testing.T) {
 	for i := range batches + 1 {
 		want = append(want, (batches-i)*sqlite.PurgeBatch+1)
 	}
-	require.Equal(t, want, left)
+	require.Equal(t, want, remaining)
 }
 
-// A writer that waits for the lock gets it before the purge is over.
-func TestAWriterGetsInWhileAPurgeGoesOn(t *testing.T) {
+func TestWaitingWriterGetsTheLockDuringAPurge(t *testing.T) {
 	const records = 100 * sqlite.PurgeBatch
 	start, transactions, begun := time.Unix(1e9, 0), 0, make(chan struct{})
-	s, db := watched(t, func() time.Time { return start.Add(time.Hour) }, func() {
+	s, db := withHook(t, func() time.Time { return start.Add(time.Hour) }, func() {
 		if transactions++; transactions == 3 {
 			close(begun)
 		}
@@ -174,21 +172,21 @@ func TestAWriterGetsInWhileAPurgeGoesOn(t *testing.T) {
 	select {
 	case <-begun:
 	case err := <-done:
-		t.Fatalf("the purge was over in %d transactions, error %v", transactions, err)
+		t.Fatalf("the purge has ended after %d transactions, error %v", transactions, err)
 	}
 	_, swapped, err := writer.CompareAndSwap(t.Context(), creating("between"))
 	require.NoError(t, err)
 	require.True(t, swapped)
-	require.Greater(t, count(t, db), 1, "the purge is over")
+	require.Greater(t, count(t, db), 1, "the purge has ended")
 	require.NoError(t, <-done)
 	require.Equal(t, 1, count(t, db))
 }
 
-func TestAPurgeThatIsCutShortSaysWhatItRemoved(t *testing.T) {
+func TestCancelledPurgeReturnsTheNumberOfRemovedRecords(t *testing.T) {
 	start, transactions := time.Unix(1e9, 0), 0
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	s, db := watched(t, func() time.Time { return start.Add(time.Hour) }, func() {
+	s, db := withHook(t, func() time.Time { return start.Add(time.Hour) }, func() {
 		if transactions++; transactions == 2 {
 			cancel()
 		}
@@ -214,23 +212,22 @@ func rewrite(t *testing.T, s *sqlite.Store, db *sql.DB) {
 	require.True(t, swapped)
 }
 
-// Records that were written since are filed under their new expiry, once, also in bounded
-// batches between which others write. They count as removed when they are.
-func TestAPurgeFilesRecordsAgain(t *testing.T) {
+// A purge sets purge_at of each rewritten record once, in bounded batches. Others can write between the batches.
+func TestPurgePostponesRecordsThatWereRewritten(t *testing.T) {
 	const records, of = 2*sqlite.PurgeBatch + 50, "SELECT count(*) FROM sluice_states WHERE "
 	now, between := time.Unix(1e9, 0), func() {}
 	clock := func() time.Time { return now }
-	s, db := watched(t, clock, func() { between() })
+	s, db := withHook(t, clock, func() { between() })
 	writer := open(t, db, sqlite.Options{Clock: clock})
 	expired(t, writer, records)
 	now = now.Add(30 * time.Second)
 	rewrite(t, writer, db)
 	others := 0
-	purge := func(max int, filed ...int64) {
+	purge := func(max int, postponed ...int64) {
 		t.Helper()
-		var seen []int64
+		var counts []int64
 		between = func() {
-			seen = append(seen, rows(t, db, of+"purge_at = expires_at")[0][0].(int64))
+			counts = append(counts, rows(t, db, of+"purge_at = expires_at")[0][0].(int64))
 			_, swapped, err := writer.CompareAndSwap(t.Context(), creating(fmt.Sprint("other ", others)))
 			require.NoError(t, err)
 			require.True(t, swapped)
@@ -239,7 +236,7 @@ func TestAPurgeFilesRecordsAgain(t *testing.T) {
 		removed, err := s.Purge(t.Context(), max)
 		require.NoError(t, err)
 		require.Zero(t, removed)
-		require.Equal(t, filed, seen)
+		require.Equal(t, postponed, counts)
 	}
 	purge(1, 0) // nothing is due yet
 	now = now.Add(30 * time.Second)
@@ -252,17 +249,16 @@ func TestAPurgeFilesRecordsAgain(t *testing.T) {
 	require.Equal(t, records, removed)
 }
 
-// Here each record is due again before each transaction, and is then written by somebody
-// whose clock is behind. The purge ends all the same.
-func TestAPurgeEndsWhileRecordsComeDueAgain(t *testing.T) {
+// Here all records expire again before each transaction, because a store whose clock is behind rewrites them.
+func TestPurgeEndsWhileMoreRecordsExpire(t *testing.T) {
 	now, transactions, between := time.Unix(1e9, 0), 0, func() {}
-	s, db := watched(t, func() time.Time { return now }, func() { between() })
+	s, db := withHook(t, func() time.Time { return now }, func() { between() })
 	writer := open(t, db, sqlite.Options{Clock: func() time.Time { return now.Add(-30 * time.Second) }})
 	expired(t, writer, sqlite.PurgeBatch) // for a minute, so in 30 seconds
 	now = now.Add(50 * time.Second)
 	between = func() {
 		if transactions++; transactions > 20 {
-			t.Fatal("the purge goes on and on")
+			t.Fatal("the purge does not end")
 		}
 		rewrite(t, writer, db)
 		now = now.Add(50 * time.Second)
@@ -270,7 +266,7 @@ func TestAPurgeEndsWhileRecordsComeDueAgain(t *testing.T) {
 	removed, err := s.Purge(t.Context(), 1)
 	require.NoError(t, err)
 	require.Zero(t, removed)
-	require.Equal(t, 2, transactions, "one for the batch, and one to see that there is no more")
+	require.Equal(t, 2, transactions, "one for the batch, and one that finds no more")
 }
 
 func TestMigrateAddsTheIndex(t *testing.T) {

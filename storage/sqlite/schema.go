@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Schema is the DDL of the store's table and of the index on purge_at by which
-// [Store.Purge] finds expired records. It does nothing where both are there.
+// Schema returns the DDL of the store's table and of the index that [Store.Purge] uses. The DDL has no
+// effect if both exist.
 func (s *Store) Schema() string { return s.tableSchema() + s.indexSchema() }
 
 func (s *Store) tableSchema() string {
 	return fmt.Sprintf(`CREATE TABLE IF NOT EXISTS %s (
 	key        BLOB    NOT NULL PRIMARY KEY,
-	version    INTEGER NOT NULL, -- drawn at random for every write
+	version    INTEGER NOT NULL, -- random for every write
 	state      BLOB    NOT NULL,
 	expires_at INTEGER,          -- ns since 1970; NULL: never
-	purge_at   INTEGER           -- when a purge looks at the record: not after expires_at; NULL: never
+	purge_at   INTEGER           -- when a purge checks the record: at expires_at or earlier; NULL: never
 ) STRICT, WITHOUT ROWID;
 `, quote(s.table))
 }
@@ -27,11 +27,12 @@ func (s *Store) indexSchema() string {
 
 func indexOf(table string) string { return table + "_purge_at" }
 
-// Migrate applies [Store.Schema]. It adds the index to a table that has none; this reads
-// the whole table while it holds the write lock. It refuses a table with other columns.
+// Migrate executes [Store.Schema]. If the table exists without the index, Migrate adds the index: it
+// reads the whole table while it holds the write lock. If the table lacks a column, Migrate returns an
+// error.
 func (s *Store) Migrate(ctx context.Context) error {
-	return s.lend(ctx, func(c *connection) error {
-		return c.raw(func() error { return failure(s.migrate(ctx, c)) })
+	return s.withConnection(ctx, func(c *connection) error {
+		return c.raw(func() error { return wrap(s.migrate(ctx, c)) })
 	})
 }
 

@@ -1,16 +1,16 @@
 package sqlite
 
-// statements are those of one table. An expired record counts as absent.
+// statements holds the SQL statements for one table. An expired record counts as absent.
 //
-// purge_at is never later than the expiry; NULL means that the record never expires. Only
-// create, for a new row, and replaceSooner set it, because SQLite rewrites the entry in an
-// index whenever a statement sets one of its columns, even to the same value. Usually each
-// write expires later than the one before: then replace applies and purge_at stays as it is.
+// purge_at is never later than the expiry. NULL means that the record never expires. Only create, for a
+// new row, and replaceSooner set purge_at: SQLite rewrites the entry of an index if a statement sets one
+// of its columns, even to the same value. Usually each write expires later than the write before. Then
+// replace applies, and purge_at does not change.
 //
-// INDEXED BY makes a purge fail without the index, because reading the whole table would
-// keep writers out. refile and purge choose the same rows, in the order of the index.
+// With INDEXED BY, a purge without the index fails. It would lock out writers while it reads the whole
+// table. postpone and purge select the same rows, in the order of the index.
 type statements struct {
-	load, create, replace, replaceSooner, remove, refile, purge string
+	load, create, replace, replaceSooner, remove, postpone, purge string
 }
 
 func newStatements(table string) statements {
@@ -29,7 +29,7 @@ func newStatements(table string) statements {
 		replace:       update("", " AND (?3 IS NULL OR purge_at <= ?3)"),
 		replaceSooner: update(", purge_at = ?3", ""),
 		remove:        "DELETE FROM " + t + " WHERE key = ? AND version = ? AND " + live,
-		refile:        "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
+		postpone:      "UPDATE " + t + " SET purge_at = expires_at WHERE " + due + " AND (expires_at IS NULL OR expires_at > ?1)",
 		purge:         "DELETE FROM " + t + " WHERE " + due + " AND expires_at <= ?1",
 	}
 }

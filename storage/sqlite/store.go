@@ -13,17 +13,16 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultTable is the table's name when the options do not say.
+// DefaultTable is the name of the table if Options.Table is empty.
 const DefaultTable = "sluice_states"
 
-// Options configure a [Store]. The zero value is ready.
+// Options configures a [Store]. The zero value is valid.
 type Options struct {
-	// Table is the name of the table; empty means DefaultTable. Stores with
-	// different tables do not meet. To SQLite "Limits" and "limits" are one table:
-	// ASCII letters are alike in either case.
+	// Table is the name of the table. Empty means DefaultTable. Stores with different tables share
+	// no keys. SQLite ignores the case of ASCII letters: "Limits" and "limits" are the same table.
 	Table string
-	// Clock tells the time that records expire by; nil is time.Now. A limiter
-	// with a clock of its own wants the same one here.
+	// Clock returns the time by which records expire. nil means time.Now. If a limiter has its own
+	// clock, set the same clock here.
 	Clock func() time.Time
 }
 
@@ -41,14 +40,14 @@ var (
 	_ driver.MaxRoundTrips = (*Store)(nil)
 )
 
-// New makes a store on db, which it neither pings nor closes. The table must be
-// there before the first call: see [Store.Migrate].
+// New returns a store that uses db. It does not connect to the database, and the store never closes db.
+// The table must exist before the first call; see [Store.Migrate].
 func New(db *sql.DB, o Options) (*Store, error) {
 	if db == nil {
-		return nil, errors.New("sqlite: the database must not be nil")
+		return nil, errors.New("sqlite: db must not be nil; pass the result of sql.Open")
 	}
 	if strings.ContainsRune(o.Table, 0) {
-		return nil, fmt.Errorf("sqlite: Table must not contain NUL, got %q", o.Table)
+		return nil, fmt.Errorf("sqlite: Table must not contain a NUL byte, got %q", o.Table)
 	}
 	if o.Table == "" {
 		o.Table = DefaultTable
@@ -70,9 +69,9 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 		return nil, ctx.Err()
 	}
 	var records []storage.Record
-	err := s.lend(ctx, func(c *connection) error {
+	err := s.withConnection(ctx, func(c *connection) error {
 		return c.raw(func() error {
-			return failure(c.retryBusy(ctx, func() (err error) { // without WAL, a reader waits for a commit
+			return wrap(c.retryBusy(ctx, func() (err error) { // without WAL, a reader waits for a commit
 				records, err = s.load(c, keys, s.now())
 				return err
 			}))
@@ -93,7 +92,7 @@ func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record,
 	return records, nil
 }
 
-// loadKey loads one record; row is memory for two values.
+// loadKey loads one record. row is a buffer for two values.
 func (s *Store) loadKey(c *connection, row []sqldriver.Value, key string, now int64) (storage.Record, error) {
 	found, err := c.query(row, s.sql.load, []byte(key), now)
 	if err != nil || !found {
@@ -102,12 +101,12 @@ func (s *Store) loadKey(c *connection, row []sqldriver.Value, key string, now in
 	return record(row)
 }
 
-// record is what a row holds, apart from the driver's memory.
+// record returns the record of a row, in new memory.
 func record(row []sqldriver.Value) (storage.Record, error) {
 	version, isVersion := row[0].(int64)
 	state, isState := row[1].([]byte)
 	if !isVersion || !isState {
-		return storage.Record{}, fmt.Errorf("the version of a record is a %T, its state a %T", row[0], row[1])
+		return storage.Record{}, fmt.Errorf("a record has a version of type %T and a state of type %T instead of int64 and []byte: is this the table of the store?", row[0], row[1])
 	}
 	return storage.Record{Version: storage.Version(version), State: append([]byte{}, state...)}, nil
 }
@@ -124,7 +123,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 		return nil, true, nil
 	}
 	err = s.transaction(ctx, func(c *connection) (err error) {
-		now := s.now() // which may panic, and so is read outside raw
+		now := s.now() // outside of raw, because the clock may panic
 		return c.raw(func() error {
 			current, err = s.swapAll(c, swaps, now)
 			return err
@@ -136,5 +135,5 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	return current, current == nil, nil
 }
 
-// MaxRoundTrips implements [driver.MaxRoundTrips]: SQLite has one writer at a time.
+// MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 1, because SQLite has one writer at a time.
 func (s *Store) MaxRoundTrips() int { return 1 }

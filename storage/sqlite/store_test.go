@@ -1,3 +1,9 @@
+// These tests promise about the SQLite store:
+//   - it obeys the laws of package storagetest, with all usual settings of SQLite;
+//   - limits are exact if several pools or processes share a file, or if one of them crashes;
+//   - a call ends with its context while the database is locked, and its error shows whether it was applied;
+//   - a connection goes back to the pool as it was, and is closed if its state is unknown;
+//   - a purge uses an index and lets writers in.
 package sqlite_test
 
 import (
@@ -11,7 +17,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -26,15 +31,14 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// What another process is to do: "hold" takes the write lock until its standard
-// input ends, and "spend" adds to two keys. "transact" adds to them in transactions, and
-// "transact for ever" prints a line after each.
+// The task of another process: "hold" holds the write lock until its standard input ends. "transact"
+// adds to two keys in transactions and prints a line after each. "transact for ever" does not end.
 const (
-	task     = "SLUICE_SQLITE_TASK"
-	file     = "SLUICE_SQLITE_FILE"
-	spending = 300
-	wal      = "?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000"
-	journal  = "?_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=20000"
+	task         = "SLUICE_SQLITE_TASK"
+	file         = "SLUICE_SQLITE_FILE"
+	transactions = 300
+	wal          = "?_journal_mode=WAL&_synchronous=OFF&_busy_timeout=20000"
+	journal      = "?_journal_mode=DELETE&_synchronous=OFF&_busy_timeout=20000"
 )
 
 func TestMain(m *testing.M) {
@@ -44,10 +48,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "hold":
 		err = hold(os.Getenv(file))
-	case "spend":
-		err = spend(os.Getenv(file))
 	case "transact":
-		err = countInTransactions(os.Getenv(file), spending)
+		err = countInTransactions(os.Getenv(file), transactions)
 	case "transact for ever":
 		err = countInTransactions(os.Getenv(file), math.MaxInt)
 	}
@@ -72,39 +74,7 @@ func hold(dsn string) error {
 	return tx.Rollback()
 }
 
-func spend(dsn string) error {
-	db, err := sql.Open("sqlite3", dsn)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	s, err := sqlite.New(db, sqlite.Options{})
-	if err != nil {
-		return err
-	}
-	e := engine.New(s, engine.Options{Timeout: 20 * time.Second})
-	errs := make(chan error)
-	const goroutines = 4
-	for range goroutines {
-		go func() {
-			for range spending / goroutines {
-				if _, err := enginetest.Do(context.Background(), e, []string{"a", "b"}, add); err != nil {
-					errs <- err
-					return
-				}
-			}
-			errs <- nil
-		}()
-	}
-	for range goroutines {
-		if err2 := <-errs; err2 != nil {
-			err = err2
-		}
-	}
-	return err
-}
-
-// add is a decision that counts in every key.
+// add is a decision that adds one to the count of every key.
 func add(_ time.Time, found [][]byte, next []driver.Change) error {
 	for i := range found {
 		n := uint64(0)
@@ -123,7 +93,7 @@ func another(t *testing.T, what, dsn string) *exec.Cmd {
 	return cmd
 }
 
-// held has another process hold the lock until release.
+// held starts a process that holds the lock until release.
 func held(t *testing.T, dsn string) (release func()) {
 	cmd := another(t, "hold", dsn)
 	stdin, err := cmd.StdinPipe()
@@ -155,14 +125,14 @@ func creating(key string) storage.Swap {
 	return storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte("new")}}
 }
 
-// soon is long enough to come to the lock on a busy machine, and soon over. slack is by
-// how much a call on such a machine may end later than its deadline.
+// soon is a timeout that is long enough to reach the lock on a busy machine. slack is the time by which
+// a call on such a machine may miss its deadline.
 const (
 	soon  = 500 * time.Millisecond
 	slack = time.Second
 )
 
-// within requires that a call ends within the time that its context has.
+// within requires that a call ends within limit.
 func within(t *testing.T, limit time.Duration, call func()) {
 	t.Helper()
 	began := time.Now()
@@ -170,8 +140,8 @@ func within(t *testing.T, limit time.Duration, call func()) {
 	require.Less(t, time.Since(began), limit+slack)
 }
 
-// The user would wait for 20 seconds.
-func TestTheLockIsHeldByAnotherProcess(t *testing.T) {
+// The busy_timeout of the connections is 20 seconds.
+func TestContextEndsTheWaitForTheLock(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
 			s, db, dsn := shared(t, options)
@@ -194,7 +164,7 @@ func TestTheLockIsHeldByAnotherProcess(t *testing.T) {
 			require.ErrorIs(t, err, storage.ErrContended)
 			require.ErrorIs(t, err, context.Canceled)
 
-			if name != "WAL" { // where who reads waits too
+			if name != "WAL" { // with WAL, readers do not wait
 				within(t, 0, func() { _, err = s.Load(deadline, "a") })
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				again, cancel := context.WithTimeout(context.Background(), soon)
@@ -211,94 +181,20 @@ func TestTheLockIsHeldByAnotherProcess(t *testing.T) {
 			db.SetMaxOpenConns(1)
 			var timeout int
 			require.NoError(t, db.QueryRow("PRAGMA busy_timeout").Scan(&timeout))
-			require.Equal(t, 20000, timeout, "the setting is the user's again")
+			require.Equal(t, 20000, timeout, "busy_timeout must be restored")
 		})
 	}
 }
 
-// Without WAL a commit waits for those who read.
-func TestACommitWaitsForReaders(t *testing.T) {
-	s, db, _ := shared(t, journal)
-	_, _, err := s.CompareAndSwap(context.Background(), creating("a"), creating("b"))
-	require.NoError(t, err)
-	rows, err := db.Query("SELECT key FROM " + sqlite.DefaultTable)
-	require.NoError(t, err)
-	require.True(t, rows.Next())
-
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	within(t, soon, func() { _, _, err = s.CompareAndSwap(ctx, creating("c")) })
-	require.ErrorIs(t, err, storage.ErrContended)
-	require.NoError(t, rows.Close())
-
-	records, err := s.Load(context.Background(), "c")
-	require.NoError(t, err)
-	require.Zero(t, records[0].Version)
-	_, swapped, err := s.CompareAndSwap(context.Background(), creating("c"))
-	require.NoError(t, err)
-	require.True(t, swapped)
-}
-
-func TestTwoProcessesSpend(t *testing.T) {
-	s, _, dsn := shared(t, wal)
-	outputs := make(chan string, 2)
-	for range cap(outputs) {
-		cmd := another(t, "spend", dsn)
-		go func() {
-			text, err := cmd.CombinedOutput()
-			if err != nil {
-				text = append(text, err.Error()...)
-			}
-			outputs <- string(text)
-		}()
-	}
-	for range cap(outputs) {
-		require.Empty(t, <-outputs)
-	}
-	records, err := s.Load(context.Background(), "a", "b")
-	require.NoError(t, err)
-	for _, r := range records {
-		require.Equal(t, strconv.Itoa(2*spending), strconv.FormatUint(binary.BigEndian.Uint64(r.State), 10))
-	}
-}
-
-func TestPurge(t *testing.T) {
-	ctx, now := context.Background(), time.Unix(1e9, 0)
-	db := database(t, "_journal_mode=WAL&_synchronous=OFF")
-	s := open(t, db, sqlite.Options{Clock: func() time.Time { return now }})
-	for i := range 5 {
-		swap := creating(strconv.Itoa(i))
-		swap.TTL = time.Duration(5-i) * time.Minute
-		_, _, err := s.CompareAndSwap(ctx, swap)
-		require.NoError(t, err)
-	}
-	_, _, err := s.CompareAndSwap(ctx, creating("for ever"))
-	require.NoError(t, err)
-	now = now.Add(4 * time.Minute)
-	for _, max := range []int{0, -1} {
-		n, err := s.Purge(ctx, max)
-		require.NoError(t, err)
-		require.Zero(t, n)
-	}
-	for _, want := range []int{3, 1, 0} {
-		n, err := s.Purge(ctx, 3)
-		require.NoError(t, err)
-		require.Equal(t, want, n)
-	}
-	var left int
-	require.NoError(t, db.QueryRow("SELECT count(*) FROM "+sqlite.DefaultTable).Scan(&left))
-	require.Equal(t, 2, left)
-}
-
-func TestBadOptions(t *testing.T) {
+func TestNewRefusesInvalidOptions(t *testing.T) {
 	_, err := sqlite.New(nil, sqlite.Options{})
 	require.ErrorContains(t, err, "must not be nil")
 	_, err = sqlite.New(new(sql.DB), sqlite.Options{Table: "a\x00b"})
-	require.ErrorContains(t, err, "must not contain NUL")
+	require.ErrorContains(t, err, "must not contain a NUL byte")
 }
 
-func TestATableOfSomebodyElse(t *testing.T) {
-	for columns, lacking := range map[string]string{
+func TestMigrateRefusesATableWithoutTheColumns(t *testing.T) {
+	for columns, missing := range map[string]string{
 		"id INTEGER": "key",
 		"key BLOB NOT NULL PRIMARY KEY, version INTEGER NOT NULL, state BLOB NOT NULL, expires_at INTEGER": "purge_at",
 	} {
@@ -307,15 +203,14 @@ func TestATableOfSomebodyElse(t *testing.T) {
 		require.NoError(t, err)
 		s, err := sqlite.New(db, sqlite.Options{})
 		require.NoError(t, err)
-		const remedy = "; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate"
-		require.EqualError(t, s.Migrate(t.Context()), "sqlite: table sluice_states: no such column: "+lacking+remedy)
+		const remedy = "; set another table in Options.Table or use another database, or drop this table if it holds only limits; then call Store.Migrate"
+		require.EqualError(t, s.Migrate(t.Context()), "sqlite: table sluice_states: no such column: "+missing+remedy)
 		_, _, err = s.CompareAndSwap(t.Context(), creating("a"))
 		require.ErrorContains(t, err, remedy)
 	}
 }
 
-// A fault that stays is neither contention nor an outage.
-func TestMissingTable(t *testing.T) {
+func TestMissingTableNeedsMigrate(t *testing.T) {
 	s, err := sqlite.New(database(t, ""), sqlite.Options{})
 	require.NoError(t, err)
 	_, _, err = s.CompareAndSwap(context.Background(), creating("a"))
@@ -330,8 +225,7 @@ func TestMissingTable(t *testing.T) {
 	require.ErrorContains(t, err, "call Store.Migrate first")
 }
 
-// Whatever the settings of the user, decisions of two pools are counted.
-func TestEverySettingCounts(t *testing.T) {
+func TestDecisionsOfTwoPoolsAreCountedWithEverySetting(t *testing.T) {
 	const goroutines, each = 3, 25
 	for name, options := range map[string]string{
 		"WAL":                      "_journal_mode=WAL&_synchronous=NORMAL",

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Transact implements [driver.Transactor]. It reads each key once and writes each key once,
-// however many updates change it.
+// Transact implements [driver.Transactor]. It reads each key once and writes each changed key once, even
+// if several updates use the key.
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	u := collect(updates)
 	if err := ctx.Err(); err != nil {
@@ -26,7 +26,7 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 	return nil
 }
 
-// fail returns err, which is the error of all updates that have none of their own.
+// fail sets err for all updates that have no error of their own, and returns err.
 func fail(updates []*driver.Update, err error) error {
 	for _, u := range updates {
 		if u.Err == nil {
@@ -36,8 +36,8 @@ func fail(updates []*driver.Update, err error) error {
 	return err
 }
 
-// apply reads the keys, lets the updates decide, and writes what has changed. The clocks and
-// the updates run outside raw because they may panic.
+// apply reads the keys, runs the updates and writes the changes. It calls the clocks and the updates
+// outside of raw, because they may panic.
 func (s *Store) apply(c *connection, clock func() time.Time, u *updates) error {
 	own := s.clock()
 	at, now := own, own.UnixNano()
@@ -51,7 +51,7 @@ func (s *Store) apply(c *connection, clock func() time.Time, u *updates) error {
 	return c.raw(func() error { return s.storeSwaps(c, u.swaps, now) })
 }
 
-// loadSwaps sets what is stored, as the old and the new record of each swap.
+// loadSwaps sets Old and New of each swap to the stored record.
 func (s *Store) loadSwaps(c *connection, swaps []storage.Swap, now int64) error {
 	row := make([]sqldriver.Value, 2)
 	for i := range swaps {
@@ -65,7 +65,7 @@ func (s *Store) loadSwaps(c *connection, swaps []storage.Swap, now int64) error 
 	return nil
 }
 
-// storeSwaps writes those that change something.
+// storeSwaps writes the swaps that change a record.
 func (s *Store) storeSwaps(c *connection, swaps []storage.Swap, now int64) error {
 	for i := range swaps {
 		if w := &swaps[i]; w.New.Version != w.Old {
@@ -77,16 +77,16 @@ func (s *Store) storeSwaps(c *connection, swaps []storage.Swap, now int64) error
 	return nil
 }
 
-// updates are those of one transaction, and the records that they share.
+// updates holds the updates of one transaction, and the records that they use.
 type updates struct {
 	valid []*driver.Update
-	swaps []storage.Swap // one of each key: from the stored record to the one that the updates have left
-	index map[string]int // of keys in swaps
+	swaps []storage.Swap // one for each key, from the stored record to the record after the updates
+	index map[string]int // the index in swaps of each key
 	found [][]byte
 	next  []driver.Change
 }
 
-// collect returns the updates whose keys are valid. The others fail.
+// collect returns the updates with valid keys. It sets Err of the others.
 func collect(all []*driver.Update) *updates {
 	u := &updates{valid: make([]*driver.Update, 0, len(all)), swaps: make([]storage.Swap, 0, len(all)), index: make(map[string]int, len(all))}
 	for _, each := range all {
@@ -104,7 +104,7 @@ func collect(all []*driver.Update) *updates {
 	return u
 }
 
-// decide lets the updates decide one after the other.
+// decide runs the updates one after the other.
 func (u *updates) decide(at time.Time) {
 	for _, each := range u.valid {
 		each.Now = at
@@ -130,7 +130,7 @@ func (u *updates) decideOne(each *driver.Update) error {
 	return nil
 }
 
-// change makes one change of an update to the record of its key.
+// change applies one change of an update to the swap of its key.
 func change(w *storage.Swap, c *driver.Change, version storage.Version, at time.Time) {
 	switch c.Verb {
 	case driver.Put:

@@ -25,17 +25,17 @@ type deciderFunc func(found [][]byte, next []driver.Change) error
 
 func (d deciderFunc) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
 
-// adding counts in every key.
+// adding is an update that adds one to the count of every key.
 func adding(keys ...string) *driver.Update {
 	return &driver.Update{Keys: keys, Decider: deciderFunc(func(found [][]byte, next []driver.Change) error {
 		return add(time.Time{}, found, next)
 	})}
 }
 
-// many is so many keys that their states take more than a few pages.
+// many is a number of keys whose states fill more than a few pages.
 const many = 64
 
-// putting stores a state under each of n keys, in as many updates.
+// putting returns n updates that store a state under n keys.
 func putting(n int, state string) (updates []*driver.Update) {
 	for i := range n {
 		updates = append(updates, &driver.Update{Keys: []string{fmt.Sprint(i)}, Decider: deciderFunc(func(_ [][]byte, next []driver.Change) error {
@@ -46,7 +46,7 @@ func putting(n int, state string) (updates []*driver.Update) {
 	return updates
 }
 
-// counted is what adding has stored under each key.
+// counted returns the counts of keys.
 func counted(t *testing.T, s storage.Store, keys ...string) (counts []uint64) {
 	t.Helper()
 	records, err := s.Load(t.Context(), keys...)
@@ -61,15 +61,15 @@ func counted(t *testing.T, s storage.Store, keys ...string) (counts []uint64) {
 	return counts
 }
 
-// countInTransactions adds to two keys, twice in each transaction, and prints a line after each.
-func countInTransactions(dsn string, transactions int) error {
+// countInTransactions adds two to two keys in each transaction, and prints a line after each.
+func countInTransactions(dsn string, n int) error {
 	db, err := sql.Open("sqlite3", dsn)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	s, err := sqlite.New(db, sqlite.Options{})
-	for i := 0; err == nil && i < transactions; i++ {
+	for i := 0; err == nil && i < n; i++ {
 		if err = s.Transact(context.Background(), nil, adding("a", "b"), adding("b", "a")); err == nil {
 			fmt.Println(i)
 		}
@@ -77,7 +77,7 @@ func countInTransactions(dsn string, transactions int) error {
 	return err
 }
 
-func TestTwoProcessesTransact(t *testing.T) {
+func TestTransactionsOfTwoProcessesAreCounted(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
 			s, _, dsn := shared(t, options)
@@ -92,16 +92,14 @@ func TestTwoProcessesTransact(t *testing.T) {
 			}
 			group.Wait()
 			for range cap(outputs) {
-				require.Contains(t, <-outputs, fmt.Sprintf("%d\n<nil>", spending-1))
+				require.Contains(t, <-outputs, fmt.Sprintf("%d\n<nil>", transactions-1))
 			}
-			require.Equal(t, []uint64{4 * spending, 4 * spending}, counted(t, s, "a", "b"))
+			require.Equal(t, []uint64{4 * transactions, 4 * transactions}, counted(t, s, "a", "b"))
 		})
 	}
 }
 
-// A process is killed in the middle of its transactions. Those that it saw committed are there, and
-// none is there in part.
-func TestAProcessDiesInATransaction(t *testing.T) {
+func TestProcessIsKilledDuringATransaction(t *testing.T) {
 	s, _, dsn := shared(t, wal)
 	for range 3 {
 		before := counted(t, s, "a")[0]
@@ -125,8 +123,7 @@ func TestAProcessDiesInATransaction(t *testing.T) {
 	}
 }
 
-// The disk is full in the middle of a transaction.
-func TestATransactionOnAFullDisk(t *testing.T) {
+func TestDiskIsFullDuringATransaction(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
 			s, db, _ := shared(t, options)
@@ -143,7 +140,7 @@ func TestATransactionOnAFullDisk(t *testing.T) {
 			for _, u := range updates {
 				require.Equal(t, err, u.Err)
 			}
-			require.ErrorIs(t, tooLong.Err, storage.ErrKey, "it failed alone before")
+			require.ErrorIs(t, tooLong.Err, storage.ErrKey, "it failed alone")
 			require.Zero(t, count(t, db))
 
 			_, err = db.Exec(fmt.Sprint("PRAGMA max_page_count = ", pages+1000))
@@ -154,8 +151,7 @@ func TestATransactionOnAFullDisk(t *testing.T) {
 	}
 }
 
-// Another connection reads what was stored before, and does not wait.
-func TestAReaderDuringATransaction(t *testing.T) {
+func TestReaderDuringATransactionReadsTheEarlierState(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
 			s, _, dsn := shared(t, options)
@@ -178,22 +174,20 @@ func TestAReaderDuringATransaction(t *testing.T) {
 	}
 }
 
-// However many updates use a key, it is read and written once.
-func TestATransactionReadsAndWritesAKeyOnce(t *testing.T) {
+func TestTransactionReadsAndWritesEachKeyOnce(t *testing.T) {
 	s, _, a := openAround(t)
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
-	a.asked = nil
+	a.texts = nil
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a"), adding("a"), adding("a")))
 	require.Equal(t, []uint64{4}, counted(t, s, "a"))
 	var kinds []string
-	for _, text := range a.asked[:6] {
+	for _, text := range a.texts[:6] {
 		kinds = append(kinds, strings.Fields(text)[0])
 	}
 	require.Equal(t, []string{"PRAGMA", "PRAGMA", "BEGIN", "SELECT", "UPDATE", "COMMIT"}, kinds)
 }
 
-// A denial or a peek leaves the file alone, and the log.
-func TestATransactionOfNoChangesWritesNothing(t *testing.T) {
+func TestTransactionWithoutChangesWritesNothing(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
 			s, _, dsn := shared(t, options)
@@ -221,65 +215,7 @@ func TestATransactionOfNoChangesWritesNothing(t *testing.T) {
 	}
 }
 
-// The user would wait for 20 seconds.
-func TestATransactionWaitsForTheLock(t *testing.T) {
-	s, _, dsn := shared(t, wal)
-	release := held(t, dsn)
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
-	defer cancel()
-	u := adding("a")
-	var err error
-	within(t, soon, func() { err = s.Transact(ctx, nil, u) })
-	require.ErrorIs(t, err, storage.ErrContended)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Equal(t, err, u.Err)
-	defer time.AfterFunc(soon, release).Stop()
-	require.NoError(t, s.Transact(t.Context(), nil, u))
-	require.NoError(t, u.Err)
-}
-
-// What needs no database does not ask for it.
-func TestATransactionOfNothing(t *testing.T) {
-	file := new(broken)
-	s, err := sqlite.New(sql.OpenDB(file), sqlite.Options{})
-	require.NoError(t, err)
-	require.NoError(t, s.Transact(t.Context(), nil))
-	twice := adding("a", "a")
-	require.NoError(t, s.Transact(t.Context(), nil, twice))
-	require.ErrorIs(t, twice.Err, storage.ErrDuplicateKey)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	u := adding("a")
-	for _, err := range []error{s.Transact(ended, nil, u), u.Err} {
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, storage.ErrNotApplied)
-	}
-	require.Zero(t, file.tries)
-	for _, err := range []error{s.Transact(t.Context(), nil, u), u.Err} {
-		require.ErrorContains(t, err, "broken")
-		require.ErrorIs(t, err, storage.ErrNotApplied)
-	}
-}
-
-// Only of a failed COMMIT it is not known whether the transaction was stored.
-func TestWhatIsProvenOfATransaction(t *testing.T) {
-	for prefix, proven := range map[string]bool{"PRAGMA busy_timeout": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
-		s, _, a := openAround(t)
-		a.fail = failing(prefix, sqlite3.Error{Code: sqlite3.ErrIoErr})
-		u := adding("a")
-		err := s.Transact(t.Context(), nil, u)
-		require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
-		require.Equal(t, proven, errors.Is(err, storage.ErrNotApplied), prefix)
-		require.Equal(t, err, u.Err)
-		a.fail = nil
-		require.NoError(t, s.Transact(t.Context(), nil, u), prefix)
-		require.NoError(t, u.Err)
-		require.Equal(t, []uint64{1}, counted(t, s, "a"))
-	}
-}
-
-// A trigger of the user may keep a statement from writing.
-func TestATransactionThatIsIgnored(t *testing.T) {
+func TestTriggerThatIgnoresAWriteIsAnError(t *testing.T) {
 	s, db, _ := shared(t, wal)
 	_, err := db.Exec("CREATE TRIGGER ignore BEFORE INSERT ON " + sqlite.DefaultTable +
 		" WHEN NEW.key = CAST('b' AS BLOB) BEGIN SELECT RAISE(IGNORE); END")
@@ -290,8 +226,8 @@ func TestATransactionThatIsIgnored(t *testing.T) {
 	require.Equal(t, []uint64{0, 0}, counted(t, s, "a", "b"))
 }
 
-// A database in memory is gone with its connection, so a panic must leave that.
-func TestAPanicLeavesTheConnection(t *testing.T) {
+// A database in memory is lost if a panic closes its connection.
+func TestPanicDoesNotCloseTheConnection(t *testing.T) {
 	panicking := func() time.Time { panic("the clock") }
 	clock := time.Now
 	db := database(t, "mode=memory")
@@ -301,6 +237,7 @@ func TestAPanicLeavesTheConnection(t *testing.T) {
 	require.Panics(t, func() { _ = s.Transact(t.Context(), panicking, adding("a")) })
 	clock = panicking
 	require.Panics(t, func() { _ = s.Transact(t.Context(), nil, adding("a")) })
+	require.Panics(t, func() { _, _, _ = s.CompareAndSwap(t.Context(), creating("a")) })
 	clock = time.Now
 	faulty := &driver.Update{Decider: deciderFunc(func([][]byte, []driver.Change) error { panic("the decider") })}
 	require.PanicsWithValue(t, "the decider", func() { _ = s.Transact(t.Context(), nil, adding("a"), faulty) })
@@ -310,8 +247,8 @@ func TestAPanicLeavesTheConnection(t *testing.T) {
 	require.Equal(t, []uint64{2}, counted(t, s, "a"))
 }
 
-// Without WAL a commit waits for those who read, as long as the user would.
-func TestATransactionThatCannotCommit(t *testing.T) {
+// Without WAL, a commit waits for readers until the busy_timeout.
+func TestCommitFailsWhileAReaderHoldsTheLock(t *testing.T) {
 	s, db, dsn := shared(t, strings.Replace(journal, "20000", "30", 1))
 	db.SetMaxOpenConns(1)
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
@@ -327,4 +264,27 @@ func TestATransactionThatCannotCommit(t *testing.T) {
 	require.Equal(t, 1, db.Stats().OpenConnections)
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a"), adding("b")))
 	require.Equal(t, []uint64{2, 1}, counted(t, s, "a", "b"))
+}
+
+func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
+	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
+		s, _, a := openAround(t)
+		u := adding("a")
+		for i, write := range []func() error{
+			func() error { return s.Transact(t.Context(), nil, u) },
+			func() error { _, _, err := s.CompareAndSwap(t.Context(), creating("b")); return err },
+		} {
+			a.fail = failing(prefix, sqlite3.Error{Code: sqlite3.ErrIoErr})
+			err := write()
+			require.ErrorIs(t, err, storage.ErrUnavailable, prefix)
+			require.Equal(t, notApplied, errors.Is(err, storage.ErrNotApplied), prefix)
+			if i == 0 {
+				require.Equal(t, err, u.Err)
+			}
+			a.fail = nil
+			require.NoError(t, write(), prefix)
+		}
+		require.NoError(t, u.Err)
+		require.Equal(t, []uint64{1}, counted(t, s, "a"))
+	}
 }

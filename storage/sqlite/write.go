@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// swapAll makes all swaps, or returns what is stored if that is not what they expect.
+// swapAll applies all swaps, or returns the stored records if there is a conflict.
 func (s *Store) swapAll(c *connection, swaps []storage.Swap, now int64) (current []storage.Record, err error) {
 	keys := make([]string, len(swaps))
 	for i := range swaps {
@@ -32,27 +32,27 @@ func (s *Store) swapAll(c *connection, swaps []storage.Swap, now int64) (current
 	return nil, nil
 }
 
-// write makes a swap whose old version is what is stored.
+// write applies a swap whose Old is the stored version.
 func (s *Store) write(c *connection, w *storage.Swap, now int64) error {
 	if w.Old == 0 && w.New.Version == 0 {
 		return nil
 	}
 	text, args := s.statement(w, now)
 	n, err := c.exec(text, args...)
-	if text == s.sql.replace && n == 0 && err == nil { // the record expires before purge_at
+	if text == s.sql.replace && n == 0 && err == nil { // the record expires before its purge_at
 		n, err = c.exec(s.sql.replaceSooner, args...)
 	}
 	if err == nil && n != 1 {
-		err = fmt.Errorf("the record of key %.40q was not written: does table %s have a trigger?", w.Key, s.table)
+		err = fmt.Errorf("the record of key %.40q was not written; check whether table %s has a trigger that prevents it", w.Key, s.table)
 	}
 	return err
 }
 
-// statement returns what writes one row if the old version is what is stored, and else none.
+// statement returns the statement that writes one row if Old is the stored version.
 func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldriver.Value) {
 	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
 	state := w.New.State
-	if state == nil { // which would be NULL
+	if state == nil { // nil would be stored as NULL
 		state = []byte{}
 	}
 	switch {
@@ -64,7 +64,7 @@ func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldr
 	return s.sql.replace, []sqldriver.Value{version, state, expiry(now, w.Lifetime(time.Unix(0, now))), key, old, now}
 }
 
-// expiry is when a record expires; nil: never.
+// expiry returns the value of expires_at. nil means never.
 func expiry(now int64, ttl time.Duration) any {
 	if ttl == 0 || int64(ttl) > math.MaxInt64-now {
 		return nil

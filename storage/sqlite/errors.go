@@ -10,9 +10,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// failure says whether trying again can help. Nothing of a failed statement is
-// applied; only of a failed COMMIT that cannot be said.
-func failure(err error) error {
+// wrap adds the error of package storage that shows whether a retry can help, or a remedy.
+func wrap(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -27,13 +26,13 @@ func failure(err error) error {
 	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: ")):
 		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
 	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such column: ") || strings.Contains(e.Error(), " has no column named ")):
-		return fmt.Errorf("sqlite: %w; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
+		return fmt.Errorf("sqlite: %w; set another table in Options.Table or use another database, or drop this table if it holds only limits; then call Store.Migrate", err)
 	}
 	return fmt.Errorf("sqlite: %w", err)
 }
 
-// isBusy reports whether another connection, of any process, had the lock, or took it first
-// too often (ErrProtocol).
+// isBusy reports whether the database was locked by another connection of any process. ErrProtocol
+// means that others took the lock first too often.
 func isBusy(err error) bool {
 	var e sqlite3.Error
 	return errors.As(err, &e) && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol)

@@ -7,16 +7,16 @@ import (
 	"io"
 )
 
-// What follows speaks to the driver, or to one that wraps it. As package sql does, it calls
-// the methods that take a context where there are such, else those that every driver has.
+// The functions of this file call the driver as package database/sql does: the methods with a context
+// if the driver has them, else the methods that every driver has.
 
 // execution is a statement that was executed on a connection.
 type execution struct {
 	text     string
-	prepared sqldriver.Stmt // nil at first: to execute it once is cheaper without
+	prepared sqldriver.Stmt // nil at first, because a single execution is cheaper without it
 }
 
-// exec executes a statement, and tells how many rows it changed.
+// exec executes a statement and returns the number of rows that it changed.
 func (c *connection) exec(text string, args ...sqldriver.Value) (rows int64, err error) {
 	ctx, values := context.Background(), named(args)
 	r, err := execute(c, text, func() (sqldriver.Result, error) {
@@ -36,8 +36,8 @@ func (c *connection) exec(text string, args ...sqldriver.Value) (rows int64, err
 	return r.RowsAffected()
 }
 
-// query reads the row that a statement finds, if it finds one. Its bytes are the
-// driver's, until the next query.
+// query executes a query and reads its first row, if there is one. The bytes in row belong to the
+// driver and are valid until the next query.
 func (c *connection) query(row []sqldriver.Value, text string, args ...sqldriver.Value) (found bool, err error) {
 	ctx, values := context.Background(), named(args)
 	rows, err := execute(c, text, func() (sqldriver.Rows, error) {
@@ -70,9 +70,9 @@ func named(args []sqldriver.Value) []sqldriver.NamedValue {
 	return values
 }
 
-// execute executes a statement: the first time directly, which is cheaper for one use;
-// prepared from then on, or if the driver cannot (ErrSkip).
-func execute[R any](c *connection, text string, directly func() (R, error), byStatement func(sqldriver.Stmt) (R, error)) (result R, err error) {
+// execute executes a statement directly the first time, because this is cheaper for a single
+// execution. Later, and if the driver returns ErrSkip, it executes a prepared statement.
+func execute[R any](c *connection, text string, directly func() (R, error), withStmt func(sqldriver.Stmt) (R, error)) (result R, err error) {
 	e, first := c.execution(text)
 	if first {
 		if result, err = directly(); !errors.Is(err, sqldriver.ErrSkip) {
@@ -84,7 +84,7 @@ func execute[R any](c *connection, text string, directly func() (R, error), bySt
 			return result, err
 		}
 	}
-	return byStatement(e.prepared)
+	return withStmt(e.prepared)
 }
 
 func (c *connection) execution(text string) (e *execution, first bool) {
@@ -104,7 +104,7 @@ func (c *connection) prepare(text string) (sqldriver.Stmt, error) {
 	return c.driver.Prepare(text)
 }
 
-// finalize ends the prepared statements.
+// finalize closes the prepared statements.
 func (c *connection) finalize() {
 	for _, e := range c.executed {
 		if e.prepared != nil {

@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -8,6 +9,25 @@ import (
 
 	"github.com/sluice-go/sluice/storage/driver"
 )
+
+func ExampleKeyGroup() {
+	fmt.Printf("%q\n", driver.KeyGroup(driver.Key("tenant-7", "shop", "alice")))
+	fmt.Printf("%q\n", driver.KeyGroup(driver.Key("", "shop", "alice")))
+	// Output:
+	// "tenant-7"
+	// ""
+}
+
+func TestKeyGroup(t *testing.T) {
+	long := strings.Repeat("t", 129)
+	require.Equal(t, long[1:], driver.KeyGroup(driver.Key(long[1:], "a")))
+	require.Len(t, driver.KeyGroup(driver.Key(long, "a")), 32)
+	require.Equal(t, driver.KeyGroup(driver.Key(long, "a")), driver.KeyGroup(driver.Key(long, "b")))
+	require.Equal(t, "t", driver.KeyGroup(driver.Key("t", long, long, long, long)))
+	for _, foreign := range []string{"", "k", "h", "x\x01a", "k\x05abc", "k\x80", "k\xff\xff\xff", "h\xff\x7f"} {
+		require.Empty(t, driver.KeyGroup(foreign), "%q", foreign)
+	}
+}
 
 func TestCutKey(t *testing.T) {
 	long := strings.Repeat("x", 200)
@@ -25,16 +45,16 @@ func TestCutKey(t *testing.T) {
 		{"k", "", "k"},
 		{"anything", "", "anything"},
 		{"k\x05four", "", "k\x05four"},
-		{"k\x80\x00", "", "k\x80\x00"},                 // a length of 0 in two bytes, which would cut as "k\x00" does
+		{"k\x80\x00", "", "k\x80\x00"},                 // a length of 0 in two bytes, which would be cut like "k\x00"
 		{"k\x00\x81\x00a", "", "k\x00\x81\x00a"},       // the same for the second part
-		{"k\x00\xff\xff\xff", "", "k\x00\xff\xff\xff"}, // no length at all
+		{"k\x00\xff\xff\xff", "", "k\x00\xff\xff\xff"}, // not a length
 	} {
 		prefix, last := driver.CutKey(c.key)
 		require.Equal(t, []string{c.prefix, c.last}, []string{prefix, last}, "%.40q", c.key)
 	}
 }
 
-// FuzzCutKey requires that the two parts tell the key.
+// FuzzCutKey requires that the key can be rebuilt from prefix and last.
 func FuzzCutKey(f *testing.F) {
 	f.Add(driver.Key("g", "a", "b"))
 	f.Add("k\x01a\x80\x00")
@@ -44,9 +64,9 @@ func FuzzCutKey(f *testing.F) {
 			require.Equal(t, key, prefix+last)
 			return
 		}
-		glued := append([]byte(prefix), driver.AppendKey(nil, last)[1:]...)
+		rebuilt := append([]byte(prefix), driver.AppendKey(nil, last)[1:]...)
 		if len(last) <= 128 { // longer groups are shortened
-			require.Equal(t, key, string(glued))
+			require.Equal(t, key, string(rebuilt))
 		}
 	})
 }

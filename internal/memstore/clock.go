@@ -1,0 +1,77 @@
+package memstore
+
+import (
+	"math"
+	"time"
+)
+
+// These are special instants, in nanoseconds since 1970. Times before earliest count as earliest,
+// and times after latest count as latest.
+const (
+	unwritten = 0                 // the first expiry of a shard that was never written
+	earliest  = 1                 // in 1970
+	latest    = math.MaxInt64 - 2 // in 2262
+	never     = math.MaxInt64 - 1 // the expiry of a record without a TTL
+	none      = math.MaxInt64     // the first expiry if there is no record
+)
+
+// Instant returns t in nanoseconds since 1970. It is 0 for all times before 1970, and the same
+// number for all times after 2262.
+func Instant(t time.Time) int64 {
+	switch sec := t.Unix(); {
+	case sec < 0:
+		return 0
+	case sec >= latest/1_000_000_000:
+		return latest
+	default:
+		return sec*1e9 + int64(t.Nanosecond())
+	}
+}
+
+func instant(t time.Time) int64 { return max(earliest, Instant(t)) }
+
+// expiry returns the instant at which a record expires that is written at the instant at.
+func expiry(at int64, ttl time.Duration) int64 {
+	if ttl == 0 || int64(ttl) > latest-at {
+		return never
+	}
+	return at + int64(ttl)
+}
+
+// Now returns the time of Clock, or of the monotonic clock if Clock is nil; see memory.Store.
+func (s *Store) Now() time.Time {
+	if s.Clock != nil {
+		return s.Clock()
+	}
+	ns := uint64(s.monotonic())
+	sec := ns / 1e9
+	return time.Unix(int64(sec), int64(ns-sec*1e9)) // costs half as much as time.Time.Add
+}
+
+// Instant returns [Instant] of Now.
+func (s *Store) Instant() int64 {
+	if s.Clock != nil {
+		return Instant(s.Clock())
+	}
+	return s.monotonic()
+}
+
+func (s *Store) monotonic() int64 {
+	start := s.clockStart.Load()
+	if start == nil {
+		start = s.startClock()
+	}
+	return start.wall + int64(time.Since(start.monotonic))
+}
+
+// clockStart is one instant by both clocks.
+type clockStart struct {
+	wall      int64 // nanoseconds since 1970
+	monotonic time.Time
+}
+
+func (s *Store) startClock() *clockStart {
+	now := time.Now()
+	s.clockStart.CompareAndSwap(nil, &clockStart{now.UnixNano(), now})
+	return s.clockStart.Load()
+}

@@ -1,0 +1,109 @@
+package memstore
+
+// A search for a minimum compares the entries of one block at a time.
+const (
+	blockBits = 5
+	blockSize = 1 << blockBits
+)
+
+// minimum finds the entry with the lowest measure. It keeps a lower bound of the measures for each
+// block of entries, and a tournament tree of these bounds. A search makes the lowest bound exact.
+//
+// Most writes raise the measure of an entry, and then a lower bound stays valid. A minimum takes half
+// a byte for each entry.
+type minimum struct {
+	least  int64   // bounds[1]; unwritten if there are no bounds
+	bounds []int64 // bounds[i] is the lesser of bounds[2i] and bounds[2i+1]; the second half are the blocks
+}
+
+// measure returns the number that a minimum compares. It returns none for an entry to ignore.
+type measure func(e *entry) int64
+
+func (m *minimum) blocks() int { return len(m.bounds) / 2 }
+
+// lower records that the measure of an entry is now as low as to.
+func (m *minimum) lower(number uint32, to int64) {
+	block := int(number-1) >> blockBits
+	for block >= m.blocks() {
+		m.grow()
+	}
+	if to < m.bounds[m.blocks()+block] {
+		m.set(block, to)
+	}
+}
+
+// set sets the bound of a block.
+func (m *minimum) set(block int, bound int64) {
+	i := m.blocks() + block
+	m.bounds[i] = bound
+	for ; i > 1; i /= 2 {
+		least := min(m.bounds[i], m.bounds[i^1])
+		if m.bounds[i/2] == least {
+			return
+		}
+		m.bounds[i/2] = least
+	}
+	m.least = m.bounds[1]
+}
+
+// leastBlock returns the block with the lowest bound.
+func (m *minimum) leastBlock() int {
+	i := 1
+	for i < m.blocks() {
+		if i *= 2; m.bounds[i] != m.bounds[i/2] {
+			i++
+		}
+	}
+	return i - m.blocks()
+}
+
+// grow doubles the number of blocks.
+func (m *minimum) grow() {
+	old := m.bounds[m.blocks():]
+	blocks := max(1, 2*len(old))
+	m.bounds = make([]int64, 2*blocks)
+	for i := copy(m.bounds[blocks:], old); i < blocks; i++ {
+		m.bounds[blocks+i] = none
+	}
+	for i := blocks - 1; i > 0; i-- {
+		m.bounds[i] = min(m.bounds[2*i], m.bounds[2*i+1])
+	}
+	m.least = m.bounds[1]
+}
+
+// find returns the entry with the lowest measure and that measure. It ignores the entry except, unless
+// that is 0. It returns 0 and none if there is no entry.
+func (m *minimum) find(all *entries, by measure, except uint32) (number uint32, value int64) {
+	value = none
+	for exact := -1; m.least != none && m.least != unwritten; {
+		block := m.leastBlock()
+		if block == exact {
+			break
+		}
+		number, value = all.leastOfBlock(block, by, except)
+		m.set(block, value)
+		exact = block
+	}
+	if except != 0 {
+		if v := by(all.at(except)); v != none {
+			m.lower(except, v) // its block was set to a bound without it
+		}
+	}
+	return number, value
+}
+
+// leastOfBlock returns the entry of a block with the lowest measure.
+func (s *entries) leastOfBlock(block int, by measure, except uint32) (number uint32, value int64) {
+	value = none
+	start := block << blockBits
+	chunk := s.chunks[start>>chunkBits]
+	from := start & (chunkSize - 1)
+	for i := from; i < min(from+blockSize, len(chunk)); i++ {
+		if e, n := &chunk[i], uint32(start+i-from)+1; e.version != 0 && n != except {
+			if v := by(e); v < value {
+				number, value = n, v
+			}
+		}
+	}
+	return number, value
+}
