@@ -1,26 +1,26 @@
-// Package algo is the vocabulary that every algorithm of sluice shares: the
-// [Limit] that is promised, the [Result] that one decision gives, and the
-// [Policy], an algorithm with its options bound.
+// Package algo defines the types that all rate limiting algorithms of sluice share:
+// [Limit] is a rate, [Result] is the result of one decision, and [Policy] is an
+// algorithm with its options.
 //
-// An algorithm is a pure function
+// An algorithm is a pure function:
 //
 //	state', result = Step(state, now, options)
 //
-// and nothing else decides. It reads no clock, keeps no memory and takes no
-// lock, so a limiter in production, a table test with literal times and a
-// replay of last week's access log run the very same code.
+// It reads no clock, keeps no state of its own and takes no lock. A limiter in
+// production, a table test with literal times and a replay of an access log
+// therefore run the same code.
 //
-// Four algorithms come with sluice, one package each: gcra (the default),
-// tokenbucket, fixedwindow and movingwindow. A fifth is a package of the same
-// shape that passes the laws of package algotest. It works wherever Go takes a
-// [Policy]; compose.ParsePolicy, and the files and commands that read specs, know
-// the four.
+// sluice has four algorithms, each in its own package: gcra (the default),
+// tokenbucket, fixedwindow and movingwindow. To add an algorithm, write a package of
+// the same shape and test it with package algotest. All functions that take a
+// [Policy] then accept it. But compose.ParsePolicy, and the files and commands that
+// read specs, know only the four.
 //
-// # Units, instants and ranges
+// # Units and time
 //
-// A request costs a whole number of units. Instants are whole nanoseconds since
-// the Unix epoch, from 0 (1970) to [MaxInstant] (2116); time stands still
-// outside of that range (see [Instant]). All arithmetic is exact on integers,
-// in 128 bits where a product needs it: nothing drifts, and [Result.RetryAfter]
-// is the very nanosecond.
+// A request costs a whole number of units. An instant is a whole number of nanoseconds
+// since the Unix epoch, from 0 (1970) to [MaxInstant] (2116). [Instant] rounds times
+// outside of this range to its nearest end. All arithmetic is exact: it uses integers,
+// with 128 bits if a product needs them. So nothing drifts, and [Result.RetryAfter]
+// is exact to the nanosecond.
 package algo

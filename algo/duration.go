@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// FormatDuration writes d as [time.Duration.String] does, without the zero units
-// at its end: 15m rather than 15m0s, and 36h rather than 36h0m0s. It is how specs
-// and traces are written; [time.ParseDuration] reads it back.
+// FormatDuration formats d like [time.Duration.String], but without trailing zero units:
+// 15m instead of 15m0s, and 36h instead of 36h0m0s. Specs and traces use this form.
+// [time.ParseDuration] parses it.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

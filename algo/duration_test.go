@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-func TestDurationsAreWrittenWithoutTheirLastZeros(t *testing.T) {
+func TestFormatDurationOmitsTrailingZeroUnits(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0:                         "0s",
 		1:                         "1ns",

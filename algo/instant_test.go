@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-func TestInstantStandsStillOutsideItsRange(t *testing.T) {
+func TestInstantIsClampedToItsRange(t *testing.T) {
 	last := time.Unix(0, algo.MaxInstant)
 	for at, want := range map[time.Time]int64{
 		{}:                    0,

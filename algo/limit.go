@@ -7,23 +7,22 @@ import (
 	"time"
 )
 
-// MaxCount is the largest number of units, and the longest stretch of time in
-// nanoseconds, that the algorithms compute with: 2^62.
+// MaxCount is the largest number of units, and the longest time in nanoseconds, that the
+// algorithms compute with: 2^62.
 const MaxCount = 1 << 62
 
-// Limit is a sustained rate: Count units every Period. The zero Limit is not
-// valid; no algorithm takes it.
+// Limit is a sustained rate: Count units every Period. The zero Limit is not valid.
 type Limit struct {
 	Count  int64         // units, from 1 to MaxCount
 	Period time.Duration // from 1ns
 }
 
-// Per is the limit of count units every period.
+// Per returns the limit of count units every period. It does not validate it.
 func Per(count int64, period time.Duration) Limit {
 	return Limit{Count: count, Period: period}
 }
 
-// Validate reports what is wrong with the limit, if anything.
+// Validate returns an error if Count or Period is out of range.
 func (l Limit) Validate() error {
 	switch {
 	case l.Count < 1:
@@ -36,22 +35,21 @@ func (l Limit) Validate() error {
 	return nil
 }
 
-// String writes the limit as [ParseLimit] reads it: "100/m", "5/250ms",
-// "10/1m30s".
+// String formats the limit for [ParseLimit]: "100/m", "5/250ms", "10/1m30s".
 func (l Limit) String() string {
 	return strconv.FormatInt(l.Count, 10) + "/" + periodString(l.Period)
 }
 
-// ParseLimit reads COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is
+// ParseLimit parses COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is
 // one of
 //
 //   - a unit: ns, us, ms, s, m, h or d
-//   - a long name of a unit: sec, second, min, minute, hour or day, also in the plural
-//   - a whole number of days ("7d"), or of any unit by its long name ("15min")
-//   - a duration as [time.ParseDuration] reads it ("1m30s")
+//   - the long name of a unit: sec, second, min, minute, hour or day, or its plural
+//   - a whole number of days ("7d"), or of a unit with a long name ("15min")
+//   - a duration that [time.ParseDuration] parses ("1m30s")
 //
-// A week is 7d. There are no months, because they differ in length. ParseLimit reads what
-// [Limit.String] writes, which is always the short name.
+// Write 7d for a week. There are no months, because they differ in length.
+// [Limit.String] always writes the short names.
 func ParseLimit(s string) (Limit, error) {
 	fail := func(format string, args ...any) (Limit, error) {
 		return Limit{}, fmt.Errorf("algo: limit %q: %s", s, fmt.Sprintf(format, args...))

@@ -1,3 +1,5 @@
+// The tests promise that every valid spec of a limit is parsed and formatted exactly, and that the
+// error for any other spec quotes it and names the fault.
 package algo_test
 
 import (
@@ -35,7 +37,7 @@ func TestParseLimitAndStringAreInverses(t *testing.T) {
 	}
 }
 
-func TestOtherSpellings(t *testing.T) {
+func TestStringWritesTheShortestUnit(t *testing.T) {
 	for spec, want := range map[string]string{"10/60s": "10/m", "1000/24h": "1000/d", "5/7d": "5/168h", "1/0.5s": "1/500ms", "1/1µs": "1/us"} {
 		got, err := algo.ParseLimit(spec)
 		require.NoError(t, err, spec)
@@ -60,8 +62,8 @@ func TestUnitsHaveLongNames(t *testing.T) {
 	}
 }
 
-func TestParseLimitSaysWhatIsWrong(t *testing.T) {
-	for spec, says := range map[string]string{
+func TestParseLimitErrorNamesTheFault(t *testing.T) {
+	for spec, fault := range map[string]string{
 		"":                      "COUNT/PERIOD",
 		"10":                    "COUNT/PERIOD",
 		"0/s":                   "at least 1",
@@ -95,21 +97,17 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		"9223372036854775808/s": "2^62",
 	} {
 		_, err := algo.ParseLimit(spec)
-		require.ErrorContains(t, err, says, spec)
+		require.ErrorContains(t, err, fault, spec)
 		require.ErrorContains(t, err, fmt.Sprintf("%q", spec))
 	}
 }
 
-func TestParsePeriodSaysWhatIsWrong(t *testing.T) {
+func TestParsePeriodErrorNamesTheFault(t *testing.T) {
 	_, err := algo.ParsePeriod("moon")
 	require.EqualError(t, err, `algo: the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h`)
-	_, err = algo.ParsePeriod("0s")
-	require.EqualError(t, err, `algo: the period "0s" must be at least 1ns`)
-	_, err = algo.ParseLimit("10/0s")
-	require.EqualError(t, err, `algo: limit "10/0s": the period "0s" must be at least 1ns`)
 }
 
-func TestValidate(t *testing.T) {
+func TestValidateRefusesOutOfRange(t *testing.T) {
 	for _, l := range []algo.Limit{{}, {Count: 1}, {Period: 1}, {Count: -1, Period: 1}, {Count: 1, Period: -1}, {Count: algo.MaxCount + 1, Period: 1}} {
 		require.Error(t, l.Validate(), l)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// periodUnits are the periods that have a name of their own, longest first.
+// periodUnits are the units of a period, longest first.
 var periodUnits = [...]struct {
 	name   string
 	period time.Duration
@@ -30,8 +30,9 @@ func periodString(d time.Duration) string {
 	return FormatDuration(d)
 }
 
-// ParsePeriod reads the PERIOD of a limit: a unit alone ("m", "min") or a duration
-// ("250ms", "1m30s", "15min", "7d"). It must be at least 1ns. See [ParseLimit] for the units.
+// ParsePeriod parses the PERIOD of a limit: a unit alone ("m", "min") or a duration
+// ("250ms", "1m30s", "15min", "7d"). See [ParseLimit] for the units. A period below 1ns
+// is an error.
 func ParsePeriod(s string) (time.Duration, error) {
 	d, err := parsePeriod(s)
 	if err != nil {
@@ -59,7 +60,7 @@ func parsePeriod(s string) (time.Duration, error) {
 	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, weekHint(s))
 }
 
-// longUnits are other names of the units.
+// longUnits maps the long names of the units to the short ones.
 var longUnits = map[string]string{
 	"sec": "s", "second": "s", "seconds": "s",
 	"min": "m", "minute": "m", "minutes": "m",
@@ -67,7 +68,7 @@ var longUnits = map[string]string{
 	"day": "d", "days": "d",
 }
 
-// shortUnit writes a period such as "min" or "15min" with the short name of its unit.
+// shortUnit replaces the long name of the unit in a period such as "min" or "15min".
 func shortUnit(period string) string {
 	unit := strings.TrimLeft(period, "0123456789")
 	if short, ok := longUnits[unit]; ok {
@@ -76,7 +77,7 @@ func shortUnit(period string) string {
 	return period
 }
 
-// weekHint says how a week is written, as the end of a sentence, if the period is in weeks.
+// weekHint returns the end of an error message, if the period is in weeks.
 func weekHint(period string) string {
 	switch strings.TrimLeft(period, "0123456789") {
 	case "w", "week", "weeks":
@@ -85,7 +86,7 @@ func weekHint(period string) string {
 	return ""
 }
 
-// parseDuration is time.ParseDuration that knows days too.
+// parseDuration is time.ParseDuration, extended to days.
 func parseDuration(s string) (time.Duration, error) {
 	days, ok := strings.CutSuffix(s, "d")
 	if !ok {
@@ -99,8 +100,8 @@ func parseDuration(s string) (time.Duration, error) {
 	return d, err
 }
 
-// isDuration reports whether s is written as a duration, also as one too long for its
-// type: with every digit a 0, it parses.
+// isDuration reports whether s has the form of a duration, even if it is too long for
+// its type. With every digit replaced by 0 such a text can be parsed.
 func isDuration(s string) bool {
 	_, err := parseDuration(strings.Map(func(r rune) rune {
 		if '0' <= r && r <= '9' {

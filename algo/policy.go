@@ -5,62 +5,63 @@ import (
 	"time"
 )
 
-// Errors of a policy. They mean that nothing was decided, never a denial.
+// Errors of a policy. They mean that nothing was decided. They never mean a denial.
 var (
-	// ErrState is returned when the bytes are no state of this policy: damaged,
-	// or written by another algorithm. A key that changes its algorithm needs a
-	// new name, or a reset.
+	// ErrState is returned if the bytes are not a state of this policy: they are
+	// damaged, or another algorithm wrote them. To change the algorithm of a key,
+	// rename the key or reset it.
 	ErrState = errors.New("algo: not a state of this policy")
-	// ErrStateVersion is returned when the bytes were written by a later
-	// version of the algorithm, in a format that this one does not know.
+	// ErrStateVersion is returned if a later version of the algorithm wrote the
+	// bytes, in a format that this version does not know.
 	ErrStateVersion = errors.New("algo: state has a newer format")
-	// ErrCost is returned for a negative cost. Units are given back by Refund.
+	// ErrCost is returned if the cost is negative. To give units back, use Refund.
 	ErrCost = errors.New("algo: cost must not be negative")
 )
 
-// Policy is an algorithm with its options bound: a pure step over encoded
-// state. It holds no mutable state and may be used from any number of
-// goroutines.
+// Policy is an algorithm with its options. Its methods are pure functions of encoded
+// state. A Policy has no mutable state, so any number of goroutines may use it.
 //
-// State is opaque. No bytes at all stand for a key never seen, and so does
-// every state whose Result.ResetAfter has passed: a store may drop it. The
-// methods never modify or retain state; the next state is appended to dst,
-// which must not overlap it. Where nothing changed (a denial, a refund of a
-// full key) the very same bytes are appended, so comparing them tells whether
-// there is anything to store.
+// A state is opaque bytes. Empty bytes are the state of a new key. A state whose
+// Result.ResetAfter has passed is equivalent to them, so a store may drop it.
 //
-// A cost of 0 stands for the cost in the policy's options, by default 1 unit;
-// to look without paying there is Peek. A negative cost is refused with
-// ErrCost. Bytes that are no state of the policy are refused with ErrState or
-// ErrStateVersion, never silently reset. On an error dst is returned as it was.
+// The methods neither modify nor retain state. They append the next state to dst, which
+// must not overlap state. If nothing changed (a denial, or a refund to a full key), they
+// append the bytes of state. So compare the bytes to learn whether there is
+// anything to store.
+//
+// If cost is 0, the methods use the cost in the policy's options, which is 1 unit by
+// default. A cost of 0 is never free: to look without paying, use Peek.
+//
+// The methods return ErrCost if cost is negative. They return ErrState or
+// ErrStateVersion if state is not a state of the policy; they never reset it. With an
+// error they return dst as it was.
 type Policy interface {
-	// Step decides a request of cost units at now: it takes all of them or
-	// none.
+	// Step decides a request of cost units at now. It takes all of the units or none.
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Peek answers what Step would, but pays nothing: Paid is 0.
+	// Peek returns the Result that Step would return, but pays nothing: Paid is 0.
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
-	// Refund gives cost units back. Units above full are lost; Paid is minus
-	// what was regained. The state is brought forward to now first, as by a step,
-	// and as long as anything is used it keeps that time: what had come back by now
-	// must not come back once more to a clock that is behind. A now before the
-	// state's own time counts as that time, so a clock that is behind loses nothing.
+	// Refund gives cost units back, at most until the key is full. Paid is the negative
+	// number of units that the key regained. Refund first brings the state forward to
+	// now, as Step does. If now is before the state's own time, Refund uses the
+	// state's own time, so a clock that is behind loses nothing. The new state
+	// keeps that time as long as any units are used, because a clock that is behind
+	// must not refill the same units again.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Charge takes cost units unconditionally. It may leave a debt, a negative
-	// Remaining, which is refilled first. Like a refund it is always Allowed, and by
-	// a clock that is behind it counts at the state's own time.
+	// Charge takes cost units, even if fewer are left. The missing units become a
+	// debt: Remaining is negative, and refills pay the debt first. The Result is always
+	// Allowed. If now is before the state's own time, Charge uses the state's own time.
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
-	// Bound is a promise: Step never admits more units, less what Refund gave
-	// back, than Bound under one key in any half-open interval of that length,
-	// wherever it begins, while clocks do not step back. What was given back is
-	// minus Paid; in a window, where units may count in part, and in a composed
-	// policy, whose parts may have regained more than Paid tells, it is the cost.
-	// A bound above the largest int64 is told as math.MaxInt64, which then promises
-	// nothing.
+	// Bound returns the most units that Step admits under one key, net of refunds, in any
+	// half-open interval of that length, as long as clocks do not step back.
+	// A refund counts as the units it regained, which is minus Paid. There are two
+	// exceptions: movingwindow, whose units can count in part, and composed policies,
+	// whose parts can regain more than Paid. There, a refund counts as its
+	// cost. A bound above the largest int64 is returned as math.MaxInt64, which then
+	// promises nothing.
 	Bound(interval time.Duration) int64
-	// Limit is the sustained rate; of a composed policy, that of its first
-	// part.
+	// Limit returns the sustained rate. A composed policy returns that of its first part.
 	Limit() Limit
-	// String is the policy's spec, as compose.ParsePolicy reads it.
+	// String returns the policy's spec, in the form that compose.ParsePolicy reads.
 	String() string
 }

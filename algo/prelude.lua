@@ -1,9 +1,9 @@
--- Functions that the Lua programs of the algorithms share. Lua 5.1 with the library struct, as
--- in Redis.
+-- Functions that the Lua programs of the algorithms share. They need Lua 5.1 with the library
+-- struct, as in Redis.
 --
--- A Lua number is a double, so whole numbers are exact below 2^53. A time does not fit:
--- it is two numbers, of 32 bits each. A program that meets a number of 2^53 or more
--- declines the request, which then takes the general way.
+-- A Lua number is a double, so whole numbers are exact below 2^53. A time needs more bits, so it
+-- is two numbers of 32 bits. If a number is 2^53 or more, the program declines the request, and
+-- the step runs in Go.
 
 local DAMAGED, DECLINED = -1, -2
 
@@ -31,20 +31,20 @@ local function ceildiv(a, b)
   return q
 end
 
--- fitting returns how many of some requests of a cost fit into what is left, 0 if that is negative.
+-- fitting returns how many of the requests fit into the units left: from 0 to times.
 local function fitting(left, cost, times)
   if left < cost then return 0 end
   if times == 1 then return 1 end
   return math.min(times, (div(left, cost)))
 end
 
--- since returns the nanoseconds from one time to another. It is exact if it is below 2^53,
--- and above that it is not below 2^53.
+-- since returns the nanoseconds from one time to another. It is exact below 2^53. A longer
+-- time is returned as a number of at least 2^53.
 local function since(hi, lo, from_hi, from_lo)
   return (hi - from_hi) * WORD + (lo - from_lo)
 end
 
--- later returns a time that is some nanoseconds later.
+-- later adds ns nanoseconds to a time.
 local function later(hi, lo, ns)
   local carry, rest = div(lo + ns, WORD)
   return hi + carry, rest
@@ -88,8 +88,8 @@ local function modulo(hi, lo, m)
   return rest
 end
 
--- uvarint reads a number in base 128, the lowest digits first, and returns where the next
--- one begins; nothing if there is no number in its shortest form.
+-- uvarint decodes a number in base 128, lowest digit first, and returns it and the position after
+-- it. It returns nothing if the bytes are not a number in its shortest form.
 local function uvarint(s, from)
   local x, scale = 0, 1
   for i = from, from + 9 do
@@ -104,7 +104,7 @@ local function uvarint(s, from)
   end
 end
 
--- touvarint writes a number in base 128.
+-- touvarint encodes a number in base 128.
 local function touvarint(x)
   local s = ''
   while x >= 128 do
@@ -115,14 +115,15 @@ local function touvarint(x)
   return s .. char(x)
 end
 
--- The last instant, 2^62 - 1 nanoseconds, and the largest count, 2^62, have these upper halves.
+-- The upper 32 bits of the last instant, which is 2^62 - 1 nanoseconds.
 local LAST = 1073741823
 
--- formats are the formats of tallies by their third byte, which holds the widths of the numbers: 16 * u + p.
+-- formats caches the formats of struct.unpack. The key is the third byte of a state: 16 * u + p.
 local formats = {}
 
--- tally reads the state of gcra and tokenbucket: At, Used in u bytes, Part and Period in p bytes each. It
--- returns a status instead if that cannot be done. Numbers of 2^53 or more stay so when they are unpacked.
+-- tally decodes the state of gcra and tokenbucket: At, Used in u bytes, Part and Period in p bytes each.
+-- It returns nil and the numbers, or DAMAGED or DECLINED. Unpacking rounds numbers of 2^53 or more, but
+-- never below 2^53.
 local function tally(s, tag)
   local n = #s
   if n < 13 then return DAMAGED end
@@ -142,7 +143,7 @@ local function tally(s, tag)
   return nil, hi, lo, used, part, period
 end
 
--- totally writes what tally reads.
+-- totally encodes a state that tally decodes.
 local function totally(tag, hi, lo, used, part, period)
   local u, p, bound = 0, 0, 1
   while used >= bound do u, bound = u + 1, bound * 256 end

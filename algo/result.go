@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// Never is the RetryAfter of a cost that cannot be waited for: it is larger than
-// the capacity, the wait is longer than 2^63-1 ns, or the options are not valid.
+// Never is the RetryAfter of a request that will never be allowed: its cost exceeds the
+// capacity, the wait exceeds 2^63-1 ns, or the options are not valid.
 const Never time.Duration = math.MaxInt64
 
-// Result says what one step decided, and why. Every field is meaningful on
-// allow and on deny, all of it under the present options, and always
+// Result is the result of one decision. Every field has a meaning whether the request
+// is allowed or denied. All fields are computed under the current options, and always
 //
 //	Available + Refilled - Paid == Remaining
 //
-// Remaining is negative while there is debt: after a Charge, after the limit was
-// lowered below what was already used, or when gcra is read by a clock that is
-// behind.
+// Remaining is negative if the key has a debt. A debt has three causes: a Charge, a
+// limit that was lowered below the units already used, or gcra with a clock that is
+// behind the state.
 type Result struct {
 	Allowed    bool
-	Limit      int64         // capacity: the most units that one step could ever take
-	Cost       int64         // units asked for
-	Available  int64         // units available as the state last stood (a key never seen: 0)
-	Refilled   int64         // units regained since then (a key never seen: Limit)
-	Paid       int64         // units taken: Cost, or 0 when denied; a refund takes a negative number
-	Remaining  int64         // units left now
-	RetryAfter time.Duration // 0 when allowed; how long until the same cost is allowed; Never if it cannot be
-	NextRefill time.Duration // until Remaining next grows; 0 when nothing is missing
-	ResetAfter time.Duration // until the state is indistinguishable from a key never seen
-	Fresh      bool          // the key had never been seen, or its state had lapsed
-	Skew       time.Duration // how far the state is ahead of now, because clocks disagree; else 0
-	Part       int           // in a composed policy, the part that bound: its index from 0
+	Limit      int64         // capacity: the most units that one request can ever take
+	Cost       int64         // units requested
+	Available  int64         // units available when the state was last written; 0 for a new key
+	Refilled   int64         // units refilled since then; Limit for a new key
+	Paid       int64         // units taken: Cost, or 0 if denied; negative for a refund
+	Remaining  int64         // units left after this decision
+	RetryAfter time.Duration // time until the same cost is allowed: 0 if it was allowed, Never if it never will be
+	NextRefill time.Duration // time until Remaining next grows; 0 if nothing is missing
+	ResetAfter time.Duration // time until the state is equivalent to no state
+	Fresh      bool          // the key was new, or its state had lapsed
+	Skew       time.Duration // how far the state's time is ahead of now, because clocks disagree; otherwise 0
+	Part       int           // in a composed policy, the index of the part that decided, from 0
 }

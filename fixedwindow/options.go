@@ -9,34 +9,33 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// Options configure the algorithm. The zero value is not valid: a Limit is needed.
+// Options configures the algorithm. The zero value is not valid: Limit is required.
 type Options struct {
-	// Limit is the units of one window, and its length.
+	// Limit is the number of units in one window, and the length of the window.
 	Limit algo.Limit
-	// Align says where windows begin; the zero value is AlignFirst.
+	// Align is where windows start: AlignFirst, the default, or AlignClock.
 	Align Align
-	// Offset moves the edges of AlignClock: they are the multiples of the period
-	// since the Unix epoch, plus Offset. It may be negative, and it may be longer than
-	// the period; only what is left of it modulo the period matters. Under
-	// AlignFirst it must be 0.
+	// Offset moves the windows of AlignClock: they start at the multiples of the period
+	// since the Unix epoch, plus Offset. It may be negative or longer than the period;
+	// only its remainder modulo the period matters. With AlignFirst it must be 0.
 	Offset time.Duration
-	// Cost is the units that a step asks for; 0 means 1. A negative cost is denied.
+	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
 	Cost int64
 }
 
-// Align says where windows begin.
+// Align is where windows start.
 type Align int
 
 const (
-	// AlignFirst opens a window with the first request that pays after the last
-	// window ended. Every key has edges of its own.
+	// AlignFirst starts a window at the first request that pays after the last window
+	// ended. Every key has its own windows.
 	AlignFirst Align = iota
-	// AlignClock cuts time at the multiples of the period since the Unix epoch, plus
-	// Options.Offset. All keys share their edges.
+	// AlignClock starts windows at the multiples of the period since the Unix epoch, plus
+	// Options.Offset. All keys have the same windows.
 	AlignClock
 )
 
-// String is the word of a spec: "first" or "clock".
+// String returns the word used in a spec: "first" or "clock".
 func (a Align) String() string {
 	switch a {
 	case AlignFirst:
@@ -47,7 +46,7 @@ func (a Align) String() string {
 	return fmt.Sprintf("Align(%d)", int(a))
 }
 
-// Validate reports what is wrong with the options, if anything.
+// Validate returns an error that names the first option that is not valid.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("fixedwindow: %w", err)
@@ -64,7 +63,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// valid is Validate without the words.
+// valid reports whether the options are valid. It is faster than Validate.
 func (o *Options) valid() bool {
 	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 && o.Cost >= 0 &&
 		(o.Align == AlignClock || o.Align == AlignFirst && o.Offset == 0)
@@ -77,12 +76,11 @@ func (o *Options) cost() int64 {
 	return o.Cost
 }
 
-// end is where a window ends that is opened at start; math.MaxInt64 where that is
-// past the end of time.
+// end returns the end of the window that is opened at start, at most math.MaxInt64.
 func (o *Options) end(start int64) int64 {
 	length := int64(o.Limit.Period)
 	if o.Align == AlignClock {
-		length = o.rest(start)
+		length = o.untilClockEdge(start)
 	}
 	if end := start + length; end > 0 {
 		return end
@@ -90,8 +88,8 @@ func (o *Options) end(start int64) int64 {
 	return math.MaxInt64
 }
 
-// rest is how long the window of the clock that holds t still lasts.
-func (o *Options) rest(t int64) int64 {
+// untilClockEdge returns the time from t to the end of the clock's window that contains t.
+func (o *Options) untilClockEdge(t int64) int64 {
 	period, offset := int64(o.Limit.Period), int64(o.Offset)
 	rest := period - t%period
 	if offset == 0 {
@@ -106,9 +104,9 @@ func (o *Options) rest(t int64) int64 {
 	return rest + offset
 }
 
-// Bound is the most units that can be admitted in any interval of that length:
-// Count * (1 + ceil((interval-1)/Period)), or 0 for an empty interval.
-// A larger bound than math.MaxInt64 is told as that.
+// Bound returns the most units that can be admitted in any interval of that length:
+// Count * (1 + ceil((interval-1)/Period)), or 0 if interval is below 1ns or o is not valid.
+// It returns math.MaxInt64 if the bound is larger than that.
 func Bound(o Options, interval time.Duration) int64 {
 	if interval < 1 || !o.valid() {
 		return 0

@@ -7,14 +7,15 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Policy is the algorithm with its options bound: Step and its siblings over
-// encoded state. Make one with [New]; the zero Policy denies everything.
-type Policy struct{ options *Options } // a pointer, so that an algo.Policy holds it as it is
+// Policy is the algorithm with its options. Its methods take and return encoded states.
+// Make a Policy with [New]; the zero Policy denies everything. To compare two policies,
+// compare their String: == reports only whether one is a copy of the other.
+type Policy struct{ options *Options } // a pointer, because an interface holds it without an allocation
 
 var _ algo.Policy = Policy{}
 
-// New binds the options. It returns an error that names the field where they
-// are not valid; a negative cost is [algo.ErrCost].
+// New returns a policy with the options. If they are not valid, the error names the field.
+// For a negative cost the error wraps [algo.ErrCost].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
@@ -22,10 +23,10 @@ func New(o Options) (Policy, error) {
 	return Policy{&o}, nil
 }
 
-// Options returns the options the policy was made with.
-func (p Policy) Options() Options { return *p.bound() }
+// Options returns the options that were passed to New.
+func (p Policy) Options() Options { return *p.opts() }
 
-func (p Policy) bound() *Options {
+func (p Policy) opts() *Options {
 	if p.options == nil {
 		return &Options{}
 	}
@@ -34,41 +35,41 @@ func (p Policy) bound() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, pay)
+	next, err = p.decide(dst, state, now, cost, &r, opStep)
 	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, now, cost, &r, look)
+	_, err = p.decide(nil, state, now, cost, &r, opPeek)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, refund)
+	next, err = p.decide(dst, state, now, cost, &r, opRefund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, charge)
+	next, err = p.decide(dst, state, now, cost, &r, opCharge)
 	return next, r, err
 }
 
-// StepInto is Step for a store that has states in memory and results to fill in:
-// at is what [algo.Instant] makes of the time, r comes zero, and dst may be
-// state[:0]. Where nothing changed it returns state itself.
+// StepInto is Step for a store that holds states in memory. at is the time, as
+// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be
+// state[:0]. If the state does not change, StepInto returns state.
 func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	return p.into(dst, state, at, cost, r, pay)
+	return p.decideInto(dst, state, at, cost, r, opStep)
 }
 
-// decide appends the next state, or the very same bytes where nothing is paid; a
-// look appends nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, to purpose) (next []byte, err error) {
-	next, err = p.into(dst, state, algo.Instant(now), cost, r, to)
+// decide appends the next state to dst, or state if nothing is paid. For opPeek it appends
+// nothing.
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op operation) (next []byte, err error) {
+	next, err = p.decideInto(dst, state, algo.Instant(now), cost, r, op)
 	switch {
-	case err != nil || to == look:
+	case err != nil || op == opPeek:
 		return dst, err
 	case r.Paid == 0:
 		return append(dst, state...), nil
@@ -76,7 +77,7 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	return next, nil
 }
 
-func (p Policy) into(dst, state []byte, at, cost int64, r *algo.Result, to purpose) (next []byte, err error) {
+func (p Policy) decideInto(dst, state []byte, at, cost int64, r *algo.Result, op operation) (next []byte, err error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}
@@ -85,21 +86,21 @@ func (p Policy) into(dst, state []byte, at, cost int64, r *algo.Result, to purpo
 		return dst, err
 	}
 	r.Cost = cost
-	if !decide(&s, at, p.bound(), r, to) {
+	if !decide(&s, at, p.opts(), r, op) {
 		return state, nil
 	}
 	return s.append(dst), nil
 }
 
 // Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(*p.bound(), interval) }
+func (p Policy) Bound(interval time.Duration) int64 { return Bound(*p.opts(), interval) }
 
 // Limit implements [algo.Policy].
-func (p Policy) Limit() algo.Limit { return p.bound().Limit }
+func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 
-// String is the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
+// String returns the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
 func (p Policy) String() string {
-	o := p.bound()
+	o := p.opts()
 	s := "fixedwindow " + o.Limit.String()
 	if o.Align != AlignFirst {
 		s += " align=" + o.Align.String()

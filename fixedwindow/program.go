@@ -15,10 +15,10 @@ var (
 
 var _ algo.Portable = Policy{}
 
-// Program implements [algo.Portable]. There is no program for a count of 2^52 or more, nor
-// for windows of 2^52 ns (52 days) or longer.
+// Program implements [algo.Portable]. There is no program if Count is 2^52 or more, or if Period
+// is 2^52 ns (52 days) or longer.
 func (p Policy) Program() (algo.Program, bool) {
-	o := p.bound()
+	o := p.opts()
 	period := int64(o.Limit.Period)
 	if !o.valid() || o.Limit.Count >= algo.MaxExact/2 || period >= algo.MaxExact/2 {
 		return algo.Program{}, false

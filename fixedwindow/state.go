@@ -6,11 +6,11 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// State is what one key has used. The zero State is a key never seen, and so is
-// every State with nothing used.
+// State is the use of one key. The zero State is a new key. Any State with Used 0 is
+// equivalent to it.
 type State struct {
-	Start int64 // the first payment of the window, ns since the Unix epoch
-	Used  int64 // units used since; 2^62 at most
+	Start int64 // time of the first payment in the window, in ns since the Unix epoch
+	Used  int64 // units used in the window, at most 2^62
 }
 
 const (
@@ -19,10 +19,10 @@ const (
 	header  = 10 // tag, version and Start
 )
 
-// AppendState appends the encoding of s to dst: nothing for a key never seen. A
-// State that no step returns is encoded as the nearest one that could be.
+// AppendState appends the encoding of s to dst. A new key appends nothing. AppendState
+// first replaces a State that no step returns with the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
-	s = s.normal()
+	s = s.normalized()
 	return s.append(dst)
 }
 
@@ -35,8 +35,8 @@ func (s *State) append(dst []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(s.Used))
 }
 
-// ParseState decodes what AppendState wrote; no bytes are the zero State. It
-// returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
+// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
 	if len(b) == 0 {
 		return State{}, nil
@@ -55,20 +55,20 @@ func ParseState(b []byte) (State, error) {
 		used, n = binary.Uvarint(b[header:])
 	}
 	s := State{Start: int64(binary.BigEndian.Uint64(b[2:])), Used: int64(used)}
-	overlong := b[len(b)-1] == 0 // only the shortest form is ours
+	overlong := b[len(b)-1] == 0 // AppendState writes the shortest form
 	if n != len(b)-header || overlong || !s.isNormal() {
 		return State{}, algo.ErrState
 	}
 	return s, nil
 }
 
-// isNormal reports whether s is one that a step returns after a payment.
+// isNormal reports whether a paid step can return s.
 func (s *State) isNormal() bool {
 	return uint64(s.Start) <= algo.MaxInstant && uint64(s.Used)-1 < algo.MaxCount
 }
 
-// normal is s itself where s is one that a step returns, else the nearest that is.
-func (s State) normal() State {
+// normalized returns the State nearest to s that a step can return.
+func (s State) normalized() State {
 	if s.Used <= 0 {
 		return State{}
 	}

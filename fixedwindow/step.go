@@ -6,82 +6,80 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Step decides a request of o.Cost units at now. It is total: any state, any
-// time and any options give an answer. Options that [New] would refuse deny
-// everything, for ever.
+// Step decides a request of o.Cost units at now. It accepts any state, any time and any
+// options. With options that are not valid it denies everything, with a RetryAfter of
+// [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, pay)
+	next = decideAt(s, now, &o, &r, opStep)
 	return next, r
 }
 
-// Peek answers what Step would, but pays nothing.
+// Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, look)
+	decideAt(s, now, &o, &r, opPeek)
 	return r
 }
 
-// Refund gives o.Cost units back to the window that is open at now, up to full.
-// With nothing used any more there is no window.
+// Refund gives o.Cost units back to the window that is open at now, at most until it is
+// full. If no units are in use after that, the window is closed.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, refund)
+	next = decideAt(s, now, &o, &r, opRefund)
 	return next, r
 }
 
-// Charge takes o.Cost units unconditionally. What is not there becomes a debt,
-// which ends with the window. Used does not pass 2^62.
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt, which
+// ends with the window. At most 2^62 units can be in use; Charge takes fewer rather than
+// exceed that.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, charge)
+	next = decideAt(s, now, &o, &r, opCharge)
 	return next, r
 }
 
-// purpose is what a decision is for.
-type purpose int
+type operation int
 
 const (
-	pay purpose = iota
-	look
-	refund
-	charge
+	opStep operation = iota
+	opPeek
+	opRefund
+	opCharge
 )
 
-// decideAt keeps the conversion of the time out of the exported functions, which
-// could not be inlined with it.
-func decideAt(s State, now time.Time, o *Options, r *algo.Result, to purpose) State {
+// decideAt converts the time. The exported functions could not be inlined if they did.
+func decideAt(s State, now time.Time, o *Options, r *algo.Result, op operation) State {
 	next := s
-	if !decide(&next, algo.Instant(now), o, r, to) {
+	if !decide(&next, algo.Instant(now), o, r, op) {
 		return s
 	}
 	return next
 }
 
-// decide moves the state and fills in r, which comes with nothing but its Cost; 0
-// is that of the options. It reports whether the state changed; where it did not,
-// what it left in s has no meaning.
-func decide(s *State, now int64, o *Options, r *algo.Result, to purpose) (changed bool) {
-	end, ok := settle(s, now, o, r)
+// decide changes s to the next state and fills in r, of which only Cost is set; a Cost of 0
+// means that of the options. It reports whether the state changed. If it did not, s has no
+// meaning afterwards.
+func decide(s *State, now int64, o *Options, r *algo.Result, op operation) (changed bool) {
+	end, ok := advance(s, now, o, r)
 	if !ok {
 		return false
 	}
 	switch {
-	case to == refund:
+	case op == opRefund:
 		r.Paid = -min(r.Cost, s.Used)
-	case to == charge:
+	case op == opCharge:
 		r.Paid = min(r.Cost, algo.MaxCount-s.Used)
 	case r.Cost > r.Limit-s.Used:
 		r.RetryAfter = wait(now, end, r)
-	case to == pay:
+	case op == opStep:
 		r.Paid = r.Cost
 	}
 	r.Allowed = r.RetryAfter == 0
 	s.Used += r.Paid
-	conclude(s, now, end, r)
+	complete(s, now, end, r)
 	return r.Paid != 0
 }
 
-// settle makes s the window that is open at now, or an unused one from now on, and
-// tells its end. It reports whether the options are valid; where they are not, r
-// is the denial.
-func settle(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool) {
+// advance changes s to the window that is open at now, or to an unused window that starts
+// now, and returns its end. ok is false if the options are not valid; r is then the denial.
+func advance(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool) {
 	if r.Cost == 0 {
 		r.Cost = o.cost()
 	}
@@ -90,7 +88,7 @@ func settle(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool
 		return 0, false
 	}
 	if !s.isNormal() {
-		*s = s.normal()
+		*s = s.normalized()
 	}
 	r.Limit = o.Limit.Count
 	if s.Used > 0 {
@@ -105,7 +103,7 @@ func settle(s *State, now int64, o *Options, r *algo.Result) (end int64, ok bool
 	return o.end(now), true
 }
 
-// wait is how long until the cost is there, where it is not there now.
+// wait returns the time until a denied cost is allowed.
 func wait(now, end int64, r *algo.Result) time.Duration {
 	if r.Cost > r.Limit {
 		return algo.Never
@@ -113,9 +111,9 @@ func wait(now, end int64, r *algo.Result) time.Duration {
 	return time.Duration(end - now)
 }
 
-// conclude completes the result with what stands now. A window with nothing used
-// is none.
-func conclude(s *State, now, end int64, r *algo.Result) {
+// complete sets the fields of r that depend on the next state. It closes a window without
+// units in use.
+func complete(s *State, now, end int64, r *algo.Result) {
 	r.Remaining = r.Limit - s.Used
 	if s.Used == 0 {
 		s.Start = 0

@@ -7,59 +7,55 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Refund gives o.Cost units back, up to full. A now before s.At counts as s.At.
+// Refund gives o.Cost units back, at most until the key is full. If now is before s.At,
+// Refund uses s.At.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = adjust(s, algo.Instant(now), &o, &r, back)
+	next = adjust(s, algo.Instant(now), &o, &r, giveBack)
 	return next, r
 }
 
-// Charge takes o.Cost units unconditionally. What is not there becomes a debt,
-// of at most 2^62 units in use. A now before s.At counts as s.At.
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. At
+// most 2^62 units can be in use; Charge takes fewer rather than exceed that. If now is
+// before s.At, Charge uses s.At.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = adjust(s, algo.Instant(now), &o, &r, more)
+	next = adjust(s, algo.Instant(now), &o, &r, take)
 	return next, r
 }
 
-// direction is where units go that are not asked for.
+// direction is the sign of the units that an adjustment adds to those in use.
 type direction int64
 
 const (
-	back direction = -1
-	more direction = +1
+	giveBack direction = -1
+	take     direction = +1
 )
 
-// adjust gives or takes units whatever is there. A clock that is behind moves them
-// at the state's own time: what is used then is what counts, and a refund that fills
-// the bucket fills it for every clock. Only what is left after it, and the waits, are
-// told as that clock sees them.
-func adjust(s State, now int64, o *Options, r *algo.Result, way direction) State {
-	if decide(s, now, o, r, look); r.Limit == 0 {
+// adjust gives back or takes r.Cost units. With a clock that is behind it moves the units
+// at the state's own time, so a refund that fills the key fills it for every clock. But
+// Remaining and the waits in r are those that this clock sees.
+func adjust(s State, now int64, o *Options, r *algo.Result, sign direction) State {
+	if decide(s, now, o, r, opPeek); r.Limit == 0 {
 		return s
 	}
-	was := s.under(o.Limit.Period)
-	was.drain(now, o.Limit.Count)
-	next := was
-	next.move(int64(way) * r.Cost)
+	before := s.withPeriod(o.Limit.Period)
+	before.drain(now, o.Limit.Count)
+	next := before
+	next.addUsed(int64(sign) * r.Cost)
 	r.Allowed, r.RetryAfter = true, 0
 
-	paid := next.ceil() - was.ceil()
+	paid := next.usedRoundedUp() - before.usedRoundedUp()
 	switch {
 	case paid == 0:
 		return s
-	case next.ceil() == 0:
+	case next.usedRoundedUp() == 0:
 		next = State{}
 	}
 	after := algo.Result{Cost: r.Cost}
-	decide(next, now, o, &after, look)
-	settle(r, paid, &after)
-	return next
-}
-
-// settle fills in what was paid and what is left after it. Available gives way where
-// a clock that is behind sees less than there is, so that the accounts add up.
-func settle(r *algo.Result, paid int64, after *algo.Result) {
+	decide(next, now, o, &after, opPeek)
 	r.Paid = paid
 	r.Remaining = max(after.Remaining, math.MinInt64-min(paid, 0))
+	// A clock that is behind may see fewer units than there are.
 	r.Available = r.Remaining + paid - r.Refilled
 	r.NextRefill, r.ResetAfter = after.NextRefill, after.ResetAfter
+	return next
 }

@@ -1,32 +1,33 @@
-// Package gcra is the generic cell rate algorithm: a burst at once, then a
-// steady flow. It is the one to choose when nothing speaks for another.
+// Package gcra implements the generic cell rate algorithm: it allows a burst at once,
+// and after that a steady rate. Choose it unless you have a reason for another algorithm.
 //
 // # Promise
 //
-// Over any x consecutive nanoseconds it admits at most
+// In any x consecutive nanoseconds it admits at most
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Bound]), in whichever order the clocks are read: one that is behind
-// sees less. So a limit of 100/m with a burst of 20 admits at most 119 units in
-// any minute, and a steady caller gets exactly 100. Units come back one by one,
-// evenly spaced; there is no edge at which a whole window comes back at once.
+// units ([Bound]). This holds in whatever order clocks are read, because a clock that is
+// behind sees fewer units. For example, a limit of 100/m with a burst of 20
+// admits at most 119 units in any minute, and a caller at a steady pace gets exactly 100.
+// Units are refilled one by one, at equal intervals. No window ends at which all of them
+// come back at once.
 //
-// A denial stays true: whatever is admitted to others in the meantime, by
-// whichever clock, the same request at the same instant is denied still. So a
-// cached denial can be answered without looking, and clocks that disagree
-// cannot make it wrong. (A refund can, and a raised limit: that is what they are for.)
+// A denial stays correct. If a request is denied at an instant, then the same request
+// at the same instant is still denied after other requests were admitted, whatever clock
+// they used. So a program can repeat a cached denial without a look at the state, even
+// if clocks disagree. Only a refund or a raised limit can change a denial.
 //
 // # When not to use it
 //
-// Quotas that people count by the calendar ("1000 per day, from midnight") are a
-// fixedwindow. A promise that no interval of one Period ever sees more than Count
-// units needs movingwindow with whole trailing slots, or a gcra with Burst=1.
+// Use fixedwindow for quotas that follow the calendar ("1000 per day, from midnight").
+// If no interval of one Period may ever see more than Count units, use movingwindow with
+// whole trailing slots, or gcra with Burst=1.
 //
-// # Time-line
+// # Timeline
 //
 // 10/s with a burst of 3: the emission interval T is 100ms. TAT is the theoretical
-// arrival time, the instant at which the key would be as if never used.
+// arrival time. At that instant the key is equivalent to a new key.
 //
 //	        0ms           100ms          200ms          300ms
 //	        |--------------|--------------|--------------|
@@ -37,32 +38,36 @@
 //
 // # Source
 //
-// ITU-T Recommendation I.371, annex A, which defines the algorithm twice and
-// alike: as virtual scheduling, the words of which are used here, and as a
-// continuous-state leaky bucket, which is the form of [State]. A cost c is c cells
-// at once. Fractions are kept exactly, so 3/s exhausted at 0 has exactly 3 units
-// again at 1s, and 2000000000/s works.
+// ITU-T Recommendation I.371, annex A, defines the algorithm in two equivalent ways: as
+// virtual scheduling and as a continuous-state leaky bucket. This package uses the words
+// of the first, and [State] has the form of the second. A cost of c is c cells at once.
+// Fractions are exact: a limit of 3/s that is exhausted at 0s has exactly 3 units again
+// at 1s, and 2000000000/s works.
 //
-// Where more than 2^63-1 units are owed, to a clock that is far behind under a fast
-// limit, Remaining stays at the burst less 2^63-1. What is decided, the waits and
-// the units moved by a charge or a refund are exact even so; Available gives way,
-// so that the accounts add up.
+// # Range
 //
-// A limit changed on a live key keeps the units used as of the last paid step;
-// from there on they drain at the new rate. A part of a unit is rounded up by less
-// than 1/Period, and only where the period changes.
+// Under a fast limit, a clock that is far behind the state can see more than 2^63-1 units in
+// use. Remaining is then the burst less 2^63-1, and Available is lowered so that Available +
+// Refilled - Paid == Remaining. The decision, the waits, and the units that a
+// charge or a refund moves are exact even then.
+//
+// # Changed limits
+//
+// If the limit of a key changes, the key keeps the units used as of its last paid step.
+// They drain at the new rate from then on. A fraction of a unit is rounded up by less
+// than 1/Period, and only if the period changes.
 //
 // # State encoding
 //
-// Version 1, 20 to 26 bytes for limits per second, minute, hour or day (10/s, 100/m,
+// Version 1 takes 20 to 26 bytes for limits per second, minute, hour or day (10/s, 100/m,
 // 1000/h, 100000/h, 1000/d):
 //
 //	'g' 1
-//	1 byte: u<<4 | p, the widths of Used and of Period, as few bytes as they need
-//	8 bytes: At, the last paid step, ns since the Unix epoch, at most 2^62-1
-//	u bytes: Used, the whole units in use right after it, at most 2^62
-//	p bytes: Part, the numerator of Part/Period of one more, below Period
-//	p bytes: Period, in ns, of the limit that it paid under, at least 1
+//	1 byte: u<<4 | p, the widths of Used and of Period in bytes, as small as possible
+//	8 bytes: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
+//	u bytes: Used, the whole units in use after that step, at most 2^62
+//	p bytes: Part, the numerator of the fraction Part/Period of one more unit, below Period
+//	p bytes: Period of the limit at that step, in ns, at least 1
 //
-// All numbers are big endian. A key never seen is no bytes at all.
+// All numbers are big endian. A new key is empty bytes.
 package gcra

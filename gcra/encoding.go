@@ -4,10 +4,10 @@ import "github.com/sluice-go/sluice/internal/usagestate"
 
 const tag = 'g'
 
-// AppendState appends the encoding of s to dst: nothing for a key never seen. A
-// State that no step returns is encoded as the nearest one that could be.
+// AppendState appends the encoding of s to dst. A new key appends nothing. AppendState
+// first replaces a State that no step returns with the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
-	return s.normal().append(dst)
+	return s.normalized().append(dst)
 }
 
 func (s State) append(dst []byte) []byte {
@@ -17,8 +17,8 @@ func (s State) append(dst []byte) []byte {
 	return usagestate.State(s).Append(dst, tag)
 }
 
-// ParseState decodes what AppendState wrote; no bytes are the zero State. It
-// returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
+// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
 	t, err := usagestate.Parse(b, tag)
 	return State(t), err

@@ -8,18 +8,18 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// Options configure the algorithm. The zero value is not valid: a Limit is needed.
+// Options configures the algorithm. The zero value is not valid: Limit is required.
 type Options struct {
-	// Limit is the sustained rate. Its emission interval is Period/Count, exactly.
+	// Limit is the sustained rate. The emission interval is exactly Period/Count.
 	Limit algo.Limit
 	// Burst is the most units that can be taken at once; 0 means Limit.Count. The
-	// time to regain it, Burst*Period/Count, is at most 2^62 ns (146 years).
+	// time to refill it, Burst*Period/Count, must be at most 2^62 ns (146 years).
 	Burst int64
-	// Cost is the units that a step asks for; 0 means 1. A negative cost is denied.
+	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
 	Cost int64
 }
 
-// Validate reports what is wrong with the options, if anything.
+// Validate returns an error that names the first option that is not valid.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("gcra: %w", err)
@@ -29,26 +29,27 @@ func (o Options) Validate() error {
 		return fmt.Errorf("gcra: Burst must be at least 1, or 0 for the limit's count, got %d", o.Burst)
 	case o.Burst > algo.MaxCount:
 		return fmt.Errorf("gcra: Burst must be at most 2^62, got %d", o.Burst)
-	case !o.spans(o.capacity()):
-		return fmt.Errorf("gcra: a burst of %d at %v takes longer than 2^62 ns to regain", o.burst(), o.Limit)
+	case !o.refillsInTime(o.capacity()):
+		return fmt.Errorf("gcra: a burst of %d at %v takes longer than 2^62 ns to regain; use a smaller burst or a faster limit", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("gcra: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}
 	return nil
 }
 
-// inRange is Validate without the words, but for the time to regain the burst.
+// inRange reports whether the options are valid, apart from the time to refill the burst.
+// It is faster than Validate.
 func (o *Options) inRange() bool {
 	return uint64(o.Limit.Count-1) < algo.MaxCount && o.Limit.Period >= 1 &&
 		uint64(o.Burst) <= algo.MaxCount && o.Cost >= 0
 }
 
-// spans reports whether Burst*Period/Count <= 2^62, given Burst*Period.
-func (o *Options) spans(capacity u128.Uint) bool {
+// refillsInTime reports whether Burst*Period/Count <= 2^62, given Burst*Period.
+func (o *Options) refillsInTime(capacity u128.Uint) bool {
 	return !u128.Mul(algo.MaxCount, o.Limit.Count).Less(capacity)
 }
 
-// capacity is Burst*Period, the weight of a full burst; see decide.
+// capacity returns Burst*Period, the weight of the burst; see decide.
 func (o *Options) capacity() u128.Uint {
 	return u128.Mul(o.burst(), int64(o.Limit.Period))
 }
@@ -67,9 +68,9 @@ func (o *Options) cost() int64 {
 	return o.Cost
 }
 
-// Bound is the most units that can be admitted in any interval of that length:
-// Burst + floor(Count*(interval-1)/Period), or 0 for an empty interval.
-// A larger bound than math.MaxInt64 is told as that.
+// Bound returns the most units that can be admitted in any interval of that length:
+// Burst + floor(Count*(interval-1)/Period), or 0 if interval is below 1ns or o is not valid.
+// It returns math.MaxInt64 if the bound is larger than that.
 func Bound(o Options, interval time.Duration) int64 {
 	if interval < 1 || o.Validate() != nil {
 		return 0

@@ -16,12 +16,12 @@ var (
 
 var _ algo.Portable = Policy{}
 
-// Program implements [algo.Portable]. Let d be the greatest common divisor of Count and of
-// Period in nanoseconds. There is no program if Period is 2^53 ns
-// (104 days) or longer, or if Burst*Period/d is 2^52 or more. For 10000/24h with its own burst
-// that number is 8.64e13.
+// Program implements [algo.Portable]. There is no program if Period is 2^53 ns (104 days) or
+// longer, if Count is 2^53 or more, or if Burst*Period/d is 2^52 or more. Period is in nanoseconds, and
+// d is the greatest common divisor of Count and Period. For 10000/24h with the default burst
+// Burst*Period/d is 8.64e13, which is far below 2^52.
 func (p Policy) Program() (algo.Program, bool) {
-	o := p.bound()
+	o := p.opts()
 	if o.Validate() != nil || o.Limit.Count >= algo.MaxExact || int64(o.Limit.Period) >= algo.MaxExact {
 		return algo.Program{}, false
 	}

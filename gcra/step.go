@@ -8,124 +8,121 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// Step decides a request of o.Cost units at now. It is total: any state, any
-// time and any options give an answer. Options that [New] would refuse deny
-// everything, for ever.
+// Step decides a request of o.Cost units at now. It accepts any state, any time and any
+// options. With options that are not valid it denies everything, with a RetryAfter of
+// [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, pay)
+	next = decideAt(s, now, &o, &r, opStep)
 	return next, r
 }
 
-// Peek answers what Step would, but pays nothing.
+// Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, look)
+	decideAt(s, now, &o, &r, opPeek)
 	return r
 }
 
-// purpose is what becomes of a request that is allowed.
-type purpose bool
+// operation is what to do with a request that is allowed.
+type operation bool
 
 const (
-	look purpose = false
-	pay  purpose = true
+	opPeek operation = false
+	opStep operation = true
 )
 
-// decideAt keeps the conversion of the time out of the exported functions, which
-// could not be inlined with it.
-func decideAt(s State, now time.Time, o *Options, r *algo.Result, to purpose) State {
-	return decide(s, algo.Instant(now), o, r, to)
+// decideAt converts the time. The exported functions could not be inlined if they did.
+func decideAt(s State, now time.Time, o *Options, r *algo.Result, op operation) State {
+	return decide(s, algo.Instant(now), o, r, op)
 }
 
-// decide fills in r, which comes with nothing but its Cost; 0 is that of the
-// options. It returns s itself where nothing is paid.
+// decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
+// returns s if nothing is paid.
 //
-// Use is weighed so that nothing is rounded: a unit weighs Limit.Period, and
-// Limit.Count of that weight drains every nanosecond. What is owed at now weighs
+// To avoid rounding, decide multiplies units by Limit.Period and calls the product a weight.
+// Every nanosecond drains a weight of Limit.Count. The units in use at now weigh
 // (TAT - now) * Limit.Count.
 //
-// It is one long function, behind exported ones that are small enough to be
-// inlined, because it is what every request pays: a Result handed on through the
-// stack costs as much as two divisions.
-func decide(s State, now int64, o *Options, r *algo.Result, to purpose) State {
+// decide is one long function for speed: passing a Result through the stack takes as long
+// as two divisions. The exported functions are short enough to be inlined.
+func decide(s State, now int64, o *Options, r *algo.Result, op operation) State {
 	count, period := o.Limit.Count, int64(o.Limit.Period)
 	burst, cost := o.burst(), r.Cost
 	if cost == 0 {
 		cost = o.cost()
 	}
 	r.Cost = cost
-	if !o.inRange() || !o.spans(u128.Mul(burst, period)) {
+	if !o.inRange() || !o.refillsInTime(u128.Mul(burst, period)) {
 		r.RetryAfter = algo.Never
 		return s
 	}
 	r.Limit = burst
 
-	was := s
-	if !was.isNormal(o.Limit.Period) {
-		was = was.under(o.Limit.Period)
+	before := s
+	if !before.isNormal(o.Limit.Period) {
+		before = before.withPeriod(o.Limit.Period)
 	}
-	owed := was.weight()
-	if now >= was.At {
-		owed = owed.Sub(u128.Mul(now-was.At, count))
+	inUse := before.weight()
+	if now >= before.At {
+		inUse = inUse.Sub(u128.Mul(now-before.At, count))
 	} else {
-		owed = owed.Add(u128.Mul(was.At-now, count))
-		r.Skew = time.Duration(was.At - now)
+		inUse = inUse.Add(u128.Mul(before.At-now, count))
+		r.Skew = time.Duration(before.At - now)
 	}
-	used, part := owed.DivMod(period)
-	left, next := burst-used, part // next: what drains until there is one unit more
+	used, part := inUse.DivMod(period)
+	left, untilNext := burst-used, part // untilNext is the weight that drains before the next unit
 	if part > 0 {
 		left--
 	} else {
-		next = period
+		untilNext = period
 	}
-	if owed.IsZero() {
+	if inUse.IsZero() {
 		r.Fresh, r.Refilled = true, burst
 	} else {
-		r.Available = min(burst-was.ceil(), left)
+		r.Available = min(burst-before.usedRoundedUp(), left)
 		r.Refilled = left - r.Available
 	}
 
 	if r.Allowed = cost <= left; !r.Allowed {
-		r.RetryAfter = o.retry(owed, cost)
-	} else if to == pay {
+		r.RetryAfter = o.retry(inUse, cost)
+	} else if op == opStep {
 		r.Paid = cost
 		left, used = left-cost, used+cost
-		owed = owed.Add(u128.Mul(cost, period))
+		inUse = inUse.Add(u128.Mul(cost, period))
 	}
 
 	r.Remaining = left
-	if !owed.IsZero() {
-		r.NextRefill = time.Duration((uint64(next)-1)/uint64(count) + 1)
-		wait, rest := owed.DivMod(count)
+	if !inUse.IsZero() {
+		r.NextRefill = time.Duration((uint64(untilNext)-1)/uint64(count) + 1)
+		wait, rest := inUse.DivMod(count)
 		if rest > 0 {
 			wait++
 		}
 		r.ResetAfter = time.Duration(wait)
 		if used == math.MaxInt64 {
-			r.NextRefill = o.untilTold(owed)
+			r.NextRefill = o.untilRemainingGrows(inUse)
 		}
 	}
 	switch {
 	case r.Paid == 0:
 		return s
-	case now < was.At:
-		was.Used += cost
-		return was
+	case now < before.At:
+		before.Used += cost
+		return before
 	}
 	return State{now, used, part, o.Limit.Period}
 }
 
-// retry is how long until a cost can be taken that cannot be taken now.
-func (o *Options) retry(owed u128.Uint, cost int64) time.Duration {
+// retry returns the time until a denied cost is allowed.
+func (o *Options) retry(inUse u128.Uint, cost int64) time.Duration {
 	if cost > o.burst() {
 		return algo.Never
 	}
-	level := owed.Add(u128.Mul(cost, int64(o.Limit.Period)))
+	level := inUse.Add(u128.Mul(cost, int64(o.Limit.Period)))
 	return time.Duration(level.Sub(o.capacity()).CeilDiv(o.Limit.Count))
 }
 
-// untilTold is how long until so little is owed that Remaining, which is at its
-// least, can be one more.
-func (o *Options) untilTold(owed u128.Uint) time.Duration {
-	told := u128.Mul(math.MaxInt64-1, int64(o.Limit.Period))
-	return time.Duration(owed.Sub(told).CeilDiv(o.Limit.Count))
+// untilRemainingGrows returns the time until Remaining, which is at its minimum, grows by one.
+func (o *Options) untilRemainingGrows(inUse u128.Uint) time.Duration {
+	target := u128.Mul(math.MaxInt64-1, int64(o.Limit.Period))
+	return time.Duration(inUse.Sub(target).CeilDiv(o.Limit.Count))
 }

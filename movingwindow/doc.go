@@ -1,52 +1,49 @@
-// Package movingwindow counts the units of the last period, in slots: a window
-// that moves along with time and has no edge across which a burst doubles at
-// once.
+// Package movingwindow counts the units of the last period in a window that moves with
+// time. The window is cut into slots. Unlike with fixedwindow, the count never drops to
+// zero at the end of a window.
 //
 // # Promise
 //
-// The period is cut into Slots slots of w = ceil(Period/Slots). The state counts
-// the current slot, the Slots-1 before it, and the trailing one that the window
-// is about to leave. What Trailing makes of that last one decides what is
-// promised:
+// The period is cut into Slots slots of w = ceil(Period/Slots). The state counts the
+// units of the current slot, of the Slots-1 slots before it, and of the trailing slot,
+// which is the one that the window is about to leave. Trailing sets how the
+// trailing slot counts, and so what is promised:
 //
-//   - Whole counts it in full, and then no stretch of Slots*w+1 ns, which is more
-//     than one Period, ever sees more than Count units. It is the only setting
-//     of any algorithm here that promises this and still lets Count units
-//     through at once.
-//   - Weighted, the default, counts it in proportion to how much of it is still
-//     in the window, as if its units had been spread evenly. They need not have
-//     been: a stretch of one Period can see up to 2*Count-1 units. What slots
-//     buy is distance, for no stretch of (Slots-1)*w+1 ns sees more than Count.
+//   - Whole counts all of its units. No interval of Slots*w+1 ns, which is longer than
+//     one Period, ever sees more than Count units. No other setting of the
+//     algorithms of sluice promises this and still admits Count units at once.
+//   - Weighted, the default, counts its units in proportion to its overlap with the window,
+//     as if the units were spread evenly over the slot. Since they may not be, an interval
+//     of one Period can see up to 2*Count-1 units. More slots keep bursts apart:
+//     no interval of (Slots-1)*w+1 ns sees more than Count units.
 //
-// Over any x consecutive nanoseconds, if n is Slots and L is Count, Whole admits
-// at most
+// Let n be Slots and L be Count. In any x consecutive nanoseconds, Whole admits at most
 //
 //	L * ceil((2 + floor((x-2)/w)) / (n+1))  for x >= 2, else L
 //
-// and Weighted, with u = floor((x-2)/w) - (n-1) whole slots and e = (x-2) mod w,
+// units. For Weighted, let u = floor((x-2)/w) - (n-1) and e = (x-2) mod w. It admits at most
 //
-//	L                                       where u < 0
-//	L * (1 + u/n) + floor(L*e/w)            where n divides u
-//	L * (2 + floor(u/n))                    elsewhere
+//	L                                       if u < 0
+//	L * (1 + u/n) + floor(L*e/w)            if n divides u
+//	L * (2 + floor(u/n))                    otherwise
 //
-// which is what [Bound] computes.
+// units. [Bound] computes these formulas.
 //
 // # When not to use it
 //
-// Small limits: counting in slots denies more than the limit would. A caller who
-// asks all the time gets this share of it (n is Slots, L is Count):
+// Do not use it for small limits, because counting in slots denies more than the limit
+// requires. A caller that retries as soon as it can gets this share of the limit:
 //
 //	Weighted, n=1:  50% at L=1    80% at L=5    99% at L=100
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// A gcra gives 100% at any limit, and but for 1ns its bound is that of Weighted
-// with one slot. Choose movingwindow where units spent must stay counted for a
-// whole period.
+// gcra gives 100% at any limit, and its bound differs from that of Weighted with one slot
+// by only 1ns. Choose movingwindow if spent units have to count for a whole period.
 //
-// # Time-line
+// # Timeline
 //
-// 10/m with slots=1: one slot of 60s, and the one before it is trailing.
+// 10/m with slots=1: one slot of 60s, and the slot before it is trailing.
 //
 //	        0s        20s       40s       60s       80s       100s      120s
 //	        |---------|---------|---------|---------|---------|---------|
@@ -55,33 +52,33 @@
 //	cost 1                                  denied: 4 + 6*56/60 + 1 > 10, retry in 6s
 //	cost 3                                               ok at 90s: 4 + 6*30/60 + 3 = 10
 //
-// The estimate is not rounded before it is compared: it is decided in exact
-// integers.
+// The estimate is not rounded: the decision uses exact integers.
 //
 // # Source
 //
-// The estimate from two counters, known from HTTP edge servers, for Slots=1; the
-// ring of sub-intervals for more. Slots begin at the multiples of w since the
-// Unix epoch, so clients of one store agree on them without talking. A period
-// that Slots does not divide is in effect the next that it does: Slots*w.
+// With one slot this is the estimate from two counters that HTTP edge servers use. With
+// more slots it is a ring of sub-intervals. Slots start at the multiples of w since the
+// Unix epoch, so all clients of a store use the same slots. If Slots does not
+// divide Period, the effective period is Slots*w.
 //
-// The limit, its period and the slots of a live key may change. What was used
-// stays used: each count goes to the new slot that holds the newest instant at
-// which it may have been used.
+// # Changed limits
+//
+// The limit, its period and the slots of a key may change. The units used stay used. Each
+// count moves to the new slot that contains the newest instant at which its units may have
+// been used.
 //
 // # State encoding
 //
-// Version 1, 19 bytes and, for counts below 128, one for each slot from the
-// current one to the oldest in use; counts below 16384 take two. That is 20 to 23
-// bytes with one slot, and 20 to 45 with twelve:
+// Version 1 takes 19 bytes, and one byte for each slot from the current one to the oldest
+// one in use; a count from 128 takes two bytes, and one from 16384 takes three or more. That
+// is 20 to 23 bytes with one slot, and 20 to 45 with twelve, for counts below 16384:
 //
 //	'm' 1
-//	8 bytes, big endian: At, the last paid step, ns since the Unix epoch, at most 2^62-1
-//	8 bytes, big endian: w, ns, from 1 to 2^62
+//	8 bytes, big endian: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
+//	8 bytes, big endian: w, in ns, from 1 to 2^62
 //	uvarint: the number of counts, from 1 to 1025
-//	uvarints: the counts by slot, from the slot of At to older ones
+//	uvarints: the counts, from the slot of At to older slots
 //
-// The oldest count written is not 0, none is above 2^62, and they add up to less
-// than 2^63.
-// A key never seen, or with nothing used, is no bytes at all.
+// The last count is not 0. No count exceeds 2^62, and the sum of the counts is below 2^63.
+// A key that is new or has no units in use is empty bytes.
 package movingwindow

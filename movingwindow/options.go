@@ -8,33 +8,33 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// MaxSlots is the most slots that a window can be cut into.
+// MaxSlots is the most slots that a window can have.
 const MaxSlots = 1024
 
-// Options configure the algorithm. The zero value is not valid: a Limit is needed.
+// Options configures the algorithm. The zero value is not valid: Limit is required.
 type Options struct {
-	// Limit is the units of one window, and its length.
+	// Limit is the number of units in one window, and the length of the window.
 	Limit algo.Limit
-	// Slots is the slots that the window is cut into, at most MaxSlots; 0 means 1.
+	// Slots is the number of slots in the window, at most MaxSlots; 0 means 1.
 	Slots int
-	// Trailing says how the slot counts that the window is about to leave; the zero
-	// value is Weighted.
+	// Trailing is how the slot that the window is about to leave counts: Weighted, the
+	// default, or Whole.
 	Trailing Trailing
-	// Cost is the units that a step asks for; 0 means 1. A negative cost is denied.
+	// Cost is how many units a request takes; 0 means 1. A negative Cost is not valid.
 	Cost int64
 }
 
-// Trailing says how the slot counts that lies across the far end of the window.
+// Trailing is how the trailing slot counts, which is only partly in the window.
 type Trailing int
 
 const (
-	// Weighted counts it in proportion to its overlap with the window.
+	// Weighted counts its units in proportion to its overlap with the window.
 	Weighted Trailing = iota
-	// Whole counts it in full.
+	// Whole counts all of its units.
 	Whole
 )
 
-// String is the word of a spec: "weighted" or "whole".
+// String returns the word used in a spec: "weighted" or "whole".
 func (t Trailing) String() string {
 	switch t {
 	case Weighted:
@@ -45,7 +45,7 @@ func (t Trailing) String() string {
 	return fmt.Sprintf("Trailing(%d)", int(t))
 }
 
-// Validate reports what is wrong with the options, if anything.
+// Validate returns an error that names the first option that is not valid.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("movingwindow: %w", err)
@@ -61,7 +61,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// valid is Validate without the words.
+// valid reports whether the options are valid. It is faster than Validate.
 func (o *Options) valid() bool {
 	return o.Limit.Count >= 1 && o.Limit.Count <= algo.MaxCount && o.Limit.Period >= 1 && o.Cost >= 0 &&
 		o.Slots >= 0 && o.Slots <= MaxSlots && (o.Trailing == Weighted || o.Trailing == Whole)
@@ -76,8 +76,8 @@ func (o *Options) cost() int64 {
 	return o.Cost
 }
 
-// A window is the options as the arithmetic wants them. Without slots it is that
-// of options that are not valid, and denies everything.
+// window is the options, converted for the arithmetic. If slots is 0, the options are not
+// valid, and the window denies everything.
 type window struct {
 	limit int64
 	width int64 // of a slot, ns
@@ -86,20 +86,20 @@ type window struct {
 	cost  int64
 }
 
-// bind makes the zero window that of the options.
-func (w *window) bind(o *Options) {
+// set converts the options. w must be zero.
+func (w *window) set(o *Options) {
 	w.cost = o.cost()
 	if !o.valid() {
 		return
 	}
 	w.limit = o.Limit.Count
-	// A longer slot would hold all of time as well, but slots could not be added up.
+	// A slot of this width contains all instants. Sums of longer slots could overflow.
 	w.width = min(o.width(), algo.MaxInstant+1)
 	w.slots = o.slots()
 	w.whole = o.Trailing == Whole
 }
 
-// width is Period/Slots, rounded up.
+// width returns Period/Slots, rounded up.
 func (o *Options) width() int64 {
 	period, slots := uint64(o.Limit.Period), uint64(o.slots())
 	if slots == 1 {
@@ -108,9 +108,9 @@ func (o *Options) width() int64 {
 	return int64((period + slots - 1) / slots)
 }
 
-// Bound is the most units that can be admitted in any interval of that length,
-// by the formulas of the package doc; 0 for an empty interval.
-// A larger bound than math.MaxInt64 is told as that.
+// Bound returns the most units that can be admitted in any interval of that length, by the
+// formulas of the package doc, or 0 if interval is below 1ns or o is not valid.
+// It returns math.MaxInt64 if the bound is larger than that.
 func Bound(o Options, interval time.Duration) int64 {
 	switch {
 	case interval < 1 || !o.valid():
@@ -118,7 +118,7 @@ func Bound(o Options, interval time.Duration) int64 {
 	case interval == 1:
 		return o.Limit.Count
 	}
-	// The worst case begins with the last instant of a slot, and takes there all it can.
+	// The worst case takes all units in the last instant of a slot.
 	limit, n, width := o.Limit.Count, int64(o.slots()), o.width()
 	between, into := (int64(interval)-2)/width, (int64(interval)-2)%width
 	if o.Trailing == Whole {

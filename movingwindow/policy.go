@@ -7,71 +7,72 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Policy is the algorithm with its options bound: Step and its siblings over
-// encoded state. Make one with [New]; the zero Policy denies everything.
-type Policy struct{ bound *bound } // a pointer, so that an algo.Policy holds it as it is
+// Policy is the algorithm with its options. Its methods take and return encoded states.
+// Make a Policy with [New]; the zero Policy denies everything. To compare two policies,
+// compare their String: == reports only whether one is a copy of the other.
+type Policy struct{ config *config } // a pointer, because an interface holds it without an allocation
 
-type bound struct {
+type config struct {
 	options Options
 	window  window
 }
 
 var _ algo.Policy = Policy{}
 
-// New binds the options. It returns an error that names the field where they
-// are not valid; a negative cost is [algo.ErrCost].
+// New returns a policy with the options. If they are not valid, the error names the field.
+// For a negative cost the error wraps [algo.ErrCost].
 func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	b := bound{options: o}
-	b.window.bind(&o)
-	return Policy{&b}, nil
+	c := config{options: o}
+	c.window.set(&o)
+	return Policy{&c}, nil
 }
 
-// Options returns the options the policy was made with.
+// Options returns the options that were passed to New.
 func (p Policy) Options() Options {
-	if p.bound == nil {
+	if p.config == nil {
 		return Options{}
 	}
-	return p.bound.options
+	return p.config.options
 }
 
-// window is without slots in the zero Policy.
+// window returns a window that denies everything if p is the zero Policy.
 func (p Policy) window() *window {
-	if p.bound == nil {
+	if p.config == nil {
 		return &window{cost: 1}
 	}
-	return &p.bound.window
+	return &p.config.window
 }
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, pay)
+	next, err = p.decide(dst, state, now, cost, &r, opStep)
 	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, now, cost, &r, look)
+	_, err = p.decide(nil, state, now, cost, &r, opPeek)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, refund)
+	next, err = p.decide(dst, state, now, cost, &r, opRefund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, charge)
+	next, err = p.decide(dst, state, now, cost, &r, opCharge)
 	return next, r, err
 }
 
-// decide appends the next state, or the very same bytes where nothing changed; a
-// look appends nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, to purpose) ([]byte, error) {
+// decide appends the next state to dst, or state if nothing changed. For opPeek it appends
+// nothing.
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op operation) ([]byte, error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}
@@ -80,10 +81,10 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 		return dst, err
 	}
 	r.Cost = cost
-	switch changed := p.window().decide(&s, algo.Instant(now), r, to); {
+	switch changed := p.window().decide(&s, algo.Instant(now), r, op); {
 	case changed:
 		return s.append(dst), nil
-	case to == look:
+	case op == opPeek:
 		return dst, nil
 	}
 	return append(dst, state...), nil
@@ -95,7 +96,7 @@ func (p Policy) Bound(interval time.Duration) int64 { return Bound(p.Options(), 
 // Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 
-// String is the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
+// String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
 	o := p.Options()
 	s := "movingwindow " + o.Limit.String()

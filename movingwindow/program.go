@@ -15,8 +15,8 @@ var (
 
 var _ algo.Portable = Policy{}
 
-// Program implements [algo.Portable]. There is no program for a count of 2^52 or more, for
-// slots of 2^51 ns (26 days) or longer, nor if the window and one slot are 2^53 ns (104 days) or
+// Program implements [algo.Portable]. There is no program if Count is 2^52 or more, if a slot is
+// 2^51 ns (26 days) or longer, or if the window and one slot together are 2^53 ns (104 days) or
 // longer.
 func (p Policy) Program() (algo.Program, bool) {
 	w := p.window()

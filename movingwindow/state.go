@@ -7,36 +7,36 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// State is what one key has used. The zero State is a key never seen.
+// State is the use of one key. The zero State is a new key.
 type State struct {
-	At    int64 // the last paid step, ns since the Unix epoch
-	Width int64 // of the slots that the counts were taken in, ns
+	At    int64 // time of the last paid step, in ns since the Unix epoch
+	Width int64 // width of the slots, in ns
 
-	// Few are the counts by slot: that of At first, then older and older ones. What
-	// is at an index above the options' Slots, and so is too old to matter, is not read.
-	Few [few]int64
-	// Many are the counts instead of Few where there are more than it holds. It is
-	// never modified once it is part of a State, so States may share it.
+	// Few has the count of each slot: index 0 is the slot of At, and higher indexes are
+	// older slots. Counts at an index above Options.Slots are too old and are ignored.
+	Few [inlineCounts]int64
+	// Many replaces Few if there are more counts than Few can hold. A Many that is part
+	// of a State is never modified, so States may share it.
 	Many []int64
 }
 
 const (
-	few       = 17 // inline: of up to 16 slots, and the trailing one
-	tag       = 'm'
-	version   = 1
-	header    = 18 // tag, version, At and Width
-	maxCounts = MaxSlots + 1
+	inlineCounts = 17 // of up to 16 slots, and of the trailing slot
+	tag          = 'm'
+	version      = 1
+	header       = 18 // tag, version, At and Width
+	maxCounts    = MaxSlots + 1
 )
 
-// AppendState appends the encoding of s to dst: nothing for a key never seen. A
-// State that no step returns is encoded as the nearest one that could be.
+// AppendState appends the encoding of s to dst. A new key appends nothing. AppendState
+// first replaces a State that no step returns with the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
-	s = s.normal()
+	s = s.normalized()
 	return s.append(dst)
 }
 
-// append is AppendState for a state that a step returns. What is too old to matter
-// may add up with the rest to more than the encoding holds; then it is cut off.
+// append is AppendState for a state that a step returns. Counts that are too old can make
+// the sum too large for the encoding. AppendState then cuts them off.
 func (s *State) append(dst []byte) []byte {
 	start := len(dst)
 	counts := trim(s.counts())
@@ -63,8 +63,8 @@ func (s *State) append(dst []byte) []byte {
 	return dst
 }
 
-// ParseState decodes what AppendState wrote; no bytes are the zero State. It
-// returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
+// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (s State, err error) {
 	if err := s.parse(b); err != nil {
 		return State{}, err
@@ -72,7 +72,7 @@ func ParseState(b []byte) (s State, err error) {
 	return s, nil
 }
 
-// parse decodes b into the zero State s. After an error s has no meaning.
+// parse decodes b into s, which must be zero. After an error s has no meaning.
 func (s *State) parse(b []byte) error {
 	if len(b) == 0 {
 		return nil
@@ -89,15 +89,15 @@ func (s *State) parse(b []byte) error {
 	s.At = int64(binary.BigEndian.Uint64(b[2:]))
 	s.Width = int64(binary.BigEndian.Uint64(b[10:]))
 	n, pos := uvarint(b, header)
-	rest := uint64(len(b) - pos) // a count takes a byte or more
+	rest := uint64(len(b) - pos) // a count takes at least one byte
 	if uint64(s.At) > algo.MaxInstant || uint64(s.Width)-1 > algo.MaxInstant || n-1 >= min(rest, maxCounts) {
 		return algo.ErrState
 	}
-	s.hold(int(n))
+	s.allocate(int(n))
 	var c, sum, signs uint64
 	counts := s.counts()[:n]
 	for i := range counts {
-		switch { // most are of a byte or two
+		switch { // most counts take one or two bytes
 		case pos < len(b) && b[pos] < 0x80:
 			c = uint64(b[pos])
 			pos++
@@ -117,8 +117,8 @@ func (s *State) parse(b []byte) error {
 	return nil
 }
 
-// uvarint decodes the number at pos, and tells where it ends: beyond the end of b
-// where there is none, or not in its shortest form.
+// uvarint decodes the number at pos and returns the position after it. That position is
+// beyond the end of b if there is no number, or if it is not in its shortest form.
 func uvarint(b []byte, pos int) (x uint64, end int) {
 	for shift := 0; pos < len(b) && shift < 64; shift += 7 {
 		c := uint64(b[pos])
@@ -141,7 +141,7 @@ func (s *State) counts() []int64 {
 	return s.Few[:]
 }
 
-// trim is the counts up to the oldest that is not 0.
+// trim returns the counts up to the oldest that is not 0.
 func trim(counts []int64) []int64 {
 	n := len(counts)
 	for n >= 4 && counts[n-1]|counts[n-2]|counts[n-3]|counts[n-4] == 0 {
@@ -153,9 +153,9 @@ func trim(counts []int64) []int64 {
 	return counts[:n]
 }
 
-// normal is s itself where s is one that a step returns, else the nearest that
-// is. A State without a width has no meaning and counts as never seen.
-func (s State) normal() State {
+// normalized returns the State nearest to s that a step can return. A State without a
+// width is a new key.
+func (s State) normalized() State {
 	if s.Width < 1 {
 		return State{}
 	}
@@ -164,26 +164,26 @@ func (s State) normal() State {
 	if len(counts) == 0 {
 		return State{}
 	}
-	n.hold(min(len(counts), maxCounts))
-	room := int64(math.MaxInt64)
+	n.allocate(min(len(counts), maxCounts))
+	left := int64(math.MaxInt64)
 	for i := range n.counts()[:min(len(counts), maxCounts)] {
-		c := min(max(counts[i], 0), room, algo.MaxCount)
+		c := min(max(counts[i], 0), left, algo.MaxCount)
 		n.counts()[i] = c
-		room -= c
+		left -= c
 	}
 	return n
 }
 
-// hold makes room in a State without counts for that many.
-func (s *State) hold(counts int) {
-	if counts > few {
+// allocate makes room for that many counts in a State without counts.
+func (s *State) allocate(counts int) {
+	if counts > inlineCounts {
 		s.Many = make([]int64, counts)
 	}
 }
 
-// add adds up the counts of a window of so many slots, and the trailing one. It
-// reports whether they are such as a step leaves behind.
-func (s *State) add(slots int) (recent, trailing int64, ok bool) {
+// sum returns the sum of the counts in a window of that many slots, and the count of the
+// trailing slot. ok is false if no step returns such counts.
+func (s *State) sum(slots int) (recent, trailing int64, ok bool) {
 	counts := s.counts()
 	if len(counts) > slots {
 		trailing = counts[slots]
@@ -197,16 +197,16 @@ func (s *State) add(slots int) (recent, trailing int64, ok bool) {
 	return recent, trailing, signs|(recent+trailing) >= 0
 }
 
-// shift makes the counts older by age slots, of at most the given number, and
-// forgets those too old to matter. Something must be left. What is not inline is copied.
+// shift makes the counts older by age slots, where slots is the number of slots in the
+// window. It drops counts that are too old; at least one must be left. It copies Many.
 func (s *State) shift(age, slots int) {
 	old := s.counts()
 	old = trim(old[:min(len(old), slots+1-age)])
 	n := age + len(old)
-	if n > few {
+	if n > inlineCounts {
 		many := make([]int64, n)
 		copy(many[age:], old)
-		s.Few, s.Many = [few]int64{}, many
+		s.Few, s.Many = [inlineCounts]int64{}, many
 		return
 	}
 	copy(s.Few[age:], old)
@@ -215,17 +215,17 @@ func (s *State) shift(age, slots int) {
 	s.Many = nil
 }
 
-// recut counts in slots of another width, as many as matter: each count goes to
-// the new slot that holds the newest instant of its old one, or the last paid
-// step if that was earlier. So it stays at least as long as it would have. The
-// state is such as a step returns, or zero.
-func (s *State) recut(width int64, slots int) {
+// resize converts the counts to slots of another width. Each count moves to the new slot
+// that contains the newest instant of its old slot, or the last paid step if that was
+// earlier. So units never expire earlier than before. s must be zero or a state that a step
+// returns.
+func (s *State) resize(width int64, slots int) {
 	old := *s
 	*s = State{At: old.At, Width: width}
 	if old.Width == 0 {
 		return
 	}
-	s.hold(slots + 1)
+	s.allocate(slots + 1)
 	counts, current := s.counts(), old.At/width
 	newest, begin := old.At, old.At-old.At%old.Width
 	for _, c := range old.counts() {

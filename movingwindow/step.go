@@ -6,55 +6,55 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Step decides a request of o.Cost units at now. It is total: any state, any
-// time and any options give an answer. Options that [New] would refuse deny
-// everything, for ever.
+// Step decides a request of o.Cost units at now. It accepts any state, any time and any
+// options. With options that are not valid it denies everything, with a RetryAfter of
+// [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, pay)
+	decide(&s, now, &o, &r, opStep)
 	return s, r
 }
 
-// Peek answers what Step would, but pays nothing.
+// Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(&s, now, &o, &r, look)
+	decide(&s, now, &o, &r, opPeek)
 	return r
 }
 
-// Refund gives o.Cost units back, up to full: to the newest slots first, and to
-// the trailing one last.
+// Refund gives o.Cost units back, at most until the key is full. It starts with the newest
+// slot and ends with the trailing one.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, refund)
+	decide(&s, now, &o, &r, opRefund)
 	return s, r
 }
 
-// Charge takes o.Cost units unconditionally. What is not there becomes a debt,
-// until the slot has left the window. The counts do not pass 2^62 in all by it.
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt until
+// the slot has left the window. The counts together can be at most 2^62; Charge takes fewer
+// units rather than exceed that.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, charge)
+	decide(&s, now, &o, &r, opCharge)
 	return s, r
 }
 
-// purpose is what a decision is for.
-type purpose int
+type operation int
 
 const (
-	pay purpose = iota
-	look
-	refund
-	charge
+	opStep operation = iota
+	opPeek
+	opRefund
+	opCharge
 )
 
-// decide is behind functions small enough to be inlined, and moves the state in
-// place: copies of it cost as much as the decision.
-func decide(s *State, now time.Time, o *Options, r *algo.Result, to purpose) {
+// decide changes the state in place, because a copy takes as long as the decision. The
+// exported functions are short enough to be inlined.
+func decide(s *State, now time.Time, o *Options, r *algo.Result, op operation) {
 	var w window
-	w.bind(o)
-	w.decide(s, algo.Instant(now), r, to)
+	w.set(o)
+	w.decide(s, algo.Instant(now), r, op)
 }
 
-// decide fills in r, which comes with nothing but its Cost; 0 is that of the
-// options. It reports whether it changed the state.
-func (w *window) decide(s *State, now int64, r *algo.Result, to purpose) (changed bool) {
+// decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
+// reports whether it changed the state.
+func (w *window) decide(s *State, now int64, r *algo.Result, op operation) (changed bool) {
 	if r.Cost == 0 {
 		r.Cost = w.cost
 	}
@@ -62,46 +62,46 @@ func (w *window) decide(s *State, now int64, r *algo.Result, to purpose) (change
 		r.RetryAfter = algo.Never
 		return false
 	}
-	recent, trailing, ok := s.add(w.slots)
+	recent, trailing, ok := s.sum(w.slots)
 	if !ok || s.Width != w.width || uint64(s.At) > algo.MaxInstant {
-		return w.decideMended(s, now, r, to)
+		return w.decideNormalized(s, now, r, op)
 	}
-	var a account // a literal would be copied
-	a.window, a.state, a.now, a.recent, a.trailing = w, s, now, recent, trailing
-	a.open(r)
-	switch to {
-	case pay, look:
-		if r.Allowed = r.Cost <= a.left; !r.Allowed {
-			r.RetryAfter = a.wait(r.Cost)
-		} else if to == pay {
-			a.pay(r.Cost, r)
+	var u usage // a literal would be copied
+	u.window, u.state, u.now, u.recent, u.trailing = w, s, now, recent, trailing
+	u.advance(r)
+	switch op {
+	case opStep, opPeek:
+		if r.Allowed = r.Cost <= u.left; !r.Allowed {
+			r.RetryAfter = u.wait(r.Cost)
+		} else if op == opStep {
+			u.pay(r.Cost, r)
 			changed = true
 		}
-	case refund:
+	case opRefund:
 		if r.Allowed = true; !r.Fresh {
-			a.repay(r.Cost, r)
+			u.giveBack(r.Cost, r)
 			changed = true
 		}
-	case charge:
+	case opCharge:
 		r.Allowed = true
-		if room := algo.MaxCount - a.recent - a.trailing; room > 0 {
-			a.pay(min(r.Cost, room), r)
+		if room := algo.MaxCount - u.recent - u.trailing; room > 0 {
+			u.pay(min(r.Cost, room), r)
 			changed = true
 		}
 	}
-	a.conclude(r)
+	u.complete(r)
 	return changed
 }
 
-// decideMended decides on a state that is not such as a step under w leaves
-// behind, a key never seen among them.
-func (w *window) decideMended(s *State, now int64, r *algo.Result, to purpose) (changed bool) {
-	mended := s.normal()
-	if mended.Width != w.width {
-		mended.recut(w.width, w.slots)
+// decideNormalized decides on a state that no step with w returns, for example that of a
+// new key.
+func (w *window) decideNormalized(s *State, now int64, r *algo.Result, op operation) (changed bool) {
+	normal := s.normalized()
+	if normal.Width != w.width {
+		normal.resize(w.width, w.slots)
 	}
-	if changed = w.decide(&mended, now, r, to); changed {
-		*s = mended
+	if changed = w.decide(&normal, now, r, op); changed {
+		*s = normal
 	}
 	return changed
 }

@@ -7,10 +7,10 @@ import (
 
 const tag = 't'
 
-// AppendState appends the encoding of s to dst: nothing for a key never seen. A
-// State that no step returns is encoded as the nearest one that could be.
+// AppendState appends the encoding of s to dst. A new key appends nothing. AppendState
+// first replaces a State that no step returns with the nearest State that one can return.
 func AppendState(dst []byte, s State) []byte {
-	return s.normal().append(dst)
+	return s.normalized().append(dst)
 }
 
 func (s State) append(dst []byte) []byte {
@@ -20,8 +20,8 @@ func (s State) append(dst []byte) []byte {
 	return usagestate.State{At: s.At, Used: s.Used, Part: s.Part, Period: s.Period}.Append(dst, tag)
 }
 
-// ParseState decodes what AppendState wrote; no bytes are the zero State. It
-// returns [algo.ErrState] or [algo.ErrStateVersion] for anything else.
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
+// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
 	t, err := usagestate.Parse(b, tag)
 	if t.Used == 0 && len(b) > 0 && err == nil {

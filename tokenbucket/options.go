@@ -8,32 +8,31 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// Options configure the algorithm. The zero value is not valid: a Limit is needed.
+// Options configures the algorithm. The zero value is not valid: Limit is required.
 type Options struct {
-	// Limit is how many tokens come back, and in what time.
+	// Limit is the refill rate: Count tokens every Period.
 	Limit algo.Limit
-	// Burst is how many tokens the bucket holds; 0 means Limit.Count. The time to
-	// regain it from nothing is at most 2^62 ns (146 years).
+	// Burst is the capacity of the bucket in tokens; 0 means Limit.Count. The time to
+	// refill an empty bucket must be at most 2^62 ns (146 years).
 	Burst int64
-	// Refill says whether tokens come back one by one or Count at once; the zero
-	// value is Continuous.
+	// Refill is Continuous, the default, or Interval.
 	Refill Refill
-	// Cost is the tokens that a step asks for; 0 means 1. A negative cost is denied.
+	// Cost is how many tokens a request takes; 0 means 1. A negative Cost is not valid.
 	Cost int64
 }
 
-// Refill says how tokens come back.
+// Refill is how a bucket is refilled.
 type Refill int
 
 const (
-	// Continuous gives tokens back one by one, evenly spaced.
+	// Continuous adds one token at a time, at equal intervals.
 	Continuous Refill = iota
-	// Interval gives Count tokens back at once, at the end of each whole Period
-	// since the payment that found the bucket full.
+	// Interval adds Count tokens at once, at the end of each Period. The first Period
+	// starts at the payment that found the bucket full.
 	Interval
 )
 
-// String is the word of a spec: "continuous" or "interval".
+// String returns the word used in a spec: "continuous" or "interval".
 func (r Refill) String() string {
 	switch r {
 	case Continuous:
@@ -44,7 +43,7 @@ func (r Refill) String() string {
 	return fmt.Sprintf("Refill(%d)", int(r))
 }
 
-// Validate reports what is wrong with the options, if anything.
+// Validate returns an error that names the first option that is not valid.
 func (o Options) Validate() error {
 	if err := o.Limit.Validate(); err != nil {
 		return fmt.Errorf("tokenbucket: %w", err)
@@ -56,8 +55,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("tokenbucket: Burst must be at most 2^62, got %d", o.Burst)
 	case o.Refill != Continuous && o.Refill != Interval:
 		return fmt.Errorf("tokenbucket: Refill must be Continuous or Interval, got %d", int(o.Refill))
-	case !o.regains(o.burst()):
-		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns to regain", o.burst(), o.Limit)
+	case !o.refillsInTime(o.burst()):
+		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns to regain; use a smaller burst or a faster limit", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("tokenbucket: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}
@@ -78,18 +77,19 @@ func (o *Options) cost() int64 {
 	return o.Cost
 }
 
-// inRange is Validate without the words, but for the time to regain the burst.
+// inRange reports whether the options are valid, apart from the time to refill the burst.
+// It is faster than Validate.
 func (o *Options) inRange() bool {
 	return uint64(o.Limit.Count-1) < algo.MaxCount && o.Limit.Period >= 1 &&
 		uint64(o.Burst) <= algo.MaxCount && uint(o.Refill) <= uint(Interval) && o.Cost >= 0
 }
 
-// regains reports whether that many tokens come back within 2^62 ns.
-func (o *Options) regains(tokens int64) bool {
+// refillsInTime reports whether that many tokens are refilled within 2^62 ns.
+func (o *Options) refillsInTime(tokens int64) bool {
 	return !u128.Mul(algo.MaxCount, o.speed()).Less(u128.Mul(o.refills(tokens), int64(o.Limit.Period)))
 }
 
-// speed is the weight that accrues every nanosecond; see decide.
+// speed returns the weight that accrues every nanosecond; see decide.
 func (o *Options) speed() int64 {
 	if o.Refill == Continuous {
 		return o.Limit.Count
@@ -97,7 +97,7 @@ func (o *Options) speed() int64 {
 	return 1
 }
 
-// batch is the tokens of one refill.
+// batch returns how many tokens one refill adds.
 func (o *Options) batch() int64 {
 	if o.Refill == Continuous {
 		return 1
@@ -105,7 +105,7 @@ func (o *Options) batch() int64 {
 	return o.Limit.Count
 }
 
-// tokens is what that many refills give.
+// tokens returns how many tokens that many refills add.
 func (o *Options) tokens(refills int64) int64 {
 	if o.Refill == Continuous {
 		return refills
@@ -113,8 +113,8 @@ func (o *Options) tokens(refills int64) int64 {
 	return u128.Mul(refills, o.Limit.Count).Int64()
 }
 
-// refills is how many refills it takes to regain that many tokens, of which
-// there is at least one.
+// refills returns how many refills it takes to add at least that many tokens, which must be
+// at least 1.
 func (o *Options) refills(tokens int64) int64 {
 	if o.Refill == Continuous {
 		return tokens
@@ -122,16 +122,16 @@ func (o *Options) refills(tokens int64) int64 {
 	return (tokens-1)/o.Limit.Count + 1
 }
 
-// Bound is the most tokens that can be taken in any interval of that length, 0
-// for an empty one. With continuous refill it is
+// Bound returns the most tokens that can be taken in any interval of that length, or 0 if
+// interval is below 1ns or o is not valid. With continuous refill it is
 //
 //	Burst + floor(Count*(interval-1)/Period)
 //
-// and with interval refill, of which none gives back more than the burst,
+// With interval refill, one refill adds at most the burst, so it is
 //
 //	Burst + min(Count, Burst)*ceil((interval-1)/Period)
 //
-// A larger bound than math.MaxInt64 is told as that.
+// It returns math.MaxInt64 if the bound is larger than that.
 func Bound(o Options, interval time.Duration) int64 {
 	if interval < 1 || o.Validate() != nil {
 		return 0

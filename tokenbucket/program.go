@@ -16,12 +16,14 @@ var (
 
 var _ algo.Portable = Policy{}
 
-// Program implements [algo.Portable]. There is no program if Period is 2^53 ns (104 days) or
-// longer. With continuous refill let d be the greatest common divisor of Count and of Period
-// in nanoseconds: there is none if Burst*Period/d is 2^52 or more. With interval refill there is
-// none if the time to regain the burst is 2^52 ns (52 days) or longer.
+// Program implements [algo.Portable]. There is no program in these cases:
+//
+//   - Period is 2^53 ns (104 days) or longer, Count is 2^53 or more, or Burst is 2^52 or more.
+//   - Refill is Continuous, and Burst*Period/d is 2^52 or more. Period is in nanoseconds, and d is
+//     the greatest common divisor of Count and Period.
+//   - Refill is Interval, and refilling the burst takes 2^52 ns (52 days) or longer.
 func (p Policy) Program() (algo.Program, bool) {
-	o := p.bound()
+	o := p.opts()
 	if o.Validate() != nil || int64(o.Limit.Period) >= algo.MaxExact || o.Limit.Count >= algo.MaxExact {
 		return algo.Program{}, false
 	}

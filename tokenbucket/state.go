@@ -7,24 +7,23 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// State is what one key has used. The zero State is a key never seen, and so is
-// every State with nothing used.
+// State is the use of one key. The zero State is a new key. Any State with Used 0 is
+// equivalent to it.
 type State struct {
-	Used   int64         // tokens missing from the bucket, as of At; 2^62 at most
-	At     int64         // the last step that paid, ns since the Unix epoch
-	Part   int64         // of the next refill, what had accrued by At: Part/Period of it
-	Period time.Duration // of the limit that it paid under
+	Used   int64         // tokens missing from the bucket after the last paid step, at most 2^62
+	At     int64         // time of that step, in ns since the Unix epoch
+	Part   int64         // Part/Period of the next refill had accrued by then
+	Period time.Duration // period of the limit at that step
 }
 
-// isNormal reports whether s is one that a step under that period returns after a
-// payment.
+// isNormal reports whether a paid step with that period can return s.
 func (s *State) isNormal(period time.Duration) bool {
 	return s.Period == period && uint64(s.Part) < uint64(period) &&
 		uint64(s.Used)-1 < algo.MaxCount && uint64(s.At) <= algo.MaxInstant
 }
 
-// normal is s itself where s is one that a step returns, else the nearest that is.
-func (s State) normal() State {
+// normalized returns the State nearest to s that a step can return.
+func (s State) normalized() State {
 	if s.Used <= 0 {
 		return State{}
 	}
@@ -35,11 +34,11 @@ func (s State) normal() State {
 	return s
 }
 
-// under is s with its part counted in the period of those options. Of a token it
-// is the same fraction, rounded down. Of an interval it is the time since its
-// beginning, less the intervals of o in it: those are over, and gave nothing.
-func (s State) under(o *Options) State {
-	if s = s.normal(); s.Used == 0 || s.Period == o.Limit.Period {
+// withPeriod returns s with Part converted to the period of the options. With continuous
+// refill, Part stays the same fraction of a token, rounded down. With interval refill, Part
+// is a time, and whole intervals of o in it are dropped: they refill nothing.
+func (s State) withPeriod(o *Options) State {
+	if s = s.normalized(); s.Used == 0 || s.Period == o.Limit.Period {
 		return s
 	}
 	if o.Refill == Interval {

@@ -8,79 +8,77 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// Step decides a request of o.Cost tokens at now. It is total: any state, any
-// time and any options give an answer. Options that [New] would refuse deny
-// everything, for ever.
+// Step decides a request of o.Cost tokens at now. It accepts any state, any time and any
+// options. With options that are not valid it denies everything, with a RetryAfter of
+// [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, pay)
+	next = decideAt(s, now, &o, &r, opStep)
 	return next, r
 }
 
-// Peek answers what Step would, but pays nothing.
+// Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, look)
+	decideAt(s, now, &o, &r, opPeek)
 	return r
 }
 
-// Refund gives o.Cost tokens back, up to full.
+// Refund gives o.Cost tokens back, at most until the bucket is full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, refund)
+	next = decideAt(s, now, &o, &r, opRefund)
 	return next, r
 }
 
-// Charge takes o.Cost tokens unconditionally. What is not there becomes a debt,
-// of at most 2^62 tokens, or of what is regained by 2^63-1 ns if that is less.
+// Charge takes o.Cost tokens, even if fewer are left. The missing tokens become a debt. At
+// most 2^62 tokens can be missing, and no more than are refilled by 2^63-1 ns since the Unix
+// epoch; Charge takes fewer rather than exceed that.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, charge)
+	next = decideAt(s, now, &o, &r, opCharge)
 	return next, r
 }
 
-// purpose is what a decision is for.
-type purpose int
+type operation int
 
 const (
-	pay purpose = iota
-	look
-	refund
-	charge
+	opStep operation = iota
+	opPeek
+	opRefund
+	opCharge
 )
 
-// decideAt keeps the conversion of the time out of the exported functions, which
-// could not be inlined with it.
-func decideAt(s State, at time.Time, o *Options, r *algo.Result, to purpose) State {
-	return decide(s, algo.Instant(at), o, r, to)
+// decideAt converts the time. The exported functions could not be inlined if they did.
+func decideAt(s State, at time.Time, o *Options, r *algo.Result, op operation) State {
+	return decide(s, algo.Instant(at), o, r, op)
 }
 
-// decide fills in r, which comes with nothing but its Cost; 0 is that of the
-// options. It returns s itself where nothing is paid.
+// decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
+// returns s if nothing is paid.
 //
-// Both refills count alike. A refill of batch tokens is due whenever a weight of
-// Limit.Period has accrued, and speed of that weight accrues every nanosecond.
+// Both kinds of refill use the same arithmetic. Every nanosecond accrues a weight of
+// speed(). When a weight of Limit.Period has accrued, batch() tokens are added.
 //
-// It is one long function, behind exported ones that are small enough to be
-// inlined, because it is what every request pays: a Result handed on through the
-// stack costs as much as two divisions.
-func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
+// decide is one long function for speed: passing a Result through the stack takes as long
+// as two divisions. The exported functions are short enough to be inlined.
+func decide(s State, at int64, o *Options, r *algo.Result, op operation) State {
 	burst, period, cost := o.burst(), int64(o.Limit.Period), r.Cost
 	if cost == 0 {
 		cost = o.cost()
 	}
 	r.Cost = cost
-	if !o.inRange() || !o.regains(burst) {
+	if !o.inRange() || !o.refillsInTime(burst) {
 		r.RetryAfter = algo.Never
 		return s
 	}
 	r.Limit = burst
 
-	was := s
-	if !was.isNormal(o.Limit.Period) {
-		was = was.under(o)
+	before := s
+	if !before.isNormal(o.Limit.Period) {
+		before = before.withPeriod(o)
 	}
-	used, part := was.Used, was.Part
-	switch since := at - was.At; {
+	used, part := before.Used, before.Part
+	switch since := at - before.At; {
 	case used == 0:
 	case since < 0:
-		at, r.Skew = was.At, time.Duration(-since)
+		at, r.Skew = before.At, time.Duration(-since)
 	default:
 		weight := u128.Mul(since, o.speed()).Add(u128.From(part))
 		refills, rest := int64(0), int64(weight.Lo)
@@ -94,7 +92,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 		used, part = used-r.Refilled, rest
 	}
 	if used > 0 {
-		r.Available = burst - was.Used
+		r.Available = burst - before.Used
 	} else {
 		used, part = 0, 0
 		r.Fresh, r.Refilled = true, burst
@@ -102,13 +100,13 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 
 	paid, denied := cost, false
 	switch {
-	case to == refund:
+	case op == opRefund:
 		paid = -min(cost, used)
-	case to == charge:
-		paid = min(cost, o.room(used, part, at))
+	case op == opCharge:
+		paid = min(cost, o.chargeable(used, part, at))
 	case cost > burst-used:
 		paid, denied = 0, true
-	case to == look:
+	case op == opPeek:
 		paid = 0
 	}
 	r.Allowed, r.Paid = !denied, paid
@@ -116,8 +114,8 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 
 	r.Remaining = burst - used
 	if used > 0 {
-		r.NextRefill = r.Skew + o.ceil(uint64(period-part))
-		r.ResetAfter = o.regain(o.refills(used), part, r)
+		r.NextRefill = r.Skew + o.untilWeight(uint64(period-part))
+		r.ResetAfter = o.untilRefills(o.refills(used), part, r)
 	}
 	if denied {
 		r.RetryAfter = o.retry(part, r)
@@ -131,28 +129,28 @@ func decide(s State, at int64, o *Options, r *algo.Result, to purpose) State {
 	return State{used, at, part, o.Limit.Period}
 }
 
-// retry is how long until the cost is there, which is more than what remains.
+// retry returns the time until r.Cost, which exceeds r.Remaining, is allowed.
 func (o *Options) retry(part int64, r *algo.Result) time.Duration {
 	if r.Cost > r.Limit {
 		return algo.Never
 	}
-	return o.regain(o.refills(r.Cost-r.Remaining), part, r)
+	return o.untilRefills(o.refills(r.Cost-r.Remaining), part, r)
 }
 
-// regain is how long until so many refills have come, where so much of the next one
-// has accrued, and r tells when that is due.
-func (o *Options) regain(refills, part int64, r *algo.Result) time.Duration {
+// untilRefills returns the time until that many refills. part is the weight that has
+// accrued for the next one, and r.NextRefill is the time until that.
+func (o *Options) untilRefills(refills, part int64, r *algo.Result) time.Duration {
 	if refills == 1 {
 		return r.NextRefill
 	}
-	return o.accrue(refills, part, r)
+	return o.untilAccrued(refills, part, r)
 }
 
-// accrue is regain by the weight of the refills.
-func (o *Options) accrue(refills, part int64, r *algo.Result) time.Duration {
+// untilAccrued is untilRefills for any number of refills.
+func (o *Options) untilAccrued(refills, part int64, r *algo.Result) time.Duration {
 	weight := u128.Mul(refills, int64(o.Limit.Period)).Sub(u128.From(part))
 	if weight.Hi == 0 && weight.Lo < algo.MaxCount {
-		return r.Skew + o.ceil(weight.Lo)
+		return r.Skew + o.untilWeight(weight.Lo)
 	}
 	ns := weight.CeilDiv(o.speed())
 	if ns > math.MaxInt64-int64(r.Skew) {
@@ -161,13 +159,13 @@ func (o *Options) accrue(refills, part int64, r *algo.Result) time.Duration {
 	return r.Skew + time.Duration(ns)
 }
 
-// ceil is the time in which that weight accrues, of which there is some.
-func (o *Options) ceil(weight uint64) time.Duration {
+// untilWeight returns the time in which that weight accrues, rounded up. weight is not 0.
+func (o *Options) untilWeight(weight uint64) time.Duration {
 	return time.Duration((weight-1)/uint64(o.speed()) + 1)
 }
 
-// room is the most that can be charged before the state would leave its range.
-func (o *Options) room(used, part, at int64) int64 {
+// chargeable returns the most tokens that can be charged before the state leaves its range.
+func (o *Options) chargeable(used, part, at int64) int64 {
 	refills, _ := u128.Mul(math.MaxInt64-at, o.speed()).Add(u128.From(part)).DivMod(int64(o.Limit.Period))
 	most := u128.Mul(refills, o.batch())
 	if u128.From(algo.MaxCount).Less(most) {
