@@ -1,42 +1,47 @@
 package compose
 
-import (
-	"context"
-	"time"
-)
+import "context"
 
-// few is up to how many rules the results of a decision need no memory of their own.
-const few = 3
+// inlineRules is the most rules whose results are on the stack of the caller of Allow.
+const inlineRules = 3
 
-// room is for the results of a decision.
-type room [few]RuleResult
+type inlineResults [inlineRules]RuleResult
 
-// allow is AllowN into d, which comes with room for its results in d.Results and is zero
-// otherwise. No pointer into that room escapes, so the room can be on the caller's stack. The
-// decision is written where the caller has it, because every copy of it takes time.
-func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err error) {
-	if l.options.Observer != nil {
-		*d, err = l.observed(ctx, in, n)
-		return err
-	}
-	return l.allowInto(ctx, in, n, d)
-}
-
-// observed is allow for a limiter with an observer, which may keep what it is told: so
-// the results have a room of their own.
-func (l *Limiter[T]) observed(ctx context.Context, in T, n int64) (d Decision, err error) {
-	began := time.Now()
-	d.Results = new(room)[:]
-	err = l.allowInto(ctx, in, n, &d)
-	l.observe(OpAllow, d, err, began)
+// Allow is AllowN for one call.
+func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
+	d.Results = new(inlineResults)[:] // Allow is inlined, so this is on the caller's stack
+	err = l.allow(ctx, in, 1, &d)
 	return d, err
 }
 
-// allowInto is allow without the observer.
+// AllowN decides whether n calls are allowed now. They are allowed or denied together. If
+// they are allowed, they pay n times the Cost of each rule. n is at least 1.
+func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
+	d.Results = new(inlineResults)[:]
+	err = l.allow(ctx, in, n, &d)
+	return d, err
+}
+
+// allow writes the decision to d. d is zero but for d.Results, which has memory for
+// inlineRules results. No pointer into that memory escapes. The decision is not returned,
+// because each copy of it takes time.
+func (l *Limiter[T]) allow(ctx context.Context, in T, n int64, d *Decision) (err error) {
+	if l.options.Observer == nil {
+		return l.allowInto(ctx, in, n, d)
+	}
+	// The observer can keep the decision, so the results need their own memory.
+	*d, err = l.observed(OpAllow, func() (d Decision, err error) {
+		d.Results = new(inlineResults)[:]
+		err = l.allowInto(ctx, in, n, &d)
+		return d, err
+	})
+	return err
+}
+
 func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) (err error) {
 	switch {
 	case n < 1:
-		*d, err = Decision{}, tooFew(n)
+		*d, err = Decision{}, countError(n)
 	case l.memory == nil || ctx.Err() != nil:
 		err = l.decideByEngine(ctx, in, n, d)
 	default:
@@ -45,20 +50,20 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) 
 	return err
 }
 
-// decideByEngine is allowInto by the engine.
+// decideByEngine is decide for Allow. It writes the results to the memory of d.
 func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, d *Decision) error {
-	e, err := l.ask(OpAllow, in, n)
+	e, err := l.newEvaluation(OpAllow, in, n)
 	if err != nil {
 		*d = Decision{}
 		return err
 	}
 	defer e.release()
-	how, err := l.commit(ctx, e)
+	how, err := l.engine.Decide(ctx, e.prepare(l.server))
 	switch {
 	case err != nil:
-		*d, err = l.failed(ctx, e, how, err, l.options.OnFailure)
+		*d, err = l.onFailure(ctx, e, how, err, l.options.OnFailure)
 		return err
-	case len(e.results) > few:
+	case len(e.results) > inlineRules:
 		*d = e.decision(how)
 	default:
 		d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
@@ -67,6 +72,6 @@ func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, d *Decis
 			d.Results = nil
 		}
 	}
-	l.judge(d)
+	l.checkSkew(d)
 	return nil
 }

@@ -7,68 +7,70 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// ErrSkew is in Decision.Err when the states were ahead of the clock that decided
-// by more than Options.MaxSkew.
+// ErrSkew is in Decision.Err if a stored state is ahead of the clock by more than
+// Options.MaxSkew.
 var ErrSkew = errors.New("compose: the stored states are ahead of the clock")
 
-// Decision is the answer of a [Limiter]. The zero Decision allows nothing.
+// Decision is the answer of a [Limiter] to one call. The zero Decision allows nothing.
 type Decision struct {
 	Allowed bool
-	// Rule is the name of the rule that bound: of those that denied the one
-	// with the longest wait, else of those enforced the one with the least
-	// remaining. It is empty if no rule applied.
+	// Rule is the name of the rule that decided. On a denial it is the rule with the longest
+	// wait, otherwise the enforced rule with the least Remaining. It is empty if no enforced
+	// rule applied.
 	Rule string
-	// RetryAfter is how long until the same call can be allowed by all rules enforced, if
-	// nobody else spends; 0 when allowed, algo.Never if waiting does not help. A cached denial
-	// (see Cached) does not know what other processes have done since it was cached, for
-	// Options.DenialCacheTTL at most.
+	// RetryAfter is the time until all enforced rules can allow the same call, if no other
+	// call spends units. It is 0 if the call is allowed, and algo.Never if waiting does not
+	// help. If the denial is Cached, it does not include what other processes did since the
+	// denial was cached, which is at most Options.DenialCacheTTL ago.
 	RetryAfter time.Duration
-	// Remaining is the least that is left under a rule enforced; 0 if none
+	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule
 	// applied.
 	Remaining int64
-	// Results are those of the rules that applied, in the order of the rules.
-	// Where the decision is a denial, or a look, no rule has paid.
+	// Results has the results of the rules that applied, in the order of the rules. No rule
+	// has paid if the call was denied, or if the operation was Peek.
 	Results []RuleResult
-	// Skew is how far the states were ahead of the clock that decided, at most:
-	// a process whose clock is ahead wrote them, or this one's clock is behind.
+	// Skew is how far the states are ahead of the clock that decided, at most. It is above 0
+	// if a process whose clock is ahead wrote them, or if the clock that decided is behind.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache of this process, without a
-	// round trip to the store; see Options.DenialCacheTTL.
+	// round trip to the store. See Options.DenialCacheTTL.
 	Cached bool
-	// Degraded tells that the store failed and the failure policy decided.
+	// Degraded reports that the store failed and Options.OnFailure decided.
 	Degraded bool
-	// Err is what was wrong with a decision that was made all the same: the
-	// failure that degraded it, or ErrSkew.
-	Err      error
-	Attempts int // how often the rules were evaluated; more than once after conflicts or lost replies
+	// Err is a problem that did not prevent the decision: the failure of the store if
+	// Degraded is set, or ErrSkew.
+	Err error
+	// Attempts is how often the rules were evaluated. It is more than 1 after conflicts with
+	// other callers and after lost replies.
+	Attempts int
 }
 
 // RuleResult is the result of one rule.
 type RuleResult struct {
-	Rule   string
-	Key    string      // as Rule.Key found it
-	Policy algo.Policy // the rule's, or what its PolicyFor found
-	Cost   int64       // what it was asked for: as many times what the rule's Cost says as there are calls
+	Rule   string      // the name of the rule
+	Key    string      // the key that Rule.Key returned
+	Policy algo.Policy // the policy of the rule, or the one that PolicyFor returned
+	Cost   int64       // the cost of all calls of the decision under this rule
 	Shadow bool        // the rule is not enforced
-	Err    error       // why a shadow rule could not decide; nothing of the Result means anything then
+	Err    error       // why a shadow rule could not decide; Result is zero then
 	algo.Result
 }
 
-// Event is what an observer is told of one decision.
+// Event describes one operation to Options.Observer.
 type Event struct {
 	Op       Op
 	Outcome  Outcome
-	Decision Decision // as the caller gets it
-	Err      error    // as the caller gets it, else the decision's own
+	Decision Decision // the decision that the caller gets
+	Err      error    // the error that the caller gets, or else Decision.Err
 	Duration time.Duration
 }
 
-// Op is what was asked of a limiter.
+// Op is an operation of a limiter.
 type Op string
 
-// The operations that are observed. Wait, Reserve and Settle show as those that
-// they are made of.
+// The operations that an Observer sees. Wait and Reserve appear as allow. Settle and SettleFor
+// appear as refund or charge, or not at all if there is nothing to correct.
 const (
 	OpAllow  Op = "allow"
 	OpPeek   Op = "peek"
@@ -76,17 +78,17 @@ const (
 	OpCharge Op = "charge"
 	OpReset  Op = "reset"
 
-	opReserve Op = "reserve" // finds what a reservation is about; observed as OpAllow
+	opReserve Op = "reserve" // keeps rules whose estimate is 0; observers see OpAllow
 )
 
-// Outcome is what came of it, in the words of a metric's label.
+// Outcome is the outcome of an operation. It suits the label of a metric.
 type Outcome string
 
 // The outcomes.
 const (
 	Allowed  Outcome = "allowed"
 	Denied   Outcome = "denied"
-	Degraded Outcome = "degraded" // the store failed and the failure policy decided
+	Degraded Outcome = "degraded" // the store failed and Options.OnFailure decided
 	Failed   Outcome = "failed"   // there is no decision
 )
 
@@ -102,7 +104,7 @@ func outcomeOf(d *Decision, err error) Outcome {
 	return Denied
 }
 
-// summarize fills in what the decision says over all rules.
+// summarize sets the fields of the decision that combine all results. Allowed is set before.
 func (d *Decision) summarize(results []RuleResult) {
 	first := true
 	for i := range results {
@@ -111,7 +113,7 @@ func (d *Decision) summarize(results []RuleResult) {
 		if r.Shadow {
 			continue
 		}
-		if binds := r.RetryAfter > d.RetryAfter || d.Allowed && r.Remaining < d.Remaining; first || binds {
+		if first || r.RetryAfter > d.RetryAfter || d.Allowed && r.Remaining < d.Remaining {
 			d.Rule = r.Rule
 		}
 		d.RetryAfter = max(d.RetryAfter, r.RetryAfter)
@@ -122,7 +124,7 @@ func (d *Decision) summarize(results []RuleResult) {
 	}
 }
 
-// summarizeOne is summarize for one result, and whether that allows.
+// summarizeOne is summarize for one result. It also sets Allowed.
 func (d *Decision) summarizeOne(r *RuleResult) {
 	d.Allowed, d.Skew = r.Allowed || r.Shadow, r.Skew
 	if !r.Shadow {
@@ -130,30 +132,9 @@ func (d *Decision) summarizeOne(r *RuleResult) {
 	}
 }
 
-// enforced reports whether all rules that are enforced allow.
-func enforced(results []RuleResult) bool {
-	for i := range results {
-		if r := &results[i]; !r.Allowed && !r.Shadow {
-			return false
-		}
-	}
-	return true
-}
-
-// look makes of a result that would have paid the one of a look.
-func (r *RuleResult) look(d *demand, state []byte, now time.Time) (err error) {
-	if !r.Allowed {
-		return nil
-	}
-	if r.Result, err = d.policy.Peek(state, now, d.cost); err != nil {
-		return r.broken(err)
-	}
-	return nil
-}
-
-// broken takes in an error of the policy, and returns it. That of a shadow rule, which
-// denies nothing, is told in its result instead.
-func (r *RuleResult) broken(err error) error {
+// fail returns a RuleError for an error of the policy. For a shadow rule it returns nil and
+// puts the RuleError into the result.
+func (r *RuleResult) fail(err error) error {
 	err = &RuleError{r.Rule, r.Key, err}
 	if !r.Shadow {
 		return err

@@ -1,10 +1,14 @@
-// Package compose makes policies out of policies, and limiters out of policies
-// and stores.
+// Package compose combines policies into one policy, and applies policies to the calls of a
+// program.
 //
-// [All] stacks several limits into one policy that allows only what every one
-// of them allows: 10 a second and 100 a minute on the same key. [ParsePolicy]
-// reads a policy from one line of text, the spec that every String method
-// writes:
+// Most programs use package [github.com/sluice-go/sluice] at the root of the module. It has
+// the same limiters with shorter names. Use this package if you build your own tools on
+// limiters, or to read exactly what a limiter promises.
+//
+// # Policies
+//
+// A policy is an algorithm with a limit and options. [ParsePolicy] reads it from its spec, a
+// line of text:
 //
 //	gcra 100/m burst=20
 //	tokenbucket 10/s burst=50 refill=interval
@@ -12,23 +16,30 @@
 //	movingwindow 100/m slots=12 trailing=whole
 //	all(gcra 10/s; gcra 100/m)
 //
-// A [Limiter] applies rules to inputs of any type and keeps what was used in
-// any [storage.Store], or in memory: several limits for one call, on several
-// keys, all of them or none.
+// The last one is a [Stack] of two policies on one key. It allows a call if both policies
+// allow it. [All] makes a Stack from policies.
+//
+// # Limiters
+//
+// A [Limiter] has rules. A [Rule] has a name, a policy, and a function that finds the key in
+// the input of a call. Keys with the same bytes share a limit. A call is allowed if all rules
+// allow it, and then it pays under all of them. A denied call pays nothing.
 //
 //	limiter, err := compose.New(store,
 //		compose.Rule[*http.Request]{Name: "client", Key: clientIP, Spec: "gcra 100/m burst=20"},
 //		compose.Rule[*http.Request]{Name: "everyone", Spec: "gcra 5000/s"})
 //	decision, err := limiter.Allow(ctx, request)
 //
-// Package sluice, at the root of the module, is a shorter way to the same limiters.
+// The store keeps the states of the keys. It is a [storage.Store], or nil for the memory of
+// the limiter. Processes that share a store share the limits.
 //
 // # What a policy admits
 //
-// Bound of a policy is the most that it admits for one key in any interval of a given
-// length, wherever the interval begins. It is often more than the limit, because a
-// burst comes on top of the rate, or because two windows meet: gcra 1000/h can admit
-// 1999 in an hour. These policies admit at most so many in any
+// The Bound method of a policy returns the most units that it admits for one key in any
+// interval of a given length. The bound is often above the limit, because a burst is added
+// to the rate, or because the interval covers parts of two windows. Bound returns
+// math.MaxInt64 if the number is larger than that. The command sluice check prints these
+// numbers for each rule of a limits.yaml:
 //
 //	                                                    second  minute  hour    day
 //	gcra 1000/h                                           1000    1016  1999  24999
@@ -38,113 +49,131 @@
 //	movingwindow 1000/h slots=12                          1000    1000  1999  24999
 //	movingwindow 1000/h slots=12 trailing=whole           1000    1000  1000  23000
 //
-// The command sluice check prints this line for each rule of a limits.yaml. Bound tells
-// math.MaxInt64 if the number is larger.
+// # Round trips
 //
-// # What a limiter promises
+// The store makes the decision where the data is. Other processes that use the same keys do
+// not add round trips:
 //
-// A decision is made where the data is, so it takes one round trip whatever other
-// processes do:
+//	memory        none; a lock protects the record
+//	SQLite        one transaction, for all callers in the process that wait for it
+//	PostgreSQL    one round trip; a function runs on the server
+//	Redis         one round trip; a script runs on the server
+//	other stores  two, Load and CompareAndSwap, and two more after each conflict
 //
-//	memory      none: under a lock
-//	SQLite      one transaction, which serves all callers of the process who wait for it
-//	PostgreSQL  one round trip: a function runs the step on the server
-//	Redis       one round trip: a script runs the step on the server
-//	others      two: Load and CompareAndSwap, and again after each conflict
+// If enough round trips of a limiter are in flight (Options.MaxRoundTrips), further callers
+// wait, and the next round trip serves all of them as a batch. A repeated denial takes no
+// round trip; see the denial cache below.
 //
-// Callers of one limiter who wait while enough round trips are in flight share the next one.
-// A denied call that is repeated within Options.DenialCacheTTL takes no round trip.
+// # Failures
 //
-// A store failure is never a denial and never a silent allow: it is an error, or a decision
-// that says it is Degraded. If a reply is lost, the units of the requests in that round trip
-// may be charged once too often. They are never admitted beyond the bound. A refund or reset
-// whose reply was lost is not repeated: it returns [storage.ErrOutcomeUnknown].
+// If the store fails, the limiter returns an error, or a decision with Degraded set. It never
+// reports a failure as a denial, and it never allows a call without reporting the failure.
+// Options.OnFailure chooses between these.
 //
-// # Policies that run in Go
-//
-// A server runs a policy by its program, see [algo.Portable]. These have none, and take two
-// round trips or more:
-//
-//	gcra                         a period of 2^53 ns (104 days) or longer; or Burst*Period/d of
-//	                             2^52 or more, where d is the greatest common divisor of
-//	                             Count and of Period in ns
-//	tokenbucket                  the same
-//	tokenbucket refill=interval  a period of 2^53 ns or longer, or 2^52 ns (52 days) or longer
-//	                             to regain the burst
-//	fixedwindow                  a window of 2^52 ns or longer, or a count of 2^52 or more
-//	movingwindow                 slots of 2^51 ns (26 days) or longer, a window and a slot of
-//	                             2^53 ns or longer together, or a count of 2^52 or more
-//	all(...)                     if a part has none
-//	a policy of your own         unless it implements [algo.Portable]; on PostgreSQL its
-//	                             program must also be in postgres.Options.Programs
-//
-// So does a call with a cost of 2^53 or more, or on a state with numbers that large.
-//
-// The server returns the states that it found. The limiter evaluates the policies on them
-// in Go and compares how many steps were applied. If the two differ, the call fails with
-// [storage.ErrProgram], whatever Options.OnFailure says. Then the program, its policy or
-// the server has a fault. The call may have been paid.
+// If a reply is lost, the limiter sends the batch again. The calls of the batch can then pay
+// once too often, but they are never admitted beyond the bound. A refund or a reset is not
+// sent again. It returns [storage.ErrOutcomeUnknown].
 //
 // # Outages
 //
-// A call waits for the store until its context ends or Options.Timeout is over. When the
-// store has failed for Options.CircuitOpenAfter, without a success, the circuit breaker of
-// that server opens. Then new calls do not wait. They get a [storage.ErrUnavailable] at
-// once that says why, or what Options.OnFailure makes of it. Calls that wait already go on
-// until their time is over. While calls come in, one probe at a time tests the store in the
-// background, at most ten a second. It tests whether the store can be written, and changes
-// nothing. When a probe has succeeded the breaker is half-open: calls use the store again.
-// If their next round trip succeeds the breaker closes, and if it fails the breaker opens
-// at once.
+// A call waits for the store until its context ends, or until Options.Timeout is over.
+//
+// A circuit breaker opens if the store has failed for Options.CircuitOpenAfter without a
+// success. Each server of a store has its own breaker. While the breaker is open, new calls
+// do not wait: each gets [storage.ErrUnavailable] with the reason, or the decision that
+// Options.OnFailure makes. Calls that were already waiting still wait for their full time.
+//
+// While calls arrive, one probe at a time tests the store in the background, at most ten
+// times a second. A probe tests whether the store can write, but changes no data. After a
+// successful probe the breaker is half-open, and calls use the store again. If their next
+// round trip succeeds, the breaker closes. If it fails, the breaker opens again at once.
 //
 // # The denial cache
 //
-// The states that a denied call saw stay in a cache for Options.DenialCacheTTL. Until then
-// the limiter evaluates calls on the same keys on these states first. If that denies at the
-// latest time that the server's clock can show by now, the call is denied without a round
-// trip; if not, the store is asked. RetryAfter is computed at the earliest time that the
-// clock can show, so waiting that long is enough if nobody else spends. Nothing is allowed
-// from the cache. If another process refunds or resets a key, or raises its limit, this process
-// sees that after DenialCacheTTL at the latest. It sees the refunds and resets of its own limiter
-// at once.
+// After a denial the limiter caches the states of its keys for Options.DenialCacheTTL. During
+// that time it evaluates calls with the same keys on the cached states first. If the cached
+// states deny the call, the call is denied without a round trip. If not, the limiter asks the
+// store. A call is never allowed from the cache.
+//
+// The clock of a server is known only to lie between two times. The cache denies a call only
+// if the states deny it at the latest of these times. It computes RetryAfter at the earliest,
+// so after that wait the call is allowed if no other call has spent units.
+//
+// If another process refunds or resets a key, or raises its limit, this process can keep
+// denying the key for up to DenialCacheTTL. A limiter sees its own refunds and resets at once.
 //
 // # Clocks
 //
-// Without Options.Clock the clock of the store decides. For PostgreSQL and Redis it is the
-// clock of the server, read in the same round trip, so that the clocks of the processes may
-// disagree. In a Redis Cluster it is that of the node that has the keys, or of any node for
-// policies that run in Go. For SQLite it is sqlite.Options.Clock, by default the clock of the machine. A store of another kind that
-// has no clock (see [driver.ServerTime]) goes by the clock of the process.
+// If Options.Clock is nil, the clock of the store decides:
 //
-// With Options.Clock each round trip brings along a reading of that clock, which decides.
-// States never move back in time. So if the clocks of several processes disagree, the
-// fastest one rules: a process whose clock is an hour ahead finds limits refilled an hour
-// early, and a process with a right clock may then be denied until that hour is over. The
-// store keeps a record for as long as the clock that wrote it is ahead, so the fast process
-// gets that refill again only if nobody has spent under the key for that hour.
-// Decision.Skew shows how far a state is ahead, and Options.MaxSkew makes it an error to be
-// reported. Reset ends it for one key. States are not rebased to a slower clock, because
-// two clocks that disagree would then be admitted without bound.
+//	memory        [memory.Store.Now]
+//	SQLite        sqlite.Options.Clock, by default the clock of the machine
+//	PostgreSQL    the clock of the server, read in the same round trip
+//	Redis         the same; in a Redis Cluster the clock of the node that has the keys, or of
+//	              any node for policies that run in Go
+//	other stores  the clock of the process, unless the store is a [driver.ServerTime]
 //
-// A clock that is behind is not covered if it is more than 10 s behind both the clock of
-// the store's server and the clock of another process. The server drops the records of the
-// other process while the slow process still needs them. The slow process then admits a
-// burst that is already used, and can do so again after every quiet gap. Keep the clocks
-// synchronised, or hand in none.
+// The clocks of the processes may then disagree.
+//
+// If Options.Clock is set, that clock decides, and each round trip carries its time. States
+// never move back in time, so the fastest clock wins if the clocks disagree. For example,
+// suppose that the clock of one process is an hour ahead:
+//
+//   - That process gets units an hour before they are due, and the other processes can be
+//     denied for that hour.
+//   - The store keeps the record for that hour longer. So the process gets units early only
+//     once, unless no call uses the key for that hour.
+//   - Decision.Skew shows how far a state is ahead. Options.MaxSkew makes it an error in
+//     Decision.Err. Reset ends the effect for one key.
+//   - A state is not moved back to a slower clock, because two clocks that disagree would then
+//     admit calls without bound.
+//
+// A clock can also be behind. If it is more than 10 s behind both the clock of the store's
+// server and the clock of another process, the server deletes records that the slow process
+// still needs. The slow process can then admit a burst twice, and again after each quiet
+// period. Synchronise the clocks, or leave Options.Clock nil.
+//
+// # Policies that run in Go
+//
+// PostgreSQL and Redis run a policy as a program (see [algo.Portable]). The policies below
+// have no program. A decision by one of them takes two round trips or more, like on other
+// stores:
+//
+//	gcra                         if the period is 2^53 ns (104 days) or longer, or if
+//	                             Burst*Period/d is 2^52 or more, where d is the greatest
+//	                             common divisor of Count and of Period in ns
+//	tokenbucket                  under the same conditions
+//	tokenbucket refill=interval  if the period is 2^53 ns or longer, or if the burst takes
+//	                             2^52 ns (52 days) or longer to refill
+//	fixedwindow                  if the window is 2^52 ns or longer, or the count 2^52 or more
+//	movingwindow                 if a slot is 2^51 ns (26 days) or longer, if a window and a
+//	                             slot together are 2^53 ns or longer, or if the count is 2^52
+//	                             or more
+//	all(...)                     if one of its policies has no program
+//	your own policy              if it is no [algo.Portable]; on PostgreSQL also if its program
+//	                             is not in postgres.Options.Programs
+//
+// The same holds for a call with a cost of 2^53 or more, and for a state with numbers that
+// large.
+//
+// The server returns the states that it found. The limiter evaluates the policies on these
+// states in Go and compares how many steps were applied. If the numbers differ, the program,
+// the policy or the server has a fault. The call then fails with [storage.ErrProgram] under
+// every Options.OnFailure. It may have paid.
 //
 // # In memory
 //
-// On a memory.Store a decision is made in place, under the locks of its
-// records. Allow and AllowN by up to three rules allocate nothing, if they are
-// called as methods and the decision is not kept: the results are on the
-// caller's stack. Unless Options.Clock is set the time is memory.Store.Now,
-// which goes on steadily while the wall clock is set; windows that must begin
-// with its hours after that want Clock to be time.Now.
+// On a [memory.Store] the limiter updates the records in place, under their locks. Allow and
+// AllowN do not allocate for one to three rules, if you call them as methods and the decision
+// does not escape to the heap: the results are then on the caller's stack.
 //
-// # Known limits
+// The default clock of a memory.Store does not jump when the wall clock is set. To keep
+// windows aligned with the wall clock after such a change, set Clock to time.Now.
 //
-// Callers of several limiters or processes share no round trips. On PostgreSQL their
-// statements wait for each other if they use the same key, because it is one row. On SQLite
-// all transactions wait for each other. A caller that waits for a denial to end does not
-// queue: whoever asks first is served first.
+// # Limitations
+//
+// Callers share round trips only within one limiter. On PostgreSQL, statements for the same
+// key wait for each other, because the key is one row. On SQLite, all transactions wait for
+// each other. Callers of Wait do not form a queue: when units return, the first caller that
+// asks gets them.
 package compose

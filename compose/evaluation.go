@@ -15,15 +15,14 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// evaluation is one decision of a limiter: what its rules ask, and their results. It is the
-// only place where rules meet states.
+// evaluation applies the demands of the rules to the states of their keys, for one operation.
 type evaluation struct {
 	op      Op
-	demands []demand
-	results []RuleResult
+	demands []demand     // one for each rule that applies
+	results []RuleResult // of the demands
 	allowed bool
 	buffer  []byte // the next states
-	keys    []byte // the text of the keys, if the store keeps none
+	keys    []byte // the text of the keys, if the store does not keep them
 	request engine.Request
 }
 
@@ -35,22 +34,22 @@ var evaluations = sync.Pool{New: func() any {
 	return e
 }}
 
-func newEvaluation(op Op) *evaluation {
+func pooledEvaluation(op Op) *evaluation {
 	e := evaluations.Get().(*evaluation)
 	e.op = op
 	return e
 }
 
-// add adds what a rule asks for, under a key of the store.
+// add adds the demand of a rule. key is the key of its record in the store.
 func (e *evaluation) add(d demand, key, rule string, shadow bool) {
 	e.demands, e.request.Keys = append(e.demands, d), append(e.request.Keys, key)
 	e.results = append(e.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Cost: d.cost, Shadow: shadow})
 }
 
-// key returns a key of the store. If it is brief, it is valid until the evaluation is released: for a memory.Store,
-// which keeps a hash and not the key.
-func (e *evaluation) key(brief bool, group string, parts ...string) string {
-	if !brief {
+// key returns the key of a record. If it is temporary, it is valid until the evaluation is
+// released. That suffices for a memory.Store, which keeps a hash of the key.
+func (e *evaluation) key(temporary bool, group string, parts ...string) string {
+	if !temporary {
 		return driver.Key(group, parts...)
 	}
 	start := len(e.keys)
@@ -58,22 +57,22 @@ func (e *evaluation) key(brief bool, group string, parts ...string) string {
 	return unsafe.String(&e.keys[start], len(e.keys)-start)
 }
 
-// only removes the demands that are not wanted.
-func (e *evaluation) only(wanted func(i int) bool) {
-	kept, keys := 0, e.request.Keys
+// filter removes the demands for which keep returns false.
+func (e *evaluation) filter(keep func(i int) bool) {
+	n, keys := 0, e.request.Keys
 	for i := range e.results {
-		if wanted(i) {
-			e.demands[kept], keys[kept], e.results[kept] = e.demands[i], keys[i], e.results[i]
-			kept++
+		if keep(i) {
+			e.demands[n], keys[n], e.results[n] = e.demands[i], keys[i], e.results[i]
+			n++
 		}
 	}
-	clear(e.demands[kept:])
-	clear(keys[kept:])
-	clear(e.results[kept:])
-	e.demands, e.request.Keys, e.results = e.demands[:kept], keys[:kept], e.results[:kept]
+	clear(e.demands[n:])
+	clear(keys[n:])
+	clear(e.results[n:])
+	e.demands, e.request.Keys, e.results = e.demands[:n], keys[:n], e.results[:n]
 }
 
-// release lets the memory of the evaluation be used again, unless the engine may still use it.
+// release returns the evaluation to the pool, unless the engine can still use it.
 func (e *evaluation) release() {
 	if e.request.InUse() {
 		return
@@ -85,38 +84,37 @@ func (e *evaluation) release() {
 	evaluations.Put(e)
 }
 
-// again is the same evaluation afresh.
-func (e *evaluation) again() *evaluation {
-	a := newEvaluation(e.op)
-	a.demands = append(a.demands, e.demands...)
+// clone returns a new evaluation of the same demands, without results.
+func (e *evaluation) clone() *evaluation {
+	c := pooledEvaluation(e.op)
+	c.demands = append(c.demands, e.demands...)
 	for i := range e.results {
 		r := &e.results[i]
-		a.request.Keys = append(a.request.Keys, strings.Clone(e.request.Keys[i]))
-		a.results = append(a.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Cost: r.Cost, Shadow: r.Shadow})
+		c.request.Keys = append(c.request.Keys, strings.Clone(e.request.Keys[i]))
+		c.results = append(c.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Cost: r.Cost, Shadow: r.Shadow})
 	}
-	return a
+	return c
 }
 
-// times is the evaluation of n calls, where e is that of one.
-func (e *evaluation) times(op Op, n int64) *evaluation {
-	a := e.again()
-	a.op = op
-	for i := range a.demands {
-		a.ask(i, times(a.demands[i].cost, n))
+// cloneWith returns a clone with another operation, and with costs computed from those of e.
+func (e *evaluation) cloneWith(op Op, cost func(i int, cost int64) int64) *evaluation {
+	c := e.clone()
+	c.op = op
+	for i := range c.demands {
+		c.setCost(i, cost(i, c.demands[i].cost))
 	}
-	return a
+	return c
 }
 
-// ask sets the cost under a rule.
-func (e *evaluation) ask(i int, cost int64) { e.demands[i].cost, e.results[i].Cost = cost, cost }
+func (e *evaluation) setCost(i int, cost int64) { e.demands[i].cost, e.results[i].Cost = cost, cost }
 
-// prepare fills in the request for an engine. Its uses have programs if the store runs them.
+// prepare returns the request for an engine. It has programs if the store runs them.
 func (e *evaluation) prepare(programs bool) *engine.Request {
 	r := &e.request
 	r.Uses = r.Uses[:0]
 	for i := range e.demands {
 		d := &e.demands[i]
-		use := engine.Use{Op: e.use(d.cost), Cost: max(d.cost, -d.cost), Shadow: e.results[i].Shadow}
+		use := engine.Use{Op: e.operation(d.cost), Cost: max(d.cost, -d.cost), Shadow: e.results[i].Shadow}
 		if programs && (use.Op != driver.Peek && use.Op != driver.Reset) {
 			if use.Program = d.program; use.Program == nil {
 				use.Program = programOf(d.policy)
@@ -127,8 +125,9 @@ func (e *evaluation) prepare(programs bool) *engine.Request {
 	return r
 }
 
-// use returns what the operation asks of a key. A settlement can charge one rule and refund another.
-func (e *evaluation) use(cost int64) driver.Op {
+// operation returns the operation on one key. A settlement can charge one rule and refund
+// another.
+func (e *evaluation) operation(cost int64) driver.Op {
 	switch e.op {
 	case OpRefund:
 		return driver.Refund
@@ -147,35 +146,34 @@ func (e *evaluation) use(cost int64) driver.Op {
 
 // Evaluate implements engine.Evaluator.
 func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
-	e.buffer = e.buffer[:0]
+	e.buffer, e.allowed = e.buffer[:0], true
 	for i := range e.demands {
 		r := &e.results[i]
 		r.Err = nil
-		if err := e.move(i, now, states[i], &changes[i]); err != nil {
-			if err = r.broken(err); err != nil {
+		if err := e.apply(i, now, states[i], &changes[i]); err != nil {
+			if err = r.fail(err); err != nil {
 				return 0, err
 			}
-		} else if e.applies(r) {
+		} else if e.op == OpRefund || e.op == OpCharge || e.op == OpAllow && r.Allowed {
 			applied++
 		}
+		e.allowed = e.allowed && (r.Allowed || r.Shadow)
 	}
-	e.allowed = e.op != OpAllow && e.op != OpPeek || enforced(e.results)
-	if e.op == OpAllow && !e.allowed {
+	switch {
+	case e.allowed:
+		return applied, nil
+	case e.op == OpAllow:
 		clear(changes)
-		return 0, e.look(now, states)
+		return 0, e.peekUnpaid(now, states)
 	}
+	e.allowed = e.op != OpPeek
 	return applied, nil
 }
 
-// applies reports whether a result is that of a step that takes or gives units.
-func (e *evaluation) applies(r *RuleResult) bool {
-	return e.op == OpRefund || e.op == OpCharge || e.op == OpAllow && r.Allowed
-}
-
-// move does what is asked of one rule.
-func (e *evaluation) move(i int, now time.Time, state []byte, change *driver.Change) (err error) {
+// apply applies the operation to one key.
+func (e *evaluation) apply(i int, now time.Time, state []byte, change *driver.Change) (err error) {
 	d, r, start, buffer := &e.demands[i], &e.results[i].Result, len(e.buffer), e.buffer
-	switch e.use(d.cost) {
+	switch e.operation(d.cost) {
 	case driver.Allow:
 		buffer, *r, err = d.policy.Step(buffer, state, now, d.cost)
 	case driver.Refund:
@@ -199,17 +197,24 @@ func (e *evaluation) move(i int, now time.Time, state []byte, change *driver.Cha
 	case bytes.Equal(next, state):
 	case r.ResetAfter != 0:
 		*change = driver.Change{Verb: driver.Put, State: next, TTL: ttl(r.ResetAfter), Priority: priority(d.policy, next, now, r)}
-	case state != nil: // a full refund: a key never seen
+	case state != nil: // a refund has filled the limit: the state is that of a new key
 		change.Verb = driver.Delete
 	}
 	return nil
 }
 
-// look replaces the results of rules that would have paid if no other had denied.
-func (e *evaluation) look(now time.Time, states [][]byte) (err error) {
+// peekUnpaid replaces the results of the rules that allowed a call that another rule denied,
+// because these results count a payment.
+func (e *evaluation) peekUnpaid(now time.Time, states [][]byte) (err error) {
 	for i := range e.results {
-		if err = e.results[i].look(&e.demands[i], states[i], now); err != nil {
-			return err
+		r, d := &e.results[i], &e.demands[i]
+		if !r.Allowed {
+			continue
+		}
+		if r.Result, err = d.policy.Peek(states[i], now, d.cost); err != nil {
+			if err = r.fail(err); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -225,18 +230,18 @@ func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	return retryAfter, e.op == OpAllow && !e.allowed
 }
 
-// Confirm implements engine.Evaluator. It does not know how many units were refilled before the
-// payment, so Available includes them.
+// Confirm implements engine.Evaluator. The units that were refilled before the payment are not
+// known, so Available includes them and Refilled does not.
 func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 	for i := range e.results {
 		d, r := &e.demands[i], &e.results[i]
 		if r.Result, err = d.policy.Peek(states[i], now, max(d.cost, 1)); err != nil {
-			if err = r.broken(err); err != nil {
+			if err = r.fail(err); err != nil {
 				return err
 			}
 			continue
 		}
-		if r.Allowed, r.RetryAfter = true, 0; e.use(d.cost) != driver.Refund && !r.Shadow { // a shadow may not have paid
+		if r.Allowed, r.RetryAfter = true, 0; e.operation(d.cost) != driver.Refund && !r.Shadow { // a shadow rule that denied has not paid
 			r.Paid = d.cost
 			r.Available += d.cost
 		}
@@ -245,7 +250,6 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 	return nil
 }
 
-// decision is the answer.
 func (e *evaluation) decision(how engine.How) Decision {
 	d := Decision{Allowed: e.allowed, Results: slices.Clone(e.results), Cached: how.Cached, Attempts: how.Attempts}
 	d.summarize(e.results)
@@ -262,11 +266,11 @@ func programOf(policy algo.Policy) *algo.Program {
 	return nil
 }
 
-// skewMargin is how much longer than its meaning a record is kept, so that a
-// server whose clock runs ahead of the deciding one does not drop it early.
+// skewMargin is how long a store keeps a record after its ResetAfter. So a server whose clock
+// is ahead of the clock that decides does not drop the record early.
 const skewMargin = 10 * time.Second
 
-// ttl is how long to keep a state that lapses after that time; 0 is for ever.
+// ttl returns how long a store must keep a state with that ResetAfter. 0 means for ever.
 func ttl(reset time.Duration) time.Duration {
 	const longest = 100 * 365 * 24 * time.Hour
 	if reset > min(longest, math.MaxInt64-skewMargin) {
@@ -275,8 +279,8 @@ func ttl(reset time.Duration) time.Duration {
 	return reset + skewMargin
 }
 
-// priority returns how much of its limit a state has used, given the result of the step that
-// made it.
+// priority returns the eviction priority of a state, which depends on how much of the limit is
+// used. r is the result of the step that made the state.
 func priority(policy algo.Policy, state []byte, now time.Time, r *algo.Result) storage.Priority {
 	if stack, ok := policy.(*Stack); ok {
 		return stack.priority(state, now)

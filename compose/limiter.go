@@ -14,45 +14,46 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Limiter decides by rules, all of them or none, on a store that it may share
-// with other limiters and processes. It is safe for concurrent use. It has
-// nothing to close.
+// Limiter decides calls by its rules. Its states are in a [storage.Store], which it can share
+// with other limiters and processes. It is safe for concurrent use. There is nothing to close.
 //
-// A call is allowed if every rule that applies and is enforced allows it, and
-// then pays under each in one atomic write; a call that one rule denies costs
-// nothing under any. Rules may share keys, repeat limits and come in any order.
+// A call is allowed if every enforced rule that applies to it allows it. It then pays under
+// each of these rules in one atomic write. If one rule denies the call, it pays nothing under
+// any rule. The order of the rules does not matter, and several rules can have the same key or
+// the same limit.
 //
-// A call returns soon after its context ends. There is one exception: if the server has
-// answered within the last 10 ms, the caller may send its own round trip, and go-redis does
-// not notice that a context is cancelled. Such a caller gets its answer when the server
-// replies, or at its deadline or the end of Options.Timeout.
+// An error means that the limiter could not decide. It is never a denial. Options.OnFailure
+// can turn an error of the store into a Degraded decision. These are the errors:
 //
-// An error means that nothing could be decided, never a denial; see
-// Options.OnFailure for what else may become of it:
-//   - [storage.ErrContended], [storage.ErrUnavailable]: not in the time that there was, or
-//     the circuit breaker is open; nothing was paid
-//   - [storage.ErrOverloaded]: too many decisions wait for the store; nothing was paid
-//   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the
-//     context ended before it; it may have been paid
-//   - [storage.ErrProgram]: the server decided otherwise than the policy in Go; it may have
-//     been paid
-//   - [algo.ErrCost]: n below 1; or a cost below 0, as [RuleError]
-//   - an error of Rule.PolicyFor, or its nil policy without an error: as [RuleError]
-//   - [algo.ErrState], [algo.ErrStateVersion]: the stored state is of another algorithm, or
-//     version of one; as [RuleError]
-//   - the context's error
+//   - [storage.ErrUnavailable], [storage.ErrContended]: the time was over, or the circuit
+//     breaker is open. Nothing was paid.
+//   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was paid.
+//   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the context ended
+//     before it came. The call may have paid.
+//   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call
+//     may have paid.
+//   - [algo.ErrCost]: n is below 1. A [RuleError] with ErrCost: a cost is below 0.
+//   - A [RuleError] with an error of Rule.PolicyFor, or because it returned no policy.
+//   - A [RuleError] with [algo.ErrState] or [algo.ErrStateVersion]: the stored state belongs
+//     to another algorithm, or to another version of it.
+//   - The error of the context.
+//
+// A call returns soon after its context ends, with one exception. If the server has answered
+// within the last 10 ms, the goroutine of the caller can send the round trip itself, and
+// go-redis does not notice that a context is cancelled. Such a call returns when the server
+// replies, at the deadline of its context, or at the end of Options.Timeout.
 type Limiter[T any] struct {
 	options  Options[T]
 	rules    []Rule[T]
 	engine   *engine.Engine
-	local    *engine.Engine // decides while the store fails, if that is the policy
-	memory   *memoryPath    // the fast path, or nil
+	local    *engine.Engine // decides while the store fails; nil unless OnFailure is FailLocal
+	memory   *memoryPath    // nil if the limiter cannot take it
 	inMemory bool           // the store is a memory.Store
 	server   bool           // the store can run programs
 }
 
-// New makes a limiter on store. A nil store is one in memory, of this limiter
-// alone. Without rules it allows everything.
+// New returns a limiter on store. A nil store means the memory of this limiter alone. A
+// limiter without rules allows every call.
 func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
@@ -64,7 +65,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 			return nil, err
 		}
 		if names[rules[i].Name] {
-			return nil, fmt.Errorf("compose: two rules have the name %q", rules[i].Name)
+			return nil, fmt.Errorf("compose: two rules have the name %q; give each rule its own name", rules[i].Name)
 		}
 		names[rules[i].Name] = true
 	}
@@ -73,7 +74,7 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	}
 	m, inMemory := store.(*memory.Store)
 	if inMemory && m == nil {
-		return nil, errors.New("compose: the store is a nil *memory.Store; want new(memory.Store), or plain nil for one of this limiter alone")
+		return nil, errors.New("compose: the store is a nil *memory.Store; pass new(memory.Store), or a plain nil for a store of this limiter alone")
 	}
 	l := &Limiter[T]{options: o, rules: rules, inMemory: inMemory}
 	eo := engine.Options{
@@ -93,7 +94,6 @@ func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Lim
 	return l, nil
 }
 
-// newEngine makes an engine. A store in memory has a clock that no other process shares.
 func newEngine(store storage.Store, o engine.Options) *engine.Engine {
 	if o.Clock == nil {
 		switch s := store.(type) {
@@ -106,7 +106,7 @@ func newEngine(store storage.Store, o engine.Options) *engine.Engine {
 	return engine.New(store, o)
 }
 
-// Rules are the names of the rules, in their order.
+// Rules returns the names of the rules in their order.
 func (l *Limiter[T]) Rules() []string {
 	names := make([]string, len(l.rules))
 	for i := range l.rules {
@@ -115,95 +115,77 @@ func (l *Limiter[T]) Rules() []string {
 	return names
 }
 
-// Allow asks for one call: it is AllowN for 1.
-func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
-	d.Results = new(room)[:] // inlined, so that the room is on the caller's stack
-	err = l.allow(ctx, in, 1, &d)
-	return d, err
-}
-
-// AllowN asks for n calls at once, all or none: n times what each rule's Cost
-// says. n is at least 1.
-func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
-	d.Results = new(room)[:]
-	err = l.allow(ctx, in, n, &d)
-	return d, err
-}
-
-// Peek answers what Allow would, and pays nothing: it is PeekN for 1.
+// Peek is PeekN for one call.
 func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN answers what AllowN would, and pays nothing. Of a rule under which in is free
-// it tells nothing. n is at least 1.
+// PeekN returns the decision that AllowN would return, but pays nothing. The decision has no
+// result of a rule under which in costs 0. n is at least 1. To enforce a limit use AllowN,
+// because other calls can pay right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpPeek, in, n)
 }
 
-// Refund gives back what n calls cost, up to full, under every rule that
-// applies. n is at least 1. It does so under shadows that denied the calls, and for
-// calls that no store knows of because their decision was Degraded, too: what was paid
-// is known to [Limiter.Reserve].
+// Refund gives back the cost of n calls under every rule that applies, up to the full limit.
+// n is at least 1.
+//
+// Refund does not know what was charged. It also gives back units under a shadow rule that
+// denied the call, and after a Degraded decision that no store knows of. To return only what
+// was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpRefund, in, n)
 }
 
-// Charge takes what n calls cost, unconditionally, under every rule that
-// applies. What is not there becomes a debt, which is refilled first. n is at least 1.
+// Charge takes the cost of n calls under every rule that applies, even if less is left. The
+// missing units become a debt, which is refilled before new calls are allowed. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpCharge, in, n)
 }
 
 func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
-	return l.told(op, func() (Decision, error) { return l.decide(ctx, op, in, n) })
+	return l.observed(op, func() (Decision, error) {
+		e, err := l.newEvaluation(op, in, n)
+		if err != nil {
+			return Decision{}, err
+		}
+		return l.decide(ctx, e, l.options.OnFailure)
+	})
 }
 
-// told lets the observer know of a decision.
-func (l *Limiter[T]) told(op Op, decide func() (Decision, error)) (Decision, error) {
+// observed calls decide, and then the observer.
+func (l *Limiter[T]) observed(op Op, decide func() (Decision, error)) (Decision, error) {
 	if l.options.Observer == nil {
 		return decide()
 	}
 	began := time.Now()
 	d, err := decide()
-	l.observe(op, d, err, began)
-	return d, err
-}
-
-func (l *Limiter[T]) observe(op Op, d Decision, err error, began time.Time) {
 	e := Event{Op: op, Outcome: outcomeOf(&d, err), Decision: d, Err: err, Duration: time.Since(began)}
 	if err == nil {
 		e.Err = d.Err
 	}
 	l.options.Observer(e)
+	return d, err
 }
 
-func (l *Limiter[T]) decide(ctx context.Context, op Op, in T, n int64) (Decision, error) {
-	e, err := l.ask(op, in, n)
-	if err != nil {
-		return Decision{}, err
-	}
-	return l.decideAll(ctx, e, l.options.OnFailure)
-}
-
-// ask calls the functions of the rules.
-func (l *Limiter[T]) ask(op Op, in T, n int64) (*evaluation, error) {
+// newEvaluation calls the functions of all rules for an operation on n calls.
+func (l *Limiter[T]) newEvaluation(op Op, in T, n int64) (*evaluation, error) {
 	if n < 1 {
-		return nil, tooFew(n)
+		return nil, countError(n)
 	}
-	e, group := newEvaluation(op), l.group(in)
+	e, group := pooledEvaluation(op), l.group(in)
 	for i := range l.rules {
-		if err := l.askRule(e, i, in, n, group); err != nil {
+		if err := l.addRule(e, i, in, n, group); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
 }
 
-// askRule calls the functions of one rule, and adds what it asks for to the evaluation.
-func (l *Limiter[T]) askRule(e *evaluation, index int, in T, n int64, group string) error {
+// addRule calls the functions of one rule and adds its demand to e, if the rule applies.
+func (l *Limiter[T]) addRule(e *evaluation, index int, in T, n int64, group string) error {
 	rule := &l.rules[index]
-	d, err := rule.demandOf(e.op, in, n)
+	d, err := rule.demand(e.op, in, n)
 	if err != nil || d.policy == nil {
 		return err
 	}
@@ -219,41 +201,35 @@ func (l *Limiter[T]) group(in T) string {
 	return l.options.Group(in)
 }
 
-// decideAll decides, and releases the evaluation.
-func (l *Limiter[T]) decideAll(ctx context.Context, e *evaluation, onFailure FailurePolicy) (Decision, error) {
+// decide decides an evaluation by the engine, and releases it.
+func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, onFailure FailurePolicy) (Decision, error) {
 	defer e.release()
-	how, err := l.commit(ctx, e)
+	how, err := l.engine.Decide(ctx, e.prepare(l.server))
 	if err != nil {
-		return l.failed(ctx, e, how, err, onFailure)
+		return l.onFailure(ctx, e, how, err, onFailure)
 	}
 	d := e.decision(how)
-	l.judge(&d)
+	l.checkSkew(&d)
 	return d, nil
 }
 
-// commit lets the engine decide.
-func (l *Limiter[T]) commit(ctx context.Context, e *evaluation) (engine.How, error) {
-	return l.engine.Decide(ctx, e.prepare(l.server))
-}
-
-// judge tells in a decision that was made what is wrong with it.
-func (l *Limiter[T]) judge(d *Decision) {
+func (l *Limiter[T]) checkSkew(d *Decision) {
 	if most := l.options.MaxSkew; most > 0 && d.Skew > most {
 		d.Err = skewError(d.Skew)
 	}
 }
 
-// skewError is apart from judge so that judge can be inlined.
+// skewError is a function of its own so that checkSkew can be inlined.
 func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew, skew) }
 
-// failed applies the failure policy.
-func (l *Limiter[T]) failed(ctx context.Context, e *evaluation, how engine.How, cause error, onFailure FailurePolicy) (Decision, error) {
-	if onFailure == FailClosed || ctx.Err() != nil || !isFailure(cause) {
+// onFailure applies the failure policy to an error of the engine.
+func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, how engine.How, cause error, policy FailurePolicy) (Decision, error) {
+	if policy == FailClosed || ctx.Err() != nil || !isFailure(cause) {
 		return Decision{Attempts: how.Attempts}, cause
 	}
 	d := Decision{Allowed: true, Attempts: how.Attempts}
-	if onFailure == FailLocal {
-		e = e.again()
+	if policy == FailLocal {
+		e = e.clone()
 		defer e.release()
 		local, err := l.local.Decide(ctx, e.prepare(false))
 		if err != nil {
@@ -266,10 +242,10 @@ func (l *Limiter[T]) failed(ctx context.Context, e *evaluation, how engine.How, 
 	return d, nil
 }
 
-// isFailure reports whether the store is to blame, not what was asked of it.
+// isFailure reports whether the store failed. It is false if the call or a rule has a fault.
 func isFailure(err error) bool {
-	for _, own := range [...]error{algo.ErrCost, storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap, storage.ErrProgram} {
-		if errors.Is(err, own) {
+	for _, fault := range [...]error{algo.ErrCost, storage.ErrKey, storage.ErrDuplicateKey, storage.ErrSwap, storage.ErrProgram} {
+		if errors.Is(err, fault) {
 			return false
 		}
 	}
@@ -277,9 +253,12 @@ func isFailure(err error) bool {
 	return !errors.As(err, &rule)
 }
 
-// tooFew is the error of n calls. It is an algo.ErrCost, but in words of its own: those
-// of ErrCost are about a negative cost.
-type tooFew int64
+// countError is the error for n calls if n is below 1. It is an algo.ErrCost with its own
+// text, because the text of ErrCost is about a negative cost.
+type countError int64
 
-func (n tooFew) Error() string        { return fmt.Sprintf("compose: n must be at least 1, got %d", int64(n)) }
-func (n tooFew) Is(target error) bool { return target == algo.ErrCost }
+func (n countError) Error() string {
+	return fmt.Sprintf("compose: n must be at least 1, got %d", int64(n))
+}
+
+func (n countError) Is(target error) bool { return target == algo.ErrCost }

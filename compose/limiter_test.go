@@ -473,7 +473,7 @@ func TestAPolicyWithACostOfItsOwnIsNoRule(t *testing.T) {
 	for _, spec := range []string{"gcra 10/h cost=5", "tokenbucket 10/h cost=2", "fixedwindow 10/h cost=2", "movingwindow 10/h cost=2", "all(gcra 10/h; gcra 20/d cost=2)"} {
 		p := limitOf(t, spec)
 		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
-		require.EqualError(t, err, `compose: rule "x": cost= has no effect in the policy of a rule, `+spec+`; want Rule.Cost`)
+		require.EqualError(t, err, `compose: rule "x": cost= has no effect in the policy of a rule, `+spec+`; set Rule.Cost`)
 	}
 	for _, spec := range []string{"gcra 10/h", "gcra 10/h cost=1", "all(gcra 10/h; gcra 20/d)"} {
 		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: limitOf(t, spec)})

@@ -9,46 +9,48 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// ErrSettled is returned by [Reservation.Settle] when it was called before.
+// ErrSettled is the error of [Reservation.Settle] and [Reservation.SettleFor] if the
+// reservation is settled already.
 var ErrSettled = errors.New("compose: reservation is settled already")
 
-// errNothingReserved is returned for a reservation that Reserve did not make.
 var errNothingReserved = errors.New("compose: there is no reservation to settle")
 
-// Reservation is an estimate that was paid, to be settled when the actual is
-// known. It is for one goroutine.
+// Reservation is an estimated cost that was paid. Settle corrects it when the actual cost is
+// known. Use a Reservation in one goroutine at a time.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
 
-	limiter  *Limiter[T]
-	one      *evaluation // what the rules asked for one call, also those under which it is free
-	n        int64
-	settled  bool
-	returned bool // to the stand-in of an outage
+	limiter       *Limiter[T]
+	one           *evaluation // the demands of one call, also those with an estimate of 0
+	n             int64
+	settled       bool
+	localRefunded bool // the local limiter of FailLocal has what was not used
 }
 
-// Reserve pays for n calls, as AllowN does. Where the decision is a denial,
-// there is no reservation.
+// Reserve pays for n calls like AllowN. n is at least 1. If the call is denied, the
+// reservation is nil.
 //
-// n counts calls under every rule alike, and so does what [Reservation.Settle] is told.
-// Where rules go by different units, such as requests and their tokens, let Cost find the
-// estimate in the input, and settle by [Reservation.SettleFor]. An estimate may be 0: it
-// pays nothing and cannot be denied, and SettleFor charges the actual cost.
+// n and the count that [Reservation.Settle] takes apply to all rules alike. If the rules count
+// different units, such as requests and tokens, let Rule.Cost return the estimate of its unit,
+// and settle with [Reservation.SettleFor].
+//
+// An estimate can be 0. It pays nothing and is never denied. Settle then charges nothing, but
+// SettleFor charges the actual cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.memory != nil && ctx.Err() == nil {
-		ctx = context.WithoutCancel(ctx) // as AllowN, which waits for nobody there
+		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
 	}
 	var one *evaluation
-	d, err := l.told(OpAllow, func() (d Decision, err error) {
+	d, err := l.observed(OpAllow, func() (d Decision, err error) {
 		if n < 1 {
-			return d, tooFew(n)
+			return d, countError(n)
 		}
-		if one, err = l.ask(opReserve, in, 1); err != nil {
+		if one, err = l.newEvaluation(opReserve, in, 1); err != nil {
 			return d, err
 		}
-		t := one.times(OpAllow, n)
-		t.only(func(i int) bool { return t.demands[i].cost > 0 })
-		return l.decideAll(ctx, t, l.options.OnFailure)
+		e := one.cloneWith(OpAllow, func(_ int, cost int64) int64 { return multiply(cost, n) })
+		e.filter(func(i int) bool { return e.demands[i].cost > 0 })
+		return l.decide(ctx, e, l.options.OnFailure)
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -56,44 +58,48 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 	return &Reservation[T]{Decision: d, limiter: l, one: one, n: n}, d, nil
 }
 
-// Settle corrects the estimate to the actual number of calls, from 0: it
-// refunds what was not used, or charges what was used beyond, which may leave a
-// debt. It goes by the policies, keys and costs that Reserve found, and calls no
-// function of the rules. A shadow that denied the reservation was not paid, and is
-// left alone. Calls that are free under a rule stay free, however many there were.
-// Under a windowed policy it is the window that is now which gets units back, not
-// the one that paid.
+// Settle corrects the estimate to the actual number of calls, which is at least 0. It refunds
+// the calls that were not made, or charges the calls beyond the estimate, which can leave a
+// debt. It uses the policies, keys and costs that Reserve found, and calls no function of the
+// rules.
 //
-// With a context that has ended it fails, and the estimate stays paid: where that may
-// be, as after a request, settle with [context.WithoutCancel].
+//   - Settle does not correct a shadow rule that denied the reservation, because that rule was
+//     not paid.
+//   - If the estimate under a rule is 0, any number of calls is free under that rule.
+//   - In a windowed policy the refund goes to the current window, even if an earlier window
+//     paid.
+//   - If ctx has ended, Settle fails and the estimate stays paid. After the end of a request
+//     use [context.WithoutCancel].
 //
-// Of a reservation that is Degraded nothing is known to be paid in the store, so all
-// of actual is charged: too much if its Err is storage.ErrOutcomeUnknown and it
-// was paid after all. The stand-in of FailLocal gets back what was not used. All
-// other corrections are for the store alone: where it fails and OnFailure is not
-// FailClosed, the correction is Degraded and has not been made.
+// If Reserve ran degraded, Settle charges the full actual cost, because the store probably
+// has no payment. It may charge twice: if Decision.Err is storage.ErrOutcomeUnknown, the first
+// write can have been stored after all. Under FailLocal, Settle also gives unused units back
+// to the local limiter.
 //
-// When it fails, or the correction is Degraded, it may be called again, unless
-// the error is storage.ErrOutcomeUnknown and that risk is too much.
+// Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
+// correction is not made then. You can call Settle again after an error or a Degraded
+// decision. After storage.ErrOutcomeUnknown a second call can make the correction twice.
 func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, error) {
-	if actual < 0 && r.isOpen() == nil {
+	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
 	}
-	return r.settle(ctx, func(one *demand) (int64, error) { return times(one.cost, actual), nil })
+	return r.settle(ctx, func(one *demand) (int64, error) { return multiply(one.cost, actual), nil })
 }
 
-// SettleFor is Settle for rules that go by different units: it corrects each to what its
-// Cost says of in, times the n of Reserve, and calls no other function of the rules. The
-// policies and keys are those that Reserve found. A rule that has no Cost, or whose Cost of
-// in is what was paid, is left alone. A rule under which the estimate was free is charged
-// the actual cost in full. Where more was used under one rule and less under another, both
-// are corrected in one write: it shows as OpCharge, with a negative Cost of the units that
-// are given back.
+// SettleFor is Settle for rules that count different units. The actual cost under each rule is
+// what its Cost returns for in, times the n of Reserve. SettleFor calls no other function of
+// the rules, and uses the policies and keys that Reserve found.
+//
+//   - A rule without Cost is not corrected. A rule whose Cost returns the estimate is not
+//     corrected either.
+//   - If the estimate under a rule was 0, the full actual cost is charged.
+//   - If one rule needs a charge and another a refund, one write makes both. An Observer sees
+//     it as OpCharge, with a negative Cost for the refund.
 func (r *Reservation[T]) SettleFor(ctx context.Context, in T) (Decision, error) {
 	return r.settle(ctx, func(one *demand) (int64, error) { return r.limiter.rules[one.rule].cost(in, r.n) })
 }
 
-func (r *Reservation[T]) isOpen() error {
+func (r *Reservation[T]) checkOpen() error {
 	switch {
 	case r == nil || r.limiter == nil:
 		return errNothingReserved
@@ -103,10 +109,10 @@ func (r *Reservation[T]) isOpen() error {
 	return nil
 }
 
-// settle corrects the estimate to the actual cost under each rule; one is what was asked
-// of that rule for one call.
+// settle corrects the estimate. actual returns the actual cost under a rule, given the demand
+// of one call.
 func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (int64, error)) (d Decision, err error) {
-	if err := r.isOpen(); err != nil {
+	if err := r.checkOpen(); err != nil {
 		return Decision{}, err
 	}
 	costs := make([]int64, len(r.one.demands))
@@ -116,69 +122,62 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (i
 		}
 	}
 	if r.Decision.Degraded {
-		r.returnLocal(ctx, costs)
+		r.refundLocal(ctx, costs)
 	}
-	t := r.correction(costs)
-	if len(t.demands) == 0 {
-		t.release()
+	e := r.correction(costs)
+	if len(e.demands) == 0 {
+		e.release()
 		r.settled = true
 		return r.Decision, nil
 	}
 	l := r.limiter
-	d, err = l.told(t.op, func() (Decision, error) { return l.decideAll(ctx, t, min(l.options.OnFailure, FailOpen)) })
+	d, err = l.observed(e.op, func() (Decision, error) { return l.decide(ctx, e, min(l.options.OnFailure, FailOpen)) })
 	r.settled = err == nil && !d.Degraded
 	return d, err
 }
 
-// correction is the evaluation that brings what was paid in the store to the actual costs. Until
-// it is known to be a mere refund, its costs are those of a charge: below 0 to give back.
+// correction returns the evaluation that corrects the store to the actual costs: a charge in
+// which a refund has a negative cost, or a refund if no rule needs a charge.
 func (r *Reservation[T]) correction(costs []int64) *evaluation {
-	t := r.one.again()
-	t.op = OpRefund
-	for i := range t.demands {
-		paid := int64(0)
-		if !r.Decision.Degraded {
-			paid = times(t.demands[i].cost, r.n)
+	e := r.one.cloneWith(OpCharge, func(i int, cost int64) int64 {
+		if r.Decision.Degraded {
+			return costs[i]
 		}
-		t.ask(i, costs[i]-paid)
-	}
-	t.only(func(i int) bool {
-		return t.demands[i].cost != 0 && (r.Decision.Degraded || r.tookPart(i))
+		return costs[i] - multiply(cost, r.n)
 	})
-	if slices.ContainsFunc(t.demands, func(d demand) bool { return d.cost > 0 }) {
-		t.op = OpCharge
-		return t
+	e.filter(func(i int) bool {
+		return e.demands[i].cost != 0 && (r.Decision.Degraded || r.covers(i))
+	})
+	if slices.ContainsFunc(e.demands, func(d demand) bool { return d.cost > 0 }) {
+		return e
 	}
-	for i := range t.demands {
-		t.ask(i, -t.demands[i].cost)
+	e.op = OpRefund
+	for i := range e.demands {
+		e.setCost(i, -e.demands[i].cost)
 	}
-	return t
+	return e
 }
 
-// tookPart reports whether the reservation has what the i-th rule asked for: it was paid,
-// or it was 0. A shadow that denied was not paid.
-func (r *Reservation[T]) tookPart(i int) bool {
+// covers reports whether the reservation has the estimate of the i-th demand: the rule was
+// paid, or the estimate was 0. A shadow rule that denied was not paid.
+func (r *Reservation[T]) covers(i int) bool {
 	rule := r.one.results[i].Rule
 	return r.one.demands[i].cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
 		return result.Rule == rule && result.Paid != 0
 	})
 }
 
-// returnLocal gives back, once, what the stand-in of an outage has been paid and was not
-// used. Nobody depends on it, so it may fail.
-func (r *Reservation[T]) returnLocal(ctx context.Context, costs []int64) {
+// refundLocal gives unused units back to the local limiter of FailLocal, once. It ignores
+// errors, because the local limiter is only used during an outage.
+func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
 	l := r.limiter
-	if l.local == nil || r.returned {
+	if l.local == nil || r.localRefunded {
 		return
 	}
-	t := r.one.times(OpRefund, r.n)
-	for i := range t.demands {
-		t.ask(i, t.demands[i].cost-costs[i])
+	e := r.one.cloneWith(OpRefund, func(i int, cost int64) int64 { return multiply(cost, r.n) - costs[i] })
+	e.filter(func(i int) bool { return e.demands[i].cost > 0 && r.covers(i) })
+	if r.localRefunded = len(e.demands) > 0; r.localRefunded {
+		_, _ = l.local.Decide(ctx, e.prepare(false))
 	}
-	t.only(func(i int) bool { return t.demands[i].cost > 0 && r.tookPart(i) })
-	if r.returned = len(t.demands) > 0; !r.returned {
-		return
-	}
-	_, _ = l.local.Decide(ctx, t.prepare(false))
-	t.release()
+	e.release()
 }

@@ -7,15 +7,17 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// RuleError is why a rule could not decide: an [algo.ErrState], [algo.ErrStateVersion] or
-// [algo.ErrCost], an error of Rule.PolicyFor, or an error of a policy of your own. It is
-// not a failure of the store, so Options.OnFailure does not apply to it.
+// RuleError reports that a rule could not decide. Err is [algo.ErrState],
+// [algo.ErrStateVersion] or [algo.ErrCost], or an error of Rule.PolicyFor or of your own
+// policy. The store has not failed, so Options.OnFailure does not apply.
 type RuleError struct {
 	Rule string
-	Key  string // as Rule.Key found it; it may be a secret. Empty if the rule failed before that
+	Key  string // the key, which may be a secret; empty if the rule failed before it found one
 	Err  error
 }
 
+// Error returns the rule, the key cut to 64 characters, the error, and a remedy if the state
+// belongs to another algorithm.
 func (e *RuleError) Error() string {
 	remedy := ""
 	if errors.Is(e.Err, algo.ErrState) {
@@ -28,4 +30,5 @@ func (e *RuleError) Error() string {
 	return fmt.Sprintf("compose: rule %q%s: %v%s", e.Rule, key, e.Err, remedy)
 }
 
+// Unwrap returns Err.
 func (e *RuleError) Unwrap() error { return e.Err }

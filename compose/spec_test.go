@@ -87,15 +87,15 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 		"gcra 100/m «cost=-1»":           `cost= takes a whole number of units from 1, not "-1"`,
 		"gcra 100/m «burst=9223372036854775808»":                 `burst= takes a whole number of units from 1`,
 		"gcra 100/m «burst=4611686018427387905»":                 `burst= takes a whole number of units from 1 to 2^62, not "4611686018427387905"`,
-		"gcra 1/100000h «burst=4611686018427387904»":             `4611686018427387904 at 1/100000h take longer than 2^62ns (146 years) to regain; take a smaller burst or a shorter period`,
-		"tokenbucket «1/2000000h» refill=interval":               `1 at 1/2000000h take longer than 2^62ns (146 years) to regain; take a smaller burst or a shorter period`,
+		"gcra 1/100000h «burst=4611686018427387904»":             `a burst of 4611686018427387904 at 1/100000h takes longer than 2^62ns (146 years) to refill; choose a smaller burst or a shorter period`,
+		"tokenbucket «1/2000000h» refill=interval":               `a burst of 1 at 1/2000000h takes longer than 2^62ns (146 years) to refill; choose a smaller burst or a shorter period`,
 		"tokenbucket 10/s «refill=sometimes»":                    `refill= takes continuous or interval, not "sometimes"`,
 		"fixedwindow 5/h align=first «offset=15m»":               `offset= needs align=clock`,
-		"fixedwindow 5/m «offset=1m»":                            `offset= needs align=clock; windows that begin with the first request have no edges to move`,
+		"fixedwindow 5/m «offset=1m»":                            `offset= needs align=clock; without it each window begins with a request, and an offset has no meaning`,
 		"fixedwindow 5/h align=clock «offset=15»":                `offset= takes a duration such as 15m or -1h30m, not "15"`,
 		"movingwindow 10/s «slots=9223372036854775807»":          `slots= takes a whole number of slots from 1 to 1024, not "9223372036854775807"`,
 		"movingwindow 10/s «slots=1025»":                         `slots= takes a whole number of slots from 1 to 1024, not "1025"`,
-		"all(gcra «10/s,» gcra 100/m)":                           `words are parted by spaces, the policies of all( ) by ";", nothing by ","`,
+		"all(gcra «10/s,» gcra 100/m)":                           `separate words by spaces, and the policies of all( ) by ";", without ","`,
 		"«all»(" + strings.Repeat("gcra 1/s;", 64) + "gcra 1/s)": `all(SPEC; SPEC ...) takes at most 64 policies`,
 		"all«»":                      `the spec ends where there should be "(" and the policies of all(SPEC; SPEC ...)`,
 		"all(«)»":                    `found ")" where there should be a policy`,
@@ -140,7 +140,7 @@ func FuzzParsePolicy(f *testing.F) {
 			require.NotContains(t, err.Error(), "\n")
 			_ = e.Caret()
 			if e.Err != nil { // each has words of its own in specs
-				require.Regexp(t, "limit|longer than 2.62 ns to regain|Offset is for AlignClock|All takes at most", e.Err.Error())
+				require.Regexp(t, "limit|longer than 2.62 ns|Offset is for AlignClock|All takes at most", e.Err.Error())
 			}
 			return
 		}

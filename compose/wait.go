@@ -10,22 +10,27 @@ import (
 )
 
 // ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a
-// rule. Waiting does not help then.
+// rule, so that no wait helps.
 var ErrExceedsCapacity = errors.New("compose: the cost exceeds the capacity")
 
-// Wait waits until one call is allowed: it is WaitN for 1.
+// Wait is WaitN for one call.
 func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 	return l.WaitN(ctx, in, 1)
 }
 
-// WaitN asks for n calls again and again until they are allowed, sleeping for RetryAfter
-// each time. n is at least 1. It fails at once, without having paid, if the wait would
-// outlive the context's deadline or no wait helps; the error is then
-// [context.DeadlineExceeded], in the latter case [ErrExceedsCapacity] too, and the decision the
-// denial. A store that fails ends the wait too, unless a failure policy decides: the
-// error is that of AllowN, mostly [storage.ErrUnavailable], even if it is also a
-// DeadlineExceeded, because the timeout is over. It sleeps by the machine's clock,
-// whatever Options.Clock tells.
+// WaitN waits until n calls are allowed: it calls AllowN, and after each denial it sleeps for
+// RetryAfter and tries again. n is at least 1. The sleep uses the clock of the machine, even
+// if Options.Clock is set.
+//
+// WaitN returns early, without having paid, in these cases:
+//
+//   - RetryAfter ends after the deadline of ctx. The error is [context.DeadlineExceeded], at
+//     once, and the decision is the denial.
+//   - No wait helps. The error is both [ErrExceedsCapacity] and context.DeadlineExceeded.
+//   - ctx is cancelled. The error is that of ctx.
+//
+// WaitN also returns early if AllowN returns an error, such as [storage.ErrUnavailable].
+// That error can be a context.DeadlineExceeded too, because Options.Timeout was over.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)

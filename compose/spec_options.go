@@ -3,8 +3,8 @@ package compose
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -14,7 +14,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// settings are all that a spec can say of one policy; zero is the default.
+// settings are the limit and options in a spec. A zero field means the default.
 type settings struct {
 	limit       algo.Limit
 	burst, cost int64
@@ -25,7 +25,8 @@ type settings struct {
 	trailing    movingwindow.Trailing
 }
 
-// normalize makes settings of the same meaning equal.
+// normalize sets fields that have their default value to zero, so that equal policies have
+// equal specs.
 func (s *settings) normalize() {
 	if s.burst == s.limit.Count {
 		s.burst = 0
@@ -38,43 +39,41 @@ func (s *settings) normalize() {
 	}
 }
 
-// An algorithm is a word that begins a spec.
 type algorithm struct {
 	name    string
 	options []string
 	build   func(settings) (algo.Policy, error)
-	// Where build refuses although each word is well-formed, this option beside the
-	// others is at fault, and refusal says what to do. Both are empty where build
-	// refuses nothing.
-	blamed  string
-	refusal func(settings) string
+	// If build refuses options that are each valid, faultOption is the one at fault, and
+	// fault returns the message. They are zero if build refuses nothing.
+	faultOption string
+	fault       func(settings) string
 }
 
 var algorithms = [...]algorithm{
 	{"gcra", []string{"burst", "cost"}, func(s settings) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst, Cost: s.cost})
-	}, "burst", slowToRegain},
+	}, "burst", slowRefill},
 	{"tokenbucket", []string{"burst", "refill", "cost"}, func(s settings) (algo.Policy, error) {
 		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill, Cost: s.cost})
-	}, "burst", slowToRegain},
+	}, "burst", slowRefill},
 	{"fixedwindow", []string{"align", "offset", "cost"}, func(s settings) (algo.Policy, error) {
 		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset, Cost: s.cost})
 	}, "offset", func(settings) string {
-		return "offset= needs align=clock; windows that begin with the first request have no edges to move"
+		return "offset= needs align=clock; without it each window begins with a request, and an offset has no meaning"
 	}},
 	{"movingwindow", []string{"slots", "trailing", "cost"}, func(s settings) (algo.Policy, error) {
 		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing, Cost: s.cost})
 	}, "", nil},
 }
 
-// slowToRegain is what gcra and tokenbucket say of a burst whose time they cannot
-// count.
-func slowToRegain(s settings) string {
+// slowRefill is the fault of a burst that takes longer to refill than gcra and tokenbucket
+// can count.
+func slowRefill(s settings) string {
 	burst := s.burst
 	if burst == 0 {
 		burst = s.limit.Count
 	}
-	return fmt.Sprintf("%d at %v take longer than 2^62ns (146 years) to regain; take a smaller burst or a shorter period", burst, s.limit)
+	return fmt.Sprintf("a burst of %d at %v takes longer than 2^62ns (146 years) to refill; choose a smaller burst or a shorter period", burst, s.limit)
 }
 
 func algorithmNames() []string {
@@ -85,13 +84,10 @@ func algorithmNames() []string {
 	return names
 }
 
-// takers are the algorithms that take the option.
-func takers(option string) (names []string) {
+func algorithmsWith(option string) (names []string) {
 	for _, a := range algorithms {
-		for _, o := range a.options {
-			if o == option {
-				names = append(names, a.name)
-			}
+		if slices.Contains(a.options, option) {
+			names = append(names, a.name)
 		}
 	}
 	return names
@@ -99,19 +95,18 @@ func takers(option string) (names []string) {
 
 const costOption = "cost"
 
-// needs is what else an option wants, for lists of options.
-func needs(option string) string {
+// condition returns the other option that an option needs, for lists of options.
+func condition(option string) string {
 	if option == "offset" {
 		return " (with align=clock)"
 	}
 	return ""
 }
 
-// An option sets one thing; set reports whether the value was one of its values.
 type option struct {
 	name   string
-	values string
-	set    func(s *settings, value string) bool
+	values string                               // its valid values, for messages
+	set    func(s *settings, value string) bool // reports whether the value is valid
 }
 
 var options = [...]option{
@@ -142,7 +137,7 @@ func count(n *int64, value string, most int64) bool {
 	return err == nil && *n >= 1 && *n <= most
 }
 
-// oneOf sets to the value that is written that way.
+// oneOf sets to to the value whose String is written.
 func oneOf[T fmt.Stringer](to *T, written string, values ...T) bool {
 	for _, v := range values {
 		if v.String() == written {
@@ -151,51 +146,4 @@ func oneOf[T fmt.Stringer](to *T, written string, values ...T) bool {
 		}
 	}
 	return false
-}
-
-// didYouMean is the known word that is nearest to a mistyped one, as the end of
-// a sentence; nothing where none is near.
-func didYouMean(typed string, known []string, suffix string) string {
-	nearest, least := "", 3
-	for _, k := range known {
-		if d := distance(typed, k); d < least && d < len(k)-1 {
-			nearest, least = k, d
-		}
-	}
-	switch {
-	case nearest == "":
-		return ""
-	case least == 0:
-		return "; did you mean " + nearest + suffix + needs(nearest) + "? All words are in lower case"
-	}
-	return "; did you mean " + nearest + suffix + needs(nearest) + "?"
-}
-
-// distance is how many letters must be inserted, deleted, changed or swapped with
-// their neighbour to make b of a. Words much longer than b are just far.
-func distance(a, b string) int {
-	if len(a) > len(b)+3 {
-		return len(a)
-	}
-	a = strings.ToLower(a)
-	var before, last []int
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before, last, row = last, row, make([]int, len(b)+1)
-		row[0] = i + 1
-		for j := range len(b) {
-			change := 1
-			if a[i] == b[j] {
-				change = 0
-			}
-			row[j+1] = min(last[j]+change, last[j+1]+1, row[j]+1)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], before[j-1]+1)
-			}
-		}
-	}
-	return row[len(b)]
 }

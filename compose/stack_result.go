@@ -7,15 +7,15 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// A total adds up the answers of a stack's parts.
-type total struct {
+// stackResult combines the results of the parts of a Stack.
+type stackResult struct {
 	algo.Result
-	before int64  // the least that a part had before it paid
-	lapsed uint64 // a bit for every part that was fresh
+	before     int64  // the least that a part had before it paid
+	freshParts uint64 // one bit for each fresh part
 }
 
-func newTotal() total {
-	return total{before: math.MaxInt64, Result: algo.Result{
+func newStackResult() stackResult {
+	return stackResult{before: math.MaxInt64, Result: algo.Result{
 		Allowed:   true,
 		Limit:     math.MaxInt64,
 		Available: math.MaxInt64,
@@ -24,15 +24,17 @@ func newTotal() total {
 	}}
 }
 
-func (t *total) add(part int, r *algo.Result) {
+func (t *stackResult) add(part int, r *algo.Result) {
 	switch {
 	case r.Remaining < t.Remaining:
 		t.Remaining, t.Paid, t.NextRefill = r.Remaining, r.Paid, r.NextRefill
 		if t.Allowed {
 			t.Part, t.Cost = part, r.Cost
 		}
+	case r.Remaining == t.Remaining && min(t.NextRefill, r.NextRefill) == 0: // one is full
+		t.NextRefill = 0
 	case r.Remaining == t.Remaining:
-		t.NextRefill = both(t.NextRefill, r.NextRefill)
+		t.NextRefill = max(t.NextRefill, r.NextRefill)
 	}
 	if !r.Allowed && (t.Allowed || r.RetryAfter > t.RetryAfter) {
 		t.Part, t.Cost = part, r.Cost
@@ -40,7 +42,7 @@ func (t *total) add(part int, r *algo.Result) {
 	t.Allowed = t.Allowed && r.Allowed
 	t.Fresh = t.Fresh && r.Fresh
 	if r.Fresh {
-		t.lapsed |= 1 << part
+		t.freshParts |= 1 << part
 	} else {
 		t.Available = min(t.Available, r.Available)
 	}
@@ -51,17 +53,8 @@ func (t *total) add(part int, r *algo.Result) {
 	t.Skew = max(t.Skew, r.Skew)
 }
 
-// both is when two parts that have equally little have both grown: the later of
-// the two, or never (0) if one of them is full.
-func both(a, b time.Duration) time.Duration {
-	if a == 0 || b == 0 {
-		return 0
-	}
-	return max(a, b)
-}
-
-// settle completes the answer of the stack to a move from state.
-func (s *Stack) settle(t *total, state []byte, cost int64) (algo.Result, error) {
+// finish returns the result of an operation on state after all parts are added.
+func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, error) {
 	if cost < 0 {
 		return algo.Result{}, algo.ErrCost
 	}
@@ -71,26 +64,25 @@ func (s *Stack) settle(t *total, state []byte, cost int64) (algo.Result, error) 
 	switch {
 	case t.Fresh:
 		t.Available = 0
-	case t.lapsed != 0:
-		s.recall(t, state)
+	case t.freshParts != 0:
+		s.addLapsedAvailable(t, state)
 	}
-	if t.Paid <= 0 { // of a refund, the part that is now least need not be the one that was
+	if t.Paid <= 0 { // a refund can change which part has the least
 		t.Paid = t.before - t.Remaining
 	}
 	t.Refilled = t.Remaining + t.Paid - t.Available
 	return t.Result, nil
 }
 
-// recall makes Available exact where some parts have lapsed and others not: of
-// what the last step to pay left in them, the lapsed say nothing any more, unless
-// asked as of that step. When it was is told by how far the state is ahead of an
-// instant before all states.
-func (s *Stack) recall(t *total, state []byte) {
+// addLapsedAvailable corrects Available if some parts have lapsed and others have not. A
+// lapsed part no longer reports the units that its last step left, except at the time of that
+// step. That time is found by a Peek long before it, whose Skew is the distance.
+func (s *Stack) addLapsedAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
-	f, _ := openFrame(state)
+	states, _ := decodeStates(state)
 	for i, part := range s.all() {
-		own := f.next()
-		if t.lapsed&(1<<i) == 0 {
+		own := states.next()
+		if t.freshParts&(1<<i) == 0 {
 			continue
 		}
 		r, _ := part.Peek(own, epoch, 1)

@@ -14,16 +14,16 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// memoryPath is the fast path of a limiter with one rule and without groups on a memory store.
-// It decides under the lock of the record, on the stack of the caller.
+// memoryPath is the fast path for a limiter with one rule and no groups on a memory.Store. It
+// decides on the caller's goroutine under the lock of the record, without the engine.
 type memoryPath struct {
 	store  *memstore.Store
-	clock  func() time.Time // nil: the store's
-	prefix memstore.Prefix
-	plain  int // up to how many bytes of a user's key the stored key is as it is
+	clock  func() time.Time // nil means the clock of the store
+	prefix memstore.Prefix  // of all keys of the rule
+	maxKey int              // the longest user's key in bytes that follows prefix; longer keys are hashed
 }
 
-// findMemoryPath returns nil if the limiter needs its engine.
+// findMemoryPath returns nil if the limiter needs the engine.
 func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time) *memoryPath {
 	s, ok := store.(*memory.Store)
 	if !ok || len(l.rules) != 1 || l.options.Group != nil {
@@ -31,27 +31,27 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time)
 	}
 	key := driver.Key("", l.options.Namespace, l.rules[0].Name, "")
 	prefix, last := driver.CutKey(key)
-	plain := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
-	if last != "" { // the names are so long that the key is a hash
-		plain = -1
+	maxKey := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
+	if last != "" { // the names are so long that every key is hashed
+		maxKey = -1
 	}
 	table := s.Table()
-	return &memoryPath{table, clock, table.Prefix(key), plain}
+	return &memoryPath{table, clock, table.Prefix(key), maxKey}
 }
 
-// name is the name of the record of a user's key.
-func (l *Limiter[T]) name(key string) memstore.Name {
-	if p := l.memory; len(key) <= p.plain {
+// recordName returns the name of the record of a user's key.
+func (l *Limiter[T]) recordName(key string) memstore.Name {
+	if p := l.memory; len(key) <= p.maxKey {
 		return p.prefix.Name(key)
 	}
 	return l.memory.store.Name(driver.Key("", l.options.Namespace, l.rules[0].Name, key))
 }
 
-// decideInMemory decides by the one rule.
+// decideInMemory decides a call by the one rule.
 //
-// It reads the clock first, because a processor finishes what is before that and
-// may begin what comes after. It makes no time.Time of what the store's clock says
-// unless the policy wants one: that takes longer than some divisions.
+// It reads the clock first, because the CPU can then overlap that with later instructions. It
+// makes a time.Time of the store's clock only for policies that need it, because the
+// conversion takes longer than some divisions.
 func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	p, rule, r := l.memory, &l.rules[0], &d.Results[0]
 	var at int64
@@ -64,7 +64,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 	}
 	policy, cost := rule.Policy, n
 	if rule.Cost != nil || rule.PolicyFor != nil {
-		demand, err := rule.demand(in, n)
+		demand, err := rule.demand(OpAllow, in, n)
 		if err != nil {
 			*d = Decision{}
 			return err
@@ -77,17 +77,17 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		*d = Decision{Allowed: true, Attempts: 1}
 		return nil
 	}
-	// The decision is written before the record is unlocked, because unlocking waits for all
-	// writes. A later write would make the caller, who copies the decision, wait once more.
+	// Write the decision before unlocking the record: unlocking waits for all writes, and the
+	// caller, who copies the decision, would have to wait for a later write again.
 	d.Results, d.Attempts = d.Results[:1], 1
 	r.Rule, r.Policy, r.Cost, r.Shadow = rule.Name, policy, cost, rule.Shadow
 	var cell memstore.Cell
-	p.store.Lock(&cell, at, l.name(r.Key))
-	var room [longest]byte
-	next, known, err := stepInto(policy, cell.Room(room[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
-	if known {
+	p.store.Lock(&cell, at, l.recordName(r.Key))
+	var buffer [maxStateLen]byte
+	next, ok, err := stepInto(policy, cell.Room(buffer[:0]), cell.State(), min(at, algo.MaxInstant), cost, &r.Result)
+	if ok {
 		if err != nil {
-			err = r.broken(err)
+			err = r.fail(err)
 		} else if r.Allowed {
 			cell.Put(next, ttl(r.ResetAfter), priorityOf(&r.Result))
 		}
@@ -97,22 +97,22 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		if p.clock == nil {
 			now = time.Unix(0, at)
 		}
-		err = stepUnknown(&cell, now, cost, r, d)
+		err = stepByInterface(&cell, now, cost, r, d)
 	}
 	if err != nil {
 		*d = Decision{Attempts: 1}
 	}
-	l.judge(d)
+	l.checkSkew(d)
 	return err
 }
 
-// longest is the length of the longest state of the policies that stepInto knows.
-const longest = 35
+// maxStateLen is the length of the longest state of the policies in stepInto, in bytes.
+const maxStateLen = 35
 
-// stepInto is Step of the policies that have a StepInto. They are known by name: of
-// what is handed to a method of an interface, nothing could stay on the stack. And
-// they never panic, so that nobody need be ready to unlock.
-func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, known bool, err error) {
+// stepInto calls StepInto of the policies that have it. ok is false for other policies. A
+// type switch is needed because arguments of a call through an interface escape to the heap.
+// These policies never panic, so the caller need not defer the unlocking.
+func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, ok bool, err error) {
 	switch p := policy.(type) {
 	case gcra.Policy:
 		next, err = p.StepInto(dst, state, at, cost, r)
@@ -126,12 +126,12 @@ func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Res
 	return next, true, err
 }
 
-// stepUnknown finishes decideInMemory for a policy that stepInto does not know.
-func stepUnknown(cell *memstore.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
+// stepByInterface finishes decideInMemory for a policy that stepInto does not take.
+func stepByInterface(cell *memstore.Cell, now time.Time, cost int64, r *RuleResult, d *Decision) (err error) {
 	defer cell.Unlock()
 	var next []byte
 	if next, r.Result, err = r.Policy.Step(cell.Buffer(), cell.State(), now, cost); err != nil {
-		err = r.broken(err)
+		err = r.fail(err)
 	} else if cell.Keep(next); r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter), priority(r.Policy, next, now, &r.Result))
 	}
