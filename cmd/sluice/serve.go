@@ -56,7 +56,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	stop(nil)
 	reloading.Wait()
 	if errors.Is(err, serve.ErrCut) {
-		return errors.New("requests in flight were cut off at the end of --drain; set a longer --drain")
+		return errors.New("requests in flight were cut off; to give them more time, set a longer --drain")
 	}
 	return err
 }

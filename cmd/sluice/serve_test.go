@@ -123,7 +123,7 @@ func TestServeReloadsAndEnds(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(file, []byte("rules: []\nbroken: yes\n"), 0o644))
 	s.signal(syscall.SIGHUP)
-	s.says(`msg="not reloaded, the old rules stay" .*limits.yaml.* line=1 field=rules`)
+	s.says(`msg="reload failed; the old rules stay in force" .*limits.yaml.* line=1 field=rules`)
 	s.says(`line=2 .*no field`)
 	require.Equal(t, 429, status(t, url))
 
@@ -157,7 +157,7 @@ func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	s.says(`msg="shutting down"`)
 	s.signal(syscall.SIGTERM)
-	s.says(`sluice: requests in flight were cut off at the end of --drain; set a longer --drain`)
+	s.says(`sluice: requests in flight were cut off; to give them more time, set a longer --drain`)
 	require.Equal(t, exitFailed, s.code())
 }
 
@@ -213,7 +213,7 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--upstream: want a URL such as http://localhost:3000", []string{limit, "--upstream", "localhost:3000"}},
 		{2, "--upstream: want only", []string{limit, "--upstream", "http://u:secret@h"}},
 		{2, "--upstream is empty", []string{limit, "--upstream", ""}},
-		{2, "--upstream http://localhost:8080 is what --listen 127.0.0.1:8080 stands for", []string{limit, "--upstream", "http://localhost:8080"}},
+		{2, "--upstream http://localhost:8080 is the address of --listen 127.0.0.1:8080", []string{limit, "--upstream", "http://localhost:8080"}},
 		{2, "--listen needs --upstream", []string{limit, "--listen", ":8080"}},
 		{2, "--max-body needs --upstream", []string{limit, "--max-body", "1"}},
 		{2, `--listen "8080": want HOST:PORT`, []string{limit, "--upstream", "http://h", "--listen", "8080"}},
@@ -221,8 +221,8 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--listen is empty", []string{limit, "--upstream", "http://h", "--listen", ""}},
 		{1, "--listen 192.0.2.1:80: ", []string{limit, "--upstream", "http://192.0.2.2", "--listen", "192.0.2.1:80"}},
 		{2, "want --token-file", []string{limit, "--api", ":8081"}},
-		{2, "--api 127.0.0.1:8080: requests come in there, at --listen 127.0.0.1:8080; take another port", []string{limit, "--upstream", "http://h", "--api", "127.0.0.1:8080"}},
-		{2, "--api 127.0.0.1:8082: requests come in there, at --listen :8082", []string{limit, "--upstream", "http://h", "--listen", ":8082", "--api", "127.0.0.1:8082"}},
+		{2, "--api 127.0.0.1:8080: --listen 127.0.0.1:8080 uses that port; use another port", []string{limit, "--upstream", "http://h", "--api", "127.0.0.1:8080"}},
+		{2, "--api 127.0.0.1:8082: --listen :8082 uses that port", []string{limit, "--upstream", "http://h", "--listen", ":8082", "--api", "127.0.0.1:8082"}},
 		{2, "--api is empty", []string{limit, "--api", ""}},
 		{2, "--token-file needs --api", []string{limit, "--upstream", "http://h", "--token-file", short}},
 		{2, "the token has 5 characters; want at least 16", []string{limit, "--token-file", short}},
