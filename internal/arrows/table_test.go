@@ -55,7 +55,7 @@ var arrows = []arrow{
 	{"observe", "algo compose storage storage/memory github.com/prometheus/client_golang/..."},
 
 	{command + "/jsontext", ""},
-	{command + "/accesslog", command + "/jsontext"},
+	{command + "/accesslog", command + "/jsontext github.com/tidwall/gjson"},
 	{command + "/replay", "algo compose storage/memory"},
 	{command + "/sample/...", ""},
 	{command + "/compare", "algo compose " + command + "/accesslog " + command + "/sample " + plot},

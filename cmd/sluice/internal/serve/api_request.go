@@ -266,16 +266,16 @@ func (m *members) readLimit(value []byte) *problem {
 // stringOf is the value of a string of JSON, unless that is no Unicode: package json
 // would replace what is none, and make one key of many.
 func stringOf(value []byte) (text string, ok bool) {
-	if value[0] != '"' || hasLoneSurrogate(value) || json.Unmarshal(value, &text) != nil {
+	if value[0] != '"' || hasLoneSurrogate(string(value)) || json.Unmarshal(value, &text) != nil {
 		return "", false
 	}
 	return text, true
 }
 
 // hasLoneSurrogate reports whether a string of JSON escapes half of a character.
-func hasLoneSurrogate(value []byte) bool {
+func hasLoneSurrogate(value string) bool {
 	for {
-		i := bytes.IndexByte(value, '\\')
+		i := strings.IndexByte(value, '\\')
 		if i < 0 {
 			return false
 		}
@@ -283,7 +283,7 @@ func hasLoneSurrogate(value []byte) bool {
 		if utf16.IsSurrogate(r) {
 			return true
 		}
-		value = value[i+max(n, 1):] // 0 is of what is no JSON, and refused by others
+		value = value[i+max(n, 1):] // n is 0 for invalid JSON, which the decoder refuses
 	}
 }
 
