@@ -20,7 +20,7 @@ import (
 func checkCommand(s streams) *cobra.Command {
 	return &cobra.Command{
 		Use:     "check FILE...",
-		Short:   "Find what is wrong with files of limits, or say what they mean",
+		Short:   "Check rule files and explain their rules",
 		Long:    checkHelp,
 		Example: "  sluice check limits.yaml",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -31,7 +31,7 @@ func checkCommand(s streams) *cobra.Command {
 
 func runCheck(ctx context.Context, names []string, s streams) error {
 	if len(names) == 0 {
-		return usagef("name the files to check, such as limits.yaml, or - for standard input")
+		return usagef("no file to check; name one or more, such as limits.yaml, or - for standard input")
 	}
 	for i, name := range names {
 		if name == "-" {
@@ -71,7 +71,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 
 // lookAtConfig finds what cannot be a file of limits without reading it.
 func lookAtConfig(name string) error {
-	_, err := lookAt(name, "a file of limits such as limits.yaml", "a file in it, for instance "+filepath.Join(name, "limits.yaml"))
+	_, err := lookAt(name, "a rule file such as limits.yaml", "a file in it, for instance "+filepath.Join(name, "limits.yaml"))
 	return err
 }
 
@@ -95,7 +95,7 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 		if f.Forwarded {
 			field = "Forwarded"
 		}
-		fmt.Fprintf(out, "  the client is in %s where that comes from %s\n\n", field, list(f.Trusted, ", "))
+		fmt.Fprintf(out, "  client addresses come from %s if the peer is one of %s\n\n", field, list(f.Trusted, ", "))
 	}
 	if f.IPv6Bits != 0 {
 		fmt.Fprintf(out, "  an IPv6 client is its /%d\n\n", f.IPv6Bits)
@@ -119,7 +119,7 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 func warnTrusted(w io.Writer, name string, f *config.File) {
 	if rules := f.LacksTrusted(); len(rules) > 0 {
 		fmt.Fprintf(w, "%s: warning: no proxy is trusted, and %s by ip; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit; "+
-			"want the proxy's address in trusted, or trusted: [] if clients connect directly\n", fileName(name), rulesLimit(rules))
+			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", fileName(name), rulesLimit(rules))
 	}
 }
 
@@ -149,11 +149,11 @@ func ruleName(r *config.Rule) string {
 func ruleWords(r *config.Rule) string {
 	words := fmt.Sprintf("%v by %s", r.Policy, r.ByString())
 	if len(r.By) == 0 {
-		words = fmt.Sprintf("%v for everybody together", r.Policy)
+		words = fmt.Sprintf("%v for all requests together", r.Policy)
 	}
 	switch {
 	case r.Cost.Bytes:
-		words += ", a unit for each byte of content"
+		words += ", a unit for each byte of the body"
 	case r.Cost.Units != 1:
 		words += fmt.Sprintf(", %d units for each request", r.Cost.Units)
 	}

@@ -57,7 +57,7 @@ func TestCheckWarnsOfRulesByAddressWithoutTrustedProxies(t *testing.T) {
 	require.Zero(t, code, "a warning is no fault")
 	require.Contains(t, out, "standard input: 3 rules")
 	require.Equal(t, "standard input: warning: no proxy is trusted, and rules a, b limit by ip; if sluice serve --upstream, or the program, is behind a proxy, "+
-		"all clients share one limit; want the proxy's address in trusted, or trusted: [] if clients connect directly\n", errs)
+		"all clients share one limit; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", errs)
 	for _, trusted := range []string{"trusted: []\n", "trusted: 10.0.0.1\n"} {
 		code, _, errs = sluice(t, trusted+rules, "check", "-")
 		require.Zero(t, code)
@@ -72,7 +72,7 @@ func TestCheckTellsOfEveryFile(t *testing.T) {
 	bad := write(t, "bad.yaml", "rules:\n- {name: client, policy: grca 1/m, by: ipp}\n")
 	code, out, errs := sluice(t, oneRule, "check", bad, good, "-", bad)
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, out, good+": 1 rule\n\n  the client is in Forwarded where that comes from 10.0.0.1/32\n\n  an IPv6 client is its /48\n")
+	require.Contains(t, out, good+": 1 rule\n\n  client addresses come from Forwarded if the peer is one of 10.0.0.1/32\n\n  an IPv6 client is its /48\n")
 	require.Contains(t, out, "\nstandard input: 1 rule\n")
 	require.Equal(t, 2, strings.Count(errs, bad+`:2: rules[0].by: no field "ipp"`))
 	require.Equal(t, 2, strings.Count(errs, "\n  grca 1/m\n  ^^^^\n"))
@@ -86,7 +86,7 @@ func TestMistakesOfCheck(t *testing.T) {
 		code int
 		says []string
 	}{
-		"no file":      {[]string{"check"}, 2, []string{"name the files to check", "limits.yaml"}},
+		"no file":      {[]string{"check"}, 2, []string{"no file to check", "limits.yaml"}},
 		"unknown flag": {[]string{"check", "--strict"}, 2, []string{"--strict", "check --help"}},
 		"missing file": {[]string{"check", filepath.Join(dir, "no.yaml")}, 2, []string{"no.yaml", "limits.yaml"}},
 		"directory":    {[]string{"check", dir}, 2, []string{dir, "is a directory; name a file in it, for instance " + filepath.Join(dir, "limits.yaml")}},

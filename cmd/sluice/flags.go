@@ -38,16 +38,16 @@ func (f *replayFlags) define(c *cobra.Command) {
 	f.top, f.reorder = 10, stretch(time.Minute) // the defaults
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "a `POLICY` to replay; repeat it to compare several")
-	flags.StringVar(&f.config, "config", "", "replay the rules of this `FILE`, as limits.yaml has them, in place of policies")
-	flags.StringVar(&f.by, "by", "ip", "what is limited, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; or everything")
-	flags.StringVar(&f.out, "out", "", "also draw a picture into this `FILE`, .svg or .png")
+	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "rate limiting `POLICY`; repeat the flag to compare several")
+	flags.StringVar(&f.config, "config", "", "use the rules of this `FILE`, a limits.yaml, instead of --policy")
+	flags.StringVar(&f.by, "by", "ip", "the key of a request, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; everything: all requests share one limit")
+	flags.StringVar(&f.out, "out", "", "also draw a chart into this `FILE`, .svg or .png")
 	flags.BoolVar(&f.json, "json", false, "print JSON instead of tables")
-	flags.Var(&f.top, "top", "how many of the keys denied most to tell")
-	flags.Var(&f.reorder, "reorder", "put lines right that are out of order by up to this")
-	flags.StringVar(&f.timeField, "time-field", "", "the `MEMBER` of JSON lines that has the time, such as request.at")
-	flags.StringVar(&f.keyField, "key-field", "", "the `MEMBER` of JSON lines to limit by (sets --by key)")
-	flags.BoolVar(&f.check, "check", false, "compare the answers of traces with those right of ->")
+	flags.Var(&f.top, "top", "how many of the most denied keys to report")
+	flags.Var(&f.reorder, "reorder", "sort lines that are out of order by up to this duration")
+	flags.StringVar(&f.timeField, "time-field", "", "the `MEMBER` of JSON lines that holds the time, such as request.at")
+	flags.StringVar(&f.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key)")
+	flags.BoolVar(&f.check, "check", false, "run traces and compare the results with those written after ->")
 	f.given = flags.Changed
 	giveOnce(flags)
 }
@@ -56,7 +56,7 @@ func (f *replayFlags) define(c *cobra.Command) {
 func (f *replayFlags) validate() error {
 	for _, flag := range [...]struct{ name, value string }{{"config", f.config}, {"out", f.out}, {"time-field", f.timeField}, {"key-field", f.keyField}} {
 		if flag.value == "" && f.given(flag.name) {
-			return usagef("--%s is empty; leave it out or say which", flag.name)
+			return usagef("--%s is empty; give it a value or leave it out", flag.name)
 		}
 	}
 	if f.out != "" && pictureFormat(f.out) == "" {
@@ -72,9 +72,9 @@ func (f *replayFlags) validate() error {
 func (f *replayFlags) withConfig() error {
 	switch {
 	case len(f.policies) > 0:
-		return usagef("-p and --config both say what to replay; leave one of them out, or write the policy into a rule of %s", f.config)
+		return usagef("-p and --config exclude each other; leave one out, or write the policy into a rule of %s", f.config)
 	case f.given("by"):
-		return usagef("--by and --config both say what is limited; leave --by out, or write it into the rules of %s", f.config)
+		return usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", f.config)
 	}
 	return nil
 }
@@ -91,9 +91,9 @@ func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	byKey := k.Fields()&accesslog.Key != 0
 	switch {
 	case byKey && f.keyField == "":
-		return nil, usagef("--by %s needs --key-field, the member of JSON lines that has the key", f.by)
+		return nil, usagef("--by %s needs --key-field, the member of JSON lines that holds the key", f.by)
 	case !byKey && f.keyField != "":
-		return nil, usagef("--key-field is of no use with --by %s; leave one of them out, or have key in --by, such as ip+key", f.by)
+		return nil, usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", f.by)
 	}
 	return k, nil
 }
@@ -101,7 +101,7 @@ func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 // forLogs refuses what means nothing to a log.
 func (f *replayFlags) forLogs(log string) error {
 	if f.check {
-		return usagef("--check compares with the answers of a trace, and %s is none", log)
+		return usagef("--check works with traces only, and %s is not a trace; leave --check out", log)
 	}
 	return nil
 }
@@ -110,11 +110,11 @@ func (f *replayFlags) forLogs(log string) error {
 func (f *replayFlags) forTraces(trace string) error {
 	for _, name := range logFlags {
 		if f.given(name) {
-			return usagef("--%s is for access logs, and %s is a trace, which is printed with its answers", name, trace)
+			return usagef("--%s is for access logs only, and %s is a trace; leave --%[1]s out", name, trace)
 		}
 	}
 	if f.check && len(f.policies) > 0 {
-		return usagef("--check compares with the answers of the trace's own policies; leave -p out")
+		return usagef("--check runs the policies of the trace; leave -p out")
 	}
 	return nil
 }
@@ -137,7 +137,7 @@ type single struct {
 // Set implements pflag.Value.
 func (s *single) Set(text string) error {
 	if s.given {
-		return errors.New("it is given twice")
+		return errors.New("the flag is given twice; give it once")
 	}
 	s.given = true
 	return s.Value.Set(text)
@@ -156,7 +156,7 @@ func (c *count) Set(s string) error {
 		return fmt.Errorf("want at most %d", math.MaxInt)
 	}
 	if err != nil || n < 0 {
-		return errors.New("want a whole number from 0, such as 10")
+		return errors.New("want a whole number of at least 0, such as 10")
 	}
 	*c = count(n)
 	return nil
@@ -175,7 +175,7 @@ func (d *stretch) String() string { return algo.FormatDuration(time.Duration(*d)
 func (d *stretch) Set(s string) error {
 	t, err := time.ParseDuration(s)
 	if err != nil || t < 0 {
-		return errors.New("want a duration from 0s, such as 30s or 5m")
+		return errors.New("want a duration of at least 0s, such as 30s or 5m")
 	}
 	*d = stretch(t)
 	return nil

@@ -1,25 +1,29 @@
 package main
 
-const replayHelp = `Replay runs the requests of access logs through rate limiting policies, side by
-side, and tells whom each of them would have hit. Nothing is limited; the same
-code decides that decides in a limiter.
+const replayHelp = `Replay reads access logs and runs each request through rate limiting policies,
+side by side. It reports which clients each policy would have denied. Nothing is
+limited. The decisions come from the same code that decides in a limiter.
 
-Logs may be in the common or combined format, with a virtual host in front, or
-JSON lines, plain or gzip, found by themselves; several are merged by time; - is
-standard input. Without a FILE the bundled sample log is replayed. Lines that are
-no log lines, or JSON of something else than a request, are counted and skipped;
-more than half of them is an error. So are more than half that come too late to be
-put right: they are replayed at the latest time seen, and one stamp from the future
-makes all after it late. Gzip that is cut short is replayed as far as it goes, and
-told.
+Log formats: common and combined, each also with a virtual host in front, and
+JSON lines. Files may be plain or gzip. Replay detects format and compression
+itself. Several files are merged by time. - is standard input. Without a FILE,
+replay reads the bundled sample log.
 
-The virtual host is a name, with a port or without. Where the log has a list in
-place of the client's address, as X-Forwarded-For is, its last address is taken:
-the proxy nearest to the server wrote that one, and those before it anybody may
-have made up. With --config the addresses that the file trusts are passed over, as
-a server does. Of two addresses without a comma the first is the client's, and the
-second that of its proxy. Beware of "$host $remote_addr": who asks for http://6.6.6.1
-is taken for 6.6.6.1; log $host:$server_port, or $remote_addr first.
+Lines that cannot be parsed as requests are counted and skipped. If more than
+half of the lines are skipped, replay fails. A line that is out of order by more
+than --reorder is late: it is replayed at the latest time read so far. If more
+than half of the lines are late, replay fails too. One timestamp in the future
+makes all lines after it late. A gzip file that is cut short is replayed up to
+the cut, and the report names the file.
+
+The virtual host is a name, with or without a port. If a log has a list of
+addresses in place of the client's address, as from X-Forwarded-For, replay
+takes the last address. The proxy nearest to the server wrote that address; the
+client may have forged those before it. With --config, replay skips the
+addresses that the file trusts, as a server does. Of two addresses without a
+comma, the first is the client and the second is its proxy. Do not log "$host
+$remote_addr": a client that requests http://6.6.6.1 would be taken for 6.6.6.1.
+Log $host:$server_port, or log $remote_addr first.
 
 A policy is ALGORITHM LIMIT [option=value ...]:
 
@@ -27,36 +31,37 @@ A policy is ALGORITHM LIMIT [option=value ...]:
   tokenbucket   100/m  burst=N  refill=continuous|interval
   fixedwindow   100/m  align=first|clock  offset=DURATION (with align=clock)
   movingwindow  100/m  slots=N  trailing=weighted|whole
-  all(gcra 10/s; gcra 100/m)    only what both allow
+  all(gcra 10/s; gcra 100/m)    allows what both allow
 
-LIMIT is COUNT/PERIOD, such as 10/s, 100/min or 5/250ms. Each also takes cost=N,
-the units that one request takes; in all(...) its parts take it, not the whole, as
-in all(gcra 10/s cost=2; gcra 100/m cost=2). Without -p logs are replayed under
+LIMIT is COUNT/PERIOD, such as 10/s, 100/min or 5/250ms. Each policy also takes
+cost=N, the units that one request costs. In all(...), write cost= into each
+part, as in all(gcra 10/s cost=2; gcra 100/m cost=2). Without -p, replay uses
 ` + "\n  %s\n" + `
-With --config the rules of a limits.yaml are replayed, the very file that sluice
-serve goes by; see sluice check --help. They decide together, as they do there: a
-request is let through if every rule that is for it allows, and only then costs
-under each. Of each rule its own verdicts are told, by its own key. A rule in shadow
-denies nothing. Keys are those of a server, not those of --by: an IPv6 client is its
-/64, and a path is decoded and cleaned. Requests without the user, header or cookie of
-a rule are treated as its field missing says. What logs do not have is refused: a cost in
-bytes, and headers and cookies, unless --key-field names the member of JSON lines
-that has the one header or cookie of the rules.
+With --config, replay uses the rules of a limits.yaml, the same file that sluice
+serve reads; see sluice check --help. The rules decide together: a request is
+allowed if every rule that applies to it allows it, and only then it costs
+units. The report shows the verdicts of each rule, by the rule's own key. A rule
+in shadow mode denies nothing. Keys are those of a server, not those of --by: an
+IPv6 client is its /64, and a path is decoded and cleaned. For a request without
+the user, header or cookie of a rule, the rule's field missing applies. Logs do
+not have sizes of request bodies, headers or cookies. So replay refuses a rule
+with cost: bytes. It refuses rules by header or cookie unless --key-field names
+the JSON member that has the header or cookie.
 
-Without --config, --by user and --by key limit requests without a user or a key by
-their address, as a server does; the key is then ip:ADDRESS.
+Without --config, a request without a user or a key is limited by its address
+under --by user and --by key, as in a server. Its key is ip:ADDRESS.
 
-A member that --key-field names may be a list of strings, as Caddy logs headers:
-request.headers.X-Key. They are then one key, with commas between, where a server
-goes by the first.
+The member that --key-field names may be a list of strings, as Caddy logs
+headers: request.headers.X-Key. Replay joins them with commas into one key. A
+server uses the first only.
 
-A FILE that is a trace, which begins with a policy line, is run as it says, one
-column of answers for each policy; -p replaces its policies, and --check compares
-with the answers that stand in it, in place of printing. Of the other flags none
-goes with a trace.
+A FILE that begins with a policy line is a trace. Replay runs a trace as written
+and prints one column of results for each policy. -p replaces the policies of
+the trace. --check prints nothing but the differences between the results and
+those written in the trace. The other flags do not work with traces.
 
---json prints one object. Its members stay; others may join them. Durations are
-written like "1m0s". It goes together with --out.
+--json prints one object. Its members will stay; new members may be added.
+Durations are written like "1m0s". --json can be combined with --out.
 
   {"lines":N, "skipped":N, "reordered":N, "late":N, "disagreements":N,
    "policies":[{"policy":SPEC, "requests":N, "allowed":N, "denied":N,
@@ -66,74 +71,85 @@ written like "1m0s". It goes together with --out.
                 "top_denied":[{"key":KEY, "denied":N}]}],
    "damaged":[{"file":NAME, "problem":TEXT}], "lacking":{FIELD:N}}
 
-With --config it is
+With --config the object is
 
   {"lines":N, "skipped":N, "reordered":N, "late":N, "proxied":N,
    "together":{"requests":N, "allowed":N, "denied":N, "longest_wait":DURATION,
                "never":N},
    "rules":[{"rule":NAME, "by":[FIELD], "cost":N, "shadow":BOOL, "alone":N,
-             ... and what a policy has ...}],
+             ... and the members of a policy ...}],
    "damaged":[...], "lacking":{...}}
 
-  worst is the most that one key was admitted in any one period of the limit, and
-  the most it could have been; of all(...) the period is that of its first part,
-  and worst has one member more, "part":SPEC of that, and counts requests in place
-  of units if its parts differ in cost; never counts denials that no wait helps, by
-  a cost above the capacity or by missing: deny; proxied counts requests logged with the
-  address of a trusted proxy in place of the client's; alone those that were denied
-  by this rule and no other, where rules in shadow do not count and have 0; damaged
-  is gzip that is cut short; lacking counts the requests without a field that keys
-  or rules go by, under its name in --by.
+  worst     admitted is the most that one key was admitted in any one period of the
+            limit; bound is the most that the policy can admit in one period. For
+            all(...), interval is the period of the first part, and the member "part"
+            has that part's SPEC. If its parts differ in cost, requests are counted,
+            not units.
+  never     denials that no wait ends: the cost exceeds the capacity, or the rule
+            has missing: deny
+  proxied   requests logged with the address of a trusted proxy in place of the
+            client's
+  alone     requests that this rule denied and no other rule did. Rules in shadow
+            mode have 0 and are not counted as another rule.
+  damaged   gzip files that are cut short
+  lacking   for each field of keys or rules, by its name in --by, the number of
+            requests without the field
 
-Exit status: 0; 1 if the run failed, was interrupted, or --check found a
-difference; 2 for a mistake on the command line, before anything was replayed.`
+Exit status: 0 on success; 1 if the run failed, was interrupted, or --check
+found a difference; 2 if the command line is wrong (nothing was replayed then).`
 
-const checkHelp = `Check reads files of limits, limits.yaml, and says what each of their rules means: what
-it limits, how much there is at once and in the long run, and the most that it admits
-for one key in any second, minute, hour and day.
-Of a file with faults it tells them all, each with its line, its field and what
-would be accepted. - is standard input. A warning, for instance that rules are by ip
-and no proxy is trusted, is no fault.
+const checkHelp = `Check reads rule files (limits.yaml) and explains each rule: what it limits, its
+capacity, its rate, and the most that it admits for one key in any second,
+minute, hour and day.
 
-  # Addresses of your own proxies, of which X-Forwarded-For is believed; [] if clients
+If a file has errors, check prints all of them, each with its line, its field
+and the accepted values. - is standard input. A warning is not an error; for
+instance, check warns if rules are by ip and no proxy is trusted.
+
+  # Addresses of your own proxies, whose X-Forwarded-For is trusted; [] if clients
   # connect directly.
   trusted: [10.0.0.0/24]
-  forwarded: false          # true: they write Forwarded (RFC 7239) in its place
-  ipv6_bits: 64             # how much of an IPv6 address is one client
+  forwarded: false          # true: the proxies write Forwarded (RFC 7239) instead
+  ipv6_bits: 64             # prefix length that identifies an IPv6 client
 
   rules:
     - name: client          # letters, digits, - and _
       policy: gcra 100/m burst=20
-      by: ip                # ip, user, method, path, host, header:NAME, cookie:NAME,
-                            # several as a list or joined by +; everything, or
-                            # without it: all requests share one limit
-      missing: ip           # only by user, header or cookie: requests without it are
-                            # limited by ip (the default), share one limit (share), are
-                            # not limited by this rule (skip) or are denied (deny)
+      by: ip                # ip, user, method, path, host, header:NAME, cookie:NAME;
+                            # several as a list or joined by +. With everything, or
+                            # without by, all requests share one limit
+      missing: ip           # if a request has no such user, header or cookie: limit it
+                            # by ip (default), let all such requests share one limit
+                            # (share), do not apply this rule (skip), or deny (deny)
     - name: login
       policy: fixedwindow 5/h
       by: [ip, path]
-      methods: [POST]       # only these requests, in any letter case: [post] means the
-                            # same, and a request with the method post counts, because
-                            # some servers take it for POST. GET includes HEAD
+      methods: [POST]       # apply to these methods only. Letter case is ignored,
+                            # because some servers accept post as POST. GET includes
+                            # HEAD
       paths: [/login, /account/*]
-      cost: 2               # units for each request, or bytes: its content's length
-      shadow: true          # decided and reported, never enforced
+      cost: 2               # units for each request, or bytes: the size of its body
+      shadow: true          # decide and report, but do not enforce
 
-Under missing: ip the key of a request without a header is ip:203.0.113.7. No header
-can forge it: a value that begins with ip: or a quotation mark is quoted in the key. A
-denial by missing: deny is answered 429 without Retry-After, and pays under no rule.
+Under missing: ip, a request without the header gets the key ip:203.0.113.7. No
+header can forge that key: a value that begins with ip: or a quotation mark is
+quoted in the key. A request that missing: deny denies gets 429 without
+Retry-After, and costs nothing under any rule.
 
-Policies are those of sluice replay, see its help, but for cost=, in whose place
-a rule has the field. A request is let through if every rule that is for it allows,
-and then costs under each. A path ends in /* for itself and all below it; it is
-compared decoded, cleaned, without its query and without what is behind a ; in it:
-//login, /x/../login/ and /login;a=1 are /login. Where servers disagree, about ; and ..
-and about %2F and %2E as in /account/..%2F1, a rule for any reading applies. /Login
-and \login are not /login. If your server takes them for it, they are past the rule: have
-it refuse them, or limit all paths together.
+Policies are those of sluice replay, see its help, without cost=. A rule has the
+field cost for that. A request is allowed if every rule that applies to it
+allows it. Only then it costs units under each of them.
 
-Exit status: 0; 1 if a file has faults; 2 for a mistake on the command line.`
+The path /account/* matches /account and all paths below it. Paths are compared
+decoded and cleaned, without the query and without parameters after a semicolon:
+//login, /x/../login/ and /login;a=1 match /login. Servers read some paths in
+different ways: those with both ; and .., and those with %2F or %2E, such as
+/account/..%2F1. A rule applies if any of these readings matches. /Login and
+\login do not match /login. If your server treats them as /login, they bypass
+the rule: let the server refuse them, or limit all paths together.
+
+Exit status: 0 on success; 1 if a file has errors; 2 if the command line is
+wrong.`
 
 const replayExamples = `  sluice replay
   sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" access.log access.log.1.gz

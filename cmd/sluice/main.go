@@ -1,4 +1,5 @@
-// Command sluice limits requests, and tries limits on access logs.
+// Command sluice serves rate limits over HTTP, checks rule files, and replays access logs
+// through rate limits.
 //
 //	sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" --by ip access.log
 //	sluice check limits.yaml
@@ -45,7 +46,7 @@ const (
 func run(ctx context.Context, args []string, s streams) int {
 	root := &cobra.Command{
 		Use:           "sluice",
-		Short:         "Limit requests, and try limits on those you really had",
+		Short:         "Rate limiting: serve limits, check them, and replay access logs through them",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -92,26 +93,26 @@ func run(ctx context.Context, args []string, s streams) int {
 	return exitFailed
 }
 
-// helpCommand is cobra's, but that to ask for help on what there is not is a mistake.
+// helpCommand replaces cobra's help command. It returns an error for an unknown command.
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Tell about a command",
+		Short: "Show help for a command",
 		RunE: func(c *cobra.Command, args []string) error {
-			about, rest, err := c.Root().Find(args)
+			target, rest, err := c.Root().Find(args)
 			switch {
 			case err != nil:
 				return err
 			case len(rest) > 0:
 				return noCommand(rest[0])
 			}
-			return about.Help()
+			return target.Help()
 		},
 	}
 }
 
 func noCommand(name string) error {
-	return usagef("no command %q: want replay, check, serve or completion; see sluice --help", name)
+	return usagef("unknown command %q: want replay, check, serve or completion; see sluice --help", name)
 }
 
 // usageError is a mistake on the command line.

@@ -27,7 +27,7 @@ func replayCommand(s streams) *cobra.Command {
 	var f replayFlags
 	c := &cobra.Command{
 		Use:     "replay [FILE...]",
-		Short:   "Run access logs through policies, side by side",
+		Short:   "Replay access logs through policies, side by side",
 		Long:    fmt.Sprintf(replayHelp, strings.Join(defaultPolicies, "\n  ")),
 		Example: replayExamples,
 	}
@@ -60,7 +60,7 @@ func runReplay(ctx context.Context, f replayFlags, args []string, s streams) err
 		return p.runTraces(ctx, traces, s)
 	}
 	if len(args) == 0 && offered(s.in) {
-		fmt.Fprintln(s.err, "sluice: this is the bundled sample log; for standard input give -")
+		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
 	}
 	return p.runLogs(ctx, s)
 }
@@ -145,7 +145,7 @@ func (p *plan) prepare() (err error) {
 	if out, err := os.Stat(p.out); err == nil {
 		for _, s := range p.sources {
 			if s.info != nil && os.SameFile(s.info, out) {
-				return usagef("--out %s is the log itself, which the picture would replace; name another file", p.out)
+				return usagef("--out %s is the log itself, and the chart would overwrite it; name another file", p.out)
 			}
 		}
 	}

@@ -159,8 +159,8 @@ func TestMistakes(t *testing.T) {
 		"unknown picture":             {[]string{"replay", "--out", "a.gif"}, 2, []string{"a.gif", ".svg or .png"}},
 		"nowhere to draw":             {[]string{"replay", "--out", filepath.Join(dir, "no", "a.svg"), log}, 2, []string{"--out", "no such", "folder"}},
 		"draw on a folder":            {[]string{"replay", "--out", folder, log}, 2, []string{"--out", "is a directory"}},
-		"negative top":                {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1", "whole number from 0"}},
-		"top of no number":            {[]string{"replay", "--top", "few"}, 2, []string{"--top", "few", "whole number from 0"}},
+		"negative top":                {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1", "whole number of at least 0"}},
+		"top of no number":            {[]string{"replay", "--top", "few"}, 2, []string{"--top", "few", "whole number of at least 0"}},
 		"negative reorder":            {[]string{"replay", "--reorder", "-1s"}, 2, []string{"--reorder", "30s"}},
 		"reorder of no time":          {[]string{"replay", "--reorder", "5"}, 2, []string{"--reorder", "30s"}},
 		"missing file":                {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
@@ -169,11 +169,11 @@ func TestMistakes(t *testing.T) {
 		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
 		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "want replay, check, serve or completion"}},
 		"help on more":                {[]string{"help", "replay", "extra"}, 2, []string{`"extra"`}},
-		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "it is given twice"}},
+		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "the flag is given twice; give it once"}},
 		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
 		"file twice":                  {[]string{"replay", log, filepath.Dir(log) + "/./access.log"}, 2, []string{"same file", "twice"}},
-		"trace and log":               {[]string{"replay", trace, log}, 2, []string{"a.trace is a trace", "access.log is not"}},
-		"log and trace":               {[]string{"replay", log, trace}, 2, []string{"a.trace is a trace", "access.log is not"}},
+		"trace and log":               {[]string{"replay", trace, log}, 2, []string{"a.trace is a trace", "access.log is a log"}},
+		"log and trace":               {[]string{"replay", log, trace}, 2, []string{"a.trace is a trace", "access.log is a log"}},
 		"check of a log":              {[]string{"replay", "--check", log}, 2, []string{"--check", "access.log"}},
 		"check of the sample":         {[]string{"replay", "--check"}, 2, []string{"--check", "sample"}},
 		"check under others":          {[]string{"replay", "--check", "-p", "gcra 1/s", trace}, 2, []string{"--check", "-p"}},
@@ -186,8 +186,8 @@ func TestMistakes(t *testing.T) {
 		"key of a trace":              {[]string{"replay", "--key-field", "k", trace}, 2, []string{"--key-field is for access logs", "a.trace"}},
 		"trace with an error":         {[]string{"replay", write(t, "b.trace", "policy gcra 1/s\n@zero a 1\n")}, 1, []string{"b.trace:2", "zero"}},
 		"trace of nothing":            {[]string{"replay", write(t, "c.trace", "")}, 1, []string{"c.trace", "no event"}},
-		"empty log":                   {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests", "empty;"}},
-		"empty stdin":                 {[]string{"replay", "-"}, 1, []string{"standard input", "no requests"}},
+		"empty log":                   {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty", "name another log"}},
+		"empty stdin":                 {[]string{"replay", "-"}, 1, []string{"standard input", "the log is empty"}},
 		"binary log":                  {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"no log lines", "common", "JSON"}},
 		"one endless line":            {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"no log lines", "long.log:1"}},
 		"hardly any gzip":             {[]string{"replay", write(t, "cut.gz", gzipped(fourLines)[:5])}, 1, []string{"cut.gz", "EOF"}},
@@ -212,7 +212,7 @@ func TestBadLinesAreCountedAndTheFirstIsShown(t *testing.T) {
 	code, out, errs := sluice(t, fourLines+"what is this\n"+strings.Repeat("y", 10<<20)+"\n"+fourLines, "replay", "-p", "gcra 1/m", "-")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "8 requests")
-	require.Contains(t, out, "2 of 10 lines skipped, being no log lines")
+	require.Contains(t, out, "2 of 10 lines skipped because they are not log lines")
 	require.Contains(t, out, `standard input:5`)
 	require.Contains(t, out, `"what is this"`)
 }
@@ -391,10 +391,10 @@ func TestGzipCutShortIsTold(t *testing.T) {
 func TestFieldsThatNobodyHasAreTold(t *testing.T) {
 	code, out, errs := sluice(t, fourLines, "replay", "--by", "host+status", "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "no request has a host; - stands for it")
+	require.Contains(t, out, "no request has a host; their key has - instead")
 	code, out, errs = sluice(t, fourLines, "replay", "--by", "method", "-")
 	require.Zero(t, code, errs)
-	require.NotContains(t, out, "stands for it")
+	require.NotContains(t, out, "their key has")
 }
 
 // TestHelpTellsTheDefaultPolicies, which are listed nowhere else.
@@ -463,7 +463,7 @@ func TestStandardInputIsNotPassedOverInSilence(t *testing.T) {
 	empty, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer empty.Close()
-	for in, says := range map[*os.File]string{r: "for standard input give -", full: "for standard input give -", empty: ""} {
+	for in, says := range map[*os.File]string{r: "to read standard input, pass -", full: "to read standard input, pass -", empty: ""} {
 		var out, errs bytes.Buffer
 		require.Zero(t, run(context.Background(), []string{"replay"}, streams{in, &out, &errs}))
 		require.Contains(t, errs.String(), says)
@@ -550,18 +550,18 @@ func TestLinesThatTellOfNoRequestAreTold(t *testing.T) {
 	code, out, errs := sluice(t, caddyLines, "replay", "-")
 	require.Zero(t, code, errs)
 	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
-	require.Contains(t, out, "1 of 4 lines skipped, being no log lines; the first is standard input:2: no client, request or status in the JSON object")
+	require.Contains(t, out, "1 of 4 lines skipped because they are not log lines; the first is standard input:2: no client, request or status in the JSON object")
 
 	code, _, errs = sluice(t, `{"ts":1,"level":"info"}`, "replay", "-")
 	require.Equal(t, exitFailed, code)
-	require.Contains(t, errs, "the lines that are requests alone")
+	require.Contains(t, errs, "keep only the lines that are requests")
 	require.NotContains(t, errs, "--time-field")
 }
 
 func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
 	code, out, errs := sluice(t, fourLines, "replay", "--by", "user+ip", "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "\n1 of 4 requests without a user; ip:ADDRESS stands for it, or - without an address\n")
+	require.Contains(t, out, "\n1 of 4 requests without a user; their key has ip:ADDRESS instead, or - if they have no address\n")
 	require.NotContains(t, out, "an ip")
 	code, out, errs = sluice(t, fourLines, "replay", "--by", "user+host", "--json", "-")
 	require.Zero(t, code, errs)
@@ -571,7 +571,7 @@ func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
 	tenants := strings.Replace(`{"time":946684800,"tenant":"x"}|{"time":946684801,"ip":"192.0.2.1"}`, "|", "\n", 1)
 	code, out, errs = sluice(t, tenants, "replay", "--key-field", "tenant", "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, `1 of 2 requests without a member "tenant"; ip:ADDRESS stands for it`)
+	require.Contains(t, out, `1 of 2 requests without a member "tenant"; their key has ip:ADDRESS instead`)
 }
 
 // TestHeadersAreListsToCaddy, for policies and rules alike.
@@ -590,7 +590,7 @@ func TestHeadersAreListsToCaddy(t *testing.T) {
 func TestTheCostOfAllIsThatOfItsParts(t *testing.T) {
 	const policy = "all(gcra 10/s cost=2; gcra 100/m cost=2)"
 	_, help, _ := sluice(t, "", "replay", "--help")
-	require.Contains(t, strings.Join(strings.Fields(help), " "), "in all(...) its parts take it, not the whole, as in "+policy)
+	require.Contains(t, strings.Join(strings.Fields(help), " "), "In all(...), write cost= into each part, as in "+policy)
 	code, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
 	require.Zero(t, code, errs)
 	code, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m) cost=2", "-")
@@ -600,7 +600,7 @@ func TestTheCostOfAllIsThatOfItsParts(t *testing.T) {
 // TestWhoAsksForAnAddressIsTakenForIt, as the help warns, unless the log is as it says.
 func TestWhoAsksForAnAddressIsTakenForIt(t *testing.T) {
 	_, help, _ := sluice(t, "", "replay", "--help")
-	require.Contains(t, strings.Join(strings.Fields(help), " "), "is taken for 6.6.6.1; log $host:$server_port, or $remote_addr first")
+	require.Contains(t, strings.Join(strings.Fields(help), " "), "would be taken for 6.6.6.1. Log $host:$server_port, or log $remote_addr first")
 	for before, key := range map[string]string{
 		"6.6.6.1 192.0.2.1":    "6.6.6.1",
 		"6.6.6.1:80 192.0.2.1": "192.0.2.1",

@@ -70,7 +70,7 @@ func (s *ruleSubject) replayable(keyField string) error {
 	for i := range s.file.Rules {
 		r := &s.file.Rules[i]
 		if r.Cost.Bytes {
-			return usagef("%s: rule %s costs bytes of content, which access logs do not have; replay a copy of the file without it, or with a number for its cost", s.name, r.Name)
+			return usagef("%s: rule %s has cost: bytes, and access logs do not have the size of request bodies; replay a copy of the file without the rule, or with a number as its cost", s.name, r.Name)
 		}
 		for _, f := range r.By {
 			if err := s.find(f, r.Name, keyField); err != nil {
@@ -79,7 +79,7 @@ func (s *ruleSubject) replayable(keyField string) error {
 		}
 	}
 	if keyField != "" && s.keyed.Kind == "" {
-		return usagef("--key-field is of no use: no rule of %s is by a header or a cookie; leave it out", s.name)
+		return usagef("--key-field has no effect: no rule of %s is by a header or a cookie; leave it out", s.name)
 	}
 	return nil
 }
@@ -90,9 +90,9 @@ func (s *ruleSubject) find(f config.Field, rule, keyField string) error {
 	case f.Kind != config.Header && f.Kind != config.Cookie:
 		return nil
 	case keyField == "":
-		return usagef("%s: rule %s is by %v, which access logs do not have; name the member of JSON lines that has it with --key-field, or replay a copy of the file without the rule", s.name, rule, f)
+		return usagef("%s: rule %s is by %v, which access logs do not have; name the member of JSON lines that holds it with --key-field, or replay a copy of the file without the rule", s.name, rule, f)
 	case s.keyed.Kind != "" && s.keyed != f:
-		return usagef("%s: rules are by %v and by %v, and --key-field has only one of them; replay a copy of the file without rule %s", s.name, s.keyed, f, rule)
+		return usagef("%s: rules are by %v and by %v, and --key-field names only one member; replay a copy of the file without rule %s", s.name, s.keyed, f, rule)
 	}
 	s.keyed = f
 	return nil
@@ -152,7 +152,7 @@ func (s *ruleSubject) instead(f accesslog.Fields) string {
 		}
 	}
 	if len(words) == 0 {
-		return "the rules take it as empty"
+		return "for the rules it is empty"
 	}
 	return strings.Join(words, "; ")
 }
@@ -221,7 +221,7 @@ type ruleResult struct {
 	of *ruleSubject
 }
 
-const together = "all together" // how the rules are called
+const together = "all together" // the name of the table's last row
 
 func (r *ruleResult) tables(w io.Writer) {
 	rules := r.of.file.Rules
@@ -241,12 +241,12 @@ func (r *ruleResult) tables(w io.Writer) {
 func (r *ruleResult) printWarnings(w io.Writer) {
 	r.printMissing(w, r.of.instead)
 	if r.of.proxied > 0 {
-		fmt.Fprintf(w, "%s from a proxy that is trusted: the log has its address in place of the client's; have the server log that of X-Forwarded-For\n", many(r.of.proxied, "request"))
+		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", many(r.of.proxied, "request"))
 	}
 }
 
 func (r *ruleResult) printRules(w io.Writer) {
-	t := newTable(w, "rule", "requests", "allowed", "denied", "share denied", "by it alone", "keys", "keys denied",
+	t := newTable(w, "rule", "requests", "allowed", "denied", "share denied", "only by it", "keys", "keys denied",
 		"most in a period", "limit", "bound", "longest wait")
 	for i := range r.Rules {
 		o := &r.Rules[i]

@@ -63,7 +63,7 @@ func TestTheLogOfAProxyIsTold(t *testing.T) {
 	require.EqualValues(t, 3, rulesOf(t, "trusted: 192.0.2.1\n"+oneRule, fourLines).Proxied)
 	code, out, errs := sluice(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "3 requests from a proxy that is trusted: the log has its address in place of the client's")
+	require.Contains(t, out, "3 requests logged with the address of a trusted proxy instead of the client's")
 	for list, proxied := range map[string]int64{
 		"10.0.0.1":                  3,
 		"10.0.0.2, 10.0.0.1":        3,
@@ -84,7 +84,7 @@ func TestFieldsThatTheLogLacksAreTold(t *testing.T) {
 	config := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: [user, host], methods: [PUT]}]")
 	code, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
 	require.Zero(t, code, errs)
-	require.Contains(t, out, "1 of 4 requests without a user; under rule a they are limited by ip\nno request has a host; the rules take it as empty\n")
+	require.Contains(t, out, "1 of 4 requests without a user; under rule a they are limited by ip\nno request has a host; for the rules it is empty\n")
 	require.Regexp(t, `\n  a +0 +0 +0 +- +0 +0 `, out)
 }
 
@@ -175,7 +175,7 @@ func TestMistakesWithRules(t *testing.T) {
 		"two kinds":        {[]string{"--config", good, "-p", "gcra 1/s", log}, 2, []string{"-p and --config", "limits.yaml"}},
 		"two keys":         {[]string{"--config", good, "--by", "ip", log}, 2, []string{"--by and --config", "leave --by out"}},
 		"empty name":       {[]string{"--config", "", log}, 2, []string{"--config is empty"}},
-		"missing file":     {[]string{"--config", good + ".old", log}, 2, []string{"limits.yaml.old", "a file of limits"}},
+		"missing file":     {[]string{"--config", good + ".old", log}, 2, []string{"limits.yaml.old", "a rule file"}},
 		"directory":        {[]string{"--config", t.TempDir(), log}, 2, []string{"is a directory"}},
 		"faults":           {[]string{"--config", rule("by: colour"), log}, 1, []string{`limits.yaml:1: rules[1].by: no field "colour"`}},
 		"log in its place": {[]string{"--config", log, log}, 1, []string{"access.log:1: "}},
@@ -183,11 +183,11 @@ func TestMistakesWithRules(t *testing.T) {
 		"header":           {[]string{"--config", rule("by: header:x-team"), log}, 2, []string{"rule odd is by header:X-Team", "--key-field", "copy of the file"}},
 		"cookie":           {[]string{"--config", rule("by: [ip, cookie:id]"), log}, 2, []string{"rule odd is by cookie:id", "--key-field"}},
 		"two headers":      {[]string{"--config", rule("by: header:a+header:b"), "--key-field", "k", log}, 2, []string{"header:A and by header:B", "only one", "without rule odd"}},
-		"bytes":            {[]string{"--config", rule("cost: bytes"), log}, 2, []string{"rule odd costs bytes", "a number for its cost"}},
-		"no header":        {[]string{"--config", good, "--key-field", "k", log}, 2, []string{"--key-field is of no use", "no rule of"}},
+		"bytes":            {[]string{"--config", rule("cost: bytes"), log}, 2, []string{"rule odd has cost: bytes", "a number as its cost"}},
+		"no header":        {[]string{"--config", good, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "no rule of"}},
 		"not JSON":         {[]string{"--config", rule("by: header:a"), "--key-field", "k", log}, 1, []string{"no lines of JSON"}},
-		"rules as a log":   {[]string{good}, 1, []string{"limits.yaml:1", "say --config"}},
-		"empty log":        {[]string{"--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "no requests"}},
+		"rules as a log":   {[]string{good}, 1, []string{"limits.yaml:1", "use --config"}},
+		"empty log":        {[]string{"--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := sluice(t, "", append([]string{"replay"}, c.args...)...)

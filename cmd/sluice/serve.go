@@ -18,12 +18,12 @@ func serveCommand(s streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
 		Use:     "serve",
-		Short:   "Limit requests on their way to a program, or answer programs that ask",
+		Short:   "Limit requests as a reverse proxy, as a decision service, or both",
 		Long:    serveHelp,
 		Example: serveExamples,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("serve takes no %q; the program to stand in front of is --upstream http://HOST:PORT", args[0])
+				return usagef("serve takes no argument %q; to name the program behind the proxy, use --upstream http://HOST:PORT", args[0])
 			}
 			return nil
 		},
@@ -56,7 +56,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	stop(nil)
 	reloading.Wait()
 	if errors.Is(err, serve.ErrCut) {
-		return errors.New("requests that had not ended were cut off")
+		return errors.New("requests in flight were cut off; to give them more time, set a longer --drain")
 	}
 	return err
 }

@@ -64,38 +64,38 @@ func (f *serveFlags) define(c *cobra.Command) {
 	f.maxKeys = 1 << 20
 	flags := c.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.limit, "limit", "", "the one `POLICY`, such as \"gcra 100/m burst=20\"; for several, use --config")
-	flags.StringVar(&f.by, "by", "ip", "what --limit is for each of, `FIELDS`: ip, user, method, path, host, header:NAME, cookie:NAME, several joined by +; or everything, for one limit of all requests together")
-	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/24, whose X-Forwarded-For is believed")
-	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, limits.yaml, in place of --limit; SIGHUP reads it again")
+	flags.StringVar(&f.limit, "limit", "", "the `POLICY` of the one rule, such as \"gcra 100/m burst=20\"; for several rules, use --config")
+	flags.StringVar(&f.by, "by", "ip", "the key of --limit, `FIELDS`: ip, user, method, path, host, header:NAME, cookie:NAME, or several joined by +; everything: all requests share one limit")
+	flags.StringSliceVar(&f.trust, "trust", nil, "with --limit and --upstream, the `PREFIXES` of your own proxies, such as 10.0.0.0/24, whose X-Forwarded-For is trusted")
+	flags.StringVar(&f.config, "config", "", "read the rules from this `FILE`, a limits.yaml, instead of --limit; SIGHUP reads it again")
 
-	flags.StringVar(&f.upstream, "upstream", "", "limit requests on their way to this `URL`, such as http://localhost:3000")
-	flags.StringVar(&f.listen, "listen", defaultListen, "where those requests come in, `ADDRESS`: HOST:PORT, or :PORT for the whole network")
-	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the upstream its own name as Host, in place of what the client said")
-	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream takes longer to begin its response; 0s is any time")
-	flags.Var(&f.clientTimeout, "client-timeout", "cut off clients that for so long send nothing of a request they began, or for 10 times as long take nothing of its response; 1s to 24h, 0s is never")
-	flags.Var(&f.minBodyRate, "min-body-rate", "cut off clients that send a request's content at less than `N` bytes a second; 0 is any rate")
-	flags.Var(&f.bodyGrace, "body-grace", "for how long a client may fall behind --min-body-rate, at the start or later; at least 1s")
-	flags.Var(&f.maxBody, "max-body", "refuse requests with more than `N` bytes of content; 0 is no limit")
+	flags.StringVar(&f.upstream, "upstream", "", "run a reverse proxy that limits requests to this `URL`, such as http://localhost:3000")
+	flags.StringVar(&f.listen, "listen", defaultListen, "the `ADDRESS` of the proxy: HOST:PORT, or :PORT for all network interfaces")
+	flags.BoolVar(&f.upstreamHost, "upstream-host", false, "send the host name of --upstream as Host, instead of the client's Host")
+	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream has not begun its response after this time; 0s is no limit")
+	flags.Var(&f.clientTimeout, "client-timeout", "close a connection if the client sends no byte of a request body for this time, or reads no byte of the response for 10 times as long; 1s to 24h, 0s is never")
+	flags.Var(&f.minBodyRate, "min-body-rate", "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
+	flags.Var(&f.bodyGrace, "body-grace", "how long a client may be slower than --min-body-rate, at the start or later; 1s to 24h")
+	flags.Var(&f.maxBody, "max-body", "refuse requests with a body of more than `N` bytes; 0 is no limit")
 	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
-	flags.StringVar(&f.api, "api", "", "where programs ask for decisions, `ADDRESS`: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream, and nowhere with it)")
-	flags.StringVar(&f.tokenFile, "token-file", "", "whoever asks must have the token in this `FILE`; without it --api must be this machine's own")
+	flags.StringVar(&f.api, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream; with it, no service)")
+	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")
 
-	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open, `N` for --listen and N for --api; others wait; 0 is no limit")
-	flags.StringVar(&f.store, "store", "memory:", "where use is kept, `URL`: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
-	flags.BoolVar(&f.noFunctions, "no-functions", false, "use a PostgreSQL database without creating functions in it; a decision then takes two round trips or more")
-	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule memory: holds, about 70 bytes each")
-	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` for rules that share a store with others of the same names, and are not the same")
-	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed refuses with 503, open lets everything through, local limits in this process alone")
-	flags.Var(&f.decisionTimeout, "decision-timeout", "how long a decision may take before the store counts as failed")
-	flags.Var(&f.circuitOpenAfter, "circuit-open-after", "circuit breaker: when the store has failed for this long, decisions fail at once, without waiting for --decision-timeout, until a probe succeeds; 0s turns it off")
-	flags.Var(&f.denialCacheTTL, "denial-cache-ttl", "how long a denial may be repeated without asking the store; for so long requests may be denied although their key was reset or refunded; 0s caches nothing")
+	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open at once, `N` for --listen and N for --api; further ones wait; 0 is no limit")
+	flags.StringVar(&f.store, "store", "memory:", "the `URL` of the store: memory:, sqlite:FILE, postgres://... or redis://...; without this flag, the URL in the environment variable "+storeVariable)
+	flags.BoolVar(&f.noFunctions, "no-functions", false, "do not create functions in the PostgreSQL database; a decision then takes two or more round trips")
+	flags.Var(&f.maxKeys, "max-keys", "how many keys of each rule the store memory: holds, at about 70 bytes each")
+	flags.StringVar(&f.namespace, "namespace", "", "a `NAME` that separates these rules from rules of the same names in the same store")
+	flags.StringVar(&f.onFailure, "on-failure", "closed", "`WHAT` to do when the store fails: closed answers 503, open allows all requests, local limits in the memory of this process")
+	flags.Var(&f.decisionTimeout, "decision-timeout", "how long a decision may take; after that the store counts as failed")
+	flags.Var(&f.circuitOpenAfter, "circuit-open-after", "circuit breaker: when the store has failed for this time, decisions fail at once, without waiting for --decision-timeout, until a probe succeeds; 0s turns it off")
+	flags.Var(&f.denialCacheTTL, "denial-cache-ttl", "how long a denial is cached; a key that was reset or refunded may still be denied for this time; 0s caches nothing")
 
-	flags.Var(&f.shutdownDelay, "shutdown-delay", "how long to go on serving after SIGTERM, while /readyz already says 503, before the listeners close")
-	flags.Var(&f.drain, "drain", "how long requests have to end after that, or after SIGINT")
-	flags.StringVar(&f.logFormat, "log-format", "text", "`FORMAT`, text or json")
-	flags.StringVar(&f.logLevel, "log-level", "info", "the least `LEVEL` that is logged: debug, info, warn or error")
+	flags.Var(&f.shutdownDelay, "shutdown-delay", "how long to keep serving after SIGTERM, while /readyz answers 503, before the listeners close")
+	flags.Var(&f.drain, "drain", "how long requests in flight may take after --shutdown-delay, or after SIGINT")
+	flags.StringVar(&f.logFormat, "log-format", "text", "the log's `FORMAT`: text or json")
+	flags.StringVar(&f.logLevel, "log-level", "info", "the lowest `LEVEL` that is logged: debug, info, warn or error")
 	f.given = flags.Changed
 	giveOnce(flags)
 }
@@ -118,15 +118,15 @@ func (f *serveFlags) rules(o *serve.Options) error {
 	case f.limit == "" && f.given("limit"):
 		return usagef("--limit is empty; want a policy such as \"gcra 100/m burst=20\"")
 	case f.config == "" && f.given("config"):
-		return usagef("--config is empty; leave it out or say which file")
+		return usagef("--config is empty; name a file or leave it out")
 	case f.limit == "" && f.config == "":
-		return usagef("nothing says what to limit; want --limit \"gcra 100/m burst=20\", or --config limits.yaml")
+		return usagef("no rules; want --limit \"gcra 100/m burst=20\", or --config limits.yaml")
 	case f.limit != "" && f.config != "":
-		return usagef("--limit and --config exclude each other; put the limit into the file")
+		return usagef("--limit and --config exclude each other; write the limit into the file")
 	case f.config != "":
 		for _, flag := range [...]string{"by", "trust"} {
 			if f.given(flag) {
-				return usagef("--%s goes with --limit; with --config say it in the file", flag)
+				return usagef("--%s needs --limit; with --config, set it in the file", flag)
 			}
 		}
 		o.Read = func(ctx context.Context) (*config.File, error) {
@@ -168,17 +168,17 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 func (f *serveFlags) proxy(o *serve.Options) error {
 	if f.upstream == "" {
 		if f.given("upstream") {
-			return usagef("--upstream is empty; want the program to stand in front of, such as http://localhost:3000")
+			return usagef("--upstream is empty; want the program behind the proxy, such as http://localhost:3000")
 		}
 		for _, flag := range [...]string{"trust", "listen", "upstream-host", "upstream-timeout", "client-timeout", "min-body-rate", "body-grace", "max-body", "legacy-fields"} {
 			if f.given(flag) {
-				return usagef("--%s needs --upstream, the program to stand in front of, such as http://localhost:3000", flag)
+				return usagef("--%s needs --upstream, the program behind the proxy, such as http://localhost:3000", flag)
 			}
 		}
 		return nil
 	}
 	if strings.HasPrefix(f.listen, "unix:") {
-		return usagef("--listen %s: a unix socket does not tell who the client is; want HOST:PORT or :PORT", f.listen)
+		return usagef("--listen %s: a unix socket has no client address; want HOST:PORT or :PORT", f.listen)
 	}
 	if err := serve.CheckListen(f.listen); err != nil {
 		return usagef("--listen %v", err)
@@ -211,11 +211,11 @@ func parseUpstream(text string) (*url.URL, error) {
 		return nil, usagef("--upstream: want a URL such as http://localhost:3000")
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return nil, usagef("--upstream: want no more than a scheme, a host and a path, such as http://localhost:3000/app")
+		return nil, usagef("--upstream: want only a scheme, a host and a path, such as http://localhost:3000/app")
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
-			return nil, usagef("--upstream: no port %s; want one from 1 to 65535, such as http://localhost:3000", port)
+			return nil, usagef("--upstream: invalid port %s; want 1 to 65535, such as http://localhost:3000", port)
 		}
 	}
 	return u, nil
@@ -229,7 +229,7 @@ func (f *serveFlags) service(o *serve.Options) (err error) {
 	case f.api == "" && f.upstream == "":
 		o.API = defaultAPI
 	case f.api == "" && f.given("token-file"):
-		return usagef("--token-file needs --api, the place where the token is asked for")
+		return usagef("--token-file needs --api; only the API checks the token")
 	case f.api == "":
 		return nil
 	}
@@ -267,9 +267,9 @@ func readToken(file string) (string, error) {
 	token := strings.TrimSpace(string(text))
 	switch {
 	case len(text) > mostToken:
-		return "", usagef("--token-file %s: has more than %d bytes; want one token, such as openssl rand -hex 32 makes", file, mostToken)
+		return "", usagef("--token-file %s: the file has more than %d bytes; want one token, for instance from openssl rand -hex 32", file, mostToken)
 	case len(token) < leastToken:
-		return "", usagef("--token-file %s: the token has %d characters; want at least %d, such as openssl rand -hex 32 makes", file, len(token), leastToken)
+		return "", usagef("--token-file %s: the token has %d characters; want at least %d, for instance from openssl rand -hex 32", file, len(token), leastToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", usagef("--token-file %s: want one token of printable ASCII, without spaces", file)
 	}
@@ -294,7 +294,7 @@ func (f *serveFlags) storage(o *serve.Options) error {
 		return usagef("%s %v", from, err)
 	}
 	if f.given("max-keys") && !strings.HasPrefix(store, "memory:") {
-		return usagef("--max-keys is for the store memory:, and %s keeps as many keys as it has room for", strings.SplitN(store, ":", 2)[0])
+		return usagef("--max-keys is for the store memory: only, and the store is %s; leave --max-keys out", strings.SplitN(store, ":", 2)[0])
 	}
 	switch f.onFailure {
 	case "closed":
@@ -311,9 +311,9 @@ func (f *serveFlags) storage(o *serve.Options) error {
 	}
 	switch {
 	case f.decisionTimeout == 0:
-		return usagef("--decision-timeout 0s: no store answers in no time; want a duration such as 1s")
+		return usagef("--decision-timeout 0s: want a duration above 0s, such as 1s")
 	case time.Duration(f.decisionTimeout) > serve.MaxDecisionTimeout:
-		return usagef("--decision-timeout %v: nobody waits so long for a decision; want at most %s, such as 1s", f.decisionTimeout.String(), algo.FormatDuration(serve.MaxDecisionTimeout))
+		return usagef("--decision-timeout %v: want at most %s, such as 1s", f.decisionTimeout.String(), algo.FormatDuration(serve.MaxDecisionTimeout))
 	}
 	o.Store, o.StoreFrom, o.MaxKeys, o.Namespace = store, from, int(f.maxKeys), f.namespace
 	o.NoFunctions, o.DecisionTimeout = f.noFunctions, time.Duration(f.decisionTimeout)

@@ -22,7 +22,7 @@ func TestNothingOfAResponseIsLogged(t *testing.T) {
 	}
 	s := startServe(t, "--limit", "gcra 100/m", "--upstream", upstream(t, talkative), "--listen", "127.0.0.1:0", "--log-format", "json")
 	require.Equal(t, 200, status(t, s.says(`"msg":"serving".*"proxy":"([^"]+)"`)))
-	s.says(`"level":"WARN","msg":"a library complains","error":"Unsolicited response received on idle HTTP channel`)
+	s.says(`"level":"WARN","msg":"message from a library","error":"Unsolicited response received on idle HTTP channel`)
 	s.signal(syscall.SIGTERM)
 	s.says("shut down")
 	require.Zero(t, s.code())

@@ -123,7 +123,7 @@ func TestServeReloadsAndEnds(t *testing.T) {
 
 	require.NoError(t, os.WriteFile(file, []byte("rules: []\nbroken: yes\n"), 0o644))
 	s.signal(syscall.SIGHUP)
-	s.says(`msg="not reloaded, the old rules stay" .*limits.yaml.* line=1 field=rules`)
+	s.says(`msg="reload failed; the old rules stay in force" .*limits.yaml.* line=1 field=rules`)
 	s.says(`line=2 .*no field`)
 	require.Equal(t, 429, status(t, url))
 
@@ -157,7 +157,7 @@ func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 	s.signal(syscall.SIGTERM)
 	s.says(`msg="shutting down"`)
 	s.signal(syscall.SIGTERM)
-	s.says(`sluice: requests that had not ended were cut off`)
+	s.says(`sluice: requests in flight were cut off; to give them more time, set a longer --drain`)
 	require.Equal(t, exitFailed, s.code())
 }
 
@@ -188,19 +188,19 @@ func TestServeMistakes(t *testing.T) {
 		want string // of the one line
 		args []string
 	}{
-		{2, `nothing says what to limit; want --limit "gcra 100/m burst=20", or --config limits.yaml`, nil},
-		{2, `serve takes no "x"; the program to stand in front of is --upstream`, []string{"x"}},
+		{2, `no rules; want --limit "gcra 100/m burst=20", or --config limits.yaml`, nil},
+		{2, `serve takes no argument "x"; to name the program behind the proxy, use --upstream`, []string{"x"}},
 		{2, "unknown flag: --nope; see sluice serve --help", []string{"--nope"}},
 		{2, "did you mean gcra?", []string{"--limit", "gcar 1/s"}},
 		{2, "cost= is not an option of a rule's policy", []string{"--limit", "all(gcra 1/s; gcra 5/m cost=2)"}},
 		{2, "--limit and --config exclude each other", []string{limit, "--config", faulty}},
 		{2, "--limit is empty", []string{"--limit", ""}},
 		{2, "--config is empty", []string{limit, "--config", ""}},
-		{2, `for "--limit" flag: it is given twice; see sluice serve --help`, []string{limit, limit}},
-		{2, `for "--on-failure" flag: it is given twice`, []string{limit, "--on-failure", "open", "--on-failure", "closed"}},
-		{2, "--by goes with --limit; with --config say it in the file", []string{"--config", faulty, "--by", "ip"}},
-		{2, "--trust goes with --limit", []string{"--config", faulty, "--trust", "10.0.0.0/8"}},
-		{2, `there is no file "missing"`, []string{"--config", "missing"}},
+		{2, `for "--limit" flag: the flag is given twice; give it once; see sluice serve --help`, []string{limit, limit}},
+		{2, `for "--on-failure" flag: the flag is given twice; give it once`, []string{limit, "--on-failure", "open", "--on-failure", "closed"}},
+		{2, "--by needs --limit; with --config, set it in the file", []string{"--config", faulty, "--by", "ip"}},
+		{2, "--trust needs --limit", []string{"--config", faulty, "--trust", "10.0.0.0/8"}},
+		{2, `no file "missing"`, []string{"--config", "missing"}},
 		{1, `limits.yaml:1: rules[0].policy: `, []string{"--config", faulty}},
 		{2, `--by: no field "nobody"`, []string{limit, "--by", "nobody"}},
 		{2, `--trust: "10.0.0.0/99" is no address and no prefix`, []string{limit, "--trust", "10.0.0.0/99"}},
@@ -208,26 +208,26 @@ func TestServeMistakes(t *testing.T) {
 		{2, `--trust: "10.0.0.1/8" is every address of 10.0.0.0/8; want that, or 10.0.0.1 if it is one machine`, []string{limit, "--trust", "10.0.0.1/8"}},
 		{2, "--trust is empty; want the addresses of your own proxies", []string{limit, "--upstream", "http://h", "--trust", ""}},
 		{2, "--trust needs --upstream", []string{limit, "--trust", "10.0.0.0/8"}},
-		{2, "--upstream: no port 99999; want one from 1 to 65535", []string{limit, "--upstream", "http://h:99999"}},
-		{2, "--upstream: no port 0; want one from 1 to 65535", []string{limit, "--upstream", "http://h:0"}},
+		{2, "--upstream: invalid port 99999; want 1 to 65535", []string{limit, "--upstream", "http://h:99999"}},
+		{2, "--upstream: invalid port 0; want 1 to 65535", []string{limit, "--upstream", "http://h:0"}},
 		{2, "--upstream: want a URL such as http://localhost:3000", []string{limit, "--upstream", "localhost:3000"}},
-		{2, "--upstream: want no more than", []string{limit, "--upstream", "http://u:secret@h"}},
+		{2, "--upstream: want only", []string{limit, "--upstream", "http://u:secret@h"}},
 		{2, "--upstream is empty", []string{limit, "--upstream", ""}},
-		{2, "--upstream http://localhost:8080 is what --listen 127.0.0.1:8080 stands for", []string{limit, "--upstream", "http://localhost:8080"}},
+		{2, "--upstream http://localhost:8080 is the address of --listen 127.0.0.1:8080", []string{limit, "--upstream", "http://localhost:8080"}},
 		{2, "--listen needs --upstream", []string{limit, "--listen", ":8080"}},
 		{2, "--max-body needs --upstream", []string{limit, "--max-body", "1"}},
 		{2, `--listen "8080": want HOST:PORT`, []string{limit, "--upstream", "http://h", "--listen", "8080"}},
-		{2, "--listen unix:x: a unix socket does not tell who the client is", []string{limit, "--upstream", "http://h", "--listen", "unix:x"}},
+		{2, "--listen unix:x: a unix socket has no client address", []string{limit, "--upstream", "http://h", "--listen", "unix:x"}},
 		{2, "--listen is empty", []string{limit, "--upstream", "http://h", "--listen", ""}},
 		{1, "--listen 192.0.2.1:80: ", []string{limit, "--upstream", "http://192.0.2.2", "--listen", "192.0.2.1:80"}},
 		{2, "want --token-file", []string{limit, "--api", ":8081"}},
-		{2, "--api 127.0.0.1:8080: requests come in there, at --listen 127.0.0.1:8080; take another port", []string{limit, "--upstream", "http://h", "--api", "127.0.0.1:8080"}},
-		{2, "--api 127.0.0.1:8082: requests come in there, at --listen :8082", []string{limit, "--upstream", "http://h", "--listen", ":8082", "--api", "127.0.0.1:8082"}},
+		{2, "--api 127.0.0.1:8080: --listen 127.0.0.1:8080 uses that port; use another port", []string{limit, "--upstream", "http://h", "--api", "127.0.0.1:8080"}},
+		{2, "--api 127.0.0.1:8082: --listen :8082 uses that port", []string{limit, "--upstream", "http://h", "--listen", ":8082", "--api", "127.0.0.1:8082"}},
 		{2, "--api is empty", []string{limit, "--api", ""}},
 		{2, "--token-file needs --api", []string{limit, "--upstream", "http://h", "--token-file", short}},
 		{2, "the token has 5 characters; want at least 16", []string{limit, "--token-file", short}},
 		{2, "want one token of printable ASCII", []string{limit, "--token-file", spaced}},
-		{2, "--token-file /dev/zero: has more than 4096 bytes; want one token", []string{limit, "--token-file", "/dev/zero"}},
+		{2, "--token-file /dev/zero: the file has more than 4096 bytes; want one token", []string{limit, "--token-file", "/dev/zero"}},
 		{2, "--token-file: open missing", []string{limit, "--token-file", "missing"}},
 		{2, "--store mysql://u:xxxxx@h: want memory:, sqlite:FILE", []string{limit, "--store", "mysql://u:secret@h"}},
 		{1, "--store sqlite:missing/x.db: ", []string{limit, "--store", "sqlite:missing/x.db"}},
@@ -236,14 +236,14 @@ func TestServeMistakes(t *testing.T) {
 		{2, "--max-keys 0: want at least 1", []string{limit, "--max-keys", "0"}},
 		{2, `--on-failure "maybe": want closed, open or local`, []string{limit, "--on-failure", "maybe"}},
 		{2, "--decision-timeout 0s: ", []string{limit, "--decision-timeout", "0s"}},
-		{2, "--decision-timeout 11m: nobody waits so long", []string{limit, "--decision-timeout", "11m"}},
+		{2, "--decision-timeout 11m: want at most 10m, such as 1s", []string{limit, "--decision-timeout", "11m"}},
 		{2, "--circuit-open-after", []string{limit, "--circuit-open-after", "-1s"}},
 		{2, "--denial-cache-ttl", []string{limit, "--denial-cache-ttl", "-1s"}},
 		{2, "--client-timeout 300000h: want 1s to 24h, such as 1m, or 0s for never", []string{limit, "--upstream", "http://h", "--client-timeout", "300000h"}},
 		{2, "--client-timeout 1ns: want 1s to 24h", []string{limit, "--upstream", "http://h", "--client-timeout", "1ns"}},
 		{2, "--body-grace 0s: want 1s to 24h, such as 10s; to allow any rate, want --min-body-rate 0", []string{limit, "--upstream", "http://h", "--body-grace", "0s"}},
 		{2, "--min-body-rate needs --upstream", []string{limit, "--min-body-rate", "1"}},
-		{2, "want a duration from 0s", []string{limit, "--drain", "soon"}},
+		{2, "want a duration of at least 0s", []string{limit, "--drain", "soon"}},
 		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
 		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},
 	} {
@@ -287,7 +287,7 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 		args        []string
 	}{
 		{"mysql://u:secret@h", "SLUICE_STORE mysql://u:xxxxx@h: want memory:, sqlite:FILE", 2, nil},
-		{"redis://u:secret@h", "--max-keys is for the store memory:, and redis keeps as many keys", 2, []string{"--max-keys", "1"}},
+		{"redis://u:secret@h", "--max-keys is for the store memory: only, and the store is redis", 2, []string{"--max-keys", "1"}},
 		{"redis://u:secret@" + refusing(t), "SLUICE_STORE redis://u:xxxxx@", 1, nil},
 		{"", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},
 		{"redis://u:secret@h", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},

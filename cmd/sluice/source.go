@@ -54,7 +54,7 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 	}
 	for _, s := range before {
 		if s.info != nil && os.SameFile(s.info, info) {
-			return source{}, usagef("%s and %s are the same file, whose requests would count twice; name it once", s.name, arg)
+			return source{}, usagef("%s and %s are the same file, so its requests would count twice; name it once", s.name, arg)
 		}
 	}
 	return openFile(arg, info)
@@ -66,7 +66,7 @@ func lookAt(path, want, inside string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef("there is no file %q; name %s", path, want)
+		return nil, usagef("no file %q; name %s", path, want)
 	case err != nil:
 		return nil, usagef("%w", err)
 	case info.IsDir():

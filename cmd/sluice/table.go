@@ -32,9 +32,9 @@ func (r *result) tables(out io.Writer) {
 // insteadInKey is what the key of a policy has in place of a field.
 func insteadInKey(f accesslog.Fields) string {
 	if f&(accesslog.User|accesslog.Key) != 0 {
-		return "ip:ADDRESS stands for it, or - without an address"
+		return "their key has ip:ADDRESS instead, or - if they have no address"
 	}
-	return "- stands for it"
+	return "their key has - instead"
 }
 
 const stamp = "2006-01-02 15:04:05"
@@ -43,13 +43,13 @@ const stamp = "2006-01-02 15:04:05"
 func (r *passage) head(w io.Writer, limited string) {
 	fmt.Fprintf(w, "%s: %s, %s, %s\n", r.name, many(r.Entries, "request"), r.span(), limited)
 	if r.Reordered > 0 {
-		fmt.Fprintf(w, "%s out of order, put right\n", many(r.Reordered, "line"))
+		fmt.Fprintf(w, "%s out of order, sorted\n", many(r.Reordered, "line"))
 	}
 	if r.Late > 0 {
-		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time seen\n", many(r.Late, "line"))
+		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time read so far\n", many(r.Late, "line"))
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(w, "%d of %s skipped, being no log lines; the first is %v\n", r.Skipped, many(r.Lines, "line"), r.FirstSkipped)
+		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", r.Skipped, many(r.Lines, "line"), r.FirstSkipped)
 	}
 	for _, f := range r.Files {
 		if f.Damage != nil {

@@ -54,7 +54,7 @@ func (p *plan) firstOfEach() (trace, log string) {
 func (p *plan) runTraces(ctx context.Context, traces int, s streams) error {
 	first, other := p.firstOfEach()
 	if traces < len(p.sources) {
-		return usagef("%s is a trace and %s is not; replay them one after the other", first, other)
+		return usagef("%s is a trace and %s is a log; replay them in separate runs", first, other)
 	}
 	if err := p.forTraces(first); err != nil {
 		return err

@@ -13,16 +13,16 @@ import (
 func (p *plan) checkLog(r *passage) error {
 	switch {
 	case r.Entries == 0: // lines that are none would have been an error
-		return fmt.Errorf("%s: no requests to replay: it is empty; name a log that is not", r.name)
+		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", r.name)
 	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
 	case r.missing[accesslog.Key] == r.Entries:
-		return fmt.Errorf("%s: no line has the member %q; --key-field takes its name, as in request.tenant if it lies in another", r.name, p.keyField)
+		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", r.name, p.keyField)
 	case r.most > r.Entries-r.most: // all at the one time: the counts would mean nothing
-		return fmt.Errorf("%s: %d of %s lie more than --reorder %s behind the time of %s:%d, %s; leave that line out, sort the log by time, or give a longer --reorder",
+		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
 			r.name, r.most, many(r.Entries, "line"), p.reorder.String(), r.ahead.file, r.ahead.line, r.ahead.at.UTC().Format(stamp))
 	case r.Late > r.Entries-r.Late:
-		return fmt.Errorf("%s: %d of %s lie more than --reorder %s behind one read before them; sort the log by time, or give a longer --reorder",
+		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
 			r.name, r.Late, many(r.Entries, "line"), p.reorder.String())
 	}
 	return nil
@@ -38,19 +38,19 @@ func withRemedy(err error) error {
 	if first.Line == 1 {
 		for _, z := range zips {
 			if bytes.HasPrefix(first.Text, []byte(z.magic)) {
-				return fmt.Errorf("%s is packed by %s; unpack it: %s FILE | sluice replay -", first.File, z.name, z.cat)
+				return fmt.Errorf("%s is compressed with %s; decompress it: %s FILE | sluice replay -", first.File, z.name, z.cat)
 			}
 		}
 	}
 	switch filepath.Ext(first.File) {
 	case ".yaml", ".yml":
-		return fmt.Errorf("%w; if %s is a file of limits, say --config %[2]s", err, first.File)
+		return fmt.Errorf("%w; if %s is a rule file, use --config %[2]s", err, first.File)
 	}
 	if first.Reason == accesslog.NoRequest {
-		return fmt.Errorf("%w; give it the lines that are requests alone, or name the member to limit by with --key-field", err)
+		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
 	}
 	if bytes.HasPrefix(first.Text, []byte("{")) {
-		return fmt.Errorf("%w; --time-field names the member of JSON lines that has the time", err)
+		return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
 	}
 	return err
 }

@@ -16,8 +16,8 @@ func TestOneStampFromTheFuture(t *testing.T) {
 	code, out, errs := sluice(t, "", "replay", "--reorder", "30s", file)
 	require.Equal(t, exitFailed, code)
 	require.Empty(t, out)
-	require.Equal(t, "sluice: "+file+": 3 of 5 lines lie more than --reorder 30s behind the time of "+file+":2, 2099-01-01 00:00:01; "+
-		"leave that line out, sort the log by time, or give a longer --reorder\n", errs)
+	require.Equal(t, "sluice: "+file+": 3 of 5 lines are late by more than --reorder 30s because of the time of "+file+":2, 2099-01-01 00:00:01; "+
+		"remove that line, sort the log by time, or set a longer --reorder\n", errs)
 
 	code, out, _ = sluice(t, "", "replay", write(t, "access.log", future+lines[0]))
 	require.Zero(t, code, "half is not more than half")
@@ -31,5 +31,5 @@ func TestNoLineIsBlamedForAll(t *testing.T) {
 	code, out, errs := sluice(t, "", "replay", "--reorder", "0s", file)
 	require.Equal(t, exitFailed, code)
 	require.Empty(t, out)
-	require.Equal(t, "sluice: "+file+": 4 of 6 lines lie more than --reorder 0s behind one read before them; sort the log by time, or give a longer --reorder\n", errs)
+	require.Equal(t, "sluice: "+file+": 4 of 6 lines are late by more than --reorder 0s; sort the log by time, or set a longer --reorder\n", errs)
 }

@@ -3,9 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/json"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
@@ -77,37 +75,6 @@ func BenchmarkParse(b *testing.B) {
 				}
 			}
 		})
-	}
-}
-
-// BenchmarkScan measures what encoding/json could do instead of the scanner. json.Valid
-// finds no members, and json.Unmarshal only those of the outermost object.
-func BenchmarkScan(b *testing.B) {
-	line, _, _ := bytes.Cut(jsonLog(1), newline)
-	p := newJSONParser(Options{})
-	for name, read := range map[string]func() bool{
-		"scanner":        func() bool { p.reset(line); return p.object() && p.scan.atEnd() },
-		"json.Valid":     func() bool { return json.Valid(line) },
-		"json.Unmarshal": func() bool { return json.Unmarshal(line, new(map[string]json.RawMessage)) == nil },
-		"json.Decoder":   func() bool { return tokens(line) == io.EOF },
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				if !read() {
-					b.Fatal("not valid JSON")
-				}
-			}
-		})
-	}
-}
-
-// tokens reads them all and returns why it ended.
-func tokens(line []byte) error {
-	for d := json.NewDecoder(bytes.NewReader(line)); ; {
-		if _, err := d.Token(); err != nil {
-			return err
-		}
 	}
 }
 

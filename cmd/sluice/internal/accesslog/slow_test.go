@@ -348,7 +348,7 @@ type slowMember struct {
 }
 
 func slowJSON(line string, o Options) (e slowEntry, ok bool) {
-	if !json.Valid([]byte(line)) || slowDepth(line) > maxDepth {
+	if !json.Valid([]byte(line)) {
 		return e, false
 	}
 	d := json.NewDecoder(strings.NewReader(line))
@@ -440,21 +440,6 @@ func slowArray(d *json.Decoder) (list []string) {
 		return nil
 	}
 	return list
-}
-
-func slowDepth(line string) (most int) {
-	d := json.NewDecoder(strings.NewReader(line))
-	for depth := 0; ; {
-		switch token, err := d.Token(); {
-		case err != nil:
-			return most
-		case token == json.Delim('[') || token == json.Delim('{'):
-			depth++
-			most = max(most, depth)
-		case token == json.Delim(']') || token == json.Delim('}'):
-			depth--
-		}
-	}
 }
 
 // slowFind is the last member of the first name that there is, or nil.

@@ -1,4 +1,4 @@
-// Package jsontext reads what strings of JSON escape.
+// Package jsontext reads escapes in JSON strings.
 package jsontext
 
 import (
@@ -7,14 +7,14 @@ import (
 	"unicode/utf8"
 )
 
-// Escape reads the escape that b begins with: the character it stands for, and its
-// length, which is 0 if it is not valid. Two halves of a surrogate pair are one; a half
-// by itself is that half, which package utf8 encodes as U+FFFD.
-func Escape(b []byte) (r rune, n int) {
-	if len(b) < 2 || b[0] != '\\' {
+// Escape reads the escape that text begins with. It returns the character and the length
+// of the escape, which is 0 if the escape is not valid. A surrogate pair is one character.
+// For a lone surrogate it returns the surrogate, which package utf8 encodes as U+FFFD.
+func Escape(text string) (r rune, n int) {
+	if len(text) < 2 || text[0] != '\\' {
 		return 0, 0
 	}
-	switch c := b[1]; c {
+	switch c := text[1]; c {
 	case '"', '\\', '/':
 		return rune(c), 2
 	case 'b':
@@ -28,12 +28,12 @@ func Escape(b []byte) (r rune, n int) {
 	case 't':
 		return '\t', 2
 	}
-	r, ok := unit(b)
+	r, ok := unicodeEscape(text)
 	if !ok {
 		return 0, 0
 	}
 	if utf16.IsSurrogate(r) {
-		low, _ := unit(b[6:])
+		low, _ := unicodeEscape(text[6:])
 		if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 			return pair, 12
 		}
@@ -41,11 +41,11 @@ func Escape(b []byte) (r rune, n int) {
 	return r, 6
 }
 
-// unit reads \uXXXX.
-func unit(b []byte) (r rune, ok bool) {
-	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+// unicodeEscape reads \uXXXX.
+func unicodeEscape(text string) (r rune, ok bool) {
+	if len(text) < 6 || text[0] != '\\' || text[1] != 'u' {
 		return 0, false
 	}
-	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	n, err := strconv.ParseUint(text[2:6], 16, 16)
 	return rune(n), err == nil
 }

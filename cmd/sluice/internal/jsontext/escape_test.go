@@ -34,7 +34,7 @@ func TestEscape(t *testing.T) {
 		`n`:             {0, 0},
 		``:              {0, 0},
 	} {
-		r, n := jsontext.Escape([]byte(text))
+		r, n := jsontext.Escape(text)
 		require.Equal(t, want.r, r, text)
 		require.Equal(t, want.n, n, text)
 	}
@@ -45,7 +45,7 @@ func FuzzEscape(f *testing.F) {
 	f.Add(`\ud83d\ude00`)
 	f.Add(`\/`)
 	f.Fuzz(func(t *testing.T, text string) {
-		r, n := jsontext.Escape([]byte(text))
+		r, n := jsontext.Escape(text)
 		if utf16.IsSurrogate(r) {
 			r = utf8.RuneError
 		}

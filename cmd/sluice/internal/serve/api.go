@@ -69,7 +69,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	case r.Method != http.MethodPost:
 		return methodProblem(r, http.MethodPost)
 	}
-	ask, p := readAsk(w, r)
+	ask, p := readRequest(w, r)
 	if p != nil {
 		return p
 	}
@@ -116,7 +116,7 @@ func (l *Limits) has(name string) bool {
 }
 
 // answer writes the answer to a question, unless the error tells that there is none.
-func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[Ask], op compose.Op, ask Ask) error {
+func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[DecisionRequest], op compose.Op, ask DecisionRequest) error {
 	switch op {
 	case compose.OpAllow:
 		d, err := limiter.Allow(ctx, ask)

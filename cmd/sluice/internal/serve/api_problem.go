@@ -41,20 +41,20 @@ var kinds = map[string]struct {
 	title  string
 }{
 	"malformed":             {http.StatusBadRequest, "The body is not JSON"},
-	"invalid":               {http.StatusBadRequest, "The body is not a question"},
+	"invalid":               {http.StatusBadRequest, "The body is not a valid request"},
 	"unauthorized":          {http.StatusUnauthorized, "The token is missing or wrong"},
-	"web-page":              {http.StatusForbidden, "Web pages may not ask"},
-	"unknown-route":         {http.StatusNotFound, "There is nothing at this path"},
-	"unknown-limit":         {http.StatusNotFound, "There is no limit of this name"},
-	"method":                {http.StatusMethodNotAllowed, "The method is not allowed here"},
-	"slow":                  {http.StatusRequestTimeout, "The body did not come in time"},
+	"web-page":              {http.StatusForbidden, "Requests from web pages are refused"},
+	"unknown-route":         {http.StatusNotFound, "The path is unknown"},
+	"unknown-limit":         {http.StatusNotFound, "The limit is unknown"},
+	"method":                {http.StatusMethodNotAllowed, "The path does not allow this method"},
+	"slow":                  {http.StatusRequestTimeout, "The body did not arrive in time"},
 	"too-large":             {http.StatusRequestEntityTooLarge, "The body or the key is too large"},
 	"media-type":            {http.StatusUnsupportedMediaType, "The body must be JSON"},
 	"fault":                 {http.StatusInternalServerError, "The limit cannot be read"},
 	"store-unavailable":     {http.StatusServiceUnavailable, "The store is unavailable"},
-	"store-contended":       {http.StatusServiceUnavailable, "Too many write the same keys"},
-	"store-overloaded":      {http.StatusServiceUnavailable, "Too many wait for the store"},
-	"store-outcome-unknown": {http.StatusServiceUnavailable, "The store's answer was lost"},
+	"store-contended":       {http.StatusServiceUnavailable, "Too many write conflicts"},
+	"store-overloaded":      {http.StatusServiceUnavailable, "The store is overloaded"},
+	"store-outcome-unknown": {http.StatusServiceUnavailable, "The store's response was lost"},
 }
 
 func newProblem(kind, format string, args ...any) *problem {
@@ -91,21 +91,21 @@ func mediaProblem(format string, args ...any) *problem {
 }
 
 func pageProblem() *problem {
-	return newProblem("web-page", "Origin or Sec-Fetch-Site says that a web page sent this; ask from a program, without these fields")
+	return newProblem("web-page", "the header Origin or Sec-Fetch-Site shows that a web page sent the request; send it from a program, without these headers")
 }
 
 func routeProblem(r *http.Request) *problem {
-	return newProblem("unknown-route", "there is no %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
+	return newProblem("unknown-route", "unknown path %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
 }
 
 func methodProblem(r *http.Request, allow string) *problem {
-	p := newProblem("method", "%s is not for %s; want %s", r.Method, r.URL.Path, allow)
+	p := newProblem("method", "%s is not allowed for %s; want %s", r.Method, r.URL.Path, allow)
 	p.allow = allow
 	return p
 }
 
 func limitProblem(limits *Limits, name string) *problem {
-	p := newProblem("unknown-limit", "there is no limit %q; limits has the names that there are", name)
+	p := newProblem("unknown-limit", "unknown limit %q; the member limits lists the names of all limits", name)
 	p.Field = "limit"
 	for i := range limits.Rules {
 		p.Limits = append(p.Limits, limits.Rules[i].Name)
@@ -114,7 +114,7 @@ func limitProblem(limits *Limits, name string) *problem {
 }
 
 func missingKeyProblem(rule *config.Rule) *problem {
-	return invalid("key", "the key is empty, and limit %s is by %s; want that, or ip:ADDRESS for a caller without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
+	return invalid("key", "the key is empty, and limit %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 }
 
 // failure is the problem document for a question that could not be decided. The error goes
@@ -148,17 +148,17 @@ func failureProblem(err error) *problem {
 func problemOfError(err error) *problem {
 	switch {
 	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
-		return newProblem("fault", "what is stored is not of the limit's algorithm; give a limit that changes its algorithm a new name")
+		return newProblem("fault", "the store holds this limit's state under another algorithm; a limit that changes its algorithm needs a new name")
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
-		return newProblem("fault", "a fault of the server; its log tells more")
+		return newProblem("fault", "internal error; see the server's log")
 	case errors.Is(err, storage.ErrProgram):
-		return newProblem("fault", "the store and this program decided differently; the log of the server tells more")
+		return newProblem("fault", "the store and the server decided differently; see the server's log")
 	case errors.Is(err, storage.ErrOutcomeUnknown):
-		return newProblem("store-outcome-unknown", "nobody knows whether it was applied; asking again may apply it twice")
+		return newProblem("store-outcome-unknown", "the request may have been applied; a retry may apply it twice")
 	case errors.Is(err, storage.ErrOverloaded):
-		return newProblem("store-overloaded", "more decisions wait for the store than may; nothing was applied; ask less, or again later")
+		return newProblem("store-overloaded", "the queue for the store is full; nothing was applied; send fewer requests, or retry later")
 	case errors.Is(err, storage.ErrContended):
-		return newProblem("store-contended", "others kept writing the same keys first; nothing was applied; ask again")
+		return newProblem("store-contended", "too many write conflicts on the same keys; nothing was applied; retry")
 	}
-	return newProblem("store-unavailable", "the store did not answer in the time that there is; paid says whether it may have been applied")
+	return newProblem("store-unavailable", "the store did not answer in time; the member paid reports whether the request may have been applied")
 }

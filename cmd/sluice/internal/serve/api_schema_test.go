@@ -133,11 +133,13 @@ func field(name, value string) func(*http.Request) {
 func down(err error, policy compose.FailurePolicy) func(*testing.T) http.Handler {
 	err = storage.NotApplied(fmt.Errorf("%w: %w", err, errSecret))
 	store := broken{load: err, swap: err}
-	return func(t *testing.T) http.Handler { return apiOn(t, store, compose.Options[Ask]{OnFailure: policy}) }
+	return func(t *testing.T) http.Handler {
+		return apiOn(t, store, compose.Options[DecisionRequest]{OnFailure: policy})
+	}
 }
 
 func lost(t *testing.T) http.Handler {
-	return apiOn(t, broken{swap: errSecret}, compose.Options[Ask]{})
+	return apiOn(t, broken{swap: errSecret}, compose.Options[DecisionRequest]{})
 }
 
 // renamed has a limit whose states another algorithm wrote.
@@ -146,9 +148,9 @@ func renamed(t *testing.T) http.Handler {
 	rules := apiRules(t, strings.Replace(apiWorld, "gcra 100/m burst=20", "fixedwindow 100/m", 1))
 	before, err := compose.New(store, serviceRule(&rules[0]))
 	require.NoError(t, err)
-	_, err = before.Allow(t.Context(), Ask{Key: "user:42"})
+	_, err = before.Allow(t.Context(), DecisionRequest{Key: "user:42"})
 	require.NoError(t, err)
-	return apiOn(t, store, compose.Options[Ask]{})
+	return apiOn(t, store, compose.Options[DecisionRequest]{})
 }
 
 // whole is the handler of a server's API listener, of which the service is a part.
@@ -183,7 +185,7 @@ func (e *exchange) handler(t *testing.T) http.Handler {
 	if e.on != nil {
 		return e.on(t)
 	}
-	return apiOn(t, standing(), compose.Options[Ask]{})
+	return apiOn(t, standing(), compose.Options[DecisionRequest]{})
 }
 
 func (e *exchange) run(t *testing.T) (*http.Request, *httptest.ResponseRecorder) {
@@ -257,8 +259,8 @@ func TestEveryExampleIsAnsweredWhereItIsShown(t *testing.T) {
 // operation.
 func TestEveryQuestionOfTheDocumentIsAnswered(t *testing.T) {
 	doc := document(t)
-	h := apiOn(t, standing(), compose.Options[Ask]{})
-	for name, example := range doc.Components.RequestBodies["Ask"].Value.Content["application/json"].Examples {
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	for name, example := range doc.Components.RequestBodies["DecisionRequest"].Value.Content["application/json"].Examples {
 		for _, op := range routes {
 			route := operation(t, doc, "/v1/"+string(op))
 			question := jsonOf(t, example.Value.Value)
@@ -345,7 +347,7 @@ func TestOperationIsDocumented(t *testing.T) {
 // of the document.
 func TestRoutesAreDocumented(t *testing.T) {
 	doc := document(t)
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for _, op := range routes {
 		operation(t, doc, "/v1/"+string(op))
 	}

@@ -23,7 +23,7 @@ import (
 )
 
 func TestTheCommandLineOfTheManual(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	w := post(h, "http://sluice/v1/allow", askOne)
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
@@ -36,7 +36,7 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	store := standing()
 	store.Clock = func() time.Time { return now }
-	h := apiOn(t, store, compose.Options[Ask]{})
+	h := apiOn(t, store, compose.Options[DecisionRequest]{})
 	denied := func() (string, string) {
 		w := post(h, "/v1/allow", `{"key":"a","cost":18,"limit":"api"}`)
 		require.Equal(t, http.StatusOK, w.Code)
@@ -57,7 +57,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestAllOrNothing(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"limit":"api"}`).Body.String(), `"allowed":true`)
 	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"limit":["daily","api"]}`).Body.String()
 	require.Contains(t, denied, `{"allowed":false,"limit":"api","remaining":1,"retry_after_ns":600000000,`)
@@ -65,7 +65,7 @@ func TestAllOrNothing(t *testing.T) {
 }
 
 func TestKeysOfAnyBytesAreOne(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for i, key := range []string{`"key":"user:42"`, `"key_base64":"dXNlcjo0Mg=="`, `"key":"\u0075ser:42"`} {
 		w := post(h, "/v1/allow", `{"limit":"api",`+key+`}`)
 		require.Contains(t, w.Body.String(), fmt.Sprintf(`"remaining":%d,`, 19-i))
@@ -83,7 +83,7 @@ func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
 - {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
 - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
 - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
-`, standing(), compose.Options[Ask]{})
+`, standing(), compose.Options[DecisionRequest]{})
 	for limit, want := range map[string]string{
 		"shared":  `{"allowed":true,"limit":"shared","remaining":4,`,
 		"skipped": `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,"next_refill_ns":0,"reset_after_ns":0,"degraded":false,"cached":false,"limits":[]}`,
@@ -99,7 +99,7 @@ func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
 		for _, op := range routes {
 			w := post(h, "/v1/"+string(op), question)
 			require.Equal(t, http.StatusBadRequest, w.Code)
-			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and limit plain is by header:X-Key; want that, or ip:ADDRESS for a caller without it, such as ip:203.0.113.7","field":"key"`)
+			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and limit plain is by header:X-Key; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7","field":"key"`)
 		}
 	}
 	require.Contains(t, post(h, "/v1/peek", `{"key":"ip:203.0.113.7","limit":"plain"}`).Body.String(), `{"allowed":true,"limit":"plain","remaining":5,`)
@@ -107,13 +107,13 @@ func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
 }
 
 func TestALimitOfEverythingLooksAtNoKey(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"","limit":"trial"}`).Body.String(), `"paid":1,`)
 	require.Contains(t, post(h, "/v1/peek", `{"key":"other","limit":"trial"}`).Body.String(), `"remaining":0,`)
 }
 
 func TestAShadowDeniesNothing(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
 	w := post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
 	require.Empty(t, w.Header().Get("Retry-After"))
@@ -123,7 +123,7 @@ func TestAShadowDeniesNothing(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	post(h, "/v1/charge", `{"key":"a","cost":1000,"limit":["api","daily"]}`)
 	w := post(h, "/v1/reset", `{"key":"a","limit":"api"}`)
 	require.Equal(t, http.StatusNoContent, w.Code)
@@ -158,7 +158,7 @@ func TestNextRefillOfSeveralLimits(t *testing.T) {
 }
 
 func TestPagesMayNotAsk(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for _, c := range []struct {
 		name, value string
 		status      int
@@ -196,13 +196,13 @@ func TestPagesMayNotAsk(t *testing.T) {
 
 func TestPreflightsAreNotAllowed(t *testing.T) {
 	r := httptest.NewRequest(http.MethodOptions, "/v1/allow", nil)
-	w := send(apiOn(t, standing(), compose.Options[Ask]{}), r)
+	w := send(apiOn(t, standing(), compose.Options[DecisionRequest]{}), r)
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	require.Equal(t, "POST", w.Header().Get("Allow"))
 }
 
 func TestMediaTypes(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for value, status := range map[string]int{
 		"":                                  200,
 		"application/json":                  200,
@@ -227,9 +227,9 @@ func TestMediaTypes(t *testing.T) {
 }
 
 func TestTheQueryIsNotRead(t *testing.T) {
-	w := post(apiOn(t, standing(), compose.Options[Ask]{}), "/v1/allow?cost=3", `{"key":"a"}`)
+	w := post(apiOn(t, standing(), compose.Options[DecisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
 	require.Equal(t, http.StatusBadRequest, w.Code)
-	require.Contains(t, w.Body.String(), "put everything into the body")
+	require.Contains(t, w.Body.String(), "send everything in the body")
 }
 
 // endless is a body that nobody may read to its end.
@@ -244,7 +244,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func TestBodiesAreRead64KiBAtMost(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for _, length := range []int64{-1, 1 << 40} {
 		body := new(endless)
 		r := httptest.NewRequest(http.MethodPost, "/v1/allow", body)
@@ -261,7 +261,7 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 
 func TestABodyThatEndsEarly(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
-	w := send(apiOn(t, standing(), compose.Options[Ask]{}), r)
+	w := send(apiOn(t, standing(), compose.Options[DecisionRequest]{}), r)
 	require.Equal(t, http.StatusBadRequest, w.Code, "what came is not taken for the whole")
 }
 
@@ -270,7 +270,7 @@ type broke struct{}
 func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestTheDocumentIsServed(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	get := send(h, httptest.NewRequest(http.MethodGet, "/openapi.yaml", nil))
 	require.Equal(t, http.StatusOK, get.Code)
 	require.Equal(t, "application/yaml", get.Header().Get("Content-Type"))
@@ -283,7 +283,7 @@ func TestTheDocumentIsServed(t *testing.T) {
 }
 
 func TestRoutesAreExact(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
 		w := post(h, path, askOne)
 		require.Equal(t, http.StatusNotFound, w.Code, path)
@@ -345,13 +345,13 @@ func TestFailuresTellTheLog(t *testing.T) {
 	var logged bytes.Buffer
 	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
-		a := apiOn(t, store, compose.Options[Ask]{}).(*api)
+		a := apiOn(t, store, compose.Options[DecisionRequest]{}).(*api)
 		a.log = slog.New(slog.NewTextHandler(&logged, nil))
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
 		answer := tell(t, broken{swap: errSecret}, ask("/v1/allow", askOne))
-		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's answer was lost" op=allow paid=unknown`)
+		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow paid=unknown`)
 		require.Contains(t, logged.String(), "10.0.0.7")
 		require.NotContains(t, logged.String()+answer, "user:42")
 		require.NotContains(t, answer, "10.0.0.7")
@@ -369,7 +369,7 @@ func TestFailuresTellTheLog(t *testing.T) {
 }
 
 func TestEachQuestionGoesByTheLimitsOfItsTime(t *testing.T) {
-	first, second := apiOn(t, standing(), compose.Options[Ask]{}).(*api).current(), &Limits{}
+	first, second := apiOn(t, standing(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
 	now := first
 	h := API(func() *Limits { return now }, slog.New(slog.DiscardHandler))
 	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
@@ -380,7 +380,7 @@ func TestEachQuestionGoesByTheLimitsOfItsTime(t *testing.T) {
 // BenchmarkAllow is one decision in memory, from the request to the response, but
 // without a connection.
 func BenchmarkAllow(b *testing.B) {
-	h := apiOn(b, standing(), compose.Options[Ask]{})
+	h := apiOn(b, standing(), compose.Options[DecisionRequest]{})
 	question := strings.NewReader("")
 	r := ask("/v1/allow", askOne)
 	r.Body = io.NopCloser(question)

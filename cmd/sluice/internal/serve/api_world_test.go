@@ -50,16 +50,16 @@ func standing() *memory.Store {
 }
 
 // apiOn serves the limits of apiWorld on store.
-func apiOn(t testing.TB, store storage.Store, o compose.Options[Ask]) http.Handler {
+func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	return apiWith(t, apiWorld, store, o)
 }
 
 // apiWith serves the limits of a file on store.
-func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[Ask]) http.Handler {
+func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
 	limits := &Limits{Rules: apiRules(t, file)}
-	var asked []compose.Rule[Ask]
+	var asked []compose.Rule[DecisionRequest]
 	for i := range limits.Rules {
 		asked = append(asked, serviceRule(&limits.Rules[i]))
 	}

@@ -54,11 +54,11 @@ func (m *forwardingMonitor) report(r *http.Request, fault error) {
 	}
 	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
 		m.faults.WithLabelValues(untrustedPeer).Inc()
-		m.log.Warn("ignored X-Forwarded-For or Forwarded of a peer that is not trusted", "peer", peer,
-			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then rules by ip limit all clients behind it together")
+		m.log.Warn("ignored X-Forwarded-For or Forwarded from a peer that is not trusted", "peer", peer,
+			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip")
 		return
 	}
 	m.faults.WithLabelValues(noAddress).Inc()
-	m.log.Warn("X-Forwarded-For or Forwarded of a trusted proxy has no client's address", "peer", peer,
-		"remedy", "have each trusted proxy append the address of its peer; until then such requests are limited by the proxy's address")
+	m.log.Warn("X-Forwarded-For or Forwarded from a trusted proxy has no client address", "peer", peer,
+		"remedy", "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address")
 }

@@ -26,7 +26,7 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 	}{
 		"untrusted":            {oneByIP, "X-Forwarded-For", "203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 remedy="if the peer is your own proxy, add its address to trusted`},
 		"untrusted, Forwarded": {oneByIP, "Forwarded", "for=203.0.113.7", untrustedPeer, `not trusted" peer=127.0.0.1 `},
-		"garbage":              {trustingLoopback, "X-Forwarded-For", "SECRET", noAddress, `no client's address" peer=127.0.0.1 remedy="have each trusted proxy append`},
+		"garbage":              {trustingLoopback, "X-Forwarded-For", "SECRET", noAddress, `no client address" peer=127.0.0.1 remedy="configure each trusted proxy to append`},
 		"right":                {trustingLoopback, "X-Forwarded-For", "203.0.113.7", "", ""},
 		"direct":               {oneByIP, "X-Other", "x", "", ""},
 	} {

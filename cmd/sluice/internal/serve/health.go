@@ -34,7 +34,7 @@ func newProbe(store storage.Store, namespace string) *probe {
 	return &probe{store: store, key: driver.Key("", namespace, "", "probe", rand.Text())}
 }
 
-var errProbe = errors.New("the record of a probe keeps changing")
+var errProbe = errors.New("too many write conflicts on the probe's record")
 
 // write replaces the record of the last probe.
 func (p *probe) write(ctx context.Context) error {
@@ -98,9 +98,9 @@ func (s *Server) watchStore(ctx context.Context) {
 		}
 		switch changed := s.health.set(err); {
 		case err != nil:
-			s.sampled.Warn("the store cannot be used", "error", err)
+			s.sampled.Warn("the store is unavailable", "error", err)
 		case changed:
-			s.log.Info("the store can be used again")
+			s.log.Info("the store is available again")
 		}
 	}
 }
@@ -144,9 +144,9 @@ func (s *Server) unreadiness(failure error) string {
 	case s.draining.Load():
 		return "shutting down"
 	case errors.As(failure, &misfit):
-		return "the rules cannot read what the store has"
+		return "the store holds states of another algorithm under a rule's name"
 	case failure != nil && s.options.OnFailure == compose.FailClosed:
-		return "the store takes no writes"
+		return "the store accepts no writes"
 	}
 	return ""
 }

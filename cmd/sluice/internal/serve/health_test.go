@@ -32,7 +32,7 @@ func TestHealthOfAStoreThatOnlyReads(t *testing.T) {
 	require.Contains(t, w.logged.String(), "NOREPLICAS")
 
 	_, err = opening(t, oneByIP, on("redis://"+redis.Addr()))
-	require.ErrorContains(t, err, "--store redis://"+redis.Addr()+": it can be read and not written: ")
+	require.ErrorContains(t, err, "--store redis://"+redis.Addr()+": the store can be read but not written: ")
 }
 
 func TestHealthOfEachStore(t *testing.T) {

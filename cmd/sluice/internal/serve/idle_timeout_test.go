@@ -133,7 +133,7 @@ func TestContentThatIsNoHTTP(t *testing.T) {
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
 		require.Equal(t, http.StatusBadRequest, response.StatusCode)
-		require.Contains(t, contentOf(t, response.Body), "stays spent")
+		require.Contains(t, contentOf(t, response.Body), "is not refunded")
 		require.NotContains(t, w.logged.String(), "the upstream failed")
 		require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
 	}

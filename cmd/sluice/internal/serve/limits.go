@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Ask is a question to the decision service.
-type Ask struct {
+// DecisionRequest is a question to the decision service.
+type DecisionRequest struct {
 	Key    string   // what is limited, any bytes; rules that limit everything together do not look at it
 	Limits []string // the names of the rules that are asked; none: every rule
 	Cost   int64    // how many calls, or bytes where the rule counts those; 0 means 1
@@ -22,7 +22,7 @@ type Ask struct {
 // Limits are those of one reading of the configuration. They are immutable.
 type Limits struct {
 	Rules   []config.Rule
-	Service *compose.Limiter[Ask]
+	Service *compose.Limiter[DecisionRequest]
 	Proxy   *compose.Limiter[*http.Request]
 
 	file    *config.File
@@ -33,7 +33,7 @@ type Limits struct {
 // base is what the limiters of all readings are made on.
 type base struct {
 	store    storage.Store
-	service  compose.Options[Ask]
+	service  compose.Options[DecisionRequest]
 	requests compose.Options[*http.Request]
 	unknown  int64 // bytes of a request that does not tell its length
 }
@@ -47,7 +47,7 @@ func (b *base) limits(file *config.File) (l *Limits, err error) {
 	if l.Proxy, err = b.requests.New(b.store, requests...); err != nil {
 		return nil, err
 	}
-	var asked []compose.Rule[Ask]
+	var asked []compose.Rule[DecisionRequest]
 	for i := range file.Rules {
 		asked = append(asked, serviceRule(&file.Rules[i]))
 	}
@@ -57,12 +57,12 @@ func (b *base) limits(file *config.File) (l *Limits, err error) {
 
 // serviceRule is a rule for the decision service, under the name that it has for
 // requests. Which requests it is for, whoever asks has found out by himself.
-func serviceRule(rule *config.Rule) compose.Rule[Ask] {
-	asked := compose.Rule[Ask]{Name: rule.Name, Shadow: rule.Shadow, Cost: func(a Ask) int64 { return costOf(a, rule.Cost) }}
+func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
+	asked := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow, Cost: func(a DecisionRequest) int64 { return costOf(a, rule.Cost) }}
 	if len(rule.By) > 0 {
-		asked.Key = func(a Ask) string { return a.Key }
+		asked.Key = func(a DecisionRequest) string { return a.Key }
 	}
-	asked.PolicyFor = func(a Ask) (algo.Policy, error) {
+	asked.PolicyFor = func(a DecisionRequest) (algo.Policy, error) {
 		switch {
 		case !a.asks(rule):
 			return nil, compose.Skip
@@ -77,19 +77,19 @@ func serviceRule(rule *config.Rule) compose.Rule[Ask] {
 }
 
 // asks reports whether the question is about the rule.
-func (a Ask) asks(rule *config.Rule) bool {
+func (a DecisionRequest) asks(rule *config.Rule) bool {
 	return len(a.Limits) == 0 || slices.Contains(a.Limits, rule.Name)
 }
 
 // lacksCaller reports whether the question has no key for a rule whose requests may lack
 // one. An empty key is a missing one here.
-func lacksCaller(a Ask, rule *config.Rule) bool {
+func lacksCaller(a DecisionRequest, rule *config.Rule) bool {
 	return a.Key == "" && len(rule.MayLack()) > 0
 }
 
 // withoutAddress finds a rule that would limit by address what has no key, because the
 // service does not know the address. It returns nil if there is none.
-func (l *Limits) withoutAddress(a Ask) *config.Rule {
+func (l *Limits) withoutAddress(a DecisionRequest) *config.Rule {
 	for i := range l.Rules {
 		rule := &l.Rules[i]
 		if a.asks(rule) && lacksCaller(a, rule) && rule.MissingByIP() {
@@ -100,7 +100,7 @@ func (l *Limits) withoutAddress(a Ask) *config.Rule {
 }
 
 // costOf is the cost of a question in units of a rule.
-func costOf(a Ask, c config.Cost) int64 {
+func costOf(a DecisionRequest, c config.Cost) int64 {
 	n, units := max(a.Cost, 1), max(c.Units, 1)
 	if units > math.MaxInt64/n {
 		return math.MaxInt64 // more than any capacity

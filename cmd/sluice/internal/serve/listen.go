@@ -39,7 +39,7 @@ func unlistened(err error) error {
 		err = op.Err
 	}
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return errors.New("another process listens there; stop it, or take another port")
+		return errors.New("another process listens on this address; stop it, or use another port")
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func CheckApart(listen, api string) error {
 	}
 	everywhere := len(a.IP) == 0 || len(b.IP) == 0 || a.IP.IsUnspecified() || b.IP.IsUnspecified()
 	if a.Port == b.Port && a.Port != 0 && (everywhere || a.IP.Equal(b.IP)) {
-		return fmt.Errorf("%s: requests come in there, at --listen %s; take another port", api, listen)
+		return fmt.Errorf("%s: --listen %s uses that port; use another port", api, listen)
 	}
 	return nil
 }
@@ -82,7 +82,7 @@ func CheckAPI(address, token string) error {
 	}
 	resolved, err := resolve(address)
 	if err == nil && !resolved.IP.IsLoopback() {
-		err = fmt.Errorf("%s: others than this machine can reach that, and whoever can may reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
+		err = fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
 	}
 	return err
 }
@@ -136,7 +136,7 @@ func listenUnix(path string) (net.Listener, error) {
 // tooLong says what the system means by an invalid argument.
 func tooLong(dir string, err error) error {
 	if errors.Is(err, syscall.EINVAL) || len(dir) > 100 {
-		return errors.New("the path is too long for a socket; take a shorter one")
+		return errors.New("the path is too long for a socket; use a shorter one")
 	}
 	return err
 }
@@ -155,7 +155,7 @@ func (s *socket) place(from string) (err error) {
 // listens on may be replaced.
 func clearSocket(path string) error {
 	if path == "" {
-		return errors.New("unix: has no path; want unix:PATH, such as unix:/run/sluice.sock")
+		return errors.New("unix: without a path; want unix:PATH, such as unix:/run/sluice.sock")
 	}
 	info, err := os.Lstat(path)
 	switch {
@@ -164,7 +164,7 @@ func clearSocket(path string) error {
 	case err != nil:
 		return fmt.Errorf("unix:%s: %w", path, err)
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("unix:%s: there is something that is no socket; take another path, or remove it", path)
+		return fmt.Errorf("unix:%s: the file exists and is not a socket; use another path, or remove the file", path)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -172,7 +172,7 @@ func clearSocket(path string) error {
 	switch {
 	case err == nil:
 		conn.Close()
-		return fmt.Errorf("unix:%s: a process listens there already; stop it, or take another path", path)
+		return fmt.Errorf("unix:%s: another process listens on this socket; stop it, or use another path", path)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

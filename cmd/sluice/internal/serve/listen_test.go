@@ -60,7 +60,7 @@ func TestSocketOfTheLiving(t *testing.T) {
 	path := socketPath(t)
 	w := started(t, oneByIP, onSocket(path))
 	_, err := opening(t, oneByIP, onSocket(path))
-	require.ErrorContains(t, err, "--api unix:"+path+": a process listens there already; stop it, or take another path")
+	require.ErrorContains(t, err, "--api unix:"+path+": another process listens on this socket; stop it, or use another path")
 	status, err := throughSocket(t, w.APIAddr().String(), "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
@@ -102,11 +102,11 @@ func TestNoSocket(t *testing.T) {
 	long := filepath.Join(dir, strings.Repeat("d", 120))
 	require.NoError(t, os.Mkdir(long, 0o700))
 	for address, want := range map[string]string{
-		"unix:":                          "unix: has no path; want unix:PATH, such as unix:/run/sluice.sock",
-		"unix:" + file:                   "there is something that is no socket; take another path, or remove it",
-		"unix:" + link:                   "there is something that is no socket",
+		"unix:":                          "unix: without a path; want unix:PATH, such as unix:/run/sluice.sock",
+		"unix:" + file:                   "the file exists and is not a socket; use another path, or remove the file",
+		"unix:" + link:                   "the file exists and is not a socket",
 		"unix:" + dir + "/missing/s":     "no such file or directory",
-		"unix:" + long + "/s":            "the path is too long for a socket; take a shorter one",
+		"unix:" + long + "/s":            "the path is too long for a socket; use a shorter one",
 		"8080":                           `"8080": want HOST:PORT, :PORT or unix:PATH`,
 		"127.0.0.1:http-that-is-no-port": "want HOST:PORT",
 	} {

@@ -29,7 +29,7 @@ func CheckUpstream(upstream *url.URL, listen string) error {
 	}
 	leadsHere := func(a netip.Addr) bool { return leads(a, at.Addr().Unmap()) }
 	if slices.ContainsFunc(addressesOf(upstream.Hostname()), leadsHere) {
-		return fmt.Errorf("%s is what --listen %s stands for, so that each request would come back; want the program to stand in front of, or another --listen", upstream.Redacted(), listen)
+		return fmt.Errorf("%s is the address of --listen %s, so each request would return to the proxy; want the program behind the proxy, or another --listen", upstream.Redacted(), listen)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func TestAProxyBeforeItself(t *testing.T) {
 			require.NoError(t, err, "%s before %s", c.listen, c.upstream)
 			continue
 		}
-		require.EqualError(t, err, c.upstream+" is what --listen "+c.listen+" stands for, so that each request would come back; want the program to stand in front of, or another --listen")
+		require.EqualError(t, err, c.upstream+" is the address of --listen "+c.listen+", so each request would return to the proxy; want the program behind the proxy, or another --listen")
 	}
 }
 

@@ -29,18 +29,18 @@ type metrics struct {
 func newMetrics(version string, store storage.Store) (*metrics, error) {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		reloads:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_reloads_total", Help: "Readings of the rules after the first, by outcome."}, []string{"outcome"}),
-		purges:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_purges_total", Help: "Times that expired records were removed from the store, by outcome."}, []string{"outcome"}),
-		read:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules_read_timestamp_seconds", Help: "Unix time at which the rules that are in force were read."}),
-		rules:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules", Help: "Rules that are in force."}),
-		upstream: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_upstream_failures_total", Help: "Requests let through that the upstream did not answer, by the status sent in its place."}, []string{"status"}),
+		reloads:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_reloads_total", Help: "Reloads of the rules, by outcome."}, []string{"outcome"}),
+		purges:   prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_purges_total", Help: "Removals of expired records from the store, by outcome."}, []string{"outcome"}),
+		read:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules_read_timestamp_seconds", Help: "Unix time at which the current rules were read."}),
+		rules:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_rules", Help: "Number of rules."}),
+		upstream: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_upstream_failures_total", Help: "Allowed requests that the upstream did not answer, by the status that the client got."}, []string{"status"}),
 	}
-	m.forwarding = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_forwarding_faults_total", Help: "Requests whose client may be another than the one they were limited as, by reason: a forwarding field of a peer that is not trusted, or one of a trusted proxy without an address."}, []string{"reason"})
+	m.forwarding = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "sluice_forwarding_faults_total", Help: "Requests that may have been limited under the wrong address, by reason: untrusted_peer is a forwarding header from a peer that is not trusted, no_address is one from a trusted proxy without an address."}, []string{"reason"})
 	var err error
 	if m.decisions, err = observe.NewMetrics(m.registry); err != nil {
 		return nil, err
 	}
-	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_build_info", Help: "1, with the version that serves.", ConstLabels: prometheus.Labels{"version": version}})
+	build := prometheus.NewGauge(prometheus.GaugeOpts{Name: "sluice_build_info", Help: "Always 1; the label has the version of sluice.", ConstLabels: prometheus.Labels{"version": version}})
 	build.Set(1)
 	all := []prometheus.Collector{m.reloads, m.rules, m.read, m.purges, m.upstream, m.forwarding, build,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})}

@@ -13,7 +13,7 @@ import (
 // at once, so that requests do not wait for their timeout.
 type missingStore struct{}
 
-var errMissing = storage.NotApplied(errors.New("the store has not been reached since the start"))
+var errMissing = storage.NotApplied(errors.New("the store has been unavailable since the start"))
 
 // Load implements storage.Store.
 func (missingStore) Load(context.Context, ...string) ([]storage.Record, error) {
@@ -45,7 +45,7 @@ func (s *Server) reachStore(ctx context.Context) error {
 	if err != nil {
 		s.missing.Store(true)
 		s.base.store = missingStore{}
-		s.log.Warn("the store cannot be reached; requests are answered as --on-failure says until it is", "store", s.store.address, "error", err)
+		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", err)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func (s *Server) prepareStore(ctx context.Context) error {
 		return errors.New(oneLine(err))
 	}
 	if err := s.probe.write(ctx); err != nil {
-		return fmt.Errorf("it can be read and not written: %s", oneLine(err))
+		return fmt.Errorf("the store can be read but not written: %s", oneLine(err))
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func logFailure(log *slog.Logger, side string, e *compose.Event) {
 	}
 	level, message := slog.LevelWarn, "the store failed"
 	if p := problemOfError(e.Err); p.Status == http.StatusInternalServerError {
-		level, message = slog.LevelError, "a limit is at fault"
+		level, message = slog.LevelError, "a limit cannot be decided"
 	}
 	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
 	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)

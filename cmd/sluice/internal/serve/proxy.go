@@ -111,11 +111,11 @@ func (u *upstream) unfit(l *Limits, r *http.Request) *problem {
 	wrong := u.badTarget(r.URL)
 	switch {
 	case r.Method == http.MethodConnect:
-		return plainProblem(http.StatusMethodNotAllowed, "this is a proxy to one server, not to any")
+		return plainProblem(http.StatusMethodNotAllowed, "this is a reverse proxy, so CONNECT is not allowed")
 	case wrong != "":
 		return plainProblem(http.StatusBadRequest, "%s", wrong)
 	case l.needsLength(r):
-		return plainProblem(http.StatusLengthRequired, "the bytes of requests are limited here; say Content-Length")
+		return plainProblem(http.StatusLengthRequired, "a limit counts bytes, so the request needs Content-Length")
 	case u.maxBody > 0 && r.ContentLength > u.maxBody:
 		return u.tooLarge()
 	}
@@ -123,7 +123,7 @@ func (u *upstream) unfit(l *Limits, r *http.Request) *problem {
 }
 
 func (u *upstream) tooLarge() *problem {
-	return plainProblem(http.StatusRequestEntityTooLarge, "requests may have no more than %d bytes of content here", u.maxBody)
+	return plainProblem(http.StatusRequestEntityTooLarge, "the request body has more than %d bytes; send a smaller one", u.maxBody)
 }
 
 // fail answers a request that was let through and got no response. Its cost stays spent:
@@ -140,13 +140,13 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		u.tooLarge().write(w)
 		return
 	case broken != nil:
-		u.log.Debug("the content of a request broke off", "error", withoutAddresses(broken.Error()))
+		u.log.Debug("a request body ended early", "error", withoutAddresses(broken.Error()))
 		unfinished(broken).write(w)
 		return
 	case r.Context().Err() != nil:
 		// Nobody reads the answer, unless the client has closed no more than its own
 		// side. A response that is not written would be an empty 200 to it.
-		u.log.Debug("the client left", "error", withoutAddresses(err.Error()))
+		u.log.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 		unanswered(http.StatusBadGateway).write(w)
 		return
 	}
@@ -162,9 +162,9 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 // unfinished is the problem of content that came to no end.
 func unfinished(err error) *problem {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return plainProblem(http.StatusRequestTimeout, "the content did not come, or too slowly; what the request cost under the limits stays spent")
+		return plainProblem(http.StatusRequestTimeout, "the request body did not arrive, or arrived too slowly; the cost of the request is not refunded")
 	}
-	return plainProblem(http.StatusBadRequest, "the content ended early or is no HTTP; what the request cost under the limits stays spent")
+	return plainProblem(http.StatusBadRequest, "the request body ended early or is not valid HTTP; the cost of the request is not refunded")
 }
 
 func unanswered(status int) *problem {
@@ -172,7 +172,7 @@ func unanswered(status int) *problem {
 	if status == http.StatusGatewayTimeout {
 		inTime = " in time"
 	}
-	p := plainProblem(status, "the upstream did not answer%s; what the request cost under the limits stays spent", inTime)
+	p := plainProblem(status, "the upstream did not answer%s; the cost of the request is not refunded", inTime)
 	p.Paid = "yes"
 	return p
 }

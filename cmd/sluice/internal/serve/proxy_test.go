@@ -90,7 +90,7 @@ func TestClientsThatLeave(t *testing.T) {
 	io.WriteString(conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-h.there
 	conn.Close()
-	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client left") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, patience, time.Millisecond)
 	w.stop()
 	require.NoError(t, w.ended())
 	require.Zero(t, testutil.ToFloat64(w.metrics.upstream.WithLabelValues("502")))

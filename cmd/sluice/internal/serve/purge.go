@@ -53,7 +53,7 @@ func (s *Server) purgeAt(ctx context.Context, ticks <-chan time.Time, purger sto
 			s.sampled.Debug("removed expired records", "removed", removed)
 		default:
 			s.metrics.purges.WithLabelValues(failed).Inc()
-			s.sampled.Warn("the store's expired records could not be removed", "error", err)
+			s.sampled.Warn("removing expired records from the store failed", "error", err)
 		}
 	}
 }

@@ -42,14 +42,14 @@ func (s *Server) readAgain(ctx context.Context) (*config.File, error) {
 	defer cancel()
 	file, err := s.options.Read(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
-		return nil, fmt.Errorf("the rules could not be read within %v; mend what they are read from, and reload again", readTime)
+		return nil, fmt.Errorf("the rules could not be read within %v; check the file and its file system, then reload again", readTime)
 	}
 	return file, err
 }
 
 // tellFaults logs a line for each fault.
 func (s *Server) tellFaults(err error) {
-	const message = "not reloaded, the old rules stay"
+	const message = "reload failed; the old rules stay in force"
 	var faults *config.Error
 	if !errors.As(err, &faults) {
 		s.log.Error(message, "error", err)
@@ -93,7 +93,7 @@ func (s *Server) logUntrusting(file *config.File) {
 		return
 	}
 	if rules := file.LacksTrusted(); len(rules) > 0 {
-		s.log.Info("no proxy is trusted; if requests come through one, all clients share one limit by ip", "rules", rules,
-			"remedy", "name the proxy's address in trusted in the rules, or in --trust")
+		s.log.Info("no proxy is trusted; if requests come through a proxy, all clients share one limit by ip", "rules", rules,
+			"remedy", "add the proxy's address to trusted in the rules, or to --trust")
 	}
 }

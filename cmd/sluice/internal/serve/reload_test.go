@@ -49,7 +49,7 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 		require.ErrorContains(t, w.Reload(t.Context()), want)
 	}
 	require.Equal(t, 3, w.allowed(4))
-	require.Contains(t, w.logged.String(), "not reloaded, the old rules stay")
+	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 4`)
 }
 
@@ -74,7 +74,7 @@ func TestRuleComesBack(t *testing.T) {
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
 	require.NoError(t, w.Reload(t.Context()))
 	w.rules.Store(strings.ReplaceAll(oneByIP, "gcra", "movingwindow"))
-	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read what is stored of it; give it a new name, or start with another --namespace`)
+	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read the rule's stored states; give the rule a new name, or start with another --namespace`)
 }
 
 func TestServiceGoesByTheNewRules(t *testing.T) {
@@ -107,6 +107,6 @@ func TestReloadDoesNotReadForever(t *testing.T) {
 		require.True(t, ends)
 		return nil, context.DeadlineExceeded
 	}
-	require.ErrorContains(t, w.Reload(t.Context()), "the rules could not be read within 30s; mend")
-	require.Contains(t, w.logged.String(), "not reloaded, the old rules stay")
+	require.ErrorContains(t, w.Reload(t.Context()), "the rules could not be read within 30s; check the file")
+	require.Contains(t, w.logged.String(), "reload failed; the old rules stay in force")
 }

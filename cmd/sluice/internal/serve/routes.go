@@ -43,7 +43,7 @@ func reading(next http.Handler) http.Handler {
 func onlyLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r.Host) {
-			plainProblem(http.StatusMisdirectedRequest, "there is no %.64q here; want localhost, or the address that is listened at", r.Host).write(w)
+			plainProblem(http.StatusMisdirectedRequest, "the host %.64q is refused; want localhost, or the address of --api", r.Host).write(w)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -24,7 +24,7 @@ type Server struct {
 	log     *slog.Logger
 	base    base
 	store   *opened
-	missing atomic.Bool // the store has not been reached since the start
+	missing atomic.Bool // the store has been unavailable since the start
 	probe   *probe
 	health  storeHealth
 	sampled *slog.Logger // for what may fail at every request
@@ -108,7 +108,7 @@ func (s *Server) newBase() base {
 	if b.unknown == 0 {
 		b.unknown = math.MaxInt64
 	}
-	b.service = compose.Options[Ask]{
+	b.service = compose.Options[DecisionRequest]{
 		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
 		OnFailure: o.OnFailure, Observer: s.observer(serviceSide),
 	}
@@ -149,7 +149,7 @@ func listenAPI(address, token string) (net.Listener, bool, error) {
 	l, private, err := listen(address)
 	if err == nil && token == "" && !private { // the name has come to mean another
 		l.Close()
-		return nil, false, fmt.Errorf("%s: not this machine's own any more", address)
+		return nil, false, fmt.Errorf("%s: no longer a loopback address", address)
 	}
 	return l, private, err
 }
@@ -188,7 +188,7 @@ func (s *Server) noteFull(l *listener, full bool) {
 	l.full.Store(full)
 	l.http.SetKeepAlivesEnabled(!full)
 	if full {
-		s.sampled.Warn("as many connections are open as --max-connections allows; idle ones are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
+		s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
 	}
 }
 

@@ -52,13 +52,13 @@ func shapeOf(p algo.Policy) string {
 }
 
 // newName is what to do about a rule that cannot read its states.
-const newName = "give it a new name, or start with another --namespace (with --limit that is the only way)"
+const newName = "give the rule a new name, or start with another --namespace (with --limit only the latter works)"
 
 // shapeError tells of a rule that could not read what is stored of it.
 type shapeError struct{ rule, before, now string }
 
 func (e *shapeError) Error() string {
-	return fmt.Sprintf("rule %q was %s and is now %s, which cannot read what is stored of it; %s", e.rule, e.before, e.now, newName)
+	return fmt.Sprintf("rule %q was %s and is now %s, which cannot read the rule's stored states; %s", e.rule, e.before, e.now, newName)
 }
 
 // claimShapes holds the rules against the shapes that the store keeps, from before
@@ -75,7 +75,7 @@ func (s *Server) claimShapes(ctx context.Context, rules []config.Rule) error {
 	if err == nil || errors.As(err, &misshapen) {
 		return err
 	}
-	s.log.Warn("the store does not tell whether the rules fit what is in it", "error", err)
+	s.log.Warn("the algorithms of the stored rules could not be read", "error", err)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func TestRestartWithAnotherAlgorithm(t *testing.T) {
 		for policy, shape := range map[string]string{"fixedwindow 3/h": "fixedwindow", "all(gcra 3/h; gcra 2/m)": "all(gcra; gcra)"} {
 			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)
 			_, err := opening(t, rules, on(store))
-			require.ErrorContains(t, err, `rule "client" was gcra and is now `+shape+", which cannot read what is stored of it; give it a new name, or start with another --namespace", store)
+			require.ErrorContains(t, err, `rule "client" was gcra and is now `+shape+", which cannot read the rule's stored states; give the rule a new name, or start with another --namespace", store)
 
 			within := func(o *Options) { o.Namespace = shape }
 			started(t, rules, on(store), within).Close()
@@ -65,7 +65,7 @@ func TestStoreThatDoesNotTellShapes(t *testing.T) {
 		var logged lines
 		s := &Server{store: &opened{Store: store}, log: slog.New(slog.NewTextHandler(&logged, nil))}
 		require.NoError(t, s.claimShapes(t.Context(), apiRules(t, oneByIP)))
-		require.Contains(t, logged.String(), "does not tell whether the rules fit")
+		require.Contains(t, logged.String(), "the algorithms of the stored rules could not be read")
 	}
 }
 
@@ -78,8 +78,8 @@ func TestLogNamesTheRuleAtFault(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 500, fetch(t, w.proxyURL("/")).StatusCode)
 	require.Equal(t, 500, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
-	for _, line := range []string{`msg="a limit is at fault"`, `msg="no decision: The limit cannot be read"`} {
-		require.Regexp(t, line+`.* rule=client remedy="give it a new name, or start with another --namespace`, w.logged.String())
+	for _, line := range []string{`msg="a limit cannot be decided"`, `msg="no decision: The limit cannot be read"`} {
+		require.Regexp(t, line+`.* rule=client remedy="give the rule a new name, or start with another --namespace`, w.logged.String())
 	}
 	require.NotContains(t, w.logged.String(), "127.0.0.1 ")
 	require.Equal(t, []any{"error", compose.ErrSkew}, logAttributes(compose.ErrSkew))

@@ -11,7 +11,7 @@ import (
 // becomes a warning. Package log is one for the whole process; release restores it.
 func TakeStandardLog(log *slog.Logger) (release func()) {
 	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
-	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "a library complains", unquoted})
+	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library", unquoted})
 	stdlog.SetFlags(0)
 	stdlog.SetPrefix("")
 	return func() {

@@ -37,16 +37,16 @@ func CheckStore(address string) error {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch {
 	case scheme == "memory" && rest != "":
-		return fmt.Errorf("%s: there is only one memory; want memory:", redacted(address))
+		return fmt.Errorf("%s: the store memory: takes no name; want memory:", redacted(address))
 	case scheme == "sqlite":
 		return checkFile(rest)
 	case scheme == "memory":
 	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
 		return fmt.Errorf("%s: want %s", redacted(address), storeForms)
 	case misread(scheme, rest):
-		return fmt.Errorf("%s://...: has an @ too many; in a password want / written as %%2F and @ as %%40", scheme)
+		return fmt.Errorf("%s://...: the address has more than one @; in a password, write / as %%2F and @ as %%40", scheme)
 	case strings.Contains(pathOf(rest), ";"):
-		return fmt.Errorf("%s://...: has a ; in its name; want parameters after a ? with & between, and in a name ; written as %%3B", scheme)
+		return fmt.Errorf("%s://...: the name has a semicolon; write parameters after a ? with & between, and a semicolon in a name as %%3B", scheme)
 	}
 	return nil
 }
@@ -54,9 +54,9 @@ func CheckStore(address string) error {
 func checkFile(file string) error {
 	switch {
 	case file == "" || file == ":memory:":
-		return fmt.Errorf("sqlite:%s: want the name of a file, such as sqlite:limits.db", file)
+		return fmt.Errorf("sqlite:%s: want a file name, such as sqlite:limits.db", file)
 	case strings.HasPrefix(file, "//"), strings.ContainsRune(file, '?'):
-		return fmt.Errorf("sqlite:%s: want the name of a file and nothing else, such as sqlite:limits.db or sqlite:/var/lib/limits.db", file)
+		return fmt.Errorf("sqlite:%s: want a file name without parameters, such as sqlite:limits.db or sqlite:/var/lib/limits.db", file)
 	}
 	return nil
 }

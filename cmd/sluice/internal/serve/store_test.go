@@ -26,23 +26,23 @@ func TestStoresThatAreNone(t *testing.T) {
 	for address, want := range map[string]string{
 		"":                       ": want memory:, sqlite:FILE, postgres://... or redis://...",
 		"mysql://u:secret@h":     "mysql://u:xxxxx@h: want memory:",
-		"memory:x":               "there is only one memory",
-		"sqlite:":                "want the name of a file, such as sqlite:limits.db",
-		"sqlite::memory:":        "want the name of a file",
-		"sqlite://limits.db":     "want the name of a file and nothing else",
-		"sqlite:a.db?mode=ro":    "want the name of a file and nothing else",
+		"memory:x":               "the store memory: takes no name",
+		"sqlite:":                "want a file name, such as sqlite:limits.db",
+		"sqlite::memory:":        "want a file name",
+		"sqlite://limits.db":     "want a file name without parameters",
+		"sqlite:a.db?mode=ro":    "want a file name without parameters",
 		"redis:":                 "want memory:",
 		"limits.db":              "limits.db: want memory:",
 		"redis:u:secret@h":       "...: want memory:",
 		"host=h password=secret": "...: want memory:",
 
-		"postgres://u:1/secret@h/x":  "postgres://...: has an @ too many; in a password want / written as %2F and @ as %40",
-		"postgres://u:1@secret@h/x":  "has an @ too many",
-		"postgres://u:1@sec/ret@h/x": "has an @ too many",
-		"redis://u:1/secret@h/0":     "has an @ too many",
+		"postgres://u:1/secret@h/x":  "postgres://...: the address has more than one @; in a password, write / as %2F and @ as %40",
+		"postgres://u:1@secret@h/x":  "the address has more than one @",
+		"postgres://u:1@sec/ret@h/x": "the address has more than one @",
+		"redis://u:1/secret@h/0":     "the address has more than one @",
 
-		"redis://h/0;password=secret":      "redis://...: has a ; in its name; want parameters after a ? with & between",
-		"postgres://u@h/d;password=secret": "postgres://...: has a ; in its name",
+		"redis://h/0;password=secret":      "redis://...: the name has a semicolon; write parameters after a ? with & between",
+		"postgres://u@h/d;password=secret": "postgres://...: the name has a semicolon",
 		"mysql://u@h/d;password=secret":    "mysql://...: want memory:",
 	} {
 		err := CheckStore(address)
@@ -296,9 +296,9 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 
 func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
 	for err, want := range map[error]string{
-		algo.ErrState:          `level=ERROR msg="a limit is at fault"`,
-		algo.ErrCost:           `level=ERROR msg="a limit is at fault"`,
-		storage.ErrProgram:     `level=ERROR msg="a limit is at fault"`,
+		algo.ErrState:          `level=ERROR msg="a limit cannot be decided"`,
+		algo.ErrCost:           `level=ERROR msg="a limit cannot be decided"`,
+		storage.ErrProgram:     `level=ERROR msg="a limit cannot be decided"`,
 		storage.ErrUnavailable: `level=WARN msg="the store failed"`,
 	} {
 		var logged lines

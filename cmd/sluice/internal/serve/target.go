@@ -12,7 +12,7 @@ func (u *upstream) badTarget(target *url.URL) string {
 	case target.Opaque != "": // x:login, of which the upstream is asked for login
 		return "want a path, such as /login"
 	case strings.Trim(u.url.Path, "/") != "" && climbs(target.Path):
-		return "want a path without .. in it, which would lead out of that of the upstream"
+		return "want a path without .. in it, because .. could leave the path of --upstream"
 	}
 	return ""
 }

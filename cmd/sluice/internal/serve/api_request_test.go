@@ -32,7 +32,7 @@ var refused = []struct {
 	{body: `key=user:42&cost=3`, detail: "column 1:", offset: 0},
 	{body: `{"key":"a"}{}`, detail: "column 12:", offset: 11, blind: true},
 	{body: `{"key":"a"} x`, detail: "column 13:", offset: 12, blind: true},
-	{body: "{\"key\":\"a\xff\"}", detail: "column 10: not UTF-8; send a key of other bytes as key_base64", offset: 9, blind: true},
+	{body: "{\"key\":\"a\xff\"}", detail: "column 10: the body is not UTF-8; send a key that is not UTF-8 as key_base64", offset: 9, blind: true},
 	{body: "{\"key\":\"\xed\xa0\x80\"}", detail: "not UTF-8", offset: 8, blind: true}, // half a character
 
 	{body: `[]`, detail: "the body is a list; want an object such as {"},
@@ -43,9 +43,9 @@ var refused = []struct {
 
 	{body: `{}`, field: "key", detail: `key is missing; want {"key"`},
 	{body: `{"cost":1,"limit":"api"}`, field: "key", detail: "key is missing"},
-	{body: `{"key":"a","key_base64":"YQ=="}`, field: "key_base64", detail: "both there"},
-	{body: `{"key":"a","limt":"api"}`, field: "limt", detail: `"limt" is no member of a question; want key or key_base64, cost and limit`},
-	{body: `{"Key":"a"}`, field: "Key", detail: `"Key" is no member`},
+	{body: `{"key":"a","key_base64":"YQ=="}`, field: "key_base64", detail: "both key and key_base64 are there"},
+	{body: `{"key":"a","limt":"api"}`, field: "limt", detail: `unknown member "limt"; want key or key_base64, cost and limit`},
+	{body: `{"Key":"a"}`, field: "Key", detail: `unknown member "Key"`},
 	{body: `{"key":"a","key":"b"}`, field: "key", detail: "twice", blind: true},
 	{body: `{"key":"a","cost":1,"cost":1}`, field: "cost", detail: "twice", blind: true},
 	{body: `{"key":"a","k\u0065y":"b"}`, field: "key", detail: "twice", blind: true},
@@ -54,12 +54,12 @@ var refused = []struct {
 	{body: `{"key":42}`, field: "key", detail: "got 42"},
 	{body: `{"key":["a"]}`, field: "key", detail: "got a list"},
 	{body: `{"key":{"a":1}}`, field: "key", detail: "got an object"},
-	{body: `{"key":"\ud800"}`, field: "key", detail: "key_base64 for bytes that are no Unicode", blind: true},
-	{body: `{"key":"\ud800\ud800"}`, field: "key", detail: "no Unicode", blind: true},
-	{body: `{"key":"\udc00\ud800"}`, field: "key", detail: "no Unicode", blind: true},
-	{body: `{"key":"\ud83d x"}`, field: "key", detail: "no Unicode", blind: true},
-	{body: `{"key":"\ud83d\n"}`, field: "key", detail: "no Unicode", blind: true},
-	{body: `{"key":"\\\ud83d"}`, field: "key", detail: "no Unicode", blind: true},
+	{body: `{"key":"\ud800"}`, field: "key", detail: "key_base64 for a key that is not UTF-8", blind: true},
+	{body: `{"key":"\ud800\ud800"}`, field: "key", detail: "not UTF-8", blind: true},
+	{body: `{"key":"\udc00\ud800"}`, field: "key", detail: "not UTF-8", blind: true},
+	{body: `{"key":"\ud83d x"}`, field: "key", detail: "not UTF-8", blind: true},
+	{body: `{"key":"\ud83d\n"}`, field: "key", detail: "not UTF-8", blind: true},
+	{body: `{"key":"\\\ud83d"}`, field: "key", detail: "not UTF-8", blind: true},
 
 	{body: `{"key_base64":"YQ"}`, field: "key_base64", detail: "want a string in standard base64"},
 	{body: `{"key_base64":"YR=="}`, field: "key_base64", detail: "base64"}, // would be YQ==
@@ -78,17 +78,17 @@ var refused = []struct {
 	{body: `{"key":"a","cost":1e400}`, field: "cost", detail: "got 1e400"},
 	{body: `{"key":"a","cost":1e-400}`, field: "cost", detail: "got 1e-400"},
 
-	{body: `{"key":"a","limit":null}`, field: "limit", detail: "leave it out to ask all limits, got null"},
+	{body: `{"key":"a","limit":null}`, field: "limit", detail: "leave it out to use all limits, got null"},
 	{body: `{"key":"a","limit":3}`, field: "limit", detail: "got 3"},
-	{body: `{"key":"a","limit":[]}`, field: "limit", detail: "leave it out to ask all limits, got a list"},
+	{body: `{"key":"a","limit":[]}`, field: "limit", detail: "leave it out to use all limits, got a list"},
 	{body: `{"key":"a","limit":{"api":1}}`, field: "limit", detail: "got an object"},
 	{body: `{"key":"a","limit":["api",3]}`, field: "limit", detail: "got 3"},
 	{body: `{"key":"a","limit":["api",null]}`, field: "limit", detail: "got null"},
 	{body: `{"key":"a","limit":["api","api"]}`, field: "limit", detail: `"api" is named twice`},
 
-	{body: `{"key":"a","limit":"apo"}`, status: 404, field: "limit", detail: `there is no limit "apo"`, blind: true},
-	{body: `{"key":"a","limit":""}`, status: 404, field: "limit", detail: `there is no limit ""`, blind: true},
-	{body: `{"key":"a","limit":["api","API"]}`, status: 404, field: "limit", detail: `there is no limit "API"`, blind: true},
+	{body: `{"key":"a","limit":"apo"}`, status: 404, field: "limit", detail: `unknown limit "apo"`, blind: true},
+	{body: `{"key":"a","limit":""}`, status: 404, field: "limit", detail: `unknown limit ""`, blind: true},
+	{body: `{"key":"a","limit":["api","API"]}`, status: 404, field: "limit", detail: `unknown limit "API"`, blind: true},
 	{body: `{"key":"` + strings.Repeat("é", maxKey/2) + `x"}`, status: 413, field: "key", detail: "4097 bytes", blind: true},
 	{body: `{"key_base64":"` + strings.Repeat("AAAA", (maxKey+3)/3) + `"}`, status: 413, field: "key_base64", detail: "4098 bytes", blind: true},
 	{body: `{"key":"a"}` + strings.Repeat(" ", maxBody), status: 413, detail: "more than 65536 bytes", blind: true},
@@ -96,7 +96,7 @@ var refused = []struct {
 
 func TestRefused(t *testing.T) {
 	route := operation(t, document(t), "/v1/allow")
-	h := apiOn(t, standing(), compose.Options[Ask]{})
+	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
 	for _, c := range refused {
 		t.Run(brief(c.body), func(t *testing.T) {
 			r := ask("/v1/allow", c.body)
@@ -126,27 +126,27 @@ func brief(body string) string {
 
 var taken = []struct {
 	body string
-	want Ask
+	want DecisionRequest
 }{
-	{`{"key":"user:42","cost":3,"limit":"api"}`, Ask{"user:42", []string{"api"}, 3}},
-	{` {"limit" : ["daily", "api"] , "key" : "user:42"} ` + "\r\n\t", Ask{"user:42", []string{"daily", "api"}, 1}},
-	{`{"key":""}`, Ask{"", nil, 1}},
-	{`{"key_base64":""}`, Ask{"", nil, 1}},
-	{`{"key_base64":"/wA="}`, Ask{"\xff\x00", nil, 1}},
-	{`{"key":"\u0000\ud83d\ude00\\ud800�\ufffd"}`, Ask{"\x00\U0001f600\\ud800��", nil, 1}},
-	{`{"k\u0065y":"a"}`, Ask{"a", nil, 1}},
-	{`{"key":"a","cost":9223372036854775807}`, Ask{"a", nil, 1<<63 - 1}},
-	{`{"key":"a","cost":3.0}`, Ask{"a", nil, 3}},
-	{`{"key":"a","cost":2e2}`, Ask{"a", nil, 200}},
-	{`{"key":"` + strings.Repeat("é", maxKey/2) + `"}`, Ask{strings.Repeat("é", maxKey/2), nil, 1}},
-	{`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`, Ask{strings.Repeat("\x00", maxKey), nil, 1}},
+	{`{"key":"user:42","cost":3,"limit":"api"}`, DecisionRequest{"user:42", []string{"api"}, 3}},
+	{` {"limit" : ["daily", "api"] , "key" : "user:42"} ` + "\r\n\t", DecisionRequest{"user:42", []string{"daily", "api"}, 1}},
+	{`{"key":""}`, DecisionRequest{"", nil, 1}},
+	{`{"key_base64":""}`, DecisionRequest{"", nil, 1}},
+	{`{"key_base64":"/wA="}`, DecisionRequest{"\xff\x00", nil, 1}},
+	{`{"key":"\u0000\ud83d\ude00\\ud800�\ufffd"}`, DecisionRequest{"\x00\U0001f600\\ud800��", nil, 1}},
+	{`{"k\u0065y":"a"}`, DecisionRequest{"a", nil, 1}},
+	{`{"key":"a","cost":9223372036854775807}`, DecisionRequest{"a", nil, 1<<63 - 1}},
+	{`{"key":"a","cost":3.0}`, DecisionRequest{"a", nil, 3}},
+	{`{"key":"a","cost":2e2}`, DecisionRequest{"a", nil, 200}},
+	{`{"key":"` + strings.Repeat("é", maxKey/2) + `"}`, DecisionRequest{strings.Repeat("é", maxKey/2), nil, 1}},
+	{`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`, DecisionRequest{strings.Repeat("\x00", maxKey), nil, 1}},
 }
 
 func TestTaken(t *testing.T) {
 	route := operation(t, document(t), "/v1/allow")
 	for _, c := range taken {
 		t.Run(brief(c.body), func(t *testing.T) {
-			got, p := decodeAsk([]byte(c.body))
+			got, p := decodeRequest([]byte(c.body))
 			require.Nil(t, p)
 			require.Equal(t, c.want, got)
 			require.NoError(t, checkRequest(route, c.body))
@@ -154,9 +154,9 @@ func TestTaken(t *testing.T) {
 	}
 }
 
-// FuzzDecodeAsk sends any bytes. What the service takes the document takes, and
+// FuzzDecodeRequest sends any bytes. What the service takes the document takes, and
 // whatever it answers is as the document says.
-func FuzzDecodeAsk(f *testing.F) {
+func FuzzDecodeRequest(f *testing.F) {
 	for _, c := range refused {
 		f.Add([]byte(c.body))
 	}
@@ -164,7 +164,7 @@ func FuzzDecodeAsk(f *testing.F) {
 		f.Add([]byte(c.body))
 	}
 	route := operation(f, document(f), "/v1/peek")
-	h := apiOn(f, standing(), compose.Options[Ask]{})
+	h := apiOn(f, standing(), compose.Options[DecisionRequest]{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := ask("/v1/peek", string(body))
 		w := send(h, r)

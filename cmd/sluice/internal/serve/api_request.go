@@ -24,25 +24,25 @@ const (
 	maxBody = 64 << 10 // bytes of a request
 	maxKey  = 4 << 10  // bytes of a key, decoded
 
-	exampleAsk = `{"key":"user:42","cost":3,"limit":"api"}`
+	exampleRequest = `{"key":"user:42","cost":3,"limit":"api"}`
 )
 
-// readAsk reads a question, or finds what is wrong with it.
-func readAsk(w http.ResponseWriter, r *http.Request) (Ask, *problem) {
+// readRequest reads a question, or finds what is wrong with it.
+func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *problem) {
 	if p := checkMedia(r); p != nil {
-		return Ask{}, p
+		return DecisionRequest{}, p
 	}
 	if r.URL.RawQuery != "" {
-		return Ask{}, invalid("", "the query is not read; put everything into the body, such as %s", exampleAsk)
+		return DecisionRequest{}, invalid("", "the URL has a query, which this service does not read; send everything in the body, such as %s", exampleRequest)
 	}
 	if r.ContentLength > maxBody {
-		return Ask{}, bodyProblem(w)
+		return DecisionRequest{}, bodyProblem(w)
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return Ask{}, readProblem(w, err)
+		return DecisionRequest{}, readProblem(w, err)
 	}
-	return decodeAsk(body)
+	return decodeRequest(body)
 }
 
 // checkMedia lets through what curl -d says of its data unless told otherwise, so
@@ -50,7 +50,7 @@ func readAsk(w http.ResponseWriter, r *http.Request) (Ask, *problem) {
 // dangerous elsewhere.
 func checkMedia(r *http.Request) *problem {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return mediaProblem("the content is encoded as %q; want it as it is", encoding)
+		return mediaProblem("the body has the Content-Encoding %q; send it without encoding", encoding)
 	}
 	given := r.Header.Get("Content-Type")
 	if given == "" {
@@ -60,9 +60,9 @@ func checkMedia(r *http.Request) *problem {
 	charset := params["charset"]
 	switch {
 	case err != nil || media != "application/json" && media != "application/x-www-form-urlencoded":
-		return mediaProblem("the content is of type %q; want application/json", given)
+		return mediaProblem("the body has the Content-Type %q; want application/json", given)
 	case charset != "" && !strings.EqualFold(charset, "utf-8"):
-		return mediaProblem("the content is in %q; want utf-8", charset)
+		return mediaProblem("the body has the charset %q; want utf-8", charset)
 	}
 	return nil
 }
@@ -73,9 +73,9 @@ func readProblem(w http.ResponseWriter, err error) *problem {
 	case errors.As(err, &large):
 		return bodyProblem(w)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return newProblem("slow", "the body did not come in the time that there is for it")
+		return newProblem("slow", "the body did not arrive in time; send it faster")
 	}
-	return malformed(0, "the body ended early; want %s", exampleAsk)
+	return malformed(0, "the body ended early; want %s", exampleRequest)
 }
 
 func bodyProblem(w http.ResponseWriter) *problem {
@@ -83,17 +83,17 @@ func bodyProblem(w http.ResponseWriter) *problem {
 	return newProblem("too-large", "the body has more than %d bytes", maxBody)
 }
 
-// decodeAsk reads the body of a question. It is strict where a reader of JSON is
+// decodeRequest reads the body of a question. It is strict where a reader of JSON is
 // lenient, because what is passed over in silence is a limit that nobody meant: names
 // in another case, names that occur twice, and strings that are no Unicode, all of
 // which would become the same key.
-func decodeAsk(body []byte) (Ask, *problem) {
+func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	if p := checkSyntax(body); p != nil {
-		return Ask{}, p
+		return DecisionRequest{}, p
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	if open, _ := d.Token(); open != json.Delim('{') {
-		return Ask{}, invalid("", "the body is %s; want an object such as %s", kindOf(body), exampleAsk)
+		return DecisionRequest{}, invalid("", "the body is %s; want an object such as %s", kindOf(body), exampleRequest)
 	}
 	var m members
 	for d.More() {
@@ -101,18 +101,18 @@ func decodeAsk(body []byte) (Ask, *problem) {
 		var value json.RawMessage
 		_ = d.Decode(&value)
 		if p := m.read(name.(string), value); p != nil {
-			return Ask{}, p
+			return DecisionRequest{}, p
 		}
 	}
-	return m.ask()
+	return m.request()
 }
 
 func checkSyntax(body []byte) *problem {
 	if len(bytes.TrimLeft(body, " \t\r\n")) == 0 {
-		return malformed(0, "the body is empty; want %s", exampleAsk)
+		return malformed(0, "the body is empty; want %s", exampleRequest)
 	}
 	if !utf8.Valid(body) {
-		return malformedIn(body, invalidUTF8(body), "not UTF-8; send a key of other bytes as key_base64")
+		return malformedIn(body, invalidUTF8(body), "the body is not UTF-8; send a key that is not UTF-8 as key_base64")
 	}
 	var whole json.RawMessage
 	err := json.Unmarshal(body, &whole)
@@ -123,9 +123,9 @@ func checkSyntax(body []byte) *problem {
 	case !errors.As(err, &syntax):
 		return malformed(0, "%v", err)
 	case strings.HasPrefix(err.Error(), "unexpected end"):
-		return malformedIn(body, len(body), "the JSON ends early; want an object such as "+exampleAsk)
+		return malformedIn(body, len(body), "the JSON ends early; want an object such as "+exampleRequest)
 	}
-	return malformedIn(body, int(syntax.Offset)-1, err.Error()+"; want an object such as "+exampleAsk)
+	return malformedIn(body, int(syntax.Offset)-1, err.Error()+"; want an object such as "+exampleRequest)
 }
 
 func invalidUTF8(text []byte) int {
@@ -159,7 +159,7 @@ const memberNames = "key or key_base64, cost and limit"
 
 func (m *members) read(name string, value []byte) *problem {
 	if slices.Contains(m.seen, name) {
-		return invalid(name, "%s: it is there twice; want it once", name)
+		return invalid(name, "%s: the member is there twice; send it once", name)
 	}
 	m.seen = append(m.seen, name)
 	switch name {
@@ -172,25 +172,25 @@ func (m *members) read(name string, value []byte) *problem {
 	case "limit":
 		return m.readLimit(value)
 	}
-	return invalid(name, "%q is no member of a question; want %s", name, memberNames)
+	return invalid(name, "unknown member %q; want %s", name, memberNames)
 }
 
 func (m *members) has(name string) bool { return slices.Contains(m.seen, name) }
 
 // ask is the question. A key that is missing is not one that is empty: who forgets it
 // would have everybody share one limit.
-func (m *members) ask() (Ask, *problem) {
+func (m *members) request() (DecisionRequest, *problem) {
 	switch {
 	case !m.has("key") && !m.has("key_base64"):
-		return Ask{}, invalid("key", `key is missing; want %s, or "" where the limit is one for everything`, exampleAsk)
+		return DecisionRequest{}, invalid("key", `key is missing; want %s, or "" if all requests share the limit`, exampleRequest)
 	case m.has("key") && m.has("key_base64"):
-		return Ask{}, invalid("key_base64", "key and key_base64 are both there; want one of them")
+		return DecisionRequest{}, invalid("key_base64", "both key and key_base64 are there; send one of them")
 	case len(m.key) > maxKey:
 		p := newProblem("too-large", "the key has %d bytes; want at most %d", len(m.key), maxKey)
 		p.Field = m.seen[slices.IndexFunc(m.seen, isKey)]
-		return Ask{}, p
+		return DecisionRequest{}, p
 	}
-	return Ask{Key: string(m.key), Limits: m.names, Cost: max(m.cost, 1)}, nil
+	return DecisionRequest{Key: string(m.key), Limits: m.names, Cost: max(m.cost, 1)}, nil
 }
 
 func isKey(name string) bool { return name == "key" || name == "key_base64" }
@@ -198,7 +198,7 @@ func isKey(name string) bool { return name == "key" || name == "key_base64" }
 func (m *members) readKey(value []byte) *problem {
 	text, ok := stringOf(value)
 	if !ok {
-		return wrong("key", value, `a string such as "user:42", or key_base64 for bytes that are no Unicode`)
+		return wrong("key", value, `a string such as "user:42", or key_base64 for a key that is not UTF-8`)
 	}
 	m.key = []byte(text)
 	return nil
@@ -246,7 +246,7 @@ func (m *members) readLimit(value []byte) *problem {
 	}
 	var list []json.RawMessage
 	if json.Unmarshal(value, &list) != nil || len(list) == 0 { // none, or null
-		return wrong("limit", value, `a limit's name such as "api", or a list of names such as ["api","daily"]; leave it out to ask all limits`)
+		return wrong("limit", value, `a limit's name such as "api", or a list of names such as ["api","daily"]; leave it out to use all limits`)
 	}
 	named := make(map[string]bool, len(list))
 	for _, element := range list {
@@ -266,16 +266,16 @@ func (m *members) readLimit(value []byte) *problem {
 // stringOf is the value of a string of JSON, unless that is no Unicode: package json
 // would replace what is none, and make one key of many.
 func stringOf(value []byte) (text string, ok bool) {
-	if value[0] != '"' || hasLoneSurrogate(value) || json.Unmarshal(value, &text) != nil {
+	if value[0] != '"' || hasLoneSurrogate(string(value)) || json.Unmarshal(value, &text) != nil {
 		return "", false
 	}
 	return text, true
 }
 
 // hasLoneSurrogate reports whether a string of JSON escapes half of a character.
-func hasLoneSurrogate(value []byte) bool {
+func hasLoneSurrogate(value string) bool {
 	for {
-		i := bytes.IndexByte(value, '\\')
+		i := strings.IndexByte(value, '\\')
 		if i < 0 {
 			return false
 		}
@@ -283,7 +283,7 @@ func hasLoneSurrogate(value []byte) bool {
 		if utf16.IsSurrogate(r) {
 			return true
 		}
-		value = value[i+max(n, 1):] // 0 is of what is no JSON, and refused by others
+		value = value[i+max(n, 1):] // n is 0 for invalid JSON, which the decoder refuses
 	}
 }
 
