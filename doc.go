@@ -32,20 +32,21 @@
 //
 // A spec is one line: an algorithm, a limit, and options.
 //
-//	gcra 100/min burst=20                   a steady rate, with up to 20 calls at once
+//	gcra 100/min burst=20                   a steady rate, with up to 20 calls at once (generic
+//	                                        cell rate algorithm)
 //	tokenbucket 10/s burst=50               the same, in words of tokens
-//	fixedwindow 5/hour                      5 in each hour, counted from the first call
-//	movingwindow 100/min slots=12           about 100 in the last minute, counted in 12 slots
+//	fixedwindow 5/hour                      5 in an hour, which starts with the first call
+//	movingwindow 100/min slots=12           about 100 in the last minute (a sliding window)
 //	all(gcra 10/s; gcra 1000/day)           several limits on one key
 //
-// The period is a unit (s, sec, m, min, h, hour, d, day), with a number if you like (15min). Without
+// The period is a unit of time (s, sec, m, min, h, hour, d, day), with a number if you like (15min). Without
 // burst=, gcra and tokenbucket allow the whole count at once. [compose.ParsePolicy] lists
 // all options.
 //
 // # Rules
 //
-// For applies several limits to one call, each by a key that it finds in the input. A call
-// passes all rules, or pays under none:
+// For applies several rules to one call. Each rule has a function that takes its key from the
+// input. A call is allowed only if all rules allow it. Otherwise it pays under no rule:
 //
 //	type Attempt struct{ Account, IP string }
 //
@@ -62,7 +63,7 @@
 // store and no sleep:
 //
 //	policy := sluice.MustPolicy("gcra 3/hour burst=2")
-//	state, result, err := policy.Step(nil, nil, noon, 1)
+//	state, result, err := policy.Step(nil, nil, noon, 1) // nil: a buffer to append to, and no state yet
 //	state, result, err = policy.Step(nil, state, noon.Add(20*time.Minute), 1)
 //
 // A test of a program with a limiter sets Options.Clock, or runs in testing/synctest.
@@ -70,8 +71,8 @@
 // # Errors
 //
 // An error means that the limiter could not decide, because the store failed, a context
-// ended, or a function of a rule returned an error. Treat it as "not allowed".
-// Options.OnFailure says what else can happen when the store fails. Wait also returns an
+// ended, or a function of a rule returned an error. Do not let the call through, but do not
+// report a denial either. Options.OnFailure sets what happens instead if the store fails. Wait also returns an
 // error if the call cannot be allowed before the deadline.
 //
 // # Limits of this package
@@ -79,7 +80,7 @@
 // It limits rates and quotas. It does not limit how many calls run at the same time. If one
 // process needs one limiter for all its calls, golang.org/x/time/rate is enough.
 //
-// Package [github.com/sluice-go/sluice/httplimit] puts a limiter in front of an HTTP server,
-// and a client behind the limits of a server. Package [compose] describes in detail what a
+// Package [github.com/sluice-go/sluice/httplimit] limits the requests to an HTTP server, and
+// keeps an HTTP client within the limits of servers. Package [compose] describes in detail what a
 // limiter promises, on each store and in failures.
 package sluice

@@ -15,7 +15,7 @@ import (
 //	Allow(ctx, in)            asks for one call, and pays for it if it is allowed
 //	AllowN(ctx, in, n)        asks for n calls, all or none
 //	Wait(ctx, in)             waits until a call is allowed; fails at once if that is after the deadline of ctx
-//	Reserve(ctx, in, n)       pays an estimate, which Settle of the reservation corrects
+//	Reserve(ctx, in, n)       pays for n calls; Settle of the Reservation corrects n later
 //	Peek(ctx, in)             answers what Allow would answer, and pays nothing
 //	Charge(ctx, in, n)        pays for n calls without asking; what is not left becomes a debt
 //	Refund(ctx, in, n)        gives back what n calls cost
@@ -26,8 +26,13 @@ import (
 // Reserve. Peek is for display, because other calls can pay right after it.
 type Limiter[T any] = compose.Limiter[T]
 
-// Decision is the answer of a [Limiter]: whether the call is Allowed, what is Remaining, the
-// time to RetryAfter, the Rule that denied, and the Results of all rules.
+// Decision is the answer of a [Limiter]. Its main fields are
+//
+//	Allowed     whether the call is allowed
+//	Remaining   the units that are left
+//	RetryAfter  after a denial, how long to wait; algo.Never if the call can never be allowed
+//	Rule        the rule that denied
+//	Results     the results of all rules
 type Decision = compose.Decision
 
 // Rule is one limit of a [Limiter]: a name, a key, and a policy. By makes the usual one.
@@ -40,7 +45,8 @@ type Decision = compose.Decision
 type Rule[T any] = compose.Rule[T]
 
 // Options are the settings of a [Limiter] that New and For leave at their defaults: among
-// them Clock, OnFailure, Observer and Namespace. Its method New makes a limiter:
+// them Clock, OnFailure (what to do if the store fails), Observer (called after each
+// decision) and Namespace (keeps limiters on one store apart). Its method New makes a limiter:
 //
 //	limiter, err := sluice.Options[string]{OnFailure: sluice.FailLocal}.New(store, sluice.PerKey("gcra 100/min"))
 type Options[T any] = compose.Options[T]
@@ -56,19 +62,20 @@ const (
 type Policy = algo.Policy
 
 // Skip is the error that a PolicyFor function returns if the rule does not apply to the
-// input. The other rules decide. A nil policy without an error is an error of the decision,
-// so a plan that is missing from a map does not switch the limit off.
+// input. The other rules decide. If PolicyFor returns neither a policy nor an error, the
+// decision fails with an error. So a plan that is missing from a map does not switch the
+// limit off.
 var Skip = compose.Skip
 
 // New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
-// A nil store keeps the state in the memory of this limiter. It is For with the one rule
-// PerKey(spec).
+// A nil store keeps the state in the memory of this limiter. New(store, spec) is the same as
+// For(store, PerKey(spec)).
 func New(store storage.Store, spec string) (*Limiter[string], error) {
 	return For(store, PerKey(spec))
 }
 
-// For returns a limiter that applies rules to inputs of type T. A call passes all rules, or
-// pays under none. A nil store keeps the state in the memory of this limiter. It is an error
+// For returns a limiter that applies rules to inputs of type T. A call is allowed only if all
+// rules allow it. Otherwise it pays under no rule. A nil store keeps the state in the memory of this limiter. It is an error
 // if there are no rules. If a spec is not valid, the error names its rule and shows the word
 // at fault.
 func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
@@ -91,7 +98,8 @@ func By[T any](name string, key func(T) string, spec string) Rule[T] {
 // PerKey returns the rule of New: the input is the key. The rule is named for its policy.
 // So limiters with different policies can share a store, and limiters with the same policy
 // share the limits of equal keys. If you change the policy, each key starts with a full
-// limit. Use By, with a name of your own, to keep what was used.
+// limit. To keep the used units when the policy changes, use By with a
+// name of your own.
 func PerKey(spec string) Rule[string] {
 	name := spec
 	if policy, err := compose.ParseRulePolicy(spec); err == nil {
