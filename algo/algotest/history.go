@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// An op is one of the four verbs of a policy.
+// An op is an operation of a policy.
 type op int
 
 const (
@@ -19,11 +19,13 @@ const (
 	charge
 )
 
+var allOps = []op{step, peek, refund, charge}
+
 func (o op) String() string { return [...]string{"step", "peek", "refund", "charge"}[o] }
 
-// An event is one call on the key and what it answered.
+// An event is a call of a policy and its result.
 type event struct {
-	limit algo.Limit // in force at the event
+	limit algo.Limit
 	op    op
 	at    int64 // ns since the Unix epoch
 	cost  int64
@@ -31,18 +33,17 @@ type event struct {
 	err   error
 }
 
-// epoch is where the times of a trace are counted from.
+// epoch is time 0 of a trace.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func instant(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
-// An offset is an instant as a trace writes it.
+// An offset is an instant in ns since the Unix epoch. Its String is that of a trace.
 type offset int64
 
 func (o offset) String() string { return "@" + time.Duration(int64(o)-epoch.UnixNano()).String() }
 
-// wait writes a duration as a trace does.
-func wait(d time.Duration) string {
+func formatWait(d time.Duration) string {
 	if d == algo.Never {
 		return "never"
 	}
@@ -64,13 +65,13 @@ func (e event) verdict() string {
 func (e event) columns() []string {
 	return []string{
 		offset(e.at).String(), "a", fmt.Sprint(e.cost), "->", e.verdict(),
-		fmt.Sprint(e.r.Remaining), wait(e.r.RetryAfter), wait(e.r.ResetAfter),
+		fmt.Sprint(e.r.Remaining), formatWait(e.r.RetryAfter), formatWait(e.r.ResetAfter),
 	}
 }
 
-// trace writes a history that ends under a limit as a golden file has it, with
-// a policy line wherever the limit changes.
-func trace(s Subject, history []event, end algo.Limit) string {
+// trace formats a history as a trace. A policy line precedes each change of the limit. last is
+// the limit after the history.
+func trace(s Subject, history []event, last algo.Limit) string {
 	rows := [][]string{{"#at", "key", "cost", "  ", "verdict", "left", "retry", "reset"}}
 	for _, e := range history {
 		rows = append(rows, e.columns())
@@ -79,20 +80,20 @@ func trace(s Subject, history []event, end algo.Limit) string {
 
 	var b strings.Builder
 	var limit algo.Limit
-	under := func(l algo.Limit) {
+	setLimit := func(l algo.Limit) {
 		if l != limit {
 			fmt.Fprintf(&b, "policy %s\n", spec(s, l))
 			limit = l
 		}
 	}
 	for i, e := range history {
-		under(e.limit)
+		setLimit(e.limit)
 		if i == 0 {
 			fmt.Fprintln(&b, lines[0])
 		}
 		fmt.Fprintln(&b, lines[i+1])
 	}
-	under(end)
+	setLimit(last)
 	return b.String()
 }
 
@@ -123,7 +124,7 @@ func table(rows [][]string) []string {
 	return lines
 }
 
-// after is t+d, or an instant past the end of time where the sum is beyond it.
+// after returns t+d, at most math.MaxInt64.
 func after(t int64, d time.Duration) int64 {
 	if int64(d) > math.MaxInt64-t {
 		return math.MaxInt64

@@ -9,16 +9,10 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Frugal holds the subject to one thing more: a step on a key in use, with room
-// in dst, does not allocate. The race detector allocates on its own, so there it
-// is passed over.
-func Frugal(t testing.TB, s Subject) {
+// noAllocations does nothing under the race detector, which allocates itself.
+func noAllocations(t testing.TB, s Subject) {
 	t.Helper()
-	if !s.ready(t) {
-		return
-	}
-	s, _ = s.strict()
-	policy, period, err := everyday(s)
+	policy, period, err := simplePolicy(s)
 	if err != nil {
 		t.Errorf("algotest: %s refuses 100 units in any period: %v", s.Name, err)
 		return
@@ -39,14 +33,14 @@ func Frugal(t testing.TB, s Subject) {
 			_, _, err = policy.Step(dst, c.state, now.Add(period/8), 1)
 		})
 		if allocs > 0 || err != nil {
-			t.Errorf("algotest: %s: %s is not to allocate, and allocates %v times (error %v)", s.Name, c.what, allocs, err)
+			t.Errorf("algotest: %s: %s must not allocate, but allocates %v times (error %v)", s.Name, c.what, allocs, err)
 		}
 	}
 }
 
-// everyday is the subject's policy for 100 units in a minute, or in the longest
-// period that its burst leaves room for.
-func everyday(s Subject) (policy algo.Policy, period time.Duration, err error) {
+// simplePolicy returns the subject's policy for 100 units in a minute, or in the longest
+// period that its burst allows.
+func simplePolicy(s Subject) (policy algo.Policy, period time.Duration, err error) {
 	for _, period = range []time.Duration{time.Minute, time.Second, time.Millisecond, time.Microsecond, 1} {
 		if policy, err = s.New(algo.Per(100, period)); err == nil {
 			break
@@ -55,13 +49,13 @@ func everyday(s Subject) (policy algo.Policy, period time.Duration, err error) {
 	return policy, period, err
 }
 
-// allocations is how often f allocates. testing.AllocsPerRun refuses to run beside
-// parallel tests; this takes the least of many short looks, in which what others
-// allocate does not always fall.
+// allocations returns how often f allocates. Unlike testing.AllocsPerRun it works beside parallel
+// tests: it takes the minimum of many short measurements, and other goroutines do not allocate
+// in all of them.
 func allocations(f func()) uint64 {
 	f()
 	least := uint64(math.MaxUint64)
-	for look := 0; look < 500 && least > 0; look++ {
+	for i := 0; i < 500 && least > 0; i++ {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		f()
