@@ -14,15 +14,15 @@ import (
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
 
-// A runner does its work that many times.
+// A runner makes n calls.
 type runner struct {
 	name string
 	run  func(n int)
 }
 
-// turns lets runners do so many calls in turn, again and again, and returns what each took for a
-// call in each round, in ns. Turns are short, so that whatever else the machine does falls on
-// all alike.
+// turns lets the runners make that many calls in turn, round after round. It returns the time of a
+// call in ns, for each runner and round. Turns are short, so that other load on the machine
+// affects all runners.
 func turns(runners []runner, calls, times int, clock func() time.Duration) (taken [][]float64) {
 	taken = make([][]float64, len(runners))
 	for range times {
@@ -35,8 +35,8 @@ func turns(runners []runner, calls, times int, clock func() time.Duration) (take
 	return taken
 }
 
-// processorTime is what this process has had. It is the clock for what runs on one
-// goroutine: a shared machine may do something else for most of a turn.
+// processorTime returns the processor time of this process. It is the clock for one goroutine,
+// because a shared machine may run something else for most of a turn.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -50,8 +50,8 @@ func wallTime() func() time.Duration {
 	return func() time.Duration { return time.Since(began) }
 }
 
-// inTurns is the figures of runners, ours first, which all do the same in turns.
-func inTurns(name string, runners []runner, calls, times int, clock func() time.Duration) (figures []figure.Figure, taken [][]float64) {
+// measureInTurns returns the figures of runners, sluice first.
+func measureInTurns(name string, runners []runner, calls, times int, clock func() time.Duration) (figures []figure.Figure, taken [][]float64) {
 	taken = turns(runners, calls, times, clock)
 	for i, r := range runners {
 		figures = append(figures, figure.Figure{Work: name, Name: r.name, Value: median(taken[i]), Unit: "ns", Ours: i == 0})
@@ -59,19 +59,19 @@ func inTurns(name string, runners []runner, calls, times int, clock func() time.
 	return figures, taken
 }
 
-// besideTheBest compares ours, the first, with the fastest of its peers.
-func besideTheBest(work string, figures []figure.Figure, taken [][]float64, peers int, goal float64) figure.Goal {
+// compareWithBest compares sluice, the first, with the fastest of the other limiters.
+func compareWithBest(work string, figures []figure.Figure, taken [][]float64, peers int, goal float64) figure.Goal {
 	best := 1
 	for i := range figures[:1+peers] {
 		if i > 0 && figures[i].Value < figures[best].Value {
 			best = i
 		}
 	}
-	return beside(work, figures[best].Name, taken[0], taken[best], goal)
+	return compare(work, figures[best].Name, taken[0], taken[best], goal)
 }
 
-// beside holds the median of the ratios of all rounds to a goal.
-func beside(work, peer string, ours, theirs []float64, goal float64) figure.Goal {
+// compare compares the median of the ratios of all rounds with a goal.
+func compare(work, peer string, ours, theirs []float64, goal float64) figure.Goal {
 	var ratios []float64
 	for i := range ours {
 		ratios = append(ratios, ours[i]/theirs[i])
@@ -81,8 +81,7 @@ func beside(work, peer string, ours, theirs []float64, goal float64) figure.Goal
 	return g
 }
 
-// stepArea is one step of each algorithm beside x/time/rate: the benchmarks of
-// that name, in turns.
+// stepArea measures one step of each algorithm, and x/time/rate, in turns.
 func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	if err := flag.Set("test.benchtime", "50ms"); err != nil {
 		t.Fatal(err)
@@ -99,7 +98,7 @@ func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		{"movingwindow.Step, two counters", BenchmarkStepMovingWindow1, 1},
 		{"movingwindow.Step, 12 slots", BenchmarkStepMovingWindow12, 2},
 	} {
-		if !asked("step", c.name) {
+		if !selected("step", c.name) {
 			continue
 		}
 		ours, theirs := []float64{}, []float64{}
@@ -110,7 +109,7 @@ func stepArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		figures = append(figures,
 			figure.Figure{Work: c.name, Name: "sluice", Value: median(ours), Unit: "ns", Ours: true},
 			figure.Figure{Work: c.name, Name: peer, Value: median(theirs), Unit: "ns"})
-		goals = append(goals, beside(c.name, peer, ours, theirs, c.goal))
+		goals = append(goals, compare(c.name, peer, ours, theirs, c.goal))
 	}
 	return figures, goals
 }
@@ -120,9 +119,9 @@ func nanoseconds(benchmark func(*testing.B)) float64 {
 	return float64(r.T.Nanoseconds()) / float64(r.N)
 }
 
-// memoryArea is a decision of a whole limiter in memory beside others.
+// memoryArea measures limiters in memory.
 func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
-	figures, goals = roomFigures(t) // first, while there is nothing else to collect
+	figures, goals = heapFigures(t) // first, while the heap is empty
 	for _, c := range []struct {
 		keys int
 		name string
@@ -134,71 +133,71 @@ func memoryArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		{1_000_000, "1,000,000 keys", 0.8},
 	} {
 		for goroutines := 1; goroutines <= 2; goroutines++ {
-			if name := fmt.Sprintf("%s, goroutines: %d", c.name, goroutines); asked("memory", name) {
-				f, g := paceFigures(t, name, c.keys, goroutines, c.goal)
+			if name := fmt.Sprintf("%s, goroutines: %d", c.name, goroutines); selected("memory", name) {
+				f, g := decisionFigures(t, name, c.keys, goroutines, c.goal)
 				figures, goals = append(figures, f...), append(goals, g)
 			}
 		}
 	}
-	if asked("memory", clockWork) {
+	if selected("memory", clockWork) {
 		figures = append(figures, clockFigures(t)...)
 	}
 	allocations, none := allocationFigures(t)
 	return append(figures, allocations...), append(goals, none...)
 }
 
-// paceFigures is a decision of each limiter and floor on so many keys.
-func paceFigures(t testing.TB, name string, keys, goroutines int, goal float64) ([]figure.Figure, figure.Goal) {
-	clock, least := processorTime, leastOfGCRA
+// decisionFigures measures one decision of each limiter and floor.
+func decisionFigures(t testing.TB, name string, keys, goroutines int, goal float64) ([]figure.Figure, figure.Goal) {
+	clock, least := processorTime, floorGCRA
 	if goroutines > 1 {
-		clock, least = wallTime(), leastOfGCRAShared
+		clock, least = wallTime(), floorGCRAShared
 	}
-	contenders := slices.Clone(inMemory)
+	limiters := slices.Clone(inMemory)
 	if *only == "" {
-		contenders = append(contenders, least, mapAndAtomic)
+		limiters = append(limiters, least, mapAndAtomic)
 	}
-	traffic, from := newTraffic(keys), 0
+	sequence, from := newSequence(keys), 0
 	var runners []runner
-	for i, p := range contenders {
-		allow := p.open(t, plenty, plentyPeriod)
-		fill(allow, traffic)
+	for i, p := range limiters {
+		allow := p.open(t, highLimit, highLimitPeriod)
+		callEachKey(allow, sequence)
 		runners = append(runners, runner{p.name, func(n int) {
-			if denied := drive(allow, traffic, goroutines, from, n); denied > 0 && i == 0 {
+			if denied := callConcurrently(allow, sequence, goroutines, from, n); denied > 0 && i == 0 {
 				t.Fatalf("memory %s: %s denied %d of %d calls", name, p.name, denied, n)
 			}
 			from += 7919
 		}})
 	}
-	figures, taken := inTurns(name, runners, 20_000, 101, clock)
-	return figures, besideTheBest(name, figures, taken, len(inMemory)-1, goal)
+	figures, taken := measureInTurns(name, runners, 20_000, 101, clock)
+	return figures, compareWithBest(name, figures, taken, len(inMemory)-1, goal)
 }
 
 const clockWork = "a reading of the clock"
 
-// clockFigures is what it takes to know the time.
+// clockFigures measures reading the clock.
 func clockFigures(t testing.TB) (figures []figure.Figure) {
-	traffic := newTraffic(1)
+	sequence := newSequence(1)
 	var runners []runner
-	for _, s := range []subject{wallClock, monotonicClock} {
-		read := s.open(t, plenty, plentyPeriod)
-		runners = append(runners, runner{s.name, func(n int) { walk(read, traffic, 0, n) }})
+	for _, s := range []memoryLimiter{wallClock, monotonicClock} {
+		read := s.open(t, highLimit, highLimitPeriod)
+		runners = append(runners, runner{s.name, func(n int) { callInOrder(read, sequence, 0, n) }})
 	}
-	figures, _ = inTurns(clockWork, runners, 20_000, 101, processorTime)
-	figures[0].Ours = false // it is a floor as well
+	figures, _ = measureInTurns(clockWork, runners, 20_000, 101, processorTime)
+	figures[0].Ours = false // it is a floor
 	return figures
 }
 
-// roomFigures is what a million keys take, and the collections that they cost.
-func roomFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+// heapFigures measures the heap of a million keys, and a garbage collection.
+func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	for _, length := range []int{16, 200} {
 		keys := fmt.Sprintf("1,000,000 keys of %d bytes", length)
 		heap, collection := "heap, "+keys, "forced collection, "+keys
-		if !asked("memory", heap) && !asked("memory", collection) {
+		if !selected("memory", heap) && !selected("memory", collection) {
 			continue
 		}
 		var bytes, times []figure.Figure
-		for i, p := range roomContenders() {
-			perKey, took := weigh(t, p, 1_000_000, length)
+		for i, p := range heapLimiters() {
+			perKey, took := measureHeap(t, p, 1_000_000, length)
 			bytes = append(bytes, figure.Figure{Work: heap, Name: p.name, Value: perKey, Unit: "B a key", Ours: i == 0})
 			times = append(times, figure.Figure{Work: collection, Name: p.name, Value: float64(took) / 1e6, Unit: "ms", Ours: i == 0})
 			runtime.GC()
@@ -211,22 +210,22 @@ func roomFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	return figures, goals
 }
 
-// roomContenders are all limiters, or with -only just ours: these goals name no peer.
-func roomContenders() []subject {
+// heapLimiters returns all limiters, or with -only just sluice: these goals name no other limiter.
+func heapLimiters() []memoryLimiter {
 	if *only != "" {
 		return inMemory[:1]
 	}
 	return inMemory
 }
 
-// allocationFigures is the allocations of a decision of ours.
+// allocationFigures measures the allocations of a decision by sluice.
 func allocationFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	for _, rules := range []int{1, 3} {
 		work := fmt.Sprintf("allocations, rules: %d", rules)
-		if !asked("memory", work) {
+		if !selected("memory", work) {
 			continue
 		}
-		allow := openSluiceRules(t, plenty, plentyPeriod, rules)
+		allow := openSluiceRules(t, highLimit, highLimitPeriod, rules)
 		n := testing.AllocsPerRun(10_000, func() { allow("0123456789abcdef") })
 		figures = append(figures, figure.Figure{Work: work, Name: "sluice", Value: n, Unit: "a decision", Ours: true})
 		goals = append(goals, figure.Goal{Work: work, To: "none", What: "allocations", Ratio: n, Goal: 0, Most: true})

@@ -5,21 +5,21 @@ import (
 	"testing"
 )
 
-// together is a floor that sends at once what all callers ask who are there, up to
-// 64 of them, with so many senders.
-func together(t testing.TB, senders int, count int64, send func(ctx context.Context, keys []string) error) decider {
-	type question struct {
+// batched returns a floor that sends the keys of all waiting callers in one batch, at most 64. It
+// has that many senders.
+func batched(t testing.TB, senders int, count int64, send func(ctx context.Context, keys []string) error) decideFunc {
+	type request struct {
 		key    string
 		answer chan error
 	}
-	asked := make(chan question, 1024)
+	requests := make(chan request, 1024)
 	ctx, stop := context.WithCancel(context.Background())
 	t.Cleanup(stop)
 	sender := func() {
 		for {
-			var q question
+			var q request
 			select {
-			case q = <-asked:
+			case q = <-requests:
 			case <-ctx.Done():
 				return
 			}
@@ -29,8 +29,8 @@ func together(t testing.TB, senders int, count int64, send func(ctx context.Cont
 				keys, answers = append(keys, q.key), append(answers, q.answer)
 				if more = len(keys) < 64; more {
 					select {
-					case q = <-asked:
-					default: // another sender may have taken what was there
+					case q = <-requests:
+					default: // another sender may have taken the rest
 						more = false
 					}
 				}
@@ -46,7 +46,7 @@ func together(t testing.TB, senders int, count int64, send func(ctx context.Cont
 	}
 	return func(_ context.Context, key string) (bool, error) {
 		answer := make(chan error, 1)
-		asked <- question{key, answer}
+		requests <- request{key, answer}
 		return count > 1, <-answer
 	}
 }

@@ -13,45 +13,45 @@ import (
 )
 
 var (
-	rounds  = flag.Int("rounds", 13, "number of rounds; each contender has one turn in each, and the median round counts")
+	rounds  = flag.Int("rounds", 13, "number of rounds; each limiter has one turn in each, and the median round counts")
 	stretch = flag.Duration("stretch", 300*time.Millisecond, "length of a turn")
 )
 
-// work is a row: something that contenders are asked to do, in turns.
+// work is a workload that several limiters run in turns: one row of a table for each limiter.
 type work struct {
 	area, name string
 	keys       int
 	goroutines int
-	processes  int         // that have so many goroutines each; 0 is this one
-	denied     bool        // the limit is used up; else all calls are allowed
-	contenders []contender // ours first
+	processes  int             // each with that many goroutines; 0 means this process
+	denied     bool            // all calls are denied; otherwise all are allowed
+	limiters   []serverLimiter // sluice first
 	goals      []ratio
-	// more measures something else than pace, after the turns.
-	more func(t testing.TB, w *work, ours decider) (figure.Figure, figure.Goal)
+	// more measures something else after the turns.
+	more func(t testing.TB, w *work, ours decideFunc) (figure.Figure, figure.Goal)
 }
 
-// title names the work among those of all areas.
+// title returns a name that is unique among all areas.
 func (w *work) title() string { return w.area + " " + w.name }
 
-// ratio is a goal: ours divided by another's.
+// ratio is a goal for the figure of sluice divided by that of another limiter.
 type ratio struct {
 	to   string
 	goal float64
-	p99  bool // of the p99s, and at most the goal; else of the paces, and at least the goal
+	p99  bool // the ratio of the p99s must be at most the goal; otherwise that of the rates must be at least the goal
 }
 
-func (g ratio) of(ours, theirs pace) float64 {
+func (g ratio) of(ours, theirs measurement) float64 {
 	if g.p99 {
 		return float64(ours.Latencies.percentile(99)) / float64(theirs.Latencies.percentile(99))
 	}
 	return ours.PerSecond / theirs.PerSecond
 }
 
-// judge compares ours with another in each round. The median of the ratios is held to the goal.
-func (w *work) judge(g ratio, turns map[string][]pace) figure.Goal {
+// compareRounds computes the ratio in each round, and compares their median with the goal.
+func (w *work) compareRounds(g ratio, turns map[string][]measurement) figure.Goal {
 	var ratios []float64
 	for i, theirs := range turns[g.to] {
-		ratios = append(ratios, g.of(turns[w.contenders[0].name][i], theirs))
+		ratios = append(ratios, g.of(turns[w.limiters[0].name][i], theirs))
 	}
 	goal := figure.Goal{Work: w.name, To: g.to, What: "decisions a second", Goal: g.goal}
 	goal.SetRounds(ratios)
@@ -61,7 +61,7 @@ func (w *work) judge(g ratio, turns map[string][]pace) figure.Goal {
 	return goal
 }
 
-func sentence(g figure.Goal) string {
+func describe(g figure.Goal) string {
 	verdict := "MISSED"
 	if g.Met() {
 		verdict = "met"
@@ -96,42 +96,42 @@ func table(figures []figure.Figure) (text string) {
 	return text
 }
 
-// measure gives the contenders their turns, round after round.
+// measure runs the limiters in turns, round after round.
 func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	if w.processes > 1 {
 		defer w.share(t)()
 	}
-	var takeTurn []func(length time.Duration) pace
-	var ours decider
-	for i, c := range w.contenders {
-		decide := c.open(t, w.count(), w.period()) // for a fleet it creates the tables
+	var takeTurn []func(length time.Duration) measurement
+	var ours decideFunc
+	for i, c := range w.limiters {
+		decide := c.open(t, w.count(), w.period()) // this also creates the tables for a fleet
 		if i == 0 {
 			ours = decide
 		}
-		turn, end := w.team(t, c, decide)
+		turn, end := w.prepare(t, c, decide)
 		defer end()
 		takeTurn = append(takeTurn, turn)
 	}
 	turns, length := *rounds, *stretch
-	if w.goroutines == 1 { // the speed of a lone caller changes from second to second
+	if w.goroutines == 1 { // the speed of one caller changes from second to second
 		turns, length = 5*turns, length/5
 	}
-	paces := make(map[string][]pace)
+	measurements := make(map[string][]measurement)
 	for range turns {
-		for i, c := range w.contenders {
-			runtime.GC() // so that nobody pays for the garbage of another
+		for i, c := range w.limiters {
+			runtime.GC() // so that no limiter collects the garbage of another
 			p := takeTurn[i](length)
 			if err := c.check(p); err != nil {
 				t.Fatalf("%s: %v", w.title(), err)
 			}
-			paces[c.name] = append(paces[c.name], p)
+			measurements[c.name] = append(measurements[c.name], p)
 		}
 	}
-	for i, c := range w.contenders {
-		figures = append(figures, w.figure(c.name, paces[c.name], i == 0))
+	for i, c := range w.limiters {
+		figures = append(figures, w.figure(c.name, measurements[c.name], i == 0))
 	}
 	for _, g := range w.goals {
-		goals = append(goals, w.judge(g, paces))
+		goals = append(goals, w.compareRounds(g, measurements))
 	}
 	if w.more != nil {
 		f, g := w.more(t, w, ours)
@@ -140,36 +140,36 @@ func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Go
 	return figures, goals
 }
 
-// team makes a contender ready, in this process or as a fleet. Records exist and connections
-// are open afterwards.
-func (w *work) team(t testing.TB, c contender, decide decider) (turn func(time.Duration) pace, end func()) {
+// prepare opens a limiter in this process or in a fleet. Afterwards, records exist and
+// connections are open.
+func (w *work) prepare(t testing.TB, c serverLimiter, decide decideFunc) (turn func(time.Duration) measurement, end func()) {
 	if w.processes > 1 {
 		f := w.startFleet(t, c)
 		return f.turn, f.end
 	}
-	callers := w.crowd(decide)
+	callers := w.loadGenerator(decide)
 	if err := c.check(callers.warmUp()); err != nil {
 		t.Fatalf("%s: %v", w.title(), err)
 	}
 	return callers.run, func() {}
 }
 
-func (w *work) crowd(decide decider) crowd {
-	c := crowd{decide: decide, keys: w.traffic(), callers: w.goroutines, wanted: isAllowed, keepsContext: w.denied}
+func (w *work) loadGenerator(decide decideFunc) loadGenerator {
+	c := loadGenerator{decide: decide, keys: w.sequence(), callers: w.goroutines, expects: isAllowed, sharesContext: w.denied}
 	if w.denied {
-		c.wanted = isDenied
+		c.expects = isDenied
 	}
 	return c
 }
 
-// warmUp lets the callers call for a while, whatever is decided.
-func (c crowd) warmUp() pace {
-	c.wanted = isAnything
+// warmUp runs the callers for a short time and accepts any decision.
+func (c loadGenerator) warmUp() measurement {
+	c.expects = isEither
 	return c.run(*stretch / 2)
 }
 
-// The limit of a work allows every call. Its records last much longer than a run, as those of
-// a busy key do: a limit that is hardly used would let a record expire before the next call.
+// count and period are a limit that allows every call. Its records last much longer than a run,
+// as those of a busy key do. With a shorter period, records could expire between two calls.
 func (w *work) count() int64 {
 	if w.denied {
 		return 1
@@ -179,7 +179,7 @@ func (w *work) count() int64 {
 
 func (w *work) period() time.Duration { return 100 * time.Hour }
 
-func (w *work) figure(name string, turns []pace, ours bool) figure.Figure {
+func (w *work) figure(name string, turns []measurement, ours bool) figure.Figure {
 	var speeds, p50s, p99s, failures []float64
 	for _, p := range turns {
 		speeds = append(speeds, p.PerSecond)
@@ -193,22 +193,22 @@ func (w *work) figure(name string, turns []pace, ours bool) figure.Figure {
 	}
 }
 
-// onlyGoals returns the work with only ours and the contenders that a goal names.
+// onlyGoals returns the work with only sluice and the limiters that a goal names.
 func (w work) onlyGoals() work {
-	w.contenders = slices.DeleteFunc(slices.Clone(w.contenders), func(c contender) bool {
+	w.limiters = slices.DeleteFunc(slices.Clone(w.limiters), func(c serverLimiter) bool {
 		named := func(g ratio) bool { return g.to == c.name }
-		return c.name != w.contenders[0].name && !slices.ContainsFunc(w.goals, named)
+		return c.name != w.limiters[0].name && !slices.ContainsFunc(w.goals, named)
 	})
 	return w
 }
 
-func works() []work {
-	return slices.Concat(redisWorks(), postgresWorks(), sqliteWorks())
+func workloads() []work {
+	return slices.Concat(redisWorkloads(), postgresWorkloads(), sqliteWorkloads())
 }
 
-// traffic is that of keys which no other work has, of 20 bytes.
-func (w *work) traffic() *traffic {
-	t, prefix := newTraffic(w.keys), fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(w.title()))>>16)
+// sequence returns a sequence of keys of 20 bytes that no other work uses.
+func (w *work) sequence() *sequence {
+	t, prefix := newSequence(w.keys), fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(w.title()))>>16)
 	for i := range t.keys {
 		t.keys[i] = prefix + t.keys[i]
 	}

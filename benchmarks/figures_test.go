@@ -13,13 +13,13 @@ import (
 
 var (
 	area    = flag.String("area", "", "the area to measure")
-	only    = flag.String("only", "", "a part of the area and name of the works to measure; all if empty")
+	only    = flag.String("only", "", "a part of the names of the workloads to measure; all if empty")
 	results = flag.String("results", "", "the directory to write the figures to")
 	strict  = flag.Bool("goals", false, "fail when a goal is missed")
 )
 
-// TestFigures measures an area. Contenders take turns, so that whatever else the
-// machine does falls on all of them.
+// TestFigures measures an area. Limiters take turns, so that other load on the machine affects
+// all of them.
 func TestFigures(t *testing.T) {
 	result := figure.NewResult(*area)
 	switch *area {
@@ -35,10 +35,10 @@ func TestFigures(t *testing.T) {
 	}
 	t.Log("\n" + table(result.Figures))
 	for _, g := range result.Goals {
-		t.Log(sentence(g))
+		t.Log(describe(g))
 	}
 	if len(result.Figures) == 0 {
-		t.Fatalf("-area %q -only %q: there is no such work; areas are step, memory, redis, postgres, sqlite and replay", *area, *only)
+		t.Fatalf("-area %q -only %q: there is no such workload; areas are step, memory, redis, postgres, sqlite and replay", *area, *only)
 	}
 	if *results != "" {
 		if err := result.Write(*results); err != nil {
@@ -50,18 +50,18 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// setup is how the works of networkArea are measured.
-const setup = "4x16 means 4 processes of 16 callers each. Each call has a context of its own, with a " +
-	"deadline; only in a row of denials a caller keeps one for a second. Clients have the options that " +
-	"the README of sluice recommends. The processes of a row begin together."
+// setup is a text for the page about workloads on servers.
+const setup = "4x16 means 4 processes with 16 callers each. Each call has a new context with a deadline, " +
+	"except in the row of denials, where a context is used for a second. Clients use the options that " +
+	"the README of sluice recommends. The processes of a row start together."
 
-// asked reports whether -only asks for a work.
-func asked(area, name string) bool { return strings.Contains(area+" "+name, *only) }
+// selected reports whether -only selects a workload.
+func selected(area, name string) bool { return strings.Contains(area+" "+name, *only) }
 
-// networkArea is the works of an area. With -only, just the contenders that goals name take part.
+// networkArea measures an area with servers. With -only, only the limiters that goals name take part.
 func networkArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
-	for _, w := range works() {
-		if w.area != *area || !asked(w.area, w.name) {
+	for _, w := range workloads() {
+		if w.area != *area || !selected(w.area, w.name) {
 			continue
 		}
 		if *only != "" {
