@@ -1,10 +1,9 @@
-// Package benchmarks measures sluice beside its peers, each in the same run. It
-// is a module of its own, so that no peer enters the dependencies of a user.
+// Package benchmarks compares sluice with other rate limiters, in the same run. It is a
+// module of its own, so that users of sluice do not depend on those limiters.
 //
-//	go test -bench Step -count 5 .      one decision, beside golang.org/x/time/rate
-//	go test -bench Memory -count 5 .    limiters in memory, beside their peers and floors
-//	go test -bench Replay -count 5 .    lines of log a second, beside goaccess
+//	go test -bench Step -count 5 .      one step, and golang.org/x/time/rate
+//	go test -bench Memory -count 5 .    limiters in memory, and floors
+//	go test -bench Replay -count 5 .    lines of a log per second, and goaccess
 //
-// The figures beside their goals, and the page of them, are made by
-// scripts/bench.sh.
+// scripts/bench.sh compares the figures with goals, and writes README.md.
 package benchmarks

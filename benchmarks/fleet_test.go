@@ -16,11 +16,11 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// shared are the servers of this process. A member of a fleet uses those of the
-// process that started it.
+// shared are the servers of this process. The processes of a fleet use the servers of the process
+// that started them.
 var shared servers.Shared
 
-// The environment of a member of a fleet.
+// Environment variables of the processes of a fleet.
 const (
 	memberOf      = "SLUICE_BENCH_WORK"
 	memberAs      = "SLUICE_BENCH_CONTENDER"
@@ -41,29 +41,29 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// A report is what a member says after it made ready, and after each of its turns.
+// A process of a fleet sends a report when it is ready and after each turn.
 type report struct {
 	Began, Ended time.Time
-	Pace         pace
+	Pace         measurement
 }
 
-// A fleet is the processes of one contender.
+// A fleet is several processes that run one limiter.
 type fleet struct {
 	t       testing.TB
-	of      contender
+	of      serverLimiter
 	members []*process
 	ready   time.Time // when the last member was ready for its next turn
 }
 
-// A process is a member of a fleet as the test sees it.
+// A process is one process of a fleet, from the side of the test.
 type process struct {
 	cmd     *exec.Cmd
-	turns   io.WriteCloser // the length of each turn
+	turns   io.WriteCloser // receives the length of each turn
 	reports *json.Decoder
 }
 
-// startFleet starts the members and returns when all are connected and warmed up.
-func (w *work) startFleet(t testing.TB, c contender) *fleet {
+// startFleet starts the processes. It returns when all are connected and warmed up.
+func (w *work) startFleet(t testing.TB, c serverLimiter) *fleet {
 	f := &fleet{t: t, of: c}
 	for range w.processes {
 		f.members = append(f.members, w.start(t, c))
@@ -72,18 +72,18 @@ func (w *work) startFleet(t testing.TB, c contender) *fleet {
 	return f
 }
 
-// turn lets the members work at the same time.
-func (f *fleet) turn(length time.Duration) pace {
+// turn runs one turn in all processes at the same time.
+func (f *fleet) turn(length time.Duration) measurement {
 	ready := f.ready
 	f.begin(length)
-	var paces []pace
+	var measurements []measurement
 	for _, r := range f.reports() {
 		if r.Began.Before(ready) {
-			f.t.Fatalf("%s: a member began before all were ready", f.of.name)
+			f.t.Fatalf("%s: a process started before all were ready", f.of.name)
 		}
-		paces = append(paces, r.Pace)
+		measurements = append(measurements, r.Pace)
 	}
-	return merged(paces)
+	return merged(measurements)
 }
 
 func (f *fleet) begin(length time.Duration) {
@@ -94,12 +94,12 @@ func (f *fleet) begin(length time.Duration) {
 	}
 }
 
-// reports waits for a report of each member.
+// reports waits for a report of each process.
 func (f *fleet) reports() (all []report) {
 	for _, m := range f.members {
 		var r report
 		if err := m.reports.Decode(&r); err != nil {
-			f.t.Fatalf("%s: a member ended before its report: %v", f.of.name, err)
+			f.t.Fatalf("%s: a process ended before its report: %v", f.of.name, err)
 		}
 		all = append(all, r)
 	}
@@ -107,7 +107,7 @@ func (f *fleet) reports() (all []report) {
 	return all
 }
 
-// end lets the members end.
+// end stops the processes.
 func (f *fleet) end() {
 	for _, m := range f.members {
 		m.turns.Close()
@@ -119,7 +119,7 @@ func (f *fleet) end() {
 	}
 }
 
-func (w *work) start(t testing.TB, c contender) *process {
+func (w *work) start(t testing.TB, c serverLimiter) *process {
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -140,8 +140,8 @@ func (w *work) start(t testing.TB, c contender) *process {
 	return &process{cmd, turns, json.NewDecoder(read)}
 }
 
-// share says in the environment which database this process and the members use, until
-// restore is called.
+// share sets the environment variable with the database of this process and the fleet. restore
+// removes it.
 func (w *work) share(t testing.TB) (restore func()) {
 	where := map[string]func(testing.TB) (name, value string){
 		"redis":    func(t testing.TB) (string, string) { return redisAddr, redisAddress(t) },
@@ -155,18 +155,18 @@ func (w *work) share(t testing.TB) (restore func()) {
 	return func() { os.Unsetenv(name) }
 }
 
-// member is one process of a fleet. It makes ready, and then works whenever its standard
-// input says so, until that ends.
+// member is the main function of a process of a fleet. It runs a turn for each line of its
+// standard input.
 func member() {
 	var err error
 	if *stretch, err = time.ParseDuration(os.Getenv(memberWarmUp)); err != nil {
 		panic(err)
 	}
-	all := works()
+	all := workloads()
 	w := all[slices.IndexFunc(all, func(w work) bool { return w.title() == os.Getenv(memberOf) })]
-	c := w.contenders[slices.IndexFunc(w.contenders, func(c contender) bool { return c.name == os.Getenv(memberAs) })]
+	c := w.limiters[slices.IndexFunc(w.limiters, func(c serverLimiter) bool { return c.name == os.Getenv(memberAs) })]
 	testing.Init() // for the testing.TB of a process that runs no test
-	callers := w.crowd(c.open(memberTB{}, w.count(), w.period()))
+	callers := w.loadGenerator(c.open(memberTB{}, w.count(), w.period()))
 	warm := callers.warmUp()
 	if err := c.check(warm); err != nil {
 		memberTB{}.Fatal(err)
@@ -190,7 +190,7 @@ func send(reports *json.Encoder, r report) {
 	}
 }
 
-// memberTB fails by ending the process, and cleans nothing up.
+// memberTB ends the process on a failure, and does no clean-up.
 type memberTB struct{ testing.TB }
 
 func (memberTB) Helper()        {}
@@ -200,11 +200,10 @@ func (memberTB) Fatal(args ...any) {
 	os.Exit(1)
 }
 
-// The members of a fleet begin when all of them are ready, in each turn.
-func TestAFleetStartsTogether(t *testing.T) {
-	w := works()[slices.IndexFunc(works(), func(w work) bool { return w.processes > 1 })]
+func TestProcessesOfAFleetStartTogether(t *testing.T) {
+	w := workloads()[slices.IndexFunc(workloads(), func(w work) bool { return w.processes > 1 })]
 	defer w.share(t)()
-	f := w.startFleet(t, w.contenders[0])
+	f := w.startFleet(t, w.limiters[0])
 	defer f.end()
 	for range 3 {
 		ready := f.ready
@@ -214,7 +213,7 @@ func TestAFleetStartsTogether(t *testing.T) {
 		for _, r := range reports {
 			require.False(t, r.Began.Before(ready), "ready: %v, began: %v", ready, r.Began)
 			require.Positive(t, r.Pace.PerSecond)
-			require.NoError(t, w.contenders[0].check(r.Pace))
+			require.NoError(t, w.limiters[0].check(r.Pace))
 		}
 	}
 }

@@ -10,10 +10,9 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 )
 
-// leastOfGCRA is the step and what it cannot do without. It keeps the states as they
-// are, under one lock, in a map that nothing bounds; the least that a decision in memory
-// costs with such a step.
-var leastOfGCRA = subject{"floor: map, lock, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
+// floorGCRA is the least work around a step in memory: decoded states in a map without a size
+// limit, under one lock.
+var floorGCRA = memoryLimiter{"floor: map, lock, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
 	o := gcra.Options{Limit: algo.Per(count, period)}
 	states, began := make(map[string]*gcra.State), time.Now()
 	var lock sync.Mutex
@@ -32,9 +31,9 @@ var leastOfGCRA = subject{"floor: map, lock, clock, gcra.Step", func(_ testing.T
 	}
 }}
 
-// leastOfGCRAShared is the same for several goroutines: each key has a lock of its own,
-// in a map that nobody writes while it is read, see fill.
-var leastOfGCRAShared = subject{"floor: map, lock a key, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
+// floorGCRAShared is the same for several goroutines. Each key has its own lock. The map is not
+// written during the measurement, because callEachKey adds all keys before.
+var floorGCRAShared = memoryLimiter{"floor: map, lock a key, clock, gcra.Step", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
 	type entry struct {
 		sync.Mutex
 		state gcra.State
@@ -56,8 +55,8 @@ var leastOfGCRAShared = subject{"floor: map, lock a key, clock, gcra.Step", func
 	}
 }}
 
-// mapAndAtomic counts under a key, in a map that nobody writes while it is read.
-var mapAndAtomic = subject{"floor: map and atomic", func(testing.TB, int64, time.Duration) func(string) bool {
+// mapAndAtomic counts calls in a map that is not written during the measurement.
+var mapAndAtomic = memoryLimiter{"floor: map and atomic", func(testing.TB, int64, time.Duration) func(string) bool {
 	counts := make(map[string]*atomic.Int64)
 	return func(key string) bool {
 		n, ok := counts[key]
@@ -70,17 +69,17 @@ var mapAndAtomic = subject{"floor: map and atomic", func(testing.TB, int64, time
 }}
 
 var (
-	aCall = subject{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
+	floorCall = memoryLimiter{"floor: a call", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(key string) bool { return len(key) > 0 }
 	}}
-	wallClock = subject{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
+	wallClock = memoryLimiter{"floor: wall clock", func(testing.TB, int64, time.Duration) func(string) bool {
 		return func(string) bool { return time.Now().Unix() > 0 }
 	}}
-	monotonicClock = subject{"floor: monotonic clock", func(testing.TB, int64, time.Duration) func(string) bool {
+	monotonicClock = memoryLimiter{"floor: monotonic clock", func(testing.TB, int64, time.Duration) func(string) bool {
 		began := time.Now()
 		return func(string) bool { return time.Since(began) >= 0 }
 	}}
 )
 
-// floors are no limiters: they are the least that a part of a decision costs.
-var floors = []subject{leastOfGCRA, leastOfGCRAShared, mapAndAtomic, aCall, wallClock, monotonicClock}
+// floors are not limiters. Each is the least work that a part of a decision needs.
+var floors = []memoryLimiter{floorGCRA, floorGCRAShared, mapAndAtomic, floorCall, wallClock, monotonicClock}

@@ -15,7 +15,7 @@ type latencies []uint32
 // halfBuckets is the number of buckets for each doubling of the duration.
 const halfBuckets = 64
 
-// newLatencies has room for durations up to 68 s.
+// newLatencies returns a histogram for durations up to 68 s.
 func newLatencies() latencies { return make(latencies, bucketOf(1<<36)) }
 
 func (l latencies) add(d time.Duration) { l[min(bucketOf(d), len(l)-1)]++ }
@@ -61,13 +61,13 @@ func TestPercentilesAreWithinOnePercent(t *testing.T) {
 	require.InEpsilon(t, 100*time.Millisecond, l.percentile(100), 0.01)
 }
 
-func TestABucketHoldsItsMiddle(t *testing.T) {
+func TestBucketsContainTheirMiddle(t *testing.T) {
 	for i := range newLatencies() {
 		require.Equal(t, i, bucketOf(middleOf(i)))
 	}
 }
 
-func TestAVeryLongCallIsCountedInTheLastBucket(t *testing.T) {
+func TestLongestCallsAreInTheLastBucket(t *testing.T) {
 	l := newLatencies()
 	l.add(time.Hour)
 	require.Equal(t, middleOf(len(l)-1), l.percentile(99))

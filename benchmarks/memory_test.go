@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// fill asks once for every key, from one goroutine.
-func fill(allow func(string) bool, t *traffic) {
+// callEachKey makes one call for every key.
+func callEachKey(allow func(string) bool, t *sequence) {
 	for _, key := range t.keys {
 		allow(key)
 	}
 }
 
-// drive makes n calls from that many goroutines, each from a place of its own in
-// the order on, and says how many were denied.
-func drive(allow func(string) bool, t *traffic, goroutines, from, n int) (denied int) {
+// callConcurrently makes n calls from that many goroutines and returns how many were denied. Each
+// goroutine starts at its own position in the sequence.
+func callConcurrently(allow func(string) bool, t *sequence, goroutines, from, n int) (denied int) {
 	if goroutines == 1 {
-		return walk(allow, t, from, n)
+		return callInOrder(allow, t, from, n)
 	}
 	var group sync.WaitGroup
 	denials := make([]int, goroutines)
 	for g := range goroutines {
-		group.Go(func() { denials[g] = walk(allow, t, from+g*len(t.order)/goroutines, n/goroutines) })
+		group.Go(func() { denials[g] = callInOrder(allow, t, from+g*len(t.order)/goroutines, n/goroutines) })
 	}
 	group.Wait()
 	for _, d := range denials {
@@ -34,7 +34,7 @@ func drive(allow func(string) bool, t *traffic, goroutines, from, n int) (denied
 	return denied
 }
 
-func walk(allow func(string) bool, t *traffic, from, n int) (denied int) {
+func callInOrder(allow func(string) bool, t *sequence, from, n int) (denied int) {
 	for i := from; i < from+n; i++ {
 		if !allow(t.key(i)) {
 			denied++
@@ -43,15 +43,15 @@ func walk(allow func(string) bool, t *traffic, from, n int) (denied int) {
 	return denied
 }
 
-// BenchmarkMemory is one decision, beside peers and floors. Nobody should deny
-// any: throttled/v2 does when two goroutines meet on a key too often.
+// BenchmarkMemory measures one decision. All calls should be allowed, but throttled/v2 denies some
+// if two goroutines use the same key.
 func BenchmarkMemory(b *testing.B) {
 	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
-		traffic := sync.OnceValue(func() *traffic { return newTraffic(keys) })
+		sequence := sync.OnceValue(func() *sequence { return newSequence(keys) })
 		for _, s := range append(inMemory, floors...) {
 			filled := sync.OnceValue(func() func(string) bool {
-				allow := s.open(b, plenty, plentyPeriod)
-				fill(allow, traffic())
+				allow := s.open(b, highLimit, highLimitPeriod)
+				callEachKey(allow, sequence())
 				return allow
 			})
 			for _, goroutines := range []int{1, 2} {
@@ -59,7 +59,7 @@ func BenchmarkMemory(b *testing.B) {
 					allow := filled()
 					b.ReportAllocs()
 					b.ResetTimer()
-					denied := drive(allow, traffic(), goroutines, 0, b.N)
+					denied := callConcurrently(allow, sequence(), goroutines, 0, b.N)
 					b.ReportMetric(float64(denied)/float64(b.N), "denied/op")
 				})
 			}
@@ -67,31 +67,29 @@ func BenchmarkMemory(b *testing.B) {
 	}
 }
 
-// BenchmarkMemoryRules is one decision of a limiter with several rules, which no
-// peer offers.
+// BenchmarkMemoryRules measures a limiter with several rules. No other limiter has them.
 func BenchmarkMemoryRules(b *testing.B) {
-	traffic := newTraffic(1000)
+	sequence := newSequence(1000)
 	for _, rules := range []int{1, 3} {
 		b.Run(fmt.Sprintf("rules=%d", rules), func(b *testing.B) {
-			allow := openSluiceRules(b, plenty, plentyPeriod, rules)
-			fill(allow, traffic)
+			allow := openSluiceRules(b, highLimit, highLimitPeriod, rules)
+			callEachKey(allow, sequence)
 			b.ReportAllocs()
 			b.ResetTimer()
-			walk(allow, traffic, 0, b.N)
+			callInOrder(allow, sequence, 0, b.N)
 		})
 	}
 }
 
-// BenchmarkMemoryHeap is what a million keys take, and how long one forced
-// collection takes with them, the median of five or more. The strings of the keys count
-// to whoever keeps them.
+// BenchmarkMemoryHeap measures the heap of a million keys and the time of one forced garbage
+// collection, the median of at least five. Strings of keys count for the limiter that keeps them.
 func BenchmarkMemoryHeap(b *testing.B) {
 	const keys = 1_000_000
 	for _, s := range inMemory {
 		for _, length := range []int{16, 200} {
 			b.Run(fmt.Sprintf("length=%d/%s", length, s.name), func(b *testing.B) {
 				for range b.N {
-					bytes, pause := weigh(b, s, keys, length)
+					bytes, pause := measureHeap(b, s, keys, length)
 					b.ReportMetric(bytes, "B/key")
 					b.ReportMetric(float64(pause)/1e6, "ms/GC")
 				}
@@ -100,10 +98,10 @@ func BenchmarkMemoryHeap(b *testing.B) {
 	}
 }
 
-// weigh fills a limiter with keys of that length.
-func weigh(t testing.TB, s subject, keys, length int) (bytesPerKey float64, collection time.Duration) {
+// measureHeap fills a limiter with keys of that length.
+func measureHeap(t testing.TB, s memoryLimiter, keys, length int) (bytesPerKey float64, collection time.Duration) {
 	before := heapInUse()
-	allow := s.open(t, plenty, plentyPeriod)
+	allow := s.open(t, highLimit, highLimitPeriod)
 	for i := range keys {
 		allow(fmt.Sprintf("%0*s", length, keyOf(i)))
 	}

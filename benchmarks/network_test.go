@@ -8,27 +8,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestEveryContenderDecidesAsTheOracle lets those that are no floors decide on
-// traffic of which a part is denied. Nothing comes back in time.
-func TestEveryContenderDecidesAsTheOracle(t *testing.T) {
+// Floors do not decide. The period is so long that no units come back during the test.
+func TestServerLimitersDecideCorrectly(t *testing.T) {
 	seen := map[string]bool{}
-	for _, w := range works() {
-		for _, c := range w.contenders {
+	for _, w := range workloads() {
+		for _, c := range w.limiters {
 			if name := w.area + "/" + c.name; !seen[name] && !strings.HasPrefix(c.name, "floor") && c.name != sluiceOnRedisBoth.name {
 				seen[name] = true
-				t.Run(name, func(t *testing.T) { decidesAsTheOracle(t, c) })
+				t.Run(name, func(t *testing.T) { decidesCorrectly(t, c) })
 			}
 		}
 	}
 }
 
-func decidesAsTheOracle(t *testing.T, c contender) {
+func decidesCorrectly(t *testing.T, c serverLimiter) {
 	const keys, count, calls = 100, 5, 600
-	traffic, used := newTraffic(keys), map[string]int64{}
+	sequence, used := newSequence(keys), map[string]int64{}
 	decide := c.open(t, count, 1000*time.Hour)
 	for i := range calls {
-		key := "oracle " + traffic.key(i)
-		allowed, err := decide.ask(key)
+		key := "oracle " + sequence.key(i)
+		allowed, err := decide.call(key)
 		require.NoError(t, err)
 		require.Equal(t, used[key] < count, allowed, "call %d, of a key that has used %d of %d", i, used[key], count)
 		if allowed {
@@ -37,11 +36,11 @@ func decidesAsTheOracle(t *testing.T, c contender) {
 	}
 }
 
-// Of a key each and one of all, the one of all denies first.
-func TestTheLimitOfAllHolds(t *testing.T) {
+// Each key has a limit, and all keys share another one, which denies first.
+func TestSharedLimitDenies(t *testing.T) {
 	decide := sluiceOnRedisBoth.open(t, 20, 1000*time.Hour)
 	for i := range 40 {
-		allowed, err := decide.ask(keyOf(i))
+		allowed, err := decide.call(keyOf(i))
 		require.NoError(t, err)
 		require.Equal(t, i < 20, allowed)
 	}

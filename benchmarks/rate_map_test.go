@@ -8,9 +8,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// rateMap is what many write for themselves: a map of x/time/rate limiters
-// under a mutex.
-var rateMap = subject{"map of x/time/rate", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
+// rateMap is a map of x/time/rate limiters under a mutex, which many programs have.
+var rateMap = memoryLimiter{"map of x/time/rate", func(_ testing.TB, count int64, period time.Duration) func(string) bool {
 	var mu sync.Mutex
 	limiters := make(map[string]*rate.Limiter)
 	limit := rate.Limit(float64(count) / period.Seconds())

@@ -8,7 +8,7 @@ import (
 	"github.com/go-redis/redis_rate/v10"
 )
 
-var redisRate = contender{name: "redis_rate", open: func(t testing.TB, count int64, period time.Duration) decider {
+var redisRate = serverLimiter{name: "redis_rate", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	limiter := redis_rate.NewLimiter(redisClient(t))
 	limit := redis_rate.Limit{Rate: int(count), Period: period, Burst: int(count)}
 	return func(ctx context.Context, key string) (bool, error) {

@@ -17,46 +17,46 @@ import (
 	"github.com/sluice-go/sluice/storage/redis"
 )
 
-// Each is asked for the same keys and limits. All use go-redis with the options that the
-// README of sluice recommends, and the size of pool that it has by default.
+// All use go-redis with the options that the README of sluice recommends, and a pool of the
+// default size.
 var (
-	redisPeers  = []contender{sluiceOnRedis, redisRate, ululeOnRedis}
-	redisFloors = []contender{redisRoundTrip}
+	redisPeers  = []serverLimiter{sluiceOnRedis, redisRate, ululeOnRedis}
+	redisFloors = []serverLimiter{redisRoundTrip}
 )
 
-// redisWorks are named for processes x callers.
-func redisWorks() []work {
+// Names of workloads begin with the number of processes x callers.
+func redisWorkloads() []work {
 	peer := redisRate.name
-	floors := func(more ...contender) []contender { return slices.Concat(redisPeers, more, redisFloors) }
+	floors := func(more ...serverLimiter) []serverLimiter { return slices.Concat(redisPeers, more, redisFloors) }
 	return []work{
 		{
 			area: "redis", name: "1x1, 10,000 keys", keys: 10_000, goroutines: 1,
-			contenders: floors(), goals: []ratio{{to: peer, goal: 0.97}},
+			limiters: floors(), goals: []ratio{{to: peer, goal: 0.97}},
 		}, {
 			area: "redis", name: "1x64, 10,000 keys", keys: 10_000, goroutines: 64,
-			contenders: floors(redisTogether, redisPipeline), goals: []ratio{{to: peer, goal: 3.2}},
+			limiters: floors(redisTogether, redisPipeline), goals: []ratio{{to: peer, goal: 3.2}},
 		}, {
 			area: "redis", name: "1x64, one key", keys: 1, goroutines: 64,
-			contenders: floors(throttledOnRedis, redisOneRecord), goals: []ratio{{to: peer, goal: 8}},
+			limiters: floors(throttledOnRedis, redisOneRecord), goals: []ratio{{to: peer, goal: 8}},
 		}, {
 			area: "redis", name: "4x1, 100 keys", keys: 100, goroutines: 1, processes: 4,
-			contenders: redisPeers, goals: []ratio{{to: peer, goal: 1}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 1}},
 		}, {
 			area: "redis", name: "4x16, 10,000 keys", keys: 10_000, goroutines: 16, processes: 4,
-			contenders: redisPeers, goals: []ratio{{to: peer, goal: 2.2}, {to: peer, goal: 0.8, p99: true}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.2}, {to: peer, goal: 0.8, p99: true}},
 		}, {
 			area: "redis", name: "4x16, 100 keys", keys: 100, goroutines: 16, processes: 4,
-			contenders: redisPeers, goals: []ratio{{to: peer, goal: 2.2}, {to: peer, goal: 0.8, p99: true}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 2.2}, {to: peer, goal: 0.8, p99: true}},
 		}, {
 			area: "redis", name: "4x16, one key", keys: 1, goroutines: 16, processes: 4,
-			contenders: redisPeers, goals: []ratio{{to: peer, goal: 3}, {to: peer, goal: 0.5, p99: true}},
+			limiters: redisPeers, goals: []ratio{{to: peer, goal: 3}, {to: peer, goal: 0.5, p99: true}},
 		}, {
 			area: "redis", name: "4x16, a key each and one for all", keys: 10_000, goroutines: 16, processes: 4,
-			contenders: []contender{sluiceOnRedisBoth, redisRate},
-			goals:      []ratio{{to: peer, goal: 1.8}, {to: peer, goal: 1, p99: true}},
+			limiters: []serverLimiter{sluiceOnRedisBoth, redisRate},
+			goals:    []ratio{{to: peer, goal: 1.8}, {to: peer, goal: 1, p99: true}},
 		}, {
 			area: "redis", name: "1x64, one key, denied", keys: 1, goroutines: 64, denied: true,
-			contenders: floors(throttledOnRedis), goals: []ratio{{to: peer, goal: 100}}, more: redisTripsOfDenials,
+			limiters: floors(throttledOnRedis), goals: []ratio{{to: peer, goal: 100}}, more: redisTripsOfDenials,
 		},
 	}
 }
@@ -74,15 +74,15 @@ func redisClient(t testing.TB) *goredis.Client {
 	return c
 }
 
-var sluiceOnRedis = contender{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decider {
+var sluiceOnRedis = serverLimiter{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	return oneRule(t, redisStore(t, "one:"), count, period)
 }}
 
-// sluiceOnRedisBoth has a limit for each key, and one for all together.
-var sluiceOnRedisBoth = contender{name: "sluice, both keys", open: func(t testing.TB, count int64, period time.Duration) decider {
+// sluiceOnRedisBoth has a limit for each key, and one that all keys share.
+var sluiceOnRedisBoth = serverLimiter{name: "sluice, both keys", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	p := policyOf(t, count, period)
 	return ours(t, redisStore(t, "both:"),
-		compose.Rule[string]{Name: "each", Key: itself, Policy: p},
+		compose.Rule[string]{Name: "each", Key: identity, Policy: p},
 		compose.Rule[string]{Name: "all", Key: func(string) string { return "" }, Policy: p})
 }}
 
@@ -102,11 +102,11 @@ func policyOf(t testing.TB, count int64, period time.Duration) algo.Policy {
 	return p
 }
 
-func oneRule(t testing.TB, s storage.Store, count int64, period time.Duration) decider {
-	return ours(t, s, compose.Rule[string]{Name: "each", Key: itself, Policy: policyOf(t, count, period)})
+func oneRule(t testing.TB, s storage.Store, count int64, period time.Duration) decideFunc {
+	return ours(t, s, compose.Rule[string]{Name: "each", Key: identity, Policy: policyOf(t, count, period)})
 }
 
-func ours(t testing.TB, s storage.Store, rules ...compose.Rule[string]) decider {
+func ours(t testing.TB, s storage.Store, rules ...compose.Rule[string]) decideFunc {
 	l, err := compose.New(s, rules...)
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func ours(t testing.TB, s storage.Store, rules ...compose.Rule[string]) decider 
 	}
 }
 
-// redisRoundTrip is a bare one: GET.
-var redisRoundTrip = contender{name: "floor: GET", open: func(t testing.TB, count int64, _ time.Duration) decider {
+// redisRoundTrip only sends GET.
+var redisRoundTrip = serverLimiter{name: "floor: GET", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	return func(ctx context.Context, key string) (bool, error) {
 		err := c.Get(ctx, "floor:"+key).Err()
@@ -129,9 +129,9 @@ var redisRoundTrip = contender{name: "floor: GET", open: func(t testing.TB, coun
 	}
 }}
 
-// redisTogether is a script that reads the records of whatever callers are there at
-// once, and writes them, without a look at what it read.
-var redisTogether = contender{name: "floor: records together", open: func(t testing.TB, count int64, _ time.Duration) decider {
+// redisTogether runs a script that reads and writes the records of all waiting callers. It
+// ignores what it reads.
+var redisTogether = serverLimiter{name: "floor: records together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	script := goredis.NewScript(`
 redis.call('MGET', unpack(KEYS))
@@ -141,7 +141,7 @@ return #KEYS`)
 		t.Fatal(err)
 	}
 	record := strings.Repeat("x", 28)
-	return together(t, 2, count, func(ctx context.Context, keys []string) error {
+	return batched(t, 2, count, func(ctx context.Context, keys []string) error {
 		for i := range keys {
 			keys[i] = "together:" + keys[i]
 		}
@@ -149,25 +149,24 @@ return #KEYS`)
 	})
 }}
 
-// redisOneRecord is a write of one record for whatever callers are there at once, without
-// a look at what it replaces. Who may lose to others cannot have two under way.
-var redisOneRecord = contender{name: "floor: one record together", open: func(t testing.TB, count int64, _ time.Duration) decider {
+// redisOneRecord writes one record for all waiting callers and ignores the old one. It has one
+// write in flight, because a limiter that reads the record before cannot have two.
+var redisOneRecord = serverLimiter{name: "floor: one record together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	record := strings.Repeat("x", 28)
-	return together(t, 1, count, func(ctx context.Context, _ []string) error {
+	return batched(t, 1, count, func(ctx context.Context, _ []string) error {
 		return c.Set(ctx, "together", record, time.Minute).Err()
 	})
 }}
 
-// redisPipeline is a script that does nothing, in pipelines of whatever callers are
-// there at once.
-var redisPipeline = contender{name: "floor: pipelined script", open: func(t testing.TB, count int64, _ time.Duration) decider {
+// redisPipeline runs a script that does nothing, in a pipeline for all waiting callers.
+var redisPipeline = serverLimiter{name: "floor: pipelined script", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	script := goredis.NewScript("return 1")
 	if err := script.Load(context.Background(), c).Err(); err != nil {
 		t.Fatal(err)
 	}
-	return together(t, 2, count, func(ctx context.Context, keys []string) error {
+	return batched(t, 2, count, func(ctx context.Context, keys []string) error {
 		pipe := c.Pipeline()
 		for range keys {
 			script.EvalSha(ctx, pipe, []string{"floor"})

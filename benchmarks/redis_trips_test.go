@@ -11,13 +11,12 @@ import (
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
 
-// redisTripsOfDenials counts the round trips that callers cause whose calls are all denied,
-// while nobody else uses the server. A process may make one a second for each key. The first
-// comes at the beginning, so there may be one more than there are whole seconds.
-func redisTripsOfDenials(t testing.TB, w *work, ours decider) (figure.Figure, figure.Goal) {
+// redisTripsOfDenials counts the round trips of callers whose calls are all denied. A process may
+// make one round trip each second for each key, and one more at the start.
+func redisTripsOfDenials(t testing.TB, w *work, ours decideFunc) (figure.Figure, figure.Goal) {
 	const seconds = 3
 	trips := redisTrips(t, func() {
-		if err := w.contenders[0].check(w.crowd(ours).run(seconds * time.Second)); err != nil {
+		if err := w.limiters[0].check(w.loadGenerator(ours).run(seconds * time.Second)); err != nil {
 			t.Fatalf("%s: %v", w.title(), err)
 		}
 	})
@@ -26,8 +25,8 @@ func redisTripsOfDenials(t testing.TB, w *work, ours decider) (figure.Figure, fi
 		figure.Goal{Work: w.name, To: fmt.Sprintf("%.0f", allowed), What: fmt.Sprintf("round trips in %d s", seconds), Ratio: trips / allowed, Goal: 1, Most: true}
 }
 
-// redisTrips returns how often the server reads from its clients during the work.
-// Commands of one pipeline that arrive together are read at once.
+// redisTrips returns how often the server reads from its clients while work runs. It reads the
+// commands of one pipeline together.
 func redisTrips(t testing.TB, work func()) float64 {
 	first := redisReads(t)
 	before := redisReads(t)

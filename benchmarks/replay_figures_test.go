@@ -10,18 +10,17 @@ import (
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
 
-// replayArea is a log of a million lines through four policies, beside goaccess,
-// which reads the same file to count.
+// replayArea measures a replay of a log with four policies, and goaccess on the same file.
 func replayArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	const work, peer = "1,000,000 lines, combined format", "goaccess"
-	if !asked("replay", work) {
+	if !selected("replay", work) {
 		return nil, nil
 	}
 	goaccess, err := exec.LookPath(peer)
 	if err != nil {
 		t.Fatal("goaccess is missing; on Debian: apt-get install goaccess")
 	}
-	sluice, log, out := sluiceCommand(t), longLog(t), filepath.Join(t.TempDir(), "report.json")
+	sluice, log, out := sluiceCommand(t), writeLog(t), filepath.Join(t.TempDir(), "report.json")
 	command := func(name string, args ...string) func(int) {
 		return func(int) {
 			if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {

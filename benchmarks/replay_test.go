@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// lines is how long the log is that the replays read.
+// lines is the number of lines in the log.
 const lines = 1_000_000
 
-// longLog writes the sample log again and again, each time an hour later.
-func longLog(b testing.TB) string {
+// writeLog writes the sample log repeatedly, each time an hour later.
+func writeLog(b testing.TB) string {
 	path := filepath.Join(b.TempDir(), "access.log")
 	f, err := os.Create(path)
 	if err != nil {
@@ -77,7 +77,7 @@ func sluiceCommand(t testing.TB) string {
 }
 
 func BenchmarkReplayFourPolicies(b *testing.B) {
-	command, log := sluiceCommand(b), longLog(b)
+	command, log := sluiceCommand(b), writeLog(b)
 	benchmarkCommand(b, command, "replay", log)
 }
 
@@ -86,6 +86,6 @@ func BenchmarkReplayPeerGoaccess(b *testing.B) {
 	if err != nil {
 		b.Skip("goaccess is not installed")
 	}
-	log := longLog(b)
+	log := writeLog(b)
 	benchmarkCommand(b, command, log, "--log-format=COMBINED", "--no-progress", "-o", filepath.Join(b.TempDir(), "report.json"))
 }

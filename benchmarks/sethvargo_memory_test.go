@@ -8,7 +8,7 @@ import (
 	"github.com/sethvargo/go-limiter/memorystore"
 )
 
-var sethvargoMemory = subject{"sethvargo/go-limiter", func(t testing.TB, count int64, period time.Duration) func(string) bool {
+var sethvargoMemory = memoryLimiter{"sethvargo/go-limiter", func(t testing.TB, count int64, period time.Duration) func(string) bool {
 	store, err := memorystore.New(&memorystore.Config{Tokens: uint64(count), Interval: period})
 	if err != nil {
 		t.Fatal(err)

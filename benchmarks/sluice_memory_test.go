@@ -10,8 +10,8 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// sluiceMemory is the full decision of a limiter with one rule.
-var sluiceMemory = subject{"sluice", openSluice}
+// sluiceMemory is a limiter with one rule.
+var sluiceMemory = memoryLimiter{"sluice", openSluice}
 
 func openSluice(t testing.TB, count int64, period time.Duration) func(string) bool {
 	return openSluiceRules(t, count, period, 1)
@@ -24,7 +24,7 @@ func openSluiceRules(t testing.TB, count int64, period time.Duration, rules int)
 	}
 	made := []compose.Rule[string]{}
 	for i := range rules {
-		made = append(made, compose.Rule[string]{Name: "rule " + string(rune('a'+i)), Key: itself, Policy: policy})
+		made = append(made, compose.Rule[string]{Name: "rule " + string(rune('a'+i)), Key: identity, Policy: policy})
 	}
 	l, err := compose.New(&memory.Store{MaxKeys: 1 << 22}, made...)
 	if err != nil {
@@ -34,10 +34,10 @@ func openSluiceRules(t testing.TB, count int64, period time.Duration, rules int)
 	return func(key string) bool {
 		d, err := l.Allow(ctx, key)
 		if err != nil {
-			panic(err) // an error must not pass for a denial
+			panic(err) // an error must not count as a denial
 		}
 		return d.Allowed
 	}
 }
 
-func itself(key string) string { return key }
+func identity(key string) string { return key }

@@ -13,21 +13,21 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// sqliteWorks are named for processes x callers.
-func sqliteWorks() []work {
+// Names of workloads begin with the number of processes x callers.
+func sqliteWorkloads() []work {
 	of := func(processes, callers, keys int, name, synchronous string, goal float64) work {
 		floor := sqliteUpsert(synchronous)
-		contenders := []contender{sluiceOnSQLite(synchronous), floor}
+		limiters := []serverLimiter{sluiceOnSQLite(synchronous), floor}
 		if processes == 1 {
-			contenders = append(contenders, sqliteUpserts(synchronous))
+			limiters = append(limiters, sqliteUpserts(synchronous))
 		}
 		if synchronous == "FULL" {
-			contenders = append(contenders, oneFsync)
+			limiters = append(limiters, oneFsync)
 		}
 		return work{
 			area: "sqlite", name: fmt.Sprintf("%dx%d, %s, synchronous=%s", processes, callers, name, synchronous),
 			keys: keys, goroutines: callers, processes: processes,
-			contenders: contenders, goals: []ratio{{to: floor.name, goal: goal}},
+			limiters: limiters, goals: []ratio{{to: floor.name, goal: goal}},
 		}
 	}
 	return []work{
@@ -39,8 +39,8 @@ func sqliteWorks() []work {
 	}
 }
 
-// sqliteDB is a database on disk, with the options that the README of sluice recommends and
-// some more. The members of a fleet share its file.
+// sqliteDB opens a database on disk, with the options that the README of sluice recommends and
+// those in more. The processes of a fleet share its file.
 func sqliteDB(t testing.TB, file, more string) *sql.DB {
 	dir := os.Getenv(sqliteDir)
 	if dir == "" {
@@ -54,8 +54,8 @@ func sqliteDB(t testing.TB, file, more string) *sql.DB {
 	return db
 }
 
-func sluiceOnSQLite(synchronous string) contender {
-	return contender{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decider {
+func sluiceOnSQLite(synchronous string) serverLimiter {
+	return serverLimiter{name: "sluice", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 		store, err := sqlite.New(sqliteDB(t, "sluice.db", "&_synchronous="+synchronous), sqlite.Options{})
 		if err == nil {
 			err = store.Migrate(context.Background())
@@ -67,10 +67,9 @@ func sluiceOnSQLite(synchronous string) contender {
 	}}
 }
 
-// sqliteUpsert commits every decision on its own, on the one connection that is the
-// quickest for it.
-func sqliteUpsert(synchronous string) contender {
-	return contender{name: "floor: one upsert each", open: func(t testing.TB, _ int64, _ time.Duration) decider {
+// sqliteUpsert commits every call separately, on one connection, which is the fastest way.
+func sqliteUpsert(synchronous string) serverLimiter {
+	return serverLimiter{name: "floor: one upsert each", open: func(t testing.TB, _ int64, _ time.Duration) decideFunc {
 		upsert := sqliteFloor(t, synchronous)
 		return func(ctx context.Context, key string) (bool, error) {
 			_, err := upsert.ExecContext(ctx, []byte(key), sqliteState)
@@ -79,11 +78,11 @@ func sqliteUpsert(synchronous string) contender {
 	}}
 }
 
-// sqliteUpserts commits what all callers ask who are there.
-func sqliteUpserts(synchronous string) contender {
-	return contender{name: "floor: upserts together", open: func(t testing.TB, count int64, _ time.Duration) decider {
+// sqliteUpserts commits the calls of all waiting callers together.
+func sqliteUpserts(synchronous string) serverLimiter {
+	return serverLimiter{name: "floor: upserts together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 		upsert := sqliteFloor(t, synchronous)
-		return together(t, 1, count, func(ctx context.Context, keys []string) error {
+		return batched(t, 1, count, func(ctx context.Context, keys []string) error {
 			tx, err := upsert.db.Begin()
 			if err != nil {
 				return err
@@ -102,7 +101,7 @@ func sqliteUpserts(synchronous string) contender {
 
 var sqliteState = make([]byte, 30)
 
-// upserts is the statement of the floors, and its database.
+// upserts is the statement of the floors and its database.
 type upserts struct {
 	*sql.Stmt
 	db *sql.DB

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// Every benchmark below asks for one unit every millisecond of a limit of
-// 1000/s, all of them allowed, with literal times.
+// Every benchmark below takes one unit every millisecond under a limit of 1000/s. All steps are
+// allowed.
 const (
 	count  = 1000
 	period = time.Second
@@ -25,12 +25,11 @@ const (
 var (
 	start  = time.Unix(1e9, 0)
 	limit  = algo.Per(count, period)
-	denied int // keeps the results alive
+	denied int // so that the compiler keeps the results
 )
 
-// policies are those of the benchmarks. With a weighted trailing slot the
-// estimate may exceed the true use, so that a caller at exactly the limit is denied
-// now and then; twice the limit keeps all allowed.
+// policies returns the policies of the benchmarks. With a weighted trailing slot the estimate can
+// exceed the true use, so movingwindow has twice the limit.
 func policies(t testing.TB) map[string]algo.Policy {
 	made := make(map[string]algo.Policy)
 	add := func(name string, p algo.Policy, err error) {
@@ -52,9 +51,7 @@ func policies(t testing.TB) map[string]algo.Policy {
 	return made
 }
 
-// TestEveryStepIsAllowed holds the workload of the benchmarks to what they say of it,
-// the peer included.
-func TestEveryStepIsAllowed(t *testing.T) {
+func TestAllStepsOfTheBenchmarksAreAllowed(t *testing.T) {
 	peer := rate.NewLimiter(count, count)
 	states := make(map[string][]byte)
 	for i := range 10 * count {
@@ -72,7 +69,7 @@ func TestEveryStepIsAllowed(t *testing.T) {
 	}
 }
 
-func note(b *testing.B, allowed bool) {
+func requireAllowed(b *testing.B, allowed bool) {
 	if !allowed {
 		denied++
 		b.Error("denied")
@@ -85,7 +82,7 @@ func BenchmarkStepPeerRateAllowN(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
 		if !l.AllowN(now, 1) {
-			note(b, false)
+			requireAllowed(b, false)
 		}
 		now = now.Add(tick)
 	}
@@ -99,7 +96,7 @@ func BenchmarkStepGCRA(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
 		if s, r = gcra.Step(s, now, o); !r.Allowed {
-			note(b, false)
+			requireAllowed(b, false)
 		}
 		now = now.Add(tick)
 	}
@@ -113,7 +110,7 @@ func BenchmarkStepTokenBucket(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
 		if s, r = tokenbucket.Step(s, now, o); !r.Allowed {
-			note(b, false)
+			requireAllowed(b, false)
 		}
 		now = now.Add(tick)
 	}
@@ -127,7 +124,7 @@ func BenchmarkStepFixedWindow(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
 		if s, r = fixedwindow.Step(s, now, o); !r.Allowed {
-			note(b, false)
+			requireAllowed(b, false)
 		}
 		now = now.Add(tick)
 	}
@@ -141,7 +138,7 @@ func benchmarkMovingWindow(b *testing.B, slots int) {
 	b.ReportAllocs()
 	for i := 0; i < b.N; i++ {
 		if s, r = movingwindow.Step(s, now, o); !r.Allowed {
-			note(b, false)
+			requireAllowed(b, false)
 		}
 		now = now.Add(tick)
 	}
@@ -165,7 +162,7 @@ func benchmarkPolicy(b *testing.B, p algo.Policy) {
 	for i := 0; i < b.N; i++ {
 		spare, r, err = p.Step(spare[:0], state, now, 1)
 		if err != nil || !r.Allowed {
-			note(b, false)
+			requireAllowed(b, false)
 		}
 		state, spare = spare, state
 		now = now.Add(tick)

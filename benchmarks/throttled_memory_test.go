@@ -8,8 +8,8 @@ import (
 	"github.com/throttled/throttled/v2/store/memstore"
 )
 
-// throttledMemory has no bound on its keys: with one it is an LRU, and slower.
-var throttledMemory = subject{"throttled/v2", func(t testing.TB, count int64, period time.Duration) func(string) bool {
+// throttledMemory has no limit on its keys. With a limit it uses an LRU cache and is slower.
+var throttledMemory = memoryLimiter{"throttled/v2", func(t testing.TB, count int64, period time.Duration) func(string) bool {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
 		t.Fatal(err)

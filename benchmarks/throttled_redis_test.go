@@ -9,8 +9,8 @@ import (
 	goredisstore "github.com/throttled/throttled/v2/store/goredisstore.v9"
 )
 
-// throttledOnRedis reads and then swaps; it gives up after ten tries.
-var throttledOnRedis = contender{name: "throttled/v2", mayFail: true, open: func(t testing.TB, count int64, period time.Duration) decider {
+// throttledOnRedis reads and then compares and swaps. A call fails after ten attempts.
+var throttledOnRedis = serverLimiter{name: "throttled/v2", mayFail: true, open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	store, err := goredisstore.NewCtx(redisClient(t), "throttled:")
 	if err != nil {
 		t.Fatal(err)

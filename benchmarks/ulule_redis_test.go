@@ -9,7 +9,7 @@ import (
 	ululeredis "github.com/ulule/limiter/v3/drivers/store/redis"
 )
 
-var ululeOnRedis = contender{name: "ulule/limiter", open: func(t testing.TB, count int64, period time.Duration) decider {
+var ululeOnRedis = serverLimiter{name: "ulule/limiter", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	store, err := ululeredis.NewStoreWithOptions(redisClient(t), limiter.StoreOptions{Prefix: "ulule"})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,6 @@
-// Package algotest holds the laws that every rate limiting algorithm obeys, and
-// a judge that tries to break them. An algorithm passes its states through
-// stores, clocks and changed configurations that it knows nothing about; the
-// laws are what the rest of sluice relies on when it does so.
+// Package algotest tests rate limiting algorithms. It has laws that every algorithm must
+// obey, because the rest of sluice depends on them. It searches for histories that break a
+// law.
 //
 //	func TestLaws(t *testing.T) {
 //		algotest.Run(t, algotest.Subject{
@@ -15,51 +14,50 @@
 //
 // # The laws
 //
-// In short; the sentence that each is held to is printed where it fails.
+// This list is a summary. A failure prints the exact text of the law.
 //
-//	 1 Deterministic      same arguments, same answer, arguments not modified
-//	 2 FreshIsZero        nil bytes, State{} and a lapsed state decide alike
-//	 3 RoundTrip          what is not a state is refused, and never silently reset
-//	 4 DenialIsInert      a denied step and a peek return the very same state
-//	 5 RetryIsExact       at RetryAfter the cost is allowed, and not 1ns earlier
-//	 6 NextRefillIsExact  at NextRefill there is more, and not 1ns earlier
-//	 7 LapseIsExact       at ResetAfter the key is as never seen, and not 1ns earlier
-//	 8 Bounded            what is admitted in any interval is within Bound
-//	 9 TimeMayStepBack    a clock that steps back admits no more than one that stands
-//	10 StaleDenialIsTrue  what is denied stays denied, whatever happened before
-//	11 Indivisible        two costs at one instant are their sum
-//	12 Monotone           a larger cost is never easier
-//	13 Accounts           what was there, came back and was paid adds up
-//	14 Reconfigured       another limit holds at once, and what was used stays used
-//	15 LimitIsTold        a policy tells the limit that it was made for
-//	16 TimeStandsStill    before 1970 and after 2116 no time passes
-//	17 Concurrent         many goroutines are answered as one is
-//	18 AdjustsAtStateTime a refund by a clock that is behind gives back as much
-//
-// and Frugal, which has no number: a step does not allocate.
+//	 1 Deterministic       the same arguments give the same result, and are not modified
+//	 2 NewKeyIsEmpty       empty bytes and a lapsed state decide alike
+//	 3 StateEncoding       bytes that are not a state are refused, and never reset
+//	 4 DenialKeepsState    a denial returns the same state
+//	 5 RetryIsExact        at RetryAfter the cost is allowed, and 1ns earlier it is not
+//	 6 NextRefillIsExact   at NextRefill more units are left, and 1ns earlier not
+//	 7 ResetIsExact        at ResetAfter the key is like a new key, and 1ns earlier it is not
+//	 8 BoundHolds          in any interval at most Bound units are admitted
+//	 9 ClockMayStepBack    a clock that steps back admits no more than one that stops
+//	10 DenialStaysTrue     a denied cost stays denied, whatever steps came before
+//	11 CostsAddUp          two costs at one instant equal their sum
+//	12 LargerCostIsHarder  a larger cost is never easier to get
+//	13 AccountsAddUp       Available + Refilled - Paid == Remaining
+//	14 LimitMayChange      a new limit applies at once, and used units stay used
+//	15 LimitIsReported     Limit returns the limit of the options
+//	16 TimeIsClamped       times before 1970 and after 2116 decide like the nearest instant
+//	17 Concurrent          concurrent calls return what one goroutine gets
+//	18 AdjustsAtStateTime  a refund by a clock that is behind gives back as much
+//	19 NoAllocations       a step does not allocate
 //
 // # The search
 //
-// Each law is a function of its own. It searches twice: under small limits
-// (counts to 6, periods to 12ns) from state to state, nanosecond by nanosecond,
-// most of them for the smallest and a sample for the others; and under random
-// limits and histories from the whole valid range. The worst case of law 8 is
-// played out by the adversaries of the small limits. A law that does not hold is
-// reported once, as its sentence and the shortest history found, in the form of a
-// trace:
+// A law is tested in two ways. The first uses small limits (counts up to 6, periods up to
+// 12ns): it goes from state to state and tries every nanosecond. For the smallest limits it
+// tries most states, and for the others a sample. The second uses random limits and
+// histories from the whole valid range. For law 8 it also computes what the best possible
+// caller can get under the small limits.
 //
-//	algotest: law 5, RetryIsExact, does not hold for reference (seed 1):
-//	    at RetryAfter-1ns the same cost is still denied, at RetryAfter it is allowed
+// If a law is broken, the failure shows the shortest history found, as a trace:
 //
-//	    cost 2 is denied at @0s with RetryAfter 1ns, and denied still at @1ns
+//	algotest: law 5, RetryIsExact, is broken by reference (seed 1):
+//	    the same cost is denied until 1ns before RetryAfter, and allowed at RetryAfter
+//
+//	    cost 2 is denied at @0s with RetryAfter 1ns, and still denied at @1ns
 //
 //	    policy reference 1/ns
 //	    #at key cost    verdict left retry reset
 //	    @0s a   2    -> ok      0    0s    2ns
-//	    # judged at @0s, state 7201...
+//	    # checked at @0s, state 7201...
 //	    # step   @0s cost 2: deny, left 0, retry 1ns, next 1ns, reset 2ns
 //	    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns
 //
-// Searches are the same in every run, and take a few seconds for a subject. Where
-// [Brief] says so they are shorter.
+// The searches are the same in every run, and take several seconds for each subject. They are
+// shorter if [Brief] returns true.
 package algotest

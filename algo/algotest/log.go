@@ -6,25 +6,25 @@ import (
 	"time"
 )
 
-// Log is every event of one key that took units, in the order of time: the
-// naive account that no algorithm can afford to keep. The zero Log is empty.
+// Log is a list of all units that one key took, in the order of time. It is the simplest
+// record, too large for a real algorithm. The zero Log is empty.
 type Log struct {
 	Entries []Entry
 }
 
-// Entry is units taken at an instant; negative where they were given back.
+// Entry is the units taken at an instant. Units is negative if they were given back.
 type Entry struct {
 	At    time.Time
 	Units int64
 }
 
-// Add appends an entry. Its time must not be before that of the last one.
+// Add appends an entry. Its time must not be before the time of the last entry.
 func (l *Log) Add(at time.Time, units int64) {
 	l.Entries = append(l.Entries, Entry{at, units})
 }
 
-// Admitted is the units taken in [from, from+interval). A sum beyond int64 is
-// answered with math.MaxInt64.
+// Admitted returns the units taken in [from, from+interval). It returns math.MaxInt64 if the
+// sum does not fit into an int64.
 func (l *Log) Admitted(from time.Time, interval time.Duration) int64 {
 	sum := new(big.Int)
 	for _, e := range l.Entries {
@@ -38,8 +38,7 @@ func (l *Log) Admitted(from time.Time, interval time.Duration) int64 {
 	return sum.Int64()
 }
 
-// Worst is the most units taken in any half-open interval of that length. It is
-// enough to look at those that begin with an entry.
+// Worst returns the most units taken in any half-open interval of that length.
 func (l *Log) Worst(interval time.Duration) int64 {
 	var worst int64
 	for _, e := range l.Entries {

@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Oracle is how many whole units there are to spend at now, given everything
-// that was taken up to then: Available + Refilled of a step. It is negative
-// while there is debt. Now is not before the last entry.
+// Oracle returns how many whole units are left at now: Available + Refilled of a step. It
+// computes them from all units taken until then. The result is negative if the key has a debt.
+// now must not be before the last entry.
 type Oracle func(log Log, now time.Time) int64
 
 func ratio(a, b int64) *big.Rat    { return big.NewRat(a, b) }
@@ -18,37 +18,37 @@ func plus(a, b *big.Rat) *big.Rat  { return new(big.Rat).Add(a, b) }
 func minus(a, b *big.Rat) *big.Rat { return new(big.Rat).Sub(a, b) }
 func times(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
 func floor(a *big.Rat) *big.Int    { return new(big.Int).Div(a.Num(), a.Denom()) }
-func atLeastNone(a *big.Rat) *big.Rat {
+func nonNegative(a *big.Rat) *big.Rat {
 	if a.Sign() < 0 {
 		return new(big.Rat)
 	}
 	return a
 }
 
-// Bucket is the oracle of gcra and of the continuous token bucket: what is used
-// drains at limit.Count per limit.Period, evenly.
+// Bucket returns the oracle of gcra and of the token bucket with continuous refill: the units
+// in use drain at limit.Count per limit.Period.
 func Bucket(limit algo.Limit, burst int64) Oracle {
 	return func(log Log, now time.Time) int64 {
 		used, last := new(big.Rat), now
 		drain := func(to time.Time) {
 			gone := times(whole(int64(to.Sub(last))), ratio(limit.Count, int64(limit.Period)))
-			used, last = atLeastNone(minus(used, gone)), to
+			used, last = nonNegative(minus(used, gone)), to
 		}
 		for i, e := range log.Entries {
 			if i == 0 {
 				last = e.At
 			}
 			drain(e.At)
-			used = atLeastNone(plus(used, whole(e.Units)))
+			used = nonNegative(plus(used, whole(e.Units)))
 		}
 		drain(now)
 		return floor(minus(whole(burst), used)).Int64()
 	}
 }
 
-// IntervalBucket is the oracle of the token bucket with interval refill:
-// limit.Count tokens come back at once at the end of each whole limit.Period,
-// counted from the event that found the bucket full.
+// IntervalBucket returns the oracle of the token bucket with interval refill: limit.Count
+// tokens come back at the end of each limit.Period. The first one starts at the event that
+// found the bucket full.
 func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var anchor time.Time
@@ -78,8 +78,8 @@ func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	}
 }
 
-// WindowFromFirst is the oracle of the fixed window that opens with the first
-// event that takes units.
+// WindowFromFirst returns the oracle of the fixed window that opens at the first event that
+// takes units.
 func WindowFromFirst(limit algo.Limit) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var opened time.Time
@@ -100,8 +100,8 @@ func WindowFromFirst(limit algo.Limit) Oracle {
 	}
 }
 
-// WindowByClock is the oracle of the fixed window whose edges are the multiples
-// of limit.Period since the Unix epoch, moved by offset.
+// WindowByClock returns the oracle of the fixed window that starts at the multiples of
+// limit.Period since the Unix epoch, plus offset.
 func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	window := func(t time.Time) *big.Int {
 		since := big.NewInt(t.UnixNano())
@@ -119,9 +119,8 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	}
 }
 
-// MovingWindow is the oracle of the moving window of that many slots. The
-// trailing slot counts in proportion to its overlap with the window, or in full
-// where wholeSlots is set.
+// MovingWindow returns the oracle of the moving window with that many slots. The trailing slot
+// counts in proportion to its overlap with the window, or in full if wholeSlots is true.
 func MovingWindow(limit algo.Limit, slots int, wholeSlots bool) Oracle {
 	n, w := int64(slots), int64(limit.Period)/int64(slots)
 	if int64(limit.Period)%n != 0 {

@@ -8,10 +8,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// A point is where a law is judged: a state that a history has led to, and a
-// reading of the clock.
+// A point is a state, reached by a history, and a time. A check tests a law at one point.
 type point struct {
-	hunt    *hunt
+	search  *search
 	subject *Subject
 	limit   algo.Limit
 	policy  algo.Policy
@@ -19,28 +18,27 @@ type point struct {
 	now     int64
 	past    *node
 
-	probes []event // what the law has asked so far
+	probes []event // the calls of the check, for the report
 }
 
-// A node is the state after an event that changed it, and how it came about.
-// The root, a key never seen, has no event.
+// A node is a state and the event that led to it. The root is a new key.
 type node struct {
 	state  []byte
-	before *node
+	before *node // nil in the root
 	event  event
-	latest int64 // the latest reading of any event that changed the state; -1: none
-	time   int64 // the same since the key was last full, for to be full is to have no state; -1: none
+	latest int64 // latest time of an event that changed the state; -1: none
+	time   int64 // the same since the key was last full, because a full key has no state; -1: none
 	depth  int
 }
 
 func root() *node { return &node{latest: -1, time: -1} }
 
-// then is the node that e leads to.
-func (n *node) then(e event, state []byte) *node {
+// extend returns the node that e leads to.
+func (n *node) extend(e event, state []byte) *node {
 	return &node{state: state, before: n, event: e, latest: max(n.latest, e.at), time: max(n.time, e.at), depth: n.depth + 1}
 }
 
-// history is the events from the root to n.
+// history returns the events from the root to n.
 func (n *node) history() []event {
 	var h []event
 	for ; n.before != nil; n = n.before {
@@ -50,8 +48,8 @@ func (n *node) history() []event {
 	return h
 }
 
-// steady reports whether no reading before n stepped back and the limit never changed.
-func (n *node) steady() bool {
+// isSteady reports whether the clock never stepped back and the limit never changed.
+func (n *node) isSteady() bool {
 	for ; n.before != nil && n.before.before != nil; n = n.before {
 		if n.event.at < n.before.event.at || n.event.limit != n.before.event.limit {
 			return false
@@ -60,9 +58,9 @@ func (n *node) steady() bool {
 	return true
 }
 
-// refunded reports whether units were given back before n: a key that is full
-// again has no state, and so no time.
-func (n *node) refunded() bool {
+// hasRefund reports whether the history has a refund. A refund can fill a key, which then has
+// no state and so no time.
+func (n *node) hasRefund() bool {
 	for ; n.before != nil; n = n.before {
 		if n.event.op == refund {
 			return true
@@ -71,9 +69,8 @@ func (n *node) refunded() bool {
 	return false
 }
 
-// A fault is how a law fails at a point, and what was asked to find it. Judges
-// panic with it.
-type fault struct {
+// A failure describes how a law is broken at a point. Checks panic with it.
+type failure struct {
 	text   string
 	probes []event
 }
@@ -84,18 +81,18 @@ func (p *point) require(ok bool, format string, args ...any) {
 	}
 }
 
-// fail is require where the arguments cost more than the question.
+// fail is for arguments that are slow to evaluate; otherwise use require.
 func (p *point) fail(format string, args ...any) {
-	panic(&fault{text: fmt.Sprintf(format, args...)})
+	panic(&failure{text: fmt.Sprintf(format, args...)})
 }
 
-// forget starts a new line of questions.
-func (p *point) forget() { p.probes = p.probes[:0] }
+func (p *point) clearProbes() { p.probes = p.probes[:0] }
 
-// The four verbs under the point's own policy. A valid state must be taken.
+// isNew reports whether the state has not been checked at t under this limit.
+func (p *point) isNew(state []byte, t int64) bool { return p.search.checked.add(state, t) }
 
 func (p *point) peek(state []byte, now, cost int64) algo.Result {
-	p.hunt.calls++
+	p.search.calls++
 	r, err := p.policy.Peek(state, instant(now), cost)
 	p.probes = append(p.probes, event{p.limit, peek, now, cost, r, err})
 	if err != nil {
@@ -117,8 +114,8 @@ func (p *point) charge(state []byte, now, cost int64) ([]byte, algo.Result) {
 }
 
 func (p *point) call(op op, state []byte, now, cost int64) ([]byte, algo.Result) {
-	next, r, err := p.hunt.counted(p.policy, op, p.hunt.scratch.room(0), state, now, cost)
-	next = p.hunt.scratch.keep(next)
+	next, r, err := p.search.apply(p.policy, op, p.search.buffers.dst(0), state, now, cost)
+	next = p.search.buffers.retain(next)
 	p.probes = append(p.probes, event{p.limit, op, now, cost, r, err})
 	if err != nil {
 		p.fail("%v refuses the policy's own state %x: %v", op, state, err)
@@ -126,7 +123,7 @@ func (p *point) call(op op, state []byte, now, cost int64) ([]byte, algo.Result)
 	return next, r
 }
 
-// apply calls one verb of the policy. A peek appends the state as it was.
+// apply calls one operation of the policy. A peek appends state to dst.
 func apply(policy algo.Policy, op op, dst, state []byte, now, cost int64) ([]byte, algo.Result, error) {
 	switch t := instant(now); op {
 	case step:
@@ -144,11 +141,10 @@ func apply(policy algo.Policy, op op, dst, state []byte, now, cost int64) ([]byt
 	}
 }
 
-// small is the capacity up to which every cost is tried.
-const small = 8
+// smallCapacity is the capacity up to which every cost is tried.
+const smallCapacity = 8
 
-// costs are the costs worth asking for at the point: all of them where there
-// are few, else those at the edges.
+// costs returns the costs to try at the point.
 func (p *point) costs() []int64 {
 	r, err := p.policy.Peek(p.state, instant(p.now), 1)
 	if err != nil {
@@ -157,8 +153,9 @@ func (p *point) costs() []int64 {
 	return costs(r.Limit, r.Remaining)
 }
 
+// costs returns all costs for a small capacity, or else those at which decisions change.
 func costs(capacity, left int64) []int64 {
-	if capacity <= small {
+	if capacity <= smallCapacity {
 		all := make([]int64, capacity+1)
 		for i := range all {
 			all[i] = int64(i) + 1
@@ -171,13 +168,13 @@ func costs(capacity, left int64) []int64 {
 	return slices.Compact(some)
 }
 
-// alike requires that from t on the states a and b answer alike, whatever is
-// asked: that they are the same bytes, or that no question tells them apart.
-func (p *point) alike(a, b []byte, t int64, same func(x, y algo.Result) bool, what string) {
-	p.alikeTo(2, a, b, t, same, what)
+// requireAlike requires that the states a and b decide alike from t on: that they are the same
+// bytes, or that no steps give results that differ by same.
+func (p *point) requireAlike(a, b []byte, t int64, same func(x, y algo.Result) bool, what string) {
+	p.compareSteps(2, a, b, t, same, what)
 }
 
-func (p *point) alikeTo(depth int, a, b []byte, t int64, same func(x, y algo.Result) bool, what string) {
+func (p *point) compareSteps(depth int, a, b []byte, t int64, same func(x, y algo.Result) bool, what string) {
 	if bytes.Equal(a, b) {
 		return
 	}
@@ -191,22 +188,20 @@ func (p *point) alikeTo(depth int, a, b []byte, t int64, same func(x, y algo.Res
 			nextA, x := p.step(a, at, cost)
 			nextB, y := p.step(b, at, cost)
 			if !same(x, y) {
-				p.fail("%s: at %s cost %d is answered\n    %+v, or else\n    %+v", what, offset(at), cost, x, y)
+				p.fail("%s: a step of cost %d at %s returns\n    %+v, or\n    %+v", what, cost, offset(at), x, y)
 			}
 			if x.Allowed && depth > 0 {
-				p.alikeTo(depth-1, nextA, nextB, at, same, what)
+				p.compareSteps(depth-1, nextA, nextB, at, same, what)
 			}
 			p.probes = p.probes[:mark]
 		}
 	}
 }
 
-// identical compares results in every field.
-func identical(x, y algo.Result) bool { return x == y }
+func sameResult(x, y algo.Result) bool { return x == y }
 
-// decidesAlike compares what results promise for now and later, and not how the
-// account stood before.
-func decidesAlike(x, y algo.Result) bool {
+// sameDecision ignores the fields about the state before the decision.
+func sameDecision(x, y algo.Result) bool {
 	return x.Allowed == y.Allowed && x.Limit == y.Limit && x.Remaining == y.Remaining && x.Paid == y.Paid &&
 		x.RetryAfter == y.RetryAfter && x.NextRefill == y.NextRefill && x.ResetAfter == y.ResetAfter
 }

@@ -15,59 +15,58 @@ import (
 type ProgramCall struct {
 	Op    string // "allow", "refund" or "charge"
 	State []byte
-	At    int64 // ns since the Unix epoch, as algo.Instant counts
+	At    int64 // time, as algo.Instant returns it
 	Cost  int64
 	Times int64
 }
 
-// ProgramReply is what a program returned.
+// ProgramReply is the result of one call of a program.
 type ProgramReply struct {
-	Count int64 // how many requests are allowed; or ProgramDamaged, or ProgramDeclined
+	Count int64 // number of allowed requests, or ProgramDamaged, or ProgramDeclined
 	Next  []byte
 	TTL   int64
 }
 
-// What a program returns instead of a count.
+// Values of Count if a program decides nothing; see [algo.Program].
 const (
 	ProgramDamaged  = -1
 	ProgramDeclined = -2
 )
 
-// ProgramRunner runs a program on calls that do not depend on each other, on a real server.
+// ProgramRunner runs a program on a real server. The calls are independent of each other.
 type ProgramRunner func(p algo.Program, calls []ProgramCall) ([]ProgramReply, error)
 
 // ProgramSubject is an algorithm whose policies are [algo.Portable].
 type ProgramSubject struct {
 	Name string
-	// New is the policy for a limit, as in Subject. The subject decides which options it
-	// has; Program may be called with limits that it has no program for.
+	// New returns the policy for a limit, as in Subject. Limits without a program are
+	// skipped.
 	New func(algo.Limit) (algo.Policy, error)
 	Run ProgramRunner
-	// Cases is how many calls to try; 0 means 100,000.
+	// Cases is the number of calls to try; 0 means 100,000.
 	Cases int
-	// Seed begins the random numbers.
+	// Seed is the seed of the random numbers.
 	Seed uint64
 }
 
-// Program requires that the programs of a policy do what its Step, Refund and Charge do, byte for
-// byte: for random limits, histories, costs and times that also step back, and for damaged
-// states. A program may decline a call only if a number of it is large: it must not decline
-// more than one call in 20 on states that its own policy made.
+// Program tests that the programs of a policy return the same bytes as its Step, Refund and
+// Charge. It tries random limits, histories and costs, clocks that step back, and damaged
+// states. On states of the same policy, a program may decline at most one call in 20.
 func Program(t testing.TB, s ProgramSubject) {
 	t.Helper()
 	if s.Cases == 0 {
 		s.Cases = 100_000
 	}
-	if err := s.judge(); err != nil {
+	if err := s.check(); err != nil {
 		t.Error(err)
 	}
 }
 
 const programBatch = 500
 
-func (s ProgramSubject) judge() error {
+func (s ProgramSubject) check() error {
 	g := &generator{random: rand.New(rand.NewPCG(s.Seed, 1))}
-	own, declined := 0, 0 // calls on states that the policy made, and those of them that were declined
+	own, declined := 0, 0 // calls on states of the same policy, and how many of them were declined
 	for tried := 0; tried < s.Cases; tried += programBatch {
 		limit, policy, err := s.portable(g)
 		if err != nil {
@@ -93,7 +92,7 @@ func (s ProgramSubject) judge() error {
 	return nil
 }
 
-// portable returns a random limit for which there is a program, and its policy.
+// portable returns a random limit that has a program, and its policy.
 func (s ProgramSubject) portable(g *generator) (algo.Limit, algo.Portable, error) {
 	for range 1000 {
 		limit := g.limit()
@@ -109,10 +108,10 @@ func (s ProgramSubject) portable(g *generator) (algo.Limit, algo.Portable, error
 			return limit, p, nil
 		}
 	}
-	return algo.Limit{}, nil, fmt.Errorf("algotest: %s has a program for hardly any limit", s.Name)
+	return algo.Limit{}, nil, fmt.Errorf("algotest: none of 1000 limits of %s has a program", s.Name)
 }
 
-// similar is the policy for a similar limit. Its states are found after a limit has changed.
+// similar returns the policy for a similar limit. A key has its states after a limit changed.
 func (s ProgramSubject) similar(g *generator, limit algo.Limit) algo.Policy {
 	for {
 		l := limit
@@ -128,7 +127,7 @@ func (s ProgramSubject) similar(g *generator, limit algo.Limit) algo.Policy {
 // generator makes random calls.
 type generator struct{ random *rand.Rand }
 
-// limit is a handy limit, or one of any size.
+// limit returns a common limit, or a random one.
 func (g *generator) limit() algo.Limit {
 	period := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour, 250 * time.Millisecond, 7 * 24 * time.Hour}[g.random.IntN(6)]
 	switch g.random.IntN(4) {
@@ -140,13 +139,13 @@ func (g *generator) limit() algo.Limit {
 	return algo.Per(g.size(100_000), period)
 }
 
-// size is log-uniform in [1, n].
+// size returns a log-uniform number from 1 to n.
 func (g *generator) size(n int64) int64 {
 	return 1 + int64(math.Exp(g.random.Float64()*math.Log(float64(n)))) - 1 + g.random.Int64N(2)
 }
 
-// history makes n calls on the states of some keys, each with its own past. Some of the
-// states are written by the other policy or damaged; foreign has the indexes of these calls.
+// history returns n calls on the states of several keys. Some of the states are written by
+// the other policy, or damaged; foreign has the indexes of these calls.
 func (g *generator) history(policy, other algo.Policy, n int) (calls []ProgramCall, foreign map[int]bool) {
 	foreign = map[int]bool{}
 	limit := policy.Limit()
@@ -173,7 +172,7 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []ProgramCa
 		case 2, 3:
 			call.Times = g.size(10)
 		}
-		if _, next, _, err := moveBy(policy, &call); err == nil {
+		if _, next, _, err := runInGo(policy, &call); err == nil {
 			state = next
 		}
 		if g.random.IntN(20) == 0 {
@@ -189,7 +188,7 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []ProgramCa
 	return calls, foreign
 }
 
-// cost is small, or what is left, or a little more, or anything.
+// cost returns a small cost, all units left, slightly more, or any cost.
 func (g *generator) cost(r algo.Result) int64 {
 	switch g.random.IntN(6) {
 	case 0:
@@ -204,7 +203,7 @@ func (g *generator) cost(r algo.Result) int64 {
 	return 1 + g.random.Int64N(3)
 }
 
-// pause is how far the clock moves: to an edge, a little, far, or back.
+// pause returns how far the clock moves: to a change of the result, a little, far, or back.
 func (g *generator) pause(r algo.Result, limit algo.Limit) int64 {
 	near := func(d time.Duration) int64 { return int64(d) + g.random.Int64N(3) - 1 }
 	switch g.random.IntN(9) {
@@ -237,7 +236,7 @@ func (g *generator) damage(state []byte) []byte {
 	case g.random.IntN(4) == 0:
 		clear(b[g.random.IntN(len(b)):])
 		return b
-	case g.random.IntN(4) == 0 && len(b) > 4: // nothing but what tells the format
+	case g.random.IntN(4) == 0 && len(b) > 4: // keep only tag and version
 		clear(b[2:])
 		return b[:2+g.random.IntN(5)]
 	}
@@ -249,9 +248,8 @@ func (g *generator) damage(state []byte) []byte {
 	return b
 }
 
-// moveBy does in Go what a call asks for. It returns the result of the last request that was
-// allowed.
-func moveBy(p algo.Policy, c *ProgramCall) (count int64, next []byte, r algo.Result, err error) {
+// runInGo makes the call in Go. It returns the result of the last request that was allowed.
+func runInGo(p algo.Policy, c *ProgramCall) (count int64, next []byte, r algo.Result, err error) {
 	now, next := time.Unix(0, c.At), c.State
 	switch c.Op {
 	case "refund":
@@ -262,18 +260,18 @@ func moveBy(p algo.Policy, c *ProgramCall) (count int64, next []byte, r algo.Res
 		return 1, next, r, err
 	}
 	for ; count < c.Times; count++ {
-		after, moved, err := p.Step(nil, next, now, c.Cost)
-		if err != nil || !moved.Allowed {
+		after, stepped, err := p.Step(nil, next, now, c.Cost)
+		if err != nil || !stepped.Allowed {
 			return count, next, r, err
 		}
-		next, r = after, moved
+		next, r = after, stepped
 	}
 	return count, next, r, nil
 }
 
-// CompareProgram runs the program of a policy on calls, and requires that each reply is what
-// the policy's Step, Refund or Charge makes of the call, or that the program declines it. It
-// returns the replies.
+// CompareProgram runs the program of a policy on calls and returns the replies. It returns an
+// error if a reply differs from the result of the policy's Step, Refund or Charge, unless
+// the program declined the call.
 func CompareProgram(p algo.Portable, calls []ProgramCall, run ProgramRunner) ([]ProgramReply, error) {
 	program, ok := p.Program()
 	if !ok {
@@ -294,9 +292,9 @@ func CompareProgram(p algo.Portable, calls []ProgramCall, run ProgramRunner) ([]
 	return replies, nil
 }
 
-// compare holds a reply to what Go makes of the call.
+// compare compares a reply with the result in Go.
 func compare(p algo.Policy, c *ProgramCall, got *ProgramReply) error {
-	count, next, r, err := moveBy(p, c)
+	count, next, r, err := runInGo(p, c)
 	want := ProgramReply{Count: count, Next: next, TTL: int64(r.ResetAfter)}
 	if err != nil {
 		want = ProgramReply{Count: ProgramDamaged}

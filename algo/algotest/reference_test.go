@@ -9,9 +9,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// A reference is the simplest algorithm that obeys every law: a bucket of twice
-// the limit's count, into which count units fall at the end of each period. Its
-// flaw, if it has one, is named by a saboteur.
+// A reference is a simple algorithm that obeys every law: a bucket that holds twice the limit's
+// count, and gets count units at the end of each period. A flaw makes it break one law.
 type reference struct {
 	limit algo.Limit
 	flaw  flaw
@@ -20,13 +19,13 @@ type reference struct {
 
 type flaw string
 
-const honest flaw = ""
+const noFlaw flaw = ""
 
 type referenceState struct {
 	used   int64 // units
 	anchor int64 // the last refill before at
 	at     int64 // the last event
-	spare  int64 // unused but by saboteurs
+	spare  int64 // used only by some flaws
 }
 
 func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
@@ -41,7 +40,7 @@ func newReference(f flaw) func(algo.Limit) (algo.Policy, error) {
 func (p reference) capacity() int64 { return p.factor() * p.limit.Count }
 
 func (p reference) Limit() algo.Limit {
-	if p.flaw == namesAnotherLimit {
+	if p.flaw == reportsOtherLimit {
 		return algo.Per(p.limit.Count, p.limit.Period+1)
 	}
 	return p.limit
@@ -50,7 +49,7 @@ func (p reference) Limit() algo.Limit {
 func (p reference) String() string { return "reference " + p.limit.String() }
 
 func (p reference) factor() int64 {
-	if p.flaw == payingHastens {
+	if p.flaw == payingSpeedsUp {
 		return 4
 	}
 	return 2
@@ -74,12 +73,12 @@ func (p reference) Bound(x time.Duration) int64 {
 	switch p.flaw {
 	case boundOneShort:
 		return p.capacity() + n*refills - 1
-	case boundOfEvenFlow:
+	case boundWithoutBatches:
 		if x < 1<<30 && n < 1<<30 {
 			return p.capacity() + n*(int64(x)-1)/period
 		}
 		return math.MaxInt64
-	case payingHastens, refillsTwice:
+	case payingSpeedsUp, refillsTwice:
 		return math.MaxInt64
 	}
 	if refills > (math.MaxInt64-p.capacity())/n {
@@ -88,12 +87,12 @@ func (p reference) Bound(x time.Duration) int64 {
 	return p.capacity() + n*refills
 }
 
-// speed is the units that come back in one interval.
+// speed returns the units that come back in one interval.
 func (p reference) speed(used int64) int64 {
 	switch {
 	case p.flaw == refillsTwice:
 		return 2 * p.limit.Count
-	case p.flaw == payingHastens && used > 2*p.limit.Count:
+	case p.flaw == payingSpeedsUp && used > 2*p.limit.Count:
 		return 3 * p.limit.Count
 	case p.rate > 0:
 		return p.rate
@@ -101,9 +100,9 @@ func (p reference) speed(used int64) int64 {
 	return p.limit.Count
 }
 
-// before is p at the rate of the limit that the state was left under.
-func (p reference) before(state []byte) reference {
-	if p.flaw != keepsItsRate && p.flaw != keepsItsSecondRate {
+// withOldRate returns p with the rate of the limit of the last payment.
+func (p reference) withOldRate(state []byte) reference {
+	if p.flaw != keepsOldRate && p.flaw != keepsSecondRate {
 		return p
 	}
 	if s, err := p.decode(state); err == nil && s.spare <= 1<<59 {
@@ -112,15 +111,15 @@ func (p reference) before(state []byte) reference {
 	return p
 }
 
-// slow is the use down to which the speed stays what it is.
+// slow returns the use at which the speed changes.
 func (p reference) slow(used int64) int64 {
-	if p.flaw == payingHastens && used > 2*p.limit.Count {
+	if p.flaw == payingSpeedsUp && used > 2*p.limit.Count {
 		return 2 * p.limit.Count
 	}
 	return 0
 }
 
-// intervals is how many it takes to bring what is used down to target.
+// intervals returns how many intervals reduce the use to target.
 func (p reference) intervals(used, target int64) int64 {
 	if used <= target {
 		return 0
@@ -130,7 +129,7 @@ func (p reference) intervals(used, target int64) int64 {
 	return k + p.intervals(used-k*speed, target)
 }
 
-// drained is what is used after k intervals.
+// drained returns the use after k intervals.
 func (p reference) drained(used, k int64) int64 {
 	if k <= 0 || used <= 0 {
 		return max(used, 0)
@@ -153,14 +152,14 @@ func (p reference) encode(dst []byte, s referenceState) []byte {
 	return dst
 }
 
-// mistakes reports whether the header of another state is taken for its own.
-func (p reference) mistakes(tag, version byte) bool {
+// acceptsHeader reports whether the flaw accepts that header of another state.
+func (p reference) acceptsHeader(tag, version byte) bool {
 	switch p.flaw {
-	case takesAnyCase:
+	case acceptsCapitalTag:
 		return tag == 'R' && version == 1
-	case knowsNoZero:
+	case acceptsVersion0:
 		return tag == 'r' && version == 0
-	case takesOddVersions:
+	case acceptsSomeVersions:
 		return tag == 'r' && version > 1 && version%4 == 1
 	}
 	return false
@@ -168,51 +167,51 @@ func (p reference) mistakes(tag, version byte) bool {
 
 func (p reference) decode(b []byte) (s referenceState, err error) {
 	switch {
-	case p.flaw == emptyIsNoState && b != nil && len(b) == 0:
+	case p.flaw == refusesEmptySlices && b != nil && len(b) == 0:
 		return s, algo.ErrState
 	case len(b) == 0:
 		return s, nil
-	case p.flaw == forgetsOthers && b[0] == 't':
+	case p.flaw == resetsTokenBuckets && b[0] == 't':
 		return s, nil
-	case len(b) > 1 && p.mistakes(b[0], b[1]):
+	case len(b) > 1 && p.acceptsHeader(b[0], b[1]):
 		return p.decode(append([]byte{'r', 1}, b[2:]...))
 	case len(b) == 1 || b[0] != 'r':
-		if p.flaw == resetsSilently {
+		if p.flaw == resetsUnknownStates {
 			return s, nil
 		}
 		return s, algo.ErrState
-	case b[1] > 1 && p.flaw == knowsNoVersions:
+	case b[1] > 1 && p.flaw == confusesVersions:
 		return s, algo.ErrState
 	case b[1] > 1:
 		return s, algo.ErrStateVersion
-	case b[1] < 1 || len(b) < size || len(b) > size && p.flaw != takesTrailingBytes:
+	case b[1] < 1 || len(b) < size || len(b) > size && p.flaw != acceptsTrailingBytes:
 		return s, algo.ErrState
 	}
 	for i, field := range []*int64{&s.used, &s.anchor, &s.at, &s.spare} {
 		*field = int64(binary.BigEndian.Uint64(b[2+8*i:]))
 	}
-	if s.used < 1 && p.flaw == panicsOnGarbage {
+	if s.used < 1 && p.flaw == panicsOnBadRange {
 		panic("used out of range")
 	}
 	if s.used < 1 || s.used > algo.MaxCount || s.anchor < 0 || s.at < 0 || s.at > algo.MaxInstant {
 		return s, algo.ErrState
 	}
-	if s.anchor > s.at && p.flaw != timeRegresses || s.spare < 0 && p.flaw == largeCostsDelay {
+	if s.anchor > s.at && p.flaw != movesTimeBack || s.spare < 0 && p.flaw == largeCostsDelay {
 		return s, algo.ErrState
 	}
 	return s, nil
 }
 
-// at is the time of a state.
+// at returns the time of a state.
 func (p reference) at(state []byte) int64 {
 	s, _ := p.decode(state)
 	return s.at
 }
 
-// instant is what the clock reads.
+// instant returns the time in ns.
 func (p reference) instant(now time.Time) int64 {
 	switch {
-	case p.flaw == readsNanoseconds:
+	case p.flaw == usesUnixNano:
 		return now.UnixNano()
 	case p.flaw == panicsBefore1970 && now.Unix() < 0:
 		panic("before the epoch")
@@ -220,20 +219,20 @@ func (p reference) instant(now time.Time) int64 {
 	return algo.Instant(now)
 }
 
-// open brings the state forward to now and says what is there.
-func (p reference) open(b []byte, now int64, cost int64) (referenceState, algo.Result, error) {
+// advance brings the state forward to now and fills in the units available.
+func (p reference) advance(b []byte, now int64, cost int64) (referenceState, algo.Result, error) {
 	s, err := p.decode(b)
 	if err != nil {
 		return s, algo.Result{}, err
 	}
-	if p.flaw == keepsWhatIsLeft && s.used > 0 {
+	if p.flaw == storesUnitsLeft && s.used > 0 {
 		s.used = min(max(0, p.capacity()-s.spare), algo.MaxCount)
 	}
-	if p.flaw == forgetsWhenChanged && s.spare != p.capacity() {
+	if p.flaw == resetsChangedLimit && s.spare != p.capacity() {
 		s = referenceState{}
 	}
 	r := algo.Result{Limit: p.capacity(), Cost: cost}
-	if p.flaw == boundByAPart {
+	if p.flaw == reportsAPart {
 		r.Part = 1
 	}
 	at := max(now, s.at)
@@ -246,22 +245,22 @@ func (p reference) open(b []byte, now int64, cost int64) (referenceState, algo.R
 		return referenceState{anchor: at, at: at}, r, nil
 	}
 	r.Available, r.Refilled, r.Skew = p.capacity()-s.used, s.used-used, time.Duration(max(0, s.at-now))
-	if p.flaw == nothingWasAvailable {
+	if p.flaw == hasNoAvailable {
 		r.Available, r.Refilled = 0, r.Available+r.Refilled
 	}
 	intervals := max(0, at-s.anchor) / int64(p.limit.Period)
 	s.used, s.anchor, s.at = used, s.anchor+intervals*int64(p.limit.Period), at
 	switch p.flaw {
-	case timeRegresses:
+	case movesTimeBack:
 		s.at = now
-	case neverAhead:
+	case hasNoSkew:
 		r.Skew = 0
 	}
 	return s, r, nil
 }
 
-// close takes what is paid and says when it will be back.
-func (p reference) close(s *referenceState, r *algo.Result, now int64) {
+// complete takes the units paid and computes the waits.
+func (p reference) complete(s *referenceState, r *algo.Result, now int64) {
 	s.used += r.Paid
 	r.Remaining = r.Available + r.Refilled - r.Paid
 	if s.used <= 0 {
@@ -274,11 +273,11 @@ func (p reference) close(s *referenceState, r *algo.Result, now int64) {
 	r.NextRefill = p.until(anchor, 1, now)
 	r.ResetAfter = p.until(anchor, p.intervals(s.used, 0), now)
 	switch p.flaw {
-	case nextRefillIsFull:
+	case refillsWhenFull:
 		r.NextRefill = r.ResetAfter
-	case lapsesLate:
+	case resetsLate:
 		r.ResetAfter = time.Duration(after(1, r.ResetAfter))
-	case lapsesEarly:
+	case resetsEarly:
 		r.ResetAfter--
 	}
 }
@@ -290,7 +289,7 @@ func (p reference) until(anchor, intervals, now int64) time.Duration {
 	return time.Duration(anchor + intervals*int64(p.limit.Period) - now)
 }
 
-// delay puts off the refills by 1ns while large costs of the last instant stand.
+// delay delays the refills by 1ns after a large cost.
 func (p reference) delay(s *referenceState, cost, sign int64) {
 	if p.flaw == largeCostsDelay && cost >= 3 {
 		s.spare = max(0, s.spare+sign)
@@ -305,7 +304,7 @@ func (s referenceState) delayed() int64 {
 }
 
 func (p reference) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	s, r, err := p.before(state).decide(state, now, &cost)
+	s, r, err := p.withOldRate(state).decide(state, now, &cost)
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
@@ -317,25 +316,25 @@ func (p reference) Step(dst, state []byte, now time.Time, cost int64) ([]byte, a
 	}
 	r.Paid = cost
 	p.delay(&s, cost, 1)
-	p.close(&s, &r, p.instant(now))
+	p.complete(&s, &r, p.instant(now))
 	return p.write(dst, s), r, nil
 }
 
 func (p reference) write(dst []byte, s referenceState) []byte {
 	switch p.flaw {
-	case keepsWhatIsLeft:
+	case storesUnitsLeft:
 		s.spare = p.capacity() - s.used
-	case forgetsWhenChanged:
+	case resetsChangedLimit:
 		s.spare = p.capacity()
-	case keepsItsSecondRate:
+	case keepsSecondRate:
 		if s.spare == 0 { // the first
 			s.spare = -1
 			break
 		}
 		s.spare = p.limit.Count
-	case keepsItsRate:
+	case keepsOldRate:
 		s.spare = p.limit.Count
-	case forgetsDst:
+	case dropsDst:
 		return p.encode(dst[:0], s)
 	}
 	return p.encode(dst, s)
@@ -343,9 +342,9 @@ func (p reference) write(dst []byte, s referenceState) []byte {
 
 func (p reference) deny(dst, state []byte) []byte {
 	switch {
-	case p.flaw == sharesState && dst == nil:
+	case p.flaw == returnsItsArgument && dst == nil:
 		return state
-	case p.flaw == countsDenials && len(state) == size:
+	case p.flaw == storesDenials && len(state) == size:
 		dst = append(dst, state...)
 		dst[len(dst)-1]++
 		return dst
@@ -354,18 +353,18 @@ func (p reference) deny(dst, state []byte) []byte {
 }
 
 func (p reference) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
-	_, r, err := p.before(state).decide(state, now, &cost)
+	_, r, err := p.withOldRate(state).decide(state, now, &cost)
 	switch {
 	case !r.Allowed:
 	case p.flaw == peeksWithoutRefill:
 		r.NextRefill = 0
-	case p.flaw == peeksALateLapse && r.ResetAfter > 0:
+	case p.flaw == peeksLateReset && r.ResetAfter > 0:
 		r.ResetAfter = time.Duration(after(1, r.ResetAfter))
 	}
 	return r, err
 }
 
-// decide is everything but the payment.
+// decide does not pay.
 func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceState, algo.Result, error) {
 	if *cost < 0 {
 		return referenceState{}, algo.Result{}, algo.ErrCost
@@ -374,22 +373,22 @@ func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceSt
 		*cost = 1
 	}
 	t := p.instant(now)
-	if p.flaw == freeAfter2116 && now.After(instant(algo.MaxInstant)) {
+	if p.flaw == resetsAfter2116 && now.After(instant(algo.MaxInstant)) {
 		state = nil
 	}
-	s, r, err := p.open(state, t, *cost)
+	s, r, err := p.advance(state, t, *cost)
 	if err != nil {
 		return s, r, err
 	}
 	r.Allowed = r.Available+r.Refilled >= *cost
 	switch {
-	case p.flaw == hugeCostsWrap && *cost > algo.MaxCount:
+	case p.flaw == hugeCostsOverflow && *cost > algo.MaxCount:
 		r.Allowed = true
-	case p.flaw == zoneMatters && now.Location() != time.UTC:
+	case p.flaw == deniesInOtherZones && now.Location() != time.UTC:
 		r.Allowed = false
 	}
 	free := s
-	p.close(&free, &r, t)
+	p.complete(&free, &r, t)
 	if r.Allowed {
 		return s, r, nil
 	}
@@ -401,9 +400,9 @@ func (p reference) decide(state []byte, now time.Time, cost *int64) (referenceSt
 		}
 		r.RetryAfter = p.until(anchor, p.intervals(s.used, p.capacity()-*cost), t)
 		switch {
-		case p.flaw == retryIsRounded && r.RetryAfter < algo.Never:
+		case p.flaw == roundsRetry && r.RetryAfter < algo.Never:
 			r.RetryAfter += r.RetryAfter % 2
-		case p.flaw == retryIsEarly && r.RetryAfter > 1:
+		case p.flaw == retriesEarly && r.RetryAfter > 1:
 			r.RetryAfter--
 		}
 	}
@@ -422,15 +421,15 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	if cost < 0 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	s, r, err := p.before(state).open(state, p.instant(now), max(1, cost))
+	s, r, err := p.withOldRate(state).advance(state, p.instant(now), max(1, cost))
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
 	r.Allowed = p.flaw != adjustsAsDenied
 	switch {
-	case p.flaw == hidesSkew:
+	case p.flaw == adjustsWithoutSkew:
 		r.Skew = 0
-	case p.flaw == refundsNothing && sign < 0 && cost == 0:
+	case p.flaw == ignoresRefundOf0 && sign < 0 && cost == 0:
 		return append(dst, state...), r, nil
 	}
 	r.Paid = min(r.Cost, algo.MaxCount-s.used)
@@ -440,15 +439,15 @@ func (p reference) take(dst, state []byte, now time.Time, cost, sign int64) ([]b
 	if p.flaw == losesLateRefunds && r.Skew > 0 && -r.Paid == s.used {
 		r.Paid = 0
 	}
-	if p.flaw == refundsHasten && sign < 0 && p.at(state) < s.at {
+	if p.flaw == refundsSpeedUp && sign < 0 && p.at(state) < s.at {
 		s.anchor = min(s.anchor, max(0, s.at+1-int64(p.limit.Period)))
 	}
 	p.delay(&s, r.Cost, sign)
-	p.close(&s, &r, p.instant(now))
+	p.complete(&s, &r, p.instant(now))
 	if r.Paid == 0 {
 		return append(dst, state...), r, nil
 	}
-	if p.flaw == refundOverflows && sign < 0 {
+	if p.flaw == refundsAboveFull && sign < 0 {
 		r.Paid = -r.Cost
 		r.Remaining = r.Available + r.Refilled - r.Paid
 	}

@@ -8,35 +8,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The report of a saboteur, whole. The package comment shows the same one.
-func TestReport(t *testing.T) {
+// The package comment shows the same report.
+func TestReportShowsTheShortestHistory(t *testing.T) {
 	t.Parallel()
 	r := &recorder{}
-	RetryIsExact(r, subject(retryIsEarly))
+	testLaw(r, "RetryIsExact", subject(retriesEarly))
 	require.Equal(t, strings.Join([]string{
-		"algotest: law 5, RetryIsExact, does not hold for reference (seed 1):",
-		"    at RetryAfter-1ns the same cost is still denied, at RetryAfter it is allowed",
+		"algotest: law 5, RetryIsExact, is broken by reference (seed 1):",
+		"    the same cost is denied until 1ns before RetryAfter, and allowed at RetryAfter",
 		"",
-		"    cost 2 is denied at @0s with RetryAfter 1ns, and denied still at @1ns",
+		"    cost 2 is denied at @0s with RetryAfter 1ns, and still denied at @1ns",
 		"",
 		"    policy reference 1/ns",
 		"    #at key cost    verdict left retry reset",
 		"    @0s a   2    -> ok      0    0s    2ns",
-		"    # judged at @0s, state 720100000000000000020d234ccf524300000d234ccf524300000000000000000000",
+		"    # checked at @0s, state 720100000000000000020d234ccf524300000d234ccf524300000000000000000000",
 		"    # step   @0s cost 2: deny, left 0, retry 1ns, next 1ns, reset 2ns",
 		"    # peek   @1ns cost 2: deny, left 1, retry 1ns, next 1ns, reset 1ns",
-	}, "\n"), strings.Join(r.said, "\n"))
+	}, "\n"), strings.Join(r.errors, "\n"))
 
 	doc, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
-	for _, line := range strings.Split(r.said[0], "\n") {
+	for _, line := range strings.Split(r.errors[0], "\n") {
 		if !strings.Contains(line, "state 72") {
 			require.Contains(t, string(doc), line)
 		}
 	}
 }
 
-func TestTimesOfATrace(t *testing.T) {
+func TestOffsetsAreThoseOfTraces(t *testing.T) {
 	require.Equal(t, "@0s", offset(epoch.UnixNano()).String())
 	require.Equal(t, "@1.5s", offset(at(1_500_000_000).UnixNano()).String())
 	require.Equal(t, "@-262968h0m0s", offset(0).String())

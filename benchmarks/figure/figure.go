@@ -1,4 +1,4 @@
-// Package figure is what the benchmarks write down and what is drawn from it.
+// Package figure has the results of the benchmarks, as files and values.
 package figure
 
 import (
@@ -13,27 +13,27 @@ import (
 	"time"
 )
 
-// Figure is what was measured of one contender at one work.
+// Figure is one measured value of one limiter under one workload.
 type Figure struct {
 	Work   string        `json:"work"`
 	Name   string        `json:"name"`
 	Value  float64       `json:"value"`
-	Unit   string        `json:"unit"` // such as "/s", more of which is better, or "ns"
+	Unit   string        `json:"unit"` // such as "/s", where more is better, or "ns"
 	P50    time.Duration `json:"p50_ns,omitempty"`
 	P99    time.Duration `json:"p99_ns,omitempty"`
-	Failed float64       `json:"failed,omitempty"` // share of the calls that ended in an error
+	Failed float64       `json:"failed,omitempty"` // share of the calls that failed
 	Ours   bool          `json:"ours,omitempty"`
 }
 
-// Goal is what ours is to be beside another, and what it is.
+// Goal compares sluice with another limiter or a fixed value.
 type Goal struct {
 	Work  string  `json:"work"`
-	To    string  `json:"to"`   // whom
-	What  string  `json:"what"` // of which unit, or a sentence
+	To    string  `json:"to"`   // the other limiter or value
+	What  string  `json:"what"` // what is measured
 	Ratio float64 `json:"ratio"`
 	Goal  float64 `json:"goal"`
-	Most  bool    `json:"most,omitempty"` // the ratio is to be at most the goal, else at least
-	// Ratio is the median of all rounds, a quarter of which were below Low and a quarter above High.
+	Most  bool    `json:"most,omitempty"` // the ratio must be at most the goal; otherwise at least
+	// Ratio is the median of all rounds. A quarter of them were below Low and a quarter above High.
 	Low  float64 `json:"low,omitempty"`
 	High float64 `json:"high,omitempty"`
 }
@@ -45,7 +45,7 @@ func (g *Goal) SetRounds(ratios []float64) {
 	g.Low, g.Ratio, g.High = sorted[n/4], sorted[n/2], sorted[n-1-n/4]
 }
 
-// Met reports whether it is.
+// Met reports whether the goal is met.
 func (g Goal) Met() bool {
 	if g.Most {
 		return g.Ratio <= g.Goal
@@ -53,7 +53,7 @@ func (g Goal) Met() bool {
 	return g.Ratio >= g.Goal
 }
 
-// Result is a run of the benchmarks of one area.
+// Result is one run of the benchmarks of an area.
 type Result struct {
 	Area    string   `json:"area"`
 	Commit  string   `json:"commit"`
@@ -61,12 +61,12 @@ type Result struct {
 	CPU     string   `json:"cpu"`
 	CPUs    int      `json:"cpus"`
 	Date    string   `json:"date"`
-	Setup   string   `json:"setup,omitempty"` // sentences on how it was measured
+	Setup   string   `json:"setup,omitempty"` // how it was measured, in sentences
 	Figures []Figure `json:"figures"`
 	Goals   []Goal   `json:"goals"`
 }
 
-// NewResult is one of this machine, now.
+// NewResult returns an empty result with the date and the data of this machine.
 func NewResult(area string) Result {
 	return Result{
 		Area: area, Commit: commit(), Go: runtime.Version(), CPU: cpu(), CPUs: runtime.NumCPU(),
@@ -74,7 +74,7 @@ func NewResult(area string) Result {
 	}
 }
 
-// commit is what is checked out, with a + where files differ from it, other than
+// commit returns the commit that is checked out. It appends a + if files differ from it, except
 // those that benchmarks write.
 func commit() string {
 	hash, err := exec.Command("git", "rev-parse", "--short=12", "HEAD").Output()
@@ -99,7 +99,7 @@ func cpu() string {
 	return runtime.GOARCH
 }
 
-// ByWork brings together the figures of each work, in the order in which works come up.
+// ByWork sorts the figures by workload, in the order in which workloads first appear.
 func (r Result) ByWork() {
 	place := make(map[string]int)
 	for _, f := range r.Figures {
@@ -110,7 +110,7 @@ func (r Result) ByWork() {
 	slices.SortStableFunc(r.Figures, func(a, b Figure) int { return place[a.Work] - place[b.Work] })
 }
 
-// Write puts the result into a directory, in the place of an earlier one.
+// Write writes the result to a directory and replaces an earlier one.
 func (r Result) Write(dir string) error {
 	text, err := json.MarshalIndent(r, "", "\t")
 	if err != nil {
@@ -119,7 +119,7 @@ func (r Result) Write(dir string) error {
 	return os.WriteFile(filepath.Join(dir, r.Area+".json"), append(text, '\n'), 0o666)
 }
 
-// Read gets the result of an area from a directory.
+// Read reads the result of an area from a directory.
 func Read(dir, area string) (r Result, err error) {
 	text, err := os.ReadFile(filepath.Join(dir, area+".json"))
 	if err != nil {

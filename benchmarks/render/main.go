@@ -1,6 +1,5 @@
-// Command render writes README.md of the benchmarks, and a picture for each area,
-// from the results that scripts/bench.sh left. It is run in the directory of the
-// benchmarks.
+// Command render writes README.md of the benchmarks, and a chart for each area, from the results
+// of scripts/bench.sh. Run it in the directory benchmarks.
 package main
 
 import (
@@ -28,7 +27,7 @@ var areas = []struct{ name, title string }{
 //go:embed head.md
 var head string
 
-// limits has for each area what its figures do not say. why has for some areas where the
+// texts has the limits of the figures for each area, and for some areas an explanation of where the
 // time goes.
 //
 //go:embed limits/*.md why/*.md
@@ -66,14 +65,14 @@ func render(results, page string) error {
 	return os.WriteFile(page, []byte(text.String()), 0o666)
 }
 
-// explain writes what the figures of an area do not say, which every area must have, and
-// where the time goes, if that is known. It does so whether goals are met or missed.
+// explain writes the limits of the figures, which every area must have, and where the time goes,
+// if there is such a text.
 func explain(text *strings.Builder, area string) error {
 	limits, err := texts.ReadFile("limits/" + area + ".md")
 	if err != nil {
-		return fmt.Errorf("what the figures of %s do not say: %w", area, err)
+		return fmt.Errorf("limits of the figures of %s: %w", area, err)
 	}
-	fmt.Fprintf(text, "\n### What these figures do not say\n\n%s", limits)
+	fmt.Fprintf(text, "\n### Limits of these figures\n\n%s", limits)
 	why, err := texts.ReadFile("why/" + area + ".md")
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -89,7 +88,7 @@ func write(text *strings.Builder, r figure.Result, picture string) {
 	}
 	fmt.Fprintf(text, "\n\n![%s](%s)\n\n", r.Area, picture)
 	if len(r.Goals) > 0 {
-		text.WriteString("| goal | beside | ratio | half of the rounds | goal | |\n|---|---|---|---|---|---|\n")
+		text.WriteString("| measured | compared with | ratio | middle half of the rounds | goal | |\n|---|---|---|---|---|---|\n")
 		for _, g := range r.Goals {
 			fmt.Fprintf(text, "| %s, %s | %s | %.2f | %s | %s %.3g | %s |\n", g.Work, g.What, g.To, g.Ratio, middleHalf(g), sign(g), g.Goal, verdict(g))
 		}
@@ -114,7 +113,7 @@ func write(text *strings.Builder, r figure.Result, picture string) {
 	}
 }
 
-// middleHalf is the ratios of the rounds without the lowest and the highest quarter.
+// middleHalf returns the range of the ratios without the lowest and the highest quarter.
 func middleHalf(g figure.Goal) string {
 	if g.High == 0 {
 		return ""

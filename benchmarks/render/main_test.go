@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
 
-// page renders the results of areas, whose only goal is met or missed.
+// page renders areas with one goal, which is met or missed.
 func page(t *testing.T, met bool, areas ...string) (string, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,15 +34,14 @@ func page(t *testing.T, met bool, areas ...string) (string, error) {
 	return string(text), err
 }
 
-// What figures do not say is printed for every area, whether its goals are met or missed.
-func TestEveryAreaSaysWhatItsFiguresDoNotSay(t *testing.T) {
+func TestEveryAreaShowsTheLimitsOfItsFigures(t *testing.T) {
 	for _, area := range areas {
 		limits, err := texts.ReadFile("limits/" + area.name + ".md")
 		require.NoError(t, err)
 		for _, met := range []bool{true, false} {
 			text, err := page(t, met, area.name)
 			require.NoError(t, err)
-			require.Contains(t, text, "\n### What these figures do not say\n\n"+string(limits))
+			require.Contains(t, text, "\n### Limits of these figures\n\n"+string(limits))
 			require.Contains(t, text, "Measured somehow.")
 			require.Equal(t, !met, strings.Contains(text, "**missed**"))
 			if why, err := texts.ReadFile("why/" + area.name + ".md"); err == nil {
@@ -52,8 +51,7 @@ func TestEveryAreaSaysWhatItsFiguresDoNotSay(t *testing.T) {
 	}
 }
 
-// The page in the repository is that of its results.
-func TestThePageIsRendered(t *testing.T) {
+func TestREADMEIsRenderedFromTheResults(t *testing.T) {
 	want, err := os.ReadFile("../README.md")
 	require.NoError(t, err)
 	dir := t.TempDir()

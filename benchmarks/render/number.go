@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// number is x to three digits that count, with commas.
+// number formats x with three significant digits and commas.
 func number(x float64) string {
 	if x < 1000 {
 		return strconv.FormatFloat(x, 'g', 3, 64)

@@ -16,15 +16,14 @@ var (
 	theirColor = color.RGBA{R: 0xb8, G: 0xbf, B: 0xc6, A: 0xff}
 )
 
-// picture is bars below each other, the first at 0 and on downwards.
+// picture is a chart of horizontal bars.
 type picture struct {
 	*plot.Plot
 	rows int
 }
 
-// draw makes a picture of a result: for each work its name, and a bar for each
-// figure. A bar is as long as its part of the largest at the same work, so that
-// works of all sizes have room. What a bar is stands behind it.
+// draw draws a chart: the name of each workload, and a bar for each of its figures, with a label
+// behind it. The largest figure of each workload has the full length.
 func draw(r figure.Result, path string) error {
 	p := picture{Plot: plot.New()}
 	p.HideAxes()
@@ -33,7 +32,7 @@ func draw(r figure.Result, path string) error {
 	for _, f := range r.Figures {
 		if f.Work != work {
 			work = f.Work
-			p.rows++ // a little room
+			p.rows++ // space between workloads
 			if err := p.text(0, work); err != nil {
 				return err
 			}
@@ -61,7 +60,7 @@ func (p *picture) bar(f figure.Figure, largest float64) error {
 	return p.text(length+0.01, fmt.Sprintf("%s: %s %s", f.Name, number(f.Value), f.Unit))
 }
 
-// text writes a line, and goes on to the next.
+// text writes a line of text.
 func (p *picture) text(x float64, text string) error {
 	labels, err := plotter.NewLabels(plotter.XYLabels{XYs: plotter.XYs{{X: x, Y: float64(-p.rows) - 0.3}}, Labels: []string{text}})
 	if err != nil {

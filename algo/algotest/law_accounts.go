@@ -1,0 +1,145 @@
+package algotest
+
+import (
+	"errors"
+	"math"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// accountsAddUp also checks refunds, which pay a negative number of units, and charges, which
+// pay all of their cost.
+func accountsAddUp(p *point) {
+	p.requireLog()
+	for _, cost := range p.costs() {
+		p.clearProbes()
+		next, r := p.step(p.state, p.now, cost)
+		p.requireSum(step, cost, r)
+		left := r.Available + r.Refilled
+		p.require(r.Allowed == (left >= cost), "%d units are left before a step of cost %d, but Allowed is %v", left, cost, r.Allowed)
+		p.require(r.Allowed && r.Paid == cost || !r.Allowed && r.Paid == 0, "Paid is %d of cost %d, but Allowed is %v", r.Paid, cost, r.Allowed)
+		p.requirePeek(cost, r)
+		if r.Allowed {
+			after := p.peek(next, p.now, 1)
+			p.require(after.Remaining == r.Remaining, "Remaining of a step is %d, but of a peek after it %d", r.Remaining, after.Remaining)
+			p.requireUndo(next, cost)
+		}
+		p.requireRefund(cost)
+		p.requireCharge(cost, next, r)
+	}
+	p.requireRefund(math.MaxInt64)
+	p.requireCostErrors()
+	p.requireDefaultCost()
+}
+
+func (p *point) requireSum(op op, cost int64, r algo.Result) {
+	p.require(r.Available+r.Refilled-r.Paid == r.Remaining, "%v: Available %d + Refilled %d - Paid %d is not Remaining %d", op, r.Available, r.Refilled, r.Paid, r.Remaining)
+	p.require(r.Cost == cost, "%v: the cost is %d, but Cost is %d", op, cost, r.Cost)
+	p.require(r.Limit >= 1 && r.Available+r.Refilled <= r.Limit, "%v: Available + Refilled is %d, but Limit is %d", op, r.Available+r.Refilled, r.Limit)
+	p.require(r.Refilled >= 0, "%v: Refilled is %d", op, r.Refilled)
+	p.require(!r.Fresh || r.Available == 0 && r.Refilled == r.Limit, "%v: Fresh is set, but Available is %d and Refilled is %d of %d", op, r.Available, r.Refilled, r.Limit)
+	p.require(r.Fresh || len(p.state) > 0, "%v: Fresh is not set for a new key", op)
+	p.require(r.Part == 0 || p.subject.Composed && r.Part > 0, "%v: Part is %d", op, r.Part)
+	p.require(op == step || r.Allowed && r.RetryAfter == 0, "%v: Allowed is %v and RetryAfter is %v", op, r.Allowed, r.RetryAfter)
+}
+
+// requireLog compares the units left with the log of events, if clocks agreed and the limit
+// did not change.
+func (p *point) requireLog() {
+	last := p.past
+	if last.before == nil || p.now < last.latest || !last.isSteady() || last.event.limit != p.limit {
+		return
+	}
+	p.clearProbes()
+	r := p.peek(p.state, p.now, 1)
+	if !r.Fresh && !p.subject.Composed {
+		p.require(r.Available == last.event.r.Remaining, "Remaining of the last event is %d, but Available is %d", last.event.r.Remaining, r.Available)
+	}
+	if p.subject.Oracle == nil {
+		return
+	}
+	var log Log
+	for _, e := range last.history() {
+		switch {
+		case e.op == step || e.op == charge && !p.subject.Windowed:
+			log.Add(instant(e.at), e.r.Paid)
+		case e.op == refund && !p.subject.Windowed:
+			log.Add(instant(e.at), -e.cost)
+		default: // the oracles of windows do not know refunds and debts
+			return
+		}
+	}
+	want := p.subject.Oracle(p.limit)(log, instant(p.now))
+	p.require(r.Available+r.Refilled == want, "Available %d + Refilled %d units are left, but by the oracle %d are", r.Available, r.Refilled, want)
+}
+
+// requirePeek requires that Peek returns the result of the step, unpaid.
+func (p *point) requirePeek(cost int64, stepped algo.Result) {
+	r := p.peek(p.state, p.now, cost)
+	p.require(r.Paid == 0 && r.Remaining == r.Available+r.Refilled, "a peek pays %d and leaves %d of %d+%d", r.Paid, r.Remaining, r.Available, r.Refilled)
+	if stepped.Allowed {
+		r.Paid, r.Remaining, r.NextRefill, r.ResetAfter = stepped.Paid, stepped.Remaining, stepped.NextRefill, stepped.ResetAfter
+	}
+	if r != stepped {
+		p.fail("a peek returns\n    %+v, but the step\n    %+v", r, stepped)
+	}
+}
+
+// requireUndo requires that a refund after a step of the same cost undoes the step.
+func (p *point) requireUndo(next []byte, cost int64) {
+	undone, r := p.refund(next, p.now, cost)
+	p.require(r.Paid == -cost, "Paid of a refund of %d units after a step that took them is %d", cost, r.Paid)
+	p.requireAlike(p.state, undone, max(p.now, p.past.latest), sameDecision, "without a step, or with it and its refund")
+}
+
+func (p *point) requireRefund(cost int64) {
+	_, r := p.refund(p.state, p.now, cost)
+	p.requireSum(refund, cost, r)
+	p.require(r.Paid <= 0 && r.Paid >= -cost, "Paid of a refund of %d is %d", cost, r.Paid)
+	p.require(r.Remaining <= r.Limit, "Remaining after a refund is %d, above the capacity of %d", r.Remaining, r.Limit)
+}
+
+// requireCharge compares a charge with a step of the same cost.
+func (p *point) requireCharge(cost int64, stepped []byte, step algo.Result) {
+	next, r := p.charge(p.state, p.now, cost)
+	p.requireSum(charge, cost, r)
+	if p.subject.Windowed && r.Limit > algo.MaxCount/4 {
+		return // trailing units count in part, but the sum of all units is at most 2^62
+	}
+	if step.Allowed {
+		p.require(r.Paid == step.Paid && r.Remaining == step.Remaining, "a charge pays %d and leaves %d, but a step pays %d and leaves %d", r.Paid, r.Remaining, step.Paid, step.Remaining)
+		p.requireAlike(stepped, next, max(p.now, p.past.latest), sameResult, "after a step that is allowed, or a charge")
+		return
+	}
+	p.require(r.Paid >= 0 && r.Paid <= cost, "Paid of a charge of %d is %d", cost, r.Paid)
+	if used := r.Limit - r.Available - r.Refilled; isExact(r) && cost <= algo.MaxCount-used {
+		p.require(r.Paid == cost, "Paid of a charge of %d is only %d", cost, r.Paid)
+	}
+	again, r := p.charge(next, p.now, math.MaxInt64)
+	p.require(p.now < p.past.latest || r.Remaining >= r.Limit-algo.MaxCount, "a charge leaves %d units of %d, so more than 2^62 are used", r.Remaining, r.Limit)
+	p.charge(again, algo.MaxInstant, math.MaxInt64)
+}
+
+func (p *point) requireCostErrors() {
+	for _, op := range allOps {
+		for _, cost := range []int64{-1, math.MinInt64} {
+			next, _, err := apply(p.policy, op, []byte("dst"), p.state, p.now, cost)
+			p.require(errors.Is(err, algo.ErrCost), "%v of cost %d must return ErrCost, but returns %v", op, cost, err)
+			p.require(string(next) == "dst", "%v of cost %d appends to dst, but returns an error", op, cost)
+		}
+	}
+}
+
+// requireDefaultCost requires that cost 0 means the cost in the options.
+func (p *point) requireDefaultCost() {
+	p.clearProbes()
+	_, r := p.step(p.state, p.now, 0)
+	p.require(r.Cost >= 1, "cost 0 must mean the cost in the options, but Cost is %d", r.Cost)
+	for _, op := range allOps {
+		next, got := p.call(op, p.state, p.now, 0)
+		same, want := p.call(op, p.state, p.now, r.Cost)
+		if !(got == want && string(next) == string(same)) {
+			p.fail("a step of cost 0 has Cost %d, but a %v of cost 0 and one of that cost return\n    %+v, and\n    %+v", r.Cost, op, got, want)
+		}
+	}
+}

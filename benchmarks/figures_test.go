@@ -1,0 +1,74 @@
+//go:build figures
+
+package benchmarks
+
+import (
+	"flag"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/sluice-go/sluice/benchmarks/figure"
+)
+
+var (
+	area    = flag.String("area", "", "the area to measure")
+	only    = flag.String("only", "", "a part of the names of the workloads to measure; all if empty")
+	results = flag.String("results", "", "the directory to write the figures to")
+	strict  = flag.Bool("goals", false, "fail when a goal is missed")
+)
+
+// TestFigures measures an area. Limiters take turns, so that other load on the machine affects
+// all of them.
+func TestFigures(t *testing.T) {
+	result := figure.NewResult(*area)
+	switch *area {
+	case "step":
+		result.Figures, result.Goals = stepArea(t)
+	case "memory":
+		result.Figures, result.Goals = memoryArea(t)
+	case "replay":
+		result.Figures, result.Goals = replayArea(t)
+	default:
+		result.Figures, result.Goals = networkArea(t)
+		result.Setup = setup
+	}
+	t.Log("\n" + table(result.Figures))
+	for _, g := range result.Goals {
+		t.Log(describe(g))
+	}
+	if len(result.Figures) == 0 {
+		t.Fatalf("-area %q -only %q: there is no such workload; areas are step, memory, redis, postgres, sqlite and replay", *area, *only)
+	}
+	if *results != "" {
+		if err := result.Write(*results); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if missed := func(g figure.Goal) bool { return !g.Met() }; *strict && slices.ContainsFunc(result.Goals, missed) {
+		t.Error("a goal was missed")
+	}
+}
+
+// setup is a text for the page about workloads on servers.
+const setup = "4x16 means 4 processes with 16 callers each. Each call has a new context with a deadline, " +
+	"except in the row of denials, where a context is used for a second. Clients use the options that " +
+	"the README of sluice recommends. The processes of a row start together."
+
+// selected reports whether -only selects a workload.
+func selected(area, name string) bool { return strings.Contains(area+" "+name, *only) }
+
+// networkArea measures an area with servers. With -only, only the limiters that goals name take part.
+func networkArea(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+	for _, w := range workloads() {
+		if w.area != *area || !selected(w.area, w.name) {
+			continue
+		}
+		if *only != "" {
+			w = w.onlyGoals()
+		}
+		f, g := w.measure(t)
+		figures, goals = append(figures, f...), append(goals, g...)
+	}
+	return figures, goals
+}

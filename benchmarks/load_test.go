@@ -1,0 +1,153 @@
+package benchmarks
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A decideFunc makes one call to a limiter.
+type decideFunc func(ctx context.Context, key string) (allowed bool, err error)
+
+// A serverLimiter is a limiter with a store on a server, or a floor: the least work that such
+// a decision needs.
+type serverLimiter struct {
+	name string
+	// open returns a limiter that allows count calls per period and key.
+	open func(t testing.TB, count int64, period time.Duration) decideFunc
+	// mayFail means that failed calls are counted. Without it they stop the measurement.
+	mayFail bool
+}
+
+// measurement is the result of one turn of a limiter.
+type measurement struct {
+	PerSecond  float64   `json:"per_second"` // calls without an error
+	Latencies  latencies `json:"latencies"`
+	Calls      int64     `json:"calls"`
+	Failed     int64     `json:"failed"` // calls that returned an error
+	Wrong      int64     `json:"wrong"`  // calls with an unexpected decision
+	FirstError string    `json:"first_error"`
+}
+
+// callTimeout is the timeout of each call. A call that takes longer counts as failed.
+const callTimeout = 5 * time.Second
+
+// call makes one call with a new context.
+func (d decideFunc) call(key string) (allowed bool, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	return d(ctx, key)
+}
+
+// deadline returns a context for limiters in memory, which do not wait. All calls share it,
+// because making a context takes longer than such a decision.
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A loadGenerator runs several callers. Each makes its calls one after another, as fast as it can.
+type loadGenerator struct {
+	decide  decideFunc
+	keys    *sequence
+	callers int
+	expects func(allowed bool) bool
+	// sharesContext means that a caller makes a context only once a second, because making
+	// one takes longer than a denial from a cache.
+	sharesContext bool
+}
+
+// run runs the callers for that time.
+func (c loadGenerator) run(length time.Duration) (sum measurement) {
+	var group sync.WaitGroup
+	measurements := make([]measurement, c.callers)
+	began := time.Now()
+	for i := range measurements {
+		group.Go(func() { measurements[i] = c.caller(i*len(c.keys.order)/c.callers, began, length) })
+	}
+	group.Wait()
+	sum = merged(measurements)
+	sum.PerSecond = float64(sum.Calls-sum.Failed) / time.Since(began).Seconds()
+	return sum
+}
+
+// caller makes calls until the time is over. It starts at its own position in the sequence.
+func (c loadGenerator) caller(from int, began time.Time, length time.Duration) measurement {
+	p := measurement{Latencies: newLatencies()}
+	ask, stop := c.decide.call, func() {}
+	var renewed time.Time
+	for i, last := from, began; last.Sub(began) < length; i++ {
+		if c.sharesContext && last.Sub(renewed) > time.Second {
+			stop()
+			ask, stop = c.decide.withSharedContext(callTimeout)
+			renewed = last
+		}
+		allowed, err := ask(c.keys.key(i))
+		p.count(err, c.expects(allowed))
+		now := time.Now()
+		p.Latencies.add(now.Sub(last))
+		last = now
+	}
+	stop()
+	return p
+}
+
+// withSharedContext returns a function that makes calls with one context.
+func (d decideFunc) withSharedContext(timeout time.Duration) (ask func(key string) (bool, error), stop func()) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	return func(key string) (bool, error) { return d(ctx, key) }, cancel
+}
+
+func (p *measurement) count(err error, right bool) {
+	p.Calls++
+	switch {
+	case err != nil:
+		p.Failed++
+		if p.FirstError == "" {
+			p.FirstError = err.Error()
+		}
+	case !right:
+		p.Wrong++
+	}
+}
+
+// check returns an error if calls failed or were decided wrongly.
+func (c serverLimiter) check(p measurement) error {
+	if p.Failed > 0 && !c.mayFail {
+		return fmt.Errorf("%s: %d of %d calls failed, the first with: %s", c.name, p.Failed, p.Calls, p.FirstError)
+	}
+	if p.Wrong > 0 {
+		return fmt.Errorf("%s: %d of %d calls were allowed or denied wrongly", c.name, p.Wrong, p.Calls)
+	}
+	return nil
+}
+
+// merged adds up measurements of the same time.
+func merged(measurements []measurement) measurement {
+	sum := measurement{Latencies: newLatencies()}
+	for _, p := range measurements {
+		sum.PerSecond += p.PerSecond
+		sum.Latencies.merge(p.Latencies)
+		sum.Calls += p.Calls
+		sum.Failed += p.Failed
+		sum.Wrong += p.Wrong
+		if sum.FirstError == "" {
+			sum.FirstError = p.FirstError
+		}
+	}
+	return sum
+}
+
+func isAllowed(allowed bool) bool { return allowed }
+func isDenied(allowed bool) bool  { return !allowed }
+func isEither(bool) bool          { return true }
+
+// median returns the median.
+func median(numbers []float64) float64 {
+	sorted := slices.Sorted(slices.Values(numbers))
+	return sorted[len(sorted)/2]
+}

@@ -1,0 +1,125 @@
+package benchmarks
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sequence is the keys of the calls, the same for every limiter. Keys are random, and all are
+// equally likely.
+//
+// As in a server, every call has its own string. It is not a pointer to memory of a limiter,
+// and it lies behind the string of the call before, so that reading it is fast.
+type sequence struct {
+	keys  []string
+	order []uint32 // indexes of keys; a power of two of them, which repeat
+	calls []string // the keys in that order
+}
+
+const sequenceSeed = 20260101
+
+func newSequence(keys int) *sequence {
+	random := rand.New(rand.NewPCG(sequenceSeed, uint64(keys)))
+	t := &sequence{keys: make([]string, keys), order: make([]uint32, 1<<20), calls: make([]string, 1<<20)}
+	for i := range t.keys {
+		t.keys[i] = keyOf(i)
+	}
+	var all strings.Builder
+	for i := range t.order {
+		t.order[i] = uint32(random.IntN(keys))
+		all.WriteString(t.keys[t.order[i]])
+	}
+	for i := range t.calls {
+		t.calls[i] = all.String()[16*i : 16*(i+1)]
+	}
+	return t
+}
+
+// keyOf returns the i-th key, of 16 bytes.
+func keyOf(i int) string { return fmt.Sprintf("%016x", uint64(i+1)*0x9e3779b97f4a7c15) }
+
+func (t *sequence) key(i int) string { return t.calls[i&(len(t.calls)-1)] }
+
+// A memoryLimiter is a limiter in memory, or a floor. open returns a function that decides one
+// call, with a limit of count calls per period and key.
+type memoryLimiter struct {
+	name string
+	open func(t testing.TB, count int64, period time.Duration) func(key string) (allowed bool)
+}
+
+// inMemory are the limiters in memory, sluice first.
+var inMemory = []memoryLimiter{sluiceMemory, sethvargoMemory, throttledMemory, ululeMemory, httprateMemory, rateMap}
+
+func TestSequenceIsUniform(t *testing.T) {
+	for _, keys := range []int{1, 1000, 100_000, 1_000_000} {
+		sequence := newSequence(keys)
+		distinct, times := make(map[string]bool, keys), make([]int, keys)
+		for _, key := range sequence.keys {
+			require.Len(t, key, 16)
+			distinct[key] = true
+		}
+		require.Len(t, distinct, keys)
+		touched, most := 0, 0
+		for i, k := range sequence.order {
+			if sequence.key(i) != sequence.keys[k] {
+				t.Fatalf("call %d is of key %q, not %q", i, sequence.key(i), sequence.keys[k])
+			}
+			if times[k]++; times[k] == 1 {
+				touched++
+			}
+			most = max(most, times[k])
+		}
+		// Of n keys drawn at random m times, n*(1-exp(-m/n)) come up.
+		expects := map[int]int{1: 1, 1000: 1000, 100_000: 99_997, 1_000_000: 649_567}[keys]
+		require.InDelta(t, expects, touched, 0.005*float64(expects)+0.5)
+		require.Less(t, float64(most), 2*float64(len(sequence.order))/float64(keys)+16, "no key is hot")
+	}
+}
+
+// The period is six years, so no units come back during the test.
+func TestMemoryLimitersDecideCorrectly(t *testing.T) {
+	const keys, count, calls = 1000, 5, 6000
+	sequence := newSequence(keys)
+	for _, s := range inMemory {
+		t.Run(s.name, func(t *testing.T) {
+			allow, used := s.open(t, count, 50_000*time.Hour), make(map[string]int64)
+			allowed, hits := 0, 0
+			for i := range calls {
+				key := sequence.key(i)
+				if used[key] > 0 {
+					hits++
+				}
+				want := used[key] < count
+				if want {
+					used[key]++
+					allowed++
+				}
+				if got := allow(key); got != want {
+					t.Fatalf("call %d, of a key that has used %d of %d: allowed is %v", i, used[key], count, got)
+				}
+			}
+			require.InDelta(t, 0.83, float64(hits)/calls, 0.01, "share of calls on used keys")
+			require.InDelta(t, 0.73, float64(allowed)/calls, 0.03, "share of allowed calls")
+		})
+	}
+}
+
+// highLimit and highLimitPeriod allow all calls of the benchmarks. The period is longer than a
+// run, because sethvargo/go-limiter refills a bucket with interval/tokens when an interval ends:
+// here with only 900 of 10^9 tokens.
+const highLimit, highLimitPeriod = 1_000_000_000, 15 * time.Minute
+
+func TestHighLimitAllowsAllCalls(t *testing.T) {
+	sequence := newSequence(10)
+	for _, s := range inMemory {
+		allow := s.open(t, highLimit, highLimitPeriod)
+		for i := range 100_000 {
+			require.True(t, allow(sequence.key(i)), s.name)
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package benchmarks
+
+import (
+	"flag"
+	"fmt"
+	"hash/crc32"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/benchmarks/figure"
+)
+
+var (
+	rounds  = flag.Int("rounds", 13, "number of rounds; each limiter has one turn in each, and the median round counts")
+	stretch = flag.Duration("stretch", 300*time.Millisecond, "length of a turn")
+)
+
+// work is a workload that several limiters run in turns: one row of a table for each limiter.
+type work struct {
+	area, name string
+	keys       int
+	goroutines int
+	processes  int             // each with that many goroutines; 0 means this process
+	denied     bool            // all calls are denied; otherwise all are allowed
+	limiters   []serverLimiter // sluice first
+	goals      []ratio
+	// more measures something else after the turns.
+	more func(t testing.TB, w *work, ours decideFunc) (figure.Figure, figure.Goal)
+}
+
+// title returns a name that is unique among all areas.
+func (w *work) title() string { return w.area + " " + w.name }
+
+// ratio is a goal for the figure of sluice divided by that of another limiter.
+type ratio struct {
+	to   string
+	goal float64
+	p99  bool // the ratio of the p99s must be at most the goal; otherwise that of the rates must be at least the goal
+}
+
+func (g ratio) of(ours, theirs measurement) float64 {
+	if g.p99 {
+		return float64(ours.Latencies.percentile(99)) / float64(theirs.Latencies.percentile(99))
+	}
+	return ours.PerSecond / theirs.PerSecond
+}
+
+// compareRounds computes the ratio in each round, and compares their median with the goal.
+func (w *work) compareRounds(g ratio, turns map[string][]measurement) figure.Goal {
+	var ratios []float64
+	for i, theirs := range turns[g.to] {
+		ratios = append(ratios, g.of(turns[w.limiters[0].name][i], theirs))
+	}
+	goal := figure.Goal{Work: w.name, To: g.to, What: "decisions a second", Goal: g.goal}
+	goal.SetRounds(ratios)
+	if g.p99 {
+		goal.What, goal.Most = "p99", true
+	}
+	return goal
+}
+
+func describe(g figure.Goal) string {
+	verdict := "MISSED"
+	if g.Met() {
+		verdict = "met"
+	}
+	bound := "at least"
+	if g.Most {
+		bound = "at most"
+	}
+	rounds := ""
+	if g.High > 0 {
+		rounds = fmt.Sprintf(" (half of the rounds: %.2f to %.2f)", g.Low, g.High)
+	}
+	return fmt.Sprintf("%-35s %s: %.2f of %s, %s %.2f: %s%s", g.Work, g.What, g.Ratio, g.To, bound, g.Goal, verdict, rounds)
+}
+
+func table(figures []figure.Figure) (text string) {
+	work := ""
+	for _, f := range figures {
+		if f.Work != work {
+			work = f.Work
+			text += work + "\n"
+		}
+		text += fmt.Sprintf("    %-24s %12.1f %s", f.Name, f.Value, f.Unit)
+		if f.P50 > 0 {
+			text += fmt.Sprintf("  p50 %8v  p99 %8v", f.P50.Round(time.Microsecond), f.P99.Round(time.Microsecond))
+		}
+		if f.Failed > 0 {
+			text += fmt.Sprintf("  %.1f%% failed", 100*f.Failed)
+		}
+		text += "\n"
+	}
+	return text
+}
+
+// measure runs the limiters in turns, round after round.
+func (w *work) measure(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
+	if w.processes > 1 {
+		defer w.share(t)()
+	}
+	var takeTurn []func(length time.Duration) measurement
+	var ours decideFunc
+	for i, c := range w.limiters {
+		decide := c.open(t, w.count(), w.period()) // this also creates the tables for a fleet
+		if i == 0 {
+			ours = decide
+		}
+		turn, end := w.prepare(t, c, decide)
+		defer end()
+		takeTurn = append(takeTurn, turn)
+	}
+	turns, length := *rounds, *stretch
+	if w.goroutines == 1 { // the speed of one caller changes from second to second
+		turns, length = 5*turns, length/5
+	}
+	measurements := make(map[string][]measurement)
+	for range turns {
+		for i, c := range w.limiters {
+			runtime.GC() // so that no limiter collects the garbage of another
+			p := takeTurn[i](length)
+			if err := c.check(p); err != nil {
+				t.Fatalf("%s: %v", w.title(), err)
+			}
+			measurements[c.name] = append(measurements[c.name], p)
+		}
+	}
+	for i, c := range w.limiters {
+		figures = append(figures, w.figure(c.name, measurements[c.name], i == 0))
+	}
+	for _, g := range w.goals {
+		goals = append(goals, w.compareRounds(g, measurements))
+	}
+	if w.more != nil {
+		f, g := w.more(t, w, ours)
+		figures, goals = append(figures, f), append(goals, g)
+	}
+	return figures, goals
+}
+
+// prepare opens a limiter in this process or in a fleet. Afterwards, records exist and
+// connections are open.
+func (w *work) prepare(t testing.TB, c serverLimiter, decide decideFunc) (turn func(time.Duration) measurement, end func()) {
+	if w.processes > 1 {
+		f := w.startFleet(t, c)
+		return f.turn, f.end
+	}
+	callers := w.loadGenerator(decide)
+	if err := c.check(callers.warmUp()); err != nil {
+		t.Fatalf("%s: %v", w.title(), err)
+	}
+	return callers.run, func() {}
+}
+
+func (w *work) loadGenerator(decide decideFunc) loadGenerator {
+	c := loadGenerator{decide: decide, keys: w.sequence(), callers: w.goroutines, expects: isAllowed, sharesContext: w.denied}
+	if w.denied {
+		c.expects = isDenied
+	}
+	return c
+}
+
+// warmUp runs the callers for a short time and accepts any decision.
+func (c loadGenerator) warmUp() measurement {
+	c.expects = isEither
+	return c.run(*stretch / 2)
+}
+
+// count and period are a limit that allows every call. Its records last much longer than a run,
+// as those of a busy key do. With a shorter period, records could expire between two calls.
+func (w *work) count() int64 {
+	if w.denied {
+		return 1
+	}
+	return 100_000_000
+}
+
+func (w *work) period() time.Duration { return 100 * time.Hour }
+
+func (w *work) figure(name string, turns []measurement, ours bool) figure.Figure {
+	var speeds, p50s, p99s, failures []float64
+	for _, p := range turns {
+		speeds = append(speeds, p.PerSecond)
+		p50s = append(p50s, float64(p.Latencies.percentile(50)))
+		p99s = append(p99s, float64(p.Latencies.percentile(99)))
+		failures = append(failures, float64(p.Failed)/float64(p.Calls))
+	}
+	return figure.Figure{
+		Work: w.name, Name: name, Value: median(speeds), Unit: "/s", Ours: ours,
+		P50: time.Duration(median(p50s)), P99: time.Duration(median(p99s)), Failed: median(failures),
+	}
+}
+
+// onlyGoals returns the work with only sluice and the limiters that a goal names.
+func (w work) onlyGoals() work {
+	w.limiters = slices.DeleteFunc(slices.Clone(w.limiters), func(c serverLimiter) bool {
+		named := func(g ratio) bool { return g.to == c.name }
+		return c.name != w.limiters[0].name && !slices.ContainsFunc(w.goals, named)
+	})
+	return w
+}
+
+func workloads() []work {
+	return slices.Concat(redisWorkloads(), postgresWorkloads(), sqliteWorkloads())
+}
+
+// sequence returns a sequence of keys of 20 bytes that no other work uses.
+func (w *work) sequence() *sequence {
+	t, prefix := newSequence(w.keys), fmt.Sprintf("%04x", crc32.ChecksumIEEE([]byte(w.title()))>>16)
+	for i := range t.keys {
+		t.keys[i] = prefix + t.keys[i]
+	}
+	for i, k := range t.order {
+		t.calls[i] = t.keys[k]
+	}
+	return t
+}
