@@ -162,7 +162,7 @@ func TestAFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
 
 func TestAFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
 	for _, spec := range floodSpecs {
-		for seed := range uint64(5) {
+		for seed := range uint64(2) {
 			assert.NoError(t, exhaustedKeysAreKept(spec, seed, inMemory))
 			assert.NoError(t, exhaustedKeysAreKept(spec, seed, byEngine))
 		}
