@@ -1,7 +1,7 @@
 package compose_test
 
 // These tests promise what Limiter, Rule, Options and Decision document, for limiters in
-// memory. every_way_test.go holds the other stores to the same decisions. The laws of the
+// memory. all_stores_test.go holds the other stores to the same decisions. The laws of the
 // engine and of the stores have tests in their own packages.
 
 import (
