@@ -1,80 +1,65 @@
 package compose_test
 
+// These tests promise which clock decides, and what is admitted if clocks disagree.
+
 import (
 	"context"
-	"database/sql"
-	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgxpool"
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
-	"github.com/sluice-go/sluice/storage/redis"
-	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// server is a store with a clock of its own.
-type server struct {
+// clockedStore is a store with a server clock.
+type clockedStore struct {
 	storage.Store
 	now func() time.Time
 }
 
-func newServer(now func() time.Time) *server { return &server{Store: new(memory.Store), now: now} }
-
-func (s *server) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+func (s *clockedStore) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	records, err := s.Load(ctx, keys...)
 	return records, s.now(), err
 }
 
-// Without a Clock the server's clock decides.
-func TestWithoutAClockTheServersDecides(t *testing.T) {
-	clock := newVirtual()
-	store := newServer(clock.Now)
-	l, err := compose.Options[call]{}.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 3/m")})
-	require.NoError(t, err)
-	for range 3 {
-		d, err := l.Allow(background, call{user: "ann"})
-		require.True(t, must(t, d, err).Allowed)
+func TestClockOfTheServerDecidesByDefault(t *testing.T) {
+	clock := newClock()
+	store := &clockedStore{new(memory.Store), clock.Now}
+	allow := func() compose.Decision {
+		l := newLimiter(t, compose.Options[call]{}, store, rulesOf("gcra 3/m")...)
+		return must(t)(l.Allow(background, ann))
 	}
-	other, err := compose.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 3/m")})
-	require.NoError(t, err)
-	d, err := other.Allow(background, call{user: "ann"})
-	require.False(t, must(t, d, err).Allowed)
+	for range 3 {
+		require.True(t, allow().Allowed)
+	}
+	d := allow()
+	require.False(t, d.Allowed)
 	require.Equal(t, 20*time.Second, d.RetryAfter)
 	clock.advance(20 * time.Second)
-	third, err := compose.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 3/m")})
-	require.NoError(t, err)
-	d, err = third.Allow(background, call{user: "ann"})
-	require.True(t, must(t, d, err).Allowed)
+	d = allow()
+	require.True(t, d.Allowed)
 	require.Zero(t, d.Skew)
 }
 
-// The reason not to hand in a Clock: an hour's difference is an hour's denial.
-func TestACallerWhoseClockIsAheadBlocksTheOthersUntilThen(t *testing.T) {
-	clock := newVirtual()
-	store := newServer(clock.Now)
-	ask := func(ahead time.Duration, spec string) compose.Decision {
-		l, err := compose.Options[call]{
-			Clock:   func() time.Time { return clock.Now().Add(ahead) },
-			MaxSkew: time.Minute,
-		}.New(store, compose.Rule[call]{Name: spec, Policy: limitOf(t, spec)})
-		require.NoError(t, err)
-		d, err := l.AllowN(background, call{}, 3)
-		return must(t, d, err)
+func TestClockThatIsAheadDeniesOthersAndShowsAsSkew(t *testing.T) {
+	clock := newClock()
+	store := &clockedStore{new(memory.Store), clock.Now}
+	allow := func(ahead time.Duration, spec string) compose.Decision {
+		l := newLimiter(t, compose.Options[call]{Clock: func() time.Time { return clock.Now().Add(ahead) }, MaxSkew: time.Minute},
+			store, compose.Rule[call]{Name: spec, Spec: spec})
+		return must(t)(l.AllowN(background, call{}, 3))
 	}
 	for _, spec := range []string{"gcra 3/m", "tokenbucket 3/m", "fixedwindow 3/m", "movingwindow 3/m slots=4 trailing=whole"} {
-		d := ask(time.Hour, spec)
+		d := allow(time.Hour, spec)
 		require.True(t, d.Allowed)
 		require.NoError(t, d.Err)
-		d = ask(0, spec)
+		d = allow(0, spec)
 		require.ErrorIs(t, d.Err, compose.ErrSkew)
 		require.False(t, d.Allowed, spec)
 		require.Equal(t, time.Hour, d.Skew.Round(time.Minute), spec)
@@ -82,10 +67,14 @@ func TestACallerWhoseClockIsAheadBlocksTheOthersUntilThen(t *testing.T) {
 	}
 }
 
-// A process whose clock is ahead gets a burst early once, and not again after each quiet gap
-// in which the store could drop the record. The gaps are just as long as a TTL.
-func TestAClockAheadGetsOneBurstAndNotOneEachGap(t *testing.T) {
+// A process whose clock is ahead gets one burst early. It does not get another after each
+// quiet period in which the store could drop the record: each gap is as long as the TTL.
+func TestClockThatIsAheadGetsOneBurstEarly(t *testing.T) {
 	const rounds = 50
+	stores := map[string]func(*testing.T, func() time.Time) storage.Store{
+		"swaps":  func(_ *testing.T, now func() time.Time) storage.Store { return swapOnly{&memory.Store{Clock: now}} },
+		"SQLite": func(t *testing.T, now func() time.Time) storage.Store { return openSQLite(t, now) },
+	}
 	for _, c := range []struct {
 		spec string
 		gap  time.Duration
@@ -100,147 +89,142 @@ func TestAClockAheadGetsOneBurstAndNotOneEachGap(t *testing.T) {
 		{"movingwindow 3/30m slots=6 trailing=whole", 35*time.Minute + 10*time.Second},
 		{"all(gcra 3/30m; fixedwindow 4/30m)", 30*time.Minute + 10*time.Second},
 	} {
-		for name, open := range storesWithAClock {
+		for name, open := range stores {
 			t.Run(c.spec+" on "+name, func(t *testing.T) {
-				clock, policy := newVirtual(), limitOf(t, c.spec)
-				processes := processes(t, open(t, clock.Now), policy, clock, 0, time.Hour)
-				round := func() (admitted int64) {
-					for _, asks := range processes {
-						for asks() {
+				clock, policy := newClock(), policyOf(t, c.spec)
+				store := open(t, clock.Now)
+				var limiters []*compose.Limiter[call]
+				for _, ahead := range []time.Duration{0, time.Hour} {
+					now := func() time.Time { return clock.Now().Add(ahead) }
+					limiters = append(limiters, newLimiter(t, compose.Options[call]{Clock: now, Timeout: time.Minute}, store,
+						compose.Rule[call]{Name: "shared", Policy: policy}))
+				}
+				admitted := int64(0)
+				admitAll := func() {
+					for _, l := range limiters {
+						for must(t)(l.Allow(background, call{})).Allowed {
 							admitted++
 						}
 					}
-					return admitted
 				}
-
 				burst := policy.Bound(1)
-				admitted := round()
+				admitAll()
 				require.LessOrEqual(t, admitted, 2*burst, "a burst by each clock")
 				for i := range rounds {
 					clock.advance(c.gap)
-					admitted += round()
-					past := time.Duration(i+1) * c.gap
-					require.LessOrEqual(t, admitted, policy.Bound(past+1)+burst, "in %v", past)
+					admitAll()
+					elapsed := time.Duration(i+1) * c.gap
+					require.LessOrEqual(t, admitted, policy.Bound(elapsed+1)+burst, "in %v", elapsed)
 				}
 			})
 		}
 	}
 }
 
-// The case by numbers: 1 each 30 s, asked every 40 s by both clocks, is 10 in 161 s where
-// the store drops a record after its TTL. The bound is 6.
-func TestAClockAheadStaysWithinTheBound(t *testing.T) {
-	for name, open := range storesWithAClock {
-		t.Run(name, func(t *testing.T) {
-			clock, policy := newVirtual(), limitOf(t, "gcra 1/30s")
-			admitted := int64(0)
-			processes := processes(t, open(t, clock.Now), policy, clock, 0, time.Hour)
-			for range 5 {
-				for _, asks := range processes {
-					if asks() {
-						admitted++
-					}
-				}
-				clock.advance(40 * time.Second)
-			}
-			require.EqualValues(t, 6, policy.Bound(161*time.Second))
-			require.LessOrEqual(t, admitted, policy.Bound(161*time.Second))
-		})
-	}
-}
-
-// processes are limiters of the same rule on one store, each with its own clock. Each asks for
-// one call and reports whether it is allowed.
-func processes(t *testing.T, store storage.Store, policy algo.Policy, clock *virtual, ahead ...time.Duration) (asks []func() bool) {
-	t.Helper()
-	for _, ahead := range ahead {
-		now := func() time.Time { return clock.Now().Add(ahead) }
-		l, err := compose.Options[call]{Clock: now, Timeout: time.Minute}.New(store, compose.Rule[call]{Name: "shared", Policy: policy})
-		require.NoError(t, err)
-		asks = append(asks, func() bool {
-			d, err := l.Allow(background, call{})
-			return must(t, d, err).Allowed
-		})
-	}
-	return asks
-}
-
-// storesWithAClock are stores whose records expire by a clock of their own.
-var storesWithAClock = map[string]func(t *testing.T, now func() time.Time) storage.Store{
-	"swaps in memory": func(_ *testing.T, now func() time.Time) storage.Store {
-		return swapOnly{&memory.Store{Clock: now}}
-	},
-	"SQLite": func(t *testing.T, now func() time.Time) storage.Store {
-		db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "limits.db")+"?_journal_mode=WAL&_synchronous=OFF")
-		require.NoError(t, err)
-		t.Cleanup(func() { db.Close() })
-		s, err := sqlite.New(db, sqlite.Options{Clock: now})
-		require.NoError(t, err)
-		require.NoError(t, s.Migrate(t.Context()))
-		return s
-	},
-}
-
-// realServer is a store on a real server, and what the server says of the records in it.
-type realServer struct {
-	store storage.Store
-	left  func() time.Duration // until the only record expires
-}
-
-var realServers = map[string]func(*testing.T) realServer{
-	"redis": func(t *testing.T) realServer {
-		client := goredis.NewClient(&goredis.Options{Addr: servers.Redis(t).Addr()})
-		t.Cleanup(func() { client.Close() })
-		s, err := redis.New(client, redis.Options{})
-		require.NoError(t, err)
-		return realServer{s, func() time.Duration {
+// The server keeps a record for its TTL, and longer by the time that the clock which wrote it
+// is ahead.
+func TestServerKeepsARecordWhileItsClockIsAhead(t *testing.T) {
+	const ttl = 40 * time.Second // of a full gcra 1/30s
+	redisStore, client := openRedis(t)
+	postgresStore, pool := openPostgres(t)
+	for _, server := range []struct {
+		store     storage.Store
+		expiresIn func() time.Duration // of the only record
+	}{
+		{redisStore, func() time.Duration {
 			key, err := client.RandomKey(t.Context()).Result()
 			require.NoError(t, err)
 			left, err := client.PTTL(t.Context(), key).Result()
 			require.NoError(t, err)
 			return left
-		}}
-	},
-	"postgres": func(t *testing.T) realServer {
-		pool, err := pgxpool.New(t.Context(), servers.Postgres(t).DSN())
-		require.NoError(t, err)
-		t.Cleanup(pool.Close)
-		s, err := postgres.New(pool, postgres.Options{})
-		require.NoError(t, err)
-		require.NoError(t, s.Migrate(t.Context()))
-		return realServer{s, func() (left time.Duration) {
+		}},
+		{postgresStore, func() (left time.Duration) {
 			err := pool.QueryRow(t.Context(), "SELECT expires_at - clock_timestamp() FROM "+postgres.DefaultTable).Scan(&left)
 			require.NoError(t, err)
 			return left
-		}}
-	},
+		}},
+	} {
+		for _, c := range []struct{ ahead, want time.Duration }{
+			{0, ttl}, {-time.Hour, ttl}, {time.Hour, time.Hour + ttl}, {24 * 365 * time.Hour, 24*365*time.Hour + ttl},
+		} {
+			clock := func() time.Time { return time.Now().Add(c.ahead) }
+			l := newLimiter(t, compose.Options[call]{Clock: clock, Timeout: time.Minute}, server.store, rulesOf("gcra 1/30s")...)
+			began := time.Now()
+			require.True(t, must(t)(l.Allow(background, call{})).Allowed)
+			left := server.expiresIn()
+			require.LessOrEqual(t, left, c.want+time.Millisecond)
+			require.GreaterOrEqual(t, left, c.want-time.Since(began)-time.Millisecond)
+			require.NoError(t, l.Reset(background, call{}))
+			if purger, ok := server.store.(storage.Purger); ok { // PostgreSQL keeps the row
+				_, err := purger.Purge(background, 1)
+				require.NoError(t, err)
+			}
+		}
+	}
 }
 
-// The server keeps a record for as long as the clock that wrote it is ahead, and longer by
-// the TTL. A clock that is behind, or right, leaves the TTL.
-func TestARealServerKeepsARecordForTheLeadOfAClock(t *testing.T) {
-	const ttl = 40 * time.Second // of a full gcra 1/30s
-	for name, open := range realServers {
-		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			for _, c := range []struct{ ahead, want time.Duration }{
-				{0, ttl}, {-time.Hour, ttl}, {time.Hour, time.Hour + ttl}, {24 * 365 * time.Hour, 24*365*time.Hour + ttl},
-			} {
-				l, err := compose.Options[call]{Clock: func() time.Time { return time.Now().Add(c.ahead) }, Timeout: time.Minute}.New(s.store,
-					compose.Rule[call]{Name: "shared", Policy: limitOf(t, "gcra 1/30s")})
-				require.NoError(t, err)
-				began := time.Now()
-				d, err := l.Allow(background, call{})
-				require.True(t, must(t, d, err).Allowed)
-				left := s.left()
-				require.LessOrEqual(t, left, c.want+time.Millisecond)
-				require.GreaterOrEqual(t, left, c.want-time.Since(began)-time.Millisecond)
-				require.NoError(t, l.Reset(background, call{}))
-				if name == "postgres" { // which keeps the row of a deletion
-					_, err := s.store.(storage.Purger).Purge(background, 1)
-					require.NoError(t, err)
+// swappedClock returns a clock of which every second reading is 1us before the previous one,
+// like readings of concurrent goroutines that reach the store in another order.
+func swappedClock() func() time.Time {
+	var readings atomic.Int64
+	return func() time.Time {
+		n := readings.Add(1) - 1
+		return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n^1) * time.Microsecond)
+	}
+}
+
+func TestRefundByALateClockGivesUnitsBack(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 10/h", "gcra 100/h burst=20", "tokenbucket 10/h", "tokenbucket 10/h refill=interval", "fixedwindow 10/h",
+		"movingwindow 10/h", "movingwindow 10/h slots=6 trailing=whole", "all(gcra 10/h; fixedwindow 100/d)", "all(gcra 10/s; gcra 100/h)",
+	} {
+		for name, store := range memoryStores() {
+			l := newLimiter(t, compose.Options[call]{Clock: swappedClock()}, store, compose.Rule[call]{Name: "user", Spec: spec})
+			for range 100 {
+				var reservations []*compose.Reservation[call]
+				for range 4 {
+					reservations = append(reservations, reserve(t, l, call{}, 1))
+				}
+				for _, r := range reservations {
+					require.NotZero(t, must(t)(r.Settle(background, 0)).Results[0].Paid, "%s, %s", spec, name)
 				}
 			}
-		})
+			require.True(t, must(t)(l.Peek(background, call{})).Results[0].Fresh, spec)
+		}
+	}
+}
+
+// Four limiters without a Clock admit together no more than one, because the clock of the
+// server decides.
+func TestClockOfTheServerKeepsAFleetWithinTheBound(t *testing.T) {
+	const limiters, callers, calls = 4, 4, 40
+	redisStore, _ := openRedis(t)
+	postgresStore, _ := openPostgres(t)
+	for _, store := range []storage.Store{redisStore, postgresStore} {
+		for _, spec := range []string{"gcra 200/s burst=20", "tokenbucket 100/s burst=10", "fixedwindow 20/s", "movingwindow 20/s slots=10"} {
+			policy := policyOf(t, spec)
+			var admitted atomic.Int64
+			var group sync.WaitGroup
+			began := time.Now()
+			for i := range limiters {
+				l := newLimiter(t, compose.Options[call]{Timeout: time.Minute, DenialCacheTTL: time.Duration(-(i % 2))}, store,
+					compose.Rule[call]{Name: spec, Policy: policy})
+				for range callers {
+					group.Go(func() {
+						for range calls {
+							if d, err := l.Allow(background, call{}); err != nil {
+								t.Error(err)
+							} else if d.Allowed {
+								admitted.Add(1)
+							}
+						}
+					})
+				}
+			}
+			group.Wait()
+			elapsed := time.Since(began) + time.Millisecond // clocks of one machine can differ by that
+			require.LessOrEqual(t, admitted.Load(), policy.Bound(elapsed), "%s in %v", spec, elapsed)
+			require.GreaterOrEqual(t, admitted.Load(), int64(10), spec)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
@@ -38,7 +39,7 @@ func ExampleLimiter_Allow_errors() {
 		{context.Background(), nil, unknown},
 		{ended, nil, nil},
 	} {
-		limiter, err := compose.New(test.store, compose.Rule[string]{
+		limiter, err := compose.Options[string]{Timeout: 10 * time.Millisecond}.New(test.store, compose.Rule[string]{
 			Name:      "user",
 			PolicyFor: func(string) (algo.Policy, error) { return mustPolicy("fixedwindow 5/hour"), test.plan },
 		})

@@ -1,10 +1,17 @@
 package compose_test
 
+// These tests promise what Limiter, Rule, Options and Decision document, for limiters in
+// memory. all_stores_test.go holds the other stores to the same decisions. The laws of the
+// engine and of the stores have tests in their own packages.
+
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,298 +24,408 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/movingwindow"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// call is the input of the limiters below.
-type call struct {
-	user, resource string
-	cost           int64
-	write          bool
-}
-
-func limitOf(t testing.TB, spec string) algo.Policy {
-	t.Helper()
-	p, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
-	return p
-}
-
-// virtual is a clock that moves when it is told to.
-type virtual struct{ now time.Time }
-
-func newVirtual() *virtual                 { return &virtual{time.Unix(1e9, 0)} }
-func (v *virtual) Now() time.Time          { return v.now }
-func (v *virtual) advance(d time.Duration) { v.now = v.now.Add(d) }
-
-func byUser(c call) string     { return c.user }
-func byResource(c call) string { return c.resource }
-
-var background = context.Background()
-
-func must(t *testing.T, d compose.Decision, err error) compose.Decision {
-	t.Helper()
-	require.NoError(t, err)
-	return d
-}
-
-func TestAllRulesOrNone(t *testing.T) {
-	clock := newVirtual()
-	l, err := compose.Options[call]{Clock: clock.Now}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 2/m")},
-		compose.Rule[call]{Name: "resource", Key: byResource, Policy: limitOf(t, "gcra 3/m")})
-	require.NoError(t, err)
-	allow := func(user, resource string) compose.Decision {
+func TestCallPaysUnderAllRulesOrNone(t *testing.T) {
+	clock := newClock()
+	l := newLimiter(t, compose.Options[call]{Clock: clock.Now}, nil,
+		compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 2/m"},
+		compose.Rule[call]{Name: "resource", Key: byResource, Spec: "gcra 3/m"})
+	allow := func(user string) compose.Decision {
 		t.Helper()
-		d, err := l.Allow(background, call{user: user, resource: resource})
-		return must(t, d, err)
+		return must(t)(l.Allow(background, call{user: user, resource: "r"}))
 	}
-	require.True(t, allow("ann", "r").Allowed)
-	require.True(t, allow("ann", "r").Allowed)
+	require.True(t, allow("ann").Allowed)
+	require.True(t, allow("ann").Allowed)
 
-	denied := allow("ann", "r")
+	denied := allow("ann")
 	require.False(t, denied.Allowed)
 	require.Equal(t, "user", denied.Rule)
 	require.Equal(t, 30*time.Second, denied.RetryAfter)
 	require.Zero(t, denied.Results[0].Paid)
-	require.Zero(t, denied.Results[1].Paid, "a denial costs nothing under the other rule")
+	require.Zero(t, denied.Results[1].Paid)
 	require.EqualValues(t, 1, denied.Results[1].Remaining)
 
-	last := allow("bob", "r")
+	last := allow("bob")
 	require.True(t, last.Allowed)
 	require.Equal(t, "resource", last.Rule)
 	require.Zero(t, last.Remaining)
-	require.Equal(t, "resource", allow("bob", "r").Rule)
+	require.Equal(t, "resource", allow("bob").Rule)
 
-	clock.advance(20 * time.Second) // one unit of the resource is back, none of ann
-	require.Equal(t, "user", allow("ann", "r").Rule)
-	require.True(t, allow("bob", "r").Allowed)
+	clock.advance(20 * time.Second) // refills one unit of the resource, and none of ann
+	require.Equal(t, "user", allow("ann").Rule)
+	require.True(t, allow("bob").Allowed)
 }
 
-func TestRulesInAnyOrderShareKeysAndLimits(t *testing.T) {
-	same := limitOf(t, "gcra 2/m")
-	l, err := compose.New(nil,
-		compose.Rule[call]{Name: "a", Key: byUser, Policy: same},
-		compose.Rule[call]{Name: "b", Key: byUser, Policy: same},
-		compose.Rule[call]{Name: "everyone", Policy: same})
-	require.NoError(t, err)
-	d, err := l.AllowN(background, call{user: "ann"}, 2)
-	require.True(t, must(t, d, err).Allowed)
-	d, err = l.Allow(background, call{user: "bob"})
-	require.Equal(t, "everyone", must(t, d, err).Rule)
-}
-
-func TestRulesAreToldInTheirOrder(t *testing.T) {
-	p := limitOf(t, "gcra 1/s")
-	l, err := compose.New(nil, compose.Rule[call]{Name: "b", Policy: p}, compose.Rule[call]{Name: "a", Policy: p})
-	require.NoError(t, err)
+func TestRulesReturnsNamesInOrder(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "b", Spec: "gcra 1/s"}, compose.Rule[call]{Name: "a", Spec: "gcra 1/s"})
 	require.Equal(t, []string{"b", "a"}, l.Rules())
 }
 
-func TestPolicyForAndCost(t *testing.T) {
-	l, err := compose.New(nil,
+func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{}, nil,
 		compose.Rule[call]{
 			Name: "plan",
 			Key:  byUser,
 			PolicyFor: func(c call) (algo.Policy, error) {
-				if c.user == "root" {
-					return nil, compose.Skip // not limited
+				switch {
+				case c.user == "root":
+					return nil, compose.Skip
+				case c.write:
+					return policyOf(t, "gcra 2/m"), nil
 				}
-				if c.write {
-					return limitOf(t, "gcra 2/m"), nil
-				}
-				return limitOf(t, "gcra 10/m"), nil
+				return policyOf(t, "gcra 10/m"), nil
 			},
 			Cost: func(c call) int64 { return c.cost },
 		})
-	require.NoError(t, err)
-	ask := func(c call) (compose.Decision, error) { return l.Allow(background, c) }
-
-	d, err := ask(call{user: "root", cost: 100})
-	require.True(t, must(t, d, err).Allowed)
+	d := must(t)(l.Allow(background, call{user: "root", cost: 100}))
+	require.True(t, d.Allowed)
 	require.Empty(t, d.Results)
-	d, err = ask(call{user: "ann", cost: 0})
-	require.True(t, must(t, d, err).Allowed)
-	require.Empty(t, d.Results, "free under this rule")
-	d, err = ask(call{user: "ann", cost: 3, write: true})
-	require.Equal(t, algo.Never, must(t, d, err).RetryAfter)
-	d, err = ask(call{user: "ann", cost: 3})
-	require.True(t, must(t, d, err).Allowed)
+	d = must(t)(l.Allow(background, call{user: "ann", cost: 0}))
+	require.True(t, d.Allowed)
+	require.Empty(t, d.Results, "the call is free under this rule")
+	d = must(t)(l.Allow(background, call{user: "ann", cost: 3, write: true}))
+	require.Equal(t, algo.Never, d.RetryAfter)
+	d = must(t)(l.Allow(background, call{user: "ann", cost: 3}))
+	require.True(t, d.Allowed)
 	require.EqualValues(t, 7, d.Remaining)
-	d, err = ask(call{user: "ann", cost: 1, write: true})
-	require.False(t, must(t, d, err).Allowed, "what was used stays used under another plan")
-
-	_, err = ask(call{user: "ann", cost: -1})
+	d = must(t)(l.Allow(background, call{user: "ann", cost: 1, write: true}))
+	require.False(t, d.Allowed, "units used under one plan count under another plan")
+	_, err := l.Allow(background, call{user: "ann", cost: -1})
 	require.ErrorIs(t, err, algo.ErrCost)
-	_, err = l.AllowN(background, call{user: "ann", cost: 1}, 0)
-	require.ErrorIs(t, err, algo.ErrCost)
-	d, err = l.AllowN(background, call{user: "ann", cost: 1 << 40}, 1<<40)
-	require.Equal(t, algo.Never, must(t, d, err).RetryAfter, "a product beyond 64 bits is more than any capacity")
+	d = must(t)(l.AllowN(background, call{user: "ann", cost: 1 << 40}, 1<<40))
+	require.Equal(t, algo.Never, d.RetryAfter, "a product above 64 bits exceeds every capacity")
 }
 
-func TestShadowRulesDenyNothing(t *testing.T) {
-	l, err := compose.New(nil,
-		compose.Rule[call]{Name: "on", Key: byUser, Policy: limitOf(t, "gcra 3/m")},
-		compose.Rule[call]{Name: "trial", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Shadow: true})
-	require.NoError(t, err)
-	ask := func() compose.Decision {
-		d, err := l.Allow(background, call{user: "ann"})
-		return must(t, d, err)
+func TestOperationsUseTheSameRecordForEveryKeyLength(t *testing.T) {
+	for _, name := range []int{1, 400, 490, 500, 505, 506, 507, 508, 509, 510, 600} {
+		for _, key := range []int{0, 3, 100, 480, 1 << 20} {
+			l := newLimiter(t, compose.Options[call]{Clock: newClock().Now}, nil,
+				compose.Rule[call]{Name: strings.Repeat("n", name), Key: byUser, Spec: "fixedwindow 10/h"})
+			in := call{user: strings.Repeat("k", key)}
+			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
+			require.EqualValues(t, []int64{9}, remaining(t, l, in), "a name of %d bytes, a key of %d", name, key)
+			require.NoError(t, l.Reset(background, in))
+			require.EqualValues(t, 9, must(t)(l.Allow(background, in)).Remaining)
+		}
 	}
-	require.True(t, ask().Results[1].Allowed)
-	second := ask()
+}
+
+func TestKeysWithAnyBytesAreDistinct(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 1/m")...)
+	long := strings.Repeat("x", 100<<10)
+	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
+		for i := range 2 {
+			require.Equal(t, i == 0, must(t)(l.Allow(background, call{user: key})).Allowed, "%.20q", key)
+		}
+	}
+}
+
+func TestNamespacesShareNoLimits(t *testing.T) {
+	store := new(memory.Store)
+	allowed := func(namespace string) bool {
+		l := newLimiter(t, compose.Options[call]{Namespace: namespace}, store, rulesOf("gcra 1/m")...)
+		return must(t)(l.Allow(background, ann)).Allowed
+	}
+	require.True(t, allowed("a"))
+	require.False(t, allowed("a"), "another limiter with the same namespace shares the limit")
+	require.True(t, allowed("b"))
+}
+
+// keyRecorder records the keys of its last swap.
+type keyRecorder struct {
+	storage.Store
+	keys []string
+}
+
+func (k *keyRecorder) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	k.keys = nil
+	for _, s := range swaps {
+		k.keys = append(k.keys, s.Key)
+	}
+	return k.Store.CompareAndSwap(ctx, swaps...)
+}
+
+func TestEveryKeyOfADecisionHasTheGroupOfTheInput(t *testing.T) {
+	store := &keyRecorder{Store: new(memory.Store)}
+	rules := []compose.Rule[call]{
+		{Name: "user", Key: byUser, Spec: "gcra 1/m"},
+		{Name: "resource", Key: byResource, Spec: "gcra 2/m"},
+		{Name: "everyone", Spec: "gcra 3/m"},
+	}
+	for _, group := range []func(call) string{nil, byUser} {
+		l := newLimiter(t, compose.Options[call]{Group: group}, store, rules...)
+		for _, user := range []string{"ann", "{bob}"} {
+			require.True(t, must(t)(l.Allow(background, call{user: user, resource: user})).Allowed)
+			require.Len(t, store.keys, 3)
+			want := ""
+			if group != nil {
+				want = user
+			}
+			for _, key := range store.keys {
+				require.Equal(t, want, driver.KeyGroup(key))
+			}
+		}
+	}
+}
+
+func TestCountBelowOneIsAnError(t *testing.T) {
+	skip := func(call) (algo.Policy, error) { return nil, compose.Skip }
+	for _, rules := range [][]compose.Rule[call]{
+		nil,
+		{{Name: "never", PolicyFor: skip}},
+		{{Name: "never", PolicyFor: skip}, {Name: "neither", PolicyFor: skip}},
+		{{Name: "always", Spec: "gcra 10/m"}},
+	} {
+		for _, store := range memoryStores() {
+			l := newLimiter(t, compose.Options[call]{}, store, rules...)
+			for _, n := range []int64{0, -1, math.MinInt64} {
+				d, err := l.AllowN(background, call{}, n)
+				require.EqualError(t, err, fmt.Sprintf("compose: n must be at least 1, got %d", n))
+				require.ErrorIs(t, err, algo.ErrCost)
+				require.False(t, d.Allowed)
+				for _, operation := range []func(context.Context, call, int64) (compose.Decision, error){l.WaitN, l.PeekN, l.Refund, l.Charge} {
+					_, err = operation(background, call{}, n)
+					require.ErrorIs(t, err, algo.ErrCost)
+				}
+				r, _, err := l.Reserve(background, call{}, n)
+				require.ErrorIs(t, err, algo.ErrCost)
+				require.Nil(t, r)
+			}
+		}
+	}
+}
+
+func TestErrorOfAPolicyIsNotAFailureOfTheStore(t *testing.T) {
+	errPolicy := errors.New("no policy for this")
+	for _, store := range memoryStores() {
+		for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+			l := newLimiter(t, compose.Options[call]{OnFailure: p}, store,
+				compose.Rule[call]{Name: "r", Policy: &faultyPolicy{Policy: policyOf(t, "gcra 1/h"), err: errPolicy}})
+			d, err := l.Allow(background, call{})
+			require.ErrorIs(t, err, errPolicy)
+			require.ErrorContains(t, err, `rule "r"`)
+			require.False(t, d.Allowed)
+		}
+	}
+}
+
+func TestShadowRuleThatFailsReportsTheErrorAndDeniesNothing(t *testing.T) {
+	errPolicy := errors.New("no policy for this")
+	for name, store := range memoryStores() {
+		faulty := compose.Rule[call]{Name: "trial", Policy: &faultyPolicy{Policy: policyOf(t, "gcra 1/h"), err: errPolicy}, Shadow: true}
+		alone := newLimiter(t, compose.Options[call]{}, store, faulty)
+		for range 2 {
+			d := must(t)(alone.Allow(background, call{}))
+			require.True(t, d.Allowed)
+			require.ErrorIs(t, d.Results[0].Err, errPolicy)
+			require.Zero(t, d.Results[0].Result)
+		}
+		l := newLimiter(t, compose.Options[call]{}, store, compose.Rule[call]{Name: "real", Spec: "gcra 2/h"}, faulty)
+		for i := range 3 {
+			d := must(t)(l.Allow(background, call{}))
+			require.Equal(t, i < 2, d.Allowed, name)
+			require.NoError(t, d.Results[0].Err)
+			require.ErrorIs(t, d.Results[1].Err, errPolicy)
+			require.False(t, d.Results[1].Allowed)
+		}
+	}
+}
+
+func TestShadowRuleDeniesNothing(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{}, nil,
+		compose.Rule[call]{Name: "on", Key: byUser, Spec: "gcra 3/m"},
+		compose.Rule[call]{Name: "trial", Key: byUser, Spec: "gcra 1/m", Shadow: true})
+	require.True(t, must(t)(l.Allow(background, ann)).Results[1].Allowed)
+	second := must(t)(l.Allow(background, ann))
 	require.True(t, second.Allowed)
 	require.False(t, second.Results[1].Allowed)
 	require.True(t, second.Results[1].Shadow)
 	require.Equal(t, "on", second.Rule)
 	require.Zero(t, second.RetryAfter)
-	ask()
-	require.False(t, ask().Allowed)
+	must(t)(l.Allow(background, ann))
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 }
 
-func TestPeekRefundChargeReset(t *testing.T) {
-	clock := newVirtual()
-	l, err := compose.Options[call]{Clock: clock.Now}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 5/m")})
-	require.NoError(t, err)
-	ann := call{user: "ann"}
-	left := func() int64 {
-		d, err := l.Peek(background, ann)
-		return must(t, d, err).Remaining
-	}
-	require.EqualValues(t, 5, left())
-	d, err := l.AllowN(background, ann, 4)
-	require.True(t, must(t, d, err).Allowed)
-	require.EqualValues(t, 1, left())
-	d, err = l.Refund(background, ann, 2)
-	require.EqualValues(t, -2, must(t, d, err).Results[0].Paid)
-	require.EqualValues(t, 3, left())
-	d, err = l.Charge(background, ann, 5)
-	require.EqualValues(t, 5, must(t, d, err).Results[0].Paid)
-	require.EqualValues(t, -2, left())
-	d, err = l.Allow(background, ann)
-	require.Equal(t, 36*time.Second, must(t, d, err).RetryAfter)
-	require.NoError(t, l.Reset(background, ann))
-	require.EqualValues(t, 5, left())
-	d, err = l.Refund(background, ann, 9)
-	require.Zero(t, must(t, d, err).Results[0].Paid)
-}
-
-func TestReserveAndSettle(t *testing.T) {
-	clock := newVirtual()
-	l, err := compose.Options[call]{Clock: clock.Now}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 10/m")})
-	require.NoError(t, err)
-	ann := call{user: "ann"}
-	for _, c := range []struct{ estimate, actual, left int64 }{{4, 1, 9}, {4, 4, 5}, {2, 9, -4}} {
-		r, _, err := l.Reserve(background, ann, c.estimate)
-		require.NoError(t, err)
-		_, err = r.Settle(background, -1)
-		require.Error(t, err)
-		_, err = r.Settle(background, c.actual)
-		require.NoError(t, err)
-		_, err = r.Settle(background, c.actual)
-		require.ErrorIs(t, err, compose.ErrSettled)
-		d, err := l.Peek(background, ann)
-		require.Equal(t, c.left, must(t, d, err).Remaining)
-	}
-	r, d, err := l.Reserve(background, ann, 1)
-	require.False(t, must(t, d, err).Allowed)
-	require.Nil(t, r)
-}
-
-func TestWaitSleepsUntilItIsAllowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, err := compose.New(nil, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")})
-		require.NoError(t, err)
-		began := time.Now()
-		for range 3 {
-			d, err := l.Wait(background, call{user: "ann"})
-			require.True(t, must(t, d, err).Allowed)
+func TestFunctionsOfARuleAreCalledOncePerDecision(t *testing.T) {
+	for name, store := range memoryStores() {
+		calls := map[string]int{}
+		l := newLimiter(t, compose.Options[call]{}, store, compose.Rule[call]{
+			Name:      "r",
+			Key:       func(c call) string { calls["key"]++; return c.user },
+			PolicyFor: func(call) (algo.Policy, error) { calls["policy"]++; return policyOf(t, "gcra 1/h"), nil },
+			Cost:      func(call) int64 { calls["cost"]++; return 1 },
+		})
+		for i := range 3 { // the third is denied by the cache, if there is one
+			require.Equal(t, i == 0, must(t)(l.Allow(background, ann)).Allowed)
+			require.Equal(t, map[string]int{"key": i + 1, "policy": i + 1, "cost": i + 1}, calls, name)
 		}
-		require.Equal(t, 2*time.Minute, time.Since(began))
-
-		ctx, cancel := context.WithTimeout(background, 30*time.Second)
-		defer cancel()
-		d, err := l.Wait(ctx, call{user: "ann"})
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.False(t, d.Allowed)
-		require.Equal(t, 2*time.Minute, time.Since(began), "it fails at once")
-
-		ctx, cancel = context.WithCancel(background)
-		time.AfterFunc(time.Second, cancel)
-		_, err = l.Wait(ctx, call{user: "ann"})
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, 2*time.Minute+time.Second, time.Since(began))
-	})
+	}
 }
 
-func TestWaitForWhatNeverComesFailsAtOnce(t *testing.T) {
-	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m"), Cost: func(call) int64 { return 2 }})
-	require.NoError(t, err)
-	d, err := l.Wait(background, call{})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Equal(t, algo.Never, d.RetryAfter)
+func TestStateOfAnotherAlgorithmIsAnErrorWithARemedy(t *testing.T) {
+	for _, store := range memoryStores() {
+		for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m", "all(gcra 5/m; gcra 9/h)", "all(gcra 5/m; gcra 9/h; gcra 20/d)"} {
+			rule := compose.Rule[call]{Name: "user", Key: byUser, Spec: spec}
+			l := newLimiter(t, compose.Options[call]{}, store, rule)
+			if i > 0 {
+				for range 2 { // the state is not cached
+					_, err := l.Allow(background, ann)
+					require.ErrorIs(t, err, algo.ErrState)
+					require.ErrorContains(t, err, `compose: rule "user", key "ann": algo: `)
+					require.ErrorContains(t, err, "give it a new name, or Reset the key")
+				}
+				rule.Shadow = true
+				d := must(t)(newLimiter(t, compose.Options[call]{}, store, rule).Allow(background, ann))
+				require.True(t, d.Allowed)
+				require.ErrorIs(t, d.Results[0].Err, algo.ErrState)
+				require.NoError(t, l.Reset(background, ann))
+			}
+			must(t)(l.Allow(background, ann))
+		}
+	}
 }
 
-// down is a store that cannot be reached.
-type down struct{ err error }
+var errPlan = errors.New("no such plan")
 
-func (s down) Load(context.Context, ...string) ([]storage.Record, error) { return nil, s.err }
-func (s down) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return nil, false, s.err
+// faultyPlans are errors of a PolicyFor by the user of the call, and the errors of the
+// limiter.
+var faultyPlans = map[string]struct {
+	err  error
+	want string
+}{
+	"nothing":      {nil, `compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply`},
+	"an error":     {errPlan, `compose: rule "plan": PolicyFor: no such plan`},
+	"an outage":    {fmt.Errorf("plans: %w", storage.ErrUnavailable), `compose: rule "plan": PolicyFor: plans: ` + storage.ErrUnavailable.Error()},
+	"wrapped Skip": {fmt.Errorf("plan: %w", compose.Skip), `compose: rule "plan": PolicyFor: plan: compose: the rule does not apply`},
 }
 
-func TestFailurePolicies(t *testing.T) {
-	outage := storage.NotApplied(fmt.Errorf("%w: no route", storage.ErrUnavailable))
-	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }}
+// operations are the methods of a limiter. Each returns whether the call was allowed.
+var operations = map[string]func(*compose.Limiter[call], call) (bool, error){
+	"Allow":  func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Allow(background, in)) },
+	"AllowN": func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.AllowN(background, in, 3)) },
+	"Wait":   func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Wait(background, in)) },
+	"Peek":   func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Peek(background, in)) },
+	"Refund": func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Refund(background, in, 1)) },
+	"Charge": func(l *compose.Limiter[call], in call) (bool, error) { return allowed(l.Charge(background, in, 1)) },
+	"Reset":  func(l *compose.Limiter[call], in call) (bool, error) { return false, l.Reset(background, in) },
+	"Reserve": func(l *compose.Limiter[call], in call) (bool, error) {
+		r, d, err := l.Reserve(background, in, 1)
+		return d.Allowed || r != nil, err
+	},
+}
+
+func allowed(d compose.Decision, err error) (bool, error) { return d.Allowed, err }
+
+func TestPolicyForThatFailsFailsTheDecisionAndPaysNothing(t *testing.T) {
+	plan := compose.Rule[call]{Name: "plan", Key: byUser, PolicyFor: func(c call) (algo.Policy, error) {
+		if plan, ok := faultyPlans[c.user]; ok {
+			return nil, plan.err
+		}
+		return policyOf(t, "gcra 10/m"), nil
+	}}
+	for others := range 4 { // the results are inline for up to three rules
+		for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+			stores := memoryStores()
+			stores["in an outage"] = &faultyStore{err: errNoTable}
+			for where, store := range stores {
+				plan.Shadow = others == 2
+				rules := append(rulesOf("gcra 10/m", "gcra 20/m", "gcra 30/m")[:others:others], plan)
+				var events []compose.Event
+				l := newLimiter(t, compose.Options[call]{OnFailure: p}, store, rules...)
+				observed := newLimiter(t, compose.Options[call]{OnFailure: p, Observer: func(e compose.Event) { events = append(events, e) }}, store, rules...)
+				for user, faulty := range faultyPlans {
+					for name, operation := range operations {
+						what := fmt.Sprintf("%s, %s, %s, beside %d rules, OnFailure %d", user, name, where, others, p)
+						for _, l := range []*compose.Limiter[call]{l, observed} {
+							events = nil
+							allowed, err := operation(l, call{user: user})
+							require.False(t, allowed, what)
+							require.EqualError(t, err, faulty.want, what)
+							var rule *compose.RuleError
+							require.ErrorAs(t, err, &rule, what)
+							require.Equal(t, "plan", rule.Rule)
+							if faulty.err != nil {
+								require.ErrorIs(t, err, faulty.err, what)
+							}
+						}
+						require.Len(t, events, 1, what)
+						require.Equal(t, compose.Failed, events[0].Outcome, what)
+						require.False(t, events[0].Decision.Allowed, what)
+					}
+				}
+				if where != "in an outage" && others > 0 {
+					require.EqualValues(t, 10, remaining(t, l, ann)[0])
+				}
+			}
+		}
+	}
+}
+
+func TestSkippedRuleLeavesTheOtherRules(t *testing.T) {
+	skipped := compose.Rule[call]{Name: "plan", PolicyFor: func(call) (algo.Policy, error) { return policyOf(t, "gcra 1/h"), compose.Skip }}
+	for _, store := range memoryStores() {
+		l := newLimiter(t, compose.Options[call]{}, store, append(rulesOf("gcra 2/h"), skipped)...)
+		for _, want := range []bool{true, true, false} {
+			d := must(t)(l.Allow(background, call{}))
+			require.Equal(t, want, d.Allowed)
+			require.Len(t, d.Results, 1)
+		}
+	}
+}
+
+func TestFailurePoliciesApplyToFailuresOfTheStoreOnly(t *testing.T) {
+	rule := compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/m", Cost: func(c call) int64 { return c.cost }}
 	synctest.Test(t, func(t *testing.T) {
-		ask := func(p compose.FailurePolicy, calls int, cost int64) (d compose.Decision, err error) {
-			l, err := compose.Options[call]{OnFailure: p, Timeout: time.Second}.New(down{outage}, rule)
-			require.NoError(t, err)
+		last := func(p compose.FailurePolicy, calls int, cost int64) (d compose.Decision, err error) {
+			l := newLimiter(t, compose.Options[call]{OnFailure: p, Timeout: time.Second}, &faultyStore{err: errOutage}, rule)
 			for range calls {
 				d, err = l.Allow(background, call{user: "ann", cost: cost})
 			}
 			return d, err
 		}
-		d, err := ask(compose.FailClosed, 1, 1)
+		d, err := last(compose.FailClosed, 1, 1)
 		require.ErrorIs(t, err, storage.ErrUnavailable)
 		require.False(t, d.Allowed)
-
-		d, err = ask(compose.FailOpen, 2, 1)
-		require.True(t, must(t, d, err).Allowed)
-		require.True(t, d.Degraded)
-		require.ErrorIs(t, d.Err, storage.ErrUnavailable)
-
-		d, err = ask(compose.FailLocal, 1, 1)
-		require.True(t, must(t, d, err).Allowed)
-		require.True(t, d.Degraded)
-		d, err = ask(compose.FailLocal, 2, 1)
-		require.False(t, must(t, d, err).Allowed)
-		require.True(t, d.Degraded)
-		require.ErrorIs(t, d.Err, storage.ErrUnavailable)
-
+		for _, c := range []struct {
+			policy  compose.FailurePolicy
+			calls   int
+			allowed bool
+		}{{compose.FailOpen, 2, true}, {compose.FailLocal, 1, true}, {compose.FailLocal, 2, false}} {
+			d := must(t)(last(c.policy, c.calls, 1))
+			require.Equal(t, c.allowed, d.Allowed)
+			require.True(t, d.Degraded)
+			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
+		}
 		for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
-			d, err = ask(p, 1, -1)
-			require.ErrorIs(t, err, algo.ErrCost, "the caller's own mistakes fail closed")
+			d, err = last(p, 1, -1)
+			require.ErrorIs(t, err, algo.ErrCost)
 			require.False(t, d.Allowed)
 		}
 	})
+	ended, cancel := context.WithCancel(background)
+	cancel()
+	for _, store := range memoryStores() {
+		d, err := newLimiter(t, compose.Options[call]{OnFailure: compose.FailOpen}, store, rule).Allow(ended, call{cost: 1})
+		require.ErrorIs(t, err, context.Canceled)
+		require.False(t, d.Allowed)
+	}
 }
 
-// A lone caller pays the wait once. Then the circuit breaker is open, and a probe in the background finds
-// out when the store is back.
+// The first call of an outage waits for the timeout. Then the circuit breaker is open, and a
+// probe in the background finds out when the store works again.
 func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &silent{Store: swapOnly{new(memory.Store)}, is: true}
-		l, err := compose.Options[call]{OnFailure: compose.FailLocal}.New(
-			store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")})
-		require.NoError(t, err)
+		store := newFaultyStore()
+		store.hangs = true
+		l := newLimiter(t, compose.Options[call]{OnFailure: compose.FailLocal}, store, rulesOf("gcra 1/m")...)
 		wait := func(user string) time.Duration {
 			began := time.Now()
-			d, err := l.Allow(background, call{user: user})
-			require.True(t, must(t, d, err).Allowed)
+			d := must(t)(l.Allow(background, call{user: user}))
+			require.True(t, d.Allowed)
 			require.True(t, d.Degraded)
 			require.ErrorIs(t, d.Err, storage.ErrUnavailable)
 			return time.Since(began)
@@ -318,209 +435,288 @@ func TestOnFailureAppliesAtOnceInALongOutage(t *testing.T) {
 			require.Zero(t, wait(fmt.Sprint("user ", i)))
 		}
 		synctest.Wait()
-		store.is = false
+		store.hangs = false
 		time.Sleep(2 * time.Second)
 		require.Zero(t, wait("eve"), "no caller probes")
 		synctest.Wait()
-		d, err := l.Allow(background, call{user: "bob"})
-		require.True(t, must(t, d, err).Allowed)
+		d := must(t)(l.Allow(background, call{user: "bob"}))
+		require.True(t, d.Allowed)
 		require.False(t, d.Degraded)
 	})
 }
 
-func TestCanceledCallsFailClosed(t *testing.T) {
-	ctx, cancel := context.WithCancel(background)
-	cancel()
-	l, err := compose.Options[call]{OnFailure: compose.FailOpen}.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
-	require.NoError(t, err)
-	d, err := l.Allow(ctx, call{})
-	require.ErrorIs(t, err, context.Canceled)
-	require.False(t, d.Allowed)
-}
-
-func TestStateOfAnotherAlgorithmIsAnErrorThatNamesTheRuleAndTheRemedy(t *testing.T) {
-	store := new(memory.Store)
-	for i, spec := range []string{"gcra 5/m", "fixedwindow 5/m", "all(gcra 5/m; gcra 9/h)", "all(gcra 5/m; gcra 9/h; gcra 20/d)"} {
-		l, err := compose.New(store, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, spec)})
-		require.NoError(t, err)
-		_, err = l.Allow(background, call{user: "ann"})
-		if i == 0 {
-			require.NoError(t, err)
-			continue
+func TestOutageEndsACallAtItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, store := range []*faultyStore{{err: errOutage}, {hangs: true}} {
+			l := newLimiter(t, compose.Options[call]{Timeout: 3 * time.Second}, store, rulesOf("gcra 1/h")...)
+			began := time.Now()
+			d, err := l.Allow(background, ann)
+			require.ErrorIs(t, err, storage.ErrNotApplied)
+			require.False(t, d.Allowed)
+			require.InDelta(t, 3*time.Second, time.Since(began), float64(100*time.Millisecond))
 		}
-		require.ErrorIs(t, err, algo.ErrState)
-		require.ErrorContains(t, err, `compose: rule "user", key "ann": algo: not a state of this policy; `)
-		require.ErrorContains(t, err, "give it a new name, or Reset the key")
-		require.NoError(t, l.Reset(background, call{user: "ann"}))
-		_, err = l.Allow(background, call{user: "ann"})
-		require.NoError(t, err)
+	})
+}
+
+// Another process does not see a reset or refund for up to DenialCacheTTL. The limiter that
+// made it sees it at once.
+func TestDenialIsCachedForDenialCacheTTL(t *testing.T) {
+	for name, giveBack := range map[string]func(*compose.Limiter[call]) error{
+		"reset":  func(l *compose.Limiter[call]) error { return l.Reset(background, ann) },
+		"refund": func(l *compose.Limiter[call]) error { _, err := l.Refund(background, ann, 1); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := swapOnly{new(memory.Store)}
+				process := func(ttl time.Duration) *compose.Limiter[call] {
+					return newLimiter(t, compose.Options[call]{DenialCacheTTL: ttl}, store, rulesOf("gcra 1/h")...)
+				}
+				other, usual, short, none := process(0), process(0), process(time.Millisecond), process(-1)
+				allow := func(l *compose.Limiter[call]) compose.Decision { return must(t)(l.Allow(background, ann)) }
+				require.True(t, allow(other).Allowed)
+				for _, l := range []*compose.Limiter[call]{usual, short, none} {
+					require.False(t, allow(l).Cached, "nothing is cached yet")
+				}
+				require.False(t, allow(none).Cached)
+				time.Sleep(500 * time.Millisecond)
+				d := allow(usual)
+				require.True(t, d.Cached)
+				require.Equal(t, time.Hour-500*time.Millisecond, d.RetryAfter.Round(time.Millisecond))
+
+				require.NoError(t, giveBack(other))
+				time.Sleep(499 * time.Millisecond)
+				require.True(t, allow(usual).Cached)
+				time.Sleep(time.Millisecond)
+				require.True(t, allow(usual).Allowed)
+				require.False(t, allow(short).Allowed, "another process has paid")
+
+				require.NoError(t, giveBack(short))
+				require.True(t, allow(short).Allowed)
+			})
+		})
 	}
 }
 
-func TestNamespacesDoNotMeet(t *testing.T) {
-	store := new(memory.Store)
-	rule := compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")}
-	ask := func(namespace string) bool {
-		l, err := compose.Options[call]{Namespace: namespace}.New(store, rule)
-		require.NoError(t, err)
-		d, err := l.Allow(background, call{user: "ann"})
-		return must(t, d, err).Allowed
-	}
-	require.True(t, ask("a"))
-	require.False(t, ask("a"), "the same limiter in another process shares the use")
-	require.True(t, ask("b"))
-}
-
-func TestHostileKeysNeitherCollideNorFailOpen(t *testing.T) {
-	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m")})
-	require.NoError(t, err)
-	long := strings.Repeat("x", 100<<10)
-	for _, key := range []string{"", "\x00", "\x00\x00", "\xff", "{", "{a}", "a:b", "a", "b", long, long + "y"} {
-		for i := range 2 {
-			d, err := l.Allow(background, call{user: key})
-			require.Equal(t, i == 0, must(t, d, err).Allowed, "%.20q", key)
-		}
-	}
-}
-
-func TestObserverIsToldOfEveryDecision(t *testing.T) {
-	var events []compose.Event
-	l, err := compose.Options[call]{Observer: func(e compose.Event) { events = append(events, e) }}.New(nil,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/m"), Cost: func(c call) int64 { return c.cost }})
-	require.NoError(t, err)
-	for _, cost := range []int64{1, 1, -1} {
-		_, _ = l.Allow(background, call{user: "ann", cost: cost})
-	}
-	require.Len(t, events, 3)
-	require.Equal(t, compose.Allowed, events[0].Outcome)
-	require.Equal(t, compose.Denied, events[1].Outcome)
-	require.Equal(t, "user", events[1].Decision.Rule)
-	require.Equal(t, 1, events[1].Decision.Attempts)
-	require.Equal(t, compose.Failed, events[2].Outcome)
-	require.ErrorIs(t, events[2].Err, algo.ErrCost)
-}
-
-// losing is a store whose swaps are slow, and lose until they have been tried
-// often enough.
-type losing struct {
+// slowStore takes a second for a swap, and loses the first swaps.
+type slowStore struct {
 	storage.Store
-	losses int
+	conflicts int
 }
 
-func (s *losing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+func (s *slowStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
 	time.Sleep(time.Second)
-	if s.losses--; s.losses >= 0 {
+	if s.conflicts--; s.conflicts >= 0 {
 		return make([]storage.Record, len(swaps)), false, nil
 	}
 	return s.Store.CompareAndSwap(ctx, swaps...)
 }
 
-func TestObserverIsToldOfAttemptsAndDuration(t *testing.T) {
+func TestObserverGetsEveryDecision(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var last compose.Event
-		l, err := compose.Options[call]{
-			Timeout:  time.Minute,
-			Observer: func(e compose.Event) { last = e },
-		}.New(&losing{new(memory.Store), 2}, compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 1/h")})
-		require.NoError(t, err)
+		var events []compose.Event
+		l := newLimiter(t, compose.Options[call]{Timeout: time.Minute, Observer: func(e compose.Event) { events = append(events, e) }},
+			&slowStore{new(memory.Store), 2}, compose.Rule[call]{Name: "user", Key: byUser, Spec: "gcra 1/h", Cost: func(c call) int64 { return c.cost }})
 		began := time.Now()
-		_, err = l.Allow(background, call{user: "ann"})
-		require.NoError(t, err)
-		require.Equal(t, 3, last.Decision.Attempts)
-		require.Equal(t, time.Since(began), last.Duration)
-		require.GreaterOrEqual(t, last.Duration, 2*time.Second)
-
+		must(t)(l.Allow(background, call{cost: 1}))
+		require.Equal(t, compose.Allowed, events[0].Outcome)
+		require.Equal(t, 3, events[0].Decision.Attempts)
+		require.Equal(t, time.Since(began), events[0].Duration)
+		require.GreaterOrEqual(t, events[0].Duration, 2*time.Second)
 		for range 2 {
-			_, err = l.Allow(background, call{user: "ann"})
-			require.NoError(t, err)
+			must(t)(l.Allow(background, call{cost: 1}))
 		}
-		require.Equal(t, compose.Denied, last.Outcome)
-		require.True(t, last.Decision.Cached)
-		require.Zero(t, last.Duration, "a denial from memory costs no time")
+		_, err := l.Allow(background, call{cost: -1})
+		require.Error(t, err)
+		require.Len(t, events, 4)
+		require.Equal(t, compose.Denied, events[2].Outcome)
+		require.Equal(t, "user", events[2].Decision.Rule)
+		require.True(t, events[2].Decision.Cached)
+		require.Zero(t, events[2].Duration, "a cached denial takes no time")
+		require.Equal(t, compose.Failed, events[3].Outcome)
+		require.ErrorIs(t, events[3].Err, algo.ErrCost)
 	})
 }
 
-func TestMistakesInRulesAreTold(t *testing.T) {
-	p := limitOf(t, "gcra 1/m")
-	for says, rules := range map[string][]compose.Rule[call]{
-		"rule 1: Name must not be empty": {{Name: "a", Policy: p}, {Policy: p}},
-		"two":                            {{Name: "a", Policy: p}, {Name: "a", Policy: p}},
+func TestNewRefusesFaultyRulesAndOptions(t *testing.T) {
+	policy := policyOf(t, "gcra 1/s")
+	policyFor := func(call) (algo.Policy, error) { return policy, nil }
+	for want, rules := range map[string][]compose.Rule[call]{
+		`compose: rule 1: Name must not be empty`:                                 {{Name: "a", Policy: policy}, {Policy: policy}},
+		`compose: two rules have the name "a"`:                                    {{Name: "a", Policy: policy}, {Name: "a", Policy: policy}},
+		`compose: rule "r" has no policy; set Spec, Policy or PolicyFor`:          {{Name: "r"}},
+		`compose: rule "s" has more than one of Spec, Policy and PolicyFor`:       {{Name: "s", Spec: "gcra 1/s", Policy: policy}},
+		`compose: rule "t" has more than one of Spec, Policy and PolicyFor`:       {{Name: "t", Spec: "gcra 1/s", PolicyFor: policyFor}},
+		`compose: rule "u" has more than one of Spec, Policy and PolicyFor`:       {{Name: "u", Policy: policy, PolicyFor: policyFor}},
+		`compose: rule "r": policy "gcra 5/m cost=2", column 10: cost= is not an`: {{Name: "r", Spec: "gcra 5/m cost=2"}},
 	} {
 		_, err := compose.New(nil, rules...)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, want)
 	}
-	_, err := compose.Options[call]{Timeout: -1}.New(nil)
-	require.ErrorContains(t, err, "Timeout")
-	_, err = compose.Options[call]{DenialCacheSize: -1}.New(nil)
-	require.ErrorContains(t, err, "DenialCacheSize")
-	_, err = compose.Options[call]{MaxSkew: -1}.New(nil)
-	require.ErrorContains(t, err, "MaxSkew")
-	_, err = compose.Options[call]{MaxRoundTrips: -1}.New(nil)
-	require.ErrorContains(t, err, "MaxRoundTrips must be at least 0, got -1")
-	_, err = compose.Options[call]{MaxQueue: -1}.New(nil)
-	require.ErrorContains(t, err, "MaxQueue must be at least 0, got -1")
-	_, err = compose.Options[call]{OnFailure: 9}.New(nil)
-	require.ErrorContains(t, err, "OnFailure")
-}
-
-func TestANilStoreInMemoryIsRefused(t *testing.T) {
-	_, err := compose.New((*memory.Store)(nil), rulesOf(t, "gcra 1/m")...)
+	for want, o := range map[string]compose.Options[call]{
+		"Options.Timeout must be at least 0, got -1ns":       {Timeout: -1},
+		"Options.DenialCacheSize must be at least 0, got -1": {DenialCacheSize: -1},
+		"Options.MaxSkew must be at least 0, got -1ns":       {MaxSkew: -1},
+		"Options.MaxRoundTrips must be at least 0, got -1":   {MaxRoundTrips: -1},
+		"Options.MaxQueue must be at least 0, got -1":        {MaxQueue: -1},
+		"Options.OnFailure must be FailClosed, FailOpen":     {OnFailure: 9},
+	} {
+		_, err := o.New(nil)
+		require.ErrorContains(t, err, want)
+	}
+	_, err := compose.New((*memory.Store)(nil), rulesOf("gcra 1/m")...)
 	require.ErrorContains(t, err, "the store is a nil *memory.Store")
 }
 
-// Under a limiter nothing would come of it.
-func TestAPolicyWithACostOfItsOwnIsNoRule(t *testing.T) {
+func TestNewRefusesAPolicyWithACost(t *testing.T) {
 	for _, spec := range []string{"gcra 10/h cost=5", "tokenbucket 10/h cost=2", "fixedwindow 10/h cost=2", "movingwindow 10/h cost=2", "all(gcra 10/h; gcra 20/d cost=2)"} {
-		p := limitOf(t, spec)
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
+		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: policyOf(t, spec)})
 		require.EqualError(t, err, `compose: rule "x": cost= has no effect in the policy of a rule, `+spec+`; set Rule.Cost`)
 	}
 	for _, spec := range []string{"gcra 10/h", "gcra 10/h cost=1", "all(gcra 10/h; gcra 20/d)"} {
-		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: limitOf(t, spec)})
+		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: policyOf(t, spec)})
 		require.NoError(t, err, spec)
 	}
 }
 
-func TestAPolicyThatNobodyMadeIsNoRule(t *testing.T) {
+func TestNewRefusesZeroPolicies(t *testing.T) {
 	for _, p := range []algo.Policy{
 		gcra.Policy{}, tokenbucket.Policy{}, fixedwindow.Policy{}, movingwindow.Policy{},
 		new(compose.Stack), (*compose.Stack)(nil),
 	} {
 		_, err := compose.New(nil, compose.Rule[call]{Name: "x", Policy: p})
 		require.ErrorContains(t, err, `compose: the policy of rule "x" denies everything: `)
-		_, err = compose.All(limitOf(t, "gcra 1/m"), p)
+		_, err = compose.All(policyOf(t, "gcra 1/m"), p)
 		require.ErrorContains(t, err, "compose: All: policy 1 ")
 	}
-	l, err := compose.New(nil, compose.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
-	require.NoError(t, err)
-	d, err := l.Allow(background, call{})
-	require.False(t, must(t, d, err).Allowed)
+	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "x", PolicyFor: func(call) (algo.Policy, error) { return (*compose.Stack)(nil), nil }})
+	require.False(t, must(t)(l.Allow(background, call{})).Allowed)
 }
 
-func TestUserFunctionsRunOncePerDecision(t *testing.T) {
-	calls := 0
-	key := func(call) string { calls++; return "k" }
-	l, err := compose.New(contended{new(memory.Store)}, compose.Rule[call]{Name: "a", Key: key, Policy: limitOf(t, "gcra 1/m")})
-	require.NoError(t, err)
-	_, err = l.Allow(background, call{})
-	require.NoError(t, err)
-	require.Equal(t, 1, calls)
+func TestRuleWithASpecHasThePolicyOfTheSpec(t *testing.T) {
+	rules := rulesOf("gcra 2/min")
+	d := must(t)(newLimiter(t, compose.Options[call]{}, nil, rules...).Allow(background, ann))
+	require.Equal(t, policyOf(t, "gcra 2/m"), d.Results[0].Policy)
+	require.Nil(t, rules[0].Policy, "New does not change the rules of the caller")
 }
 
-// contended hides all abilities of a store but the plain ones.
-type contended struct{ storage.Store }
+func TestErrorOfASpecNamesTheRuleAndShowsTheWord(t *testing.T) {
+	_, err := compose.New(nil,
+		compose.Rule[call]{Name: "address", Spec: "gcra 20/min"},
+		compose.Rule[call]{Name: "account", Spec: "gcra 5/min brust=2"})
+	require.EqualError(t, err, strings.Join([]string{
+		`compose: rule "account": policy "gcra 5/min brust=2", column 12: unknown option "brust"; gcra takes burst=; did you mean burst=?`,
+		`gcra 5/min brust=2`,
+		`           ^^^^^^^`,
+	}, "\n"))
+	var bad *compose.SpecError
+	require.True(t, errors.As(err, &bad))
+	require.Equal(t, "account", bad.Rule)
 
-func TestPanicInAKeyerLeavesTheLimiterUsable(t *testing.T) {
-	fail := true
-	l, err := compose.New(nil, compose.Rule[call]{Name: "a", Policy: limitOf(t, "gcra 1/m"), Key: func(call) string {
-		if fail {
+	_, err = compose.New(nil, compose.Rule[call]{Name: "gcra 5/x", Spec: "gcra 5/x"})
+	require.ErrorContains(t, err, `compose: policy "gcra 5/x", column 6: `, "a rule named for its spec is not named again")
+
+	for _, spec := range []string{strings.Repeat("x", 5000), "gcra\n5/x", "gcra 5/\x1b[2J"} {
+		_, err := compose.New(nil, compose.Rule[call]{Name: "r", Spec: spec})
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), "\n", "a spec that a terminal cannot show has no caret")
+		require.Less(t, len(err.Error()), 600)
+	}
+}
+
+// Two limiters have the same rules in opposite orders. Each counts the calls of the other, and
+// there is no deadlock.
+func TestConcurrentCallsAreCountedExactly(t *testing.T) {
+	rules := []compose.Rule[call]{
+		{Name: "user", Key: byUser, Spec: "gcra 50/d"},
+		{Name: "resource", Key: byResource, Spec: "gcra 60/d"},
+		{Name: "everyone", Spec: "gcra 80/d"},
+	}
+	one := []compose.Rule[call]{{Name: "one", Spec: "gcra 60/d"}}
+	for _, orders := range [][2][]compose.Rule[call]{{rules, {rules[2], rules[1], rules[0]}}, {one, one}} {
+		for name, store := range memoryStores() {
+			t.Run(name, func(t *testing.T) {
+				var allowed atomic.Int64
+				var group sync.WaitGroup
+				for _, rules := range orders {
+					l := newLimiter(t, compose.Options[call]{Timeout: time.Minute}, store, rules...)
+					for caller := range 4 {
+						group.Go(func() {
+							for range 25 {
+								d, err := l.Allow(background, call{user: string(rune('a' + caller%2)), resource: "r"})
+								if err != nil {
+									t.Error(err)
+								}
+								if d.Allowed {
+									allowed.Add(1)
+								}
+							}
+						})
+					}
+				}
+				group.Wait()
+				require.EqualValues(t, 60, allowed.Load(), "of 200 calls")
+			})
+		}
+	}
+}
+
+// timeRecorder is a policy that records the times of its steps.
+type timeRecorder struct {
+	algo.Policy
+	times map[time.Time]bool
+}
+
+func (d timeRecorder) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	d.times[now] = true
+	return d.Policy.Step(dst, state, now, cost)
+}
+
+func (d timeRecorder) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
+	d.times[now] = true
+	return d.Policy.Peek(state, now, cost)
+}
+
+func TestAllRulesUseOneReadingOfTheClock(t *testing.T) {
+	for _, store := range memoryStores() {
+		now, times := time.Unix(1e9, 0), make(map[time.Time]bool)
+		policy := func(spec string) algo.Policy { return timeRecorder{policyOf(t, spec), times} }
+		clock := func() time.Time { now = now.Add(time.Second); return now }
+		l := newLimiter(t, compose.Options[call]{Clock: clock}, store,
+			compose.Rule[call]{Name: "a", Policy: policy("gcra 5/d")},
+			compose.Rule[call]{Name: "b", Key: byUser, Policy: policy("gcra 2/d")},
+			compose.Rule[call]{Name: "c", Key: byUser, Policy: policy("all(fixedwindow 4/d; movingwindow 5/d)")})
+		clear(times)                          // New has called Peek
+		for calls := 1; calls <= 3; calls++ { // the last is denied
+			d := must(t)(l.Allow(background, ann))
+			require.Equal(t, calls < 3, d.Allowed)
+			require.Equal(t, 1, d.Attempts)
+			require.Len(t, times, calls)
+		}
+	}
+}
+
+func TestLimiterWorksAfterAPanic(t *testing.T) {
+	fault := true
+	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "a", Spec: "gcra 1/m", Key: func(call) string {
+		if fault {
 			panic(errors.New("boom"))
 		}
 		return ""
 	}})
-	require.NoError(t, err)
 	require.Panics(t, func() { _, _ = l.Allow(background, call{}) })
-	fail = false
-	d, err := l.Allow(background, call{})
-	require.True(t, must(t, d, err).Allowed)
+	fault = false
+	require.True(t, must(t)(l.Allow(background, call{})).Allowed)
+
+	policy := &faultyPolicy{Policy: policyOf(t, "gcra 10/h")}
+	for _, rules := range [][]compose.Rule[call]{{{Name: "b", Policy: policy}}, {{Name: "a", Spec: "gcra 5/h"}, {Name: "b", Policy: policy}}} {
+		for _, store := range memoryStores() {
+			policy.panics = false
+			l = newLimiter(t, compose.Options[call]{}, store, rules...)
+			policy.panics = true
+			require.Panics(t, func() { _, _ = l.Allow(background, ann) })
+			policy.panics = false
+			d := must(t)(l.Allow(background, ann))
+			require.EqualValues(t, d.Results[0].Limit-1, d.Remaining)
+		}
+	}
 }

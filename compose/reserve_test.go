@@ -1,178 +1,152 @@
 package compose_test
 
+// These tests promise that a settled reservation leaves exactly the actual cost in the store,
+// whatever the estimate was, and what happens if the store fails in between.
+
 import (
 	"context"
-	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// ailing is a store that may be out of order for good.
-type ailing struct {
-	storage.Store
-	err error
+// newReserving returns a limiter of 10 a minute on a store that can fail.
+func newReserving(t *testing.T, p compose.FailurePolicy) (*compose.Limiter[call], *faultyStore) {
+	t.Helper()
+	s := newFaultyStore()
+	return newLimiter(t, compose.Options[call]{Clock: newClock().Now, OnFailure: p}, s, rulesOf("gcra 10/m")...), s
 }
 
-func (s *ailing) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if s.err != nil {
-		return nil, false, s.err
+// reserve makes a reservation that is allowed.
+func reserve[T any](t *testing.T, l *compose.Limiter[T], in T, n int64) *compose.Reservation[T] {
+	t.Helper()
+	r, d, err := l.Reserve(background, in, n)
+	require.True(t, must(t)(d, err).Allowed)
+	return r
+}
+
+func TestSettleCorrectsTheEstimateOnce(t *testing.T) {
+	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
+		l, _ := newReserving(t, p)
+		for _, c := range []struct{ estimate, actual, left int64 }{{4, 1, 9}, {4, 4, 5}, {2, 9, -4}} {
+			r := reserve(t, l, ann, c.estimate)
+			_, err := r.Settle(background, -1)
+			require.ErrorIs(t, err, algo.ErrCost)
+			must(t)(r.Settle(background, c.actual))
+			for _, again := range []int64{c.actual, -1} {
+				_, err = r.Settle(background, again)
+				require.ErrorIs(t, err, compose.ErrSettled)
+			}
+			require.Equal(t, []int64{c.left}, remaining(t, l, ann))
+		}
+		r, d, err := l.Reserve(background, ann, 1)
+		require.False(t, must(t)(d, err).Allowed)
+		require.Nil(t, r)
 	}
-	return s.Store.CompareAndSwap(ctx, swaps...)
+	for _, r := range []*compose.Reservation[call]{nil, {}} { // a deferred Settle after a denial
+		_, err := r.Settle(background, 0)
+		require.EqualError(t, err, "compose: there is no reservation to settle")
+		_, err = r.SettleFor(background, call{})
+		require.EqualError(t, err, "compose: there is no reservation to settle")
+	}
 }
 
-// errLasting is a failure that trying again does not help, so that tests need not
-// wait for a timeout to end.
-var errLasting = storage.NotApplied(errors.New("no such table"))
-
-// reserving is a limiter of 10 a minute on a store that can fail.
-func reserving(t *testing.T, p compose.FailurePolicy) (*compose.Limiter[call], *ailing) {
-	t.Helper()
-	s := &ailing{Store: new(memory.Store)}
-	l, err := compose.Options[call]{Clock: newVirtual().Now, OnFailure: p}.New(s,
-		compose.Rule[call]{Name: "user", Key: byUser, Policy: limitOf(t, "gcra 10/m")})
-	require.NoError(t, err)
-	return l, s
-}
-
-func leftFor(t *testing.T, l *compose.Limiter[call], in call) int64 {
-	t.Helper()
-	d, err := l.Peek(background, in)
-	return must(t, d, err).Remaining
-}
-
-// An outage must not let a settlement give back what was never paid.
-func TestADegradedReservationIsSettledInFull(t *testing.T) {
-	ann := call{user: "ann"}
+// An outage must not make Settle refund units that were never paid.
+func TestDegradedReservationIsChargedInFull(t *testing.T) {
 	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
 		for actual, left := range map[int64]int64{0: 6, 1: 5, 3: 3, 5: 1} {
-			l, store := reserving(t, p)
-			d, err := l.AllowN(background, ann, 4)
-			require.True(t, must(t, d, err).Allowed)
-
-			store.err = errLasting
-			r, d, err := l.Reserve(background, ann, 3)
-			require.True(t, must(t, d, err).Degraded)
+			l, store := newReserving(t, p)
+			require.True(t, must(t)(l.AllowN(background, ann, 4)).Allowed)
+			store.err = errNoTable
+			r := reserve(t, l, ann, 3)
+			require.True(t, r.Decision.Degraded)
 			store.err = nil
-			_, err = r.Settle(background, actual)
-			require.NoError(t, err)
-			require.Equal(t, left, leftFor(t, l, ann))
-			_, err = r.Settle(background, actual)
+			must(t)(r.Settle(background, actual))
+			require.Equal(t, []int64{left}, remaining(t, l, ann))
+			_, err := r.Settle(background, actual)
 			require.ErrorIs(t, err, compose.ErrSettled)
 		}
 	}
 }
 
-func TestASettlementThatFailsMayBeCalledAgain(t *testing.T) {
-	ann := call{user: "ann"}
+func TestSettleThatFailsCanBeCalledAgain(t *testing.T) {
 	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-		l, store := reserving(t, p)
-		r, d, err := l.Reserve(background, ann, 8)
-		require.True(t, must(t, d, err).Allowed)
-		store.err = errLasting
-		d, err = r.Settle(background, 3)
+		l, store := newReserving(t, p)
+		r := reserve(t, l, ann, 8)
+		store.err = errNoTable
+		d, err := r.Settle(background, 3)
 		require.Equal(t, p == compose.FailClosed, err != nil)
 		require.Equal(t, p != compose.FailClosed, d.Degraded)
 		store.err = nil
-		_, err = r.Settle(background, 3)
-		require.NoError(t, err)
-		require.EqualValues(t, 7, leftFor(t, l, ann))
-		_, err = r.Settle(background, -1)
-		require.ErrorIs(t, err, compose.ErrSettled)
+		ended, cancel := context.WithCancel(background)
+		cancel()
+		_, err = r.Settle(ended, 3)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, []int64{2}, remaining(t, l, ann), "the estimate stays paid")
+		must(t)(r.Settle(context.WithoutCancel(ended), 3))
+		require.Equal(t, []int64{7}, remaining(t, l, ann))
 	}
 }
 
-func TestASettlementBelowZeroIsTheCallersMistake(t *testing.T) {
-	l, _ := reserving(t, compose.FailOpen)
-	r, d, err := l.Reserve(background, call{user: "ann"}, 8)
-	require.True(t, must(t, d, err).Allowed)
-	_, err = r.Settle(background, -1)
-	require.ErrorIs(t, err, algo.ErrCost)
-	require.EqualValues(t, 2, leftFor(t, l, call{user: "ann"}))
-}
-
-// The stand-in of an outage has the estimate: a settlement that cannot reach the store
-// takes nothing more of it, however often it is tried.
-func TestASettlementIsForTheStoreAlone(t *testing.T) {
-	ann := call{user: "ann"}
+// The local limiter has the estimate. A correction that cannot reach the store takes no more
+// from it, however often Settle is called.
+func TestSettleDoesNotChargeTheLocalLimiter(t *testing.T) {
 	for _, degraded := range []bool{false, true} {
-		l, store := reserving(t, compose.FailLocal)
+		l, store := newReserving(t, compose.FailLocal)
 		if degraded {
-			store.err = errLasting
+			store.err = errNoTable
 		}
-		r, d, err := l.Reserve(background, ann, 5)
-		require.Equal(t, degraded, must(t, d, err).Degraded)
-		store.err = errLasting
+		r := reserve(t, l, ann, 5)
+		require.Equal(t, degraded, r.Decision.Degraded)
+		store.err = errNoTable
 		for range 3 {
-			d, err = r.Settle(background, 8)
-			require.True(t, must(t, d, err).Degraded)
+			require.True(t, must(t)(r.Settle(background, 8)).Degraded)
 		}
-		d, err = l.AllowN(background, ann, 5)
-		require.True(t, must(t, d, err).Allowed, "there were 10")
-
+		require.True(t, must(t)(l.AllowN(background, ann, 5)).Allowed)
 		store.err = nil
-		_, err = r.Settle(background, 8)
-		require.NoError(t, err)
-		require.EqualValues(t, 2, leftFor(t, l, ann))
+		must(t)(r.Settle(background, 8))
+		require.Equal(t, []int64{2}, remaining(t, l, ann))
 	}
 }
 
-func TestAShadowThatDeniedIsNotSettled(t *testing.T) {
-	for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
-		l, err := compose.Options[call]{Clock: newVirtual().Now}.New(store,
-			compose.Rule[call]{Name: "real", Policy: limitOf(t, "fixedwindow 1000/h")},
-			compose.Rule[call]{Name: "shadow", Policy: limitOf(t, "fixedwindow 5/h"), Shadow: true})
-		require.NoError(t, err)
-		d, err := l.AllowN(background, call{}, 4)
-		require.True(t, must(t, d, err).Allowed)
-		for _, actual := range []int64{1, 4} {
-			r, _, err := l.Reserve(background, call{}, 2)
-			require.NoError(t, err)
-			require.Zero(t, r.Decision.Results[1].Paid, "there is room for 1")
-			d, err = r.Settle(background, actual)
-			require.Len(t, must(t, d, err).Results, 1)
-		}
-		d, err = l.Peek(background, call{})
-		require.EqualValues(t, 1000-4-1-4, must(t, d, err).Results[0].Remaining)
-		require.EqualValues(t, 1, d.Results[1].Remaining)
-	}
-}
-
-// What a reservation took of the stand-in, and did not use, is there again.
-func TestTheStandInGetsBackWhatWasNotUsed(t *testing.T) {
-	ann := call{user: "ann"}
-	l, store := reserving(t, compose.FailLocal)
-	store.err = errLasting
+func TestSettleGivesUnusedUnitsBackToTheLocalLimiterOnce(t *testing.T) {
+	l, store := newReserving(t, compose.FailLocal)
+	store.err = errNoTable
 	for range 20 {
-		r, d, err := l.Reserve(background, ann, 6)
-		require.True(t, must(t, d, err).Allowed)
-		_, err = r.Settle(background, 0)
-		require.NoError(t, err)
+		must(t)(reserve(t, l, ann, 6).Settle(background, 0))
 	}
-	r, d, err := l.Reserve(background, ann, 6)
-	require.True(t, must(t, d, err).Allowed)
+	r := reserve(t, l, ann, 6)
 	for range 3 {
-		d, err = r.Settle(background, 2) // the store is still away
-		require.True(t, must(t, d, err).Degraded)
+		require.True(t, must(t)(r.Settle(background, 2)).Degraded)
 	}
-	d, err = l.AllowN(background, ann, 8)
-	require.True(t, must(t, d, err).Allowed, "2 of 10 were used")
-	d, err = l.Allow(background, ann)
-	require.False(t, must(t, d, err).Allowed)
+	require.True(t, must(t)(l.AllowN(background, ann, 8)).Allowed, "2 of 10 were used")
+	require.False(t, must(t)(l.Allow(background, ann)).Allowed)
 }
 
-// An input may change between the two, as the Pattern of a request does that a mux fills
-// in: what was paid is settled all the same, and nothing else.
-func TestASettlementAsksTheRulesNothing(t *testing.T) {
-	small, large := limitOf(t, "fixedwindow 100/h"), limitOf(t, "fixedwindow 1000/h")
-	for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+func TestSettleLeavesAShadowRuleThatDenied(t *testing.T) {
+	for _, store := range memoryStores() {
+		l := newLimiter(t, compose.Options[call]{Clock: newClock().Now}, store,
+			compose.Rule[call]{Name: "real", Spec: "fixedwindow 1000/h"},
+			compose.Rule[call]{Name: "shadow", Spec: "fixedwindow 5/h", Shadow: true})
+		require.True(t, must(t)(l.AllowN(background, call{}, 4)).Allowed)
+		for _, actual := range []int64{1, 4} {
+			r := reserve(t, l, call{}, 2)
+			require.Zero(t, r.Decision.Results[1].Paid)
+			require.Len(t, must(t)(r.Settle(background, actual)).Results, 1)
+		}
+		require.Equal(t, []int64{1000 - 4 - 1 - 4, 1}, remaining(t, l, call{}))
+	}
+}
+
+// The input can change between Reserve and Settle, as a mux changes the Pattern of a request.
+func TestSettleUsesThePolicyKeyAndCostOfTheReservation(t *testing.T) {
+	small, large := policyOf(t, "fixedwindow 100/h"), policyOf(t, "fixedwindow 1000/h")
+	for _, store := range memoryStores() {
 		calls := map[string]int{}
-		l, err := compose.Options[*call]{Clock: newVirtual().Now, Group: func(c *call) string { calls["group"]++; return c.resource }}.New(store,
+		l := newLimiter(t, compose.Options[*call]{Clock: newClock().Now, Group: func(c *call) string { calls["group"]++; return c.resource }}, store,
 			compose.Rule[*call]{
 				Name: "r",
 				Key:  func(c *call) string { calls["key"]++; return c.user },
@@ -185,247 +159,125 @@ func TestASettlementAsksTheRulesNothing(t *testing.T) {
 				},
 				Cost: func(c *call) int64 { calls["cost"]++; return c.cost },
 			})
-		require.NoError(t, err)
 		for actual, left := range map[int64]int64{0: 100, 1: 95, 4: 80, 7: 65} {
 			clear(calls)
 			in := &call{user: "ann", resource: "printer", cost: 5}
-			r, d, err := l.Reserve(background, in, 4)
-			require.True(t, must(t, d, err).Allowed)
+			r := reserve(t, l, in, 4)
 			*in = call{user: "bob", resource: "scanner", cost: -7, write: true}
-			_, err = r.Settle(background, actual)
-			require.NoError(t, err)
+			must(t)(r.Settle(background, actual))
 			require.Equal(t, map[string]int{"group": 1, "key": 1, "policy": 1, "cost": 1}, calls)
-
-			d, err = l.Peek(background, &call{user: "ann", resource: "printer", cost: 5})
-			require.Equal(t, left, must(t, d, err).Remaining)
-			d, err = l.Peek(background, &call{user: "bob", resource: "scanner", cost: 5, write: true})
-			require.EqualValues(t, 1000, must(t, d, err).Remaining)
+			require.Equal(t, []int64{left}, remaining(t, l, &call{user: "ann", resource: "printer", cost: 5}))
+			require.Equal(t, []int64{1000}, remaining(t, l, &call{user: "bob", resource: "scanner", cost: 5, write: true}))
 			require.NoError(t, l.Reset(background, &call{user: "ann", resource: "printer"}))
 		}
+		in := &call{user: "ann"}
+		r := reserve(t, l, in, 1) // an estimate of 0
+		*in = call{user: "bob", write: true, cost: 90_000}
+		d := must(t)(r.SettleFor(background, in))
+		require.Equal(t, "ann", d.Results[0].Key)
+		require.Equal(t, small, d.Results[0].Policy)
+		require.EqualValues(t, 90_000, d.Results[0].Paid)
 	}
 }
 
-// A deferred settlement after a denial, for instance.
-func TestNothingIsSettledWhereNothingWasReserved(t *testing.T) {
-	for _, r := range []*compose.Reservation[call]{nil, {}} {
-		_, err := r.Settle(background, 0)
-		require.EqualError(t, err, "compose: there is no reservation to settle")
-		_, err = r.SettleFor(background, call{})
-		require.EqualError(t, err, "compose: there is no reservation to settle")
-	}
-}
-
-// usage is an input for rules that go by several units.
+// usage is an input for rules that count different units.
 type usage struct{ read, written int64 }
 
-// metering is a limiter of 10 calls, and of 100 units read and written each.
-func metering(t *testing.T, o compose.Options[usage], store storage.Store) *compose.Limiter[usage] {
+// newMetering returns a limiter of 10 calls, and of 100 units read and written each.
+func newMetering(t *testing.T, o compose.Options[usage], store *faultyStore) *compose.Limiter[usage] {
 	t.Helper()
-	o.Clock = newVirtual().Now
-	l, err := o.New(store,
-		compose.Rule[usage]{Name: "calls", Policy: limitOf(t, "fixedwindow 10/h")},
-		compose.Rule[usage]{Name: "read", Policy: limitOf(t, "fixedwindow 100/h"), Cost: func(u usage) int64 { return u.read }},
-		compose.Rule[usage]{Name: "written", Policy: limitOf(t, "gcra 100/h"), Cost: func(u usage) int64 { return u.written }})
-	require.NoError(t, err)
-	return l
-}
-
-// left is what a limiter has for a call of a unit each.
-func left(t *testing.T, l *compose.Limiter[usage]) (remaining [3]int64) {
-	t.Helper()
-	d, err := l.Peek(background, usage{1, 1})
-	for i, r := range must(t, d, err).Results {
-		remaining[i] = r.Remaining
+	o.Clock = newClock().Now
+	rules := []compose.Rule[usage]{
+		{Name: "calls", Spec: "fixedwindow 10/h"},
+		{Name: "read", Spec: "fixedwindow 100/h", Cost: func(u usage) int64 { return u.read }},
+		{Name: "written", Spec: "gcra 100/h", Cost: func(u usage) int64 { return u.written }},
 	}
-	return remaining
+	if store == nil {
+		return newLimiter(t, o, nil, rules...)
+	}
+	return newLimiter(t, o, store, rules...)
 }
 
-func TestASettlementByUnitsCorrectsEachRule(t *testing.T) {
+func TestSettleForCorrectsEachRuleToItsCost(t *testing.T) {
 	for _, c := range []struct {
-		actual usage
-		op     compose.Op // empty: nothing is written
-		costs  []int64
-		left   [3]int64
+		estimate, actual usage
+		n                int64
+		op               compose.Op // of the correction; empty if nothing is written
+		costs            []int64    // of the correction
+		left             []int64
 	}{
-		{usage{20, 30}, "", nil, [3]int64{8, 60, 40}},
-		{usage{5, 30}, compose.OpRefund, []int64{30}, [3]int64{8, 90, 40}},
-		{usage{0, 0}, compose.OpRefund, []int64{40, 60}, [3]int64{8, 100, 100}},
-		{usage{25, 45}, compose.OpCharge, []int64{10, 30}, [3]int64{8, 50, 10}},
-		{usage{1, 60}, compose.OpCharge, []int64{-38, 60}, [3]int64{8, 98, -20}},
+		{usage{20, 30}, usage{20, 30}, 2, "", nil, []int64{8, 60, 40}},
+		{usage{20, 30}, usage{5, 30}, 2, compose.OpRefund, []int64{30}, []int64{8, 90, 40}},
+		{usage{20, 30}, usage{0, 0}, 2, compose.OpRefund, []int64{40, 60}, []int64{8, 100, 100}},
+		{usage{20, 30}, usage{25, 45}, 2, compose.OpCharge, []int64{10, 30}, []int64{8, 50, 10}},
+		{usage{20, 30}, usage{1, 60}, 2, compose.OpCharge, []int64{-38, 60}, []int64{8, 98, -20}},
+		{usage{20, 0}, usage{10, 50}, 1, compose.OpCharge, []int64{-10, 50}, []int64{9, 90, 50}},
+		{usage{20, 0}, usage{20, 90_000}, 1, compose.OpCharge, []int64{90_000}, []int64{9, 80, 100 - 90_000}},
+		{usage{0, 0}, usage{30, 90_000}, 1, compose.OpCharge, []int64{30, 90_000}, []int64{9, 70, 100 - 90_000}},
+		{usage{0, 0}, usage{10, 20}, 3, compose.OpCharge, []int64{30, 60}, []int64{7, 70, 40}},
+		{usage{0, 20}, usage{0, 5}, 2, compose.OpRefund, []int64{30}, []int64{8, 100, 90}},
+		{usage{0, 0}, usage{0, 0}, 2, "", nil, []int64{8, 100, 100}},
 	} {
-		for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
+		for _, store := range []*faultyStore{nil, newFaultyStore()} {
 			var ops []compose.Op
-			l := metering(t, compose.Options[usage]{Observer: func(e compose.Event) { ops = append(ops, e.Op) }}, store)
-			r, d, err := l.Reserve(background, usage{20, 30}, 2)
-			require.True(t, must(t, d, err).Allowed)
+			l := newMetering(t, compose.Options[usage]{Observer: func(e compose.Event) { ops = append(ops, e.Op) }}, store)
+			r := reserve(t, l, c.estimate, c.n)
 			ops = nil
-			d, err = r.SettleFor(background, c.actual)
-			must(t, d, err)
+			d := must(t)(r.SettleFor(background, c.actual))
 			if c.op == "" {
 				require.Empty(t, ops)
 			} else {
 				require.Equal(t, []compose.Op{c.op}, ops)
-				for i, cost := range c.costs {
-					require.Equal(t, cost, d.Results[i].Cost)
-				}
 				require.Len(t, d.Results, len(c.costs))
+				for i, cost := range c.costs {
+					require.Equal(t, cost, d.Results[i].Cost, "%+v", c)
+				}
 			}
-			require.Equal(t, c.left, left(t, l), "%+v", c)
-			_, err = r.SettleFor(background, usage{})
+			require.Equal(t, c.left, remaining(t, l, usage{1, 1})[:], "%+v", c)
+			_, err := r.SettleFor(background, usage{})
 			require.ErrorIs(t, err, compose.ErrSettled)
 		}
 	}
+	l := newMetering(t, compose.Options[usage]{}, nil)
+	d := must(t)(reserve(t, l, usage{read: 20}, 1).Settle(background, 3))
+	require.Len(t, d.Results, 2, "Settle leaves calls free that were free")
+	require.Equal(t, []int64{7, 40, 100}, remaining(t, l, usage{1, 1}))
 }
 
-func TestASettlementByUnitsInAnOutage(t *testing.T) {
-	s := &ailing{Store: new(memory.Store)}
-	l := metering(t, compose.Options[usage]{OnFailure: compose.FailLocal}, s)
-	s.err = errLasting
-	r, d, err := l.Reserve(background, usage{20, 90}, 1)
-	require.True(t, must(t, d, err).Degraded)
-	_, err = r.SettleFor(background, usage{-1, 0})
+func TestSettleForAfterAnOutage(t *testing.T) {
+	store := newFaultyStore()
+	l := newMetering(t, compose.Options[usage]{OnFailure: compose.FailLocal}, store)
+	store.err = errNoTable
+	r := reserve(t, l, usage{20, 90}, 1)
+	require.True(t, r.Decision.Degraded)
+	_, err := r.SettleFor(background, usage{-1, 0})
 	require.ErrorIs(t, err, algo.ErrCost)
-	d, err = r.SettleFor(background, usage{30, 10})
-	require.True(t, must(t, d, err).Degraded)
-	d, err = l.Allow(background, usage{0, 90})
-	require.True(t, must(t, d, err).Allowed, "the stand-in has 80 of 90 back")
-	s.err = nil
-	d, err = r.SettleFor(background, usage{30, 10})
-	require.False(t, must(t, d, err).Degraded)
-	require.Equal(t, [3]int64{9, 70, 90}, left(t, l), "all of it is charged")
+	require.True(t, must(t)(r.SettleFor(background, usage{30, 10})).Degraded)
+	require.True(t, must(t)(l.Allow(background, usage{0, 90})).Allowed, "the local limiter has 80 of 90 back")
+	zero := reserve(t, l, usage{20, 0}, 1)
+	store.err = nil
+	require.False(t, must(t)(r.SettleFor(background, usage{30, 10})).Degraded)
+	require.Equal(t, []int64{9, 70, 90}, remaining(t, l, usage{1, 1}), "the store is charged in full")
+	must(t)(zero.SettleFor(background, usage{30, 90_000}))
+	require.Equal(t, []int64{8, 40, 90 - 90_000}, remaining(t, l, usage{1, 1}))
 }
 
-// An estimate of 0 is an estimate like any other: what was used is charged.
-func TestAnEstimateOfZeroIsSettledInFull(t *testing.T) {
-	for _, c := range []struct {
-		estimate, actual usage
-		n                int64
-		costs            []int64 // of the correction
-		left             [3]int64
-	}{
-		{usage{20, 0}, usage{10, 50}, 1, []int64{-10, 50}, [3]int64{9, 90, 50}},
-		{usage{20, 0}, usage{20, 90_000}, 1, []int64{90_000}, [3]int64{9, 80, 100 - 90_000}},
-		{usage{0, 0}, usage{30, 90_000}, 1, []int64{30, 90_000}, [3]int64{9, 70, 100 - 90_000}},
-		{usage{0, 0}, usage{10, 20}, 3, []int64{30, 60}, [3]int64{7, 70, 40}},
-		{usage{0, 20}, usage{0, 5}, 2, []int64{30}, [3]int64{8, 100, 90}},
-		{usage{0, 0}, usage{0, 0}, 2, nil, [3]int64{8, 100, 100}},
-	} {
-		for _, store := range []storage.Store{nil, swapOnly{new(memory.Store)}} {
-			l := metering(t, compose.Options[usage]{}, store)
-			r, d, err := l.Reserve(background, c.estimate, c.n)
-			require.True(t, must(t, d, err).Allowed)
-			d, err = r.SettleFor(background, c.actual)
-			must(t, d, err)
-			for i, cost := range c.costs {
-				require.Equal(t, cost, d.Results[i].Cost, "%+v", c)
-			}
-			require.Equal(t, c.left, left(t, l), "%+v", c)
-			_, err = r.SettleFor(background, c.actual)
-			require.ErrorIs(t, err, compose.ErrSettled)
+// An estimate of 0 under all rules needs no store, so an outage shows only in SettleFor.
+func TestEstimateOfZeroUnderAllRulesIsSettledInFull(t *testing.T) {
+	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
+		for _, shadow := range []bool{false, true} {
+			store := newFaultyStore()
+			l := newLimiter(t, compose.Options[call]{Clock: newClock().Now, OnFailure: p}, store,
+				compose.Rule[call]{Name: "tokens", Key: byUser, Spec: "gcra 100000/d", Cost: func(c call) int64 { return c.cost }, Shadow: shadow})
+			store.err = errNoTable
+			r := reserve(t, l, ann, 1)
+			require.Empty(t, r.Decision.Results)
+			actual := call{user: "ann", cost: 90_000}
+			d, err := r.SettleFor(background, actual)
+			require.True(t, err != nil || d.Degraded)
+			store.err = nil
+			require.False(t, must(t)(r.SettleFor(background, actual)).Degraded)
+			require.Equal(t, []int64{10_000}, remaining(t, l, call{user: "ann", cost: 1}))
 		}
 	}
-}
-
-// Calls that were free stay free, however many there are.
-func TestASettlementByCallsOfAnEstimateOfZero(t *testing.T) {
-	l := metering(t, compose.Options[usage]{}, nil)
-	r, d, err := l.Reserve(background, usage{read: 20}, 1)
-	require.True(t, must(t, d, err).Allowed)
-	d, err = r.Settle(background, 3)
-	require.Len(t, must(t, d, err).Results, 2)
-	require.Equal(t, [3]int64{7, 40, 100}, left(t, l))
-}
-
-// With nothing to pay there is nothing to ask the store, so that an outage shows only
-// when the actual cost is charged.
-func TestAnEstimateThatIsFreeUnderAllRules(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-		store := &ailing{Store: new(memory.Store)}
-		l, err := compose.Options[call]{Clock: newVirtual().Now, OnFailure: p}.New(store,
-			compose.Rule[call]{Name: "tokens", Key: byUser, Policy: limitOf(t, "gcra 100000/d"), Cost: func(c call) int64 { return c.cost }})
-		require.NoError(t, err)
-		store.err = errLasting
-		ann := call{user: "ann"}
-		r, d, err := l.Reserve(background, ann, 1)
-		require.True(t, must(t, d, err).Allowed)
-		require.Empty(t, d.Results)
-		ann.cost = 90_000
-		d, err = r.SettleFor(background, ann)
-		require.True(t, err != nil || d.Degraded, "the store is away")
-		store.err = nil
-		d, err = r.SettleFor(background, ann)
-		require.False(t, must(t, d, err).Degraded)
-		ann.cost = 1
-		require.EqualValues(t, 10_000, leftFor(t, l, ann))
-	}
-}
-
-func TestAnEstimateOfZeroInAnOutage(t *testing.T) {
-	for _, p := range []compose.FailurePolicy{compose.FailOpen, compose.FailLocal} {
-		store := &ailing{Store: new(memory.Store), err: errLasting}
-		l := metering(t, compose.Options[usage]{OnFailure: p}, store)
-		r, d, err := l.Reserve(background, usage{20, 0}, 1)
-		require.True(t, must(t, d, err).Degraded)
-		store.err = nil
-		d, err = r.SettleFor(background, usage{30, 90_000})
-		require.False(t, must(t, d, err).Degraded)
-		require.Equal(t, [3]int64{9, 70, 100 - 90_000}, left(t, l), "all of it is charged")
-	}
-}
-
-func TestAnEstimateOfZeroUnderAShadowIsSettled(t *testing.T) {
-	l, err := compose.Options[call]{Clock: newVirtual().Now}.New(nil,
-		compose.Rule[call]{Name: "trial", Policy: limitOf(t, "gcra 10/h"), Cost: func(c call) int64 { return c.cost }, Shadow: true})
-	require.NoError(t, err)
-	r, d, err := l.Reserve(background, call{}, 1)
-	require.True(t, must(t, d, err).Allowed)
-	_, err = r.SettleFor(background, call{cost: 7})
-	require.NoError(t, err)
-	d, err = l.Peek(background, call{cost: 1})
-	require.EqualValues(t, 3, must(t, d, err).Results[0].Remaining)
-}
-
-// The policy and the key are those of the estimate, whatever has become of the input.
-func TestAnEstimateOfZeroKeepsItsPolicyAndKey(t *testing.T) {
-	small, large := limitOf(t, "fixedwindow 100/h"), limitOf(t, "fixedwindow 1000/h")
-	l, err := compose.Options[*call]{Clock: newVirtual().Now}.New(nil, compose.Rule[*call]{
-		Name: "r", Key: func(c *call) string { return c.user }, Cost: func(c *call) int64 { return c.cost },
-		PolicyFor: func(c *call) (algo.Policy, error) {
-			if c.write {
-				return large, nil
-			}
-			return small, nil
-		},
-	})
-	require.NoError(t, err)
-	in := &call{user: "ann"}
-	r, d, err := l.Reserve(background, in, 1)
-	require.True(t, must(t, d, err).Allowed)
-	*in = call{user: "bob", write: true, cost: 90_000}
-	d, err = r.SettleFor(background, in)
-	require.Equal(t, "ann", must(t, d, err).Results[0].Key)
-	require.Equal(t, small, d.Results[0].Policy)
-	require.EqualValues(t, 90_000, d.Results[0].Paid)
-}
-
-func TestAReservationIsOfAtLeastOneCall(t *testing.T) {
-	l, _ := reserving(t, compose.FailOpen)
-	r, d, err := l.Reserve(background, call{user: "ann"}, 0)
-	require.EqualError(t, err, "compose: n must be at least 1, got 0")
-	require.Nil(t, r)
-	require.False(t, d.Allowed)
-}
-
-func TestASettlementWithAContextThatHasEndedIsMadeUpFor(t *testing.T) {
-	l, _ := reserving(t, compose.FailOpen)
-	r, d, err := l.Reserve(background, call{user: "ann"}, 4)
-	require.True(t, must(t, d, err).Allowed)
-	ctx, cancel := context.WithCancel(background)
-	cancel()
-	_, err = r.Settle(ctx, 1)
-	require.ErrorIs(t, err, context.Canceled)
-	require.EqualValues(t, 6, leftFor(t, l, call{user: "ann"}), "the estimate")
-	_, err = r.Settle(context.WithoutCancel(ctx), 1)
-	require.NoError(t, err)
-	require.EqualValues(t, 9, leftFor(t, l, call{user: "ann"}))
 }

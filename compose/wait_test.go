@@ -1,5 +1,7 @@
 package compose_test
 
+// These tests promise when Wait and WaitN return, and with which error.
+
 import (
 	"context"
 	"testing"
@@ -8,43 +10,64 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
 
-func TestWaitTellsWhatDeniesForHowLong(t *testing.T) {
-	l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m"), Cost: func(call) int64 { return 2 }})
-	require.NoError(t, err)
-	_, err = l.Wait(background, call{})
+func TestWaitSleepsUntilTheCallIsAllowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 1/m")...)
+		began := time.Now()
+		for range 3 {
+			require.True(t, must(t)(l.Wait(background, ann)).Allowed)
+		}
+		require.Equal(t, 2*time.Minute, time.Since(began))
+
+		ctx, cancel := context.WithTimeout(background, 30*time.Second)
+		defer cancel()
+		d, err := l.Wait(ctx, ann)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.False(t, d.Allowed)
+		require.Equal(t, 2*time.Minute, time.Since(began), "it fails at once")
+
+		ctx, cancel = context.WithCancel(background)
+		time.AfterFunc(time.Second, cancel)
+		_, err = l.Wait(ctx, ann)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 2*time.Minute+time.Second, time.Since(began))
+	})
+}
+
+func TestWaitNWaitsForAllCallsAndPeekNPaysNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 4/m")...)
+		require.True(t, must(t)(l.PeekN(background, call{}, 4)).Allowed)
+		d := must(t)(l.PeekN(background, call{}, 5))
+		require.False(t, d.Allowed)
+		require.EqualValues(t, 4, d.Remaining)
+
+		began := time.Now()
+		for range 2 {
+			require.True(t, must(t)(l.WaitN(background, call{}, 3)).Allowed)
+		}
+		require.Equal(t, 30*time.Second, time.Since(began), "two units must refill")
+	})
+}
+
+func TestWaitAboveTheCapacityFailsAtOnce(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "user", Spec: "gcra 1/m", Cost: func(call) int64 { return 2 }})
+	d, err := l.Wait(background, call{})
 	require.EqualError(t, err, `compose: the cost exceeds the capacity of rule "user": context deadline exceeded`)
 	require.ErrorIs(t, err, compose.ErrExceedsCapacity)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Equal(t, algo.Never, d.RetryAfter)
 }
 
-func TestAStoreThatFailsEndsAWait(t *testing.T) {
-	l, err := compose.Options[call]{Timeout: time.Millisecond}.New(unreachable{}, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 1/m")})
-	require.NoError(t, err)
+func TestFailureOfTheStoreEndsAWait(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{Timeout: time.Millisecond}, &faultyStore{err: errOutage}, rulesOf("gcra 1/m")...)
 	d, err := l.Wait(background, call{})
 	require.ErrorIs(t, err, storage.ErrUnavailable)
 	require.NotErrorIs(t, err, compose.ErrExceedsCapacity)
 	require.Zero(t, d.RetryAfter, "nothing was denied")
-}
-
-func TestSeveralCallsAreLookedAtAndWaitedForAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l, err := compose.New(nil, compose.Rule[call]{Name: "user", Policy: limitOf(t, "gcra 4/m")})
-		require.NoError(t, err)
-		d, err := l.PeekN(background, call{}, 4)
-		require.True(t, must(t, d, err).Allowed)
-		d, err = l.PeekN(background, call{}, 5)
-		require.False(t, must(t, d, err).Allowed)
-		require.EqualValues(t, 4, d.Remaining, "a look pays nothing")
-
-		began := time.Now()
-		for range 2 {
-			d, err := l.WaitN(background, call{}, 3)
-			require.True(t, must(t, d, err).Allowed)
-		}
-		require.Equal(t, 30*time.Second, time.Since(began), "two of them must come back")
-	})
 }

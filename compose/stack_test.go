@@ -18,13 +18,6 @@ func at(d time.Duration) time.Time {
 	return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d)
 }
 
-func fromSpec(t testing.TB, spec string) algo.Policy {
-	t.Helper()
-	p, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
-	return p
-}
-
 // step is a step that is no error.
 func step(t testing.TB, p algo.Policy, state []byte, now time.Duration, cost int64) ([]byte, algo.Result) {
 	t.Helper()
@@ -48,7 +41,7 @@ func TestTheRecordIsTheStatesOfTheParts(t *testing.T) {
 	var want [3][]byte
 	var parts []algo.Policy
 	for i, spec := range specs {
-		parts = append(parts, fromSpec(t, spec))
+		parts = append(parts, policyOf(t, spec))
 		for n := range 150 {
 			want[i], _ = step(t, parts[i], want[i], time.Duration(n)*300*time.Millisecond, 3)
 		}
@@ -65,10 +58,10 @@ func TestTheRecordIsTheStatesOfTheParts(t *testing.T) {
 }
 
 func TestARecordThatIsNoneIsRefused(t *testing.T) {
-	two := fromSpec(t, "all(gcra 10/s; fixedwindow 100/m)")
+	two := policyOf(t, "all(gcra 10/s; fixedwindow 100/m)")
 	state, _ := step(t, two, nil, 0, 1)
-	first, _ := step(t, fromSpec(t, "gcra 10/s"), nil, 0, 1)
-	second, _ := step(t, fromSpec(t, "fixedwindow 100/m"), nil, 0, 1)
+	first, _ := step(t, policyOf(t, "gcra 10/s"), nil, 0, 1)
+	second, _ := step(t, policyOf(t, "fixedwindow 100/m"), nil, 0, 1)
 	require.Equal(t, framed(first, second), state)
 
 	for what, c := range map[string]struct {
@@ -108,7 +101,7 @@ func TestARecordThatIsNoneIsRefused(t *testing.T) {
 }
 
 func TestADenialChargesNoPart(t *testing.T) {
-	all := fromSpec(t, "all(gcra 100/m; gcra 2/s; gcra 50/h)")
+	all := policyOf(t, "all(gcra 100/m; gcra 2/s; gcra 50/h)")
 	state, _ := step(t, all, nil, 0, 2)
 	for range 100 {
 		same, r := step(t, all, state, 0, 1)
@@ -121,7 +114,7 @@ func TestADenialChargesNoPart(t *testing.T) {
 	require.True(t, r.Fresh)
 	_, r = step(t, all, state, time.Second, 2)
 	require.Equal(t, int64(0), r.Remaining)
-	_, r = step(t, fromSpec(t, "gcra 50/h"), nil, 0, 48)
+	_, r = step(t, policyOf(t, "gcra 50/h"), nil, 0, 48)
 	require.Equal(t, int64(2), r.Remaining)
 }
 
@@ -142,7 +135,7 @@ func TestThePartThatBoundIsNamed(t *testing.T) {
 		{"all(gcra 10/m; gcra 20/m; gcra 5/s)", 5, 6, 2, false, algo.Never},
 		{"all(gcra 10/m; gcra 5/m burst=6; gcra 5/s burst=6)", 5, 7, 1, false, algo.Never},
 	} {
-		p := fromSpec(t, c.spec)
+		p := policyOf(t, c.spec)
 		state, r := step(t, p, nil, 0, c.cost)
 		require.True(t, r.Allowed)
 		_, r = step(t, p, state, 0, c.then)
@@ -153,7 +146,7 @@ func TestThePartThatBoundIsNamed(t *testing.T) {
 }
 
 func TestZeroAsksEachPartForItsOwnCost(t *testing.T) {
-	p := fromSpec(t, "all(gcra 20/s; gcra 1000/m cost=100)")
+	p := policyOf(t, "all(gcra 20/s; gcra 1000/m cost=100)")
 	state, r := step(t, p, nil, 0, 0)
 	require.Equal(t, algo.Result{
 		Allowed: true, Limit: 20, Cost: 1, Refilled: 20, Paid: 1, Remaining: 19, Fresh: true,
@@ -173,7 +166,7 @@ func TestZeroAsksEachPartForItsOwnCost(t *testing.T) {
 }
 
 func TestARefundFillsEachPart(t *testing.T) {
-	p := fromSpec(t, "all(gcra 10/s; gcra 100/m)")
+	p := policyOf(t, "all(gcra 10/s; gcra 100/m)")
 	state, _ := step(t, p, nil, 0, 10)
 	state, r, err := p.Refund(nil, state, at(500*time.Millisecond), 8)
 	require.NoError(t, err)
@@ -196,7 +189,7 @@ func TestARefundFillsEachPart(t *testing.T) {
 // One part is full and another is the least. After the refund it is the other way
 // round, and what Remaining gained is in neither part's own account.
 func TestARefundCountsWhatRemainingGained(t *testing.T) {
-	p := fromSpec(t, "all(gcra 5/s; gcra 10/m)")
+	p := policyOf(t, "all(gcra 5/s; gcra 10/m)")
 	state, _ := step(t, p, nil, 0, 5)
 	state, _ = step(t, p, state, time.Second, 2)
 	_, r, err := p.Refund(nil, state, at(2*time.Second), 4)
@@ -205,7 +198,7 @@ func TestARefundCountsWhatRemainingGained(t *testing.T) {
 }
 
 func TestTheBoundIsTheLeast(t *testing.T) {
-	p := fromSpec(t, "all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
+	p := policyOf(t, "all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
 	require.Equal(t, int64(19), p.Bound(time.Second))
 	require.Equal(t, int64(199), p.Bound(time.Minute))
 	require.Equal(t, int64(25000), p.Bound(24*time.Hour))
@@ -218,7 +211,7 @@ func TestALargeBoundSaturates(t *testing.T) {
 		"gcra N/s", "gcra 1/ns burst=N", "tokenbucket N/s", "tokenbucket N/s refill=interval", "fixedwindow N/s", "fixedwindow N/s align=clock",
 		"movingwindow N/s", "movingwindow N/s slots=12", "movingwindow N/s trailing=whole", "all(gcra N/s; fixedwindow N/s)",
 	} {
-		p := fromSpec(t, strings.ReplaceAll(spec, "N", "4611686018427387904"))
+		p := policyOf(t, strings.ReplaceAll(spec, "N", "4611686018427387904"))
 		last := int64(0)
 		for _, interval := range []time.Duration{1, time.Second, time.Minute, time.Hour, 24 * time.Hour, math.MaxInt64} {
 			bound := p.Bound(interval)
@@ -227,12 +220,12 @@ func TestALargeBoundSaturates(t *testing.T) {
 		}
 		require.EqualValues(t, math.MaxInt64, last, spec)
 	}
-	p := fromSpec(t, "all(gcra 4611686018427387904/s; gcra 1/h)")
+	p := policyOf(t, "all(gcra 4611686018427387904/s; gcra 1/h)")
 	require.EqualValues(t, 24, p.Bound(24*time.Hour))
 }
 
 func TestAChargeLeavesADebtInEachPart(t *testing.T) {
-	p := fromSpec(t, "all(gcra 10/s; gcra 12/m)")
+	p := policyOf(t, "all(gcra 10/s; gcra 12/m)")
 	state, r, err := p.Charge(nil, nil, at(0), 15)
 	require.NoError(t, err)
 	require.Equal(t, int64(15), r.Paid)
@@ -249,7 +242,7 @@ func TestAvailableIsWhatTheLastPayingStepLeft(t *testing.T) {
 		"all(fixedwindow 10/s; gcra 30/m burst=12)",
 		"all(movingwindow 10/s; tokenbucket 30/m burst=12; fixedwindow 6/2s)",
 	} {
-		p := fromSpec(t, spec)
+		p := policyOf(t, spec)
 		random := rand.New(rand.NewPCG(1, 2))
 		var state []byte
 		var now time.Duration
@@ -269,7 +262,7 @@ func TestAvailableIsWhatTheLastPayingStepLeft(t *testing.T) {
 }
 
 func TestAllWantsPolicies(t *testing.T) {
-	one := fromSpec(t, "gcra 10/s")
+	one := policyOf(t, "gcra 10/s")
 	_, err := compose.All()
 	require.EqualError(t, err, "compose: All needs at least one policy")
 	_, err = compose.All(one, nil)
@@ -309,7 +302,7 @@ func TestTheZeroStackDenies(t *testing.T) {
 
 func TestALimitStackedOnItselfIsThatLimit(t *testing.T) {
 	for _, spec := range []string{"gcra 7/s burst=3", "tokenbucket 7/s refill=interval", "fixedwindow 7/s", "movingwindow 7/s slots=3"} {
-		one := fromSpec(t, spec)
+		one := policyOf(t, spec)
 		two, err := compose.All(one, one)
 		require.NoError(t, err)
 		require.Equal(t, one.Bound(time.Second), two.Bound(time.Second))
@@ -329,7 +322,7 @@ func TestALimitStackedOnItselfIsThatLimit(t *testing.T) {
 }
 
 func FuzzStackState(f *testing.F) {
-	p := fromSpec(f, "all(gcra 10/s; fixedwindow 100/m; movingwindow 1000/h slots=3)")
+	p := policyOf(f, "all(gcra 10/s; fixedwindow 100/m; movingwindow 1000/h slots=3)")
 	f.Fuzz(func(t *testing.T, state []byte, offset, cost int64) {
 		now := at(time.Duration(offset))
 		peeked, err := p.Peek(state, now, cost)
@@ -356,7 +349,7 @@ func BenchmarkStackStep(b *testing.B) {
 		"one lapsed": "all(gcra 1000000000/s; gcra 60000000/m)",
 	} {
 		b.Run(name, func(b *testing.B) {
-			p := fromSpec(b, spec)
+			p := policyOf(b, spec)
 			now := at(0)
 			state, _, _ := p.Charge(nil, nil, now, 100)
 			var spare []byte

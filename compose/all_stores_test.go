@@ -1,5 +1,8 @@
 package compose_test
 
+// These tests promise that a limiter returns the same decisions on every store, and in every
+// way to decide: in place, by swaps, in a transaction, and by a program on the server.
+
 import (
 	"context"
 	"database/sql"
@@ -27,54 +30,52 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// inPlace hides that a store is one in memory, so that the limiter has no fast path.
-type inPlace struct{ driver.InPlace }
-
-// everyWay opens a store for every way in which decisions are made. The first one is the one that
-// the others are held to.
-func everyWay(t *testing.T, clock func() time.Time) (names []string, stores []storage.Store) {
+// allStores opens a store for every way to make a decision. The first one is the reference.
+func allStores(t *testing.T, clock func() time.Time) (names []string, stores []storage.Store) {
 	add := func(name string, store storage.Store) { names, stores = append(names, name), append(stores, store) }
 	add("memory", &memory.Store{Clock: clock})
-	add("memory through the engine", inPlace{&memory.Store{Clock: clock}})
+	add("memory by the engine", inPlace{&memory.Store{Clock: clock}})
 	add("swaps", swapOnly{&memory.Store{Clock: clock}})
-
-	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "limits.db")+"?_journal_mode=WAL&_synchronous=OFF")
-	require.NoError(t, err)
-	t.Cleanup(func() { db.Close() })
-	file, err := sqlite.New(db, sqlite.Options{Clock: clock})
-	require.NoError(t, err)
-	require.NoError(t, file.Migrate(t.Context()))
-	add("SQLite", file)
-
-	client := goredis.NewClient(&goredis.Options{Addr: servers.Redis(t).Addr()})
-	t.Cleanup(func() { client.Close() })
-	script, err := redis.New(client, redis.Options{})
-	require.NoError(t, err)
-	inScripts := &countedRedis{Store: script}
-	add("Redis", inScripts)
-	other, err := redis.New(client, redis.Options{Prefix: "swaps:"})
-	require.NoError(t, err)
-	add("swaps in Redis", swapOnly{other})
-
-	pool, err := pgxpool.New(t.Context(), servers.Postgres(t).DSN())
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	table, err := postgres.New(pool, postgres.Options{})
-	require.NoError(t, err)
-	require.NoError(t, table.Migrate(t.Context()))
-	inStatements := &countedPostgres{Store: table}
-	add("Postgres", inStatements)
-	another, err := postgres.New(pool, postgres.Options{Table: "swaps"})
-	require.NoError(t, err)
-	require.NoError(t, another.Migrate(t.Context()))
-	add("swaps in Postgres", swapOnly{another})
+	add("SQLite", openSQLite(t, clock))
+	redisStore, _ := openRedis(t)
+	add("Redis", &countingRedis{Store: redisStore})
+	postgresStore, _ := openPostgres(t)
+	add("PostgreSQL", &countingPostgres{Store: postgresStore})
 	return names, stores
 }
 
-// counted is how many requests a server decided, and how many it declined.
-type counted struct{ decided, declined int }
+func openSQLite(t *testing.T, clock func() time.Time) *sqlite.Store {
+	db, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "limits.db")+"?_journal_mode=WAL&_synchronous=OFF")
+	require.NoError(t, err)
+	t.Cleanup(func() { db.Close() })
+	store, err := sqlite.New(db, sqlite.Options{Clock: clock})
+	require.NoError(t, err)
+	require.NoError(t, store.Migrate(t.Context()))
+	return store
+}
 
-func (c *counted) add(batches []*driver.Batch) {
+func openRedis(t *testing.T) (*redis.Store, *goredis.Client) {
+	client := goredis.NewClient(&goredis.Options{Addr: servers.Redis(t).Addr()})
+	t.Cleanup(func() { client.Close() })
+	store, err := redis.New(client, redis.Options{})
+	require.NoError(t, err)
+	return store, client
+}
+
+func openPostgres(t *testing.T) (*postgres.Store, *pgxpool.Pool) {
+	pool, err := pgxpool.New(t.Context(), servers.Postgres(t).DSN())
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	store, err := postgres.New(pool, postgres.Options{})
+	require.NoError(t, err)
+	require.NoError(t, store.Migrate(t.Context()))
+	return store, pool
+}
+
+// serverCounts has how many requests a server decided, and how many of them it declined.
+type serverCounts struct{ decided, declined int }
+
+func (c *serverCounts) add(batches []*driver.Batch) {
 	for _, b := range batches {
 		for _, r := range b.Requests {
 			if c.decided++; r.Applied == driver.Declined {
@@ -84,63 +85,63 @@ func (c *counted) add(batches []*driver.Batch) {
 	}
 }
 
-func (c *counted) check(t *testing.T, name string) {
-	require.Greater(t, c.decided, 1000, "%s decided too few requests to prove much", name)
+func (c *serverCounts) check(t *testing.T, name string) {
+	require.Greater(t, c.decided, 1000, "%s decided too few requests", name)
 	require.Less(t, c.declined, c.decided/4, "%s declined too many requests", name)
 	t.Logf("%s decided %d requests and declined %d of them", name, c.decided, c.declined)
 }
 
-type countedRedis struct {
+type countingRedis struct {
 	*redis.Store
-	counted
+	serverCounts
 }
 
-func (s *countedRedis) Run(ctx context.Context, batches ...*driver.Batch) {
+func (s *countingRedis) Run(ctx context.Context, batches ...*driver.Batch) {
 	s.Store.Run(ctx, batches...)
 	s.add(batches)
 }
 
-type countedPostgres struct {
+type countingPostgres struct {
 	*postgres.Store
-	counted
+	serverCounts
 }
 
-func (s *countedPostgres) Run(ctx context.Context, batches ...*driver.Batch) {
+func (s *countingPostgres) Run(ctx context.Context, batches ...*driver.Batch) {
 	s.Store.Run(ctx, batches...)
 	s.add(batches)
 }
 
-// caller makes the same calls by limiters on every store.
-type caller struct {
+// differential makes the same calls by a limiter on each store.
+type differential struct {
 	*testing.T
 	random   *rand.Rand
 	names    []string
 	limiters []*compose.Limiter[call]
-	open     [][]*compose.Reservation[call] // of each limiter, in the same order
+	reserved [][]*compose.Reservation[call] // the open reservations of each limiter, in the same order
 	rules    []compose.Rule[call]
-	done     []string // for the message of a failure
+	done     []string // the calls so far, for messages
 	counts   map[string]int
 }
 
-// Whatever is asked, every way gives the same answer in every field.
-func TestEveryWayDecidesTheSame(t *testing.T) {
-	const runs, calls = 80, 60
-	clock := newVirtual()
-	names, stores := everyWay(t, clock.Now)
+// All stores return the same decision in every field, for random rules, calls and times.
+func TestAllStoresDecideAlike(t *testing.T) {
+	const runs, calls = 50, 60
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
 	counts := make(map[string]int)
 	for run := range runs {
-		c := &caller{T: t, random: rand.New(rand.NewPCG(uint64(run), 1)), names: names, counts: counts}
+		c := &differential{T: t, random: rand.New(rand.NewPCG(uint64(run), 1)), names: names, counts: counts}
 		clock.now = time.Unix(1_700_000_000+c.random.Int64N(1e6), c.random.Int64N(1e9))
 		c.rules = c.randomRules()
 		for _, store := range stores {
 			l, err := compose.Options[call]{
 				Namespace: fmt.Sprint("run ", run), Clock: clock.Now, Timeout: time.Minute,
-				DenialCacheTTL: time.Duration(-(run % 2)), // in one half nothing is cached
+				MaxSkew: time.Second, DenialCacheTTL: time.Duration(-(run % 2)), // every other run without a cache
 			}.New(store, c.rules...)
 			require.NoError(t, err)
 			c.limiters = append(c.limiters, l)
 		}
-		c.open = make([][]*compose.Reservation[call], len(stores))
+		c.reserved = make([][]*compose.Reservation[call], len(stores))
 		for range calls {
 			clock.advance(c.randomStep())
 			c.call()
@@ -151,12 +152,12 @@ func TestEveryWayDecidesTheSame(t *testing.T) {
 			s.check(t, names[i])
 		}
 	}
-	for kind, least := range map[string]int{"allowed": 1000, "denied": 1000, "error": 20, "settled": 100, "shadow denied": 100} {
-		require.Greater(t, counts[kind], least, "too few are %s to prove much: %v", kind, counts)
+	for kind, least := range map[string]int{"allowed": 1000, "denied": 1000, "error": 20, "settled": 100, "shadow denied": 100, "skipped": 20} {
+		require.Greater(t, counts[kind], least, "too few calls are %s: %v", kind, counts)
 	}
 }
 
-// specs have options that are usual, tiny and huge.
+// specs have usual, tiny and huge options.
 var specs = []string{
 	"gcra 5/s", "gcra 100/m burst=7", "gcra 1/s", "gcra 1/876000h", "gcra 1000000000/s", "gcra 9007199254740993/h", "gcra 7/3ns", "gcra 3000/h burst=1000007",
 	"tokenbucket 5/s", "tokenbucket 10/m refill=interval", "tokenbucket 1/s burst=3", "tokenbucket 4611686018427387904/876000h", "tokenbucket 7/ms burst=1",
@@ -165,7 +166,7 @@ var specs = []string{
 	"all(gcra 5/s; gcra 20/m)", "all(fixedwindow 4/s; tokenbucket 9/m; movingwindow 30/h slots=3)", "all(gcra 2/s; gcra 1000000007/876000h)",
 }
 
-func (c *caller) randomRules() (rules []compose.Rule[call]) {
+func (c *differential) randomRules() (rules []compose.Rule[call]) {
 	for i := range 1 + c.random.IntN(3) {
 		spec := specs[c.random.IntN(len(specs))]
 		policy, err := compose.ParsePolicy(spec)
@@ -173,6 +174,14 @@ func (c *caller) randomRules() (rules []compose.Rule[call]) {
 		r := compose.Rule[call]{Name: fmt.Sprint(i, " ", spec), Policy: policy, Shadow: c.random.IntN(4) == 0}
 		if c.random.IntN(3) > 0 {
 			r.Key = byUser
+		}
+		if c.random.IntN(6) == 0 {
+			r.Policy, r.PolicyFor = nil, func(in call) (algo.Policy, error) {
+				if in.write {
+					return nil, compose.Skip
+				}
+				return policy, nil
+			}
 		}
 		if c.random.IntN(3) == 0 {
 			r.Cost = func(in call) int64 { return in.cost }
@@ -182,8 +191,8 @@ func (c *caller) randomRules() (rules []compose.Rule[call]) {
 	return rules
 }
 
-// randomStep is by how much the clock goes on, or back.
-func (c *caller) randomStep() time.Duration {
+// randomStep returns how far the clock moves, which can be backwards.
+func (c *differential) randomStep() time.Duration {
 	switch c.random.IntN(12) {
 	case 0:
 		return -time.Duration(c.random.Int64N(int64(3 * time.Second)))
@@ -199,7 +208,7 @@ func (c *caller) randomStep() time.Duration {
 	return time.Duration(c.random.Int64N(int64(300 * time.Millisecond)))
 }
 
-func (c *caller) randomCount() int64 {
+func (c *differential) randomCount() int64 {
 	huge := []int64{1 << 31, 1<<53 - 1, 1 << 53, math.MaxInt64 - 1, math.MaxInt64}
 	switch c.random.IntN(20) {
 	case 0:
@@ -212,15 +221,15 @@ func (c *caller) randomCount() int64 {
 	return 1
 }
 
-// answer is what a call gave.
+// answer is the result of a call.
 type answer struct {
 	decision compose.Decision
 	err      error
 }
 
 // call makes one call by every limiter, and compares the answers.
-func (c *caller) call() {
-	in := call{user: fmt.Sprint(c.random.IntN(2)), cost: c.random.Int64N(4)}
+func (c *differential) call() {
+	in := call{user: fmt.Sprint(c.random.IntN(2)), cost: c.random.Int64N(4), write: c.random.IntN(4) == 0}
 	if c.random.IntN(12) == 0 {
 		in.cost = c.randomCount()
 	}
@@ -230,14 +239,14 @@ func (c *caller) call() {
 	n, op := c.randomCount(), c.random.IntN(20)
 	which := c.random.IntN(1 << 20)
 	c.done = append(c.done, fmt.Sprint("op ", op, " n ", n, " in ", in))
-	want := c.ask(0, op, in, n, which)
+	want := c.answer(0, op, in, n, which)
 	c.count(want)
 	for i := 1; i < len(c.limiters); i++ {
-		c.compare(c.names[i], want, c.ask(i, op, in, n, which))
+		c.compare(c.names[i], want, c.answer(i, op, in, n, which))
 	}
 }
 
-func (c *caller) ask(i, op int, in call, n int64, which int) (a answer) {
+func (c *differential) answer(i, op int, in call, n int64, which int) (a answer) {
 	l := c.limiters[i]
 	switch op {
 	default:
@@ -257,15 +266,15 @@ func (c *caller) ask(i, op int, in call, n int64, which int) (a answer) {
 	case 16, 17:
 		var r *compose.Reservation[call]
 		if r, a.decision, a.err = l.Reserve(background, in, n); r != nil {
-			c.open[i] = append(c.open[i], r)
+			c.reserved[i] = append(c.reserved[i], r)
 		}
 	case 18, 19:
-		if len(c.open[i]) == 0 {
+		if len(c.reserved[i]) == 0 {
 			return a
 		}
-		at := which % len(c.open[i])
-		r := c.open[i][at]
-		c.open[i] = slices.Delete(c.open[i], at, at+1)
+		at := which % len(c.reserved[i])
+		r := c.reserved[i][at]
+		c.reserved[i] = slices.Delete(c.reserved[i], at, at+1)
 		if op == 18 {
 			a.decision, a.err = r.Settle(background, n-1)
 		} else {
@@ -278,7 +287,7 @@ func (c *caller) ask(i, op int, in call, n int64, which int) (a answer) {
 	return a
 }
 
-func (c *caller) count(a answer) {
+func (c *differential) count(a answer) {
 	switch {
 	case a.err != nil:
 		c.counts["error"]++
@@ -287,6 +296,9 @@ func (c *caller) count(a answer) {
 	default:
 		c.counts["denied"]++
 	}
+	if len(a.decision.Results) < len(c.rules) {
+		c.counts["skipped"]++
+	}
 	for _, r := range a.decision.Results {
 		if r.Shadow && !r.Allowed {
 			c.counts["shadow denied"]++
@@ -294,8 +306,8 @@ func (c *caller) count(a answer) {
 	}
 }
 
-// compare requires the same answer, but for what says how it was found.
-func (c *caller) compare(name string, want, got answer) {
+// compare requires equal answers, apart from Attempts and Cached.
+func (c *differential) compare(name string, want, got answer) {
 	c.Helper()
 	want.decision.Attempts, got.decision.Attempts = 0, 0
 	want.decision.Cached, got.decision.Cached = false, false
@@ -307,21 +319,16 @@ func (c *caller) compare(name string, want, got answer) {
 	}
 }
 
-// A refund that makes every part of a stack full leaves no record, also if a part was full before.
-func TestEveryWayForgetsAStackThatIsFullAgain(t *testing.T) {
-	clock := newVirtual()
-	names, stores := everyWay(t, clock.Now)
+func TestFullRefundOfAStackDeletesTheRecord(t *testing.T) {
+	clock := newClock()
+	names, stores := allStores(t, clock.Now)
 	began := clock.now
 	for i, store := range stores {
 		clock.now = began
-		l, err := compose.Options[call]{Clock: clock.Now, Timeout: time.Minute}.New(store,
-			compose.Rule[call]{Name: "stack", Policy: limitOf(t, "all(gcra 5/s; gcra 20/m)")})
-		require.NoError(t, err)
-		d, err := l.Allow(background, call{})
-		require.True(t, must(t, d, err).Allowed)
+		l := newLimiter(t, compose.Options[call]{Clock: clock.Now, Timeout: time.Minute}, store, compose.Rule[call]{Name: "stack", Spec: "all(gcra 5/s; gcra 20/m)"})
+		require.True(t, must(t)(l.Allow(background, call{})).Allowed)
 		clock.advance(300 * time.Millisecond) // the first part is full again
-		d, err = l.Refund(background, call{}, 1)
-		must(t, d, err)
+		must(t)(l.Refund(background, call{}, 1))
 		records, err := store.Load(background, driver.Key("", "", "stack", ""))
 		require.NoError(t, err)
 		require.Zero(t, records[0], names[i])

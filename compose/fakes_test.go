@@ -1,0 +1,151 @@
+package compose_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// call is the input of most limiters in the tests.
+type call struct {
+	user, resource string
+	cost           int64
+	write          bool
+}
+
+func byUser(c call) string     { return c.user }
+func byResource(c call) string { return c.resource }
+
+var (
+	background = context.Background()
+	ann        = call{user: "ann"}
+)
+
+func policyOf(t testing.TB, spec string) algo.Policy {
+	t.Helper()
+	p, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	return p
+}
+
+// rulesOf returns rules by user with the names "rule 0", "rule 1" and so on.
+func rulesOf(specs ...string) (rules []compose.Rule[call]) {
+	for i, spec := range specs {
+		rules = append(rules, compose.Rule[call]{Name: fmt.Sprint("rule ", i), Key: byUser, Spec: spec})
+	}
+	return rules
+}
+
+func newLimiter[T any](t testing.TB, o compose.Options[T], store storage.Store, rules ...compose.Rule[T]) *compose.Limiter[T] {
+	t.Helper()
+	l, err := o.New(store, rules...)
+	require.NoError(t, err)
+	return l
+}
+
+// must returns a function that fails the test if there is an error.
+func must(t testing.TB) func(compose.Decision, error) compose.Decision {
+	return func(d compose.Decision, err error) compose.Decision {
+		t.Helper()
+		require.NoError(t, err)
+		return d
+	}
+}
+
+// remaining returns what each rule has left for an input.
+func remaining[T any](t testing.TB, l *compose.Limiter[T], in T) (left []int64) {
+	t.Helper()
+	for _, r := range must(t)(l.Peek(background, in)).Results {
+		left = append(left, r.Remaining)
+	}
+	return left
+}
+
+// fakeClock is a clock that only advance moves.
+type fakeClock struct{ now time.Time }
+
+func newClock() *fakeClock                   { return &fakeClock{time.Unix(1e9, 0)} }
+func (c *fakeClock) Now() time.Time          { return c.now }
+func (c *fakeClock) advance(d time.Duration) { c.now = c.now.Add(d) }
+
+// inPlace hides that a store is a memory.Store, so that the limiter uses its engine.
+type inPlace struct{ driver.InPlace }
+
+// swapOnly hides all abilities of a store but Load and CompareAndSwap.
+type swapOnly struct{ storage.Store }
+
+// memoryStores are the ways to decide in memory: by the limiter or the engine in place, and by
+// swaps.
+func memoryStores() map[string]storage.Store {
+	return map[string]storage.Store{
+		"in place":  new(memory.Store),
+		"by engine": inPlace{new(memory.Store)},
+		"by swaps":  swapOnly{new(memory.Store)},
+	}
+}
+
+// faultyStore fails with err, or does not answer while hangs is set.
+type faultyStore struct {
+	storage.Store
+	err   error
+	hangs bool
+}
+
+// errNoTable is not retried, so that a test need not wait for a timeout.
+var errNoTable = storage.NotApplied(errors.New("no such table"))
+
+// errOutage is retried until the timeout.
+var errOutage = storage.NotApplied(fmt.Errorf("%w: no route", storage.ErrUnavailable))
+
+func newFaultyStore() *faultyStore { return &faultyStore{Store: new(memory.Store)} }
+
+func (s *faultyStore) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	if err := s.fault(ctx); err != nil {
+		return nil, err
+	}
+	return s.Store.Load(ctx, keys...)
+}
+
+func (s *faultyStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
+	if err := s.fault(ctx); err != nil {
+		return nil, false, err
+	}
+	return s.Store.CompareAndSwap(ctx, swaps...)
+}
+
+func (s *faultyStore) fault(ctx context.Context) error {
+	if s.hangs {
+		<-ctx.Done()
+	}
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(fmt.Errorf("%w: %w", storage.ErrUnavailable, err))
+	}
+	return s.err
+}
+
+// faultyPolicy fails, or panics, in Step.
+type faultyPolicy struct {
+	algo.Policy
+	err    error
+	panics bool
+}
+
+func (p *faultyPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	switch {
+	case p.panics:
+		panic("the policy panics")
+	case p.err != nil:
+		return nil, algo.Result{Allowed: true}, p.err
+	}
+	return p.Policy.Step(dst, state, now, cost)
+}

@@ -1,0 +1,96 @@
+package compose_test
+
+// These tests promise what only decisions in memory have: no allocations, results that belong
+// to the caller, and no writes by denials.
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// allocations returns the allocations of one call of f. The race detector empties the pool of
+// evaluations now and then, so under it 14 are allowed.
+func requireAllocations(t *testing.T, most float64, f func()) {
+	t.Helper()
+	if algotest.Brief() {
+		most += 14
+	}
+	require.LessOrEqual(t, testing.AllocsPerRun(1000, f), most)
+}
+
+func TestDecisionInMemoryDoesNotAllocate(t *testing.T) {
+	if testing.CoverMode() != "" {
+		t.Skip("with coverage counters Allow is too large to be inlined")
+	}
+	for _, specs := range [][]string{
+		{"gcra 1000/s"},
+		{"gcra 1/h"},
+		{"gcra 1000/s", "tokenbucket 2000/m", "fixedwindow 100000/h"},
+	} {
+		l := newLimiter(t, compose.Options[call]{}, nil, rulesOf(specs...)...)
+		for _, user := range []string{"ann", strings.Repeat("ann", 100)} {
+			in := call{user: user}
+			requireAllocations(t, 0, func() {
+				if d, err := l.Allow(background, in); err != nil || len(d.Results) != len(specs) {
+					panic(err)
+				}
+			})
+		}
+	}
+}
+
+func TestObservedDecisionAllocatesItsResults(t *testing.T) {
+	var last compose.Event
+	l := newLimiter(t, compose.Options[call]{Observer: func(e compose.Event) { last = e }}, nil, rulesOf("gcra 1000/s", "gcra 2000/m")...)
+	requireAllocations(t, 4, func() {
+		if d, err := l.Allow(background, ann); err != nil || len(d.Results) != 2 {
+			panic(err)
+		}
+	})
+	require.Len(t, last.Decision.Results, 2)
+	event, results := last, slices.Clone(last.Decision.Results)
+	must(t)(l.Allow(background, call{user: "bob"}))
+	require.Equal(t, results, event.Decision.Results, "the observer may keep the event")
+}
+
+func TestLaterDecisionsDoNotChangeResults(t *testing.T) {
+	l := newLimiter(t, compose.Options[call]{}, nil, rulesOf("gcra 10/h", "gcra 20/h")...)
+	var decisions []compose.Decision
+	for range 10 {
+		decisions = append(decisions, must(t)(l.Allow(background, ann)))
+	}
+	for i, d := range decisions {
+		require.EqualValues(t, 9-i, d.Results[0].Remaining)
+		require.EqualValues(t, 19-i, d.Results[1].Remaining)
+	}
+}
+
+func TestDenialInMemoryWritesNothing(t *testing.T) {
+	for _, specs := range [][]string{{"gcra 1/h"}, {"gcra 1/h", "gcra 100/h"}} {
+		clock := newClock()
+		store := &memory.Store{Clock: clock.Now}
+		l := newLimiter(t, compose.Options[call]{Clock: clock.Now}, store, rulesOf(specs...)...)
+		require.False(t, must(t)(l.AllowN(background, call{user: "new"}, 2)).Allowed)
+		require.Zero(t, store.Stats().Keys)
+
+		require.True(t, must(t)(l.Allow(background, ann)).Allowed)
+		key := driver.Key("", "", "rule 0", "ann")
+		before, err := store.Load(background, key)
+		require.NoError(t, err)
+		require.NotZero(t, before[0].Version)
+		clock.advance(time.Second)
+		require.False(t, must(t)(l.Allow(background, ann)).Allowed)
+		after, err := store.Load(background, key)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}
+}
