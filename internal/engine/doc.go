@@ -1,6 +1,6 @@
 // Package engine makes decisions on the states in a store, and stores what they change.
 //
-// A decision is made where the data is. The interfaces that the store has determine where:
+// The interfaces of the store determine where a decision is made:
 //
 //	driver.InPlace     in Go, under a lock of the store
 //	driver.Transactor  in Go, inside a transaction that serves all requests of a batch
