@@ -51,7 +51,7 @@ func (b *batch) attempt(ctx context.Context) {
 	b.settle()
 }
 
-// call calls the store. A panic of the store is raised again in the callers, not in a goroutine of the engine.
+// call calls the store. A panic of the store is raised in the callers, and not in a goroutine of the engine.
 func (b *batch) call(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -85,10 +85,10 @@ func (b *batch) settle() {
 			r.notify()
 			return true
 		}
-		if r.state != left {
+		if r.state != abandoned {
 			r.state = pausing
 		}
-		if r.err != nil { // a caller that leaves reads these
+		if r.err != nil { // a call that is abandoned reads these
 			r.lastErr, b.failed, q.lastErr = r.err, true, r.err
 			r.lost = r.lost || !errors.Is(r.err, storage.ErrNotApplied)
 		}
@@ -96,8 +96,8 @@ func (b *batch) settle() {
 	})
 }
 
-// prepareRetry prepares the next round trip. It pauses after a failure. It drops the requests whose callers have
-// left or have no more time, or all requests if ctx has ended. It reports whether any remain.
+// prepareRetry prepares the next round trip. It pauses after a failure. It drops abandoned requests and
+// those whose deadline has passed, or all requests if ctx has ended. It reports whether any remain.
 func (b *batch) prepareRetry(ctx context.Context) bool {
 	var ended error
 	if b.failed {
@@ -108,7 +108,7 @@ func (b *batch) prepareRetry(ctx context.Context) bool {
 	defer q.mu.Unlock()
 	b.requests = slices.DeleteFunc(b.requests, func(r *Request) bool {
 		switch {
-		case r.state == left:
+		case r.state == abandoned:
 			return true
 		case ended == nil && now.Before(r.deadline):
 			r.begin()

@@ -15,11 +15,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// A store that ignores its context keeps no caller.
-func TestACallerLeavesAStoreThatIgnoresItsContext(t *testing.T) {
-	each(t, remoteWays, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
-		b.store.deaf = true
+func TestCallEndsAlthoughTheStoreIgnoresItsContext(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
+		b.store.ignoresContext = true
 		deadline, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
 		cancelled, leave := context.WithCancel(background)
@@ -31,22 +30,22 @@ func TestACallerLeavesAStoreThatIgnoresItsContext(t *testing.T) {
 		for i, want := range []time.Duration{time.Second, time.Second, 100 * time.Millisecond, 50 * time.Millisecond} {
 			require.Error(b, calls[i].err)
 			require.GreaterOrEqual(b, calls[i].took, want)
-			require.LessOrEqual(b, calls[i].took, want+ending)
+			require.LessOrEqual(b, calls[i].took, want+expiryGrace)
 		}
 		require.ErrorIs(b, calls[2].err, context.DeadlineExceeded)
 		require.ErrorIs(b, calls[3].err, context.Canceled)
-		b.open()
+		b.releaseAll()
 	})
 }
 
-// A caller that sends its own request hears of its end from the store, which gets the caller's context.
-func TestACallerThatSendsItsOwnRequestLeavesInTime(t *testing.T) {
-	each(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *bench) {
+// The store gets the context of a caller that sends its own request.
+func TestCallThatSendsItsOwnRequestEndsInTime(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.warm()
-		b.close()
+		b.hold()
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
-		hasty := b.startFor(ctx, newCall(counter(9), "k"))
+		limited := b.startFor(ctx, newCall(counter(9), "k"))
 		ctx, leave := context.WithCancel(background)
 		gone := b.startFor(ctx, newCall(counter(9), "k"))
 		time.Sleep(50 * time.Millisecond)
@@ -55,18 +54,18 @@ func TestACallerThatSendsItsOwnRequestLeavesInTime(t *testing.T) {
 		require.True(b, gone.returned)
 		require.ErrorIs(b, gone.err, context.Canceled)
 		b.group.Wait()
-		require.ErrorIs(b, hasty.err, context.DeadlineExceeded)
-		require.Equal(b, 100*time.Millisecond, hasty.took)
-		b.open()
+		require.ErrorIs(b, limited.err, context.DeadlineExceeded)
+		require.Equal(b, 100*time.Millisecond, limited.took)
+		b.releaseAll()
 	})
 }
 
-// Thousands wait behind round trips that hang, with contexts of every kind.
-func TestNobodyWaitsLongerThanTheTimeout(t *testing.T) {
+// Thousands of requests with all kinds of contexts wait while round trips hang.
+func TestNoCallTakesLongerThanItsTimeout(t *testing.T) {
 	const timeout = 100 * time.Millisecond
 	for _, inFlight := range []int{1, 2, 8} {
-		each(t, remoteWays, engine.Options{MaxRoundTrips: inFlight, Timeout: timeout}, func(b *bench) {
-			b.close()
+		forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: inFlight, Timeout: timeout}, func(b *fixture) {
+			b.hold()
 			r := rand.New(rand.NewPCG(1, uint64(inFlight)))
 			for i := range 2000 {
 				ctx, cancel := background, context.CancelFunc(func() {})
@@ -81,27 +80,27 @@ func TestNobodyWaitsLongerThanTheTimeout(t *testing.T) {
 					defer cancel()
 					time.Sleep(pause)
 					b.decideFor(ctx, c)
-					if c.err == nil || errors.Is(c.err, storage.ErrOverloaded) || c.took > timeout+ending {
+					if c.err == nil || errors.Is(c.err, storage.ErrOverloaded) || c.took > timeout+expiryGrace {
 						b.Errorf("%v after %v", c.err, c.took)
 					}
 				})
 			}
 			b.group.Wait()
-			b.open()
+			b.releaseAll()
 			time.Sleep(time.Second)
 			b.allowed(b.decide(newCall(counter(9), "after")))
 		})
 	}
 }
 
-// An engine of a package goes from bubble to bubble, as tests do with a limiter that is a variable of their package.
-func TestOneEngineInManyBubbles(t *testing.T) {
+// Tests with a limiter in a package variable use one engine in several bubbles of testing/synctest.
+func TestEngineWorksInSeveralSynctestBubbles(t *testing.T) {
 	for _, w := range remoteWays {
-		f := newFake()
+		f := newFakeStore()
 		e := engine.New(w.open(f), engine.Options{Timeout: 50 * time.Millisecond})
 		for range 4 {
 			synctest.Test(t, func(t *testing.T) {
-				b := &bench{T: t, way: w, store: f, engine: e}
+				b := &fixture{T: t, way: w, store: f, engine: e}
 				for i := range 20 {
 					b.start(newCall(counter(1000), fmt.Sprint(i%7)))
 				}
@@ -110,15 +109,15 @@ func TestOneEngineInManyBubbles(t *testing.T) {
 				require.True(t, e.Idle())
 			})
 		}
-		b := &bench{T: t, way: w, store: f, engine: e}
+		b := &fixture{T: t, way: w, store: f, engine: e}
 		b.allowed(b.decide(newCall(counter(1000), "outside")))
 	}
 }
 
-// A store that panics, as drivers do, neither ends the program nor blocks the others.
-func TestAPanicOfTheStoreIsThatOfItsCallers(t *testing.T) {
+// A panic of a database driver is raised in the callers of the round trip. Later requests work.
+func TestPanicOfTheStoreIsRaisedInItsCallers(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(remoteWays, callerWays...), engine.Options{MaxRoundTrips: 1}, func(b *bench) {
+		forEachWay(t, append(remoteWays, callerWays...), engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 			if warm {
 				b.warm()
 			}

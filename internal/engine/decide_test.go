@@ -16,13 +16,27 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+// The tests of this package promise, for each way to decide:
+//
+//   - a decision takes up to the limit, in one round trip, for all keys or none (decide_test.go)
+//   - requests that wait share a round trip, and do not delay or fail each other (batching_test.go,
+//     key_error_test.go)
+//   - only denials come from the cache, for at most its TTL, and with a correct RetryAfter
+//     (denials_test.go)
+//   - a call ends with its timeout or context (deadline_test.go, failure_test.go), and at once while
+//     the circuit breaker is open (breaker_test.go)
+//   - after lost replies nothing is lost, charged beyond the limit or refunded twice, and errors
+//     report what is unknown (lost_reply_test.go, random_faults_test.go, edge_cases_test.go)
+//   - a server that decides otherwise than Go is found (wrong_server_test.go)
+//   - the clocks of the processes change nothing (clock_skew_test.go)
+
 var (
 	everyWay   = append([]way{inMemory}, remoteWays...)
 	everyWayOn = append(append([]way{}, everyWay...), callerWays...)
 )
 
-func TestADecisionTakesUpToTheLimit(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestDecisionsTakeUpToTheLimit(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			b.allowed(b.decide(newCall(counter(3), "k")))
 		}
@@ -30,8 +44,8 @@ func TestADecisionTakesUpToTheLimit(t *testing.T) {
 	})
 }
 
-func TestOneRoundTripPerDecisionAndNoneForARepeatedDenial(t *testing.T) {
-	each(t, append(batchWays, callerWays[:2]...), engine.Options{}, func(b *bench) {
+func TestDecisionIsOneRoundTripAndARepeatedDenialIsNone(t *testing.T) {
+	forEachWay(t, append(batchWays, callerWays[:2]...), engine.Options{}, func(b *fixture) {
 		for range 3 {
 			c := b.allowed(b.decide(newCall(counter(3), "k")))
 			require.Equal(b, engine.How{Attempts: 1}, c.how)
@@ -45,8 +59,8 @@ func TestOneRoundTripPerDecisionAndNoneForARepeatedDenial(t *testing.T) {
 	})
 }
 
-func TestSwapsTakeALoadAndASwapAndNothingForARepeatedDenial(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{}, func(b *bench) {
+func TestDecisionBySwapsIsALoadAndASwapAndARepeatedDenialIsNone(t *testing.T) {
+	forEachWay(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 		b.denied(b.decide(newCall(counter(1), "k")))
@@ -55,8 +69,8 @@ func TestSwapsTakeALoadAndASwapAndNothingForARepeatedDenial(t *testing.T) {
 	})
 }
 
-func TestAConflictIsDecidedAgainOnWhatIsStored(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{}, func(b *bench) {
+func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
+	forEachWay(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{}, func(b *fixture) {
 		loads := 0
 		b.store.after = func([]string) error {
 			if loads++; loads == 1 {
@@ -73,8 +87,8 @@ func TestAConflictIsDecidedAgainOnWhatIsStored(t *testing.T) {
 	})
 }
 
-func TestAllKeysOrNone(t *testing.T) {
-	each(t, everyWayOn, engine.Options{DenialCacheTTL: -1}, func(b *bench) {
+func TestDecisionChangesAllKeysOrNone(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))
 		b.denied(b.decide(newCall(counter(1), "a", "b")))
 		b.allowed(b.decide(newCall(counter(1), "b")))
@@ -83,8 +97,8 @@ func TestAllKeysOrNone(t *testing.T) {
 	})
 }
 
-func TestAShadowDeniesNothing(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestShadowUseDeniesNothing(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		for i := range 3 {
 			c := newCall(counter(1), "shadow", "enforced")
 			c.Uses[0].Shadow, c.Uses[1].Program = true, counter(2)
@@ -95,17 +109,17 @@ func TestAShadowDeniesNothing(t *testing.T) {
 	})
 }
 
-func TestARequestWithoutKeysNeedsNoStore(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestRequestWithoutKeysNeedsNoRoundTrip(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1))))
 		require.Empty(b, b.store.trips)
 	})
 }
 
-func TestEveryAttemptReadsTheClock(t *testing.T) {
+func TestEachAttemptReadsTheClock(t *testing.T) {
 	now := time.Unix(100, 0)
 	clock := func() time.Time { now = now.Add(1); return now }
-	each(t, remoteWays, engine.Options{Clock: clock}, func(b *bench) {
+	forEachWay(t, remoteWays, engine.Options{Clock: clock}, func(b *fixture) {
 		failures := 2
 		b.store.before = func([]string) error {
 			if failures--; failures == 0 {
@@ -125,15 +139,15 @@ func TestEveryAttemptReadsTheClock(t *testing.T) {
 }
 
 func TestWithoutAClockTheServersClockDecides(t *testing.T) {
-	each(t, []way{onServer, inTransaction, bySwapsClock, callerWays[0], callerWays[1]}, engine.Options{}, func(b *bench) {
+	forEachWay(t, []way{onServer, inTransaction, bySwapsClock, callerWays[0], callerWays[1]}, engine.Options{}, func(b *fixture) {
 		b.store.clock = func() time.Time { return time.Unix(12345, 0) }
 		c := b.allowed(b.decide(newCall(counter(1), "k")))
 		require.Equal(b, time.Unix(12345, 0), c.times[0])
 	})
 }
 
-func TestAPeekAndARefundAreNotAnsweredFromTheCache(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestOtherOperationsAreNotAnsweredFromTheCache(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			b.decide(newCall(counter(2), "k"))
 		}
@@ -155,11 +169,10 @@ func TestAPeekAndARefundAreNotAnsweredFromTheCache(t *testing.T) {
 	})
 }
 
-// An error of the evaluator is returned as it is, and nothing is stored. A server has decided
-// already when Go evaluates.
-func TestAnErrorOfTheDecisionIsReturnedAsItIs(t *testing.T) {
+// Nothing is stored then. A server is left out, because it has decided before Go evaluates.
+func TestErrorOfTheEvaluatorIsReturnedUnchanged(t *testing.T) {
 	own := []error{errors.New("own"), context.DeadlineExceeded, storage.ErrUnavailable, storage.ErrContended}
-	each(t, append([]way{inMemory, inTransaction, bySwaps, bySwapsClock, declined}, callerWays[1:]...), engine.Options{}, func(b *bench) {
+	forEachWay(t, append([]way{inMemory, inTransaction, bySwaps, bySwapsClock, declined}, callerWays[1:]...), engine.Options{}, func(b *fixture) {
 		for i, err := range own {
 			c := newCall(counter(9), fmt.Sprint("k", i))
 			c.before = func() error { return err }
@@ -171,8 +184,8 @@ func TestAnErrorOfTheDecisionIsReturnedAsItIs(t *testing.T) {
 	})
 }
 
-func TestAStateThatCannotBeReadIsTheErrorOfItsRequest(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{}, func(b *bench) {
+func TestUnreadableStateFailsItsRequest(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{}, func(b *fixture) {
 		b.store.put("k", "damaged")
 		for range 2 {
 			require.Equal(b, errState, b.decide(newCall(counter(9), "other", "k")).err)
@@ -187,32 +200,32 @@ func TestAStateThatCannotBeReadIsTheErrorOfItsRequest(t *testing.T) {
 	})
 }
 
-// verb is an evaluator whose change means nothing.
-type verb struct{ *call }
+// invalidVerb is an evaluator that returns an invalid change.
+type invalidVerb struct{ *call }
 
-func (verb) Evaluate(_ time.Time, _ [][]byte, changes []driver.Change) (int, error) {
+func (invalidVerb) Evaluate(_ time.Time, _ [][]byte, changes []driver.Change) (int, error) {
 	changes[0].Verb = driver.Delete + 1
 	return 1, nil
 }
 
-func TestAChangeThatMeansNothingIsRefused(t *testing.T) {
-	each(t, append([]way{inMemory, inTransaction, bySwaps, declined}, callerWays[1:]...), engine.Options{}, func(b *bench) {
+func TestInvalidChangeIsRefused(t *testing.T) {
+	forEachWay(t, append([]way{inMemory, inTransaction, bySwaps, declined}, callerWays[1:]...), engine.Options{}, func(b *fixture) {
 		c := newCall(counter(9), "k")
-		c.Evaluator = verb{c}
+		c.Evaluator = invalidVerb{c}
 		require.ErrorIs(b, b.decide(c).err, storage.ErrSwap)
 	})
 }
 
-func TestKeysThatCannotBeStoredAreRefused(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestInvalidKeysAreRefused(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		require.ErrorIs(b, b.decide(newCall(counter(9), "k", "k")).err, storage.ErrDuplicateKey)
 		require.ErrorIs(b, b.decide(newCall(counter(9), strings.Repeat("k", storage.MaxKey+1))).err, storage.ErrKey)
 		require.Empty(b, b.store.trips)
 	})
 }
 
-func TestAContextThatHasEndedSendsNothing(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestEndedContextSendsNothing(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		ctx, cancel := context.WithCancel(background)
 		cancel()
 		for range 2 {
@@ -224,33 +237,32 @@ func TestAContextThatHasEndedSendsNothing(t *testing.T) {
 	})
 }
 
-func TestAPanicOfTheEvaluatorIsRaisedAgain(t *testing.T) {
-	each(t, everyWayOn, engine.Options{}, func(b *bench) {
+func TestPanicOfTheEvaluatorIsRaisedInDecide(t *testing.T) {
+	forEachWay(t, everyWayOn, engine.Options{}, func(b *fixture) {
 		for range 3 {
 			c := newCall(counter(9), "k")
-			c.before = func() error { panic("at the disco") }
-			require.Equal(b, "at the disco", b.decide(c).panicked)
+			c.before = func() error { panic("a bug") }
+			require.Equal(b, "a bug", b.decide(c).panicked)
 		}
-		if b.name != onServer.name && b.name != callerWays[0].name { // which has stored it already
+		if b.name != onServer.name && b.name != callerWays[0].name { // the server has stored the request already
 			b.allowed(b.decide(newCall(counter(1), "k")))
 		}
 		b.allowed(b.decide(newCall(counter(9), "k")))
 	})
 }
 
-// What takes the place of a program that the server does not have.
-func TestARequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
-	each(t, []way{onServer, callerWays[0]}, engine.Options{}, func(b *bench) {
+func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
+	forEachWay(t, []way{onServer, callerWays[0]}, engine.Options{}, func(b *fixture) {
 		nameless := &algo.Program{Args: []int64{3}}
 		for _, change := range []func(*engine.Use){
-			func(u *engine.Use) { u.Program = nameless }, // Runs says no
+			func(u *engine.Use) { u.Program = nameless }, // Runs reports false
 			func(u *engine.Use) { u.Cost = 1 << 53; u.Program = counter(1 << 54) },
 		} {
 			b.store.trips = nil
 			c := newCall(counter(3), "k")
 			change(&c.Uses[0])
 			if c.Uses[0].Cost > 1 {
-				c.Uses[0].Op = driver.Refund // of everything
+				c.Uses[0].Op = driver.Refund // refunds all units
 			}
 			b.allowed(b.decide(c))
 			require.Equal(b, []string{"load k", "swap k"}, b.store.trips)

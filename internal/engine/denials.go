@@ -16,7 +16,7 @@ type denials struct {
 	ttl    time.Duration
 	seed   maphash.Seed
 	mu     sync.Mutex                    // of writers
-	blocks []atomic.Pointer[denialBlock] // made when they are needed
+	blocks []atomic.Pointer[denialBlock] // allocated on demand
 }
 
 const (
@@ -32,7 +32,7 @@ type denialGroup []atomic.Pointer[denial]
 type denial struct {
 	hash    uint64
 	key     string
-	dropped bool // nothing is cached for the key, and denials of earlier round trips must not be
+	dropped bool // the entry replaces a dropped denial, so that denials of earlier round trips are not cached
 	state   []byte
 	clockReading
 	renewing atomic.Bool
@@ -132,7 +132,8 @@ func (c *clockReading) interval(now time.Time) (earliest, latest time.Time) {
 	return c.at.Add(now.Sub(c.received)), c.at.Add(now.Sub(c.sent))
 }
 
-// update caches the states that a request was evaluated on, if they denied it. Otherwise it drops what is cached for its keys.
+// update caches the states that a request was evaluated on, if they denied it. Otherwise it drops
+// the cached denials of its keys.
 func (c *denials) update(r *Request, clock clockReading, denied bool) {
 	for i, key := range r.Keys {
 		switch {
@@ -148,14 +149,14 @@ func (c *denials) update(r *Request, clock clockReading, denied bool) {
 	}
 }
 
-// drop drops what is cached for keys. Denials of round trips that began earlier are not cached any more.
+// drop drops the cached denials of keys. Denials of round trips that began earlier are not cached any more.
 func (c *denials) drop(keys []string) {
 	for _, key := range keys {
 		c.put(&denial{key: key, clockReading: clockReading{sent: time.Now()}, dropped: true})
 	}
 }
 
-// find returns what is cached for a key, or nil.
+// find returns the cached denial of a key, or nil.
 func (c *denials) find(key string) *denial {
 	hash := maphash.String(c.seed, key)
 	group := c.group(hash, false)

@@ -14,20 +14,8 @@ import (
 
 var cachingWays = append(append([]way{}, remoteWays...), callerWays...)
 
-func TestADenialIsLookedUpAgainAfterItsTTL(t *testing.T) {
-	each(t, cachingWays, engine.Options{DenialCacheTTL: time.Second}, func(b *bench) {
-		b.allowed(b.decide(newCall(counter(1), "k")))
-		b.denied(b.decide(newCall(counter(1), "k")))
-		b.store.remove("k") // by another process
-		time.Sleep(time.Second - 1)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
-		time.Sleep(1)
-		b.allowed(b.decide(newCall(counter(1), "k")))
-	})
-}
-
-func TestADenialFromTheCacheDoesNotExtendItsTTL(t *testing.T) {
-	each(t, cachingWays, engine.Options{DenialCacheTTL: time.Second}, func(b *bench) {
+func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{DenialCacheTTL: time.Second}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		b.denied(b.decide(newCall(counter(1), "k")))
 		b.store.remove("k")
@@ -35,13 +23,15 @@ func TestADenialFromTheCacheDoesNotExtendItsTTL(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
 		}
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(100*time.Millisecond - 1)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
+		time.Sleep(1)
 		b.allowed(b.decide(newCall(counter(1), "k")))
 	})
 }
 
-func TestNothingIsCachedIfTheTTLIsNegative(t *testing.T) {
-	each(t, cachingWays, engine.Options{DenialCacheTTL: -1}, func(b *bench) {
+func TestNegativeTTLDisablesTheCache(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		for range 3 {
 			require.False(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
@@ -49,10 +39,9 @@ func TestNothingIsCachedIfTheTTLIsNegative(t *testing.T) {
 	})
 }
 
-// Nothing is ever allowed from the cache, also if the cached state allows a smaller cost or the
-// limit was raised.
+// The cached state would allow a smaller cost or a higher limit.
 func TestOnlyDenialsComeFromTheCache(t *testing.T) {
-	each(t, cachingWays, engine.Options{}, func(b *bench) {
+	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "xxx")
 		big := newCall(counter(4), "k")
 		big.Uses[0].Cost = 2
@@ -64,9 +53,9 @@ func TestOnlyDenialsComeFromTheCache(t *testing.T) {
 	})
 }
 
-func TestAnOwnRefundOrResetDropsTheCachedDenial(t *testing.T) {
+func TestRefundOrResetDropsTheCachedDenial(t *testing.T) {
 	for _, op := range []driver.Op{driver.Refund, driver.Reset} {
-		each(t, cachingWays, engine.Options{}, func(b *bench) {
+		forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 			b.allowed(b.decide(newCall(counter(1), "k")))
 			b.denied(b.decide(newCall(counter(1), "k")))
 			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
@@ -76,9 +65,9 @@ func TestAnOwnRefundOrResetDropsTheCachedDenial(t *testing.T) {
 	}
 }
 
-// What this process takes is seen at once: a cached denial would tell a wait that is too short.
-func TestAnOwnChargeDropsTheCachedDenial(t *testing.T) {
-	each(t, cachingWays, engine.Options{}, func(b *bench) {
+// Otherwise RetryAfter would be too short.
+func TestChargeDropsTheCachedDenial(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		b.denied(b.decide(newCall(counter(1), "k")))
 		require.NoError(b, b.decide(newCallOf(driver.Charge, counter(1), "k")).err)
@@ -86,8 +75,8 @@ func TestAnOwnChargeDropsTheCachedDenial(t *testing.T) {
 	})
 }
 
-func TestAnOwnAllowanceDropsTheCachedDenial(t *testing.T) {
-	each(t, cachingWays, engine.Options{}, func(b *bench) {
+func TestAllowedRequestDropsTheCachedDenial(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		big := newCall(counter(2), "k")
 		big.Uses[0].Cost = 3
 		b.denied(b.decide(big))
@@ -98,9 +87,9 @@ func TestAnOwnAllowanceDropsTheCachedDenial(t *testing.T) {
 	})
 }
 
-// A denial whose reply comes after a reset is not cached: it may be of the time before.
-func TestADenialInFlightDuringAResetIsNotCached(t *testing.T) {
-	each(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1}, func(b *bench) {
+// The server may have decided it before the reset.
+func TestDenialInFlightDuringAResetIsNotCached(t *testing.T) {
+	forEachWay(t, []way{onServer, bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 2, OpenAfter: -1}, func(b *fixture) {
 		b.store.put("k", "x")
 		slow := make(chan struct{})
 		b.store.after = func([]string) error { <-slow; return nil }
@@ -116,35 +105,35 @@ func TestADenialInFlightDuringAResetIsNotCached(t *testing.T) {
 	})
 }
 
-func TestACachedDenialOfAllKeysIsNeeded(t *testing.T) {
-	each(t, cachingWays, engine.Options{}, func(b *bench) {
+func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))
 		b.denied(b.decide(newCall(counter(1), "a")))
-		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).how.Cached, "b is not known")
+		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).how.Cached, "b is not cached")
 		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).how.Cached)
 		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).how.Cached)
 	})
 }
 
-func TestTheCacheIsBounded(t *testing.T) {
+func TestCacheHasALimitedSize(t *testing.T) {
 	for _, size := range []int{1, 100, 1000, 5000} {
-		each(t, []way{onServer}, engine.Options{DenialCacheSize: size}, func(b *bench) {
+		forEachWay(t, []way{onServer}, engine.Options{DenialCacheSize: size}, func(b *fixture) {
 			for i := range 20_000 {
 				b.denied(b.decide(newCall(counter(0), fmt.Sprint(i))))
 			}
-			require.LessOrEqual(b, b.engine.CachedDenials(), size+511, "a block more")
+			require.LessOrEqual(b, b.engine.CachedDenials(), size+511, "one more block")
 			require.GreaterOrEqual(b, b.engine.CachedDenials(), size*9/10)
 			require.True(b, b.denied(b.decide(newCall(counter(0), "19999"))).how.Cached, "the last one")
 		})
 	}
 }
 
-// The server's clock is known as an interval, by the time that the round trip took. A denial
-// comes from the cache only while it is certain, and its wait is always long enough.
-func TestACachedDenialIsExactAtTheEndsOfTheInterval(t *testing.T) {
+// The time on the server's clock is known up to the duration of the round trip. A denial comes from the
+// cache only while it is certain. A wait for its RetryAfter is always enough.
+func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 	const there, back, pause = 30 * time.Millisecond, 20 * time.Millisecond, 500 * time.Millisecond
 	for _, offset := range []time.Duration{0, time.Hour, -time.Hour} {
-		each(t, []way{onServer, inTransaction, bySwapsClock}, engine.Options{}, func(b *bench) {
+		forEachWay(t, []way{onServer, inTransaction, bySwapsClock}, engine.Options{}, func(b *fixture) {
 			b.store.clock = func() time.Time { return time.Now().Add(offset) }
 			b.allowed(b.decide(newCall(spacing(pause), "k")))
 			taken := time.Now()
@@ -172,28 +161,10 @@ func TestACachedDenialIsExactAtTheEndsOfTheInterval(t *testing.T) {
 	}
 }
 
-// A caller who waits as long as it was told is allowed, if nobody was faster.
-func TestWaitingForTheRetryOfACachedDenialIsEnough(t *testing.T) {
-	each(t, []way{onServer, inTransaction, bySwapsClock}, engine.Options{}, func(b *bench) {
-		b.store.clock = func() time.Time { return time.Now().Add(time.Hour) }
-		b.store.before = func([]string) error { time.Sleep(7 * time.Millisecond); return nil }
-		b.store.after = func([]string) error { time.Sleep(3 * time.Millisecond); return nil }
-		for range 10 {
-			b.allowed(b.decide(newCall(spacing(300*time.Millisecond), "k")))
-			b.denied(b.decide(newCall(spacing(300*time.Millisecond), "k")))
-			time.Sleep(20 * time.Millisecond)
-			cached := b.denied(b.decide(newCall(spacing(300*time.Millisecond), "k")))
-			require.True(b, cached.how.Cached)
-			time.Sleep(cached.retry)
-		}
-	})
-}
-
-// With a clock of the caller there is no interval.
-func TestWithAClockACachedDenialIsExact(t *testing.T) {
+func TestCachedDenialIsExactWithTheCallersClock(t *testing.T) {
 	const pause = 500 * time.Millisecond
 	now := time.Unix(1e9, 0)
-	each(t, cachingWays, engine.Options{Clock: func() time.Time { return now }}, func(b *bench) {
+	forEachWay(t, cachingWays, engine.Options{Clock: func() time.Time { return now }}, func(b *fixture) {
 		b.allowed(b.decide(newCall(spacing(pause), "k")))
 		b.denied(b.decide(newCall(spacing(pause), "k")))
 		now = now.Add(pause - 1)
@@ -205,9 +176,9 @@ func TestWithAClockACachedDenialIsExact(t *testing.T) {
 	})
 }
 
-// An error on a cached state is looked up: the state may be another one by now.
-func TestAnErrorOnACachedStateIsLookedUp(t *testing.T) {
-	each(t, cachingWays, engine.Options{}, func(b *bench) {
+// The stored state may have changed since it was cached.
+func TestErrorOnACachedStateCausesARoundTrip(t *testing.T) {
+	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		b.denied(b.decide(newCall(counter(1), "k")))
 		c, n := newCall(counter(1), "k"), 0

@@ -17,13 +17,13 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// If an evaluator panics, the engine cannot compute the states that its request left. Requests that use
-// the same keys then have an unknown outcome. Others are answered.
-func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
+// If an evaluator panics, the engine cannot compute the states after its request. The outcomes of
+// other requests with the same keys are then unknown, but the server is not blamed.
+func TestPanicOfAnEvaluatorIsNotReportedAsErrProgram(t *testing.T) {
 	for _, cost := range []int64{1, 2} {
 		t.Run(fmt.Sprint("cost ", cost), func(t *testing.T) {
-			each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-				b.close()
+			forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+				b.hold()
 				b.start(newCall(counter(9), "first"))
 				bad := newCall(counter(2), "k")
 				bad.before = func() error { panic("a bug") }
@@ -35,7 +35,7 @@ func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
 				next.Uses[0].Cost = cost
 				b.start(next)
 				other := b.start(newCall(counter(9), "other"))
-				b.open()
+				b.releaseAll()
 				b.group.Wait()
 				require.Equal(b, "a bug", bad.panicked)
 				if next.err != nil {
@@ -48,8 +48,8 @@ func TestAPanicIsNoFaultOfAProgram(t *testing.T) {
 	}
 }
 
-func TestARoundTripCutShortLongAgoSaysNothing(t *testing.T) {
-	each(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *bench) {
+func TestEarlierTimeoutOfACallerDoesNotOpenTheBreaker(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second, OpenAfter: time.Second}, func(b *fixture) {
 		b.store.takes = 50 * time.Millisecond
 		ctx, cancel := context.WithTimeout(background, 10*time.Millisecond)
 		defer cancel()
@@ -73,16 +73,16 @@ func TestARoundTripCutShortLongAgoSaysNothing(t *testing.T) {
 	})
 }
 
-func TestCallersThatLeaveAStoreThatHangsTakeNoRoom(t *testing.T) {
+func TestCancelledRequestsToAHangingStoreLeaveTheQueue(t *testing.T) {
 	for _, neverOpens := range []bool{false, true} {
 		o := engine.Options{MaxRoundTrips: 1, MaxQueue: 10, Timeout: time.Second}
 		wait := 300 * time.Millisecond
 		if neverOpens {
 			o.OpenAfter = -1
 		}
-		each(t, batchWays, o, func(b *bench) {
-			b.close()
-			b.store.deaf = true
+		forEachWay(t, batchWays, o, func(b *fixture) {
+			b.hold()
+			b.store.ignoresContext = true
 			for range 2000 {
 				ctx, cancel := context.WithTimeout(background, wait)
 				b.group.Go(func() { b.decideFor(ctx, newCall(counter(9), "k")); cancel() })
@@ -94,30 +94,30 @@ func TestCallersThatLeaveAStoreThatHangsTakeNoRoom(t *testing.T) {
 			ctx, cancel := context.WithTimeout(background, wait)
 			defer cancel()
 			b.decideFor(ctx, c)
-			b.open()
+			b.releaseAll()
 			require.LessOrEqual(b, n, 20)
 		})
 	}
 }
 
-// A reply is lost, the request is declined at the second try, and the queue is full.
-func TestARequestThatMayBeStoredIsNotOverload(t *testing.T) {
+// A reply is lost, the server declines the second attempt, and the queue is full.
+func TestOverloadAfterALostReplyIsNotErrNotApplied(t *testing.T) {
 	var declines atomic.Bool
-	w := way{name: "server", open: func(f *fake) storage.Store { return &declining{server{fake: f}, &declines} }}
-	each(t, []way{w}, engine.Options{MaxRoundTrips: 2, MaxQueue: 1, Timeout: time.Second}, func(b *bench) {
+	w := way{name: "server", open: func(f *fakeStore) storage.Store { return &declining{server{fakeStore: f}, &declines} }}
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 2, MaxQueue: 1, Timeout: time.Second}, func(b *fixture) {
 		declines.Store(false)
 		n := 0
 		b.store.after = func(keys []string) error {
 			if keys[0] != "k" {
 				return nil
 			}
-			if n++; n == 1 { // stored, and the reply is lost; another process changes the key
+			if n++; n == 1 { // the request is stored and the reply is lost; another process changes the key
 				b.store.put("k", "xx")
 				declines.Store(true)
 				return errLost
 			}
-			// a request that takes swaps fills the queue
-			b.close()
+			// a request that needs swaps fills the queue
+			b.hold()
 			other := newCall(counter(9), "swapped")
 			other.Uses[0].Op = driver.Refund
 			other.Uses[0].Program = &algo.Program{Args: []int64{9}}
@@ -128,7 +128,7 @@ func TestARequestThatMayBeStoredIsNotOverload(t *testing.T) {
 		c := b.start(newCall(counter(9), "k"))
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		if c.err != nil {
 			require.NotErrorIs(b, c.err, storage.ErrNotApplied)
@@ -136,24 +136,24 @@ func TestARequestThatMayBeStoredIsNotOverload(t *testing.T) {
 	})
 }
 
-// declining is a server that declines from some time on.
+// declining is a server that declines all requests while declines is true.
 type declining struct {
 	server
-	now *atomic.Bool
+	declines *atomic.Bool
 }
 
 func (d *declining) Run(ctx context.Context, batches ...*driver.Batch) {
 	s := d.server
-	if d.now.Load() {
+	if d.declines.Load() {
 		s.declines = 1
 	}
 	s.Run(ctx, batches...)
 }
 
-// The reply is lost, and then somebody writes a state that cannot be read.
-func TestAnErrorAfterALostReplyIsUnknown(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
-		b.losing(b.write())
+// After the lost reply, another process writes a state that cannot be read.
+func TestErrorAfterALostReplyIsErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
+		b.loseReplies(b.write())
 		n := 0
 		b.store.before = func([]string) error {
 			if n++; n == b.write()+1 {
@@ -166,9 +166,9 @@ func TestAnErrorAfterALostReplyIsUnknown(t *testing.T) {
 	})
 }
 
-func TestASlotThatFailsDelaysNoOther(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{MaxRoundTrips: 2, Timeout: time.Second, OpenAfter: -1}, func(b *bench) {
+func TestFailingSlotDoesNotDelayOthers(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 2, Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
 		b.store.before = func(keys []string) error {
 			if keys[0] == "a2" {
 				return storage.NotApplied(errRefused)
@@ -183,10 +183,10 @@ func TestASlotThatFailsDelaysNoOther(t *testing.T) {
 	})
 }
 
-func TestAPeekOfATornKeyIsNotUnknown(t *testing.T) {
+func TestPeekOfATornKeyIsNotErrOutcomeUnknown(t *testing.T) {
 	torn := fmt.Errorf("%w: disk", storage.ErrTorn)
-	w := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *driver.Batch) {
+	w := way{name: "server", open: func(f *fakeStore) storage.Store {
+		return server{fakeStore: f, lie: func(b *driver.Batch) {
 			b.KeyErr = make([]error, len(b.Keys))
 			for i, key := range b.Keys {
 				if key == "bad" {
@@ -195,21 +195,21 @@ func TestAPeekOfATornKeyIsNotUnknown(t *testing.T) {
 			}
 		}}
 	}}
-	each(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		b.start(newCall(counter(9), "bad"))
 		peek := b.start(newCallOf(driver.Peek, nil, "bad"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		require.Error(b, peek.err)
 		require.NotErrorIs(b, peek.err, storage.ErrOutcomeUnknown)
 	})
 }
 
-func TestAPanicOfAnEarlierAttemptIsForgotten(t *testing.T) {
-	each(t, []way{inTransaction}, engine.Options{}, func(b *bench) {
-		b.losing()
+func TestPanicOfAnEarlierAttemptIsNotRaised(t *testing.T) {
+	forEachWay(t, []way{inTransaction}, engine.Options{}, func(b *fixture) {
+		b.loseReplies()
 		n := 0
 		b.store.after = func([]string) error {
 			if n++; n == 1 {
@@ -229,11 +229,11 @@ func TestAPanicOfAnEarlierAttemptIsForgotten(t *testing.T) {
 	})
 }
 
-func TestALostPartIsSentAgainWithoutTheOthers(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
+func TestOnlyTheSlotWithALostReplyIsSentAgain(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
 	for lost := range 4 {
-		each(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *bench) {
-			b.close()
+		forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
+			b.hold()
 			b.start(newCall(counter(9), "a0"))
 			var calls []*call
 			for _, key := range []string{"a1", "a2", "a3", "a1", "a2", "a3"} {
@@ -256,7 +256,7 @@ func TestALostPartIsSentAgainWithoutTheOthers(t *testing.T) {
 				}
 				return nil
 			}
-			b.open()
+			b.releaseAll()
 			b.group.Wait()
 			for _, c := range calls {
 				b.allowed(c)
@@ -268,14 +268,14 @@ func TestALostPartIsSentAgainWithoutTheOthers(t *testing.T) {
 	}
 }
 
-// A caller can leave while it waits for the request that renews an expired denial.
-func TestACallerThatLeavesDuringARenewalIsNotSent(t *testing.T) {
-	each(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *bench) {
+// The callers wait for the request that renews an expired denial.
+func TestRequestCancelledDuringARenewalIsNotSent(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.put("k", "x")
 		b.denied(b.decide(newCall(counter(1), "k")))
 		time.Sleep(2 * time.Second) // the denial has expired
 		b.store.remove("k")
-		b.close()
+		b.hold()
 		b.store.mu.Lock()
 		b.store.trips = nil
 		b.store.mu.Unlock()
@@ -296,7 +296,7 @@ func TestACallerThatLeavesDuringARenewalIsNotSent(t *testing.T) {
 				unknown++
 			}
 		}
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		time.Sleep(time.Second)
 		require.Zero(b, unknown)

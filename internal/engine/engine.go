@@ -25,22 +25,22 @@ const (
 type Options struct {
 	// Clock returns the time of decisions; nil means the clock of the store.
 	Clock func() time.Time
-	// Timeout is the longest time that one decision may take.
+	// Timeout is the maximum duration of a decision.
 	Timeout time.Duration
-	// DenialCacheTTL is how long a cached denial is used; negative means that none is cached.
+	// DenialCacheTTL is how long a cached denial is used; a negative value disables the cache.
 	DenialCacheTTL time.Duration
-	// DenialCacheSize is how many keys the cache holds.
+	// DenialCacheSize is the maximum number of keys in the cache.
 	DenialCacheSize int
-	// OpenAfter is how long the store must fail before the circuit breaker opens; negative means never.
+	// OpenAfter is how long the store must fail before the circuit breaker opens. Negative means never.
 	OpenAfter time.Duration
-	// MaxRoundTrips is how many round trips may be in flight at once.
+	// MaxRoundTrips is the maximum number of round trips in flight.
 	MaxRoundTrips int
-	// MaxQueue is how many requests may wait for a round trip.
+	// MaxQueue is the maximum number of requests that wait for a round trip.
 	MaxQueue int
 }
 
-// Engine decides requests on one store. It is safe for concurrent use. Between calls it
-// keeps no goroutine.
+// Engine decides requests on one store. It is safe for concurrent use. It has no goroutine while no
+// request is in progress.
 type Engine struct {
 	store      storage.Store
 	inPlace    driver.InPlace    // or nil
@@ -56,13 +56,13 @@ type Engine struct {
 	shards map[string]*queue // otherwise, by shard
 }
 
-// How says how a decision was made.
+// How describes how a decision was made.
 type How struct {
 	Attempts int  // how often the request was evaluated
 	Cached   bool // a denial from the cache
 }
 
-// New makes an engine on store.
+// New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
 	e := &Engine{store: store}
 	e.inPlace, _ = store.(driver.InPlace)
@@ -95,14 +95,14 @@ func (o Options) withDefaults(inFlight int) Options {
 }
 
 // Decide decides the request and stores what it changes, all of it or nothing. The errors are
-//   - an error of the evaluator, as it is; nothing was stored
+//   - an error of the evaluator, unchanged; nothing was stored
 //   - [storage.ErrKey], [storage.ErrDuplicateKey]: the keys cannot be stored
-//   - [storage.ErrContended]: swaps lost against other writers until the timeout
+//   - [storage.ErrContended]: swaps had conflicts with other writers until the timeout
 //   - [storage.ErrUnavailable]: the store did not answer within the timeout, or the circuit breaker is open
 //   - [storage.ErrOverloaded]: too many requests wait already
 //   - [storage.ErrOutcomeUnknown]: the request may have been stored
 //   - [storage.ErrProgram]: the server decided otherwise than Go
-//   - the error of the context, or an error of the store that trying again cannot help
+//   - the error of the context, or a permanent error of the store
 func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
 	n := len(r.Keys)
 	r.states, r.changes = slices.Grow(r.states[:0], n)[:n], slices.Grow(r.changes[:0], n)[:n]
@@ -118,7 +118,7 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
 		how.Cached, err = e.decide(ctx, r)
 	}
 	how.Attempts = int(r.attempts.Load())
-	if r.state != left && r.panicked != nil {
+	if r.state != abandoned && r.panicked != nil {
 		panic(r.panicked)
 	}
 	return how, err

@@ -19,7 +19,7 @@ func (e *Engine) Idle() bool {
 	return true
 }
 
-// CachedDenials is how many keys the cache holds.
+// CachedDenials returns how many denials are cached.
 func (e *Engine) CachedDenials() (n int) {
 	for i := range e.denials.blocks {
 		block := e.denials.blocks[i].Load()
@@ -35,7 +35,7 @@ func (e *Engine) CachedDenials() (n int) {
 	return n
 }
 
-// Waiting is how many requests wait.
+// Waiting returns how many requests wait.
 func (e *Engine) Waiting() int {
 	e.whole.mu.Lock()
 	defer e.whole.mu.Unlock()

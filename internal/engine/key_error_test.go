@@ -12,12 +12,12 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// If the reply to a refund was lost, an error of its key alone does not let it be sent again.
-func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
+// The reply to a refund was lost. The second attempt only reads the key, and reports an error of it.
+func TestRefundWithALostReplyIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 	for _, keyErr := range []error{storage.ErrContended, storage.ErrUnavailable, storage.NotApplied(errors.New("no right to write"))} {
 		runs := 0
-		failing := way{name: "on a server", open: func(f *fake) storage.Store {
-			return server{fake: f, lie: func(b *driver.Batch) {
+		failing := way{name: "on a server", open: func(f *fakeStore) storage.Store {
+			return server{fakeStore: f, lie: func(b *driver.Batch) {
 				switch runs++; runs {
 				case 1:
 					b.Err = fmt.Errorf("%w: connection lost", storage.ErrUnavailable)
@@ -26,7 +26,7 @@ func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 				}
 			}}
 		}}
-		each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
+		forEachWay(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 			b.store.set("k", storage.Record{Version: storage.NewVersion(), State: []byte("xxxx")})
 			c := b.decide(newCallOf(driver.Refund, counter(9), "k"))
 			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
@@ -36,32 +36,36 @@ func TestALostRefundIsNotRepeatedAfterAnErrorOfItsKey(t *testing.T) {
 	}
 }
 
-// If nobody knows what became of one key, the requests on other keys get their answers.
-func TestAnUnknownOutcomeOfOneKeyIsThatOfItsRequestsAlone(t *testing.T) {
-	failing := way{name: "on a server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *driver.Batch) {
-			for i, key := range b.Keys {
-				if key != "bad" {
-					continue
-				}
-				b.KeyErr = make([]error, len(b.Keys))
-				b.KeyErr[i], b.Found[i] = fmt.Errorf("%w: unexpected EOF", storage.ErrUnavailable), storage.Record{}
-				for j := range b.Requests {
-					if b.Requests[j].Uses[0].Key == i {
-						b.Requests[j].Applied = 0
+// The outcome of one key is unknown, or the server could not read it. Other requests are decided.
+func TestErrorOfAKeyAffectsOnlyItsRequests(t *testing.T) {
+	lost, unreadable := fmt.Errorf("%w: unexpected EOF", storage.ErrUnavailable), storage.NotApplied(errors.New("WRONGTYPE"))
+	for keyErr, want := range map[error]error{lost: storage.ErrOutcomeUnknown, unreadable: unreadable} {
+		failing := way{name: "on a server", open: func(f *fakeStore) storage.Store {
+			return server{fakeStore: f, lie: func(b *driver.Batch) {
+				for i, key := range b.Keys {
+					if key != "bad" {
+						continue
+					}
+					b.KeyErr = make([]error, len(b.Keys))
+					b.KeyErr[i], b.Found[i] = keyErr, storage.Record{}
+					for j := range b.Requests {
+						if b.Requests[j].Uses[0].Key == i {
+							b.Requests[j].Applied = 0
+						}
 					}
 				}
-			}
+			}}
 		}}
-	}}
-	each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
-		b.start(newCall(counter(9), "first"))
-		before, bad, after := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "bad")), b.start(newCall(counter(9), "k2"))
-		b.open()
-		b.group.Wait()
-		b.allowed(before)
-		require.ErrorIs(b, bad.err, storage.ErrOutcomeUnknown)
-		b.allowed(after)
-	})
+		forEachWay(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			b.hold()
+			b.start(newCall(counter(9), "first"))
+			before, bad, after := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "bad")), b.start(newCall(counter(9), "k2"))
+			b.releaseAll()
+			b.group.Wait()
+			b.allowed(before)
+			require.ErrorIs(b, bad.err, want)
+			require.False(b, bad.allowed)
+			b.allowed(after)
+		})
+	}
 }

@@ -23,7 +23,7 @@ type queue struct {
 	breaker *breaker.Breaker
 
 	mu       sync.Mutex
-	inFlight int       // slots taken
+	inFlight int       // round trips that have a slot
 	slotless int       // batches that are sent without a slot
 	waiting  list.List // the requests that wait, in the order of arrival
 	answered time.Time // when the last round trip ended that the store has answered
@@ -31,8 +31,8 @@ type queue struct {
 }
 
 const (
-	batchKeys     = 64   // in a batch: a server does nothing else meanwhile
-	batchRequests = 1024 // in a batch
+	batchKeys     = 64   // maximum in a batch; a server does nothing else meanwhile
+	batchRequests = 1024 // maximum in a batch
 	// A caller sends its own request only if the server has answered within ownSendWithin. That saves a
 	// third of the time, because no other goroutine takes part. But go-redis does not notice a
 	// cancelled context, so the caller of a server that hangs would not return.
@@ -43,7 +43,7 @@ func newQueue(e *Engine) *queue {
 	return &queue{engine: e, breaker: breaker.New(e.options.OpenAfter)}
 }
 
-// decide returns when the request has its outcome, or when its caller has no more time.
+// decide returns when the request has its outcome, or when its deadline or context ends.
 func (q *queue) decide(ctx context.Context, r *Request) error {
 	switch sends, err := q.enter(r); {
 	case err != nil:
@@ -109,7 +109,7 @@ func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 // send is a sender: it sends the waiting requests, batch by batch, until none waits.
 func (q *queue) send() {
 	for {
-		runtime.Gosched() // lets callers who were just answered join the batch
+		runtime.Gosched() // lets callers whose calls just returned join the batch
 		b := &batch{queue: q}
 		if !q.take(b) {
 			return
@@ -197,7 +197,7 @@ func (q *queue) await(ctx context.Context, r *Request) error {
 		case <-timer.C:
 		}
 	}
-	return q.leave(r, ended)
+	return q.abandon(r, ended)
 }
 
 // expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline. The
@@ -211,21 +211,21 @@ func (q *queue) isExpired(r *Request) bool {
 	return r.state == sent && !time.Now().Before(r.until)
 }
 
-// leave marks a request whose caller does not wait any longer, and returns its error.
-func (q *queue) leave(r *Request, ended error) error {
+// abandon marks a request whose call ends without an outcome, and returns the error of the call.
+func (q *queue) abandon(r *Request, ended error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	was := r.state
-	if was == done {
+	before := r.state
+	if before == done {
 		<-r.done
 		return r.err
 	}
-	r.state = left
+	r.state = abandoned
 	q.recordTimeout(r)
-	if was == waiting {
+	if before == waiting {
 		q.waiting.Remove(r.element)
 		r.state = done // no sender has it
 		r.lastErr = q.lastErr
 	}
-	return r.timeout(ended, r.lost || was == sent)
+	return r.timeout(ended, r.lost || before == sent)
 }

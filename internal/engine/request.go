@@ -14,18 +14,17 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Request is one decision on the states of some keys. It is for one call of
-// [Engine.Decide].
+// Request is one decision on the states of some keys. It is for one call of [Engine.Decide].
 type Request struct {
-	Keys      []string // differ
-	Uses      []Use    // what is asked of each key
+	Keys      []string // different from each other
+	Uses      []Use    // one for each key
 	Evaluator Evaluator
 
 	began       time.Time
 	deadline    time.Time
 	fromTimeout bool          // the deadline follows from Options.Timeout, not from the caller's context
 	bySwaps     bool          // it must be decided by swaps
-	attempts    atomic.Int32  // is read after the caller has left, too
+	attempts    atomic.Int32  // is also read after the call was abandoned
 	done        chan struct{} // if the caller waits: receives once, when state is done
 
 	// These fields are guarded by the lock of the queue.
@@ -42,14 +41,14 @@ type Request struct {
 	slotBatch *slotBatch     // the batch whose reply was lost: it must be sent again as it was
 	same      *Request       // the next equal request of the batch
 	last      *Request       // the last of these
-	swaps     []storage.Swap // whose reply was lost
+	swaps     []storage.Swap // the swaps whose reply was lost
 
 	update  driver.Update
 	states  [][]byte
 	changes []driver.Change
 }
 
-// Use is what a request asks of one key.
+// Use is the operation of a request on one key.
 type Use struct {
 	Op      driver.Op
 	Program *algo.Program // the step on the server; nil if there is none
@@ -57,37 +56,37 @@ type Use struct {
 	Shadow  bool
 }
 
-// Evaluator decides a request on states. It is called by one goroutine at a time, not
-// always the caller's; a panic of it is raised again in Decide.
+// Evaluator decides a request on states. Only one goroutine at a time calls it, which need not be the
+// caller's. A panic of it is raised in Decide.
 type Evaluator interface {
-	// Evaluate decides at now. states[i] is the state of the i-th key, nil if and only if it is
-	// absent; it must not be modified or kept. changes has a zero Change for each key;
-	// Evaluate sets those that it wants. It may be called again, on other states and at
-	// another time; only the last call counts.
+	// Evaluate decides at now. states[i] is the state of the i-th key. It is nil if and only if the
+	// key is absent. Evaluate must not modify or keep it. changes has a zero Change for each key, and
+	// Evaluate sets the changes that it wants. Evaluate may be called again with other states and
+	// another time. Only the last call counts.
 	//
-	// applied is how many steps were applied, as driver.Request says. An error is returned to the caller as
-	// it is; nothing is stored then.
+	// applied is how many steps were applied; see driver.Request. After an error nothing is stored,
+	// and Decide returns the error unchanged.
 	Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error)
 
-	// Denied reports whether the last Evaluate denied, and for how long from its time it would
-	// deny the same request on the same states. Requests stored since cannot have made that false,
-	// except those that give back.
+	// Denied reports whether the last Evaluate denied, and for how long after its time the same
+	// request would be denied with the same states. Only requests that give units back can shorten
+	// that time.
 	Denied() (retryAfter time.Duration, denied bool)
 
-	// Confirm takes the place of Evaluate if all that is known is that the request was
-	// allowed and stored, and that it left these states.
+	// Confirm is called instead of Evaluate if the engine only knows that the request was allowed
+	// and stored, and the states after it.
 	Confirm(now time.Time, states [][]byte) error
 }
 
-// state says where a request is.
+// state is the progress of a request.
 type state uint8
 
 const (
 	waiting state = iota // for a round trip
-	sent                 // in a round trip: it may be stored
+	sent                 // in a round trip that may store it
 	pausing              // not in a round trip that can store it
 	done                 // its outcome is known
-	left                 // its caller has left
+	abandoned            // the call has returned, because its context ended or its timeout passed
 )
 
 // Reset clears the request and keeps its memory. The request must not be in use: see InUse.
@@ -99,12 +98,12 @@ func (r *Request) Reset() {
 	*r = Request{Keys: r.Keys[:0], Uses: r.Uses[:0], Evaluator: r.Evaluator, states: r.states[:0], changes: r.changes[:0]}
 }
 
-// InUse reports whether the engine may still use the request, although Decide has
-// returned: its caller has left during a round trip.
-func (r *Request) InUse() bool { return r.state == left }
+// InUse reports whether the engine may use the request after Decide has returned. That is so if the
+// call was abandoned during a round trip.
+func (r *Request) InUse() bool { return r.state == abandoned }
 
 // givesBack reports whether a use of the request gives units back. Such a request must not be
-// repeated if its first reply was lost.
+// repeated if the reply to its first attempt was lost.
 func (r *Request) givesBack() bool {
 	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op == driver.Refund || u.Op == driver.Reset })
 }
@@ -165,7 +164,7 @@ func isTemporary(err error) bool {
 
 // notify ends the caller's wait. The outcome of the request is in r.err.
 func (r *Request) notify() {
-	if r.state == left {
+	if r.state == abandoned {
 		return
 	}
 	if r.state = done; r.done != nil {

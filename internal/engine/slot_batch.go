@@ -30,11 +30,11 @@ type slotBatch struct {
 
 func (s *slotBatch) isLost() bool { return s.users != nil }
 
-// ttlMargin is how much longer than needed a record is kept. It covers a server's clock that steps forward, and
+// ttlMargin is added to the TTL of records. It covers a server's clock that steps forward, and
 // a failover to a server with another clock.
 const ttlMargin = 10 * time.Second
 
-// runs reports whether the server can do what a use asks.
+// runs reports whether the server can apply a use.
 func (e *Engine) runs(u *Use) bool {
 	if u.Op == driver.Peek || u.Op == driver.Reset {
 		return true
@@ -164,10 +164,10 @@ func (s *slotBatch) place(key string) int {
 	return at
 }
 
-// use translates a use. If look is true, it becomes a Peek that only reads the version of the record.
-func (s *slotBatch) use(u *Use, key int, look bool) driver.Use {
+// use translates a use. If onlyVersion is true, it becomes a Peek that reads the version of the record.
+func (s *slotBatch) use(u *Use, key int, onlyVersion bool) driver.Use {
 	switch {
-	case look:
+	case onlyVersion:
 		return driver.Use{Key: key, Op: driver.Peek, Shadow: u.Shadow}
 	case u.Op == driver.Peek || u.Op == driver.Reset:
 		return driver.Use{Key: key, Op: u.Op, Shadow: u.Shadow}
@@ -244,7 +244,7 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 }
 
 // errDeclined is the outcome of a request that the server declined: it must be decided by swaps.
-var errDeclined = errors.New("engine: the program has declined")
+var errDeclined = errors.New("engine: the program declined the request")
 
 // keyErr returns the error of the first key of a request that could not be read or written.
 func (s *slotBatch) keyErr(request *driver.Request) error {

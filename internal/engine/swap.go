@@ -13,8 +13,8 @@ import (
 // swap makes one attempt to decide a request by Load, evaluate and CompareAndSwap. If the reply of
 // the last attempt was lost, it sends the same swaps again instead: they cannot be applied twice.
 func (b *batch) swap(ctx context.Context, r *Request) {
-	wasLost := len(r.swaps) > 0
-	if !wasLost && !b.prepareSwaps(ctx, r) {
+	resend := len(r.swaps) > 0
+	if !resend && !b.prepareSwaps(ctx, r) {
 		return
 	}
 	began := time.Now()
@@ -25,12 +25,12 @@ func (b *batch) swap(ctx context.Context, r *Request) {
 	}
 	switch {
 	case err != nil:
-		if r.fail(err); !wasLost && errors.Is(err, storage.ErrNotApplied) {
+		if r.fail(err); !resend && errors.Is(err, storage.ErrNotApplied) {
 			r.swaps = nil
 		}
-	case swapped || wasLost && stored(r.swaps, current):
+	case swapped || resend && stored(r.swaps, current):
 		r.finish(nil)
-	case wasLost && r.givesBack():
+	case resend && r.givesBack():
 		r.finish(unknown(r.lastErr))
 	default:
 		r.swaps = nil
@@ -38,7 +38,7 @@ func (b *batch) swap(ctx context.Context, r *Request) {
 	}
 }
 
-// prepareSwaps decides a request on what is stored now. It reports whether there is something to store.
+// prepareSwaps decides a request on the stored records. It reports whether there is a change to store.
 func (b *batch) prepareSwaps(ctx context.Context, r *Request) bool {
 	began := time.Now()
 	records, now, err := b.load(ctx, r.Keys)
@@ -62,11 +62,11 @@ func (b *batch) prepareSwaps(ctx context.Context, r *Request) bool {
 	return b.queue.markSent(r)
 }
 
-// markSent marks a request as sent, unless its caller has left: it was told that nothing was applied.
+// markSent marks a request as sent, unless it was abandoned. Then its call has returned ErrNotApplied.
 func (q *queue) markSent(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if r.state == left {
+	if r.state == abandoned {
 		r.finish(nil)
 		return false
 	}
@@ -115,8 +115,8 @@ func (r *Request) addSwaps(records []storage.Record, now time.Time) {
 	}
 }
 
-// stored reports whether current shows that swaps were stored: all of them were in one
-// instant, so one proves them all.
+// stored reports whether current proves that swaps were stored. They were stored at once, so one
+// record is enough.
 func stored(swaps []storage.Swap, current []storage.Record) bool {
 	onlyDeletes, allAbsent := true, true
 	for i, s := range swaps {

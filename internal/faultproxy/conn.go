@@ -7,41 +7,41 @@ import (
 	"sync"
 )
 
-// framing cuts the two streams of one connection into messages. Its methods are
-// called by one goroutine each.
+// framing splits the two streams of a connection into messages. Each method is called by one
+// goroutine.
 type framing interface {
-	// request reads what the client sends next, up to where the server acts on
-	// it. Counts tells whether this is a request, to which a reply will end.
+	// request reads the client's next messages, up to one that the server acts on. counts is whether
+	// they are a request, which has a reply.
 	request(*bufio.Reader) (message []byte, counts bool, err error)
 
-	// reply reads what the server sends next. Ends tells whether with it the
-	// reply to the oldest request is complete.
+	// reply reads the server's next message. ends is whether it completes the reply to the oldest
+	// request.
 	reply(*bufio.Reader) (message []byte, ends bool, err error)
 }
 
-// A conn is a client's connection and the one to the server that belongs to it.
+// conn is a connection of a client and the corresponding connection to the server.
 type conn struct {
 	proxy          *Proxy
 	client, server net.Conn
 	framing        framing
-	gone           chan struct{} // closed with the connection
+	closed         chan struct{} // closed with the connection
 	closing        sync.Once
 
 	mu       sync.Mutex
-	waiting  []Fault       // of the requests that were forwarded and await their reply, in order
-	answered chan struct{} // has an element after a reply
+	waiting  []Fault       // of the forwarded requests without a reply, in order
+	answered chan struct{} // gets a value after each reply
 }
 
 func newConn(p *Proxy, client, server net.Conn) *conn {
 	return &conn{
 		proxy: p, client: client, server: server, framing: p.framing(),
-		gone: make(chan struct{}), answered: make(chan struct{}, 1),
+		closed: make(chan struct{}), answered: make(chan struct{}, 1),
 	}
 }
 
 func (c *conn) close() {
 	c.closing.Do(func() {
-		close(c.gone)
+		close(c.closed)
 		c.client.Close()
 		c.server.Close()
 	})
@@ -50,12 +50,12 @@ func (c *conn) close() {
 // reset closes the client's connection with a RST instead of a FIN.
 func (c *conn) reset() {
 	if tcp, ok := c.client.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // fails on a closed connection only
+		_ = tcp.SetLinger(0) // it only fails on a closed connection
 	}
 	c.close()
 }
 
-// requests forwards from the client to the server.
+// requests forwards requests to the server.
 func (c *conn) requests() {
 	defer c.close()
 	r := bufio.NewReader(c.client)
@@ -69,14 +69,14 @@ func (c *conn) requests() {
 			fault = c.proxy.number(message)
 		}
 		if fault.Kind.onRequest() {
-			c.strikeRequest(r, message, fault)
+			c.injectRequestFault(r, message, fault)
 			return
 		}
 		if c.send(message, counts, fault) != nil {
 			return
 		}
 		if fault.Kind != None && fault.Kind != StallReply {
-			c.swallow(r)
+			c.discard(r)
 			return
 		}
 	}
@@ -84,16 +84,16 @@ func (c *conn) requests() {
 
 func (c *conn) send(message []byte, counts bool, fault Fault) error {
 	if counts {
-		c.await(fault)
+		c.addWaiting(fault)
 	}
 	_, err := c.server.Write(message)
 	return err
 }
 
-// swallow reads until the client has hung up, or this side has.
-func (c *conn) swallow(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
+// discard reads until the connection is closed.
+func (c *conn) discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
 
-func (c *conn) strikeRequest(r io.Reader, message []byte, fault Fault) {
+func (c *conn) injectRequestFault(r io.Reader, message []byte, fault Fault) {
 	c.drain()
 	if fault.Kind != LateRequest {
 		c.proxy.hit(fault)
@@ -102,7 +102,7 @@ func (c *conn) strikeRequest(r io.Reader, message []byte, fault Fault) {
 	case ResetRequest:
 		c.reset()
 	case StallRequest:
-		c.swallow(r)
+		c.discard(r)
 	case LateRequest:
 		c.hold(r)
 		if c.send(message, true, fault) == nil {
@@ -111,24 +111,24 @@ func (c *conn) strikeRequest(r io.Reader, message []byte, fault Fault) {
 	}
 }
 
-// hold waits for Release, or until the client has hung up.
+// hold waits for Release, or until the client closes the connection.
 func (c *conn) hold(r io.Reader) {
-	left := make(chan struct{})
+	ended := make(chan struct{})
 	c.proxy.running.Go(func() {
-		defer close(left)
-		c.swallow(r)
+		defer close(ended)
+		c.discard(r)
 	})
 	select {
-	case <-left:
+	case <-ended:
 	case <-c.proxy.released():
 	}
 }
 
-// replies forwards from the server to the client.
+// replies forwards replies to the client.
 func (c *conn) replies() {
 	defer c.close()
 	r := bufio.NewReader(c.server)
-	var held []byte // of a reply that is to be damaged once it is complete
+	var held []byte // the parts of a reply with a fault
 	for {
 		message, ends, err := c.framing.reply(r)
 		if err != nil {
@@ -143,27 +143,27 @@ func (c *conn) replies() {
 		if !ends {
 			continue
 		}
-		if fault.Kind != None && !c.strikeReply(held, fault) {
+		if fault.Kind != None && !c.injectReplyFault(held, fault) {
 			return
 		}
 		held = nil
-		c.answer()
+		c.removeWaiting()
 	}
 }
 
-// strikeReply tells whether the connection goes on.
-func (c *conn) strikeReply(reply []byte, fault Fault) bool {
+// injectReplyFault reports whether the connection stays open.
+func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
 	c.proxy.hit(fault)
 	switch fault.Kind {
 	case LateRequest:
-		return true // nobody is there to hear
+		return true // the client has closed the connection
 	case ResetReply:
 		c.reset()
 	case CutReply:
 		_, _ = c.client.Write(reply[:len(reply)/2])
 	case StallReply:
 		select {
-		case <-c.gone:
+		case <-c.closed:
 		case <-c.proxy.released():
 			_, err := c.client.Write(reply)
 			return err == nil
@@ -172,14 +172,14 @@ func (c *conn) strikeReply(reply []byte, fault Fault) bool {
 	return false
 }
 
-func (c *conn) await(fault Fault) {
+func (c *conn) addWaiting(fault Fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, fault)
 }
 
-// oldest is the fault of the request that is answered next. A server also speaks
-// unasked, as when it shuts down.
+// oldest returns the fault of the oldest request without a reply. A server may also send messages
+// without a request, for instance at its shutdown.
 func (c *conn) oldest() Fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *conn) oldest() Fault {
 	return c.waiting[0]
 }
 
-func (c *conn) answer() {
+func (c *conn) removeWaiting() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.waiting) > 0 {
@@ -201,18 +201,18 @@ func (c *conn) answer() {
 	}
 }
 
-// drain waits until all that was forwarded is answered.
+// drain waits until all forwarded requests have their replies.
 func (c *conn) drain() {
-	for c.awaits() {
+	for c.isWaiting() {
 		select {
 		case <-c.answered:
-		case <-c.gone:
+		case <-c.closed:
 			return
 		}
 	}
 }
 
-func (c *conn) awaits() bool {
+func (c *conn) isWaiting() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.waiting) > 0

@@ -1,31 +1,31 @@
 package faultproxy
 
-// A Kind is what happens to an exchange.
+// Kind is a kind of fault.
 type Kind int
 
-// The first four keep the request from the server, at least for as long as the
-// client waits; the others let it through and keep the reply from the client.
+// After the first four faults, the server does not get the request while the client waits. After the
+// others, the server gets the request, but the client does not get the complete reply.
 const (
 	None         Kind = iota
 	DropRequest       // the connection is closed instead of forwarding the request
 	ResetRequest      // the connection is reset instead of forwarding the request
 	StallRequest      // the request is held for ever
-	LateRequest       // the request is held until Release, or until the client has hung up, and never answered
+	LateRequest       // the request is held until Release or until the client closes the connection; the client gets no reply
 	DropReply         // the connection is closed instead of forwarding the reply
 	ResetReply        // the connection is reset instead of forwarding the reply
-	CutReply          // the connection is closed after the first half of the reply
-	StallReply        // the reply is held until Release, or until the client has hung up
+	CutReply          // the connection is closed after half of the reply
+	StallReply        // the reply is held until Release or until the client closes the connection
 )
 
-// Kinds lists all faults.
+// Kinds returns all faults.
 func Kinds() []Kind {
 	return []Kind{DropRequest, ResetRequest, StallRequest, LateRequest, DropReply, ResetReply, CutReply, StallReply}
 }
 
-// Applied tells whether the server gets to see the request in the end.
+// Applied reports whether the server gets the request, perhaps late.
 func (k Kind) Applied() bool { return k == None || k >= LateRequest }
 
-// Hangs tells whether the client would wait for ever, had it no deadline.
+// Hangs reports whether a client without a deadline would wait for ever.
 func (k Kind) Hangs() bool { return k == StallRequest || k == LateRequest || k == StallReply }
 
 func (k Kind) onRequest() bool { return k > None && k < DropReply }
@@ -39,7 +39,7 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Fault damages the exchange with the number At.
+// Fault is a fault in the exchange with the number At.
 type Fault struct {
 	At   int
 	Kind Kind

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRedisMessages(t *testing.T) {
+func TestRedisMessagesAreSplit(t *testing.T) {
 	tests := []struct {
 		wire string
 		ends bool
@@ -47,14 +47,14 @@ func TestRedisMessages(t *testing.T) {
 	}
 }
 
-func TestNoMessagesOfRedis(t *testing.T) {
+func TestMalformedRedisMessagesAreErrors(t *testing.T) {
 	for _, wire := range []string{"", "$x\r\n", "$-2\r\n", "$999999999999\r\n", "*99999999999999999999\r\n"} {
 		_, _, err := resp{}.reply(reader(wire))
 		require.Error(t, err, wire)
 	}
 }
 
-func TestPostgresRequests(t *testing.T) {
+func TestPostgresRequestsAreSplit(t *testing.T) {
 	const (
 		hello = "\x00\x00\x00\x08\x00\x03\x00\x00"
 		tls   = "\x00\x00\x00\x08\x04\xd2\x16\x2f"
@@ -91,7 +91,7 @@ func TestPostgresRequests(t *testing.T) {
 	}
 }
 
-func TestPostgresReplies(t *testing.T) {
+func TestPostgresRepliesAreSplit(t *testing.T) {
 	p, r := &postgres{}, reader("NN\x00\x00\x00\x04Z\x00\x00\x00\x05IS")
 	p.encrypting.Store(true)
 	for _, want := range []struct {
@@ -108,14 +108,14 @@ func TestPostgresReplies(t *testing.T) {
 	require.ErrorContains(t, err, "sslmode=disable")
 }
 
-func TestNoMessagesOfPostgres(t *testing.T) {
+func TestMalformedPostgresMessagesAreErrors(t *testing.T) {
 	for _, wire := range []string{"", "\x00", "\x00\x00\x00\x03", "\x00\x00\x00\x04", "\xff\xff\xff\xff", "\x00\x00\x00\x09\x00\x03\x00\x00"} {
 		_, _, err := (&postgres{}).request(reader(wire))
 		require.Error(t, err, "%q", wire)
 	}
 }
 
-// Whatever comes, it is passed on byte by byte up to where it is no message.
+// FuzzMessages checks that the messages are the input, byte by byte, up to the first malformed one.
 func FuzzMessages(f *testing.F) {
 	f.Add([]byte("*2\r\n$3\r\nGET\r\n$1\r\nk\r\n+OK\r\n"))
 	f.Add([]byte("\x00\x00\x00\x08\x00\x03\x00\x00Q\x00\x00\x00\x05\x00"))

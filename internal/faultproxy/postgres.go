@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 )
 
-// postgres is the protocol of Postgres, version 3.
+// postgres is the protocol of PostgreSQL, version 3.
 type postgres struct {
-	started    bool        // the client has introduced itself
-	encrypting atomic.Bool // the client has asked for encryption; the answer is one byte
+	started    bool        // the client has sent its startup message
+	encrypting atomic.Bool // the client has requested encryption; the reply is one byte
 }
 
-// What a connection may begin with in place of a protocol version.
+// These codes can be in place of a protocol version.
 const (
 	cancelRequest = 80877102
 	sslRequest    = 80877103
@@ -29,7 +29,7 @@ func (p *postgres) request(r *bufio.Reader) ([]byte, bool, error) {
 	}
 	var read bytes.Buffer
 	for {
-		kind, err := typed(r, &read)
+		kind, err := readTyped(r, &read)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -43,7 +43,7 @@ func (p *postgres) request(r *bufio.Reader) ([]byte, bool, error) {
 
 func (p *postgres) startup(r *bufio.Reader) ([]byte, bool, error) {
 	var read bytes.Buffer
-	if err := sized(r, &read); err != nil {
+	if err := readSized(r, &read); err != nil {
 		return nil, false, err
 	}
 	if read.Len() < 8 {
@@ -67,7 +67,7 @@ func (p *postgres) reply(r *bufio.Reader) ([]byte, bool, error) {
 	}
 	if p.encrypting.CompareAndSwap(true, false) {
 		if first != 'N' {
-			return nil, false, errors.New("faultproxy: the server wants to encrypt; use sslmode=disable")
+			return nil, false, errors.New("faultproxy: the server requires encryption; use sslmode=disable")
 		}
 		return []byte{first}, false, nil
 	}
@@ -75,28 +75,28 @@ func (p *postgres) reply(r *bufio.Reader) ([]byte, bool, error) {
 		return nil, false, err
 	}
 	var read bytes.Buffer
-	kind, err := typed(r, &read)
+	kind, err := readTyped(r, &read)
 	return read.Bytes(), kind == 'Z', err // ReadyForQuery
 }
 
-// typed reads a message that begins with its type.
-func typed(r *bufio.Reader, read *bytes.Buffer) (kind byte, err error) {
+// readTyped reads a message that begins with its type.
+func readTyped(r *bufio.Reader, read *bytes.Buffer) (kind byte, err error) {
 	if kind, err = r.ReadByte(); err != nil {
 		return 0, err
 	}
 	read.WriteByte(kind)
-	return kind, sized(r, read)
+	return kind, readSized(r, read)
 }
 
-// sized reads a length and as many bytes as it says, itself included.
-func sized(r *bufio.Reader, read *bytes.Buffer) error {
+// readSized reads a length and the rest of the message. The length includes itself.
+func readSized(r *bufio.Reader, read *bytes.Buffer) error {
 	var length [4]byte
 	if _, err := io.ReadFull(r, length[:]); err != nil {
 		return err
 	}
 	read.Write(length[:])
 	size := int64(binary.BigEndian.Uint32(length[:]))
-	if size < 4 || size > 1<<30 { // the server's own limit
+	if size < 4 || size > 1<<30 { // the limit of the server
 		return errLength
 	}
 	_, err := io.CopyN(read, r, size-4)

@@ -15,39 +15,39 @@ import (
 
 func TestFaultsOfPostgres(t *testing.T) {
 	server := shared.Postgres(t)
-	witness := connect(t, server.DSN(), pgx.QueryExecModeExec)
+	direct := connect(t, server.DSN(), pgx.QueryExecModeExec)
 	modes := []pgx.QueryExecMode{pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec}
 	for _, mode := range modes {
 		for _, kind := range faultproxy.Kinds() {
 			t.Run(kind.String()+", "+mode.String(), func(t *testing.T) {
-				table := newTable(t, witness)
+				table := newTable(t, direct)
 				p := faultproxy.Postgres(t, server.Socket())
 				conn := connect(t, servers.PostgresDSN(p.Addr()), mode)
 				p.Plan(faultproxy.Fault{At: 2, Kind: kind})
 
-				require.NoError(t, insert(conn, table, long))
-				require.Error(t, insert(conn, table, patience(kind)))
-				require.Eventually(t, func() bool { p.Release(); return len(p.Hits()) > 0 }, long, time.Millisecond)
-				hit(t, p, kind)
+				require.NoError(t, insert(conn, table, longTimeout))
+				require.Error(t, insert(conn, table, timeout(kind)))
+				require.Eventually(t, func() bool { p.Release(); return len(p.Hits()) > 0 }, longTimeout, time.Millisecond)
+				requireHit(t, p, kind)
 				applied := map[bool]int{true: 2, false: 1}
-				require.Equal(t, applied[kind.Applied()], rows(t, witness, table))
+				require.Equal(t, applied[kind.Applied()], rows(t, direct, table))
 
 				conn = connect(t, servers.PostgresDSN(p.Addr()), mode)
-				require.NoError(t, insert(conn, table, long))
+				require.NoError(t, insert(conn, table, longTimeout))
 				require.Equal(t, 4, p.Seen(), "three statements and the start of a connection")
 			})
 		}
 	}
 }
 
-// The start of a connection is an exchange of its own.
+// The start of a connection is an exchange.
 func TestFaultsOfConnecting(t *testing.T) {
 	server := shared.Postgres(t)
 	for _, kind := range faultproxy.Kinds() {
 		t.Run(kind.String(), func(t *testing.T) {
 			p := faultproxy.Postgres(t, server.Addr())
 			p.Plan(faultproxy.Fault{At: 1, Kind: kind})
-			ctx, cancel := context.WithTimeout(t.Context(), patience(kind))
+			ctx, cancel := context.WithTimeout(t.Context(), timeout(kind))
 			defer cancel()
 			_, err := pgx.Connect(ctx, servers.PostgresDSN(p.Addr()))
 			require.Error(t, err)
@@ -56,7 +56,7 @@ func TestFaultsOfConnecting(t *testing.T) {
 	}
 }
 
-// A client that prefers TLS asks for it first, and is told no.
+// A client with sslmode=prefer requests TLS first. The server refuses it.
 func TestPostgresWithoutFaults(t *testing.T) {
 	p := faultproxy.Postgres(t, shared.Postgres(t).Addr())
 	dsn := strings.Replace(servers.PostgresDSN(p.Addr()), "disable", "prefer", 1)
@@ -77,8 +77,8 @@ func TestPostgresWithoutFaults(t *testing.T) {
 	require.ErrorContains(t, err, "nonsense")
 }
 
-// A client that gives up asks the server, on another connection, to cancel.
-func TestCancellationPasses(t *testing.T) {
+// A client sends a cancellation on another connection.
+func TestCancellationIsForwarded(t *testing.T) {
 	p := faultproxy.Postgres(t, shared.Postgres(t).Addr())
 	conn := connect(t, servers.PostgresDSN(p.Addr()), pgx.QueryExecModeExec)
 	p.Plan()
@@ -87,7 +87,7 @@ func TestCancellationPasses(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(60)")
 		cancelled <- err
 	}()
-	require.Eventually(t, func() bool { return p.Seen() == 1 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Seen() == 1 }, longTimeout, time.Millisecond)
 	for {
 		require.NoError(t, conn.PgConn().CancelRequest(t.Context()))
 		select {
@@ -95,7 +95,7 @@ func TestCancellationPasses(t *testing.T) {
 			require.ErrorContains(t, err, "canceling statement due to user request")
 			require.Equal(t, 1, p.Seen())
 			return
-		case <-time.After(moment): // it came before the statement had begun
+		case <-time.After(shortTimeout): // the cancellation came before the statement had begun
 		}
 	}
 }
@@ -120,8 +120,8 @@ func newTable(t *testing.T, conn *pgx.Conn) string {
 	return table
 }
 
-func insert(conn *pgx.Conn, table string, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func insert(conn *pgx.Conn, table string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	_, err := conn.Exec(ctx, "INSERT INTO "+table+" VALUES ($1)", 1)
 	return err

@@ -1,3 +1,20 @@
+// Package faultproxy provides a proxy between a client and a Redis or PostgreSQL server in a test. It
+// injects faults into chosen exchanges:
+//
+//	proxy := faultproxy.Redis(t, server.Addr())
+//	client := redis.NewClient(&redis.Options{Addr: proxy.Addr()})
+//	proxy.Plan(faultproxy.Fault{At: 3, Kind: faultproxy.DropReply})
+//
+// An exchange is a request and its reply. With Redis it is one command. With PostgreSQL it is all
+// messages up to ReadyForQuery; the start of a connection is an exchange, too. Exchanges are numbered
+// from 1 in the order in which their requests arrive, over all connections. A client that uses one
+// goroutine has its faults at the same exchanges in each run.
+//
+// A fault affects one exchange. The proxy first forwards the replies to earlier requests of the same
+// connection. It does not forward later requests of a pipeline.
+//
+// The proxy parses the protocol. It does not support TLS, passwords, COPY and pipelines with Flush in
+// PostgreSQL, nor subscriptions and CLIENT REPLY in Redis.
 package faultproxy
 
 import (
@@ -12,20 +29,19 @@ import (
 	"time"
 )
 
-// T is what a proxy asks of a test. A *testing.T, B and F are one.
+// T has the methods of testing.TB that the package needs. *testing.T, B and F implement it.
 type T interface {
 	Helper()
 	Fatal(args ...any)
 	Cleanup(func())
 }
 
-// A Proxy forwards connections to one server. Its methods may be called at any
-// time from any goroutine.
+// Proxy forwards connections to one server. Its methods are safe for concurrent use.
 type Proxy struct {
 	target  string
 	framing func() framing
 	addr    string
-	running sync.WaitGroup // everything that serves a listener or a connection
+	running sync.WaitGroup // the goroutines of listeners and connections
 
 	mu       sync.Mutex
 	listener net.Listener // nil while connections are refused
@@ -37,15 +53,15 @@ type Proxy struct {
 	release  chan struct{} // closed by Release
 }
 
-// Redis starts a proxy in front of a Redis, at a host and port or at the path of
-// a unix socket. It ends with the test.
+// Redis starts a proxy for a Redis server. target is a host and port, or the path of a Unix socket.
+// The proxy ends with the test.
 func Redis(t T, target string) *Proxy {
 	t.Helper()
 	return start(t, target, func() framing { return resp{} })
 }
 
-// Postgres starts a proxy in front of a Postgres or a PgBouncer, at a host and
-// port or at the path of a unix socket. It ends with the test.
+// Postgres starts a proxy for PostgreSQL or PgBouncer. target is a host and port, or the path of a
+// Unix socket. The proxy ends with the test.
 func Postgres(t T, target string) *Proxy {
 	t.Helper()
 	return start(t, target, func() framing { return &postgres{} })
@@ -64,11 +80,11 @@ func start(t T, target string, framing func() framing) *Proxy {
 	return p
 }
 
-// Addr is the host and port where the proxy listens.
+// Addr returns the host and port of the proxy.
 func (p *Proxy) Addr() string { return p.addr }
 
-// Plan numbers the exchanges anew, so that the next request has the number 1,
-// forgets the hits, and has the faults happen from now on.
+// Plan replaces the planned faults. It clears the hits and starts the numbering again: the next
+// request has the number 1.
 func (p *Proxy) Plan(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,32 +94,31 @@ func (p *Proxy) Plan(faults ...Fault) {
 	}
 }
 
-// Only has the proxy number those exchanges alone whose request matches, and
-// leave all others in peace. A nil match numbers them all.
+// Only restricts the numbering to exchanges whose request matches. All others have no faults. A nil
+// match numbers all exchanges.
 func (p *Proxy) Only(match func(request []byte) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.only = match
 }
 
-// Seen is the number of the last exchange.
+// Seen returns the number of the last exchange.
 func (p *Proxy) Seen() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen
 }
 
-// Hits lists the faults that have happened. A fault is in the list by the time
-// that the client can notice it; a [LateRequest] only when the server has
-// answered it.
+// Hits returns the faults that have happened. A fault is in the list before the client can notice it.
+// A [LateRequest] is in the list after the server has answered it.
 func (p *Proxy) Hits() []Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.hits)
 }
 
-// Release forwards now what [LateRequest] and [StallReply] hold. Some clients
-// take long to hang up: pgx first waits for the server, up to 15 s.
+// Release forwards the messages that [LateRequest] and [StallReply] hold. Some clients take long to
+// close a connection: pgx waits for the server for up to 15 s.
 func (p *Proxy) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +126,7 @@ func (p *Proxy) Release() {
 	p.release = make(chan struct{})
 }
 
-// Refuse is a total outage: it closes all connections, and new ones are refused
-// until Accept.
+// Refuse begins an outage. It closes all connections and refuses new ones until Accept.
 func (p *Proxy) Refuse() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +139,7 @@ func (p *Proxy) Refuse() {
 	}
 }
 
-// Accept ends an outage, at the same address.
+// Accept ends an outage. The address stays the same.
 func (p *Proxy) Accept() error {
 	p.mu.Lock()
 	accepting := p.listener != nil
@@ -136,8 +150,8 @@ func (p *Proxy) Accept() error {
 	return p.listen()
 }
 
-// listen takes the address it had, or else any. Ports come from below those that
-// kernels hand out to clients, so that nobody takes this one during an outage.
+// listen uses the previous address, or else any free port. The ports are below the kernel's range for
+// client connections, so that no client takes the port during an outage.
 func (p *Proxy) listen() (err error) {
 	var listener net.Listener
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
@@ -176,11 +190,11 @@ func (p *Proxy) forward(listener net.Listener, client net.Conn) {
 		return
 	}
 	c := newConn(p, client, server)
-	if !p.enter(listener, c) {
+	if !p.add(listener, c) {
 		c.close()
 		return
 	}
-	defer p.leave(c)
+	defer p.remove(c)
 	p.running.Go(c.requests)
 	c.replies()
 }
@@ -192,8 +206,8 @@ func network(addr string) string {
 	return "tcp"
 }
 
-// enter lists a connection, unless an outage began after it was accepted.
-func (p *Proxy) enter(listener net.Listener, c *conn) bool {
+// add registers a connection. It returns false if an outage began after the connection was accepted.
+func (p *Proxy) add(listener net.Listener, c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.listener != listener {
@@ -203,13 +217,13 @@ func (p *Proxy) enter(listener net.Listener, c *conn) bool {
 	return true
 }
 
-func (p *Proxy) leave(c *conn) {
+func (p *Proxy) remove(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
 }
 
-// number gives a request its place in the plan.
+// number returns the number of a request and its fault.
 func (p *Proxy) number(request []byte) Fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()

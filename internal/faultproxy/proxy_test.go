@@ -13,10 +13,10 @@ import (
 
 func TestEachFaultHappensOnce(t *testing.T) {
 	tests := []struct {
-		kind  Kind
-		half  string // what the client reads before the error
-		err   error
-		heard []string // by the server, when the client has noticed
+		kind     Kind
+		half     string // the part of the reply before the error
+		err      error
+		received []string // by the server, when the client gets the error
 	}{
 		{DropRequest, "", io.EOF, []string{"one"}},
 		{ResetRequest, "", syscall.ECONNRESET, []string{"one"}},
@@ -33,38 +33,38 @@ func TestEachFaultHappensOnce(t *testing.T) {
 			e, p := setUp(t)
 			p.Plan(Fault{At: 2, Kind: test.kind})
 			c := dial(t, p)
-			c.say(t, "one\n")
-			line, err := c.hear(long)
+			c.send(t, "one\n")
+			line, err := c.receive(longTimeout)
 			require.NoError(t, err)
 			require.Equal(t, "one\n", line)
 			require.Empty(t, p.Hits())
 
-			c.say(t, "two\n")
-			patience := long
+			c.send(t, "two\n")
+			timeout := longTimeout
 			if test.kind.Hangs() {
-				patience = moment
+				timeout = shortTimeout
 			}
-			line, err = c.hear(patience)
+			line, err = c.receive(timeout)
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.half, line)
-			if test.kind.Hangs() { // who gives up does not know how far it came
+			if test.kind.Hangs() { // the client does not know how far the request came
 				await(t, func() bool { return p.Seen() == 2 && (len(p.Hits()) == 1 || test.kind == LateRequest) })
 			}
-			require.Equal(t, test.heard, e.all())
+			require.Equal(t, test.received, e.lines())
 			require.Equal(t, 2, p.Seen())
 
 			c.Close()
-			hit(t, p, Fault{At: 2, Kind: test.kind})
-			applied := test.heard
+			requireHit(t, p, Fault{At: 2, Kind: test.kind})
+			applied := test.received
 			if test.kind == LateRequest {
 				applied = append(applied, "two")
 			}
-			require.Equal(t, applied, e.all())
+			require.Equal(t, applied, e.lines())
 			require.Equal(t, test.kind.Applied(), len(applied) == 2)
 
 			c = dial(t, p)
-			c.say(t, "three\n")
-			line, err = c.hear(long)
+			c.send(t, "three\n")
+			line, err = c.receive(longTimeout)
 			require.NoError(t, err)
 			require.Equal(t, "three\n", line)
 		})
@@ -74,27 +74,27 @@ func TestEachFaultHappensOnce(t *testing.T) {
 func TestFaultInAPipelineHitsOneExchange(t *testing.T) {
 	for _, kind := range Kinds() {
 		if kind == StallReply {
-			continue // the connection goes on
+			continue // the connection stays open
 		}
 		t.Run(kind.String(), func(t *testing.T) {
 			e, p := setUp(t)
 			p.Plan(Fault{At: 3, Kind: kind})
 			c := dial(t, p)
-			c.say(t, "one\ntwo\nthree\nfour\nfive\n")
+			c.send(t, "one\ntwo\nthree\nfour\nfive\n")
 			for _, want := range []string{"one\n", "two\n"} {
-				line, err := c.hear(long)
+				line, err := c.receive(longTimeout)
 				require.NoError(t, err)
 				require.Equal(t, want, line)
 			}
 			await(t, func() bool { return len(p.Hits()) > 0 || kind == LateRequest && p.Seen() >= 3 })
-			c.hear(moment)
+			c.receive(shortTimeout)
 			c.Close()
-			hit(t, p, Fault{At: 3, Kind: kind})
+			requireHit(t, p, Fault{At: 3, Kind: kind})
 			want := []string{"one", "two"}
 			if kind.Applied() {
 				want = append(want, "three")
 			}
-			require.Equal(t, want, e.all())
+			require.Equal(t, want, e.lines())
 		})
 	}
 }
@@ -103,37 +103,37 @@ func TestStalledReplyIsReleased(t *testing.T) {
 	_, p := setUp(t)
 	p.Plan(Fault{At: 1, Kind: StallReply})
 	c := dial(t, p)
-	c.say(t, "one\n")
-	_, err := c.hear(moment)
+	c.send(t, "one\n")
+	_, err := c.receive(shortTimeout)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
-	c.say(t, "two\n")
+	c.send(t, "two\n")
 	var line string
-	await(t, func() bool { // it may not be stalled yet
+	await(t, func() bool { // the reply may not be held yet
 		p.Release()
-		line, err = c.hear(moment)
+		line, err = c.receive(shortTimeout)
 		return err == nil
 	})
 	require.Equal(t, "one\n", line)
-	line, err = c.hear(long)
+	line, err = c.receive(longTimeout)
 	require.NoError(t, err)
 	require.Equal(t, "two\n", line)
 }
 
-func TestPlanNumbersAnew(t *testing.T) {
+func TestPlanRestartsTheNumbering(t *testing.T) {
 	e, p := setUp(t)
 	c := dial(t, p)
-	c.say(t, "one\n")
-	c.hear(long)
+	c.send(t, "one\n")
+	c.receive(longTimeout)
 	p.Plan(Fault{At: 1, Kind: DropReply})
 	require.Zero(t, p.Seen())
-	c.say(t, "two\n")
-	_, err := c.hear(long)
+	c.send(t, "two\n")
+	_, err := c.receive(longTimeout)
 	require.ErrorIs(t, err, io.EOF)
 	require.Len(t, p.Hits(), 1)
 
 	p.Plan()
 	require.Empty(t, p.Hits())
-	require.Equal(t, []string{"one", "two"}, e.all())
+	require.Equal(t, []string{"one", "two"}, e.lines())
 }
 
 func TestExchangesAreNumberedOverAllConnections(t *testing.T) {
@@ -141,8 +141,8 @@ func TestExchangesAreNumberedOverAllConnections(t *testing.T) {
 	p.Plan(Fault{At: 3, Kind: DropReply})
 	first, second := dial(t, p), dial(t, p)
 	for i, c := range []client{first, second, first} {
-		c.say(t, "line\n")
-		_, err := c.hear(long)
+		c.send(t, "line\n")
+		_, err := c.receive(longTimeout)
 		require.Equal(t, i == 2, err != nil)
 	}
 	require.Equal(t, 3, p.Seen())
@@ -154,27 +154,27 @@ func TestOnlyMatchingExchangesAreNumbered(t *testing.T) {
 	p.Plan(Fault{At: 2, Kind: DropReply})
 	c := dial(t, p)
 	for _, line := range []string{"one\n", "two\n", "four\n"} {
-		c.say(t, line)
-		got, err := c.hear(long)
+		c.send(t, line)
+		got, err := c.receive(longTimeout)
 		require.NoError(t, err)
 		require.Equal(t, line, got)
 	}
-	c.say(t, "three\n")
-	_, err := c.hear(long)
+	c.send(t, "three\n")
+	_, err := c.receive(longTimeout)
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, 2, p.Seen())
 }
 
-func TestOutage(t *testing.T) {
+func TestOutageClosesAndRefusesConnections(t *testing.T) {
 	_, p := setUp(t)
 	addr := p.Addr()
 	c := dial(t, p)
-	c.say(t, "one\n")
-	c.hear(long)
+	c.send(t, "one\n")
+	c.receive(longTimeout)
 
 	p.Refuse()
 	p.Refuse()
-	_, err := c.hear(long)
+	_, err := c.receive(longTimeout)
 	require.ErrorIs(t, err, io.EOF)
 	_, err = net.Dial("tcp", addr)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
@@ -183,16 +183,16 @@ func TestOutage(t *testing.T) {
 	require.NoError(t, p.Accept())
 	require.Equal(t, addr, p.Addr())
 	c = dial(t, p)
-	c.say(t, "two\n")
-	line, err := c.hear(long)
+	c.send(t, "two\n")
+	line, err := c.receive(longTimeout)
 	require.NoError(t, err)
 	require.Equal(t, "two\n", line)
 }
 
 func TestServerThatIsDownClosesTheConnection(t *testing.T) {
-	gone := filepath.Join(t.TempDir(), "gone.sock")
-	p := start(t, gone, func() framing { return lines{} })
-	_, err := dial(t, p).hear(long)
+	path := filepath.Join(t.TempDir(), "gone.sock")
+	p := start(t, path, func() framing { return lines{} })
+	_, err := dial(t, p).receive(longTimeout)
 	require.Error(t, err)
 }
 
@@ -202,8 +202,8 @@ func TestUnknownKindHasAName(t *testing.T) {
 	require.Equal(t, "none", None.String())
 }
 
-// hit waits for the fault to be listed, as nothing else.
-func hit(t *testing.T, p *Proxy, fault Fault) {
+// requireHit waits until fault is the only hit.
+func requireHit(t *testing.T, p *Proxy, fault Fault) {
 	t.Helper()
 	await(t, func() bool { return len(p.Hits()) > 0 })
 	require.Equal(t, []Fault{fault}, p.Hits())
@@ -211,5 +211,5 @@ func hit(t *testing.T, p *Proxy, fault Fault) {
 
 func await(t *testing.T, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, condition, long, moment/10)
+	require.Eventually(t, condition, longTimeout, shortTimeout/10)
 }

@@ -17,15 +17,17 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
+// The tests of this package promise that each fault happens once, at the planned exchange, that the
+// server gets a request exactly if Kind.Applied reports so, and that all other messages are forwarded
+// unchanged.
+
 var shared servers.Shared
 
 func TestMain(m *testing.M) { os.Exit(shared.Main(m, servers.PostgresPrograms)) }
 
-// long is what no answer takes, and moment what a client waits for one that
-// will not come. It asks within it, too, on a busy machine.
 const (
-	long   = 20 * time.Second
-	moment = 500 * time.Millisecond
+	longTimeout  = 20 * time.Second       // no reply takes so long
+	shortTimeout = 500 * time.Millisecond // if no reply comes; enough to send a request on a busy machine
 )
 
 func TestFaultsOfRedis(t *testing.T) {
@@ -39,21 +41,21 @@ func TestFaultsOfRedis(t *testing.T) {
 				p.Plan(faultproxy.Fault{At: 2, Kind: kind})
 				client := newClient(t, p.Addr(), protocol)
 
-				require.NoError(t, increment(client, key, long))
-				require.Error(t, increment(client, key, patience(kind)))
-				hit(t, p, kind)
+				require.NoError(t, increment(client, key, longTimeout))
+				require.Error(t, increment(client, key, timeout(kind)))
+				requireHit(t, p, kind)
 				applied := map[bool]string{true: "2", false: "1"}
 				require.Equal(t, applied[kind.Applied()], count(t, server, key))
 
-				require.NoError(t, increment(client, key, long))
+				require.NoError(t, increment(client, key, longTimeout))
 				require.Equal(t, 3, p.Seen())
 			})
 		}
 	}
 }
 
-// What comes before the fault is applied, and what comes after it is not,
-// though go-redis then reports the same error for all three.
+// The command before the fault is applied, and the command after it is not. go-redis reports the same
+// error for all three.
 func TestFaultInAPipelineOfRedis(t *testing.T) {
 	server := emptyRedis(t)
 	p := faultproxy.Redis(t, server.Addr())
@@ -87,7 +89,7 @@ func TestRedisWithoutFaults(t *testing.T) {
 	script := redis.NewScript("return {1, {2, false}, ARGV[1]}")
 	_, err := script.Run(t.Context(), client, nil, "three").Result()
 	require.NoError(t, err)
-	require.Equal(t, 2, p.Seen(), "EVALSHA, which is not known, and EVAL")
+	require.Equal(t, 2, p.Seen(), "EVALSHA of an unknown script, and EVAL")
 }
 
 func emptyRedis(t *testing.T) *servers.RedisServer {
@@ -109,8 +111,8 @@ func newClient(t *testing.T, addr string, protocol int) *redis.Client {
 	return client
 }
 
-func increment(client *redis.Client, key string, patience time.Duration) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+func increment(client *redis.Client, key string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return client.Incr(ctx, key).Err()
 }
@@ -124,15 +126,15 @@ func count(t *testing.T, server *servers.RedisServer, key string) string {
 	return reply
 }
 
-func patience(kind faultproxy.Kind) time.Duration {
+func timeout(kind faultproxy.Kind) time.Duration {
 	if kind.Hangs() {
-		return moment
+		return shortTimeout
 	}
-	return long
+	return longTimeout
 }
 
-func hit(t *testing.T, p *faultproxy.Proxy, kind faultproxy.Kind) {
+func requireHit(t *testing.T, p *faultproxy.Proxy, kind faultproxy.Kind) {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(p.Hits()) > 0 }, long, time.Millisecond)
+	require.Eventually(t, func() bool { return len(p.Hits()) > 0 }, longTimeout, time.Millisecond)
 	require.Equal(t, []faultproxy.Fault{{At: 2, Kind: kind}}, p.Hits())
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
@@ -13,7 +14,7 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// connect stands for the pool that the application has already.
+// connect returns the pool of the application.
 func connect(ctx context.Context) *pgxpool.Pool {
 	pool, err := pgxpool.New(ctx, shared.Postgres(servers.Example{}).DSN())
 	check(err)
@@ -26,7 +27,7 @@ func check(err error) {
 	}
 }
 
-// Limits shared by every process that uses the database.
+// All processes that use the database share the limits.
 func Example() {
 	ctx := context.Background()
 	pool := connect(ctx)
@@ -47,8 +48,7 @@ func Example() {
 	// false <nil>
 }
 
-// An order and its quota in one transaction: an order that fails leaves the
-// quota as it was.
+// The order and its quota are in one transaction. An order that fails does not use the quota.
 func Example_transaction() {
 	ctx := context.Background()
 	pool := connect(ctx)
@@ -81,7 +81,7 @@ func Example_transaction() {
 				return err
 			}
 			if !d.Allowed {
-				return fmt.Errorf("no more orders today")
+				return errors.New("no more orders today")
 			}
 			_, err = tx.Exec(ctx, "INSERT INTO orders VALUES ($1, $2)", customer, pieces)
 			return err

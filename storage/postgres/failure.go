@@ -12,35 +12,34 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// errRaced says that the swap statement undid itself: a key was created by
-// another at the same moment.
-var errRaced = errors.New("postgres: a key was created meanwhile")
+// errCreated means that the statement was undone because another transaction created one of its
+// keys.
+var errCreated = errors.New("postgres: another transaction created one of the keys at the same time")
 
-// failure makes of an error of the client one that says whether anything was applied,
-// and whether trying again can help. An error that the server reports for a statement
-// has undone it, unless it ends the server, which may have committed it by then; what a
-// pooler reports proves nothing.
-func failure(err error) error {
+// classify wraps an error of the client. The result says whether nothing was applied, and whether a
+// retry can help. An error of the server has undone the statement, unless the error ends the server,
+// which may have committed before. An error of a pooler does not prove that the statement was
+// undone.
+func classify(err error) error {
 	var e *pgconn.PgError
 	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
 	switch {
 	case pgconn.SafeToRetry(err):
 		return storage.NotApplied(unavailable)
-	case !errors.As(err, &e), isPoolers(e.Code), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
+	case !errors.As(err, &e), isOfPooler(e.Code), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
-	case e.Code == "22P02" && strings.Contains(e.Message, undone): // invalid_text_representation
-		return errRaced
+	case e.Code == "22P02" && strings.Contains(e.Message, createdMarker): // invalid_text_representation
+		return errCreated
 	case isContention(e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
 	case isOutage(e.Code):
 		return storage.NotApplied(unavailable)
 	}
-	return storage.NotApplied(fmt.Errorf("postgres: %w", advised(err)))
+	return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 }
 
-// advised adds to err what to do if there is no table, or one with other columns, or no
-// function.
-func advised(err error) error {
+// withAdvice adds a remedy to the errors for a missing table, column or function.
+func withAdvice(err error) error {
 	var e *pgconn.PgError
 	switch {
 	case !errors.As(err, &e):
@@ -50,31 +49,31 @@ func advised(err error) error {
 	case e.Code == "42883": // undefined_function
 		return fmt.Errorf("%w; call Store.Migrate first, or set Options.NoFunctions", err)
 	case e.Code == "42703": // undefined_column
-		return fmt.Errorf("%w; name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate", err)
+		return fmt.Errorf("%w; set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate", err)
 	}
 	return err
 }
 
-// failed is failure, for what was asked on db. In a transaction of the caller the
-// server has undone what fails, or will when it misses the connection, so nothing of
-// it was or will be applied; and to try again helps only with the whole of it.
-func (s *Store) failed(db DB, err error) error {
-	told := failure(err)
+// failure classifies an error of a statement on db. In a transaction of the caller, nothing of a
+// failed transaction is applied, even if the connection is lost. A retry of the statement alone does
+// not help there.
+func (s *Store) failure(db DB, err error) error {
+	classified := classify(err)
 	switch {
-	case errors.As(err, new(pgx.ScanArgError)): // an answer, so the statement has run
+	case errors.As(err, new(pgx.ScanArgError)): // there is a reply, so the statement was executed
 		return fmt.Errorf("postgres: %w", err)
-	case errors.Is(told, errRaced):
-		return told
-	case s.inside():
-		return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", advised(err)))
-	case !errors.Is(told, storage.ErrNotApplied) && isUnsent(db, err):
+	case errors.Is(classified, errCreated):
+		return classified
+	case s.inTransaction():
+		return storage.NotApplied(fmt.Errorf("postgres: the transaction has failed: %w", withAdvice(err)))
+	case !errors.Is(classified, storage.ErrNotApplied) && isUnsent(db, err):
 		return storage.NotApplied(fmt.Errorf("postgres: %w", err))
 	}
-	return told
+	return classified
 }
 
-// isUnsent is true for an error that is neither the server's nor the connection's,
-// which is as good as before: pgx has refused to send the statement.
+// isUnsent reports whether pgx refused to send the statement: the error is not one of the server, and
+// the connection is still open.
 func isUnsent(db DB, err error) bool {
 	if errors.As(err, new(*pgconn.PgError)) {
 		return false
@@ -88,15 +87,15 @@ func isUnsent(db DB, err error) bool {
 	return false
 }
 
-// isPoolers is true for what a pooler says of itself, also of a statement that it has
-// sent on: PgBouncer and Odyssey of class 08, connection exceptions, and PgCat of
-// class 58, system errors; or without a code.
-func isPoolers(code string) bool {
-	return len(code) != 5 || isOf(code, "08", "58")
+// isOfPooler reports whether a code may be that of a pooler, which may have sent the statement on.
+// PgBouncer and Odyssey use class 08, connection exceptions. PgCat uses class 58, system errors.
+// Others use no valid code.
+func isOfPooler(code string) bool {
+	return len(code) != 5 || hasClass(code, "08", "58")
 }
 
-// isContention is true for a serialization failure, a deadlock resolved, and a
-// lock that was not had in time: NOWAIT, lock_timeout or statement_timeout.
+// isContention reports whether a code is that of a serialization failure, a deadlock, or a lock that
+// was not free in time: NOWAIT, lock_timeout or statement_timeout.
 func isContention(code string) bool {
 	return code == "40001" || code == "40P01" || code == "55P03" || code == "57014"
 }
@@ -107,13 +106,13 @@ func isLockTimeout(err error) bool {
 	return errors.As(err, &e) && e.Code == "55P03"
 }
 
-// isOutage is true for insufficient resources, operator intervention, and a
-// server that is read-only, as a replica is.
+// isOutage reports whether a code is that of insufficient resources, operator intervention, or a
+// read-only server such as a replica.
 func isOutage(code string) bool {
-	return isOf(code, "53", "57") || code == "25006"
+	return hasClass(code, "53", "57") || code == "25006"
 }
 
-// isOf is true for a code of one of the classes, which are its first two characters.
-func isOf(code string, classes ...string) bool {
+// hasClass reports whether a code has one of the classes, which are its first two characters.
+func hasClass(code string, classes ...string) bool {
 	return slices.ContainsFunc(classes, func(class string) bool { return strings.HasPrefix(code, class) })
 }

@@ -14,21 +14,21 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-func TestEveryFaultAtEveryMessage(t *testing.T) {
+func TestLimiterIsCorrectDespiteAnyFault(t *testing.T) {
 	server := shared.Postgres(t)
-	faultsweep.Run(t, proxied(t, server.Addr(), ""))
+	faultsweep.Run(t, sweepSubjects(t, server.Addr(), ""))
 }
 
-func TestEveryFaultBeforePgBouncer(t *testing.T) {
-	faultsweep.Run(t, proxied(t, shared.PgBouncer(t).Addr(), "&default_query_exec_mode=exec"),
+func TestLimiterBehindPgBouncerIsCorrectDespiteFaults(t *testing.T) {
+	faultsweep.Run(t, sweepSubjects(t, shared.PgBouncer(t).Addr(), "&default_query_exec_mode=exec"),
 		faultproxy.DropRequest, faultproxy.LateRequest, faultproxy.CutReply, faultproxy.StallReply)
 }
 
-// proxied are stores on pools of two connections, by way of a proxy in front of
-// the address, all on one table.
-func proxied(t *testing.T, addr, settings string) func(t *testing.T) faultsweep.Subject {
+// sweepSubjects returns stores with one table. Each has a pool of two connections and a proxy in front
+// of the address.
+func sweepSubjects(t *testing.T, addr, settings string) func(t *testing.T) faultsweep.Subject {
 	table := postgres.Options{Table: fmt.Sprint("sweep ", tables.Add(1))}
-	direct := open(t, pool(t, shared.Postgres(t).DSN()), table)
+	direct := open(t, newPool(t, shared.Postgres(t).DSN()), table)
 	return func(t *testing.T) faultsweep.Subject {
 		proxy := faultproxy.Postgres(t, addr)
 		config, err := pgxpool.ParseConfig(servers.PostgresDSN(proxy.Addr()) + "&pool_max_conns=2" + settings)

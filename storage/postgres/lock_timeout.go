@@ -9,22 +9,22 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// maxReserve is the most of the caller's time that is kept for the server's reply after a lock
-// timeout.
+// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
 const maxReserve = 100 * time.Millisecond
 
-// batchLockTimeout is the lock timeout of a batch. Several processes may decide on one key, each for
-// some milliseconds. But a longer transaction on one key must not delay the requests for other keys.
-// After this timeout the requests are decided one by one.
+// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
+// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
+// this timeout, the batch is split into parts without common keys.
 const batchLockTimeout = 250 * time.Millisecond
 
-// retryLockTimeout is the lock timeout of each of these requests. It is short, because they have
-// waited for batchLockTimeout already.
-const retryLockTimeout = time.Millisecond
+// splitLockTimeout is the lock timeout of each part. It is short, because the batch has waited
+// already.
+const splitLockTimeout = time.Millisecond
 
-// withinDeadline calls send, for a statement that is a transaction of its own, with a lock timeout
-// that ends shortly before ctx does, or after lockTimeout, if that is not 0 and shorter. If lockTimeout is 0 and the
-// lock timed out, withinDeadline returns when ctx ends, because the time left is too short for a retry.
+// withinDeadline calls send with a lock timeout that ends shortly before the deadline of ctx, or with
+// lockTimeout if that is not 0 and shorter. It is for statements outside of a caller's transaction.
+// If lockTimeout is 0 and the lock timed out, withinDeadline returns when ctx ends, because the time
+// that is left is too short for a retry.
 func (s *Store) withinDeadline(ctx context.Context, lockTimeout time.Duration, send func(lockTimeout time.Duration) error) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -39,8 +39,8 @@ func (s *Store) withinDeadline(ctx context.Context, lockTimeout time.Duration, s
 	return err
 }
 
-// clampLockTimeout returns the shorter of the time left and lockTimeout, within what the server
-// accepts: at least a millisecond.
+// clampLockTimeout returns the shorter of left and lockTimeout, within the range that the server
+// accepts: one millisecond to MaxInt32 milliseconds.
 func clampLockTimeout(left, lockTimeout time.Duration) time.Duration {
 	if lockTimeout > 0 {
 		left = min(left, lockTimeout)

@@ -12,20 +12,20 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// A wait for a lock ends before the context does, with an answer of the server:
-// nothing is in doubt, and the connection is kept.
-func TestALockIsNotHadInTime(t *testing.T) {
-	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
+// A wait for a lock ends before the deadline with an error of the server. So the outcome is known, and
+// the connection stays open.
+func TestWaitForALockEndsBeforeTheDeadline(t *testing.T) {
+	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
 	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
 	require.NoError(t, err)
-	holder := transaction(t, p)
-	_, err = inside(t, holder, table).Load(ctx, "a")
+	holder := begin(t, p)
+	_, err = storeIn(t, holder, table).Load(ctx, "a")
 	require.NoError(t, err)
 	_, err = holder.Exec(ctx, "SELECT FROM "+table+" FOR UPDATE")
 	require.NoError(t, err)
 
-	own := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=1&lock_timeout=1min")
+	own := newPool(t, shared.Postgres(t).DSN()+"&pool_max_conns=1&lock_timeout=1min")
 	waiter, err := postgres.New(own, postgres.Options{Table: table})
 	require.NoError(t, err)
 	backend := func() (pid int) {
@@ -44,7 +44,7 @@ func TestALockIsNotHadInTime(t *testing.T) {
 	}
 	err = wait()
 	for again := 0; again < 10 && !errors.Is(err, storage.ErrContended); again++ {
-		err = wait() // the machine was too busy for the answer to come in time
+		err = wait() // on a busy machine the reply may be too late
 	}
 	require.ErrorIs(t, err, storage.ErrContended)
 	require.ErrorIs(t, err, storage.ErrNotApplied)

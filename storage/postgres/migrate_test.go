@@ -14,38 +14,37 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// The table that search_path finds is the store's, also where it is not of the first
-// schema.
-func TestMigrateHidesNoTable(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
+// A table in any schema of search_path is used. Migrate does not create another in the first schema.
+func TestMigrateUsesTheTableThatSearchPathFinds(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
 	_, _, err := s.CompareAndSwap(ctx, creating("a")...)
 	require.NoError(t, err)
-	schema := schema(t, p)
-	other := open(t, pool(t, shared.Postgres(t).DSN()+"&search_path="+schema+",public"), postgres.Options{Table: table})
+	schema := newSchema(t, p)
+	other := open(t, newPool(t, shared.Postgres(t).DSN()+"&search_path="+schema+",public"), postgres.Options{Table: table})
 	records, err := other.Load(ctx, "a")
 	require.NoError(t, err)
-	require.Equal(t, []bool{true}, there(records))
+	require.Equal(t, []bool{true}, exist(records))
 
-	// Who names the schema wants it there.
+	// With Options.Schema, only that schema counts.
 	named := open(t, p, postgres.Options{Schema: schema, Table: table})
 	records, err = named.Load(ctx, "a")
 	require.NoError(t, err)
-	require.Equal(t, []bool{false}, there(records))
+	require.Equal(t, []bool{false}, exist(records))
 }
 
-// Who finds the table needs no right to create it, and need not even write.
+// If the table exists, Migrate needs no right to create it, and works in a read-only session.
 func TestMigrateWithoutTheRightToCreate(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	o := postgres.Options{Schema: schema(t, p), Table: `with "quotes".`}
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	o := postgres.Options{Schema: newSchema(t, p), Table: `with "quotes".`}
 	role := fmt.Sprint("role_", tables.Add(1))
 	_, err := p.Exec(ctx, "CREATE ROLE "+role+" LOGIN; GRANT USAGE ON SCHEMA "+o.Schema+" TO "+role)
 	require.NoError(t, err)
-	limited := pool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1))
+	limited := newPool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1))
 	s, err := postgres.New(limited, o)
 	require.NoError(t, err)
 	err = s.Migrate(ctx)
-	require.ErrorContains(t, err, "42501", "the table is not there yet")
+	require.ErrorContains(t, err, "42501", "the table does not exist yet")
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
 
 	open(t, p, o)
@@ -55,15 +54,14 @@ func TestMigrateWithoutTheRightToCreate(t *testing.T) {
 	_, swapped, err := s.CompareAndSwap(ctx, creating("a")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
-	open(t, pool(t, shared.Postgres(t).DSN()+"&default_transaction_read_only=on"), o)
+	open(t, newPool(t, shared.Postgres(t).DSN()+"&default_transaction_read_only=on"), o)
 }
 
-// Migrate adds the index to a table that has none, also in a later schema of search_path, and
-// whatever the length of the names.
+// The table may be in a later schema of search_path and have a name of any length.
 func TestMigrateAddsTheIndex(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	first, second := schema(t, p), schema(t, p)
-	both := pool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second)
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	first, second := newSchema(t, p), newSchema(t, p)
+	both := newPool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second)
 	indexes := func(table string) (n int) {
 		const sql = "SELECT count(*) FROM pg_indexes WHERE schemaname = $1 AND tablename = $2 AND indexdef LIKE '%(purge_at)'"
 		require.NoError(t, p.QueryRow(ctx, sql, second, table).Scan(&n))
@@ -84,30 +82,32 @@ func TestMigrateAddsTheIndex(t *testing.T) {
 			require.Equal(t, 1, indexes(table), table)
 		}
 		_, err = p.Exec(ctx, s.Schema())
-		require.NoError(t, err, "the schema may be applied again")
+		require.NoError(t, err, "the schema can be applied several times")
 		require.Equal(t, 1, indexes(table), table)
 	}
 	var tables int
 	require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname = $1", first).Scan(&tables))
-	require.Zero(t, tables, "no table hides another")
+	require.Zero(t, tables, "Migrate must not create a table in the first schema")
 }
 
-// Who starts before the database does may try again.
-func TestMigrateWithoutAServer(t *testing.T) {
-	s, err := postgres.New(pool(t, "host=127.0.0.1 port=1 user=nobody"), postgres.Options{})
+func TestMigrateWithoutAServerCanBeRetried(t *testing.T) {
+	s, err := postgres.New(newPool(t, "host=127.0.0.1 port=1 user=nobody"), postgres.Options{})
 	require.NoError(t, err)
 	err = s.Migrate(t.Context())
 	require.ErrorIs(t, err, storage.ErrUnavailable)
-	require.ErrorContains(t, err, "creating table")
+	require.ErrorContains(t, err, "create table")
 }
 
-// Processes that start at once create the functions once, and those of another version beside them.
-func TestFunctionsAreCreatedAtOnce(t *testing.T) {
+// Processes that start at the same time create the table and the functions once. Processes with other
+// programs create other functions.
+func TestConcurrentMigrationsSucceed(t *testing.T) {
 	const processes = 8
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", processes))
-	for range 4 {
-		o := postgres.Options{Schema: schema(t, p), NoFunctions: true}
-		open(t, p, o)
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", processes))
+	for round := range 6 {
+		o := postgres.Options{Schema: newSchema(t, p), NoFunctions: true, Unlogged: true}
+		if round%2 == 0 { // only the functions are missing
+			open(t, p, o)
+		}
 		o.NoFunctions = false
 		errs, start := make(chan error, processes), make(chan struct{})
 		for i := range processes {
@@ -128,27 +128,30 @@ func TestFunctionsAreCreatedAtOnce(t *testing.T) {
 		var functions int
 		require.NoError(t, p.QueryRow(ctx, "SELECT count(*) FROM pg_proc WHERE pronamespace = $1::regnamespace", o.Schema).Scan(&functions))
 		require.Equal(t, 4+1+2*4, functions)
+		var kind string
+		require.NoError(t, p.QueryRow(ctx, "SELECT relpersistence::text FROM pg_class WHERE oid = $1::regclass", o.Schema+"."+postgres.DefaultTable).Scan(&kind))
+		require.Equal(t, "u", kind)
 	}
 }
 
-// A transaction of the caller goes on if the functions cannot be created, and a table that another schema of
-// search_path holds has its functions beside it.
-func TestFunctionsAreBesideTheTable(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	first, second := schema(t, p), schema(t, p)
+// The role has no right to create functions, so Migrate fails. The caller's transaction stays usable.
+// The functions are in the schema of the table, which is not the first one.
+func TestFunctionsAreInTheSchemaOfTheTable(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	first, second := newSchema(t, p), newSchema(t, p)
 	open(t, p, postgres.Options{Schema: second, Table: "limits", NoFunctions: true})
 	role := fmt.Sprint("role_", tables.Add(1))
 	_, err := p.Exec(ctx, fmt.Sprintf("CREATE ROLE %[1]s LOGIN; GRANT USAGE ON SCHEMA %[2]s, %[3]s TO %[1]s; GRANT ALL ON ALL TABLES IN SCHEMA %[3]s TO %[1]s", role, first, second))
 	require.NoError(t, err)
-	limited := transaction(t, pool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1)+"&search_path="+first+","+second))
-	s := inside(t, limited, "limits")
+	limited := begin(t, newPool(t, strings.Replace(shared.Postgres(t).DSN(), "sluice@", role+"@", 1)+"&search_path="+first+","+second))
+	s := storeIn(t, limited, "limits")
 	err = s.Migrate(ctx)
 	require.ErrorContains(t, err, "42501")
 	require.ErrorContains(t, err, "Options.NoFunctions")
 
-	open(t, pool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second), postgres.Options{Table: "limits"})
+	open(t, newPool(t, shared.Postgres(t).DSN()+"&search_path="+first+","+second), postgres.Options{Table: "limits"})
 	require.NoError(t, s.Migrate(ctx))
-	b := asking(t, "a")
+	b := requestEach(t, "a")
 	s.Run(ctx, b)
 	require.NoError(t, b.Err)
 	var functions int
@@ -156,19 +159,19 @@ func TestFunctionsAreBesideTheTable(t *testing.T) {
 	require.Zero(t, functions)
 }
 
-// schema makes one, and names it.
-func schema(t *testing.T, db postgres.DB) string {
+// newSchema creates a schema and returns its name.
+func newSchema(t *testing.T, db postgres.DB) string {
 	name := fmt.Sprint("schema_", tables.Add(1))
 	_, err := db.Exec(t.Context(), "CREATE SCHEMA "+name)
 	require.NoError(t, err)
 	return name
 }
 
-// The names that the statements use within hide no table.
-func TestAnyTableName(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+// The names inside of the statements hide no table.
+func TestTableMayHaveAnyName(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	for _, name := range []string{
-		"want", "found", "judged", "created", "replaced", "lock_timeout", "there", "excluded",
+		"keys", "found", "decided", "created", "replaced", "lock_timeout", "stored", "excluded",
 		"t", "k", "a", "w", "old", "key", "TABLE", "select",
 		"Mixed Case", `q"uo.te`, "$1", "x--y", "%s", strings.Repeat("é", 31),
 	} {
@@ -197,10 +200,10 @@ func drop(t *testing.T, db postgres.DB, table string) {
 	require.NoError(t, err)
 }
 
-// CREATE INDEX CONCURRENTLY leaves an index that is not valid if it fails.
-func TestMigrateRefusesAnIndexThatIsNotValid(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	s := open(t, p, postgres.Options{Schema: schema(t, p), Table: "states"})
+// If CREATE INDEX CONCURRENTLY fails, it leaves an invalid index.
+func TestMigrateRefusesAnInvalidIndex(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s := open(t, p, postgres.Options{Schema: newSchema(t, p), Table: "states"})
 	_, err := p.Exec(ctx, "UPDATE pg_index SET indisvalid = false WHERE indexrelid = (SELECT indexrelid FROM pg_index JOIN pg_class ON oid = indexrelid WHERE relname = 'states_purge_at')")
 	require.NoError(t, err)
 	require.ErrorContains(t, s.Migrate(ctx), "the index on purge_at is not valid")

@@ -11,29 +11,28 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Swaps and loads find their rows by their keys, in a table that was never analysed as
-// well as in one that was. A plan that is made once for all sizes is so even
-// where the table was still empty.
+// The plan must be the same with and without statistics of the table. A generic plan must be the same
+// if the table was empty when it was made.
 func TestRowsAreFoundByTheirKeys(t *testing.T) {
-	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
-	s, table := fresh(t, p)
-	const once, anew = "force_generic_plan", "force_custom_plan"
+	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
+	s, table := newStore(t, p)
+	const generic, custom = "force_generic_plan", "force_custom_plan"
 	for _, c := range []struct {
 		prepare string
 		modes   []string
 	}{
-		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{once}},
-		{fill(table, 20_000), []string{once, anew}},
-		{"ANALYZE " + table, []string{once, anew}},
-		{"TRUNCATE " + table + "; " + fill(table, 5_000) + "; ANALYZE " + table, []string{once, anew}},
+		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{generic}},
+		{fill(table, 20_000), []string{generic, custom}},
+		{"ANALYZE " + table, []string{generic, custom}},
+		{"TRUNCATE " + table + "; " + fill(table, 5_000) + "; ANALYZE " + table, []string{generic, custom}},
 	} {
 		_, err := p.Exec(ctx, c.prepare)
 		require.NoError(t, err)
 		for _, mode := range c.modes {
 			for _, keys := range []int{1, 2, 64} {
 				for statement, arguments := range map[string]string{
-					s.SwapSQL(): swapping(keys), s.LoadSQL(): loading(keys), s.LoadNowSQL(): loading(keys),
-					s.SinglesSQL(): deciding(keys), s.SeveralSQL(): decidingTogether(keys),
+					s.SwapSQL(): swapArgs(keys), s.LoadSQL(): loadArgs(keys), s.LoadNowSQL(): loadArgs(keys),
+					s.SinglesSQL(): singlesArgs(keys), s.SeveralSQL(): severalArgs(keys),
 				} {
 					text := plan(t, p, mode, statement, arguments)
 					require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
@@ -44,21 +43,20 @@ func TestRowsAreFoundByTheirKeys(t *testing.T) {
 	}
 }
 
-// A purge finds what is due by the index, and removes or files it again by the key, whether
-// all records are due or none, and whether the server knows so or not.
-func TestAPurgeFindsRecordsByAnIndex(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
-	s, table := fresh(t, p)
-	const once, anew = "force_generic_plan", "force_custom_plan"
+// The plan must be the same if all records or no records are due, with and without statistics.
+func TestPurgeFindsRecordsByTheIndex(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=simple_protocol&pool_max_conns=1")
+	s, table := newStore(t, p)
+	const generic, custom = "force_generic_plan", "force_custom_plan"
 	for _, c := range []struct {
 		prepare string
 		modes   []string
 	}{
-		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{once}},
-		{fill(table, 20_000), []string{once, anew}},
-		{"ANALYZE " + table, []string{once, anew}},
-		{"UPDATE " + table + " SET expires_at = '2001-01-01', purge_at = '2001-01-01'", []string{once, anew}},
-		{"ANALYZE " + table, []string{once, anew}},
+		{"ALTER TABLE " + table + " SET (autovacuum_enabled = off)", []string{generic}},
+		{fill(table, 20_000), []string{generic, custom}},
+		{"ANALYZE " + table, []string{generic, custom}},
+		{"UPDATE " + table + " SET expires_at = '2001-01-01', purge_at = '2001-01-01'", []string{generic, custom}},
+		{"ANALYZE " + table, []string{generic, custom}},
 	} {
 		_, err := p.Exec(ctx, c.prepare)
 		require.NoError(t, err)
@@ -75,7 +73,7 @@ func fill(table string, rows int) string {
 		FROM generate_series(1, %d) i`, table, rows)
 }
 
-// plan explains a statement.
+// plan returns the plan of a statement.
 func plan(t *testing.T, p *pgxpool.Pool, mode, statement, arguments string) string {
 	t.Helper()
 	ctx := context.Background()
@@ -90,26 +88,26 @@ func plan(t *testing.T, p *pgxpool.Pool, mode, statement, arguments string) stri
 	return strings.Join(lines, "\n")
 }
 
-// swapping is the arguments of a swap of so many keys.
-func swapping(keys int) string {
+// swapArgs returns the arguments of a swap of n keys.
+func swapArgs(keys int) string {
 	numbers := "ARRAY[" + strings.TrimSuffix(strings.Repeat("7,", keys), ",") + "]"
-	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loading(keys))
+	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loadArgs(keys))
 }
 
-// deciding is the arguments of a batch with a request for each of so many keys.
-func deciding(keys int) string {
-	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loading(keys))
+// singlesArgs returns the arguments of a batch with a request for each of n keys.
+func singlesArgs(keys int) string {
+	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loadArgs(keys))
 }
 
-// decidingTogether is the same in one request.
-func decidingTogether(keys int) string {
-	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loading(keys))
+// severalArgs returns the arguments of a batch with one request for n keys.
+func severalArgs(keys int) string {
+	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loadArgs(keys))
 }
 
 func ones(n int) string { return "ARRAY[" + strings.TrimSuffix(strings.Repeat("1,", n), ",") + "]" }
 
-// loading is the arguments of a load of so many keys.
-func loading(keys int) string {
+// loadArgs returns the arguments of a load of n keys.
+func loadArgs(keys int) string {
 	var names []string
 	for i := range keys {
 		names = append(names, fmt.Sprintf("convert_to('key %d', 'UTF8')", 7*i))

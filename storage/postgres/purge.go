@@ -11,26 +11,25 @@ import (
 
 var _ storage.Purger = (*Store)(nil)
 
-// purgeBatch is how many records a statement of a purge removes or files again. It keeps
-// them locked for some milliseconds.
+// purgeBatch is how many records a statement of Purge handles. It locks them for some milliseconds.
 const purgeBatch = 200
 
-// Purge removes up to max records that have expired when it begins; see [storage.Purger].
-// It finds records whose purge_at has passed by an index. Those that have been written
-// since, and so expire later, it files again under their new expiry. It handles 200 records
-// in a statement. It waits for no lock, because it passes over records that are being
-// written. In the caller's transaction those that it handles stay locked.
+// Purge removes up to max records that had expired when it began; see [storage.Purger]. It uses an
+// index to find the records whose purge_at has passed. If such a record has a later expiry, because
+// it was written again, Purge sets purge_at to that expiry. Each statement handles 200 records.
+// Purge skips locked records instead of waiting. In the caller's transaction, the records that it
+// handles stay locked.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if max <= 0 {
 		return 0, ctx.Err()
 	}
-	var now *time.Time // of the first statement: else it might never end while records come due again
+	var now *time.Time // the time of the first statement; otherwise new due records might keep Purge running for ever
 	for removed < max {
-		answers, err := collect(ctx, s, pgx.RowToStructByPos[purged], s.sql.purge, purgeBatch, max-removed, now)
+		rows, err := collect(ctx, s, pgx.RowToStructByPos[purgeRow], s.sql.purge, purgeBatch, max-removed, now)
 		if err != nil {
 			return removed, err
 		}
-		batch := answers[0]
+		batch := rows[0]
 		removed += batch.Removed
 		if batch.Due < purgeBatch {
 			return removed, nil
@@ -40,23 +39,22 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return removed, nil
 }
 
-// purged is the answer to a statement of a purge: the records that were due, and of them
-// those that were removed, at what time.
-type purged struct {
+// purgeRow is the reply to a statement of Purge: how many records were due, how many of them were
+// removed, and the time.
+type purgeRow struct {
 	Due, Removed int
 	Now          time.Time
 }
 
-// purgeSQL locks records that are due, files again those that have not expired, and removes
-// the others, up to a number. It is ordered, so that the planner prefers the index to
-// reading the table for the first that is due; and it goes by statement_timestamp(), because
-// an index cannot be searched by the result of clock_timestamp(), which differs from row to
-// row. It has arrays, so that the planner finds their rows by the key.
+// purgeSQL locks due records, updates purge_at of those that have not expired, and removes the
+// others, up to $2. ORDER BY makes the planner prefer the index to a scan of the table. It compares
+// with statement_timestamp(), because clock_timestamp() is volatile and cannot be used to search an index. Arrays make the
+// planner find the rows by their keys.
 const purgeSQL = `
 WITH _sluice_due AS MATERIALIZED (
 	SELECT key, expires_at FROM TABLE WHERE purge_at <= coalesce($3::timestamptz, statement_timestamp())
 	ORDER BY purge_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED
-), _sluice_refiled AS (
+), _sluice_rescheduled AS (
 	UPDATE TABLE SET purge_at = expires_at WHERE key = ANY(ARRAY(
 		SELECT key FROM _sluice_due WHERE expires_at > coalesce($3::timestamptz, statement_timestamp())
 	))

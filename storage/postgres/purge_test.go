@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// lasting are swaps that create numbered keys, for a time.
-func lasting(n int, ttl time.Duration) []storage.Swap {
+// creatingFor returns swaps that create n records with a TTL.
+func creatingFor(n int, ttl time.Duration) []storage.Swap {
 	swaps := make([]storage.Swap, n)
 	for i := range swaps {
 		swaps[i] = creating(fmt.Sprint("key ", i))[0]
@@ -28,21 +28,21 @@ func lasting(n int, ttl time.Duration) []storage.Swap {
 	return swaps
 }
 
-// apply makes swaps that must succeed.
-func apply(t *testing.T, s *postgres.Store, swaps []storage.Swap) {
+// swap makes swaps, which must succeed.
+func swap(t *testing.T, s *postgres.Store, swaps []storage.Swap) {
 	t.Helper()
 	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
 	require.NoError(t, err)
 	require.True(t, swapped)
 }
 
-// A decision on a record that is there is a HOT update, which writes no index.
-func TestADecisionIsAHotUpdate(t *testing.T) {
-	const records = 20 // a page has room for twice as many
+// A HOT update writes no index.
+func TestSwapOfAnExistingRecordIsAHotUpdate(t *testing.T) {
+	const records = 20 // a page has space for twice as many
 	for name, c := range map[string]struct {
 		from, to time.Duration
 		age      string
-		old      bool // what the second swap replaces
+		old      bool // the second swap expects the first record
 		hot      int
 	}{
 		"the same TTL":               {from: time.Hour, to: time.Hour, age: "0", old: true, hot: records},
@@ -56,22 +56,22 @@ func TestADecisionIsAHotUpdate(t *testing.T) {
 		"for ever over what expired": {from: time.Hour, to: 0, age: "2 hours", hot: records},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-			s, table := fresh(t, p)
-			swaps := lasting(records, c.from)
-			apply(t, s, swaps)
+			ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+			s, table := newStore(t, p)
+			swaps := creatingFor(records, c.from)
+			swap(t, s, swaps)
 			_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = expires_at - $1::text::interval, purge_at = purge_at - $1::text::interval", c.age)
 			require.NoError(t, err)
-			_, err = p.Exec(ctx, "VACUUM "+table) // makes room
+			_, err = p.Exec(ctx, "VACUUM "+table) // frees space in the page
 			require.NoError(t, err)
-			swaps = after(swaps)
+			swaps = updating(swaps)
 			for i := range swaps {
 				if swaps[i].TTL = c.to; !c.old {
 					swaps[i].Old = 0
 				}
 			}
-			tx := transaction(t, pool(t, shared.Postgres(t).DSN())) // a session that has counted nothing yet
-			apply(t, inside(t, tx, table), swaps)
+			tx := begin(t, newPool(t, shared.Postgres(t).DSN())) // a session whose counters are 0
+			swap(t, storeIn(t, tx, table), swaps)
 			var updated, hot int
 			require.NoError(t, tx.QueryRow(ctx, "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c", table).Scan(&updated, &hot))
 			require.Equal(t, []int{records, c.hot}, []int{updated, hot})
@@ -79,30 +79,30 @@ func TestADecisionIsAHotUpdate(t *testing.T) {
 	}
 }
 
-// So is a decision of Run. One that is denied writes nothing.
-func TestRunIsAHotUpdate(t *testing.T) {
+// A denied request writes nothing.
+func TestRunOnExistingRecordsIsAHotUpdate(t *testing.T) {
 	const records = 20
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	for _, batch := range []func(*testing.T, ...string) *driver.Batch{asking, together} {
-		s, table := fresh(t, p)
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	for _, batch := range []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest} {
+		s, table := newStore(t, p)
 		var keys []string
 		for i := range records {
 			keys = append(keys, fmt.Sprint("key ", i))
 		}
-		for range 2 { // the second uses up the keys
+		for range 2 { // the second batch uses up the limits
 			_, err := p.Exec(ctx, "VACUUM "+table)
 			require.NoError(t, err)
 			s.Run(ctx, batch(t, keys...))
 		}
 		for _, want := range [][]int{{records, records}, {0, 0}} {
-			tx := transaction(t, pool(t, shared.Postgres(t).DSN()))
+			tx := begin(t, newPool(t, shared.Postgres(t).DSN()))
 			_, err := tx.Exec(ctx, "SELECT 1")
 			require.NoError(t, err)
 			b := batch(t, keys...)
-			if want[0] > 0 { // as if a unit had come back
+			if want[0] > 0 { // after a refill
 				b.Now = time.Now().Add(time.Hour)
 			}
-			inside(t, tx, table).Run(ctx, b)
+			storeIn(t, tx, table).Run(ctx, b)
 			require.NoError(t, b.Err)
 			var updated, hot int
 			require.NoError(t, tx.QueryRow(ctx, "SELECT pg_stat_get_xact_tuples_updated(c), pg_stat_get_xact_tuples_hot_updated(c) FROM CAST($1::text AS regclass) AS c", table).Scan(&updated, &hot))
@@ -112,52 +112,53 @@ func TestRunIsAHotUpdate(t *testing.T) {
 	}
 }
 
-// watched is a database that calls begin before each statement of a purge.
-type watched struct {
+// watchedDB calls begin before each statement of Purge.
+type watchedDB struct {
 	*pgx.Conn
 	begin func()
 }
 
-func (w *watched) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
+func (w *watchedDB) Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error) {
 	if strings.Contains(sql, "DELETE") {
 		w.begin()
 	}
 	return w.Conn.Query(ctx, sql, args...)
 }
 
-func watch(t *testing.T, table string, begin func()) *postgres.Store {
+func newWatchedStore(t *testing.T, table string, begin func()) *postgres.Store {
 	conn, err := pgx.Connect(t.Context(), shared.Postgres(t).DSN())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })
-	s, err := postgres.New(&watched{conn, begin}, postgres.Options{Table: table})
+	s, err := postgres.New(&watchedDB{conn, begin}, postgres.Options{Table: table})
 	require.NoError(t, err)
 	return s
 }
 
+// number returns the number that a query selects.
 func number(t *testing.T, p *pgxpool.Pool, sql string) (n int) {
 	t.Helper()
 	require.NoError(t, p.QueryRow(t.Context(), sql).Scan(&n))
 	return n
 }
 
-// Records that were written since are filed under their new expiry, once, in bounded
-// batches. They count as removed when they are.
-func TestAPurgeFilesRecordsAgain(t *testing.T) {
+// If a due record has a later expiry, Purge sets its purge_at to that expiry, in batches of a limited
+// size.
+func TestPurgeReschedulesRecordsWithALaterExpiry(t *testing.T) {
 	const records = 2*postgres.PurgeBatch + 50
-	p := pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
-	apply(t, s, lasting(records, time.Hour))
-	var filed []int
-	watching := watch(t, table, func() {
-		filed = append(filed, number(t, p, "SELECT count(*) FROM "+table+" WHERE purge_at = expires_at"))
+	p := newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
+	swap(t, s, creatingFor(records, time.Hour))
+	var rescheduled []int
+	watching := newWatchedStore(t, table, func() {
+		rescheduled = append(rescheduled, number(t, p, "SELECT count(*) FROM "+table+" WHERE purge_at = expires_at"))
 	})
-	purge := func(max, want int, wantFiled ...int) {
+	purge := func(max, want int, wantRescheduled ...int) {
 		t.Helper()
-		filed = nil
+		rescheduled = nil
 		removed, err := watching.Purge(t.Context(), max)
 		require.NoError(t, err)
 		require.Equal(t, want, removed)
-		require.Equal(t, wantFiled, filed)
+		require.Equal(t, wantRescheduled, rescheduled)
 	}
 	purge(1, 0, records) // nothing is due yet
 	_, err := p.Exec(t.Context(), "UPDATE "+table+" SET purge_at = purge_at - interval '2 hours'")
@@ -171,15 +172,15 @@ func TestAPurgeFilesRecordsAgain(t *testing.T) {
 	require.Zero(t, number(t, p, "SELECT count(*) FROM "+table))
 }
 
-// Here each record is due again before each statement. The purge ends all the same.
-func TestAPurgeEndsWhileRecordsComeDueAgain(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
-	apply(t, s, lasting(postgres.PurgeBatch, time.Hour))
+// All records become due again before each statement.
+func TestPurgeEndsAlthoughRecordsBecomeDueAgain(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
+	swap(t, s, creatingFor(postgres.PurgeBatch, time.Hour))
 	statements := 0
-	watching := watch(t, table, func() {
+	watching := newWatchedStore(t, table, func() {
 		if statements++; statements > 20 {
-			t.Fatal("the purge goes on and on")
+			t.Fatal("Purge does not end")
 		}
 		_, err := p.Exec(t.Context(), "UPDATE "+table+" SET purge_at = clock_timestamp()")
 		require.NoError(t, err)
@@ -187,15 +188,14 @@ func TestAPurgeEndsWhileRecordsComeDueAgain(t *testing.T) {
 	removed, err := watching.Purge(t.Context(), 1)
 	require.NoError(t, err)
 	require.Zero(t, removed)
-	require.Equal(t, 2, statements, "one for the batch, and one to see that there is no more")
+	require.Equal(t, 2, statements, "one for the batch, and one that finds no more records")
 }
 
-// Writers and purges meet at the same records, which are always due and never expired. No
-// purge removes one, or brings an older version back.
-func TestPurgesAmongWriters(t *testing.T) {
+// The records are always due and never expired. Purge must not remove one or restore an old version.
+func TestPurgeDoesNotHarmConcurrentWrites(t *testing.T) {
 	const writers, each, times = 4, 5, 30
-	p := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
-	s, table := fresh(t, p)
+	p := newPool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
+	s, table := newStore(t, p)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	purged := make(chan error, 1)
@@ -221,7 +221,7 @@ func TestPurgesAmongWriters(t *testing.T) {
 					_, swapped, err := s.CompareAndSwap(t.Context(), swap...)
 					switch {
 					case swapped:
-						swap, n = after(swap), n+1
+						swap, n = updating(swap), n+1
 					case !errors.Is(err, storage.ErrContended):
 						errs[w] = fmt.Errorf("swapped %v, error %w", swapped, err)
 					}
@@ -236,13 +236,13 @@ func TestPurgesAmongWriters(t *testing.T) {
 	require.Equal(t, writers*each, number(t, p, "SELECT count(*) FROM "+table))
 }
 
-func TestATableOfSomebodyElse(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	const remedy = `column "purge_at" does not exist (SQLSTATE 42703); name another table in Options.Table or another database, or drop this one if it holds nothing but limits, and call Store.Migrate`
+func TestTableWithOtherColumnsIsRefused(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	const remedy = `column "purge_at" does not exist (SQLSTATE 42703); set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate`
 	table := fmt.Sprint("former_", tables.Add(1))
 	_, err := p.Exec(ctx, "CREATE TABLE "+table+" (key bytea NOT NULL PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL, expires_at timestamptz NOT NULL)")
 	require.NoError(t, err)
-	tx := transaction(t, p)
+	tx := begin(t, p)
 	for _, db := range []postgres.DB{p, tx} {
 		s, err := postgres.New(db, postgres.Options{Table: table})
 		require.NoError(t, err)
@@ -252,5 +252,5 @@ func TestATableOfSomebodyElse(t *testing.T) {
 		require.NotErrorIs(t, err, storage.ErrUnavailable)
 	}
 	_, err = tx.Exec(ctx, "SELECT 1")
-	require.NoError(t, err, "the caller's transaction goes on")
+	require.NoError(t, err, "the caller's transaction stays usable")
 }

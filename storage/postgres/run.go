@@ -22,12 +22,12 @@ var (
 // algorithms and those in Options.Programs, unless Options.NoFunctions is set.
 func (s *Store) Runs(p *algo.Program) bool { return s.functions != nil && s.functions.Runs(p) }
 
-// Run implements [driver.Server]. Each batch is one statement, one after the other. It takes a second
-// round trip if a key is created by another process at the same moment.
+// Run implements [driver.Server]. It sends one statement for each batch, one after the other. A batch
+// takes a second round trip if another process creates one of its keys at the same moment.
 //
-// If somebody has locked a key for a quarter of a second, the requests that use it fail
-// with [storage.ErrContended] in Batch.KeyErr, and the others are decided without it. If no
-// request can do without that key, the batch waits as long as its context allows.
+// If another transaction holds the lock of a key for more than a quarter of a second, the requests
+// that use this key fail with [storage.ErrContended] in Batch.KeyErr, and the other requests are
+// decided. If all requests depend on that key, the batch waits until shortly before its deadline.
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
 		b.Err = s.runBatch(ctx, b)
@@ -48,32 +48,32 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 	}
 	b.At, b.Found, b.KeyErr = time.Time{}, make([]storage.Record, len(b.Keys)), nil
 	switch {
-	case onlyPeeks(b):
+	case hasOnlyPeeks(b):
 		return s.peek(ctx, b)
 	case s.functions == nil:
 		return s.resetBySwap(ctx, b)
 	}
 	r := newRun(b)
-	if len(b.Requests) < 2 || s.inside() {
+	if len(b.Requests) < 2 || s.inTransaction() {
 		return s.decide(ctx, r)
 	}
-	parts := r.parts()
-	if len(parts) > 1 { // else nobody gains by giving up
+	parts := r.split()
+	if len(parts) > 1 { // with one part, a split does not help
 		r.lockTimeout = s.batchLockTimeout
-		if deadline, ok := ctx.Deadline(); ok { // leaves time to decide apart
+		if deadline, ok := ctx.Deadline(); ok { // leaves time to decide the parts
 			r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
 		}
 	}
 	err := s.decide(ctx, r)
 	if isLockTimeout(err) && len(parts) > 1 {
-		s.decideApart(ctx, parts)
+		s.decideParts(ctx, parts)
 		return nil
 	}
 	return err
 }
 
-// onlyPeeks reports whether a batch changes nothing, whatever is stored.
-func onlyPeeks(b *driver.Batch) bool {
+// hasOnlyPeeks reports whether a batch cannot change a record.
+func hasOnlyPeeks(b *driver.Batch) bool {
 	for i := range b.Requests {
 		for _, u := range b.Requests[i].Uses {
 			if u.Op != driver.Peek {
@@ -84,7 +84,7 @@ func onlyPeeks(b *driver.Batch) bool {
 	return true
 }
 
-// peek reads the keys of a batch, and locks nothing.
+// peek decides a batch of Peeks. It locks no row.
 func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	found, now, err := s.LoadNow(ctx, b.Keys...)
 	if err != nil {
@@ -116,17 +116,17 @@ func (s *Store) resetBySwap(ctx context.Context, b *driver.Batch) error {
 			return err
 		}
 	}
-	return fmt.Errorf("postgres: %w: the keys of a reset changed %d times", storage.ErrContended, runAttempts)
+	return fmt.Errorf("postgres: %w: the keys of a reset changed in each of %d attempts", storage.ErrContended, runAttempts)
 }
 
-// deletions are the swaps that delete what the Resets of a batch have found.
+// deletions returns the swaps that delete the records of the Resets of a batch.
 func deletions(b *driver.Batch) (swaps []storage.Swap) {
-	seen := map[int]bool{}
+	added := map[int]bool{}
 	for _, r := range b.Requests {
 		for _, u := range r.Uses {
 			old := b.Found[u.Key].Version
-			if u.Op == driver.Reset && r.Applied == 0 && old != 0 && !seen[u.Key] {
-				seen[u.Key] = true
+			if u.Op == driver.Reset && r.Applied == 0 && old != 0 && !added[u.Key] {
+				added[u.Key] = true
 				swaps = append(swaps, storage.Swap{Key: b.Keys[u.Key], Old: old})
 			}
 		}
@@ -134,40 +134,39 @@ func deletions(b *driver.Batch) (swaps []storage.Swap) {
 	return swaps
 }
 
-// runAttempts is how often a batch is tried when a key was created at the same moment. A batch of
-// several uses may meet that again, while it waits for a key that many use.
+// runAttempts is the maximum number of attempts for a batch if other transactions create its keys. A
+// batch whose requests have several uses may need more than two.
 const runAttempts = 10
 
-// decide sends the statement until no key is left that was created by another meanwhile. An error
-// after others were decided is one of the keys that are left.
+// decide sends the statement, and sends it again for the keys that other transactions created
+// meanwhile. If an attempt fails after some keys were decided, the error belongs to the other keys.
 func (s *Store) decide(ctx context.Context, r *run) error {
-	err := errRaced
+	err := errCreated
 	for range runAttempts {
-		if err = s.attemptRun(ctx, r); err == nil && len(r.keys) == 0 || err != nil && !errors.Is(err, errRaced) {
+		if err = s.attempt(ctx, r); err == nil && len(r.keys) == 0 || err != nil && !errors.Is(err, errCreated) {
 			break
 		}
-		err = errRaced
+		err = errCreated
 	}
-	if errors.Is(err, errRaced) {
-		err = fmt.Errorf("%w: %w", storage.ErrContended, errRaced)
+	if errors.Is(err, errCreated) {
+		err = fmt.Errorf("%w: %w", storage.ErrContended, errCreated)
 	}
-	if err != nil && r.settled && !s.inside() {
+	if err != nil && r.begun && !s.inTransaction() {
 		r.failKeys(err)
 		return nil
 	}
 	return err
 }
 
-// decideApart decides parts that share no key, one after the other, because one was in the way
-// of all. It stops at an outage.
-func (s *Store) decideApart(ctx context.Context, parts []*run) {
+// decideParts decides the parts of a split batch one after the other. It stops at an outage.
+func (s *Store) decideParts(ctx context.Context, parts []*run) {
 	var outage error
 	for _, part := range parts {
 		if outage != nil {
 			part.failKeys(storage.NotApplied(outage))
 			continue
 		}
-		part.lockTimeout = retryLockTimeout
+		part.lockTimeout = splitLockTimeout
 		if part.now == nil && !part.batch.At.IsZero() {
 			now := algo.Instant(part.batch.At)
 			part.now = &now
@@ -180,20 +179,20 @@ func (s *Store) decideApart(ctx context.Context, parts []*run) {
 	}
 }
 
-// attemptRun sends the statement once; in a transaction of the caller behind a savepoint, if it may
-// fail.
-func (s *Store) attemptRun(ctx context.Context, r *run) error {
+// attempt sends the statement once. In a transaction of the caller it uses a savepoint if the
+// statement may fail.
+func (s *Store) attempt(ctx context.Context, r *run) error {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
-	tx, inside := db.(pgx.Tx)
+	tx, inTransaction := db.(pgx.Tx)
 	switch {
-	case !inside:
+	case !inTransaction:
 		return s.withinDeadline(ctx, r.lockTimeout, func(lockTimeout time.Duration) error { return s.execRun(ctx, db, r, lockTimeout) })
 	case r.several:
-		return s.behindSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.execRun(ctx, savepoint, r, 0) })
+		return s.withSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.execRun(ctx, savepoint, r, 0) })
 	}
 	return s.execRun(ctx, tx, r, 0)
 }
@@ -206,13 +205,13 @@ func (s *Store) execRun(ctx context.Context, db DB, r *run, lockTimeout time.Dur
 	case r.several:
 		sql = s.sql.several
 	}
-	rows, err := collectOn(ctx, s, db, readDecided, sql, args(s.functions, lockTimeout)...)
+	rows, err := collectOn(ctx, s, db, readRunRow, sql, args(s.functions, lockTimeout)...)
 	if err != nil {
 		return err
 	}
 	if len(rows) != len(r.keys) {
-		return fmt.Errorf("postgres: %d rows for %d keys", len(rows), len(r.keys))
+		return fmt.Errorf("postgres: the reply has %d rows for %d keys", len(rows), len(r.keys))
 	}
-	r.settle(rows)
+	r.apply(rows)
 	return nil
 }

@@ -12,15 +12,15 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// run is a batch, or what is left of one to decide.
+// run is a batch, or the part of a batch that is not decided yet.
 type run struct {
 	batch       *driver.Batch
-	keys        []int         // indexes of Batch.Keys, in the order of these
+	keys        []int         // indexes of Batch.Keys, sorted by key
 	requests    []int         // indexes of Batch.Requests that use these keys
-	several     bool          // a request has several uses, or a key several requests
-	settled     bool          // some keys were decided
-	now         *int64        // nil: the server's clock
-	lockTimeout time.Duration // how long to wait for a lock at most; 0: as long as there is time
+	several     bool          // a request has several uses, or a key has several requests
+	begun       bool          // the first statement was executed
+	now         *int64        // nil for the server's clock
+	lockTimeout time.Duration // 0 for the time until the deadline
 }
 
 func newRun(b *driver.Batch) *run {
@@ -40,7 +40,7 @@ func newRun(b *driver.Batch) *run {
 	return r
 }
 
-// isSingles reports whether every request has one use, and every key one request at most.
+// isSingles reports whether each request has one use and no key has two requests.
 func (r *run) isSingles() bool {
 	used := make([]bool, len(r.batch.Keys))
 	for _, i := range r.requests {
@@ -57,12 +57,12 @@ func (r *run) isSingles() bool {
 	return true
 }
 
-// margin is Batch.Margin in microseconds, rounded up.
+// margin returns Batch.Margin in microseconds, rounded up.
 func (r *run) margin() int64 {
 	return int64((max(r.batch.Margin, 0) + time.Microsecond - 1) / time.Microsecond)
 }
 
-// args are the arguments of the statement.
+// args returns the arguments of the statement.
 func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 	keys := make([][]byte, len(r.keys))
 	for i, k := range r.keys {
@@ -75,14 +75,15 @@ func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
 	return r.appendSingles(args, f)
 }
 
-// appendSingles appends the arguments of singlesSQL: of each key the operation, the program with the place
-// of its arguments, the cost and the times. Then come the arguments of all programs.
+// appendSingles appends the arguments of singlesSQL. For each key these are the operation, the program,
+// the indexes of the program's arguments, the cost, and Times. The last argument is the arguments of
+// all programs.
 func (r *run) appendSingles(args []any, f *program.Functions) []any {
 	places := make(map[int]int, len(r.keys))
 	for place, k := range r.keys {
 		places[k] = place
 	}
-	u, programs := newUses(len(r.keys)), newPrograms(f, r.batch)
+	u, programs := newUseColumns(len(r.keys)), newPrograms(f, r.batch)
 	for i := range u.ops {
 		u.ops[i] = int32(driver.Peek)
 	}
@@ -93,7 +94,7 @@ func (r *run) appendSingles(args []any, f *program.Functions) []any {
 	return append(args, u.ops, u.programs, u.begins, u.ends, u.costs, u.times, programs.args)
 }
 
-// appendSeveral appends the arguments of severalSQL, which are those of the function in run.sql.
+// appendSeveral appends the arguments of severalSQL, which are those of the function in program/run.sql.
 func (r *run) appendSeveral(args []any, f *program.Functions) []any {
 	places := make(map[int]int, len(r.keys))
 	for place, k := range r.keys {
@@ -103,7 +104,7 @@ func (r *run) appendSeveral(args []any, f *program.Functions) []any {
 	for _, i := range r.requests {
 		n += len(r.batch.Requests[i].Uses)
 	}
-	u, programs := newUses(n), newPrograms(f, r.batch)
+	u, programs := newUseColumns(n), newPrograms(f, r.batch)
 	requests, keys, shadows := make([]int32, 0, n), make([]int32, 0, n), make([]int32, n)
 	for number, i := range r.requests {
 		request := &r.batch.Requests[i]
@@ -119,17 +120,17 @@ func (r *run) appendSeveral(args []any, f *program.Functions) []any {
 	return append(args, requests, keys, u.ops, shadows, u.programs, u.begins, u.ends, u.costs, u.times, programs.args)
 }
 
-// uses are columns of arguments.
-type uses struct {
+// useColumns are the columns of uses.
+type useColumns struct {
 	ops, programs, begins, ends []int32
 	costs, times                []int64
 }
 
-func newUses(n int) *uses {
-	return &uses{ops: make([]int32, n), programs: make([]int32, n), begins: make([]int32, n), ends: make([]int32, n), costs: make([]int64, n), times: make([]int64, n)}
+func newUseColumns(n int) *useColumns {
+	return &useColumns{ops: make([]int32, n), programs: make([]int32, n), begins: make([]int32, n), ends: make([]int32, n), costs: make([]int64, n), times: make([]int64, n)}
 }
 
-func (u *uses) set(i int, request *driver.Request, use *driver.Use, all *programs) {
+func (u *useColumns) set(i int, request *driver.Request, use *driver.Use, all *programs) {
 	u.ops[i], u.costs[i], u.times[i] = int32(use.Op), use.Cost, int64(max(request.Times, 1))
 	if use.Op <= driver.Charge {
 		p := &all.calls[use.Program]
@@ -137,8 +138,8 @@ func (u *uses) set(i int, request *driver.Request, use *driver.Use, all *program
 	}
 }
 
-// programs are the programs of a batch. The arguments of each are args[begin:end], from 1, the
-// end included.
+// programs are the programs of a batch. The arguments of a program are args[begin:end] in the notation of
+// PostgreSQL: indexes begin at 1, and end is included.
 type programs struct {
 	calls []call
 	args  []int64
@@ -157,19 +158,19 @@ func newPrograms(f *program.Functions, b *driver.Batch) *programs {
 	return all
 }
 
-// decided is a row of the reply: a key.
-type decided struct {
-	place   int64 // from 1
-	version *int64
+// runRow is a row of the reply: one key.
+type runRow struct {
+	place   int64  // of the key, from 1
+	version *int64 // of the record before the batch; nil if there was none
 	state   []byte
 	at      int64
 	count   *int64
-	raced   bool
+	created bool    // another transaction created the key; it is not decided
 	counts  []int64 // of all requests, in the first row
 }
 
-func readDecided(row pgx.CollectableRow) (d decided, err error) {
-	if err = row.Scan(&d.place, &d.version, nil, &d.at, &d.count, &d.raced, &d.counts); err != nil {
+func readRunRow(row pgx.CollectableRow) (d runRow, err error) {
+	if err = row.Scan(&d.place, &d.version, nil, &d.at, &d.count, &d.created, &d.counts); err != nil {
 		return d, err
 	}
 	d.state, err = readBytes(row, 2)

@@ -7,20 +7,21 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// settle notes the reply. What was raced is left to be decided, at the same time.
-func (r *run) settle(rows []decided) {
+// apply copies the reply into the batch. The run keeps the keys that another transaction created. They
+// are decided again with the same time.
+func (r *run) apply(rows []runRow) {
 	b, keys, requests := r.batch, r.keys, r.requests
-	r.settled = true
+	r.begun = true
 	b.At = b.Now
 	if b.Now.IsZero() {
 		b.At = time.Unix(0, rows[0].at)
 	}
 	r.now, r.keys, r.requests = &rows[0].at, nil, nil
-	raced, counts := make(map[int]bool), make(map[int]int64, len(rows))
+	created, counts := make(map[int]bool), make(map[int]int64, len(rows))
 	for i := range rows {
 		row := &rows[i]
 		k := keys[row.place-1]
-		if raced[k] = row.raced; row.raced {
+		if created[k] = row.created; row.created {
 			r.keys = append(r.keys, k)
 			continue
 		}
@@ -38,7 +39,7 @@ func (r *run) settle(rows []decided) {
 		return
 	}
 	for _, i := range requests {
-		if u := &b.Requests[i].Uses[0]; raced[u.Key] {
+		if u := &b.Requests[i].Uses[0]; created[u.Key] {
 			r.requests = append(r.requests, i)
 		} else {
 			b.Requests[i].Applied = r.applied(u, counts[u.Key])

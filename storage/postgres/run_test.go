@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// law returns the law of storagetest with that name.
+// law returns the law of storagetest with this name.
 func law(t *testing.T, name string) storagetest.Law {
 	for _, l := range storagetest.Laws() {
 		if l.Name == name {
@@ -30,52 +30,50 @@ func law(t *testing.T, name string) storagetest.Law {
 }
 
 const (
-	anyBatch           = "any batch is decided as in Go"
-	aRequestForEachKey = "" // no law, but newSpread
+	anyBatch = "any batch is decided as in Go"
+	singles  = "" // no law: randomSingles checks it
 )
 
-// Settings of a session do not change what the functions compute.
-func TestRunUnderAnySettings(t *testing.T) {
+func TestRunDoesNotDependOnSessionSettings(t *testing.T) {
 	for _, settings := range []string{
 		"standard_conforming_strings=off", "bytea_output=escape", "search_path=public", "TimeZone=Asia/Kolkata", "IntervalStyle=iso_8601",
 		"default_transaction_isolation=serializable", "plan_cache_mode=force_custom_plan",
 	} {
-		assert.NoError(t, law(t, anyBatch).Check(harness(pool(t, shared.Postgres(t).DSN()+"&"+settings))(t)), settings)
+		assert.NoError(t, law(t, anyBatch).Check(harness(newPool(t, shared.Postgres(t).DSN()+"&"+settings))(t)), settings)
 	}
 }
 
-func TestRunInATransaction(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
+func TestRunInATransactionObeysTheLaws(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
 	for _, name := range []string{anyBatch, "a batch is not applied twice", "a batch may have many keys", "a damaged state fails alone"} {
 		h := harness(p)(t)
-		_, table := fresh(t, p)
-		h.Store = inside(t, transaction(t, p), table)
+		_, table := newStore(t, p)
+		h.Store = storeIn(t, begin(t, p), table)
 		assert.NoError(t, law(t, name).Check(h))
 	}
 }
 
-// holdTo holds a store to a law.
-func holdTo(t *testing.T, name string, h storagetest.Harness) error {
-	if name == aRequestForEachKey {
-		return newSpread(t).compare(t, h.Store.(*postgres.Store), 400)
+// checkLaw checks a law.
+func checkLaw(t *testing.T, name string, h storagetest.Harness) error {
+	if name == singles {
+		return newRandomSingles(t).compare(t, h.Store.(*postgres.Store), 400)
 	}
 	return law(t, name).Check(h)
 }
 
-// Each fault in a statement is seen by a law.
-func TestFaultsInRunAreSeen(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
+func TestEachFaultInTheStatementsBreaksALaw(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
 	for _, fault := range []struct{ law, from, to string }{
-		{aRequestForEachKey, "WHEN found = batch OR op = 3", "WHEN op = 3"},
-		{aRequestForEachKey, "WHEN op = 4 THEN int8send(1)", "WHEN op = 4 THEN int8send(0)"},
-		{aRequestForEachKey, "cost, times, args) END AS reply", "cost, 1, args) END AS reply"},
-		{anyBatch, "moved OR next <> was", "next <> was"},
+		{singles, "WHEN old_version = batch OR op = 3", "WHEN op = 3"},
+		{singles, "WHEN op = 4 THEN int8send(1)", "WHEN op = 4 THEN int8send(0)"},
+		{singles, "cost, times, args) END AS reply", "cost, 1, args) END AS reply"},
+		{anyBatch, "always_write OR next <> old_state", "next <> old_state"},
 		{anyBatch, "args[first:last]", "args[1:4]"},
 		{anyBatch, "version = excluded.version, ", ""},
-		{anyBatch, "batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent", "batch, was, expires_at, expires_at FROM _sluice_write WHERE NOT absent"},
+		{anyBatch, "batch, next, expires_at, expires_at FROM _sluice_write WHERE NOT absent", "batch, old_state, expires_at, expires_at FROM _sluice_write WHERE NOT absent"},
 		{anyBatch, "coalesce(now, ", "coalesce(NULL, "},
 		{anyBatch, "CASE place WHEN 1 THEN counts END", "NULL::bigint[]"},
-		{anyBatch, "coalesce(found, 0)", "0"},
+		{anyBatch, "coalesce(old_version, 0)", "0"},
 		{"a batch sets TTLs", "ttl / 1000 + 1 + margin", "0"},
 		{"the margin is added to TTLs", " + margin", ""},
 		{"a record of a batch is kept until it is as new", "greatest(clock, ", "least(clock, "},
@@ -87,36 +85,33 @@ func TestFaultsInRunAreSeen(t *testing.T) {
 			return strings.ReplaceAll(sql, fault.from, fault.to)
 		})
 		require.True(t, found, fault.from)
-		assert.Error(t, holdTo(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
+		assert.Error(t, checkLaw(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
 	}
 }
 
-// Each fault in the function for batches of one request is seen by a law.
-func TestFaultsInTheFunctionForOneRequestAreSeen(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
+func TestEachFaultInTheFunctionForOneRequestBreaksALaw(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
 	for _, fault := range []struct{ law, from, to string }{
-		{aRequestForEachKey, "seen = batch OR ", ""},
+		{singles, "old_version = batch OR ", ""},
 		{"a reset deletes the record", "reply := int8send(1)", "reply := int8send(0)"},
-		{"the margin is added to TTLs", "lasts / 1000 + 1 + margin) *", "lasts / 1000 + 1) *"},
+		{"the margin is added to TTLs", "ttl / 1000 + 1 + margin) *", "ttl / 1000 + 1) *"},
 		{"a record of a batch is kept until it is as new", "greatest(clock, ", "least(clock, "},
 		{"a batch is decided at its time", "coalesce(now, ", "coalesce(NULL, "},
 		{anyBatch, "version = batch, ", ""},
 		{anyBatch, "times, args)", "1, args)"},
-		{anyBatch, "seen IS NULL OR next", "true OR next"},
+		{anyBatch, "old_version IS NULL OR next", "true OR next"},
 	} {
 		h := harness(p)(t)
 		text := h.Store.(*postgres.Store).OneFunction()
 		require.Contains(t, text, fault.from)
 		_, err := p.Exec(t.Context(), strings.ReplaceAll(text, fault.from, fault.to))
 		require.NoError(t, err)
-		assert.Error(t, holdTo(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
+		assert.Error(t, checkLaw(t, fault.law, h), "%q instead of %q", fault.to, fault.from)
 	}
 }
 
-// twoAnHour returns a program, by which a key is used up after two units.
-func twoAnHour(t *testing.T) *algo.Program { return anHour(t, 2) }
-
-func anHour(t *testing.T, count int64) *algo.Program {
+// newProgram returns the program of a GCRA with a limit for each hour.
+func newProgram(t *testing.T, count int64) *algo.Program {
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)})
 	require.NoError(t, err)
 	p, ok := policy.Program()
@@ -124,18 +119,18 @@ func anHour(t *testing.T, count int64) *algo.Program {
 	return &p
 }
 
-// asking is a batch with a request for a unit of each key.
-func asking(t *testing.T, keys ...string) *driver.Batch {
-	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{twoAnHour(t)}}
+// requestEach returns a batch with a request for a unit of each key. The limit of a key is 2.
+func requestEach(t *testing.T, keys ...string) *driver.Batch {
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Programs: []*algo.Program{newProgram(t, 2)}}
 	for i := range keys {
 		b.Requests = append(b.Requests, driver.Request{Times: 1, Uses: []driver.Use{{Key: i, Cost: 1}}})
 	}
 	return b
 }
 
-// together is a batch with one request for a unit of all keys.
-func together(t *testing.T, keys ...string) *driver.Batch {
-	b := asking(t, keys...)
+// oneRequest returns a batch with one request for a unit of each key.
+func oneRequest(t *testing.T, keys ...string) *driver.Batch {
+	b := requestEach(t, keys...)
 	all := driver.Request{Times: 1}
 	for _, r := range b.Requests {
 		all.Uses = append(all.Uses, r.Uses...)
@@ -144,7 +139,8 @@ func together(t *testing.T, keys ...string) *driver.Batch {
 	return b
 }
 
-func running(s *postgres.Store, b *driver.Batch) <-chan *driver.Batch {
+// runLater runs a batch in a goroutine.
+func runLater(s *postgres.Store, b *driver.Batch) <-chan *driver.Batch {
 	done := make(chan *driver.Batch, 1)
 	go func() {
 		s.Run(context.Background(), b)
@@ -160,31 +156,30 @@ func appliedOf(b *driver.Batch) (all []int) {
 	return all
 }
 
-// A key that another process creates at the same moment is decided on what that has stored, at
-// the time of the batch.
-func TestRunWhereAKeyIsCreatedMeanwhile(t *testing.T) {
+// The batch decides with the record that another transaction created, at the time of the batch.
+func TestRunWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
 	for name, c := range map[string]struct {
 		batch func(*testing.T, ...string) *driver.Batch
 		want  []int
-	}{"requests of one use": {asking, []int{1, 0, 1}}, "a request of several uses": {together, []int{0}}} {
+	}{"requests of one use": {requestEach, []int{1, 0, 1}}, "a request of several uses": {oneRequest, []int{0}}} {
 		for _, transactional := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, ", in a transaction: ", transactional), func(t *testing.T) {
-				ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-				s, table := fresh(t, p)
+				ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+				s, table := newStore(t, p)
 				s.SetLockTimeout(time.Minute)
-				other := transaction(t, p)
-				first := asking(t, "b")
+				other := begin(t, p)
+				first := requestEach(t, "b")
 				first.Requests[0].Times = 2
-				inside(t, other, table).Run(ctx, first)
+				storeIn(t, other, table).Run(ctx, first)
 				require.NoError(t, first.Err)
 				require.Equal(t, []int{2}, appliedOf(first))
 
 				runner := s
 				if transactional {
-					runner = inside(t, transaction(t, p), table)
+					runner = storeIn(t, begin(t, p), table)
 				}
-				done := running(runner, c.batch(t, "c", "b", "a"))
-				waiting(t, p, "_sluice_locked", 1) // the server shows no more of the statement than its beginning
+				done := runLater(runner, c.batch(t, "c", "b", "a"))
+				waitForLocks(t, p, "_sluice_locked", 1) // the server shows only the beginning of a statement
 				require.NoError(t, other.Commit(ctx))
 				b := <-done
 				require.NoError(t, b.Err)
@@ -197,15 +192,15 @@ func TestRunWhereAKeyIsCreatedMeanwhile(t *testing.T) {
 	}
 }
 
-// A batch of one request needs no further round trip for that.
-func TestRunWhereTheOnlyKeyIsCreatedMeanwhile(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
-	other := transaction(t, p)
-	first := asking(t, "a")
-	inside(t, other, table).Run(ctx, first)
-	done := running(s, asking(t, "a"))
-	waiting(t, p, "sluice_one", 1)
+// The function for one request needs no further round trip.
+func TestRunOfOneRequestWithAKeyThatIsCreatedMeanwhile(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
+	other := begin(t, p)
+	first := requestEach(t, "a")
+	storeIn(t, other, table).Run(ctx, first)
+	done := runLater(s, requestEach(t, "a"))
+	waitForLocks(t, p, "sluice_one", 1)
 	require.NoError(t, other.Commit(ctx))
 	b := <-done
 	require.NoError(t, b.Err)
@@ -213,13 +208,12 @@ func TestRunWhereTheOnlyKeyIsCreatedMeanwhile(t *testing.T) {
 	require.Equal(t, first.Version, b.Found[0].Version)
 }
 
-// A record that has expired is as absent.
-func TestRunWhereARecordHasExpired(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+func TestRunTreatsAnExpiredRecordAsAbsent(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	for name, run := range map[string]func(*testing.T, ...string) *driver.Batch{
-		"a": asking, "b": func(t *testing.T, key ...string) *driver.Batch { return asking(t, key[0], "other") }, "c": together,
+		"a": requestEach, "b": func(t *testing.T, key ...string) *driver.Batch { return requestEach(t, key[0], "other") }, "c": oneRequest,
 	} {
-		s, table := fresh(t, p)
+		s, table := newStore(t, p)
 		for range 2 {
 			s.Run(ctx, run(t, name))
 		}
@@ -235,18 +229,17 @@ func TestRunWhereARecordHasExpired(t *testing.T) {
 	}
 }
 
-// The time of a batch is read when its keys are locked, so it is not before what others have
-// stored.
+// So the time of a batch is not before the states that other transactions stored.
 func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	for _, batch := range []func(*testing.T, ...string) *driver.Batch{asking, together} {
-		s, table := fresh(t, p)
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	for _, batch := range []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest} {
+		s, table := newStore(t, p)
 		s.SetLockTimeout(time.Minute)
-		s.Run(ctx, asking(t, "a", "b"))
-		other := transaction(t, p)
-		inside(t, other, table).Run(ctx, asking(t, "a"))
-		done := running(s, batch(t, "a", "b"))
-		waiting(t, p, "_sluice_locked", 1) // the server shows no more of the statement than its beginning
+		s.Run(ctx, requestEach(t, "a", "b"))
+		other := begin(t, p)
+		storeIn(t, other, table).Run(ctx, requestEach(t, "a"))
+		done := runLater(s, batch(t, "a", "b"))
+		waitForLocks(t, p, "_sluice_locked", 1) // the server shows only the beginning of a statement
 		_, before, err := s.LoadNow(ctx)
 		require.NoError(t, err)
 		require.NoError(t, other.Commit(ctx))
@@ -256,27 +249,27 @@ func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 	}
 }
 
-// Requests fail alone if somebody has locked their keys.
-func TestRunWhereAKeyIsLocked(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
+// Only the requests that use the locked key fail.
+func TestRunWithALockedKey(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
 	s.SetLockTimeout(time.Millisecond)
-	s.Run(ctx, asking(t, "a", "b", "c"))
-	holder := transaction(t, p)
-	inside(t, holder, table).Run(ctx, asking(t, "b"))
+	s.Run(ctx, requestEach(t, "a", "b", "c"))
+	holder := begin(t, p)
+	storeIn(t, holder, table).Run(ctx, requestEach(t, "b"))
 
-	b := asking(t, "c", "b", "a", "d")
+	b := requestEach(t, "c", "b", "a", "d")
 	s.Run(ctx, b)
 	require.NoError(t, b.Err)
 	require.Len(t, b.KeyErr, 4)
 	for i, err := range b.KeyErr {
 		require.Equal(t, i == 1, err != nil)
 	}
-	of(t, b.KeyErr[1], storage.ErrContended, storage.ErrNotApplied)
+	requireKinds(t, b.KeyErr[1], storage.ErrContended, storage.ErrNotApplied)
 	require.Equal(t, []int{1, 0, 1, 1}, appliedOf(b))
 	require.False(t, b.At.IsZero())
 
-	b = asking(t, "a", "b", "c", "d", "e") // a with b, and c with d
+	b = requestEach(t, "a", "b", "c", "d", "e") // one request uses a and b, another c and d
 	use := func(keys ...int) (r driver.Request) {
 		for _, key := range keys {
 			r.Uses = append(r.Uses, driver.Use{Key: key, Cost: 1})
@@ -293,39 +286,38 @@ func TestRunWhereAKeyIsLocked(t *testing.T) {
 
 	alone, cancel := context.WithTimeout(ctx, 200*time.Millisecond)
 	defer cancel()
-	b = asking(t, "b")
+	b = requestEach(t, "b")
 	s.Run(alone, b)
-	of(t, b.Err, storage.ErrContended, storage.ErrNotApplied)
+	requireKinds(t, b.Err, storage.ErrContended, storage.ErrNotApplied)
 }
 
-// If no request can do without a key that is locked, the batch waits for it.
-func TestRunWaitsForAKeyOfAllRequests(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
+func TestRunWaitsForAKeyThatAllRequestsUse(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
 	s.SetLockTimeout(time.Millisecond)
-	s.Run(ctx, asking(t, "all"))
-	holder := transaction(t, p)
-	inside(t, holder, table).Run(ctx, asking(t, "all"))
-	b := asking(t, "all", "a", "b")
+	s.Run(ctx, requestEach(t, "all"))
+	holder := begin(t, p)
+	storeIn(t, holder, table).Run(ctx, requestEach(t, "all"))
+	b := requestEach(t, "all", "a", "b")
 	for i := 1; i <= 2; i++ {
 		b.Requests[i].Uses = append(b.Requests[i].Uses, driver.Use{Key: 0, Cost: 1, Shadow: true})
 	}
-	done := running(s, b)
-	waiting(t, p, "_sluice_locked", 1)
+	done := runLater(s, b)
+	waitForLocks(t, p, "_sluice_locked", 1)
 	require.NoError(t, holder.Rollback(ctx))
 	require.NoError(t, (<-done).Err)
 	require.Nil(t, b.KeyErr)
 	require.Equal(t, []int{1, 1, 1}, appliedOf(b))
 }
 
-// Batches that lock the same keys in any order do not deadlock.
-func TestRunsDoNotDeadlock(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
-	s, _ := fresh(t, p)
+// The batches have the same keys in different orders.
+func TestConcurrentRunsDoNotDeadlock(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN()+"&pool_max_conns=8")
+	s, _ := newStore(t, p)
 	s.SetLockTimeout(time.Minute)
 	errs := make(chan error, 8)
 	for i := range 8 {
-		batch := []func(*testing.T, ...string) *driver.Batch{asking, together}[i%2]
+		batch := []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest}[i%2]
 		go func() {
 			var err error
 			for j := range 30 {
@@ -346,22 +338,21 @@ func TestRunsDoNotDeadlock(t *testing.T) {
 	}
 }
 
-// Batches that wait for each other's rows decide on what the others have stored, and lose none of it.
-func TestRunsAtOnceAllowNoMoreThanTheLimit(t *testing.T) {
+func TestConcurrentRunsAllowExactlyTheLimit(t *testing.T) {
 	const count, runners, rounds = 60, 6, 30
-	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
-	for name, batch := range map[string]func(*testing.T, ...string) *driver.Batch{"requests of one use": asking, "a request of several uses": together} {
-		s, _ := fresh(t, p)
+	p := newPool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", runners))
+	for name, batch := range map[string]func(*testing.T, ...string) *driver.Batch{"requests of one use": requestEach, "a request of several uses": oneRequest} {
+		s, _ := newStore(t, p)
 		s.SetLockTimeout(time.Minute)
-		first := asking(t, "a", "b")
-		first.Programs[0] = anHour(t, count)
+		first := requestEach(t, "a", "b")
+		first.Programs[0] = newProgram(t, count)
 		s.Run(t.Context(), first)
 		results := make(chan []*driver.Batch, runners)
 		for range runners {
 			var batches []*driver.Batch
 			for range rounds {
 				b := batch(t, "a", "b")
-				b.Programs[0] = anHour(t, count)
+				b.Programs[0] = newProgram(t, count)
 				batches = append(batches, b)
 			}
 			go func() {
@@ -384,19 +375,19 @@ func TestRunsAtOnceAllowNoMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-func TestRunWithoutFunctions(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	none := postgres.Options{Schema: schema(t, p), Table: "limits", NoFunctions: true}
+func TestStoreWithoutFunctions(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	none := postgres.Options{Schema: newSchema(t, p), Table: "limits", NoFunctions: true}
 	without := open(t, p, none)
-	require.False(t, without.Runs(twoAnHour(t)))
+	require.False(t, without.Runs(newProgram(t, 2)))
 	require.NotContains(t, without.Schema(), "FUNCTION")
-	b := asking(t, "a")
+	b := requestEach(t, "a")
 	without.Run(ctx, b)
-	of(t, b.Err, storage.ErrNotApplied)
+	requireKinds(t, b.Err, storage.ErrNotApplied)
 	_, swapped, err := without.CompareAndSwap(ctx, creating("b")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
-	for _, op := range []driver.Op{driver.Peek, driver.Reset, driver.Reset} { // a database needs no program for these
+	for _, op := range []driver.Op{driver.Peek, driver.Reset, driver.Reset} { // these need no program
 		first := op == driver.Peek
 		batch := &driver.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []driver.Request{{Uses: []driver.Use{{Op: op}}}}}
 		before, err := without.Load(ctx, "b")
@@ -412,9 +403,9 @@ func TestRunWithoutFunctions(t *testing.T) {
 
 	s, err := postgres.New(p, postgres.Options{Schema: none.Schema, Table: "limits"})
 	require.NoError(t, err)
-	require.True(t, s.Runs(twoAnHour(t)))
+	require.True(t, s.Runs(newProgram(t, 2)))
 	s.Run(ctx, b)
-	of(t, b.Err, storage.ErrNotApplied)
+	requireKinds(t, b.Err, storage.ErrNotApplied)
 	require.ErrorContains(t, b.Err, "call Store.Migrate")
 	require.ErrorContains(t, b.Err, "Options.NoFunctions")
 	require.NoError(t, s.Migrate(ctx))
@@ -422,14 +413,14 @@ func TestRunWithoutFunctions(t *testing.T) {
 	require.NoError(t, b.Err)
 }
 
-// A batch of a program that the store has not been given is refused. Stores with different programs
-// may share a schema.
-func TestRunsProgramsOfTheUser(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
+// A store refuses a program that is not in its Options. Stores with different programs may share a
+// schema.
+func TestRunOfAUsersProgram(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	always := algo.Program{Name: "always", SQL: "BEGIN RETURN int8send(times) || int8send(1000000000) || state || decode('01', 'hex'); END "}
-	plain := open(t, p, postgres.Options{Schema: schema(t, p), Table: "limits"})
+	plain := open(t, p, postgres.Options{Schema: newSchema(t, p), Table: "limits"})
 	require.False(t, plain.Runs(&always))
-	b := asking(t, "a")
+	b := requestEach(t, "a")
 	b.Programs[0] = &always
 	plain.Run(ctx, b)
 	require.ErrorContains(t, b.Err, `"always"`)
@@ -437,40 +428,40 @@ func TestRunsProgramsOfTheUser(t *testing.T) {
 	s, err := postgres.New(p, postgres.Options{Schema: fmt.Sprint("schema_", tables.Load()), Table: "limits", Programs: []algo.Program{always}})
 	require.NoError(t, err)
 	require.NoError(t, s.Migrate(ctx))
-	require.True(t, s.Runs(&algo.Program{Parts: []algo.Program{always, *twoAnHour(t)}}))
+	require.True(t, s.Runs(&algo.Program{Parts: []algo.Program{always, *newProgram(t, 2)}}))
 	for range 2 {
 		s.Run(ctx, b)
 		b.Version++
 	}
 	require.NoError(t, b.Err)
 	require.Equal(t, []byte{1}, b.Found[0].State)
-	plain.Run(ctx, asking(t, "b"))
+	plain.Run(ctx, requestEach(t, "b"))
 
 	_, err = postgres.New(p, postgres.Options{Programs: []algo.Program{always, {Name: "always", SQL: "BEGIN END"}}})
 	require.ErrorContains(t, err, "two different programs")
 }
 
-// An error in a program of the user is one that stays, whatever its code.
-func TestAProgramOfTheUserThatFails(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
+// A retry does not help, whatever the code of the error is.
+func TestFailingProgramOfAUserIsReported(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
 	for code, fails := range map[string]string{"22012": "times := 1 / (times - 1)", "22P02": "times := 'many'"} {
 		broken := algo.Program{Name: "broken", SQL: "BEGIN " + fails + "; RETURN int8send(times); END "}
-		s := open(t, p, postgres.Options{Schema: schema(t, p), Table: "limits", Programs: []algo.Program{broken}})
-		for _, batch := range []func(*testing.T, ...string) *driver.Batch{asking, together} {
+		s := open(t, p, postgres.Options{Schema: newSchema(t, p), Table: "limits", Programs: []algo.Program{broken}})
+		for _, batch := range []func(*testing.T, ...string) *driver.Batch{requestEach, oneRequest} {
 			for _, keys := range [][]string{{"a"}, {"a", "b"}} {
 				b := batch(t, keys...)
 				b.Programs[0] = &broken
 				s.Run(t.Context(), b)
-				of(t, b.Err, storage.ErrNotApplied)
+				requireKinds(t, b.Err, storage.ErrNotApplied)
 				require.ErrorContains(t, b.Err, code)
 			}
 		}
 	}
 }
 
-func TestLoadNow(t *testing.T) {
-	ctx, p := t.Context(), pool(t, shared.Postgres(t).DSN())
-	s, _ := fresh(t, p)
+func TestLoadNowReturnsRecordsAndTheTime(t *testing.T) {
+	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
+	s, _ := newStore(t, p)
 	swaps := creating("a", "b")
 	_, _, err := s.CompareAndSwap(ctx, swaps...)
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 
 func (o Options) name() string { return o.qualified(o.Table) }
 
-// qualified is a name in the schema of the options.
+// qualified returns a name in the schema of the options.
 func (o Options) qualified(name string) string {
 	if o.Schema == "" {
 		return pgx.Identifier{name}.Sanitize()
@@ -22,15 +22,14 @@ func (o Options) qualified(name string) string {
 	return pgx.Identifier{o.Schema, name}.Sanitize()
 }
 
-// Schema is the DDL of the store's table, of the index on purge_at by which
-// [Store.Purge] finds expired records, and of the functions by which [Store.Run] decides. They are created in
-// the schema named in Options, which must exist, or else in the first one of search_path that
-// does. It may be applied again.
+// Schema returns the DDL of the store's table, of the index that [Store.Purge] uses, and of the
+// functions that [Store.Run] calls. The DDL creates them in the schema of Options, which must exist,
+// or else in the first existing schema of search_path. It can be applied several times.
 func (s *Store) Schema() string {
 	return s.tableSchema() + s.indexSchema() + s.functionSchema(s.options.Schema, s.functionNames())
 }
 
-// functionNames are the names of all functions.
+// functionNames returns the names of all functions.
 func (s *Store) functionNames() []string {
 	if s.functions == nil {
 		return nil
@@ -38,7 +37,7 @@ func (s *Store) functionNames() []string {
 	return append(s.functions.Names(), s.options.oneFunction(s.functions))
 }
 
-// functionSchema is the DDL of the functions with these names.
+// functionSchema returns the DDL of the functions with these names.
 func (s *Store) functionSchema(schema string, names []string) string {
 	if s.functions == nil {
 		return ""
@@ -59,62 +58,60 @@ func (s *Store) tableSchema() string {
 	}
 	return fmt.Sprintf(`CREATE %s IF NOT EXISTS %s (
 	key        bytea       NOT NULL PRIMARY KEY,
-	version    bigint      NOT NULL, -- drawn at random for every write
+	version    bigint      NOT NULL, -- random, new with each write
 	state      bytea       NOT NULL,
-	expires_at timestamptz NOT NULL, -- infinity: never
-	purge_at   timestamptz NOT NULL  -- when a purge looks at the record: not after expires_at
-) WITH (fillfactor = 70); -- room for updates in place
+	expires_at timestamptz NOT NULL, -- infinity if the record never expires
+	purge_at   timestamptz NOT NULL  -- when Purge checks the record; not after expires_at
+) WITH (fillfactor = 70); -- leaves space for HOT updates
 `, kind, s.options.name())
 }
 
 func (s *Store) indexSchema() string {
-	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (purge_at);\n", pgx.Identifier{indexOf(s.options.Table)}.Sanitize(), s.options.name())
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (purge_at);\n", pgx.Identifier{indexName(s.options.Table)}.Sanitize(), s.options.name())
 }
 
-// indexOf is the name of the index of a table. PostgreSQL would cut a long name, maybe to
-// that of the table itself.
-func indexOf(table string) string {
+// indexName returns the name of the index of a table. PostgreSQL would truncate a long name, perhaps
+// to the name of the table itself.
+func indexName(table string) string {
 	const suffix = "_purge_at"
-	if len(table)+len(suffix) <= longestName {
+	if len(table)+len(suffix) <= maxNameLen {
 		return table + suffix
 	}
 	hash := sha256.Sum256([]byte(table))
 	distinct := fmt.Sprintf("_%x", hash[:8])
-	return strings.ToValidUTF8(table[:longestName-len(distinct)-len(suffix)], "") + distinct + suffix
+	return strings.ToValidUTF8(table[:maxNameLen-len(distinct)-len(suffix)], "") + distinct + suffix
 }
 
-// Migrate applies what is missing of [Store.Schema]: the table, unless it is found in any
-// schema of search_path, and then the index and the functions in the schema of the table. If all
-// are there, nothing is changed, so that this needs no right to create anything, and the session
-// may be read-only.
+// Migrate creates the missing parts of [Store.Schema]: the table, unless a schema of search_path has
+// it, and the index and the functions in the schema of the table. If nothing is missing, Migrate
+// changes nothing. Then it needs no right to create anything, and the session may be read-only.
 //
-// The functions of other versions of this module have other names, and stay. Those that no process
-// uses any more may be dropped. Creating the index of
-// a large table keeps writers out for some time; CREATE INDEX CONCURRENTLY, before Migrate,
-// does not. Migrate refuses a table with other columns. Several processes may call it at once,
-// also in a transaction of the caller, which goes on whether Migrate fails or not. Errors are
-// those of a [storage.Store].
+// Migrate keeps the functions of other versions of this module, which have other names. You may drop
+// them when no process uses them. Writers wait while Migrate creates the index of a large table. To avoid that,
+// call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for a table with other columns. Several
+// processes may call Migrate at the same time. A transaction of the caller stays usable if Migrate
+// fails in it. The errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
-	if isThere(err) { // another one was first
+	if isDuplicate(err) { // another process was first
 		err = s.create(ctx)
 	}
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("creating table %s: %w", s.options.name(), err)
-	if s.inside() { // it is not for a part of the transaction to be tried again
-		return fmt.Errorf("postgres: %w", advised(err))
+	err = fmt.Errorf("create table %s: %w", s.options.name(), err)
+	if s.inTransaction() { // a retry of a part of the transaction does not help
+		return fmt.Errorf("postgres: %w", withAdvice(err))
 	}
-	return failure(err)
+	return classify(err)
 }
 
-// create is a transaction, or a savepoint of the caller's: a statement that
-// fails must not end theirs.
+// create uses a transaction, or a savepoint in the caller's transaction, so that a failed statement
+// does not end that one.
 func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		var table, index, invalid bool
-		if err := tx.QueryRow(ctx, thereSQL, s.options.name()).Scan(&table, &index, &invalid); err != nil {
+		if err := tx.QueryRow(ctx, tableInfoSQL, s.options.name()).Scan(&table, &index, &invalid); err != nil {
 			return err
 		}
 		if !table {
@@ -128,7 +125,7 @@ func (s *Store) create(ctx context.Context) error {
 		switch {
 		case index:
 		case invalid:
-			return errors.New("the index on purge_at is not valid, because creating it concurrently failed or has not ended: wait, or drop it and call Store.Migrate again")
+			return errors.New("the index on purge_at is not valid, because CREATE INDEX CONCURRENTLY failed or is not finished; wait for it, or drop the index and call Store.Migrate again")
 		default:
 			if _, err := tx.Exec(ctx, s.indexSchema()); err != nil {
 				return err
@@ -138,12 +135,12 @@ func (s *Store) create(ctx context.Context) error {
 	})
 }
 
-// functionsLock is the advisory lock of who creates functions: two who replace one at the same
-// moment would fail.
+// functionsLock is the advisory lock for the creation of functions. Without it, two sessions that
+// replace a function at the same time would fail.
 const functionsLock = 0x736c75696365 // "sluice"
 
-// createFunctions creates the functions that are missing in the schema of the table. Those that are there may
-// be another role's, who alone may replace them.
+// createFunctions creates the missing functions in the schema of the table. It does not replace
+// existing functions, because only their owner may do that.
 func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 	if s.functions == nil {
 		return nil
@@ -160,12 +157,12 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if _, err := tx.Exec(ctx, s.functionSchema(schema, missing)); err != nil {
-		return fmt.Errorf("%w (the functions run the steps of policies; with Options.NoFunctions, or sluice serve --no-functions, none are needed)", err)
+		return fmt.Errorf("%w (the functions run the steps of policies; to do without them, set Options.NoFunctions or use sluice serve --no-functions)", err)
 	}
 	return nil
 }
 
-// missingFunctions returns the schema of the table, and the names of the functions that are missing in it.
+// missingFunctions returns the schema of the table and the names of the missing functions.
 func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []string, err error) {
 	err = tx.QueryRow(ctx, functionsSQL, s.options.name(), s.functionNames()).Scan(&schema, &missing)
 	if schema == "" { // the table is newer than the snapshot of the transaction
@@ -174,22 +171,22 @@ func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string,
 	return schema, missing, err
 }
 
-// functionsSQL returns the schema of the table, and the names of the functions that are not in it.
+// functionsSQL selects the schema of the table, and the names of the functions that the schema does not have.
 const functionsSQL = `WITH s AS (
 	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
 )
 SELECT coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
 	ARRAY(SELECT name FROM unnest($2::text[]) AS f (name) WHERE name NOT IN (SELECT proname::text FROM pg_proc JOIN s ON pronamespace = id))`
 
-// thereSQL returns whether there is a table, and whether it has an index that begins with
-// purge_at, one that is valid and one that is not.
-const thereSQL = `SELECT to_regclass($1) IS NOT NULL, coalesce(bool_or(i.indisvalid), false), coalesce(bool_or(NOT i.indisvalid), false)
+// tableInfoSQL selects whether the table exists, and whether it has valid and invalid indexes whose
+// first column is purge_at.
+const tableInfoSQL = `SELECT to_regclass($1) IS NOT NULL, coalesce(bool_or(i.indisvalid), false), coalesce(bool_or(NOT i.indisvalid), false)
 FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 WHERE i.indrelid = to_regclass($1) AND a.attname = 'purge_at' AND i.indpred IS NULL`
 
-// isThere is true for a table or index that another has created meanwhile: duplicate_table,
-// duplicate_object (its type) or, at the same moment, unique_violation in the catalog.
-func isThere(err error) bool {
+// isDuplicate reports whether another session has created the table or the index: duplicate_table,
+// duplicate_object (for its type) or unique_violation in the catalog.
+func isDuplicate(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && (e.Code == "42P07" || e.Code == "42710" || e.Code == "23505")
 }

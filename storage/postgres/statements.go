@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-go/sluice/internal/program"
 )
 
-// statements are those of one table.
+// statements are the SQL statements for one table.
 type statements struct {
 	load, loadNow, swap, purge string
 	one, singles, several      string // of Run
@@ -24,65 +24,64 @@ func newStatements(o Options, f *program.Functions) statements {
 	}
 }
 
-// loadSQL returns what is there, and the place of its key.
+// loadSQL selects the existing records, each with the place of its key.
 const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock_timestamp() OFFSET 0) AS found`
 
-// loadNowSQL returns the same, and the time, and first a row for the time alone, with the place 0.
+// loadNowSQL also selects the time. Its first row has the place 0 and only the time.
 const loadNowSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
 SELECT 0, 0, ''::bytea, clock FROM _sluice_time
 UNION ALL
 SELECT place, version, state, clock FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock OFFSET 0) AS found`
 
-// swapSQL locks what is there in the order of the keys, and compares. If all keys match, it
-// creates what is not there, in the order of the keys, and replaces the rest. Otherwise it
-// returns all keys, by their places, and what is there.
+// swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
+// it creates the missing rows in the order of their keys, and replaces the others. If there is a
+// conflict, it returns all keys and the stored records.
 //
-// A key that was not there when the statement began may have been created meanwhile: then
-// the insertion does nothing, and the swap is raced. If it is the only key, nothing was
-// written, and the statement returns that it was raced. Of several keys the rest may be
-// written already; so that is made an error, which undoes the statement.
+// Another transaction may create a key after the statement began. Then the insertion of this key does
+// nothing. If it is the only key, nothing was written, and the statement reports it as
+// created_meanwhile. If there are several keys, others may be written already, so the statement
+// fails, which undoes it.
 //
-// So nobody who creates waits for a lock on what is there, but only for those
-// who create a greater key, and no ring of such waits is possible.
+// So a transaction that creates rows does not wait for locks of existing rows. It only waits for
+// transactions that create a greater key. A cycle of such waits is impossible, so there are no
+// deadlocks.
 //
-// Keys are looked up one by one, so that a plan made while the table is small, and
-// kept, does not read all of it when it is not. The arrays are those of a row of
-// their own, so that their lengths, which the planner could see, do not make it
-// plan again each time.
+// Keys are looked up one by one, so that a plan that was cached while the table was small does not
+// scan a large table. The arrays are columns of a subquery with OFFSET 0. If the planner could see
+// their lengths, it would plan each execution again.
 //
-// The wait for a lock has a limit, for this statement: else a context that ends
-// meanwhile would leave it in doubt whether the statement was applied. The session's own
-// stays if it is shorter, and not 0, which is none.
+// The statement has a lock timeout. If the context ended during a wait for a lock, the outcome would
+// be unknown. The timeout of the session applies if it is shorter and not 0, which means no timeout.
 //
-// A number of microseconds is multiplied as a double, which is exact up to 2^53.
+// Microseconds are multiplied as a double, which is exact up to 2^53.
 //
-// purge_at, which alone is indexed besides the key, is never later than the expiry. Usually
-// each write expires later than the one before: then purge_at stays as it is, and so the
-// update is HOT, which means that no index is written.
+// Only the key and purge_at are indexed, and purge_at is never after the expiry. Usually each write
+// has a later expiry than the one before. Then purge_at does not change, and the update is HOT: it
+// writes no index.
 //
-// The names of its parts hide tables that are called the same.
+// The parts have the prefix _sluice_, because a part hides a table with the same name.
 const swapSQL = `
 WITH _sluice_lock_timeout AS MATERIALIZED (
 	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
 		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
 		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
-), _sluice_want AS (
+), _sluice_swaps AS (
 	SELECT w.* FROM _sluice_lock_timeout CROSS JOIN LATERAL (
 		SELECT is_set, $1::bytea[] AS keys, $2::bigint[] AS olds, $3::bigint[] AS news, $4::bytea[] AS states, $5::bigint[] AS ttls, $6::bigint[] AS untils OFFSET 0
 	) AS a CROSS JOIN LATERAL unnest(keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (key, old, new, state, ttl, until, place)
 ), _sluice_found AS MATERIALIZED (
-	SELECT _sluice_want.*, there.key IS NULL AS absent, there.state AS was,
-		CASE WHEN there.expires_at > clock_timestamp() THEN there.version END AS version
-	FROM _sluice_want LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_want.key FOR UPDATE OFFSET 0) AS there ON true
-), _sluice_lost AS MATERIALIZED (
-	SELECT bool_or(old <> coalesce(version, 0)) AS lost FROM _sluice_found
+	SELECT _sluice_swaps.*, stored.key IS NULL AS absent, stored.state AS old_state,
+		CASE WHEN stored.expires_at > clock_timestamp() THEN stored.version END AS version
+	FROM _sluice_swaps LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_swaps.key FOR UPDATE OFFSET 0) AS stored ON true
+), _sluice_conflict AS MATERIALIZED (
+	SELECT bool_or(old <> coalesce(version, 0)) AS has_conflict FROM _sluice_found
 ), _sluice_write AS (
 	SELECT place, key, new, state, absent, CASE
 		WHEN ttl > 0 THEN greatest(clock_timestamp() + ttl * interval '1 microsecond', timestamptz 'epoch' + until * interval '1 microsecond')
 		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
-	FROM _sluice_found WHERE NOT (SELECT lost FROM _sluice_lost)
+	FROM _sluice_found WHERE NOT (SELECT has_conflict FROM _sluice_conflict)
 ), _sluice_created AS (
 	INSERT INTO TABLE (key, version, state, expires_at, purge_at)
 	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
@@ -93,15 +92,15 @@ WITH _sluice_lock_timeout AS MATERIALIZED (
 	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
 		purge_at = least(t.purge_at, excluded.purge_at)
 )
-SELECT place, false AS raced, version, CASE WHEN version IS NOT NULL THEN was END
-FROM _sluice_found WHERE (SELECT lost FROM _sluice_lost)
+SELECT place, false AS created_meanwhile, version, CASE WHEN version IS NOT NULL THEN old_state END
+FROM _sluice_found WHERE (SELECT has_conflict FROM _sluice_conflict)
 UNION ALL
 SELECT place, CASE WHEN $8::int = 1 THEN true ELSE UNDO END, NULL, NULL
 FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)`
 
-// undoSQL is an expression that fails, and so undoes the statement. Its error quotes undone, in any language of
-// the server. So it is not mistaken for an error of a user's program.
+// undoSQL is an expression that fails, which undoes the statement. The error message has
+// createdMarker in each language of the server, which distinguishes it from errors of users' programs.
 const (
-	undone  = "sluice: created meanwhile:"
-	undoSQL = `('` + undone + ` ' || place)::int = 0`
+	createdMarker = "sluice: created meanwhile:"
+	undoSQL       = `('` + createdMarker + ` ' || place)::int = 0`
 )

@@ -15,9 +15,8 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// counting is a pool of one connection, made already, behind a proxy that
-// counts its exchanges.
-func counting(t *testing.T, settings string) (*pgxpool.Pool, *faultproxy.Proxy) {
+// newCountedPool returns a pool with one open connection, and the proxy that counts its messages.
+func newCountedPool(t *testing.T, settings string) (*pgxpool.Pool, *faultproxy.Proxy) {
 	t.Helper()
 	proxy := faultproxy.Postgres(t, shared.Postgres(t).Addr())
 	config, err := pgxpool.ParseConfig(servers.PostgresDSN(proxy.Addr()) + "&pool_max_conns=1" + settings)
@@ -30,8 +29,8 @@ func counting(t *testing.T, settings string) (*pgxpool.Pool, *faultproxy.Proxy) 
 	return p, proxy
 }
 
-// try returns how many exchanges a swap takes, and whether it was applied.
-func try(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, swaps ...storage.Swap) (exchanges int, swapped bool) {
+// countSwap returns how many round trips a swap takes, and whether it was made.
+func countSwap(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, swaps ...storage.Swap) (trips int, swapped bool) {
 	t.Helper()
 	proxy.Plan()
 	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
@@ -39,13 +38,12 @@ func try(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, swaps ...stor
 	return proxy.Seen(), swapped
 }
 
-// A swap is one round trip, whatever it does and however many keys
-// there are. The first of a connection is two where statements are prepared.
-func TestRoundTrips(t *testing.T) {
+// The first swap on a connection takes two round trips if statements are prepared.
+func TestSwapIsOneRoundTrip(t *testing.T) {
 	for mode, first := range map[string]int{"cache_statement": 2, "cache_describe": 2, "exec": 1} {
 		t.Run(mode, func(t *testing.T) {
-			p, proxy := counting(t, "&default_query_exec_mode="+mode)
-			s, _ := fresh(t, p)
+			p, proxy := newCountedPool(t, "&default_query_exec_mode="+mode)
+			s, _ := newStore(t, p)
 			var names []string
 			for i := range 64 {
 				names = append(names, fmt.Sprint("many ", i))
@@ -61,12 +59,12 @@ func TestRoundTrips(t *testing.T) {
 				{"a creation", creating("one"), 1, true},
 				{"a conflict", creating("one"), 1, false},
 				{"two keys", two, 1, true},
-				{"two keys, again", after(two), 1, true},
-				{"a conflict of two keys", after(two), 1, false},
+				{"two keys, again", updating(two), 1, true},
+				{"a conflict of two keys", updating(two), 1, false},
 				{"many keys", many, 1, true},
-				{"many keys, again", after(many), 1, true},
+				{"many keys, again", updating(many), 1, true},
 			} {
-				trips, swapped := try(t, proxy, s, c.swaps...)
+				trips, swapped := countSwap(t, proxy, s, c.swaps...)
 				require.Equal(t, c.trips, trips, c.name)
 				require.Equal(t, c.swapped, swapped, c.name)
 			}
@@ -74,53 +72,51 @@ func TestRoundTrips(t *testing.T) {
 	}
 }
 
-// A batch is one round trip, also in a transaction of the caller unless a request has several
-// uses: then a savepoint stands around it.
-func TestRoundTripsOfRun(t *testing.T) {
+// In a transaction of the caller, a request with several uses needs a savepoint.
+func TestBatchIsOneRoundTrip(t *testing.T) {
 	for mode, first := range map[string]int{"cache_statement": 2, "cache_describe": 2, "exec": 1} {
 		t.Run(mode, func(t *testing.T) {
-			p, proxy := counting(t, "&default_query_exec_mode="+mode)
-			s, table := fresh(t, p)
+			p, proxy := newCountedPool(t, "&default_query_exec_mode="+mode)
+			s, table := newStore(t, p)
 			trips := func(s *postgres.Store, b *driver.Batch) int {
 				proxy.Plan()
 				s.Run(t.Context(), b)
 				require.NoError(t, b.Err)
 				return proxy.Seen()
 			}
-			require.Equal(t, first, trips(s, asking(t, "a", "b")))
-			require.Equal(t, 1, trips(s, asking(t, "a", "c")))
-			require.Equal(t, first, trips(s, together(t, "a", "b")))
-			require.Equal(t, 1, trips(s, together(t, "a", "d")))
-			within := inside(t, transaction(t, p), table)
-			require.Equal(t, 1, trips(within, asking(t, "a", "e")))
-			require.Equal(t, 3, trips(within, together(t, "a", "f")))
+			require.Equal(t, first, trips(s, requestEach(t, "a", "b")))
+			require.Equal(t, 1, trips(s, requestEach(t, "a", "c")))
+			require.Equal(t, first, trips(s, oneRequest(t, "a", "b")))
+			require.Equal(t, 1, trips(s, oneRequest(t, "a", "d")))
+			within := storeIn(t, begin(t, p), table)
+			require.Equal(t, 1, trips(within, requestEach(t, "a", "e")))
+			require.Equal(t, 3, trips(within, oneRequest(t, "a", "f")))
 		})
 	}
 }
 
-// after is the swap that follows another on the same keys.
-func after(swaps []storage.Swap) []storage.Swap {
+// updating returns swaps that replace the records of other swaps.
+func updating(swaps []storage.Swap) []storage.Swap {
 	var next []storage.Swap
 	for _, s := range swaps {
-		follow := creating(s.Key)[0]
-		follow.Old = s.New.Version
-		next = append(next, follow)
+		u := creating(s.Key)[0]
+		u.Old = s.New.Version
+		next = append(next, u)
 	}
 	return next
 }
 
-// In a transaction of the caller a savepoint stands around what creates several
-// keys, and its begin and end are a round trip each.
-func TestRoundTripsInATransaction(t *testing.T) {
-	p, proxy := counting(t, "")
-	_, table := fresh(t, p)
-	s := inside(t, transaction(t, p), table)
-	try(t, proxy, s, creating("first")...)
-	trips, _ := try(t, proxy, s, creating("one")...)
+// A swap that creates several keys needs a savepoint, whose begin and end are round trips.
+func TestSwapInATransactionIsOneOrThreeRoundTrips(t *testing.T) {
+	p, proxy := newCountedPool(t, "")
+	_, table := newStore(t, p)
+	s := storeIn(t, begin(t, p), table)
+	countSwap(t, proxy, s, creating("first")...)
+	trips, _ := countSwap(t, proxy, s, creating("one")...)
 	require.Equal(t, 1, trips)
 	two := creating("a", "b")
-	trips, _ = try(t, proxy, s, two...)
+	trips, _ = countSwap(t, proxy, s, two...)
 	require.Equal(t, 3, trips)
-	trips, _ = try(t, proxy, s, after(two)...)
+	trips, _ = countSwap(t, proxy, s, updating(two)...)
 	require.Equal(t, 1, trips)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lines is the least protocol there is: one line is answered by one line.
+// lines is a protocol in which requests and replies are one line each.
 type lines struct{}
 
 func (lines) request(r *bufio.Reader) ([]byte, bool, error) {
@@ -25,11 +25,11 @@ func (lines) reply(r *bufio.Reader) ([]byte, bool, error) {
 	return line, true, err
 }
 
-// echo answers every line with itself, and remembers it.
+// echo returns each line and records it.
 type echo struct {
 	listener net.Listener
 	mu       sync.Mutex
-	heard    []string
+	received []string
 }
 
 func newEcho(t *testing.T) *echo {
@@ -63,26 +63,26 @@ func (e *echo) serve(conn net.Conn) {
 			return
 		}
 		e.mu.Lock()
-		e.heard = append(e.heard, strings.TrimSpace(line))
+		e.received = append(e.received, strings.TrimSpace(line))
 		e.mu.Unlock()
 		fmt.Fprint(conn, line)
 	}
 }
 
-func (e *echo) all() []string {
+func (e *echo) lines() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return append([]string(nil), e.heard...)
+	return append([]string(nil), e.received...)
 }
 
-// setUp starts an echo and a proxy in front of it. The proxy ends first.
+// setUp starts an echo server and its proxy. The proxy ends first.
 func setUp(t *testing.T) (*echo, *Proxy) {
 	t.Helper()
 	e := newEcho(t)
 	return e, start(t, e.listener.Addr().String(), func() framing { return lines{} })
 }
 
-// client speaks lines.
+// client is a client for lines.
 type client struct {
 	net.Conn
 	reader *bufio.Reader
@@ -96,21 +96,21 @@ func dial(t *testing.T, p *Proxy) client {
 	return client{conn, bufio.NewReader(conn)}
 }
 
-func (c client) say(t *testing.T, text string) {
+func (c client) send(t *testing.T, text string) {
 	t.Helper()
 	_, err := c.Write([]byte(text))
 	require.NoError(t, err)
 }
 
-// hear reads a line, for a moment if nothing is expected and else for long.
-func (c client) hear(patience time.Duration) (string, error) {
-	if err := c.SetReadDeadline(time.Now().Add(patience)); err != nil {
+// receive reads a line.
+func (c client) receive(timeout time.Duration) (string, error) {
+	if err := c.SetReadDeadline(time.Now().Add(timeout)); err != nil {
 		return "", err
 	}
 	return c.reader.ReadString('\n')
 }
 
 const (
-	moment = 50 * time.Millisecond
-	long   = 20 * time.Second
+	shortTimeout = 50 * time.Millisecond // if no line is expected
+	longTimeout  = 20 * time.Second
 )

@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// The policies of these tests. Their states are easy to read.
+// The policies of these tests have readable states:
 //
-//	counter N   at most N units; the state has an x for each
+//	counter N   at most N units; the state has an x for each used unit
 //	spacing N   one unit in N nanoseconds; the state is the time of the last one
 func counter(limit int64) *algo.Program { return &algo.Program{Name: "counter", Args: []int64{limit}} }
 
@@ -24,7 +24,7 @@ func spacing(pause time.Duration) *algo.Program {
 
 var errState = errors.New("the state cannot be read")
 
-// step is the step of a policy, for the fake servers as well as for Go.
+// step is the step of a policy. The fake server and the evaluator call it.
 func step(p *algo.Program, op driver.Op, state string, now time.Time, cost int64) (allowed bool, next string, err error) {
 	if state == "damaged" {
 		return false, state, errState
@@ -58,15 +58,15 @@ func lastOf(state string) time.Time {
 	return time.Unix(0, int64(binary.BigEndian.Uint64([]byte(state))))
 }
 
-// call is a request for one unit of each key, or for what its uses are changed to.
+// call is a request for one unit of each key, unless a test changes its uses.
 type call struct {
 	engine.Request
 	allowed   bool
-	confirmed bool          // all that is known is that it was stored
-	retry     time.Duration // under the last use that denies by spacing
-	states    []string      // that it was last decided on
-	times     []time.Time   // of all its decisions
-	before    func() error  // of each decision
+	confirmed bool          // Confirm was called
+	retry     time.Duration // of the last use that a spacing policy denied
+	states    []string      // of the last evaluation
+	times     []time.Time   // of all evaluations
+	before    func() error  // is called before each evaluation
 
 	how      engine.How
 	err      error
@@ -88,7 +88,7 @@ func newCallOf(op driver.Op, program *algo.Program, keys ...string) *call {
 	return c
 }
 
-// Evaluate implements engine.Evaluator, as compose does.
+// Evaluate implements engine.Evaluator.
 func (c *call) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
 	c.times, c.states, c.allowed = append(c.times, now), nil, true
 	if c.before != nil {
@@ -136,7 +136,7 @@ func (c *call) deny(p *algo.Program, state string, now time.Time) {
 }
 
 func (c *call) Denied() (time.Duration, bool) {
-	if c.retry == 0 { // waiting does not help
+	if c.retry == 0 { // a wait does not help
 		return math.MaxInt64, !c.allowed
 	}
 	return c.retry, !c.allowed

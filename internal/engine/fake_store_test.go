@@ -14,40 +14,42 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// fake is a store in memory that notes its round trips, and in which they can be held up and
-// made to fail. It has only what every store has; the types below have abilities too.
-type fake struct {
+// fakeStore is a store in memory. It records its round trips, and can delay them or make them fail. It
+// has no optional interfaces; the types below have them.
+type fakeStore struct {
 	mu      sync.Mutex
 	records map[string]storage.Record
-	trips   []string // what and the keys of each; the parts of a round trip are set apart by |
+	trips   []string // the kind and the keys of each; | separates the batches of a round trip
 
-	gate   chan struct{}             // if not nil: a value lets one round trip pass, closed lets all
-	takes  time.Duration             // how long a round trip takes, without a gate
-	deaf   bool                      // round trips at the gate do not end with their context
-	before func(keys []string) error // is called before a part is done, which it prevents by an error
-	after  func(keys []string) error // is called when a part is done; by an error, its reply is lost
-	clock  func() time.Time          // of the server
+	gate           chan struct{}             // if not nil, round trips wait: a value releases one, close releases all
+	takes          time.Duration             // how long a round trip takes, without a gate
+	ignoresContext bool                      // waiting round trips do not end with their context
+	before         func(keys []string) error // is called before a batch; its error prevents the batch
+	after          func(keys []string) error // is called after a batch; its error means that the reply is lost
+	clock          func() time.Time          // of the server
 }
 
-func newFake() *fake { return &fake{records: make(map[string]storage.Record), clock: time.Now} }
+func newFakeStore() *fakeStore {
+	return &fakeStore{records: make(map[string]storage.Record), clock: time.Now}
+}
 
 var (
 	errLost    = errors.New("connection reset")
 	errRefused = fmt.Errorf("%w: connection refused", storage.ErrUnavailable)
 )
 
-// enter notes a round trip, and waits at the gate.
-func (f *fake) enter(ctx context.Context, what string, parts ...[]string) error {
+// begin records a round trip and waits until it is released.
+func (f *fakeStore) begin(ctx context.Context, kind string, batches ...[]string) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)
 	}
 	var names []string
-	for _, keys := range parts {
+	for _, keys := range batches {
 		names = append(names, strings.Join(keys, " "))
 	}
 	f.mu.Lock()
-	f.trips = append(f.trips, what+" "+strings.Join(names, "|"))
-	gate, deaf, takes := f.gate, f.deaf, f.takes
+	f.trips = append(f.trips, kind+" "+strings.Join(names, "|"))
+	gate, ignoresContext, takes := f.gate, f.ignoresContext, f.takes
 	f.mu.Unlock()
 	if gate == nil && takes == 0 {
 		return nil
@@ -56,7 +58,7 @@ func (f *fake) enter(ctx context.Context, what string, parts ...[]string) error 
 		gate = make(chan struct{})
 		time.AfterFunc(takes, func() { close(gate) })
 	}
-	if deaf {
+	if ignoresContext {
 		<-gate
 		return nil
 	}
@@ -68,8 +70,8 @@ func (f *fake) enter(ctx context.Context, what string, parts ...[]string) error 
 	}
 }
 
-// part does what a part of a round trip is for.
-func (f *fake) part(keys []string, do func()) error {
+// apply applies one batch of a round trip.
+func (f *fakeStore) apply(keys []string, do func()) error {
 	if f.before != nil {
 		if err := f.before(keys); err != nil {
 			return err
@@ -84,11 +86,11 @@ func (f *fake) part(keys []string, do func()) error {
 	return nil
 }
 
-func (f *fake) Load(ctx context.Context, keys ...string) (found []storage.Record, err error) {
-	if err := f.enter(ctx, "load", keys); err != nil {
+func (f *fakeStore) Load(ctx context.Context, keys ...string) (found []storage.Record, err error) {
+	if err := f.begin(ctx, "load", keys); err != nil {
 		return nil, err
 	}
-	err = f.part(keys, func() {
+	err = f.apply(keys, func() {
 		for _, key := range keys {
 			found = append(found, f.records[key])
 		}
@@ -96,22 +98,22 @@ func (f *fake) Load(ctx context.Context, keys ...string) (found []storage.Record
 	return found, err
 }
 
-func (f *fake) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
+func (f *fakeStore) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	var keys []string
 	for _, s := range swaps {
 		keys = append(keys, s.Key)
 	}
-	if err := f.enter(ctx, "swap", keys); err != nil {
+	if err := f.begin(ctx, "swap", keys); err != nil {
 		return nil, false, err
 	}
-	err = f.part(keys, func() { current, swapped = f.swap(swaps) })
+	err = f.apply(keys, func() { current, swapped = f.swap(swaps) })
 	if err != nil {
 		return nil, false, err
 	}
 	return current, swapped, nil
 }
 
-func (f *fake) swap(swaps []storage.Swap) (current []storage.Record, swapped bool) {
+func (f *fakeStore) swap(swaps []storage.Swap) (current []storage.Record, swapped bool) {
 	swapped = true
 	for _, s := range swaps {
 		current = append(current, f.records[s.Key])
@@ -126,48 +128,48 @@ func (f *fake) swap(swaps []storage.Swap) (current []storage.Record, swapped boo
 	return nil, true
 }
 
-func (f *fake) set(key string, r storage.Record) {
+func (f *fakeStore) set(key string, r storage.Record) {
 	if f.records[key] = r; r.Version == 0 {
 		delete(f.records, key)
 	}
 }
 
-// put is a write of another process.
-func (f *fake) put(key, state string) {
+// put writes a state, like another process.
+func (f *fakeStore) put(key, state string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.set(key, storage.Record{Version: storage.NewVersion(), State: []byte(state)})
 }
 
-// remove is a reset by another process.
-func (f *fake) remove(key string) {
+// remove deletes a record, like another process.
+func (f *fakeStore) remove(key string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.records, key)
 }
 
-func (f *fake) state(key string) string {
+func (f *fakeStore) state(key string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return string(f.records[key].State)
 }
 
-func (f *fake) tripsSoFar() []string {
+func (f *fakeStore) tripsSoFar() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string{}, f.trips...)
 }
 
-// withClock is a store whose server tells the time.
-type withClock struct{ *fake }
+// withClock also implements driver.ServerTime.
+type withClock struct{ *fakeStore }
 
 func (f withClock) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	found, err := f.Load(ctx, keys...)
 	return found, f.clock(), err
 }
 
-// transactor decides in transactions.
-type transactor struct{ *fake }
+// transactor also implements driver.Transactor.
+type transactor struct{ *fakeStore }
 
 func (f transactor) MaxRoundTrips() int { return 1 }
 
@@ -176,13 +178,13 @@ func (f transactor) Transact(ctx context.Context, clock func() time.Time, update
 	for _, u := range updates {
 		keys = append(keys, u.Keys...)
 	}
-	if err := f.enter(ctx, "transact", keys); err != nil {
+	if err := f.begin(ctx, "transact", keys); err != nil {
 		return err
 	}
 	if clock == nil {
 		clock = f.clock
 	}
-	return f.part(keys, func() {
+	return f.apply(keys, func() {
 		now := clock()
 		for _, u := range updates {
 			u.Now, u.Err = now, f.update(now, u)
@@ -215,11 +217,11 @@ func (f transactor) update(now time.Time, u *driver.Update) error {
 	return nil
 }
 
-// server runs the programs of these tests.
+// server also implements driver.Server. It runs the programs of fake_policy_test.go.
 type server struct {
-	*fake
-	declines int64               // costs that are as large, or larger; 0: none
-	lie      func(*driver.Batch) // changes a reply
+	*fakeStore
+	declines int64               // declines costs of this size or larger; 0 means none
+	lie      func(*driver.Batch) // changes the reply
 }
 
 func (f server) Runs(p *algo.Program) bool { return p.Name != "" }
@@ -229,10 +231,10 @@ func (f server) Run(ctx context.Context, batches ...*driver.Batch) {
 	for _, b := range batches {
 		parts = append(parts, b.Keys)
 	}
-	err := f.enter(ctx, "run", parts...)
+	err := f.begin(ctx, "run", parts...)
 	for _, b := range batches {
 		if b.Err = err; err == nil {
-			b.Err = f.part(b.Keys, func() { f.run(b) })
+			b.Err = f.apply(b.Keys, func() { f.run(b) })
 		}
 		if b.Err == nil && f.lie != nil {
 			f.lie(b)
@@ -240,7 +242,7 @@ func (f server) Run(ctx context.Context, batches ...*driver.Batch) {
 	}
 }
 
-// run decides a batch, as driver.Batch says.
+// run decides a batch; see driver.Batch.
 func (f server) run(b *driver.Batch) {
 	if b.At = b.Now; b.At.IsZero() {
 		b.At = f.clock()
@@ -308,7 +310,7 @@ func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) 
 	return applied
 }
 
-// sharded keeps the keys of each first letter on a server of its own.
+// sharded also implements driver.Placer. The first letter of a key is its server, the first two are its slot.
 type sharded struct{ server }
 
 var errTwoServers = storage.NotApplied(errors.New("keys of two servers"))

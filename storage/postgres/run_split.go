@@ -2,9 +2,9 @@ package postgres
 
 import "fmt"
 
-// parts divides a run into parts that share no key.
-func (r *run) parts() (parts []*run) {
-	group := make([]int, len(r.batch.Keys)) // of each key, another key of its part, or itself
+// split returns parts of the run that have no common keys.
+func (r *run) split() (parts []*run) {
+	group := make([]int, len(r.batch.Keys)) // a union-find forest: for each key another key of its part, or itself
 	for i := range group {
 		group[i] = i
 	}
@@ -40,7 +40,7 @@ func (r *run) parts() (parts []*run) {
 	return parts
 }
 
-// failKeys notes an error, if it is one, as that of the keys that are left.
+// failKeys sets the error of the keys of the run. It does nothing if err is nil.
 func (r *run) failKeys(err error) {
 	if err == nil {
 		return

@@ -7,15 +7,13 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/sluice-go/sluice/storage"
 )
 
-// collect sends a statement on a connection of its own and reads the rows of the
-// answer.
+// collect sends a statement on a connection of the pool and reads the rows of the reply.
 func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	db, release, err := s.connection(ctx)
 	if err != nil {
@@ -25,57 +23,54 @@ func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], sql st
 	return collectOn(ctx, s, db, read, sql, args...)
 }
 
+// collectOn sends a statement on db and reads the rows of the reply.
 func collectOn[T any](ctx context.Context, s *Store, db DB, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
 	rows, err := db.Query(ctx, sql, args...)
 	if err != nil {
-		return nil, s.failed(db, err)
+		return nil, s.failure(db, err)
 	}
 	all, err := pgx.CollectRows(rows, read)
 	if err != nil {
-		return nil, s.failed(db, err)
+		return nil, s.failure(db, err)
 	}
 	return all, nil
 }
 
-// found is a row of the answer to a load: what is there.
-type found struct {
+// loadedRow is a row of the reply to a load.
+type loadedRow struct {
 	place  int64 // of the key, from 1
 	record storage.Record
 }
 
-func readFound(row pgx.CollectableRow) (found, error) { return scanFound(row) }
-
-// readFoundAt also reads the time.
-func readFoundAt(row pgx.CollectableRow, now *time.Time) (found, error) { return scanFound(row, now) }
-
-func scanFound(row pgx.CollectableRow, more ...any) (f found, err error) {
+// readLoaded reads a row. The columns after the state are scanned into more.
+func readLoaded(row pgx.CollectableRow, more ...any) (l loadedRow, err error) {
 	var version int64
-	if err = row.Scan(append([]any{&f.place, &version, nil}, more...)...); err != nil {
-		return f, err
-	}
-	f.record.Version = storage.Version(version)
-	f.record.State, err = readBytes(row, 2)
-	return f, err
-}
-
-// loser is a row of the answer to a swap: a key that was not written.
-type loser struct {
-	place   int64  // from 1
-	raced   bool   // all keys matched, but this one was created by another meanwhile
-	version *int64 // what is there; nil: nothing
-	state   []byte
-}
-
-func readLoser(row pgx.CollectableRow) (l loser, err error) {
-	if err = row.Scan(&l.place, &l.raced, &l.version, nil); err != nil {
+	if err = row.Scan(append([]any{&l.place, &version, nil}, more...)...); err != nil {
 		return l, err
 	}
-	l.state, err = readBytes(row, 3)
+	l.record.Version = storage.Version(version)
+	l.record.State, err = readBytes(row, 2)
 	return l, err
 }
 
-// readBytes is the value of a column of bytes, nil for null. Where pgx has the
-// server answer in text, it could not read the format bytea_output=escape.
+// conflictRow is a row of the reply to a swap that was not made: one of its keys.
+type conflictRow struct {
+	place   int64  // of the key, from 1
+	created bool   // all versions matched, but another transaction created this key
+	version *int64 // of the stored record; nil if there is none
+	state   []byte
+}
+
+func readConflict(row pgx.CollectableRow) (c conflictRow, err error) {
+	if err = row.Scan(&c.place, &c.created, &c.version, nil); err != nil {
+		return c, err
+	}
+	c.state, err = readBytes(row, 3)
+	return c, err
+}
+
+// readBytes returns the value of a bytea column, or nil for NULL. In text format, pgx cannot read
+// bytea_output=escape.
 func readBytes(row pgx.CollectableRow, column int) ([]byte, error) {
 	raw, field := row.RawValues()[column], row.FieldDescriptions()[column]
 	if raw == nil || field.Format == pgx.BinaryFormatCode {
@@ -88,8 +83,8 @@ func readBytes(row pgx.CollectableRow, column int) ([]byte, error) {
 	return value, nil
 }
 
-// parseBytes reads the text form of bytes: \x and hexadecimal digits, or the bytes
-// themselves but for \\, a backslash, and \ with three octal digits.
+// parseBytes parses the text format of bytea. It is either \x and hexadecimal digits, or the bytes
+// themselves, where \\ is a backslash and \ with three octal digits is any byte.
 func parseBytes(text []byte) ([]byte, error) {
 	if digits, ok := bytes.CutPrefix(text, []byte(`\x`)); ok {
 		return hex.AppendDecode([]byte{}, digits)
@@ -106,7 +101,7 @@ func parseBytes(text []byte) ([]byte, error) {
 			octal := text[:min(3, len(text))]
 			b, err := strconv.ParseUint(string(octal), 8, 8)
 			if err != nil || len(octal) < 3 {
-				return nil, fmt.Errorf("bytes escaped as %q", octal)
+				return nil, fmt.Errorf("invalid escape in bytea: %q", octal)
 			}
 			value, text = append(value, byte(b)), text[3:]
 		}

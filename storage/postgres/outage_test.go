@@ -1,7 +1,6 @@
 package postgres_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -16,7 +15,6 @@ import (
 
 	"github.com/sluice-go/sluice/internal/engine"
 	"github.com/sluice-go/sluice/internal/engine/enginetest"
-	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/postgres"
@@ -24,34 +22,32 @@ import (
 )
 
 func TestLawsBehindPgBouncer(t *testing.T) {
-	storagetest.Run(t, harness(pool(t, shared.PgBouncer(t).DSN()+"&default_query_exec_mode=exec")))
+	storagetest.Run(t, harness(newPool(t, shared.PgBouncer(t).DSN()+"&default_query_exec_mode=exec")))
 }
 
-// The first statement of a transaction gives up as the settings of its session
-// say, and another one is not to blame.
-func TestTimeouts(t *testing.T) {
+func TestTimeoutsOfTheSessionAreContention(t *testing.T) {
 	for _, setting := range []string{"statement_timeout", "lock_timeout"} {
 		t.Run(setting, func(t *testing.T) {
-			ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
-			s, table := fresh(t, p)
+			ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
+			s, table := newStore(t, p)
 			a := creating("a")
 			_, _, err := s.CompareAndSwap(ctx, a...)
 			require.NoError(t, err)
-			holder := transaction(t, p)
+			holder := begin(t, p)
 			_, err = holder.Exec(ctx, "SELECT FROM "+table+" FOR UPDATE")
 			require.NoError(t, err)
 
-			hasty, err := postgres.New(pool(t, shared.Postgres(t).DSN()+"&"+setting+"=30"), postgres.Options{Table: table})
+			short, err := postgres.New(newPool(t, shared.Postgres(t).DSN()+"&"+setting+"=30"), postgres.Options{Table: table})
 			require.NoError(t, err)
 			next := creating("a")
 			next[0].Old = a[0].New.Version
-			_, swapped, err := hasty.CompareAndSwap(ctx, next...)
+			_, swapped, err := short.CompareAndSwap(ctx, next...)
 			require.ErrorIs(t, err, storage.ErrContended)
 			require.False(t, swapped)
 
 			require.NoError(t, holder.Rollback(ctx))
-			require.Eventually(t, func() bool { // a busy machine is not always in time
-				_, swapped, err = hasty.CompareAndSwap(ctx, next...)
+			require.Eventually(t, func() bool { // on a busy machine it may time out again
+				_, swapped, err = short.CompareAndSwap(ctx, next...)
 				return !errors.Is(err, storage.ErrContended)
 			}, 20*time.Second, time.Millisecond)
 			require.NoError(t, err)
@@ -60,30 +56,30 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// slack is by how much a call on a busy machine may end later than its deadline.
+// slack is how late a call on a busy machine may end.
 const slack = time.Second
 
-func TestOutage(t *testing.T) {
+func TestStoreRecoversFromAnOutage(t *testing.T) {
 	const timeout = 300 * time.Millisecond
 	server := servers.Postgres(t)
-	s := open(t, pool(t, server.DSN()), postgres.Options{})
-	hasty := engine.New(s, engine.Options{Timeout: timeout})
-	patient := engine.New(s, engine.Options{Timeout: 20 * time.Second})
+	s := open(t, newPool(t, server.DSN()), postgres.Options{})
+	short := engine.New(s, engine.Options{Timeout: timeout})
+	long := engine.New(s, engine.Options{Timeout: 20 * time.Second})
 	spend := func(e *engine.Engine) error {
-		_, err := enginetest.Do(context.Background(), e, []string{"a"}, add)
+		_, err := enginetest.Do(context.Background(), e, []string{"a"}, increment)
 		return err
 	}
-	require.NoError(t, spend(patient))
+	require.NoError(t, spend(long))
 	for name, stop := range map[string]func(){"stopped": server.Stop, "killed": server.Kill} {
-		before := sums(t, s, "a")[0]
+		before := numbers(t, s, "a")[0]
 		stop()
 		began := time.Now()
-		err := spend(hasty)
-		if !errors.Is(err, storage.ErrOutcomeUnknown) { // as it is, if it was sent to one who was dead already
+		err := spend(short)
+		if !errors.Is(err, storage.ErrOutcomeUnknown) { // the statement was sent on a connection that was already dead
 			require.ErrorIs(t, err, storage.ErrUnavailable, name)
 			require.ErrorIs(t, err, storage.ErrNotApplied, name)
 		}
-		err = spend(hasty)
+		err = spend(short)
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 		require.ErrorIs(t, err, storage.ErrNotApplied, name)
 		require.Less(t, time.Since(began), 2*timeout+slack, name)
@@ -93,73 +89,28 @@ func TestOutage(t *testing.T) {
 		require.ErrorIs(t, err, storage.ErrUnavailable, name)
 
 		require.NoError(t, server.Start())
-		require.NoError(t, spend(patient), name)
-		require.Equal(t, before+1, sums(t, s, "a")[0], name)
+		require.NoError(t, spend(long), name)
+		require.Equal(t, before+1, numbers(t, s, "a")[0], name)
 	}
 }
 
-// Whatever becomes of the exchange that writes, the cost is taken once.
-func TestLostReplies(t *testing.T) {
-	proxy := faultproxy.Postgres(t, shared.Postgres(t).Addr())
-	direct := pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, direct)
-	proxied := open(t, pool(t, servers.PostgresDSN(proxy.Addr())+"&default_query_exec_mode=exec"), postgres.Options{Table: table})
-	proxy.Only(func(request []byte) bool { return bytes.Contains(request, []byte("unnest")) })
-	e := engine.New(proxied, engine.Options{Timeout: 20 * time.Second})
-	want := uint64(0)
-	for _, kind := range faultproxy.Kinds() {
-		if kind.Hangs() {
-			continue
-		}
-		proxy.Plan(faultproxy.Fault{At: 1, Kind: kind})
-		_, err := enginetest.Do(context.Background(), e, []string{"a", "b"}, add)
-		want++
-		require.NoError(t, err, kind)
-		require.Len(t, proxy.Hits(), 1, kind)
-		require.Equal(t, []uint64{want, want}, sums(t, s, "a", "b"), kind)
-	}
-}
-
-func TestMigrateAtOnce(t *testing.T) {
-	const connections = 8
-	p := pool(t, shared.Postgres(t).DSN()+fmt.Sprint("&pool_max_conns=", connections))
-	for round := range 8 {
-		s, err := postgres.New(p, postgres.Options{Table: fmt.Sprint("migrated ", round), Unlogged: round == 0})
-		require.NoError(t, err)
-		errs, start := make(chan error, connections), make(chan struct{})
-		for range connections {
-			go func() {
-				<-start
-				errs <- s.Migrate(context.Background())
-			}()
-		}
-		close(start)
-		for range connections {
-			require.NoError(t, <-errs)
-		}
-	}
-	var kind string
-	require.NoError(t, p.QueryRow(context.Background(), `SELECT relpersistence::text FROM pg_class WHERE relname = 'migrated 0'`).Scan(&kind))
-	require.Equal(t, "u", kind)
-}
-
-// A transaction of the caller that is too late to create the table goes on, and
-// finds the other's.
-func TestMigrateInATransactionThatIsTooLate(t *testing.T) {
-	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
+// Another transaction creates the table first. The caller's transaction stays usable and uses that
+// table.
+func TestMigrateInATransactionAfterAnother(t *testing.T) {
+	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {
 		t.Run(string(level), func(t *testing.T) {
 			table := fmt.Sprintf("raced_%d", tables.Add(1))
-			first, second := transaction(t, p), transaction(t, p)
+			first, second := begin(t, p), begin(t, p)
 			_, err := second.Exec(ctx, "SET TRANSACTION ISOLATION LEVEL "+string(level))
 			require.NoError(t, err)
 			_, err = second.Exec(ctx, "SELECT 1")
 			require.NoError(t, err)
-			require.NoError(t, inside(t, first, table).Migrate(ctx))
-			late := inside(t, second, table)
+			require.NoError(t, storeIn(t, first, table).Migrate(ctx))
+			late := storeIn(t, second, table)
 			done := make(chan error, 1)
 			go func() { done <- late.Migrate(ctx) }()
-			waiting(t, p, table, 1)
+			waitForLocks(t, p, table, 1)
 			require.NoError(t, first.Commit(ctx))
 			require.NoError(t, <-done)
 
@@ -171,9 +122,9 @@ func TestMigrateInATransactionThatIsTooLate(t *testing.T) {
 	}
 }
 
-func TestPurgePassesOverWhatIsLocked(t *testing.T) {
-	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
+func TestPurgeSkipsLockedRecords(t *testing.T) {
+	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
 	for _, key := range []string{"a", "b", "c", "d", "e"} {
 		swap := creating(key)
 		swap[0].TTL = time.Hour
@@ -182,7 +133,7 @@ func TestPurgePassesOverWhatIsLocked(t *testing.T) {
 	}
 	_, err := p.Exec(ctx, "UPDATE "+table+" SET expires_at = expires_at - interval '2 hours', purge_at = purge_at - interval '2 hours' WHERE key <> 'e'")
 	require.NoError(t, err)
-	holder := transaction(t, p)
+	holder := begin(t, p)
 	_, err = holder.Exec(ctx, "SELECT FROM "+table+" WHERE key IN ('b', 'e') FOR UPDATE")
 	require.NoError(t, err)
 
@@ -204,12 +155,12 @@ func TestPurgePassesOverWhatIsLocked(t *testing.T) {
 	require.Equal(t, 1, n)
 	records, err := s.Load(ctx, "a", "b", "c", "d", "e")
 	require.NoError(t, err)
-	require.Equal(t, []bool{false, false, false, false, true}, there(records))
+	require.Equal(t, []bool{false, false, false, false, true}, exist(records))
 }
 
-func TestWithTheWorkOfTheCaller(t *testing.T) {
-	ctx, p := context.Background(), pool(t, shared.Postgres(t).DSN())
-	s, table := fresh(t, p)
+func TestDecisionEndsWithTheCallersTransaction(t *testing.T) {
+	ctx, p := context.Background(), newPool(t, shared.Postgres(t).DSN())
+	s, table := newStore(t, p)
 	for _, end := range []struct {
 		name string
 		do   func(pgx.Tx, context.Context) error
@@ -219,35 +170,35 @@ func TestWithTheWorkOfTheCaller(t *testing.T) {
 		{"committed", pgx.Tx.Commit, []uint64{1, 1}},
 	} {
 		t.Run(end.name, func(t *testing.T) {
-			tx := transaction(t, p)
-			e := engine.New(inside(t, tx, table), engine.Options{Timeout: 20 * time.Second})
-			_, err := enginetest.Do(ctx, e, []string{"a", "b"}, add)
+			tx := begin(t, p)
+			e := engine.New(storeIn(t, tx, table), engine.Options{Timeout: 20 * time.Second})
+			_, err := enginetest.Do(ctx, e, []string{"a", "b"}, increment)
 			require.NoError(t, err)
-			require.Equal(t, []uint64{0, 0}, sums(t, s, "a", "b"), "before the end")
+			require.Equal(t, []uint64{0, 0}, numbers(t, s, "a", "b"), "before the end")
 			require.NoError(t, end.do(tx, ctx))
-			require.Equal(t, end.want, sums(t, s, "a", "b"))
+			require.Equal(t, end.want, numbers(t, s, "a", "b"))
 		})
 	}
 }
 
-func TestBadOptions(t *testing.T) {
+func TestInvalidOptionsAreRefused(t *testing.T) {
 	for _, db := range []postgres.DB{nil, (*pgxpool.Pool)(nil)} {
 		_, err := postgres.New(db, postgres.Options{})
 		require.ErrorContains(t, err, "must not be nil")
 	}
 	for _, o := range []postgres.Options{{Table: "a\x00b"}, {Table: "a$sluice_one$; DROP TABLE users; --"}, {Schema: "a\x00b"}, {Table: strings.Repeat("x", 64)}, {Schema: strings.Repeat("x", 64)}} {
 		_, err := postgres.New(&pgxpool.Pool{}, o)
-		require.ErrorContains(t, err, "at most 63 bytes and no NUL")
+		require.ErrorContains(t, err, "at most 63 bytes and must not contain NUL")
 	}
 	s, err := postgres.New(&pgxpool.Pool{}, postgres.Options{})
 	require.NoError(t, err)
 	require.Contains(t, s.Schema(), `"`+postgres.DefaultTable+`"`)
 }
 
-// A fault that stays is neither contention nor an outage.
-func TestMissingTable(t *testing.T) {
-	p := pool(t, shared.Postgres(t).DSN())
-	for _, db := range []postgres.DB{p, transaction(t, p)} {
+// A retry does not help, so the error is neither contention nor an outage.
+func TestMissingTableIsReported(t *testing.T) {
+	p := newPool(t, shared.Postgres(t).DSN())
+	for _, db := range []postgres.DB{p, begin(t, p)} {
 		s, err := postgres.New(db, postgres.Options{Table: "missing"})
 		require.NoError(t, err)
 		_, _, err = s.CompareAndSwap(context.Background(), creating("a")...)

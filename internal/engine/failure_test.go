@@ -15,8 +15,8 @@ import (
 )
 
 func TestContentionEndsWithTheTimeout(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{Timeout: 2 * time.Second}, func(b *bench) {
-		b.store.before = func([]string) error { b.store.put("k", "x"); return nil } // somebody is always faster
+	forEachWay(t, []way{bySwaps, bySwapsClock, declined, callerWays[2]}, engine.Options{Timeout: 2 * time.Second}, func(b *fixture) {
+		b.store.before = func([]string) error { b.store.put("k", "x"); return nil } // another process is always faster
 		c := b.decide(newCall(counter(1000), "k"))
 		require.ErrorIs(b, c.err, storage.ErrContended)
 		require.ErrorIs(b, c.err, storage.ErrNotApplied)
@@ -28,7 +28,7 @@ func TestContentionEndsWithTheTimeout(t *testing.T) {
 }
 
 func TestContentionThatTheStoreReportsEndsWithTheTimeout(t *testing.T) {
-	each(t, append(batchWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
+	forEachWay(t, append(batchWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { return storage.ErrContended }
 		c := b.decide(newCall(counter(1000), "k"))
 		require.ErrorIs(b, c.err, storage.ErrContended)
@@ -39,8 +39,8 @@ func TestContentionThatTheStoreReportsEndsWithTheTimeout(t *testing.T) {
 	})
 }
 
-func TestAnOutageEndsWithTheTimeoutAndRecovers(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *bench) {
+func TestCallDuringAnOutageEndsWithTheTimeout(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second, OpenAfter: -1}, func(b *fixture) {
 		for range 2 {
 			b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 			c := b.decide(newCall(counter(2), "k"))
@@ -54,8 +54,8 @@ func TestAnOutageEndsWithTheTimeoutAndRecovers(t *testing.T) {
 	})
 }
 
-func TestAShortOutageIsWaitedFor(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
+func TestCallsSurviveAShortOutage(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
 		began := time.Now()
 		b.store.before = func([]string) error {
 			if time.Since(began) < 900*time.Millisecond {
@@ -70,8 +70,8 @@ func TestAShortOutageIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAFaultThatStaysIsReturnedAtOnce(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{}, func(b *bench) {
+func TestPermanentErrorIsReturnedAtOnce(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{}, func(b *fixture) {
 		broken := storage.NotApplied(errors.New("no such table"))
 		b.store.before = func([]string) error { return broken }
 		c := b.decide(newCall(counter(1), "k"))
@@ -81,9 +81,9 @@ func TestAFaultThatStaysIsReturnedAtOnce(t *testing.T) {
 	})
 }
 
-// A store that has failed for a while fails for the callers whose time it was, not for the others.
-func TestTheCallersTimeIsNoOutage(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
+// The deadline of the caller's context ends the call, and not the timeout.
+func TestEndedContextIsNotErrUnavailable(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error { return storage.ErrContended }
 		ctx, cancel := context.WithTimeout(background, 100*time.Millisecond)
 		defer cancel()
@@ -95,48 +95,48 @@ func TestTheCallersTimeIsNoOutage(t *testing.T) {
 	})
 }
 
-// Requests that wait behind round trips that hang have not been sent. Who has been sent may have been stored.
-func TestASilentStoreIsAnOutage(t *testing.T) {
-	each(t, []way{onServer, inTransaction}, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
-		b.store.deaf = true
+// A sent request may have been stored. A waiting request was not sent.
+func TestHangingStoreIsErrUnavailable(t *testing.T) {
+	forEachWay(t, []way{onServer, inTransaction}, engine.Options{Timeout: time.Second, MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
+		b.store.ignoresContext = true
 		sent, waits := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
 		ctx, cancel := context.WithTimeout(background, time.Millisecond)
 		defer cancel()
-		hasty := b.startFor(ctx, newCall(counter(9), "k"))
+		cancelled := b.startFor(ctx, newCall(counter(9), "k"))
 		b.group.Wait()
 		require.ErrorIs(b, sent.err, storage.ErrOutcomeUnknown)
 		require.ErrorIs(b, waits.err, storage.ErrUnavailable)
 		require.ErrorIs(b, waits.err, storage.ErrNotApplied)
-		require.ErrorIs(b, hasty.err, context.DeadlineExceeded)
-		require.ErrorIs(b, hasty.err, storage.ErrNotApplied)
-		require.NotErrorIs(b, hasty.err, storage.ErrUnavailable, "that was the caller's time")
-		require.InDelta(b, time.Second, sent.took, float64(ending))
+		require.ErrorIs(b, cancelled.err, context.DeadlineExceeded)
+		require.ErrorIs(b, cancelled.err, storage.ErrNotApplied)
+		require.NotErrorIs(b, cancelled.err, storage.ErrUnavailable, "the caller's context ended it")
+		require.InDelta(b, time.Second, sent.took, float64(expiryGrace))
 		require.Equal(b, time.Second, waits.took)
-		require.Equal(b, time.Millisecond, hasty.took)
-		b.open()
+		require.Equal(b, time.Millisecond, cancelled.took)
+		b.releaseAll()
 	})
-	each(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{Timeout: time.Second}, func(b *bench) {
-		b.close() // at the load, which stores nothing
+	forEachWay(t, []way{bySwaps, bySwapsClock, callerWays[2]}, engine.Options{Timeout: time.Second}, func(b *fixture) {
+		b.hold() // the load waits; it stores nothing
 		c := b.decide(newCall(counter(9), "k"))
 		require.ErrorIs(b, c.err, storage.ErrUnavailable)
 		require.ErrorIs(b, c.err, storage.ErrNotApplied)
 		require.Equal(b, time.Second, c.took)
-		b.open()
+		b.releaseAll()
 	})
 }
 
-func TestAPeekIsNeverUnknown(t *testing.T) {
+func TestPeekIsNeverErrOutcomeUnknown(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
+		forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
 			if warm {
 				b.warm()
 			}
-			b.close()
+			b.hold()
 			c := b.decide(newCallOf(driver.Peek, nil, "k"))
 			require.ErrorIs(b, c.err, storage.ErrUnavailable)
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
-			b.open()
+			b.releaseAll()
 			b.store.after = func([]string) error { return errLost }
 			c = b.decide(newCallOf(driver.Peek, nil, "k"))
 			require.Error(b, c.err)
@@ -145,14 +145,14 @@ func TestAPeekIsNeverUnknown(t *testing.T) {
 	}
 }
 
-func TestAnErrorWhileTheTimeEndsIsTold(t *testing.T) {
-	each(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *bench) {
+func TestTimeoutReportsTheLastError(t *testing.T) {
+	forEachWay(t, append(remoteWays, callerWays...), engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func([]string) error {
 			defer time.Sleep(300 * time.Millisecond)
 			return storage.NotApplied(errRefused)
 		}
 		c := b.decide(newCall(counter(9), "k"))
-		if !errors.Is(c.err, storage.ErrOutcomeUnknown) { // it was on its way
+		if !errors.Is(c.err, storage.ErrOutcomeUnknown) { // it was in flight
 			require.ErrorIs(b, c.err, storage.ErrUnavailable)
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
 			require.ErrorContains(b, c.err, "connection refused")
@@ -161,8 +161,7 @@ func TestAnErrorWhileTheTimeEndsIsTold(t *testing.T) {
 	})
 }
 
-// A reply that is not one to the request is an error, and allows nobody.
-func TestAReplyThatIsNoneIsAnError(t *testing.T) {
+func TestMalformedReplyIsErrOutcomeUnknown(t *testing.T) {
 	wrong := map[string]func(*driver.Batch){
 		"no records":       func(b *driver.Batch) { b.Found = nil },
 		"too many records": func(b *driver.Batch) { b.Found = append(b.Found, storage.Record{}) },
@@ -170,8 +169,8 @@ func TestAReplyThatIsNoneIsAnError(t *testing.T) {
 	}
 	for name, lie := range wrong {
 		t.Run(name, func(t *testing.T) {
-			lying := way{name: "server", open: func(f *fake) storage.Store { return server{fake: f, lie: lie} }}
-			each(t, []way{lying}, engine.Options{Timeout: time.Second}, func(b *bench) {
+			lying := way{name: "server", open: func(f *fakeStore) storage.Store { return server{fakeStore: f, lie: lie} }}
+			forEachWay(t, []way{lying}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 				c := b.decide(newCall(counter(9), "k"))
 				require.Error(b, c.err)
 				require.False(b, c.allowed)
@@ -181,35 +180,35 @@ func TestAReplyThatIsNoneIsAnError(t *testing.T) {
 	}
 }
 
-// short is a store that answers with other numbers of records than it was asked for.
-type short struct {
-	*fake
+// wrongCount is a store that returns a wrong number of records.
+type wrongCount struct {
+	*fakeStore
 	loads, swaps func([]storage.Record) []storage.Record
 }
 
-func (s short) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	found, err := s.fake.Load(ctx, keys...)
+func (s wrongCount) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
+	found, err := s.fakeStore.Load(ctx, keys...)
 	if s.loads != nil {
 		found = s.loads(found)
 	}
 	return found, err
 }
 
-func (s short) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+func (s wrongCount) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
 	return s.swaps(nil), false, nil
 }
 
-func TestALoadOrConflictWithoutItsRecordsIsAnError(t *testing.T) {
+func TestWrongNumberOfRecordsIsAnError(t *testing.T) {
 	for _, wrong := range [][]storage.Record{nil, make([]storage.Record, 2)} {
 		records := func([]storage.Record) []storage.Record { return wrong }
-		loads := way{name: "loads", open: func(f *fake) storage.Store { return short{fake: f, loads: records} }}
-		each(t, []way{loads}, engine.Options{}, func(b *bench) {
+		loads := way{name: "loads", open: func(f *fakeStore) storage.Store { return wrongCount{fakeStore: f, loads: records} }}
+		forEachWay(t, []way{loads}, engine.Options{}, func(b *fixture) {
 			c := b.decide(newCall(counter(9), "k"))
 			require.ErrorContains(b, c.err, fmt.Sprint(len(wrong), " records to 1 keys"))
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
 		})
-		swaps := way{name: "swaps", open: func(f *fake) storage.Store { return short{fake: f, swaps: records} }}
-		each(t, []way{swaps}, engine.Options{Timeout: time.Second}, func(b *bench) {
+		swaps := way{name: "swaps", open: func(f *fakeStore) storage.Store { return wrongCount{fakeStore: f, swaps: records} }}
+		forEachWay(t, []way{swaps}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 			c := b.decide(newCall(counter(9), "k"))
 			require.ErrorContains(b, c.err, fmt.Sprint(len(wrong), " records to 1 swaps"))
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)

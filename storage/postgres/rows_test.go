@@ -11,33 +11,33 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// Without prepared statements the server answers in text, in a form of bytes that is
-// a setting of the session.
-func TestLawsInText(t *testing.T) {
+// Without prepared statements the reply is in text format. The format of bytea is a setting of the
+// session.
+func TestLawsInTextFormat(t *testing.T) {
 	for _, mode := range []string{"exec", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
-			storagetest.Run(t, harness(pool(t, shared.Postgres(t).DSN()+"&bytea_output=escape&default_query_exec_mode="+mode)))
+			storagetest.Run(t, harness(newPool(t, shared.Postgres(t).DSN()+"&bytea_output=escape&default_query_exec_mode="+mode)))
 		})
 	}
 }
 
-func TestEveryByteInText(t *testing.T) {
-	every := make([]byte, 0, 256)
+func TestAllBytesAreReadInTextFormat(t *testing.T) {
+	all := make([]byte, 0, 256)
 	for b := range 256 {
-		every = append(every, byte(b))
+		all = append(all, byte(b))
 	}
 	for _, form := range []string{"hex", "escape"} {
 		t.Run(form, func(t *testing.T) {
-			s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=exec&bytea_output="+form))
-			for _, state := range [][]byte{{}, every, []byte(`\x41`), []byte(`\\000\`), []byte("12\x013"), []byte(`\`)} {
-				keeps(t, s, creating("\xff\x00" + string(state))[0], state)
+			s, _ := newStore(t, newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode=exec&bytea_output="+form))
+			for _, state := range [][]byte{{}, all, []byte(`\x41`), []byte(`\\000\`), []byte("12\x013"), []byte(`\`)} {
+				requireRoundTrip(t, s, creating("\xff\x00" + string(state))[0], state)
 			}
 		})
 	}
 }
 
-// keeps requires that a state is read as it was written, also after a conflict.
-func keeps(t *testing.T, s *postgres.Store, swap storage.Swap, state []byte) {
+// requireRoundTrip checks that Load and a conflict return the state that was written.
+func requireRoundTrip(t *testing.T, s *postgres.Store, swap storage.Swap, state []byte) {
 	t.Helper()
 	swap.New.State = state
 	_, swapped, err := s.CompareAndSwap(t.Context(), swap)
@@ -52,12 +52,11 @@ func keeps(t *testing.T, s *postgres.Store, swap storage.Swap, state []byte) {
 	require.Equal(t, state, records[0].State)
 }
 
-// The states of a key that is loaded twice are two: who modifies one leaves the other
-// as it is.
-func TestRecordsOfEqualKeysShareNothing(t *testing.T) {
+// A caller may modify a returned state. The other states must not change.
+func TestRecordsOfOneKeyShareNoMemory(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "simple_protocol"} {
 		t.Run(mode, func(t *testing.T) {
-			s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode="+mode))
+			s, _ := newStore(t, newPool(t, shared.Postgres(t).DSN()+"&default_query_exec_mode="+mode))
 			a := creating("a")
 			_, _, err := s.CompareAndSwap(t.Context(), a...)
 			require.NoError(t, err)
@@ -69,11 +68,11 @@ func TestRecordsOfEqualKeysShareNothing(t *testing.T) {
 	}
 }
 
-// The connection that a state came by is used again, and the state stays as it was.
-func TestStatesOutliveTheirAnswer(t *testing.T) {
+// The next statements on the connection must not change the returned states.
+func TestStatesAreValidAfterFurtherStatements(t *testing.T) {
 	for _, mode := range []string{"cache_statement", "exec"} {
 		t.Run(mode, func(t *testing.T) {
-			s, _ := fresh(t, pool(t, shared.Postgres(t).DSN()+"&pool_max_conns=1&default_query_exec_mode="+mode))
+			s, _ := newStore(t, newPool(t, shared.Postgres(t).DSN()+"&pool_max_conns=1&default_query_exec_mode="+mode))
 			a, b := creating("a")[0], creating("b")[0]
 			a.New.State, b.New.State = bytes.Repeat([]byte("a"), 1000), bytes.Repeat([]byte("b"), 1000)
 			_, _, err := s.CompareAndSwap(t.Context(), a, b)

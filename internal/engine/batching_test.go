@@ -2,7 +2,6 @@ package engine_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -16,17 +15,17 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-func TestCallersThatWaitShareARoundTrip(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 2}, func(b *bench) {
-		b.close()
+func TestWaitingRequestsShareARoundTrip(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 2}, func(b *fixture) {
+		b.hold()
 		var calls []*call
 		for _, key := range []string{"a", "b", "c", "d", "c", "e"} {
 			calls = append(calls, b.start(newCall(counter(9), key)))
 		}
 		require.Len(b, b.store.trips, 2, "two round trips may be in flight")
-		b.pass()
+		b.releaseOne()
 		require.Len(b, b.store.trips, 3)
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		require.Len(b, b.store.trips, 3)
 		for _, c := range calls {
@@ -36,14 +35,14 @@ func TestCallersThatWaitShareARoundTrip(t *testing.T) {
 	})
 }
 
-// A caller who has sent its own request leaves those who wait to a sender.
-func TestThoseWhoWaitBehindACallersOwnRequestAreSent(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
+// The first caller sends its own request. A sender sends the second one.
+func TestRequestsThatWaitForACallersOwnRequestAreSent(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.warm()
-		b.close()
+		b.hold()
 		own, waits := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "k"))
 		require.Len(b, b.store.tripsSoFar(), 1)
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		b.allowed(own)
 		require.Zero(b, b.allowed(waits).took)
@@ -51,8 +50,8 @@ func TestThoseWhoWaitBehindACallersOwnRequestAreSent(t *testing.T) {
 }
 
 func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1, DenialCacheTTL: -1}, func(b *bench) {
-		b.close()
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1, DenialCacheTTL: -1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		var calls []*call
 		for range 8 {
@@ -60,7 +59,7 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 		}
 		both := b.start(newCall(counter(5), "k", "own"))
 		own := b.start(newCall(counter(1), "own"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		for i, c := range calls {
 			require.NoError(b, c.err)
@@ -74,11 +73,11 @@ func TestRequestsAreDecidedInTheOrderOfArrival(t *testing.T) {
 
 func TestEqualRequestsAreSentAsACount(t *testing.T) {
 	var sent []driver.Request
-	counted := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *driver.Batch) { sent = append([]driver.Request{}, b.Requests...) }}
+	counted := way{name: "server", open: func(f *fakeStore) storage.Store {
+		return server{fakeStore: f, lie: func(b *driver.Batch) { sent = append([]driver.Request{}, b.Requests...) }}
 	}}
-	each(t, []way{counted}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+	forEachWay(t, []way{counted}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		for range 5 {
 			b.start(newCall(counter(9), "k"))
@@ -87,7 +86,7 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 		other.Uses[0].Cost = 2
 		b.start(other)
 		b.start(newCall(counter(9), "k"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		var times []int
 		for _, r := range sent {
@@ -98,10 +97,10 @@ func TestEqualRequestsAreSentAsACount(t *testing.T) {
 	})
 }
 
-func TestABatchHasABoundedNumberOfKeys(t *testing.T) {
+func TestBatchHasALimitedNumberOfKeys(t *testing.T) {
 	for _, keys := range []int{1, 2, 4} {
-		each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-			b.close()
+		forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			b.hold()
 			var calls []*call
 			for i := range 200 {
 				var names []string
@@ -110,7 +109,7 @@ func TestABatchHasABoundedNumberOfKeys(t *testing.T) {
 				}
 				calls = append(calls, b.start(newCall(counter(9), names...)))
 			}
-			b.open()
+			b.releaseAll()
 			b.group.Wait()
 			for _, trip := range b.store.trips {
 				require.LessOrEqual(b, len(strings.Fields(trip))-1, 64)
@@ -123,50 +122,50 @@ func TestABatchHasABoundedNumberOfKeys(t *testing.T) {
 	}
 }
 
-func TestThoseWhoWaitForSwapsWaitForNobodyElse(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+func TestRequestsBySwapsDoNotWaitForEachOther(t *testing.T) {
+	forEachWay(t, []way{bySwaps, bySwapsClock}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		for _, key := range []string{"a", "b", "c"} {
 			b.start(newCall(counter(9), key))
 		}
 		require.Equal(b, []string{"load a", "load b", "load c"}, b.store.trips)
-		b.open()
+		b.releaseAll()
 	})
 }
 
-// A store that must be called by the goroutine of the caller decides for nobody else.
-func TestNobodyElseCallsAStoreOfTheCaller(t *testing.T) {
-	each(t, callerWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+// Such a store must be called by the caller's goroutine only.
+func TestStoreOfOneGoroutineGetsNoBatches(t *testing.T) {
+	forEachWay(t, callerWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		for range 3 {
 			b.start(newCall(counter(9), "k"))
 		}
 		require.Len(b, b.store.trips, 3)
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		require.Equal(b, "xxx", b.store.state("k"))
 	})
 }
 
-type unsure struct{ server }
+type unknownRoundTrips struct{ server }
 
-func (unsure) MaxRoundTrips() int { return -1 }
+func (unknownRoundTrips) MaxRoundTrips() int { return -1 }
 
-func TestANegativeNumberInFlightMeansTheDefault(t *testing.T) {
-	w := way{name: "server", open: func(f *fake) storage.Store { return unsure{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{}, func(b *bench) {
-		b.close()
+func TestNegativeMaxRoundTripsMeansTheDefault(t *testing.T) {
+	w := way{name: "server", open: func(f *fakeStore) storage.Store { return unknownRoundTrips{server{fakeStore: f}} }}
+	forEachWay(t, []way{w}, engine.Options{}, func(b *fixture) {
+		b.hold()
 		for _, key := range []string{"a", "b", "c"} {
 			b.start(newCall(counter(9), key))
 		}
 		require.Len(b, b.store.trips, engine.DefaultMaxRoundTrips)
-		b.open()
+		b.releaseAll()
 	})
 }
 
-func TestACallerThatLeavesBeforeItsRequestIsSentHasNotPaid(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+func TestRequestCancelledBeforeItIsSentIsNotApplied(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "k"))
 		ctx, cancel := context.WithCancel(background)
 		gone := b.startFor(ctx, newCall(counter(9), "k"))
@@ -178,21 +177,21 @@ func TestACallerThatLeavesBeforeItsRequestIsSentHasNotPaid(t *testing.T) {
 		require.ErrorIs(b, gone.err, storage.ErrNotApplied)
 		require.NotErrorIs(b, gone.err, storage.ErrUnavailable)
 		require.NotErrorIs(b, gone.err, storage.ErrContended)
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		b.allowed(stays)
 		require.Equal(b, "xx", b.store.state("k"))
 	})
 }
 
-func TestACallerThatLeavesAfterItsRequestWasSentMayHavePaid(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+func TestRequestCancelledAfterItIsSentIsErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "k"))
 		ctx, cancel := context.WithCancel(background)
 		gone := b.startFor(ctx, newCall(counter(9), "k"))
 		stays := b.start(newCall(counter(9), "k"))
-		b.pass()
+		b.releaseOne()
 		cancel()
 		synctest.Wait()
 		require.True(b, gone.returned)
@@ -200,31 +199,16 @@ func TestACallerThatLeavesAfterItsRequestWasSentMayHavePaid(t *testing.T) {
 		require.ErrorIs(b, gone.err, context.Canceled)
 		require.NotErrorIs(b, gone.err, storage.ErrNotApplied)
 		require.True(b, gone.InUse())
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		b.allowed(stays)
 		require.Equal(b, "xxx", b.store.state("k"))
 	})
 }
 
-func TestAFirstCallerThatLeavesTakesNobodyAlong(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
-		ctx, cancel := context.WithCancel(background)
-		gone := b.startFor(ctx, newCall(counter(9), "k"))
-		stays := b.start(newCall(counter(9), "k"))
-		cancel()
-		synctest.Wait()
-		require.ErrorIs(b, gone.err, storage.ErrOutcomeUnknown)
-		b.open()
-		b.group.Wait()
-		b.allowed(stays)
-	})
-}
-
-func TestCallersThatLeaveTakeNoRoomInTheQueue(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *bench) {
-		b.close()
+func TestCancelledRequestsLeaveTheQueue(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "k"))
 		for range 1000 {
 			ctx, cancel := context.WithCancel(background)
@@ -233,18 +217,18 @@ func TestCallersThatLeaveTakeNoRoomInTheQueue(t *testing.T) {
 			synctest.Wait()
 		}
 		stays := b.start(newCall(counter(9), "k"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		b.allowed(stays)
 		require.Equal(b, "xx", b.store.state("k"))
 	})
 }
 
-func TestTooManyThatWaitAreOverload(t *testing.T) {
-	each(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *bench) {
-		b.close()
+func TestFullQueueIsErrOverloaded(t *testing.T) {
+	forEachWay(t, remoteWays, engine.Options{MaxRoundTrips: 1, MaxQueue: 2}, func(b *fixture) {
+		b.hold()
 		waiting := 2
-		if !b.swaps || b.batches { // one is in flight beside them
+		if !b.swaps || b.batches { // one more is in flight
 			waiting++
 		}
 		for range waiting {
@@ -255,21 +239,21 @@ func TestTooManyThatWaitAreOverload(t *testing.T) {
 		require.ErrorIs(b, surplus.err, storage.ErrUnavailable)
 		require.ErrorIs(b, surplus.err, storage.ErrNotApplied)
 		require.Zero(b, surplus.took)
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		b.allowed(b.decide(newCall(counter(9), "k")))
 	})
 }
 
-func TestAnErrorIsThatOfItsCallerAlone(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
+func TestErrorAffectsOnlyItsRequest(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.store.put("bad", "damaged")
-		b.close()
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		before := b.start(newCall(counter(9), "k"))
 		bad := b.start(newCall(counter(9), "k", "bad"))
 		after := b.start(newCall(counter(9), "k"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		require.Equal(b, errState, bad.err)
 		b.allowed(before)
@@ -278,55 +262,29 @@ func TestAnErrorIsThatOfItsCallerAlone(t *testing.T) {
 	})
 }
 
-func TestAPanicIsThatOfItsCallerAlone(t *testing.T) {
-	each(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+func TestPanicAffectsOnlyItsRequest(t *testing.T) {
+	forEachWay(t, batchWays, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		before := b.start(newCall(counter(9), "k"))
 		bad := newCall(counter(9), "bad")
-		bad.before = func() error { panic("at the disco") }
+		bad.before = func() error { panic("a bug") }
 		b.start(bad)
 		after := b.start(newCall(counter(9), "k"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
-		require.Equal(b, "at the disco", bad.panicked)
+		require.Equal(b, "a bug", bad.panicked)
 		b.allowed(before)
 		b.allowed(after)
 		require.Equal(b, "xx", b.store.state("k"))
 	})
 }
 
-// A key that the server cannot read or write fails the requests that use it, and no other.
-func TestAKeyThatFailsIsTheErrorOfItsRequests(t *testing.T) {
-	failure := storage.NotApplied(errors.New("WRONGTYPE"))
-	failing := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *driver.Batch) {
-			b.KeyErr = make([]error, len(b.Keys))
-			for i, key := range b.Keys {
-				if key == "bad" {
-					b.KeyErr[i] = failure
-				}
-			}
-		}}
-	}}
-	each(t, []way{failing}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
-		b.start(newCall(counter(9), "first"))
-		before, bad, after := b.start(newCall(counter(9), "k")), b.start(newCall(counter(9), "bad")), b.start(newCall(counter(9), "k"))
-		b.open()
-		b.group.Wait()
-		require.Equal(b, failure, bad.err)
-		require.False(b, bad.allowed)
-		b.allowed(before)
-		b.allowed(after)
-	})
-}
-
-func TestASilentServerDelaysOnlyItsOwnRequests(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *bench) {
-		b.close()
-		b.store.deaf = true
+func TestHangingServerDelaysOnlyItsOwnRequests(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
+		b.hold()
+		b.store.ignoresContext = true
 		silent := []*call{b.start(newCall(counter(9), "a1")), b.start(newCall(counter(9), "a2")), b.start(newCall(counter(9), "a1"))}
 		b.store.mu.Lock()
 		closed := b.store.gate
@@ -346,9 +304,9 @@ func TestASilentServerDelaysOnlyItsOwnRequests(t *testing.T) {
 	})
 }
 
-func TestASilentServerOpensItsOwnCircuitBreaker(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *bench) {
+func TestEachServerHasItsOwnCircuitBreaker(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
+	forEachWay(t, []way{w}, engine.Options{Timeout: time.Second}, func(b *fixture) {
 		b.store.before = func(keys []string) error {
 			if keys[0][0] == 'a' {
 				return storage.NotApplied(errRefused)
@@ -361,11 +319,10 @@ func TestASilentServerOpensItsOwnCircuitBreaker(t *testing.T) {
 	})
 }
 
-// The slots of one server are parts of one round trip, and fail alone.
-func TestSlotsShareARoundTripAndFailAlone(t *testing.T) {
-	w := way{name: "sharded", open: func(f *fake) storage.Store { return sharded{server{fake: f}} }}
-	each(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *bench) {
-		b.close()
+func TestSlotsShareARoundTripAndFailSeparately(t *testing.T) {
+	w := way{name: "sharded", open: func(f *fakeStore) storage.Store { return sharded{server{fakeStore: f}} }}
+	forEachWay(t, []way{w}, engine.Options{MaxRoundTrips: 1, Timeout: time.Second}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "a0"))
 		var calls []*call
 		for _, key := range []string{"a1", "a2", "a1", "a3"} {
@@ -379,7 +336,7 @@ func TestSlotsShareARoundTripAndFailAlone(t *testing.T) {
 			}
 			return nil
 		}
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		require.Equal(b, []string{"run a0", "run a1|a2|a3", "run a2"}, b.store.trips)
 		for _, c := range calls {
@@ -389,9 +346,8 @@ func TestSlotsShareARoundTripAndFailAlone(t *testing.T) {
 	})
 }
 
-// A lost reply is looked for while others are served.
-func TestALostReplyHoldsUpNoOther(t *testing.T) {
-	each(t, []way{onServer}, engine.Options{MaxRoundTrips: 2}, func(b *bench) {
+func TestLostReplyDoesNotDelayOthers(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 2}, func(b *fixture) {
 		began := time.Now()
 		b.store.after = func(keys []string) error {
 			if keys[0] == "lossy" && time.Since(began) < 10*time.Millisecond {

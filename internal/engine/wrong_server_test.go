@@ -10,31 +10,30 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// A server that decides otherwise than Go is found out, and nobody is answered by either.
-func TestAServerThatDecidesOtherwiseIsAnError(t *testing.T) {
+func TestServerThatDecidesOtherwiseThanGoIsErrProgram(t *testing.T) {
 	lies := map[string]func(*driver.Batch){
 		"allows what is denied":    func(b *driver.Batch) { b.Requests[1].Applied = 1 },
 		"denies what is allowed":   func(b *driver.Batch) { b.Requests[0].Applied = 0 },
-		"damage that is none":      func(b *driver.Batch) { b.Requests[0].Applied = driver.Damaged },
+		"unfounded damage":         func(b *driver.Batch) { b.Requests[0].Applied = driver.Damaged },
 		"another state":            func(b *driver.Batch) { b.Found[0].State = []byte("xxx") },
 		"no state":                 func(b *driver.Batch) { b.Found[1] = storage.Record{} },
-		"an outcome that is none":  func(b *driver.Batch) { b.Requests[0].Applied = -9 },
+		"an invalid outcome":       func(b *driver.Batch) { b.Requests[0].Applied = -9 },
 		"more steps than requests": func(b *driver.Batch) { b.Requests[0].Applied = 7 },
 	}
 	for name, lie := range lies {
-		lying := way{name: name, open: func(f *fake) storage.Store {
-			return server{fake: f, lie: func(b *driver.Batch) {
+		lying := way{name: name, open: func(f *fakeStore) storage.Store {
+			return server{fakeStore: f, lie: func(b *driver.Batch) {
 				if len(b.Requests) > 1 {
 					lie(b)
 				}
 			}}
 		}}
-		each(t, []way{lying}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
+		forEachWay(t, []way{lying}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 			b.store.put("full", "xx")
-			b.close()
+			b.hold()
 			b.start(newCall(counter(9), "first"))
 			calls := []*call{b.start(newCall(counter(2), "k")), b.start(newCall(counter(2), "full"))}
-			b.open()
+			b.releaseAll()
 			b.group.Wait()
 			found := false
 			for _, c := range calls {
@@ -50,23 +49,22 @@ func TestAServerThatDecidesOtherwiseIsAnError(t *testing.T) {
 	}
 }
 
-// A server that is early or late with its time is found out too.
-func TestAServerThatDecidesAtAnotherTimeIsAnError(t *testing.T) {
-	lying := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *driver.Batch) { b.At = b.At.Add(1e9) }}
+// The time in the reply is not the time of the decision.
+func TestServerThatReportsAWrongTimeIsErrProgram(t *testing.T) {
+	lying := way{name: "server", open: func(f *fakeStore) storage.Store {
+		return server{fakeStore: f, lie: func(b *driver.Batch) { b.At = b.At.Add(1e9) }}
 	}}
-	each(t, []way{lying}, engine.Options{}, func(b *bench) {
+	forEachWay(t, []way{lying}, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(spacing(1e9), "k")))
 		require.ErrorIs(b, b.decide(newCall(spacing(1e9), "k")).err, storage.ErrProgram)
 	})
 }
 
-// What is decided wrongly is not cached.
-func TestADecisionOfAWrongProgramIsNotCached(t *testing.T) {
-	lying := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, lie: func(b *driver.Batch) { b.Requests[0].Applied = 1 }}
+func TestWrongDenialIsNotCached(t *testing.T) {
+	lying := way{name: "server", open: func(f *fakeStore) storage.Store {
+		return server{fakeStore: f, lie: func(b *driver.Batch) { b.Requests[0].Applied = 1 }}
 	}}
-	each(t, []way{lying}, engine.Options{}, func(b *bench) {
+	forEachWay(t, []way{lying}, engine.Options{}, func(b *fixture) {
 		b.store.put("k", "x")
 		for range 3 {
 			c := b.decide(newCall(counter(1), "k"))
@@ -76,19 +74,19 @@ func TestADecisionOfAWrongProgramIsNotCached(t *testing.T) {
 	})
 }
 
-// A program may decline one request of a batch. It is decided by swaps, the others are not.
-func TestADeclinedRequestGoesBySwapsAlone(t *testing.T) {
-	declining := way{name: "server", open: func(f *fake) storage.Store {
-		return server{fake: f, declines: 50}
+// The other requests of the batch are not decided by swaps.
+func TestDeclinedRequestIsDecidedBySwaps(t *testing.T) {
+	declining := way{name: "server", open: func(f *fakeStore) storage.Store {
+		return server{fakeStore: f, declines: 50}
 	}}
-	each(t, []way{declining}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-		b.close()
+	forEachWay(t, []way{declining}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		huge := newCall(counter(100), "huge")
 		huge.Uses[0].Cost = 50
 		b.start(huge)
 		other := b.start(newCall(counter(9), "k"))
-		b.open()
+		b.releaseAll()
 		b.group.Wait()
 		b.allowed(huge)
 		b.allowed(other)

@@ -19,23 +19,23 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// trouble lets everything happen to round trips that can.
-type trouble struct {
+// randomFaults makes round trips fail, hang and lose replies at random.
+type randomFaults struct {
 	mu     sync.Mutex
 	random *rand.Rand
-	over   bool
+	ended  bool
 }
 
-func (x *trouble) draw(n int) int {
+func (x *randomFaults) draw(n int) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.over {
+	if x.ended {
 		return n
 	}
 	return x.random.IntN(n)
 }
 
-func (x *trouble) before([]string) error {
+func (x *randomFaults) before([]string) error {
 	time.Sleep(time.Duration(x.draw(400)) * time.Microsecond)
 	switch x.draw(40) {
 	case 0:
@@ -47,7 +47,7 @@ func (x *trouble) before([]string) error {
 	case 3:
 		return storage.NotApplied(errors.New("no such table"))
 	case 4:
-		time.Sleep(60 * time.Millisecond) // is silent for longer than any timeout
+		time.Sleep(60 * time.Millisecond) // longer than any timeout
 		return errLost
 	case 5:
 		time.Sleep(60 * time.Millisecond)
@@ -58,20 +58,20 @@ func (x *trouble) before([]string) error {
 	return nil
 }
 
-func (x *trouble) after([]string) error {
+func (x *randomFaults) after([]string) error {
 	if x.draw(12) == 0 {
 		return errLost
 	}
 	return nil
 }
 
-// books are what callers were told that they paid under each key, and what they may have paid.
-type books struct {
+// ledger is how many units callers paid for each key, and how many they may have paid.
+type ledger struct {
 	mu          sync.Mutex
 	paid, maybe map[string]int
 }
 
-func (b *books) enter(c *call) {
+func (b *ledger) add(c *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, u := range c.Uses {
@@ -84,9 +84,9 @@ func (b *books) enter(c *call) {
 	}
 }
 
-// Whatever a store does to its callers: what they were told that they paid is stored. If every
-// reply comes, no more than that and what nobody can tell is stored.
-func TestNoTroubleLosesOrInventsAPayment(t *testing.T) {
+// All paid units are stored. If no reply is lost after a write, the stored units are at most the paid units plus those
+// with an unknown outcome.
+func TestRandomFaultsLoseOrInventNoPayment(t *testing.T) {
 	for _, w := range append(append([]way{}, remoteWays...), callerWays...) {
 		for seed := range uint64(25) {
 			random := rand.New(rand.NewPCG(seed, 3))
@@ -98,58 +98,58 @@ func TestNoTroubleLosesOrInventsAPayment(t *testing.T) {
 				o.MaxQueue = 1 + random.IntN(6)
 			}
 			t.Run(fmt.Sprint(w.name, " ", seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) { survive(t, w, o, random, seed%2 == 0) })
+				synctest.Test(t, func(t *testing.T) { runWithFaults(t, w, o, random, seed%2 == 0) })
 			})
 		}
 	}
 }
 
-func survive(t *testing.T, w way, o engine.Options, random *rand.Rand, lossy bool) {
+func runWithFaults(t *testing.T, w way, o engine.Options, random *rand.Rand, lossy bool) {
 	source := func() *rand.Rand { return rand.New(rand.NewPCG(random.Uint64(), 0)) }
-	x, store := &trouble{random: source()}, newFake()
+	x, store := &randomFaults{random: source()}, newFakeStore()
 	if store.before = x.before; lossy {
 		store.after = x.after
 	}
-	books := &books{paid: map[string]int{}, maybe: map[string]int{}}
-	var fleet []*bench
-	for range 2 { // as two processes
-		fleet = append(fleet, &bench{T: t, way: w, store: store, engine: engine.New(w.open(store), o)})
+	paid := &ledger{paid: map[string]int{}, maybe: map[string]int{}}
+	var fleet []*fixture
+	for range 2 { // two processes
+		fleet = append(fleet, &fixture{T: t, way: w, store: store, engine: engine.New(w.open(store), o)})
 	}
 	var group sync.WaitGroup
 	for i := range 16 {
 		b, own := fleet[i%2], source()
 		group.Go(func() {
 			for range 12 {
-				pay(b, own, o.Timeout, books)
+				pay(b, own, o.Timeout, paid)
 				time.Sleep(time.Duration(own.IntN(3)) * time.Millisecond)
 			}
 		})
 	}
 	group.Wait()
-	time.Sleep(time.Minute) // requests of callers who left may go on
+	time.Sleep(time.Minute) // requests of cancelled calls may still run
 	synctest.Wait()
 	for i := range 5 {
 		key := fmt.Sprint("key ", i)
 		stored := len(store.state(key))
-		require.LessOrEqual(t, books.paid[key], stored, "paid and not stored: %s", key)
+		require.LessOrEqual(t, paid.paid[key], stored, "paid and not stored: %s", key)
 		require.LessOrEqual(t, stored, limit, "beyond the limit")
-		if !lossy { // else a request whose outcome cannot be proven is decided afresh
-			require.LessOrEqual(t, stored, books.paid[key]+books.maybe[key], "stored and not paid: %s", key)
+		if !lossy { // otherwise a request with an unproven outcome is decided again
+			require.LessOrEqual(t, stored, paid.paid[key]+paid.maybe[key], "stored and not paid: %s", key)
 		}
 	}
-	x.over, store.before, store.after = true, nil, nil
+	x.ended, store.before, store.after = true, nil, nil
 	for _, b := range fleet {
-		require.True(t, b.engine.Idle(), "a request was forgotten")
+		require.True(t, b.engine.Idle(), "the engine must be idle")
 		b.decide(newCall(counter(limit), "key 0")) // may start a probe
 		time.Sleep(time.Second)
-		require.NoError(t, b.decide(newCall(counter(limit), "key 0", "key 1", "key 2", "key 3", "key 4")).err, "it recovers by itself")
+		require.NoError(t, b.decide(newCall(counter(limit), "key 0", "key 1", "key 2", "key 3", "key 4")).err, "the engine must recover")
 	}
 }
 
 const limit = 150
 
-// pay makes one call of some kind.
-func pay(b *bench, random *rand.Rand, timeout time.Duration, books *books) {
+// pay makes a random call.
+func pay(b *fixture, random *rand.Rand, timeout time.Duration, paid *ledger) {
 	ctx, cancel := context.WithCancel(background)
 	switch random.IntN(6) {
 	case 0, 1:
@@ -170,7 +170,7 @@ func pay(b *bench, random *rand.Rand, timeout time.Duration, books *books) {
 	if errors.Is(c.err, storage.ErrOutcomeUnknown) {
 		assert.NotErrorIs(b, c.err, storage.ErrNotApplied)
 	}
-	books.enter(c)
+	paid.add(c)
 }
 
 var program *algo.Program = counter(limit)

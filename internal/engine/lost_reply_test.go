@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// losing loses the replies of round trips by their number, from 1. Those of loads count too.
-func (b *bench) losing(numbers ...int) {
+// loseReplies loses the replies of the round trips with these numbers, from 1. Loads count, too.
+func (b *fixture) loseReplies(numbers ...int) {
 	n := 0
 	b.store.after = func([]string) error {
 		n++
@@ -28,19 +28,20 @@ func (b *bench) losing(numbers ...int) {
 	}
 }
 
-// write is the number of the round trip that writes.
-func (b *bench) write() int {
+// write returns the number of the round trip that writes.
+func (b *fixture) write() int {
 	if b.swaps {
 		return 2
 	}
 	return 1
 }
 
-var provingWays = []way{onServer, bySwaps, bySwapsClock, callerWays[0], callerWays[2]}
+// In these ways, the version of a record can prove that a request was stored.
+var waysWithProof = []way{onServer, bySwaps, bySwapsClock, callerWays[0], callerWays[2]}
 
-func TestAStoredRequestWhoseReplyWasLostIsAnswered(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
-		b.losing(b.write(), b.write()+1)
+func TestStoredRequestWithALostReplyIsAnswered(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
+		b.loseReplies(b.write(), b.write()+1)
 		c := b.allowed(b.decide(newCall(counter(9), "k", "j")))
 		require.Equal(b, "x", b.store.state("k"))
 		require.Equal(b, "x", b.store.state("j"))
@@ -48,8 +49,8 @@ func TestAStoredRequestWhoseReplyWasLostIsAnswered(t *testing.T) {
 	})
 }
 
-func TestARequestThatWasNotStoredIsDecidedAfresh(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
+func TestRequestThatWasNotStoredIsDecidedAgain(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 		n := 0
 		b.store.before = func([]string) error {
 			if n++; n == b.write() {
@@ -63,11 +64,11 @@ func TestARequestThatWasNotStoredIsDecidedAfresh(t *testing.T) {
 	})
 }
 
-// A request that another process has overwritten since proves nothing: it is decided afresh. Its
-// units are taken once more, but never more than the limit.
-func TestAStoredRequestThatWasOverwrittenIsDecidedAfresh(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
-		b.losing(b.write())
+// Another process has overwritten the record, so the version proves nothing. The units are taken
+// again, but never more than the limit.
+func TestOverwrittenRequestIsDecidedAgain(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
+		b.loseReplies(b.write())
 		n := 0
 		b.store.before = func([]string) error {
 			if n++; n == b.write()+1 {
@@ -80,10 +81,10 @@ func TestAStoredRequestThatWasOverwrittenIsDecidedAfresh(t *testing.T) {
 	})
 }
 
-func TestALostRefundIsNeverRepeated(t *testing.T) {
+func TestRefundWithALostReplyIsNeverRepeated(t *testing.T) {
 	for name, stored := range map[string]bool{"stored": true, "not stored": false} {
 		t.Run(name, func(t *testing.T) {
-			each(t, provingWays, engine.Options{}, func(b *bench) {
+			forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 				b.store.put("k", "xxxx")
 				n := 0
 				lose := func([]string) error {
@@ -104,17 +105,17 @@ func TestALostRefundIsNeverRepeated(t *testing.T) {
 				}
 				require.GreaterOrEqual(b, len(b.store.state("k")), 3)
 				if stored {
-					require.NoError(b, c.err, "the version proves it")
+					require.NoError(b, c.err, "the version proves that it was stored")
 				}
 			})
 		})
 	}
 }
 
-func TestALostRefundThatWasOverwrittenIsUnknown(t *testing.T) {
-	each(t, append(provingWays, inTransaction), engine.Options{}, func(b *bench) {
+func TestOverwrittenRefundIsErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, append(waysWithProof, inTransaction), engine.Options{}, func(b *fixture) {
 		b.store.put("k", "xxxx")
-		b.losing(b.write())
+		b.loseReplies(b.write())
 		n := 0
 		b.store.before = func([]string) error {
 			if n++; n == b.write()+1 {
@@ -126,20 +127,20 @@ func TestALostRefundThatWasOverwrittenIsUnknown(t *testing.T) {
 		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		require.NotErrorIs(b, c.err, storage.ErrNotApplied)
 		if b.name != inTransaction.name {
-			require.Equal(b, "xxxx", b.store.state("k"), "it is not applied again")
+			require.Equal(b, "xxxx", b.store.state("k"), "it must not be applied again")
 		}
 	})
 }
 
-// Of refunds that share a key, the version does not tell which was stored: none is repeated.
-func TestLostRefundsOfOneKeyAreNeverRepeated(t *testing.T) {
-	each(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
+// The version does not prove which of several refunds of a key was stored.
+func TestRefundsOfOneKeyWithALostReplyAreNeverRepeated(t *testing.T) {
+	forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
 		b.store.put("k", "xxxxxxxx")
-		b.close()
+		b.hold()
 		b.start(newCall(counter(9), "first"))
 		refunds := []*call{b.start(newCallOf(driver.Refund, counter(9), "k")), b.start(newCallOf(driver.Refund, counter(9), "k"))}
-		b.losing(2)
-		b.open()
+		b.loseReplies(2)
+		b.releaseAll()
 		b.group.Wait()
 		for _, c := range refunds {
 			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
@@ -148,10 +149,9 @@ func TestLostRefundsOfOneKeyAreNeverRepeated(t *testing.T) {
 	})
 }
 
-// A trip that has lost a reply says nothing about the requests of later ones.
-func TestAfterALostReplyAllIsAsBefore(t *testing.T) {
-	each(t, append(provingWays, inTransaction), engine.Options{}, func(b *bench) {
-		b.losing(b.write())
+func TestLostReplyDoesNotAffectLaterRequests(t *testing.T) {
+	forEachWay(t, append(waysWithProof, inTransaction), engine.Options{}, func(b *fixture) {
+		b.loseReplies(b.write())
 		b.decide(newCall(counter(9), "k"))
 		for range 3 {
 			b.store.put("k", "xxxx")
@@ -164,9 +164,9 @@ func TestAfterALostReplyAllIsAsBefore(t *testing.T) {
 	})
 }
 
-func TestALostTransactionIsUnknown(t *testing.T) {
-	each(t, []way{inTransaction, callerWays[1]}, engine.Options{}, func(b *bench) {
-		b.losing(1)
+func TestTransactionWithALostReplyIsErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, []way{inTransaction, callerWays[1]}, engine.Options{}, func(b *fixture) {
+		b.loseReplies(1)
 		c := b.decide(newCall(counter(9), "k"))
 		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 		require.NotErrorIs(b, c.err, storage.ErrNotApplied)
@@ -175,10 +175,10 @@ func TestALostTransactionIsUnknown(t *testing.T) {
 	})
 }
 
-// In a lost transaction, only what was to be stored is unknown.
-func TestAnErrorInALostTransactionIsNotUnknown(t *testing.T) {
-	each(t, []way{inTransaction, callerWays[1]}, engine.Options{}, func(b *bench) {
-		b.losing(1)
+// A failed request stores nothing, so its outcome is known.
+func TestErrorInATransactionWithALostReplyIsNotErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, []way{inTransaction, callerWays[1]}, engine.Options{}, func(b *fixture) {
+		b.loseReplies(1)
 		c := newCall(counter(9), "a", "b")
 		b.store.put("b", "damaged")
 		b.decide(c)
@@ -187,11 +187,11 @@ func TestAnErrorInALostTransactionIsNotUnknown(t *testing.T) {
 	})
 }
 
-// A denial stores nothing, so nothing of it can be unknown.
-func TestADenialIsNeverUnknown(t *testing.T) {
-	each(t, append(provingWays, inTransaction, callerWays[1]), engine.Options{}, func(b *bench) {
+// A denial stores nothing, so its outcome is known.
+func TestDenialIsNeverErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, append(waysWithProof, inTransaction, callerWays[1]), engine.Options{}, func(b *fixture) {
 		b.store.put("k", "xx")
-		b.losing(1)
+		b.loseReplies(1)
 		if c := b.decide(newCall(counter(2), "k")); c.err != nil {
 			require.NotErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 			require.ErrorIs(b, c.err, storage.ErrNotApplied)
@@ -200,9 +200,9 @@ func TestADenialIsNeverUnknown(t *testing.T) {
 	})
 }
 
-func TestARepliesLostForGoodAreUnknownWithinTheTimeout(t *testing.T) {
+func TestRequestWithoutAnyReplyIsErrOutcomeUnknownAtTheTimeout(t *testing.T) {
 	for _, warm := range []bool{false, true} {
-		each(t, append(provingWays, declined), engine.Options{Timeout: time.Second}, func(b *bench) {
+		forEachWay(t, append(waysWithProof, declined), engine.Options{Timeout: time.Second}, func(b *fixture) {
 			if warm {
 				b.warm()
 			}
@@ -221,16 +221,16 @@ func TestARepliesLostForGoodAreUnknownWithinTheTimeout(t *testing.T) {
 			require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
 			require.NotErrorIs(b, c.err, storage.ErrNotApplied)
 			require.Equal(b, time.Second, c.took)
-			require.Equal(b, "x", b.store.state("k"), "stored once, however often it was sent")
+			require.Equal(b, "x", b.store.state("k"), "stored once, although it was sent several times")
 			b.store.after = nil
 			b.allowed(b.decide(newCall(counter(2), "k")))
 		})
 	}
 }
 
-// That a later attempt was not applied does not prove it of the first.
-func TestAnUnknownOutcomeIsNeverSaidNotToBeApplied(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
+// A later attempt was not applied, but the first one may have been.
+func TestErrOutcomeUnknownIsNeverErrNotApplied(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 		n := 0
 		b.store.before = func([]string) error {
 			switch n++; {
@@ -247,8 +247,8 @@ func TestAnUnknownOutcomeIsNeverSaidNotToBeApplied(t *testing.T) {
 	})
 }
 
-func TestATornWriteIsUnknownAtOnce(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
+func TestTornWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 		n := 0
 		b.store.after = func([]string) error {
 			if n++; n >= b.write() {
@@ -263,9 +263,9 @@ func TestATornWriteIsUnknownAtOnce(t *testing.T) {
 	})
 }
 
-// A write that is torn while its outcome is looked for proves nothing.
-func TestAWriteThatIsTornLaterIsUnknown(t *testing.T) {
-	each(t, provingWays, engine.Options{}, func(b *bench) {
+// The second attempt, which checks the outcome of the first, is torn.
+func TestTornRetryIsErrOutcomeUnknown(t *testing.T) {
+	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 		n := 0
 		b.store.before = func([]string) error {
 			switch n++; n {
@@ -281,11 +281,12 @@ func TestAWriteThatIsTornLaterIsUnknown(t *testing.T) {
 	})
 }
 
-// Of requests that share a key, the version does not tell which was allowed: those are decided afresh.
-func TestALostBatchNeverAdmitsMoreThanTheLimit(t *testing.T) {
+// The version does not prove which of several requests for a key was allowed, so they are decided
+// again.
+func TestBatchWithALostReplyNeverExceedsTheLimit(t *testing.T) {
 	for _, stored := range []bool{true, false} {
-		each(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *bench) {
-			b.close()
+		forEachWay(t, []way{onServer}, engine.Options{MaxRoundTrips: 1}, func(b *fixture) {
+			b.hold()
 			calls := []*call{b.start(newCall(counter(9), "first"))}
 			for range 5 {
 				calls = append(calls, b.start(newCall(counter(4), "hot")))
@@ -301,7 +302,7 @@ func TestALostBatchNeverAdmitsMoreThanTheLimit(t *testing.T) {
 			if b.store.after = lose; !stored {
 				b.store.before, b.store.after = lose, nil
 			}
-			b.open()
+			b.releaseAll()
 			b.group.Wait()
 			allowed := 0
 			for _, c := range calls[1:] {
@@ -321,20 +322,20 @@ func TestALostBatchNeverAdmitsMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// A caller that is told that nothing was applied can rely on it, also if it left between a load and a swap.
-func TestNothingIsStoredForACallerThatLeftBeforeTheSwap(t *testing.T) {
-	each(t, []way{bySwaps, bySwapsClock, declined}, engine.Options{}, func(b *bench) {
+// The call is cancelled between the load and the swap, and returns ErrNotApplied.
+func TestNothingIsStoredForACallCancelledBeforeTheSwap(t *testing.T) {
+	forEachWay(t, []way{bySwaps, bySwapsClock, declined}, engine.Options{}, func(b *fixture) {
 		ctx, cancel := context.WithCancel(background)
-		b.close()
+		b.hold()
 		c := b.startFor(ctx, newCall(counter(9), "k"))
 		if b.batches {
-			b.pass() // the batch of the server, which declines
+			b.releaseOne() // the server declines the batch
 		}
 		cancel()
 		synctest.Wait()
 		require.ErrorIs(b, c.err, context.Canceled)
 		require.ErrorIs(b, c.err, storage.ErrNotApplied)
-		b.open()
+		b.releaseAll()
 		time.Sleep(2 * time.Second)
 		require.Empty(b, b.store.state("k"))
 	})

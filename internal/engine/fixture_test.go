@@ -1,0 +1,169 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/internal/engine"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// way is a way to decide, with a store that uses it.
+type way struct {
+	name    string
+	open    func(f *fakeStore) storage.Store
+	batches bool // requests share round trips
+	swaps   bool // requests are decided by swaps
+}
+
+var (
+	onServer      = way{"on a server", func(f *fakeStore) storage.Store { return server{fakeStore: f} }, true, false}
+	inTransaction = way{"in a transaction", func(f *fakeStore) storage.Store { return transactor{f} }, true, false}
+	bySwaps       = way{"by swaps", func(f *fakeStore) storage.Store { return f }, false, true}
+	bySwapsClock  = way{"by swaps and the server's clock", func(f *fakeStore) storage.Store { return withClock{f} }, false, true}
+	declined      = way{"declined by the server", func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 1} }, true, true}
+	inMemory      = way{"in place", func(*fakeStore) storage.Store { return new(memory.Store) }, false, false}
+
+	remoteWays = []way{onServer, inTransaction, bySwaps, bySwapsClock, declined}
+	batchWays  = []way{onServer, inTransaction}
+)
+
+// These stores must be called by the goroutine of the caller, like a store on a transaction of the
+// caller.
+type onCallerServer struct{ server }
+type onCallerTransactor struct{ transactor }
+type onCallerSwaps struct{ *fakeStore }
+
+func (onCallerServer) MaxRoundTrips() int     { return 0 }
+func (onCallerTransactor) MaxRoundTrips() int { return 0 }
+func (onCallerSwaps) MaxRoundTrips() int      { return 0 }
+
+var callerWays = []way{
+	{"on a server, by the caller's goroutine", func(f *fakeStore) storage.Store { return onCallerServer{server{fakeStore: f}} }, false, false},
+	{"in a transaction, by the caller's goroutine", func(f *fakeStore) storage.Store { return onCallerTransactor{transactor{f}} }, false, false},
+	{"by swaps, by the caller's goroutine", func(f *fakeStore) storage.Store { return onCallerSwaps{f} }, false, true},
+}
+
+// fixture is an engine on a fake store, in a bubble of testing/synctest.
+type fixture struct {
+	*testing.T
+	way
+	store  *fakeStore
+	engine *engine.Engine
+	group  sync.WaitGroup
+}
+
+// expiryGrace is how long a caller waits after its deadline for a round trip with the same deadline.
+const expiryGrace = 20 * time.Millisecond
+
+var background = context.Background()
+
+// forEachWay runs a test for each way. Afterwards the engine must be idle and must have no goroutines.
+func forEachWay(t *testing.T, ways []way, o engine.Options, test func(b *fixture)) {
+	t.Helper()
+	for _, w := range ways {
+		t.Run(w.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := &fixture{T: t, way: w, store: newFakeStore()}
+				if w.name == inMemory.name && o.Clock == nil {
+					o.Clock = time.Now
+				}
+				b.engine = engine.New(w.open(b.store), o)
+				defer b.end()
+				test(b)
+				b.group.Wait()
+				synctest.Wait()
+				time.Sleep(10 * time.Second) // requests of cancelled calls may be in a backoff
+				synctest.Wait()
+				require.True(t, b.engine.Idle(), "the engine must be idle")
+			})
+		})
+	}
+}
+
+// end releases all round trips, so that all goroutines end even after a failure.
+func (b *fixture) end() {
+	b.store.mu.Lock()
+	if b.store.gate != nil {
+		close(b.store.gate)
+		b.store.gate = nil
+	}
+	b.store.mu.Unlock()
+	time.Sleep(time.Minute)
+}
+
+// decide decides a call.
+func (b *fixture) decide(c *call) *call { return b.decideFor(background, c) }
+
+func (b *fixture) decideFor(ctx context.Context, c *call) *call {
+	b.run(ctx, c)
+	return c
+}
+
+func (b *fixture) run(ctx context.Context, c *call) {
+	began := time.Now()
+	defer func() { c.panicked, c.returned, c.took = recover(), true, time.Since(began) }()
+	c.how, c.err = b.engine.Decide(ctx, &c.Request)
+}
+
+// start starts a call in a goroutine. It returns when the call has returned or waits.
+func (b *fixture) start(c *call) *call { return b.startFor(background, c) }
+
+func (b *fixture) startFor(ctx context.Context, c *call) *call {
+	b.group.Go(func() { b.decideFor(ctx, c) })
+	synctest.Wait()
+	return c
+}
+
+// hold makes round trips wait.
+func (b *fixture) hold() {
+	b.store.mu.Lock()
+	defer b.store.mu.Unlock()
+	b.store.gate = make(chan struct{})
+}
+
+// releaseAll releases the waiting round trips, and later ones do not wait.
+func (b *fixture) releaseAll() {
+	b.store.mu.Lock()
+	gate := b.store.gate
+	b.store.gate = nil
+	b.store.mu.Unlock()
+	close(gate)
+	synctest.Wait()
+}
+
+// releaseOne releases one round trip.
+func (b *fixture) releaseOne() {
+	b.store.gate <- struct{}{}
+	synctest.Wait()
+}
+
+// warm makes a decision, so that the next caller sends its own request.
+func (b *fixture) warm() {
+	require.NoError(b, b.decide(newCall(counter(9), "warm")).err)
+	b.store.mu.Lock()
+	b.store.trips = nil
+	b.store.mu.Unlock()
+}
+
+// allowed checks that a call was allowed.
+func (b *fixture) allowed(c *call) *call {
+	b.Helper()
+	require.NoError(b, c.err)
+	require.True(b, c.allowed)
+	return c
+}
+
+// denied checks that a call was denied.
+func (b *fixture) denied(c *call) *call {
+	b.Helper()
+	require.NoError(b, c.err)
+	require.False(b, c.allowed)
+	return c
+}
