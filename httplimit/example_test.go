@@ -158,6 +158,28 @@ func ExampleMiddleware_serveMux() {
 	//   RateLimit: "route";r=99;t=1
 }
 
+// Health checks pass without a limit.
+func ExampleHandler_skip() {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 1/m"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := httplimit.Handler(limiter, hello, httplimit.Options{
+		Skip: func(r *http.Request) bool { return r.URL.Path == "/healthz" },
+	})
+	for _, path := range []string{"/healthz", "/orders", "/healthz"} {
+		show(h, httptest.NewRequest("GET", path, nil))
+	}
+	// Output:
+	// 200 hello
+	// 200 hello
+	//   RateLimit-Policy: "client";q=1;w=60
+	//   RateLimit: "client";r=0;t=60
+	// 200 hello
+}
+
 // While the store is away, the limiter's failure policy decides: requests are
 // refused with 503, not 429, or let through without a word on limits.
 func ExampleHandler_failurePolicy() {

@@ -12,6 +12,11 @@ import (
 
 // Options configure a [Handler]. The zero value is ready.
 type Options struct {
+	// Skip reports whether a request passes without a limit, such as a health check. The
+	// limiter does not see the request, and its response has no RateLimit fields. Do not
+	// decide by a header or another value that clients choose. Nil means that every
+	// request is limited. To leave out one rule only, use [compose.Skip] in its PolicyFor.
+	Skip func(*http.Request) bool
 	// Bytes are the names of the rules whose cost is a size, in bytes of
 	// content: their unit is told, and a request that is too large for the
 	// capacity is answered 413.
@@ -58,7 +63,7 @@ type handler struct {
 
 // ServeHTTP implements http.Handler.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.admit(w, r) {
+	if h.skip != nil && h.skip(r) || h.admit(w, r) {
 		h.next.ServeHTTP(w, r)
 	}
 }
@@ -67,6 +72,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type guard struct {
 	limiter  *compose.Limiter[*http.Request]
 	teller   teller
+	skip     func(*http.Request) bool
 	legacy   bool
 	clock    func() time.Time
 	onDenied func(http.ResponseWriter, *http.Request, Refusal)
@@ -84,6 +90,7 @@ func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 	g := &guard{
 		limiter:  limiter,
 		teller:   teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
+		skip:     o.Skip,
 		legacy:   o.Legacy,
 		clock:    o.Clock,
 		onDenied: o.OnDenied,

@@ -163,6 +163,19 @@ func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 	}
 }
 
+func TestSkippedRequestsAreNotLimited(t *testing.T) {
+	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
+	s := newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
+	for range 3 {
+		response := respond(s, httptest.NewRequest("GET", "/healthz", nil))
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, response.Header)
+	}
+	require.Equal(t, http.StatusOK, s.get(1).StatusCode, "skipped requests paid nothing")
+	require.Equal(t, http.StatusTooManyRequests, s.get(1).StatusCode)
+	require.Equal(t, http.StatusOK, respond(s, httptest.NewRequest("GET", "/healthz", nil)).StatusCode, "also when the limit is used up")
+}
+
 func TestLimitersOfARouteAppend(t *testing.T) {
 	inner := newServer(t, httplimit.Options{Legacy: true}, rule("inner", "gcra 2/m"))
 	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
