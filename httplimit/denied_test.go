@@ -106,7 +106,7 @@ func TestThePanickingCloseTheBody(t *testing.T) {
 		r, b := request(t.Context(), t)
 		require.Panics(t, func() { _, _ = c.RoundTrip(r) })
 		require.True(t, b.closed, who)
-		require.Zero(t, c.Underway())
+		require.Zero(t, c.Pending())
 	}
 }
 

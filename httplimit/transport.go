@@ -10,134 +10,140 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// Transport is a client's http.RoundTripper that stays within limits: those of a
-// limiter of its own, and those that servers tell. It holds requests back until
-// they may be sent, or fails them at once if it is certain that their context ends before
-// that. The zero value goes by what servers tell alone.
+// Transport is an http.RoundTripper for clients. It delays requests so that they stay
+// within the limits that servers report, and within a limiter of the client's own. If a
+// request's context is certain to end before the delay does, the request fails at once
+// with a [WaitError]. The zero value follows the servers' limits only.
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
-// Of a server that tells RateLimit, no more requests are sent than it said were
-// left, and then one after each t, until it tells of more. If the limit is one of
-// requests, and nobody else spends it, the server has nothing to deny of what is
-// sent after its first answer; where some routes tell nothing of limits it may, now
-// and then, have one too many to deny. A limit of which no answer tells any more is
-// believed for its window, and a minute at least; with more than 64 hosts, one whose
-// window is over is forgotten, and met as a new one.
+// # Limits that servers report
 //
-// A Retry-After on 429 or 503 stops all that share the server's limit for that long;
-// without one, t does. Where neither tells of a time, the first stop is a second, and
-// each for a request that was sent after the last such denial is twice as long, until
-// there is an answer of another status. The response is the caller's in any case:
-// nothing is sent twice. When a stop ends, not all that waited are sent at once: first
-// one, then with each tenth of a second as many again as before, and after a second as many
-// as there may be; each tenth of MaxPause, if that is shorter than a second.
+// If a response has the field RateLimit, at most r more requests are sent, and then one
+// request after each t, until a response reports more. If the limit counts requests and
+// no other client shares it, the server denies nothing after its first response. If some
+// routes of the server report no limits, an occasional request can be denied. If
+// responses stop reporting a limit, it stays in force for its window, and for at least a
+// minute. Transport remembers each server. With more than 64 servers, it forgets those
+// whose windows are over.
 //
-// Requests that are held back by a server have their turns in the order in which they
-// came; where it has turns for several, these ask the Limiter together. One that the Limiter
-// denies is passed by the others until it may be allowed, and then comes before all that
-// came later; but after one that is denied again, the next is one that never asked.
+// A 429 or 503 pauses all requests that share the server's limit. The pause is the
+// response's Retry-After, or else its t. If the response has neither, Transport backs off
+// exponentially, from 1 second, until a response has another status. Several such
+// responses to requests that were in flight together count as one failure.
 //
-// A Transport must not be copied after first use. It is safe for concurrent use,
-// starts no goroutine, and has nothing to close but what Base has: http.Client's
-// CloseIdleConnections reaches it.
+// After a pause, the waiting requests are not all sent at once. One is sent first, and the
+// number that was sent doubles every tenth of a second. After a second there is no such
+// limit. If MaxPause is shorter than a second, the ramp takes MaxPause.
+//
+// # Order
+//
+// Requests to a server are sent in the order in which they arrived. A request that the
+// Limiter denied lets others pass until its RetryAfter is over, and then goes before all
+// requests that arrived later. If the Limiter denies it again, the next turn goes to a
+// request that the Limiter has not denied yet.
+//
+// A Transport must not be copied after first use. It is safe for concurrent use and
+// starts no goroutine. It has nothing to close except the connections of Base, which
+// [http.Client.CloseIdleConnections] closes.
 type Transport struct {
-	// Base sends the requests; nil means http.DefaultTransport.
+	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter is asked before each request is sent, in addition to what servers
-	// tell; nil means nobody is. It is asked when the server would let the request
-	// through, and for no more requests at a time than that: one that is held back
-	// has not paid, and many that wait for what is left do not ask in vain. What it
-	// allowed is given back if the server stops all before that is sent, and who
-	// leaves then may do so as late as the limiter's timeout ends. A rule with the
-	// key KeyByHost limits each host by itself. A store that fails fails the request, or
-	// does not, as the limiter's failure policy says.
+	// Limiter is a limiter of the client's own. It decides about each request, in
+	// addition to the servers' limits. Nil means that there is none.
+	//
+	// The Limiter decides only when the server's limit lets the request through, so a
+	// request that waits for the server has paid nothing. If the server pauses all
+	// requests after the Limiter allowed one, Transport gives the payment back. That
+	// takes at most the limiter's Timeout, even if the request's context has ended.
+	//
+	// A rule with the key KeyByHost limits each host separately. If the store fails,
+	// the limiter's failure policy decides whether the request fails.
 	Limiter *compose.Limiter[*http.Request]
-	// Key tells which requests share a limit of the server; nil means KeyByHost. A
-	// server with limits of its own for some routes wants them told apart.
+	// Key returns the key of the server's limit that a request counts for. Requests
+	// with the same key share a limit. Nil means KeyByHost. Set it if a server has
+	// separate limits for some of its routes.
 	Key func(*http.Request) string
-	// MaxPause is the longest that a server can stop requests at a time; 0, or less, means
-	// an hour. It counts for a server as it is when the first request is sent there.
+	// MaxPause is the longest time for which a response can pause requests. 0 or less
+	// means an hour. The first request to a server fixes it for that server.
 	MaxPause time.Duration
 
-	mu    sync.Mutex
-	gates map[string]*gate
-	sweep int // how many gates there may be before idle ones are looked for
+	mu        sync.Mutex
+	queues    map[string]*hostQueue
+	nextSweep int // the number of queues at which unused queues are deleted
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. The error of a request that was not sent says
-// who held it back, and wraps that of its context and its cause; or, at once,
-// context.DeadlineExceeded where it is certain that it would be held back for longer than
-// its context has. Either is a Timeout to url.Error too if it was the deadline. Or it is the
-// Limiter's, which could not decide.
+// RoundTrip implements http.RoundTripper. A request that was not sent fails with a
+// [*WaitError], or with the Limiter's error if the Limiter could not decide. All other
+// errors are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	flight, err := t.start(r)
+	p, err := t.waitToSend(r)
 	if err != nil {
 		return nil, err
 	}
 	var response *http.Response
-	defer func() { flight.land(response) }() // even if Base panics
+	defer func() { p.updateFromResponse(response) }() // even if Base panics
 	response, err = t.base().RoundTrip(r)
 	return response, err
 }
 
-// CloseIdleConnections closes those of Base, if that has such a method; it is what
-// http.Client's method of that name calls.
+// CloseIdleConnections closes the idle connections of Base, if Base has this method.
+// [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-// start holds the request back until it may be sent.
-func (t *Transport) start(r *http.Request) (f *flight, err error) {
-	sent := false
+// waitToSend returns when the request can be sent, or fails.
+func (t *Transport) waitToSend(r *http.Request) (p *pendingRequest, err error) {
+	send := false
 	defer func() {
-		if !sent && r.Body != nil { // even if a function of the limiter's rules panics
-			_ = r.Body.Close() // which every RoundTripper has to, and its error is nobody's
+		if !send && r.Body != nil { // even if a function of the limiter's rules panics
+			_ = r.Body.Close() // every RoundTripper must close it
 		}
 	}()
-	f = t.enter(r)
+	p = t.enqueue(r)
 	defer func() {
-		if !sent {
-			f.leave()
+		if !send {
+			p.abandon()
 		}
 	}()
-	for !sent && err == nil {
-		if err = f.await(r.Context()); err == nil {
-			sent, err = t.pass(r, f)
+	for !send && err == nil {
+		if err = p.waitForSlot(r.Context()); err == nil {
+			send, err = t.useSlot(r, p)
 		}
 	}
-	return f, err
+	return p, err
 }
 
-// pass asks the limiter for a flight that has its turn. What it allowed is given back
-// if the gate has closed meanwhile: what is paid for and held would be sent in one burst
-// when the gate opens, whatever the limit.
-func (t *Transport) pass(r *http.Request, f *flight) (sent bool, err error) {
+// useSlot asks the limiter about a request that has a slot. If the server has paused
+// meanwhile, the payment is given back. Otherwise all requests that have paid would be sent
+// in one burst after the pause, whatever the limit.
+func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (send bool, err error) {
 	if t.Limiter == nil {
-		return f.send(), nil
+		return p.trySend(r.Context())
 	}
-	paid, d, err := t.reserve(r, f)
+	paid, d, err := t.reserve(r, p)
 	switch {
 	case err != nil:
 		return false, err
 	case paid == nil:
-		return false, f.deny(r.Context(), &d)
+		return false, p.postpone(r.Context(), &d)
 	}
-	if sent, err = f.sendUnlessOver(r.Context()); !sent {
-		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // it stays paid then, and less is sent
+	if send, err = p.trySend(r.Context()); !send {
+		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // if this fails, too much is paid and less is sent
 	}
-	return sent, err
+	return send, err
 }
 
-// reserve lets the next have the turn unless the limiter allows this.
-func (t *Transport) reserve(r *http.Request, f *flight) (paid *compose.Reservation[*http.Request], d compose.Decision, err error) {
+// reserve releases the slot unless the limiter allows the request.
+func (t *Transport) reserve(r *http.Request, p *pendingRequest) (paid *compose.Reservation[*http.Request], d compose.Decision, err error) {
 	defer func() {
 		if paid == nil { // even if a function of the limiter's rules panics
-			f.yield()
+			p.releaseSlot()
 		}
 	}()
 	return t.Limiter.Reserve(r.Context(), r, 1)
@@ -150,16 +156,22 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// enter lets the request in at its gate, before that can be forgotten.
-func (t *Transport) enter(r *http.Request) *flight {
+// enqueue adds the request to the queue of its host. It holds t.mu, so that the queue
+// is not deleted meanwhile.
+func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	key := t.keyOf(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gates[key]
-	if g == nil {
-		g = t.addGate(key)
+	q := t.queues[key]
+	if q == nil {
+		t.deleteUnusedQueues()
+		if t.queues == nil {
+			t.queues = make(map[string]*hostQueue)
+		}
+		q = newHostQueue(cmp.Or(max(t.MaxPause, 0), time.Hour))
+		t.queues[key] = q
 	}
-	return g.enter()
+	return q.add()
 }
 
 func (t *Transport) keyOf(r *http.Request) string {
@@ -169,26 +181,15 @@ func (t *Transport) keyOf(r *http.Request) string {
 	return t.Key(r)
 }
 
-func (t *Transport) addGate(key string) *gate {
-	t.forget()
-	if t.gates == nil {
-		t.gates = make(map[string]*gate)
-	}
-	g := newGate(cmp.Or(max(t.MaxPause, 0), time.Hour))
-	t.gates[key] = g
-	return g
-}
-
-// forget drops gates that have nothing to tell, whenever there are twice as many as
-// were kept the last time.
-func (t *Transport) forget() {
-	if len(t.gates) < max(t.sweep, 64) {
+// deleteUnusedQueues runs when the number of queues has doubled since it last ran.
+func (t *Transport) deleteUnusedQueues() {
+	if len(t.queues) < max(t.nextSweep, 64) {
 		return
 	}
-	for key, g := range t.gates {
-		if g.idle() {
-			delete(t.gates, key)
+	for key, q := range t.queues {
+		if q.unused() {
+			delete(t.queues, key)
 		}
 	}
-	t.sweep = 2 * len(t.gates)
+	t.nextSweep = 2 * len(t.queues)
 }

@@ -603,7 +603,7 @@ func TestManyHostsAreForgotten(t *testing.T) {
 			get(t, c, fmt.Sprintf("http://%d.example.com/", i))
 			time.Sleep(time.Second)
 		}
-		require.Less(t, c.Gates(), 100)
+		require.Less(t, c.Queues(), 100)
 	})
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "3000") })

@@ -244,7 +244,7 @@ func TestWhoLeavesTheLine(t *testing.T) {
 			l.all.Wait()
 			require.Equal(t, want, l.paths)
 			require.Equal(t, seconds(0, 1, 2, 3), l.times())
-			require.Zero(t, l.Underway())
+			require.Zero(t, l.Pending())
 		})
 	}
 }
@@ -298,7 +298,7 @@ func TestATurnIsNotLost(t *testing.T) {
 				for i, ended := range l.ended[1:] {
 					require.Equal(t, test.ended[i], ended-time.Second)
 				}
-				require.Zero(t, l.Underway())
+				require.Zero(t, l.Pending())
 			})
 		})
 	}
@@ -428,6 +428,6 @@ func crowd(t *testing.T, random *rand.Rand) {
 		time.Sleep(time.Duration(draw(20)) * time.Millisecond)
 	}
 	all.Wait()
-	require.Zero(t, c.Underway())
+	require.Zero(t, c.Pending())
 	require.Less(t, time.Since(c.began), time.Hour)
 }

@@ -444,9 +444,9 @@ func TestHeldBackForTooLongIsATimeout(t *testing.T) {
 		fields []string
 		want   string
 	}{
-		{"gcra 100/s", 1, []string{"Retry-After", "5"}, "held back by the server for 5s"},
-		{"gcra 1/h", 1, nil, `held back by the rule "own" for 1h0m0s`},
-		{"gcra 1/h", 2, nil, `held back by the rule "own" for ever`},
+		{"gcra 100/s", 1, []string{"Retry-After", "5"}, "the server requires a wait of 5s, which is longer than the context lasts: context deadline exceeded"},
+		{"gcra 1/h", 1, nil, `the rule "own" requires a wait of 1h0m0s, which is longer than the context lasts`},
+		{"gcra 1/h", 2, nil, `the rule "own" will never allow it: context deadline exceeded`},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTransport(func(*http.Request) (*http.Response, error) {
@@ -466,6 +466,9 @@ func TestHeldBackForTooLongIsATimeout(t *testing.T) {
 			_, err = client.Get("http://example.com/")
 			require.ErrorContains(t, err, test.want)
 			require.ErrorIs(t, err, context.DeadlineExceeded)
+			var notSent *httplimit.WaitError
+			require.ErrorAs(t, err, &notSent)
+			require.Positive(t, notSent.Wait)
 			var failed *url.Error
 			require.ErrorAs(t, err, &failed)
 			require.True(t, failed.Timeout())
@@ -484,7 +487,7 @@ func TestTheErrorTellsWhoHeldItBack(t *testing.T) {
 		}
 		synctest.Wait()
 		_, err := (&http.Client{Transport: c, Timeout: 10200 * time.Millisecond}).Get("http://example.com/")
-		require.ErrorContains(t, err, "httplimit: not sent, held back by the server: context deadline exceeded")
+		require.ErrorContains(t, err, "httplimit: request not sent: the context ended while it waited for the server: context deadline exceeded")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		var failed *url.Error
 		require.ErrorAs(t, err, &failed)
@@ -502,13 +505,13 @@ func TestTheCauseOfALeaveIsTold(t *testing.T) {
 		time.AfterFunc(time.Second, func() { cancel(mine) })
 		r, _ := request(ctx, t)
 		_, err := c.RoundTrip(r)
-		require.EqualError(t, err, "httplimit: not sent, held back by the server: shutting down")
+		require.EqualError(t, err, "httplimit: request not sent: the context ended while it waited for the server: shutting down")
 		require.ErrorIs(t, err, mine)
 		require.ErrorIs(t, err, context.Canceled)
 
 		r, _ = request(ctx, t)
 		_, err = c.RoundTrip(r)
-		require.EqualError(t, err, "httplimit: not sent: shutting down")
+		require.EqualError(t, err, "httplimit: request not sent: shutting down")
 	})
 }
 
@@ -520,7 +523,7 @@ func TestFailuresAreForgotten(t *testing.T) {
 			get(t, c, fmt.Sprintf("http://%d.example.com/", i))
 			time.Sleep(time.Second)
 		}
-		require.Less(t, c.Gates(), 100)
+		require.Less(t, c.Queues(), 100)
 	})
 }
 
@@ -549,7 +552,7 @@ func TestPanics(t *testing.T) {
 			r.URL.Host = fmt.Sprintf("%d.example.com", i)
 			require.Panics(t, func() { _, _ = c.RoundTrip(r) })
 		}
-		require.Less(t, c.Gates(), 100)
+		require.Less(t, c.Queues(), 100)
 	})
 }
 
