@@ -151,7 +151,8 @@ func (p *pendingRequest) abandon() {
 }
 
 // updateFromResponse ends a request that was sent. The response is nil if there was none.
-func (p *pendingRequest) updateFromResponse(response *http.Response) {
+// It returns how long the server pauses all requests.
+func (p *pendingRequest) updateFromResponse(response *http.Response) time.Duration {
 	var reported reportedQuota
 	ok := false
 	if response != nil {
@@ -181,4 +182,5 @@ func (p *pendingRequest) updateFromResponse(response *http.Response) {
 		q.quota.allAnswered()
 	}
 	q.wakeWaiters(now)
+	return q.pause.until.Sub(now)
 }

@@ -3,11 +3,13 @@ package httplimit
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
 // Transport is an http.RoundTripper for clients. It delays requests so that they stay
@@ -67,6 +69,14 @@ type Transport struct {
 	// MaxPause is the longest time for which a response can pause requests. 0 or less
 	// means an hour. The first request to a server fixes it for that server.
 	MaxPause time.Duration
+	// MaxRetries is how often a request is sent again after a 429. 0 or less means
+	// never: the caller gets the 429. A retry waits for the pause that the 429 asks
+	// for, and the Limiter decides about it like about a new request.
+	//
+	// A request is only sent again if its method is GET, HEAD, OPTIONS, TRACE, PUT or
+	// DELETE, or it has an Idempotency-Key, and if it has no body or a GetBody. The
+	// caller gets the 429 if its context is certain to end before the pause does.
+	MaxRetries int
 
 	mu        sync.Mutex
 	queues    map[string]*hostQueue
@@ -79,14 +89,18 @@ var _ http.RoundTripper = (*Transport)(nil)
 // [*WaitError], or with the Limiter's error if the Limiter could not decide. All other
 // errors are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	p, err := t.waitToSend(r)
-	if err != nil {
-		return nil, err
+	for retries := t.MaxRetries; ; retries-- {
+		response, wait, err := t.sendOnce(r)
+		if err != nil || retries <= 0 || !retryable(r, response) || retrywait.ExceedsDeadline(r.Context(), wait) {
+			return response, err
+		}
+		next, err := rewind(r)
+		if err != nil {
+			return response, nil
+		}
+		discard(response.Body)
+		r = next
 	}
-	var response *http.Response
-	defer func() { p.updateFromResponse(response) }() // even if Base panics
-	response, err = t.base().RoundTrip(r)
-	return response, err
 }
 
 // CloseIdleConnections closes the idle connections of Base, if Base has this method.
@@ -95,6 +109,53 @@ func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
+}
+
+// sendOnce sends the request when the limits allow it. It returns the server's pause
+// after the response.
+func (t *Transport) sendOnce(r *http.Request) (response *http.Response, wait time.Duration, err error) {
+	p, err := t.waitToSend(r)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { wait = p.updateFromResponse(response) }() // even if Base panics
+	response, err = t.base().RoundTrip(r)
+	return response, 0, err
+}
+
+// retryable reports whether the server denied a request that can be sent again.
+func retryable(r *http.Request, response *http.Response) bool {
+	if response.StatusCode != http.StatusTooManyRequests || hasBody(r) && r.GetBody == nil {
+		return false
+	}
+	switch cmp.Or(r.Method, http.MethodGet) {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return r.Header.Get("Idempotency-Key") != ""
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// rewind returns the request with a new body, because Base has read and closed the old one.
+func rewind(r *http.Request) (*http.Request, error) {
+	if !hasBody(r) {
+		return r, nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	next := r.WithContext(r.Context())
+	next.Body = body
+	return next, nil
+}
+
+// discard closes a response's body. A short body is read to its end first, so that the
+// connection can be used again.
+func discard(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
 }
 
 // waitToSend returns when the request can be sent, or fails.
