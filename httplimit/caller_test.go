@@ -92,7 +92,7 @@ func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
 		require.Empty(t, w.Header()["Retry-After"])
 		require.Equal(t, []string{`"all";r=2`}, w.Header()["Ratelimit"], "nothing is paid, and no quota is shown that there is not")
 		require.JSONEq(t, `{"type":"about:blank","title":"Too Many Requests","status":429,"violated-policies":["key"],
-			"detail":"the request does not say who the caller is, by a header or a cookie, and is not allowed without"}`, w.Body.String())
+			"detail":"the request lacks the header or cookie that names the caller"}`, w.Body.String())
 	}
 	upload := withKey("192.0.2.1", "a")
 	upload.ContentLength = 1

@@ -54,7 +54,7 @@ func TestMisuseIsToldAtOnce(t *testing.T) {
 	limiter := within(t, nil, "gcra 1/s")
 	require.PanicsWithValue(t, "httplimit: the limiter must not be nil", func() { httplimit.Handler(nil, hello, httplimit.Options{}) })
 	require.PanicsWithValue(t, "httplimit: the handler must not be nil", func() { httplimit.Handler(limiter, nil, httplimit.Options{}) })
-	require.PanicsWithValue(t, `httplimit: Options.Bytes names "b"; the rules of the limiter are ["own"]`, func() {
+	require.PanicsWithValue(t, `httplimit: Options.Bytes has "b", but the rules of the limiter are ["own"]`, func() {
 		httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}})
 	})
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.CostByContentLength(-7) })
