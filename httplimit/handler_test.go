@@ -51,7 +51,7 @@ func rule(name, spec string) compose.Rule[*http.Request] {
 
 // What cannot work is told where it is made, not at the first request.
 func TestMisuseIsToldAtOnce(t *testing.T) {
-	limiter := within(t, nil, "gcra 1/s")
+	limiter := limiterOf(t, nil, "gcra 1/s")
 	require.PanicsWithValue(t, "httplimit: the limiter must not be nil", func() { httplimit.Handler(nil, hello, httplimit.Options{}) })
 	require.PanicsWithValue(t, "httplimit: the handler must not be nil", func() { httplimit.Handler(limiter, nil, httplimit.Options{}) })
 	require.PanicsWithValue(t, `httplimit: Options.Bytes has "b", but the rules of the limiter are ["own"]`, func() {

@@ -24,7 +24,7 @@ const patience = 20 * time.Second
 // never run.
 func exhausted(t *testing.T, wrap func(http.Handler) http.Handler) *httptest.Server {
 	t.Helper()
-	limiter := within(t, nil, "fixedwindow 1/24h")
+	limiter := limiterOf(t, nil, "fixedwindow 1/24h")
 	_, err := limiter.Allow(t.Context(), httptest.NewRequest("GET", "/", nil))
 	require.NoError(t, err)
 	never := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { assert.Fail(t, "a denied request was served") })

@@ -198,17 +198,17 @@ func TestLimiterDecidesAboutEachRetry(t *testing.T) {
 		c, _ := newDenying(3, "Retry-After", "1")
 		c.MaxRetries = 5
 		asked := make(map[compose.Op]int)
-		c.Limiter = counted(t, nil, asked, rule("own", "fixedwindow 10/h"))
+		c.Limiter = countingLimiter(t, nil, asked, rule("own", "fixedwindow 10/h"))
 		require.Equal(t, http.StatusOK, get(t, c, "http://example.com/").StatusCode)
 		require.Equal(t, map[compose.Op]int{compose.OpAllow: 4}, asked)
-		require.EqualValues(t, 6, left(t, &c.Transport))
+		require.EqualValues(t, 6, remaining(t, &c.Transport))
 	})
 }
 
 // Many clients share a server that denies what exceeds its limit. All requests succeed.
 func TestConcurrentRetriesAllSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWire(httplimit.Handler(within(t, nil, "gcra 20/s"), hello, httplimit.Options{}), 100*time.Millisecond)
+		w := newWire(httplimit.Handler(limiterOf(t, nil, "gcra 20/s"), hello, httplimit.Options{}), 100*time.Millisecond)
 		var all sync.WaitGroup
 		for range 5 {
 			client := &httplimit.Transport{Base: w, MaxRetries: 1000}
