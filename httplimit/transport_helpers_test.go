@@ -273,6 +273,13 @@ func takesTime(context.Context) error {
 	return nil
 }
 
+func noDelay(context.Context) error { return nil }
+
+// failing is a store whose round trips return the error.
+func failing(err error) storage.Store {
+	return hooked{new(memory.Store), func(context.Context) error { return err }}
+}
+
 func slow() storage.Store { return hooked{new(memory.Store), takesTime} }
 
 func stuck() storage.Store { return hooked{new(memory.Store), noReply} }

@@ -21,47 +21,37 @@ import (
 func TestPauseFollowsTheResponse(t *testing.T) {
 	for name, test := range map[string]struct {
 		status int
-		fields func() []string
-		want   []time.Duration
+		fields []string
+		want   []time.Duration // when three requests are sent, one after the other
 	}{
-		"429":                       {429, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 7, 14)},
-		"503":                       {503, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 7, 14)},
-		"longer than RateLimit":     {429, func() []string { return []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`} }, seconds(0, 7, 14)},
-		"not of other statuses":     {301, func() []string { return []string{"Retry-After", "7"} }, seconds(0, 0, 0)},
-		"0 is at once":              {429, func() []string { return []string{"Retry-After", "0"} }, seconds(0, 0, 0)},
-		"no longer than an hour":    {429, func() []string { return []string{"Retry-After", "999999999999999999"} }, seconds(0, 3600, 7200)},
-		"more than can be counted":  {429, func() []string { return []string{"Retry-After", "99999999999999999999"} }, seconds(0, 3600, 7200)},
-		"without it, ever longer":   {429, func() []string { return nil }, seconds(0, 1, 3)},
-		"t in its place":            {429, func() []string { return []string{"RateLimit", `"a";r=4;t=7`} }, seconds(0, 7, 14)},
-		"r without t tells no time": {429, func() []string { return []string{"RateLimit", `"a";r=0`} }, seconds(0, 1, 3)},
-		"nor is 0 any":              {503, func() []string { return []string{"RateLimit", `"a";r=0;t=0`} }, seconds(0, 1, 3)},
-		"nonsense is none":          {503, func() []string { return []string{"Retry-After", "-1"} }, seconds(0, 1, 3)},
-		"a date": {429, func() []string {
-			return []string{"Retry-After", time.Now().Add(9 * time.Second).UTC().Format(http.TimeFormat)}
-		}, seconds(0, 9, 18)},
-		"a date by another clock": {429, func() []string {
-			return []string{"Retry-After", "Thu, 01 Jan 2026 12:00:05 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}
-		}, seconds(0, 5, 10)},
-		"a date that has passed": {429, func() []string { return []string{"Retry-After", "Thu, 01 Jan 1970 12:00:05 GMT"} }, seconds(0, 0, 0)},
-		"RateLimit on a 200":     {200, func() []string { return []string{"RateLimit", `"a";r=0;t=3`} }, seconds(0, 3, 6)},
-		"the one that binds":     {200, func() []string { return []string{"RateLimit", `"a";r=5;t=9, "b";r=0;t=3`, "RateLimit", `"c";r=0;t=4`} }, seconds(0, 4, 8)},
-		"without t, a second":    {200, func() []string { return []string{"RateLimit", `"a";r=0`} }, seconds(0, 1, 2)},
-		"malformed, nothing":     {200, func() []string { return []string{"RateLimit", `"a";r=0;t=3,`} }, seconds(0, 0, 0)},
-		"other forms, nothing":   {200, func() []string { return []string{"RateLimit", `limit=10, remaining=0, reset=50`} }, seconds(0, 0, 0)},
-		"a negative r, nothing":  {200, func() []string { return []string{"RateLimit", `"a";r=-1;t=3`} }, seconds(0, 0, 0)},
-		"other units": {200, func() []string {
-			return []string{"RateLimit", `"a";r=1;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}
-		}, seconds(0, 0, 0)},
-		"other units, nothing left": {200, func() []string {
-			return []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}
-		}, seconds(0, 3, 6)},
-		"concurrency": {200, func() []string {
-			return []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="concurrent-requests"`}
-		}, seconds(0, 0, 0)},
+		"429":                     {429, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
+		"503":                     {503, []string{"Retry-After", "7"}, seconds(0, 7, 14)},
+		"another status":          {301, []string{"Retry-After", "7"}, seconds(0, 0, 0)},
+		"longer than t":           {429, []string{"Retry-After", "7", "RateLimit", `"a";r=0;t=2`}, seconds(0, 7, 14)},
+		"0":                       {429, []string{"Retry-After", "0"}, seconds(0, 0, 0)},
+		"longer than an hour":     {429, []string{"Retry-After", "999999999999999999"}, seconds(0, 3600, 7200)},
+		"longer than an int64":    {429, []string{"Retry-After", "99999999999999999999"}, seconds(0, 3600, 7200)},
+		"no field":                {429, nil, seconds(0, 1, 3)},
+		"t without Retry-After":   {429, []string{"RateLimit", `"a";r=4;t=7`}, seconds(0, 7, 14)},
+		"r without t":             {429, []string{"RateLimit", `"a";r=0`}, seconds(0, 1, 3)},
+		"t of 0":                  {503, []string{"RateLimit", `"a";r=0;t=0`}, seconds(0, 1, 3)},
+		"not a number":            {503, []string{"Retry-After", "-1"}, seconds(0, 1, 3)},
+		"a date":                  {429, []string{"Retry-After", "Sat, 01 Jan 2000 00:00:09 GMT"}, append(seconds(0, 9), 9100*time.Millisecond)}, // synctest starts at 2000-01-01; the third request is in the ramp
+		"a date of another clock": {429, []string{"Retry-After", "Thu, 01 Jan 2026 12:00:05 GMT", "Date", "Thu, 01 Jan 2026 12:00:00 GMT"}, seconds(0, 5, 10)},
+		"a date in the past":      {429, []string{"Retry-After", "Thu, 01 Jan 1970 12:00:05 GMT"}, seconds(0, 0, 0)},
+		"success":                 {200, []string{"RateLimit", `"a";r=0;t=3`}, seconds(0, 3, 6)},
+		"several limits":          {200, []string{"RateLimit", `"a";r=5;t=9, "b";r=0;t=3`, "RateLimit", `"c";r=0;t=4`}, seconds(0, 4, 8)},
+		"success without t":       {200, []string{"RateLimit", `"a";r=0`}, seconds(0, 1, 2)},
+		"malformed":               {200, []string{"RateLimit", `"a";r=0;t=3,`}, seconds(0, 0, 0)},
+		"an older draft":          {200, []string{"RateLimit", `limit=10, remaining=0, reset=50`}, seconds(0, 0, 0)},
+		"negative r":              {200, []string{"RateLimit", `"a";r=-1;t=3`}, seconds(0, 0, 0)},
+		"bytes remain":            {200, []string{"RateLimit", `"a";r=1;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 0, 0)},
+		"no bytes remain":         {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="content-bytes"`}, seconds(0, 3, 6)},
+		"a limit of concurrency":  {200, []string{"RateLimit", `"a";r=0;t=3`, "RateLimit-Policy", `"a";q=5;qu="concurrent-requests"`}, seconds(0, 0, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newTransport(func(*http.Request) (*http.Response, error) { return says(test.status, test.fields()...) })
+				c := newTransport(func(*http.Request) (*http.Response, error) { return says(test.status, test.fields...) })
 				require.Equal(t, test.want, c.sequential(t, 3))
 			})
 		})
