@@ -25,10 +25,10 @@ import (
 //	                                           |           not trusted: the client
 //	                                           never read
 //
-// The client is the first address from the right that is not trusted. If there is none, or
-// an element is no address, the client is the last trusted address before that. Empty
-// elements are skipped. Whatever a client writes to the left of its own address changes
-// nothing.
+// The client is the first address from the right that is not trusted. The search also ends
+// at an element that is no address, and at the end of the field. The client is then the
+// last trusted address. Empty elements are skipped. What a client writes to the left of
+// its own address has no effect.
 type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each proxy must append the address of
 	// its peer to the field, or replace the field by this address.
@@ -37,25 +37,24 @@ type ClientIP struct {
 	// Every process that can connect to the socket can then claim any address. So let
 	// the socket's permissions admit the proxy only.
 	TrustUnix bool
-	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. Never
-	// are both read, because a proxy that writes one of them passes on the other as the
-	// client sent it.
+	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. ClientIP
+	// never reads both, because a proxy that writes one field passes on the other field
+	// as the client sent it.
 	Forwarded bool
-	// IPv6Bits is the length of the prefix of an IPv6 address that is the key, from 32 to
-	// 128. 0 means 64. Networks give each customer at least a /64, so with a longer prefix
-	// a client can get a new limit by each of its many addresses.
+	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means
+	// 64. Networks give each customer at least a /64. So with a longer prefix, a client
+	// can use another of its addresses, and gets a new limit.
 	IPv6Bits int
 }
 
-// These errors of the function that [ClientIP].Check returns say why an address may not be
-// the client's.
+// The function that [ClientIP].Check returns has these errors.
 var (
 	// ErrUntrustedPeer means that a peer that is not trusted sent X-Forwarded-For or
 	// Forwarded, so the field was not read. If the peer is your own proxy, its address is
 	// missing from Trusted, and all of its clients share one key.
 	ErrUntrustedPeer = errors.New("httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded")
-	// ErrForwarding means that an element of a trusted proxy's field is no address, and
-	// that there is no client to the right of it. So the key is the address of a proxy.
+	// ErrForwarding means that a trusted peer's field has an element that is no address.
+	// The search for the client ended there, so the key is the address of a proxy.
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
 )
 
@@ -93,10 +92,12 @@ func (c *ClientIP) check(r *http.Request) error {
 // "2001:db8::/64". It drops zones, and writes IPv4-mapped IPv6 addresses as IPv4.
 //
 // An IPv4 address that a NAT64 translator wrote as 64:ff9b::192.0.2.1 (RFC 6052) gives the
-// key of the IPv4 address. It is never trusted for the IPv4 address. The peers of unix
-// sockets have no address and can choose any name, so the key of all of them is "unix",
-// unless TrustUnix is set and the field has an address. Key returns an error if the options
-// are not valid.
+// key of the IPv4 address. To trust the IPv4 address does not make the translated address
+// trusted.
+//
+// The peers of unix sockets have no address, so the key of all of them is "unix", unless
+// TrustUnix is set and the field has an address. Key returns an error if the options are
+// not valid.
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	valid, err := c.validated()
 	if err != nil {

@@ -30,9 +30,9 @@ func hasUnknownLength(r *http.Request) bool {
 	return !onServer && r.ContentLength == 0 && hasBody(r)
 }
 
-// CostByMethod returns a rule's Cost by the request's method. Methods are case-sensitive, as
-// in "POST". other is the cost of all methods that are not in costs; make it high, because
-// clients can invent methods. A cost of 0 means that the rule does not apply. On a client, a
+// CostByMethod returns a rule's Cost that depends on the request's method. Methods are
+// case-sensitive, as in "POST". other is the cost of all methods that are not in costs. Make
+// it high, because clients can invent methods. A cost of 0 means that the rule does not apply. On a client, a
 // request without a method is a GET. CostByMethod panics if a cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)

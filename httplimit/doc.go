@@ -7,7 +7,8 @@
 //
 // # What the client sees
 //
-// Every response reports the limits and what remains of them, in the fields of the IETF's
+// The response to each request that the limiter allows or denies reports the limits and
+// what remains of them. The fields are those of the IETF's
 // draft-ietf-httpapi-ratelimit-headers-11:
 //
 //	RateLimit-Policy: "client";q=100;w=60
@@ -41,21 +42,21 @@
 //	422  the cost is above the capacity, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;
 //	     Retry-After is 5 seconds, because nobody knows when the store is back
-//	500  a rule is at fault, such as by a negative cost or a PolicyFor that fails
+//	500  a rule failed, such as with a negative cost or an error of its PolicyFor
 //
 // A refused request is answered before its body has arrived. Over HTTP/1, the connection
 // then closes if the request has a body, and the response has Connection: close.
 //
-// The package logs nothing. Without an observer, a store that lacks its table shows only as
-// a 503. Set compose.Options.Observer, which gets every error, also those that
-// compose.FailOpen lets through; or set Options.OnDenied and read [Refusal].Err.
+// The package logs nothing, so an error of the store is visible only as a 503. To log it, set
+// Options.OnDenied and read [Refusal].Err. Or set compose.Options.Observer, which gets every
+// error, including the errors of requests that compose.FailOpen allows.
 //
 // # Several limiters on a route
 //
-// Each limiter appends its items to the fields. The outer limiter decides first, and what
-// it charged stays spent if the inner limiter denies. To charge all rules or none, put
-// them into one limiter. If a handler between the limiters has its own header, as
-// http.TimeoutHandler does, then the inner limiter's fields replace the outer's.
+// Each limiter appends its items to the fields. The outer limiter decides first. If the
+// inner limiter denies, the outer limiter's charge stays. To charge all rules or none, put
+// them into one limiter. Some handlers, such as http.TimeoutHandler, give the inner limiter
+// a header of its own. Its fields then replace those of the outer limiter.
 //
 // # In front of a reverse proxy
 //

@@ -22,9 +22,10 @@ type Options struct {
 	// rule's capacity is answered with 413 instead of 422.
 	Bytes []string
 	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and
-	// X-RateLimit-Reset, for the rule that decided. Reset is the Unix time in seconds at
-	// which the whole quota is available. If a route has several limiters, the fields show
-	// the one with the least remaining.
+	// X-RateLimit-Reset. They show the rule with the least remaining, or after a denial
+	// the rule with the longest wait. Reset is the Unix time in seconds at which the
+	// whole quota is available. If a route has several limiters, the fields show the
+	// limiter with the least remaining.
 	Legacy bool
 	// Clock returns the current time, which Legacy needs. Nil means time.Now. If the
 	// limiter has a Clock, use the same one.
@@ -47,8 +48,8 @@ func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options
 	return Middleware(limiter, options)(next)
 }
 
-// Middleware is [Handler] for routers that take a func(http.Handler) http.Handler. All
-// handlers that it wraps share the limiter.
+// Middleware returns a function that wraps a handler as [Handler] does. Use it for routers
+// that take a func(http.Handler) http.Handler. All wrapped handlers share the limiter.
 func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
 	g := newGuard(limiter, options)
 	return func(next http.Handler) http.Handler {

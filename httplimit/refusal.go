@@ -103,9 +103,10 @@ func problemOf(refusal *Refusal) problem {
 	return p
 }
 
-// Problem answers with a problem document (RFC 9457). It is the default of
-// Options.OnDenied. The document has no keys and no errors. Problem deletes the header
-// fields that describe other content and its caching.
+// Problem writes a response with a problem document (RFC 9457). It is the default of
+// Options.OnDenied. The document has no keys and no errors. Problem deletes Cache-Control,
+// Content-Length, ETag, Expires and Last-Modified from the header, because they would
+// describe other content.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	body, _ := json.Marshal(problemOf(&refusal)) // strings and a number cannot fail
 	for _, field := range [...]string{"Cache-Control", "Content-Length", "Etag", "Expires", "Last-Modified"} {

@@ -14,36 +14,40 @@ import (
 
 // Transport is an http.RoundTripper for clients. It delays requests so that they stay
 // within the limits that servers report, and within a limiter of the client's own. If a
-// request's context is certain to end before the delay does, the request fails at once
-// with a [WaitError]. The zero value follows the servers' limits only.
+// request's context is certain to end before the delay ends, the request fails at once with
+// a [WaitError]. The zero value has no limiter of its own.
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
 // # Limits that servers report
 //
-// If a response has the field RateLimit, at most r more requests are sent, and then one
-// request after each t, until a response reports more. If the limit counts requests and
-// no other client shares it, the server denies nothing after its first response. If some
-// routes of the server report no limits, an occasional request can be denied. If
-// responses stop reporting a limit, it stays in force for its window, and for at least a
-// minute. Transport remembers each server. With more than 64 servers, it forgets those
-// whose windows are over.
+// The field RateLimit of a response reports r, the number of remaining requests, and t, the
+// time until there are more. Transport sends at most r more requests, and then one request
+// after each t, until a response reports more. If no other client shares the limit, the
+// server denies no request that is sent after its first response. If some routes of the
+// server report no limits, it can deny a few requests.
 //
-// A 429 or 503 pauses all requests that share the server's limit. The pause is the
-// response's Retry-After, or else its t. If the response has neither, Transport backs off
-// exponentially, from 1 second, until a response has another status. Several such
-// responses to requests that were in flight together count as one failure.
+// If the responses stop reporting a limit, the limit stays in force for its window, and for
+// at least a minute. With more than 64 servers, Transport forgets servers whose windows are
+// over.
 //
-// After a pause, the waiting requests are not all sent at once. One is sent first, and the
-// number that was sent doubles every tenth of a second. After a second there is no such
-// limit. If MaxPause is shorter than a second, the ramp takes MaxPause.
+// A response with the status 429 or 503 pauses all requests that share the limit. The pause
+// is the response's Retry-After, or else the t of its RateLimit. If the response has
+// neither, Transport backs off exponentially, starting with 1 second. A response with
+// another status ends the backoff. Several 429 and 503 for requests that were in flight
+// together count once for the backoff.
+//
+// After a pause, the waiting requests are not sent all at once. Transport sends one request
+// first, and then doubles the number of sent requests every tenth of a second. After a
+// second, it sends the others. If MaxPause is shorter than a second, this ramp takes
+// MaxPause.
 //
 // # Order
 //
-// Requests to a server are sent in the order in which they arrived. A request that the
-// Limiter denied lets others pass until its RetryAfter is over, and then goes before all
-// requests that arrived later. If the Limiter denies it again, the next turn goes to a
-// request that the Limiter has not denied yet.
+// Requests to a server are sent in the order in which they arrived. If the Limiter denies a
+// request, others pass it until its RetryAfter is over. Then it goes before all requests
+// that arrived later. If the Limiter denies it again, the Limiter next decides about a
+// request that it has not denied yet.
 //
 // A Transport must not be copied after first use. It is safe for concurrent use and
 // starts no goroutine. It has nothing to close except the connections of Base, which
@@ -54,28 +58,28 @@ type Transport struct {
 	// Limiter is a limiter of the client's own. It decides about each request, in
 	// addition to the servers' limits. Nil means that there is none.
 	//
-	// The Limiter decides only when the server's limit lets the request through, so a
-	// request that waits for the server has paid nothing. If the server pauses all
-	// requests after the Limiter allowed one, Transport gives the payment back. That
-	// takes at most the limiter's Timeout, even if the request's context has ended.
+	// The Limiter decides only when the server's limit allows the request, so a request
+	// that waits for the server has paid nothing. If the server pauses all requests while
+	// the Limiter decides, Transport refunds the payment. The refund takes at most the
+	// limiter's Timeout, even if the request's context has ended.
 	//
 	// A rule with the key KeyByHost limits each host separately. If the store fails,
 	// the limiter's failure policy decides whether the request fails.
 	Limiter *compose.Limiter[*http.Request]
-	// Key returns the key of the server's limit that a request counts for. Requests
-	// with the same key share a limit. Nil means KeyByHost. Set it if a server has
-	// separate limits for some of its routes.
+	// Key returns a key for each request. Requests with the same key share a server's
+	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
+	// routes.
 	Key func(*http.Request) string
 	// MaxPause is the longest time for which a response can pause requests. 0 or less
-	// means an hour. The first request to a server fixes it for that server.
+	// means an hour. A change has no effect on servers that already had a request.
 	MaxPause time.Duration
 	// MaxRetries is how often a request is sent again after a 429. 0 or less means
 	// never: the caller gets the 429. A retry waits for the pause that the 429 asks
-	// for, and the Limiter decides about it like about a new request.
+	// for. The Limiter decides about it as about a new request.
 	//
-	// A request is only sent again if its method is GET, HEAD, OPTIONS, TRACE, PUT or
-	// DELETE, or it has an Idempotency-Key, and if it has no body or a GetBody. The
-	// caller gets the 429 if its context is certain to end before the pause does.
+	// Two conditions must hold. The method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or
+	// the request has the field Idempotency-Key. The request has no body, or it has
+	// GetBody. If the context is certain to end before the pause, the caller gets the 429.
 	MaxRetries int
 
 	mu        sync.Mutex

@@ -9,16 +9,15 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// WaitError is the error of a request that [Transport] did not send because its context
-// ended, or was certain to end, before the limits allowed it. It wraps the context's error
-// and cause. If the context was certain to end, it wraps [context.DeadlineExceeded].
+// WaitError is the error of a request that [Transport] did not send. Its context ended, or
+// was certain to end, before the limits allowed the request. A WaitError wraps the context's
+// error and cause. If the context has not ended, it wraps [context.DeadlineExceeded].
 type WaitError struct {
 	// By is what delayed the request: "the server", or the Limiter's rule as in
 	// `the rule "own"`. It is empty if the context ended before there was a delay.
 	By string
-	// Wait is how long the request would have to wait, if that is certain to be longer
-	// than the context lasts. It is [algo.Never] if the Limiter will never allow the
-	// request. It is 0 if the context has ended.
+	// Wait is the remaining wait if the context has not ended. It is [algo.Never] if the
+	// Limiter will never allow the request. It is 0 if the context has ended.
 	Wait time.Duration
 
 	err, cause error // of the context
@@ -59,6 +58,6 @@ func (e *WaitError) Error() string {
 // Unwrap returns the context's error and cause.
 func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// Timeout reports whether the context's deadline is the reason. A url.Error calls it,
-// because a url.Error does not unwrap the error.
+// Timeout reports whether the context's deadline is the reason. The method Timeout of
+// url.Error calls it.
 func (e *WaitError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }
