@@ -23,9 +23,9 @@ import (
 //
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the
 // time until there are more. Transport sends at most r more requests, and then one request
-// after each t, until a response reports more. If no other client shares the limit, the
-// server denies no request that is sent after its first response. If some routes of the
-// server report no limits, it can deny a few requests.
+// after each t, until a response reports more. If the limit counts requests and no other
+// client shares it, the server denies no request that is sent after its first response.
+// If some routes of the server report no limits, it can deny a few requests.
 //
 // If the responses stop reporting a limit, the limit stays in force for its window, and for
 // at least a minute. With more than 64 servers, Transport forgets servers whose windows are

@@ -24,8 +24,8 @@ const shards = 8
 // keys. Make it with [NewDenied]. It is safe for concurrent use.
 //
 // It counts the denials of Allow and its variants by enforced rules. It does not count
-// denials of Peek or of shadow rules. It counts from when it was made or last reset:
-// [Denied.Since].
+// denials of Peek or of shadow rules. It counts since it was made or last reset.
+// [Denied.Since] returns that time.
 //
 // After N denials, a Denied of size M lists every key with more than N/M denials. Usually
 // it lists the M keys with the most denials. The counts are estimates with a known error:

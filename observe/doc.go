@@ -16,7 +16,7 @@
 //
 // # The metrics
 //
-// [Metrics] has these:
+// These are the metrics of [Metrics]:
 //
 //	sluice_decisions_total            counter    limiter, op, rule, outcome
 //	sluice_shadow_denials_total       counter    limiter, op, rule, outcome
@@ -26,7 +26,7 @@
 //	sluice_errors_total               counter    limiter, op, kind
 //	sluice_skew_seconds               histogram  limiter
 //
-// [NewMemoryCollector] has these:
+// These are the metrics of [NewMemoryCollector]:
 //
 //	sluice_memory_store_keys             gauge    store
 //	sluice_memory_store_keys_limit       gauge    store
@@ -34,9 +34,9 @@
 //	sluice_memory_store_lapses_total     counter  store
 //
 // sluice_decisions_total counts each decision once, whatever its cost and the number of its
-// rules. The label rule is the rule that decided. For an allowed decision, that is the rule
-// with the least remaining. For a denied decision, it is the rule with the longest wait.
-// The label is empty if the decision failed or no rule applied.
+// rules. The label rule names the rule that decided. For an allowed decision, that is the
+// rule with the least remaining. For a denied decision, it is the rule with the longest
+// wait. The label is empty if the decision failed or no rule applied.
 //
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the
 // decision. With the outcome allowed, the call would be denied if the rule were enforced.
@@ -49,17 +49,17 @@
 // are from 1 µs to 5 s. sluice_retries_total counts the attempts after the first one, which
 // follow conflicts and lost replies.
 //
-// sluice_errors_total counts the errors of decisions that failed. It also counts the errors
-// of decisions that were made in spite of them: degraded decisions, decisions under clock
-// skew, and decisions with a shadow rule that failed.
+// sluice_errors_total counts the errors of decisions that failed. It also counts errors that
+// did not prevent a decision: those of degraded decisions, clock skew, and errors of shadow
+// rules.
 //
 // sluice_skew_seconds has one observation for each decision in which a stored state was ahead
 // of the clock. It shows that the clock of some process is wrong. Its buckets are from 1 ms
 // to an hour.
 //
 // sluice_memory_store_evictions_total counts records that were evicted before they had
-// expired. Such a key has its full limit again. If the number keeps growing, MaxKeys is too
-// small. sluice_memory_store_lapses_total counts expired records that were deleted.
+// expired. The key of such a record has its full limit again. If the number keeps growing,
+// MaxKeys is too small. sluice_memory_store_lapses_total counts expired records that were deleted.
 //
 // # The labels
 //
@@ -75,7 +75,7 @@
 //
 // No label contains a key, or anything else that a client sends. So the number of series is
 // bounded by the number of rules, operations and outcomes. The series that alerts need
-// exist with the value 0 from the first decision that their rule takes part in.
+// exist, with the value 0, after the first decision to which their rule applies.
 //
 // # Queries
 //

@@ -6,9 +6,9 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// NewMemoryCollector returns a collector for the number of records in a memory store, and of
-// those that it dropped. name is the value of the label store. The collector reads the
-// store's counters when Prometheus scrapes, so it costs decisions nothing. It panics if the
+// NewMemoryCollector returns a collector of the number of records that a memory store holds,
+// has evicted and has deleted. name is the value of the label store. The collector reads
+// the store when Prometheus scrapes, so decisions do not become slower. It panics if the
 // store is nil.
 func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	if store == nil {

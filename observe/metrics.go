@@ -22,8 +22,8 @@ type Metrics struct {
 }
 
 // NewMetrics registers the metrics that the package comment lists. It registers all of them
-// or none. The error wraps the registerer's error. If that is that the metrics are already
-// registered, share the Metrics that registered them.
+// or none. The error wraps the registerer's error. If the metrics are already registered,
+// share the Metrics that registered them.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
@@ -40,8 +40,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 }
 
 // Observer returns an observer for the Options of a limiter. limiter is the value of the
-// label limiter. Observers with the same name add to the same metrics. So the counters go on
-// if a program replaces a limiter, as after a change of its configuration.
+// label limiter. Observers with the same name add to the same metrics. So the counters
+// keep their values if a program replaces a limiter, for example after a change of its
+// configuration.
 func (m *Metrics) Observer(limiter string) func(compose.Event) {
 	return m.newLimiterMetrics(limiter).observe
 }
