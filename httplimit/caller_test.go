@@ -194,8 +194,7 @@ func TestNameMayBeSetAfterOrDeny(t *testing.T) {
 
 func limitedBy(t *testing.T, rules ...compose.Rule[*http.Request]) http.Handler {
 	t.Helper()
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rules...)
 	return httplimit.Handler(limiter, hello, httplimit.Options{})
 }
 

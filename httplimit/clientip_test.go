@@ -407,7 +407,7 @@ func TestForgedFieldsOverRealConnections(t *testing.T) {
 	const victim = "198.51.100.7"
 	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
 	require.NoError(t, err)
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+	limiter, err := limiterOptions{Clock: still}.New(nil,
 		compose.Rule[*http.Request]{Name: "client", Key: key, Spec: "gcra 3/h"})
 	require.NoError(t, err)
 	transport := listenUnix(t, httplimit.Handler(limiter, hello, httplimit.Options{}))

@@ -67,8 +67,7 @@ func newServer(t testing.TB, o httplimit.Options, rules ...compose.Rule[*http.Re
 func newServerOn(t testing.TB, store storage.Store, o httplimit.Options, rules ...compose.Rule[*http.Request]) server {
 	t.Helper()
 	v := &virtual{still().Add(1234567 * time.Microsecond)}
-	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(store, rules...)
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: v.Now}, store, rules...)
 	return server{httplimit.Handler(limiter, hello, o), v, limiter}
 }
 
@@ -202,9 +201,8 @@ func TestQuotaOfInvalidLimits(t *testing.T) {
 }
 
 func TestDebtIsShownAsZero(t *testing.T) {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 10/s"))
-	require.NoError(t, err)
-	_, err = limiter.Charge(t.Context(), httptest.NewRequest("GET", "/", nil), 25)
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 10/s"))
+	_, err := limiter.Charge(t.Context(), httptest.NewRequest("GET", "/", nil), 25)
 	require.NoError(t, err)
 	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
 	response := respond(h, httptest.NewRequest("GET", "/", nil))

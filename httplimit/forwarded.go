@@ -51,32 +51,24 @@ func parseForwarded(element string) (addr netip.Addr, ok bool) {
 	return addr, ok
 }
 
-// cutPair splits off the first pair of an element. The rest is empty or starts with a
-// semicolon. The name is empty if there is no valid pair.
+// cutPair splits off the first pair of an element. The name is empty if there is no valid
+// pair.
 func cutPair(element string) (name, value, rest string) {
 	name, rest, found := strings.Cut(element, "=")
-	if !found || !isToken(name) {
+	if !found || !isToken(name, "") {
 		return "", "", ""
 	}
-	if strings.HasPrefix(rest, `"`) {
-		value, rest, found = cutQuoted(rest[1:])
+	if quoted, ok := strings.CutPrefix(rest, `"`); ok {
+		value, rest, found = cutQuoted(quoted)
+		found = found && (rest == "" || rest[0] == ';')
 	} else {
-		value, rest = cutUnquoted(rest)
-		found = isToken(strings.Map(maskAddress, value))
+		value, rest, _ = strings.Cut(rest, ";")
+		found = isToken(value, ":[]") // many proxies do not quote addresses
 	}
-	if !found || rest != "" && rest[0] != ';' {
+	if !found {
 		return "", "", ""
 	}
 	return name, value, rest
-}
-
-// cutUnquoted splits off a value without quotes.
-func cutUnquoted(text string) (value, rest string) {
-	end := strings.IndexByte(text, ';')
-	if end < 0 {
-		return text, ""
-	}
-	return text[:end], text[end:]
 }
 
 // cutQuoted splits off a quoted string without its opening quote. Escapes stay in the value,
@@ -93,19 +85,10 @@ func cutQuoted(text string) (value, rest string, found bool) {
 	return "", "", false
 }
 
-// maskAddress replaces the characters of addresses that tokens must not have, because many
-// proxies do not quote addresses.
-func maskAddress(r rune) rune {
-	if r == ':' || r == '[' || r == ']' {
-		return '-'
-	}
-	return r
-}
-
-// isToken reports whether text is a token of RFC 9110.
-func isToken(text string) bool {
+// isToken reports whether text is a token of RFC 9110 that may also have the other bytes.
+func isToken(text, others string) bool {
 	for i := range len(text) {
-		if !structured.IsTokenByte(text[i]) {
+		if !structured.IsTokenByte(text[i]) && strings.IndexByte(others, text[i]) < 0 {
 			return false
 		}
 	}

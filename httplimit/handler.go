@@ -56,19 +56,11 @@ func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(h
 		if next == nil {
 			panic("httplimit: the handler must not be nil")
 		}
-		return &handler{g, next}
-	}
-}
-
-type handler struct {
-	*guard
-	next http.Handler
-}
-
-// ServeHTTP implements http.Handler.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.skip != nil && h.skip(r) || h.allow(w, r) {
-		h.next.ServeHTTP(w, r)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if g.skip != nil && g.skip(r) || g.allow(w, r) {
+				next.ServeHTTP(w, r)
+			}
+		})
 	}
 }
 

@@ -179,8 +179,7 @@ func TestSkippedRequestsAreNotLimited(t *testing.T) {
 
 func TestLimitersOfARouteAppendTheirFields(t *testing.T) {
 	inner := newServer(t, httplimit.Options{Legacy: true}, rule("inner", "gcra 2/m"))
-	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: inner.Now}, nil, rule("outer", "gcra 10/m"))
 	proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("RateLimit", `"upstream";r=1`) // as a reverse proxy does
 		w.Header().Add("RateLimit-Policy", `"upstream";q=1`)
@@ -205,8 +204,7 @@ func TestLimitersOfARouteAppendTheirFields(t *testing.T) {
 // The package comment documents this.
 func TestTimeoutHandlerReplacesTheOuterFields(t *testing.T) {
 	inner := newServer(t, httplimit.Options{}, rule("inner", "gcra 2/m"))
-	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: inner.Now}, nil, rule("outer", "gcra 10/m"))
 	outer := httplimit.Handler(limiter, http.TimeoutHandler(inner, time.Hour, ""), httplimit.Options{})
 	response := respond(outer, httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, []string{`"inner";r=1;t=30`}, response.Header.Values("RateLimit"))
@@ -214,8 +212,7 @@ func TestTimeoutHandlerReplacesTheOuterFields(t *testing.T) {
 
 func TestLegacyFields(t *testing.T) {
 	v := &virtual{still()}
-	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: v.Now}, nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
 	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true, Clock: v.Now})
 	reset := strconv.FormatInt(still().Add(24*time.Hour).Unix(), 10)
 	for _, remaining := range []string{"2", "1", "0", "0"} {
@@ -234,9 +231,7 @@ func TestLegacyFields(t *testing.T) {
 
 // outage returns a handler whose store is down.
 func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*http.Request]) http.Handler {
-	o := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}
-	limiter, err := o.New(failing(storage.NotApplied(storage.ErrUnavailable)), rules...)
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}, failing(storage.NotApplied(storage.ErrUnavailable)), rules...)
 	return httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
 }
 
@@ -279,8 +274,7 @@ func TestFailingPolicyForIsAnswered500(t *testing.T) {
 		for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
 			for _, store := range []storage.Store{nil, slow(), failing(storage.NotApplied(storage.ErrUnavailable))} {
 				for _, rules := range [][]compose.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
-					limiter, err := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
-					require.NoError(t, err)
+					limiter := newLimiter(t, limiterOptions{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}, store, rules...)
 					h := httplimit.Handler(limiter, hello, httplimit.Options{})
 					response := respond(h, httptest.NewRequest("GET", "/", nil))
 					require.Equal(t, http.StatusInternalServerError, response.StatusCode, "%v", failed)
@@ -330,8 +324,7 @@ func (u unread) Close() error             { return nil }
 func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest("PUT", "/", unread{t})
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 1/s"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 1/s"))
 	served := 0
 	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		require.Same(t, recorder, w)
@@ -346,8 +339,7 @@ func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 // Flush, Hijack and write deadlines work over a real connection, and a denial of HEAD has no
 // body.
 func TestConnectionFeaturesWork(t *testing.T) {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 3/h"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 3/h"))
 	more := make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/flush", func(w http.ResponseWriter, _ *http.Request) {

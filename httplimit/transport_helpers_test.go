@@ -157,12 +157,19 @@ func request(ctx context.Context, t *testing.T) (*http.Request, *body) {
 	return r, b
 }
 
+type limiterOptions = compose.Options[*http.Request]
+
+func newLimiter(t testing.TB, o limiterOptions, store storage.Store, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
+	t.Helper()
+	limiter, err := o.New(store, rules...)
+	require.NoError(t, err)
+	return limiter
+}
+
 // limiterOf returns a limiter with one rule, named "own".
 func limiterOf(t *testing.T, store storage.Store, spec string) *compose.Limiter[*http.Request] {
 	t.Helper()
-	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(store, rule("own", spec))
-	require.NoError(t, err)
-	return limiter
+	return newLimiter(t, limiterOptions{Clock: time.Now}, store, rule("own", spec))
 }
 
 func remaining(t *testing.T, c *httplimit.Transport) int64 {
@@ -227,7 +234,7 @@ func uploads(spec string) compose.Rule[*http.Request] {
 func countingLimiter(t *testing.T, store storage.Store, asked map[compose.Op]int, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
 	t.Helper()
 	var mu sync.Mutex
-	limiter, err := compose.Options[*http.Request]{Clock: time.Now, Observer: func(e compose.Event) {
+	limiter, err := limiterOptions{Clock: time.Now, Observer: func(e compose.Event) {
 		mu.Lock()
 		defer mu.Unlock()
 		asked[e.Op]++

@@ -101,8 +101,7 @@ func lowerOf(t *testing.T, server, own string, workers int, store storage.Store)
 	w := newWire(httplimit.Handler(limiterOf(t, nil, server), hello, httplimit.Options{}), 10*time.Millisecond)
 	client := &httplimit.Transport{Base: w}
 	get(t, client, "http://example.com/")
-	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(store, rule("own", own), rule("sum", "fixedwindow 10000/d"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: time.Now}, store, rule("own", own), rule("sum", "fixedwindow 10000/d"))
 	client.Limiter = limiter
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute-time.Millisecond)
 	defer cancel()
@@ -159,10 +158,7 @@ func TestReturningAPaymentTakesAtMostTheTimeout(t *testing.T) {
 			}
 			return takesTime(ctx)
 		}}
-		options := compose.Options[*http.Request]{Clock: time.Now, Timeout: 500 * time.Millisecond}
-		limiter, err := options.New(store, rule("own", "gcra 100/s"))
-		require.NoError(t, err)
-		l.Limiter = limiter
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, Timeout: 500 * time.Millisecond}, store, rule("own", "gcra 100/s"))
 		l.start(t.Context(), "/") // sent at 10ms, answered at 15ms
 		time.Sleep(12 * time.Millisecond)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -182,12 +178,9 @@ func TestFailurePolicyOfTheLimiterDecides(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
-			options := compose.Options[*http.Request]{Clock: time.Now, OnFailure: policy}
-			limiter, err := options.New(stuck(), rule("own", "gcra 1/s"))
-			require.NoError(t, err)
-			c.Limiter = limiter
+			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, OnFailure: policy}, stuck(), rule("own", "gcra 1/s"))
 			r, b := request(t.Context(), t)
-			_, err = c.RoundTrip(r)
+			_, err := c.RoundTrip(r)
 			require.ErrorIs(t, err, want)
 			require.Equal(t, want != nil, b.closed)
 			require.Equal(t, want == nil, len(c.times()) == 1)
@@ -214,9 +207,7 @@ func TestTooLongAWaitIsATimeout(t *testing.T) {
 			cost := int64(1)
 			own := rule("own", test.spec)
 			own.Cost = func(*http.Request) int64 { return cost }
-			limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, own)
-			require.NoError(t, err)
-			c.Limiter = limiter
+			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 			response, err := client.Get("http://example.com/")
 			require.NoError(t, err)
 			require.NoError(t, response.Body.Close())

@@ -197,10 +197,7 @@ func TestSlotIsReleasedForAnyReason(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newRecorder(t, onePerSecond)
 				l.start(t.Context(), "/")
-				o := compose.Options[*http.Request]{Clock: time.Now, Timeout: 500 * time.Millisecond}
-				limiter, err := o.New(test.store, own)
-				require.NoError(t, err)
-				l.Limiter = limiter
+				l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, Timeout: 500 * time.Millisecond}, test.store, own)
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				if path == "/leaves" {
@@ -435,10 +432,7 @@ func TestDeniedRequestsDoNotStarveOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := newRecorder(t, onePerSecond)
 			upload := uploads("gcra 1/2s")
-			o := compose.Options[*http.Request]{Clock: time.Now, DenialCacheTTL: -1} // each denial is looked up
-			limiter, err := o.New(slow(), upload)
-			require.NoError(t, err)
-			l.Limiter = limiter
+			l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, DenialCacheTTL: -1}, slow(), upload) // each denial is looked up
 			for i := range denied {
 				l.start(t.Context(), fmt.Sprintf("/up/%d", i))
 			}

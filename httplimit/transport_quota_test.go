@@ -43,8 +43,7 @@ func TestNeverDeniedInSteadyState(t *testing.T) {
 }
 
 func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
-	limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rule("client", spec))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", spec))
 	w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), slowest)
 	client := &httplimit.Transport{Base: w}
 	get(t, client, "http://example.com/") // its answer is the first that tells anything
@@ -109,7 +108,7 @@ func TestContextEndsTheWait(t *testing.T) {
 
 func TestLimiterDelaysRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil,
+		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
 			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
 		require.NoError(t, err)
 		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
@@ -297,8 +296,7 @@ func TestUnreportedLimitHoldsForAMinute(t *testing.T) {
 // Clients that do not know of each other share a limit.
 func TestClientsThatShareALimitGetFewDenials(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rule("client", "gcra 60/m burst=10"))
-		require.NoError(t, err)
+		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", "gcra 60/m burst=10"))
 		w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), 100*time.Millisecond)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
@@ -388,8 +386,7 @@ func (p *pipes) Dial(context.Context, string, string) (net.Conn, error) {
 
 func TestTransportAndHandlerOverNetHTTP(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		limiter, err := compose.Options[*http.Request]{Clock: time.Now}.New(nil, rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d"))
-		require.NoError(t, err)
+		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d"))
 		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
 		server := &http.Server{Handler: httplimit.Handler(limiter, hello, httplimit.Options{})}
 		go func() { _ = server.Serve(listener) }()
