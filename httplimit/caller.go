@@ -11,28 +11,28 @@ import (
 	"github.com/sluice-go/sluice/internal/denyall"
 )
 
-// Caller finds the name of the caller in a request: an API key, a session, an account.
-// found is false if the request does not have it.
+// Caller returns the name of the caller of a request, such as an API key, a session or an
+// account. found is false if the request does not have it.
 //
-// A Caller is not a key yet. Anybody can leave a header out, so a rule must say what
-// happens to requests without it:
+// A Caller is not a key, because every client can leave a header out. Choose what happens
+// to requests without the name:
 //
-//	OrIP     the rule limits them by the client's address. Prefer this one
-//	OrShare  they all share one limit, which one client can use up for the others
+//	OrIP     the rule limits them by the client's address; the usual choice
+//	OrShare  they share one limit, so one client can use it up for all others
 //	OrSkip   the rule does not apply to them, so another rule must limit them
 //	OrDeny   the rule denies them
 //
-// [KeyByHeader] and [KeyByCookie] are Callers, and so is any function of this type.
+// [KeyByHeader] and [KeyByCookie] return Callers. A function of your own can be one too.
 type Caller func(*http.Request) (name string, found bool)
 
-// KeyByHeader is the first value of a header field. A client that may choose its value freely
-// has a new limit with each value, so use it for fields that were checked before, or that
-// a proxy of yours sets. A field that is empty counts as missing.
+// KeyByHeader returns the Caller whose name is the first value of a header field. An empty
+// value counts as missing. If clients can choose the value, each new value gets a new
+// limit. So use a field that is authenticated before, or that your own proxy sets.
 func KeyByHeader(name string) Caller {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
 		if name == "Host" {
-			return r.Host, r.Host != "" // the server moves it there
+			return r.Host, r.Host != "" // net/http moves it there
 		}
 		if values := r.Header[name]; len(values) > 0 {
 			return values[0], values[0] != ""
@@ -41,8 +41,9 @@ func KeyByHeader(name string) Caller {
 	}
 }
 
-// KeyByCookie is the value of the first cookie of that name. As with [KeyByHeader], clients choose
-// it freely unless something checks it, and an empty one counts as missing.
+// KeyByCookie returns the Caller whose name is the value of the first cookie with this
+// name. An empty value counts as missing. If clients can choose the value, each new value
+// gets a new limit.
 func KeyByCookie(name string) Caller {
 	return func(r *http.Request) (string, bool) {
 		cookie, err := r.Cookie(name)
@@ -53,15 +54,16 @@ func KeyByCookie(name string) Caller {
 	}
 }
 
-// ipTag begins the keys of requests that are limited by address in place of a name.
+// ipTag starts the keys of requests that are limited by address instead of by name.
 const ipTag = "ip:"
 
-// OrIP is a key: the caller's name, or "ip:" and the client's address if the request does
-// not have the name. Make ip by [ClientIP].Key. No name can pass for an address: one that
-// begins with "ip:" or a quotation mark is quoted.
+// OrIP returns a rule's Key: the caller's name, or "ip:" and the client's address if the
+// request has no name. ip is a function that [ClientIP].Key returned; OrIP panics if it is
+// nil. A name that starts with "ip:" or a quotation mark is quoted, so that no name equals
+// the key of an address.
 func (c Caller) OrIP(ip func(*http.Request) string) func(*http.Request) string {
 	if ip == nil {
-		panic("httplimit: OrIP needs a key by address, from ClientIP.Key")
+		panic("httplimit: OrIP needs a function that returns the address, such as that of ClientIP.Key, got nil")
 	}
 	return func(r *http.Request) string {
 		name, found := c(r)
@@ -75,8 +77,8 @@ func (c Caller) OrIP(ip func(*http.Request) string) func(*http.Request) string {
 	}
 }
 
-// OrShare is a key: the caller's name, or the empty key, which all requests without the
-// name share.
+// OrShare returns a rule's Key: the caller's name, or the empty key if the request has no
+// name.
 func (c Caller) OrShare() func(*http.Request) string {
 	return func(r *http.Request) string {
 		name, found := c(r)
@@ -87,48 +89,48 @@ func (c Caller) OrShare() func(*http.Request) string {
 	}
 }
 
-// OrSkip returns the rule, by the caller's name unless it has a Key. The rule does not
-// apply to requests without the name.
+// OrSkip returns the rule, changed so that it does not apply to requests without the
+// caller's name. If the rule has no Key, its key is the name.
 func (c Caller) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
-	return c.choosing(rule, func(algo.Policy) (algo.Policy, error) { return nil, compose.Skip })
+	return c.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, compose.Skip })
 }
 
-// OrDeny returns the rule, by the caller's name unless it has a Key. It denies requests
-// without the name, which then pay under no rule. They are answered 429 without
-// Retry-After, and [Refusal].Missing is set, for an Options.OnDenied that would rather ask
-// for credentials.
+// OrDeny returns the rule, changed so that it denies requests without the caller's name.
+// If the rule has no Key, its key is the name. A denied request pays under no rule. It is
+// answered with 429 without Retry-After. [Refusal].Missing is true, so that an
+// Options.OnDenied can ask for credentials.
 func (c Caller) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
 	cost := rule.Cost
-	rule = c.choosing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
+	rule = c.withPolicyIfMissing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
 	if cost == nil {
 		return rule
 	}
 	rule.Cost = func(r *http.Request) int64 {
 		if _, found := c(r); !found {
-			return 1 // a request without content, which costs nothing, is denied too
+			return 1 // a cost of 0, as of a request without content, would not be denied
 		}
 		return cost(r)
 	}
 	return rule
 }
 
-// choosing returns the rule with missing in place of its policy where the request does
-// not have the name. If the policy of the rule is not valid, each decision fails with the
-// error that compose.New would return. If its Spec is not valid, compose.New returns the
-// error.
-func (c Caller) choosing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
+// withPolicyIfMissing returns the rule with missing's policy for requests without the
+// caller's name. If the rule is not valid, each decision fails with the error of
+// compose.New, because compose.New cannot check the policy in the returned rule. A Spec that
+// is not valid stays in the returned rule, so compose.New itself returns the error.
+func (c Caller) withPolicyIfMissing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
 	named := rule
 	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
-	_, faulty := compose.New(nil, named)
+	_, invalid := compose.New(nil, named)
 	policy, policyFor := rule.Policy, rule.PolicyFor
 	if p, err := compose.ParseRulePolicy(rule.Spec); err == nil {
-		policy, rule.Spec = p, "" // a faulty spec stays, and compose.New returns its error
+		policy, rule.Spec = p, "" // a faulty spec stays, so that compose.New returns its error
 	}
 	if policyFor == nil {
 		policyFor = func(*http.Request) (algo.Policy, error) { return policy, nil }
 	}
-	if faulty != nil {
-		policyFor = func(*http.Request) (algo.Policy, error) { return nil, faulty }
+	if invalid != nil {
+		policyFor = func(*http.Request) (algo.Policy, error) { return nil, invalid }
 	}
 	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (algo.Policy, error) {
 		p, err := policyFor(r)

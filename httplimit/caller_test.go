@@ -16,13 +16,16 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
+// These tests promise what happens to requests without a caller's name, and that no name
+// equals the key of an address.
+
 func clientKey(t testing.TB) func(*http.Request) string {
 	key, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
 	return key
 }
 
-// withKey is a request of a client, with the header X-Api-Key unless key is empty.
+// withKey is a request of a client. It has the header X-Api-Key unless key is empty.
 func withKey(ip, key string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RemoteAddr = ip + ":99"
@@ -32,8 +35,7 @@ func withKey(ip, key string) *http.Request {
 	return r
 }
 
-// TestNobodyUsesUpTheLimitOfRequestsWithoutAKey but the client that sends them.
-func TestNobodyUsesUpTheLimitOfRequestsWithoutAKey(t *testing.T) {
+func TestOrIPLimitsRequestsWithoutAKeyByAddress(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
 	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: caller.OrIP(clientKey(t)), Spec: "fixedwindow 1/h"})
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
@@ -46,8 +48,7 @@ func TestNobodyUsesUpTheLimitOfRequestsWithoutAKey(t *testing.T) {
 	require.Equal(t, 429, answerOf(h, empty).Code, "an empty header is missing")
 }
 
-// TestNoNamePassesForAnAddress or for another name, whatever bytes it has.
-func TestNoNamePassesForAnAddress(t *testing.T) {
+func TestNoNameEqualsAnAddressOrAnotherName(t *testing.T) {
 	key := httplimit.KeyByHeader("X-Api-Key").OrIP(clientKey(t))
 	names := []string{"192.0.2.1", "ip:192.0.2.1", `"ip:192.0.2.1"`, `"\"ip:192.0.2.1\""`, `ip:`, `"`, `""`, `\"`, "a", `"a"`, `"\x61"`, " ip:192.0.2.1", "IP:192.0.2.1", "\xff", "ip:\xff", "ip:\ufffd", `"\xff`}
 	seen := map[string]string{key(withKey("192.0.2.1", "")): "the address"}
@@ -60,7 +61,7 @@ func TestNoNamePassesForAnAddress(t *testing.T) {
 	require.Equal(t, "a", key(withKey("192.0.2.1", "a")), "a plain name is its key")
 }
 
-func FuzzNoNamePassesForAnother(f *testing.F) {
+func FuzzDifferentNamesHaveDifferentKeys(f *testing.F) {
 	f.Add("ip:192.0.2.1", `"ip:192.0.2.1"`)
 	f.Add(`"`, `"\""`)
 	f.Fuzz(func(t *testing.T, a, b string) {
@@ -69,7 +70,7 @@ func FuzzNoNamePassesForAnother(f *testing.F) {
 	})
 }
 
-func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
+func TestOrSkipDoesNotLimitRequestsWithoutAKey(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrSkip(rule))
 	for range 3 {
@@ -82,7 +83,7 @@ func TestARuleSkipsRequestsWithoutAKey(t *testing.T) {
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "b")).Code)
 }
 
-func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
+func TestOrDenyDeniesRequestsWithoutAKey(t *testing.T) {
 	plain := compose.Rule[*http.Request]{Name: "all", Spec: "fixedwindow 2/h"}
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Cost: httplimit.CostByContentLength(9)}
 	h := limitedBy(t, plain, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
@@ -92,7 +93,7 @@ func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
 		require.Empty(t, w.Header()["Retry-After"])
 		require.Equal(t, []string{`"all";r=2`}, w.Header()["Ratelimit"], "nothing is paid, and no quota is shown that there is not")
 		require.JSONEq(t, `{"type":"about:blank","title":"Too Many Requests","status":429,"violated-policies":["key"],
-			"detail":"the request does not say who the caller is, by a header or a cookie, and is not allowed without"}`, w.Body.String())
+			"detail":"the request lacks the header or cookie that names the caller"}`, w.Body.String())
 	}
 	upload := withKey("192.0.2.1", "a")
 	upload.ContentLength = 1
@@ -100,22 +101,19 @@ func TestARuleDeniesRequestsWithoutAKey(t *testing.T) {
 	require.Equal(t, 429, answerOf(h, upload).Code)
 }
 
-// TestAShadowThatDeniesWantsNoKey of anybody.
-func TestAShadowThatDeniesWantsNoKey(t *testing.T) {
+func TestShadowRuleDoesNotRequireAKey(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h", Shadow: true}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
 
-// TestARuleThatDoesNotApplyDeniesNobody for want of a key.
-func TestARuleThatDoesNotApplyDeniesNobody(t *testing.T) {
+func TestSkippedRuleDoesNotRequireAKey(t *testing.T) {
 	rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, compose.Skip }}
 	h := limitedBy(t, httplimit.KeyByHeader("X-Api-Key").OrDeny(rule))
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 }
 
-// TestAPolicyFunctionThatFailsDecidesNothing, with a key and without.
-func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
+func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 	unknown := errors.New("unknown plan")
 	for _, want := range []error{unknown, nil} { // nil is no policy and no error
 		rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
@@ -131,9 +129,9 @@ func TestAPolicyFunctionThatFailsDecidesNothing(t *testing.T) {
 	}
 }
 
-// A rule that is not valid fails each decision, also if it is completed after OrSkip or
-// OrDeny, which would otherwise have no effect.
-func TestAFaultyRuleFailsClosed(t *testing.T) {
+// A rule that is not valid fails each decision. It is an error to set Policy after OrSkip or
+// OrDeny, because that would undo the choice.
+func TestInvalidRuleFailsEachDecision(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
 	policy := sluice.MustPolicy("gcra 1/s")
 	costly, err := compose.ParsePolicy("gcra 10/s cost=2")
@@ -163,7 +161,7 @@ func TestAFaultyRuleFailsClosed(t *testing.T) {
 	require.Panics(t, func() { caller.OrIP(nil) })
 }
 
-func TestARuleWithASpecCanSkipOrDeny(t *testing.T) {
+func TestRuleWithASpecCanSkipOrDeny(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/h"}
 	for want, h := range map[int]http.Handler{
@@ -185,7 +183,7 @@ func TestARuleWithASpecCanSkipOrDeny(t *testing.T) {
 	}
 }
 
-func TestARuleMayBeNamedAfterItsCaller(t *testing.T) {
+func TestNameMayBeSetAfterOrDeny(t *testing.T) {
 	caller := httplimit.KeyByHeader("X-Api-Key")
 	rule := caller.OrDeny(compose.Rule[*http.Request]{Spec: "gcra 1/s"})
 	_, err := compose.New(nil, rule)
@@ -196,8 +194,7 @@ func TestARuleMayBeNamedAfterItsCaller(t *testing.T) {
 
 func limitedBy(t *testing.T, rules ...compose.Rule[*http.Request]) http.Handler {
 	t.Helper()
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rules...)
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rules...)
 	return httplimit.Handler(limiter, hello, httplimit.Options{})
 }
 
@@ -228,7 +225,7 @@ func ExampleCaller_OrIP() {
 	// "ip:192.0.2.1"
 }
 
-// An application that answers requests without a session itself.
+// The application answers requests without a session itself.
 func ExampleCaller_OrDeny() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
 		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Spec: "gcra 10/m"}))

@@ -13,53 +13,55 @@ import (
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
-// ClientIP finds the address of the client that a request came from. The zero
-// value takes the peer of the connection, and believes no field.
+// ClientIP finds the address of the client that sent a request. The zero value takes the
+// peer of the connection and reads no header field.
 //
-// Behind proxies the peer is a proxy, and the client is in a field that the
-// proxies write, but that clients may forge. So the field is read only if the peer
-// is trusted, and from its right end, where the nearest proxy wrote:
+// Behind a proxy, the peer is the proxy, and the client's address is in a header field that
+// the proxy writes. Clients can forge this field. So ClientIP reads the field only if the
+// peer is trusted, and reads it from the right, where the nearest proxy wrote:
 //
 //	peer 10.0.0.1, trusted; X-Forwarded-For: 6.6.6.6, 203.0.113.7, 10.0.0.2
-//	                                           |           |          trusted, go on
+//	                                           |           |          trusted, so go on
 //	                                           |           not trusted: the client
-//	                                           never looked at
+//	                                           never read
 //
-// The client is the first address that is not trusted, or the last that is if the
-// field ends, or goes on with what is no address. Elements that are empty do not
-// count. What a client adds to the left of its own address changes nothing.
+// The client is the first address from the right that is not trusted. The search also ends
+// at an element that is no address, and at the end of the field. The client is then the
+// last trusted address. Empty elements are skipped. What a client writes to the left of
+// its own address has no effect.
 type ClientIP struct {
-	// Trusted are the addresses of your proxies. Each of them must append the
-	// address of its own peer to the field, or replace the field by it.
+	// Trusted are the addresses of your proxies. Each proxy must append the address of
+	// its peer to the field, or replace the field by this address.
 	Trusted []netip.Prefix
-	// TrustUnix trusts the peers of unix sockets, for a proxy that reaches the
-	// server by one. Whatever process may connect to the socket can then pass for
-	// any address, so its permissions should let in nobody but the proxy.
+	// TrustUnix trusts the peers of unix sockets, for a proxy that connects by a socket.
+	// Every process that can connect to the socket can then claim any address. So let
+	// the socket's permissions admit the proxy only.
 	TrustUnix bool
-	// Forwarded is for proxies that write the field Forwarded (RFC 7239). It is
-	// read in place of X-Forwarded-For, never beside it: a proxy that writes one
-	// passes on the other as the client forged it.
+	// Forwarded reads the field Forwarded (RFC 7239) instead of X-Forwarded-For. ClientIP
+	// never reads both, because a proxy that writes one field passes on the other field
+	// as the client sent it.
 	Forwarded bool
-	// IPv6Bits is how much of an IPv6 address is the key, from 32 to 128. 0
-	// means 64, for that is the least that a network gives to one customer, who
-	// could come from another of its 2^64 addresses every time.
+	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means
+	// 64. Networks give each customer at least a /64. So with a longer prefix, a client
+	// can use another of its addresses, and gets a new limit.
 	IPv6Bits int
 }
 
-// Reasons why [ClientIP].Check finds that an address may not be the client's.
+// The function that [ClientIP].Check returns has these errors.
 var (
-	// ErrUntrustedPeer means that X-Forwarded-For or Forwarded came from a peer that is not
-	// trusted, so it was not read. If the peer is your own proxy, its address is missing from
-	// Trusted, and all of its clients share one key.
-	ErrUntrustedPeer = errors.New("httplimit: a forwarding field came from a peer that is not trusted")
-	// ErrForwarding means that a trusted proxy sent a field in which an element is no
-	// address before the client was found, so the key is that of a proxy.
-	ErrForwarding = errors.New("httplimit: a forwarding field of a trusted peer has an element that is no address")
+	// ErrUntrustedPeer means that a peer that is not trusted sent X-Forwarded-For or
+	// Forwarded, so the field was not read. If the peer is your own proxy, its address is
+	// missing from Trusted, and all of its clients share one key.
+	ErrUntrustedPeer = errors.New("httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded")
+	// ErrForwarding means that a trusted peer's field has an element that is no address.
+	// The search for the client ended there, so the key is the address of a proxy.
+	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
 )
 
-// Check makes a function that returns [ErrUntrustedPeer] or [ErrForwarding] if the key of a
-// request may not be that of its client, and else nil. Clients can cause the first by
-// sending the field themselves, so count and sample it rather than log each.
+// Check returns a function that reports why the key of a request may not be its client's:
+// [ErrUntrustedPeer], [ErrForwarding], or nil if there is no doubt. Any client can cause
+// ErrUntrustedPeer by sending the field, so do not log every occurrence. Check returns an
+// error if the options are not valid.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
 	valid, err := c.validated()
 	if err != nil {
@@ -86,12 +88,16 @@ func (c *ClientIP) check(r *http.Request) error {
 	return nil
 }
 
-// Key makes the key of a rule: an IPv4 address such as "192.0.2.1", or an IPv6
-// prefix such as "2001:db8::/64". Zones are dropped, and IPv4 addresses mapped to
-// IPv6 are IPv4 addresses, as are those that a translator writes as 64:ff9b::192.0.2.1
-// (RFC 6052); but such a one is never trusted for what it stands for. The peers of unix
-// sockets have no addresses, and may name themselves as they like: where no field tells
-// more, they are all "unix".
+// Key returns a rule's Key: an IPv4 address such as "192.0.2.1", or an IPv6 prefix such as
+// "2001:db8::/64". It drops zones, and writes IPv4-mapped IPv6 addresses as IPv4.
+//
+// An IPv4 address that a NAT64 translator wrote as 64:ff9b::192.0.2.1 (RFC 6052) gives the
+// key of the IPv4 address. To trust the IPv4 address does not make the translated address
+// trusted.
+//
+// The peers of unix sockets have no address, so the key of all of them is "unix", unless
+// TrustUnix is set and the field has an address. Key returns an error if the options are
+// not valid.
 func (c ClientIP) Key() (func(*http.Request) string, error) {
 	valid, err := c.validated()
 	if err != nil {
@@ -100,7 +106,7 @@ func (c ClientIP) Key() (func(*http.Request) string, error) {
 	return valid.key, nil
 }
 
-// validated returns a copy that is ready for use.
+// validated returns a copy with all defaults set.
 func (c ClientIP) validated() (*ClientIP, error) {
 	if c.IPv6Bits == 0 {
 		c.IPv6Bits = 64
@@ -111,7 +117,7 @@ func (c ClientIP) validated() (*ClientIP, error) {
 	trusted := make([]netip.Prefix, 0, len(c.Trusted))
 	for _, prefix := range c.Trusted {
 		if !prefix.IsValid() {
-			return nil, fmt.Errorf("httplimit: ClientIP.Trusted has an invalid prefix, %v", prefix)
+			return nil, fmt.Errorf("httplimit: ClientIP.Trusted must not have an invalid prefix, got %v", prefix)
 		}
 		trusted = append(trusted, trustedproxy.Unmap(prefix))
 	}
@@ -136,8 +142,8 @@ func (c *ClientIP) key(r *http.Request) string {
 	return c.keyOf(addr)
 }
 
-// onUnix goes by the server's end of the connection. The peer's may be bound to a file
-// named 10.0.0.1:80.
+// onUnix looks at the server's end of the connection, because the peer can bind its own end
+// to a file named 10.0.0.1:80.
 func onUnix(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	return ok && local.Network() == "unix"
@@ -160,14 +166,14 @@ func (c *ClientIP) keyOf(addr netip.Addr) string {
 	return string(prefix.AppendTo(make([]byte, 0, 64)))
 }
 
-var wellKnown = netip.MustParsePrefix("64:ff9b::/96")
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// translated is the IPv4 address that one with the prefix of translators stands for,
-// and any other as it is: all of IPv4 has one /64 there. No network routes the prefix
-// to another, so nobody but a translator of one's own answers for it. It stands for
-// public addresses alone (RFC 6052, 3.1), and nobody is 10.0.0.1 or 127.0.0.1 by it.
+// translated returns the IPv4 address in an address with the NAT64 prefix, and other
+// addresses unchanged. Without this, all of IPv4 would share the key 64:ff9b::/64. Only the
+// network's own translator uses this prefix, because no network routes it to another. It
+// must not stand for private addresses (RFC 6052, 3.1), so such an address is unchanged.
 func translated(addr netip.Addr) netip.Addr {
-	if !wellKnown.Contains(addr) {
+	if !nat64.Contains(addr) {
 		return addr
 	}
 	whole := addr.As16()
@@ -177,8 +183,8 @@ func translated(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// parsePeer reads RemoteAddr. text is how it has an IPv4 address, which allocates
-// nothing.
+// parsePeer reads RemoteAddr. text is the part that is an IPv4 address, so that a caller can
+// use it without an allocation.
 func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
 	colon := strings.LastIndexByte(remote, ':')
 	if colon > 0 && remote[0] != '[' {
@@ -192,8 +198,8 @@ func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
 
 func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }
 
-// client walks from the peer back to the client. ok is false if an element that is no
-// address ended the walk.
+// client returns the client of the peer addr. ok is false if an element that is no address
+// ended the search.
 func (c *ClientIP) client(addr netip.Addr, h http.Header) (_ netip.Addr, ok bool) {
 	field, cut, read := "X-Forwarded-For", cutLast, parseHop
 	if c.Forwarded {
@@ -211,8 +217,8 @@ func (c *ClientIP) client(addr netip.Addr, h http.Header) (_ netip.Addr, ok bool
 	return addr, true
 }
 
-// fromTheRight yields the elements of a list that may be in several lines, but for
-// those that are empty, as RFC 9110, 5.6.1 has it.
+// fromTheRight yields the elements of a list in several lines. It skips empty elements, as
+// RFC 9110, 5.6.1 says.
 func fromTheRight(lines []string, cut func(string) (rest, last string, more bool)) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for _, rest := range slices.Backward(lines) {
@@ -227,7 +233,7 @@ func fromTheRight(lines []string, cut func(string) (rest, last string, more bool
 	}
 }
 
-// cutLast cuts the last element off a list.
+// cutLast splits off the last element of a list.
 func cutLast(list string) (rest, last string, more bool) {
 	comma := strings.LastIndexByte(list, ',')
 	if comma < 0 {
@@ -242,7 +248,7 @@ func parseHop(hop string) (netip.Addr, bool) {
 	if len(hop) > longest {
 		return netip.Addr{}, false
 	}
-	bracket := strings.IndexByte(hop, ']') // tells the forms apart: an error costs three allocations
+	bracket := strings.IndexByte(hop, ']') // without this, a failed attempt to parse would allocate
 	switch {
 	case bracket < 0 && strings.Count(hop, ":") != 1:
 		addr, err := netip.ParseAddr(hop)
@@ -255,5 +261,5 @@ func parseHop(hop string) (netip.Addr, bool) {
 	return plain(addr), err == nil && hop[0] == '[' && addr.Is6()
 }
 
-// plain is the address without what does not tell who it is.
+// plain returns the address without its zone, and as IPv4 if it is IPv4-mapped.
 func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }

@@ -5,14 +5,22 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 )
+
+// These tests promise that a client gets its own key whatever it sends, and that the other
+// keys are what their comments say.
 
 func prefixes(list ...string) (found []netip.Prefix) {
 	for _, p := range list {
@@ -21,7 +29,7 @@ func prefixes(list ...string) (found []netip.Prefix) {
 	return found
 }
 
-// behind is a key for a server behind proxies of its own, on a unix socket too.
+// behind returns the key of a server behind its own proxies, also on a unix socket.
 func behind(t *testing.T, c httplimit.ClientIP) func(*http.Request) string {
 	t.Helper()
 	c.Trusted, c.TrustUnix = prefixes("10.0.0.0/8", "fd00::/8"), true
@@ -30,7 +38,7 @@ func behind(t *testing.T, c httplimit.ClientIP) func(*http.Request) string {
 	return key
 }
 
-// from is a request of a peer with lines of a field.
+// from is a request of a peer, with lines of a field.
 func from(peer, field string, lines ...string) *http.Request {
 	r := httptest.NewRequest("GET", "/", nil)
 	r.RemoteAddr = peer
@@ -40,7 +48,7 @@ func from(peer, field string, lines ...string) *http.Request {
 	return r
 }
 
-// onUnix is the request as it is on a unix socket.
+// onUnix returns the request as if it came over a unix socket.
 func onUnix(r *http.Request) *http.Request {
 	local := &net.UnixAddr{Name: "/run/server.sock", Net: "unix"}
 	return r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local))
@@ -48,7 +56,7 @@ func onUnix(r *http.Request) *http.Request {
 
 const xff = "X-Forwarded-For"
 
-func TestThePeerIsTheClient(t *testing.T) {
+func TestWithoutProxiesThePeerIsTheClient(t *testing.T) {
 	key, err := httplimit.ClientIP{}.Key()
 	require.NoError(t, err)
 	for _, test := range []struct{ peer, want string }{
@@ -73,7 +81,7 @@ func TestThePeerIsTheClient(t *testing.T) {
 	}
 }
 
-// TestTranslatedAddressesAreNotTrusted for the proxies that they stand for.
+// A NAT64 address is not trusted if the IPv4 address in it is.
 func TestTranslatedAddressesAreNotTrusted(t *testing.T) {
 	key, err := httplimit.ClientIP{Trusted: prefixes("198.51.100.0/24", "10.0.0.0/8")}.Key()
 	require.NoError(t, err)
@@ -81,7 +89,7 @@ func TestTranslatedAddressesAreNotTrusted(t *testing.T) {
 	require.Equal(t, "198.51.100.7", key(from("10.0.0.1:1", xff, "203.0.113.9, 64:ff9b::198.51.100.7")))
 }
 
-func TestIPv6Bits(t *testing.T) {
+func TestIPv6BitsIsThePrefixLength(t *testing.T) {
 	for bits, want := range map[int]string{32: "2001:db8::/32", 48: "2001:db8:1::/48", 56: "2001:db8:1::/56", 128: "2001:db8:1:2:3:4:5:6/128"} {
 		key, err := httplimit.ClientIP{IPv6Bits: bits}.Key()
 		require.NoError(t, err)
@@ -95,8 +103,8 @@ func TestIPv6Bits(t *testing.T) {
 	require.ErrorContains(t, err, "invalid prefix")
 }
 
-// forgeries are what may stand before what the nearest proxy writes.
-func forgeries(victim string) []string {
+// forgedFields are texts that an attacker can write before the proxy adds the real address.
+func forgedFields(victim string) []string {
 	long := strings.Repeat(victim+", ", 100_000/len(victim+", "))
 	return []string{
 		"", victim, victim + ":80", "10.0.0.9", "10.0.0.9, " + victim, victim + ", 10.0.0.9",
@@ -111,10 +119,9 @@ func forgeries(victim string) []string {
 	}
 }
 
-// Attackers send what they like, and the proxy adds their address to it. Whatever
-// it is, they are found, so they free themselves of nothing, and the victim,
-// 198.51.100.7, is not made to pay.
-func TestSpoofing(t *testing.T) {
+// The attacker sends a forgery, and the proxy adds the attacker's address. The key must be
+// the attacker's, never that of the victim, 198.51.100.7.
+func TestForgedFieldsChangeNothing(t *testing.T) {
 	for attacker, key := range map[string]string{"203.0.113.6": "203.0.113.6", "2001:db8:6::6": "2001:db8:6::/64"} {
 		spoof(t, attacker, key, "198.51.100.7")
 	}
@@ -137,7 +144,7 @@ func spoof(t *testing.T, attacker, found, victim string) {
 	}
 	addresses := map[string]string{xff: attacker, "Forwarded": host}
 	for field, key := range keys {
-		for _, forgery := range forgeries(victim) {
+		for _, forgery := range forgedFields(victim) {
 			appended := element[field](addresses[field])
 			for name, r := range map[string]*http.Request{
 				"appended":           from("10.0.0.1:80", field, forgery+", "+appended),
@@ -160,7 +167,7 @@ func spoof(t *testing.T, attacker, found, victim string) {
 	}
 }
 
-func TestFieldsOfProxies(t *testing.T) {
+func TestFieldsOfTrustedProxies(t *testing.T) {
 	for _, test := range []struct {
 		name, peer, field, want string
 		lines                   []string
@@ -216,8 +223,8 @@ func TestFieldsOfProxies(t *testing.T) {
 	}
 }
 
-// Whoever may connect to a unix socket may bind his own end to any name.
-func TestUnixPeers(t *testing.T) {
+// A client of a unix socket can bind its own end to any name.
+func TestUnixPeersHaveOneKey(t *testing.T) {
 	for _, c := range []httplimit.ClientIP{{}, {Trusted: prefixes("10.0.0.0/8", "0.0.0.0/0")}} {
 		key, err := c.Key()
 		require.NoError(t, err)
@@ -242,28 +249,27 @@ func TestUnixPeers(t *testing.T) {
 	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a server that does not say where it listens")
 }
 
-func TestTrustedMappedPrefix(t *testing.T) {
+func TestTrustedPrefixCanBeIPv4Mapped(t *testing.T) {
 	key, err := httplimit.ClientIP{Trusted: prefixes("::ffff:10.0.0.0/104")}.Key()
 	require.NoError(t, err)
 	require.Equal(t, "192.0.2.1", key(from("10.1.2.3:80", xff, "192.0.2.1")))
 	require.Equal(t, "11.0.0.1", key(from("11.0.0.1:80", xff, "192.0.2.1")))
 }
 
-func TestLongFieldsAreNotRead(t *testing.T) {
-	key := behind(t, httplimit.ClientIP{})
-	r := from("10.0.0.1:80", xff, strings.Repeat("198.51.100.7,", 8000)+"203.0.113.6")
-	require.LessOrEqual(t, testing.AllocsPerRun(100, func() { key(r) }), 1.0)
+// A long field is read only as far as needed, and nothing is copied.
+func TestLongFieldsAreNotCopied(t *testing.T) {
+	for field, line := range map[string]string{
+		xff:         strings.Repeat("198.51.100.7,", 8000) + "203.0.113.6",
+		"Forwarded": strings.Repeat("a=b;", 10_000) + "for=203.0.113.6",
+	} {
+		key := behind(t, httplimit.ClientIP{Forwarded: field == "Forwarded"})
+		r := from("10.0.0.1:80", field, line)
+		require.Equal(t, "203.0.113.6", key(r))
+		require.LessOrEqual(t, testing.AllocsPerRun(100, func() { key(r) }), 1.0)
+	}
 }
 
-// An element that is as long as a header can be is read once, and not copied.
-func TestLongElementsAreReadOnce(t *testing.T) {
-	key := behind(t, httplimit.ClientIP{Forwarded: true})
-	r := from("10.0.0.1:80", "Forwarded", strings.Repeat("a=b;", 10_000)+"for=203.0.113.6")
-	require.Equal(t, "203.0.113.6", key(r))
-	require.LessOrEqual(t, testing.AllocsPerRun(10, func() { key(r) }), 1.0)
-}
-
-func TestKeys(t *testing.T) {
+func TestKeysReadTheRequest(t *testing.T) {
 	r := httptest.NewRequest("GET", "http://example.com:8080/orders/7", nil)
 	r.Header.Add("X-Api-Key", "k1")
 	r.Header.Add("X-Api-Key", "k2")
@@ -285,7 +291,7 @@ func TestKeys(t *testing.T) {
 	require.Equal(t, "example.com:8080", httplimit.KeyByHost(r))
 }
 
-func TestHostHasOneSpelling(t *testing.T) {
+func TestSpellingsOfAHostHaveOneKey(t *testing.T) {
 	for url, want := range map[string]string{
 		"http://example.com/": "example.com", "http://Example.COM/": "example.com", "http://example.com./": "example.com",
 		"http://example.com:80/": "example.com", "HTTPS://example.com.:443/": "example.com", "http://example.com:/": "example.com",
@@ -301,7 +307,7 @@ func TestHostHasOneSpelling(t *testing.T) {
 	}
 }
 
-func TestJoinedKeysAreNotForged(t *testing.T) {
+func TestJoinedKeysAreDistinct(t *testing.T) {
 	joined := httplimit.JoinKeys(httplimit.KeyByHeader("A").OrShare(), httplimit.KeyByHeader("B").OrShare())
 	values := []string{"", " ", "\"", "\\", "\" \"", "\\\"", "a", "a b", "\xff", "\\xff", "\ufffd"}
 	seen := make(map[string][2]string)
@@ -316,8 +322,7 @@ func TestJoinedKeysAreNotForged(t *testing.T) {
 	require.Equal(t, `"a" "a b"`, joined(&http.Request{Header: http.Header{"A": {"a"}, "B": {"a b"}}}))
 }
 
-// TestCheckFindsWhyAKeyMayNotBeTheClients and finds nothing where the key is right.
-func TestCheckFindsWhyAKeyMayNotBeTheClients(t *testing.T) {
+func TestCheckReportsDoubtfulKeys(t *testing.T) {
 	trusting := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8")}
 	forwarded := httplimit.ClientIP{Trusted: prefixes("10.0.0.0/8"), Forwarded: true}
 	for name, test := range map[string]struct {
@@ -349,4 +354,87 @@ func TestCheckFindsWhyAKeyMayNotBeTheClients(t *testing.T) {
 	}
 	_, err := httplimit.ClientIP{IPv6Bits: 1}.Check()
 	require.ErrorContains(t, err, "IPv6Bits")
+}
+
+// Whatever a client sends before the proxy adds its address, the key is the client's.
+func FuzzForgedFields(f *testing.F) {
+	for _, forgery := range []string{"", "198.51.100.7", "10.0.0.9, ", `for="`, `for="x\`, `";for=198.51.100.7`, "\x00", ",\",", `\\"`} {
+		f.Add(forgery, forgery)
+	}
+	f.Fuzz(func(t *testing.T, line, start string) {
+		plain, forwarded := behind(t, httplimit.ClientIP{}), behind(t, httplimit.ClientIP{Forwarded: true})
+		require.Equal(t, "203.0.113.6", plain(from("10.0.0.1:80", xff, line, start+",203.0.113.6, 10.0.0.2")))
+		require.Equal(t, "203.0.113.6", forwarded(from("10.0.0.1:80", "Forwarded", line, start+`,for=203.0.113.6;host="a,\"b",for="[fd00::1]:80"`)))
+	})
+}
+
+// listenUnix serves a handler on a unix socket, and returns a client for it.
+func listenUnix(t *testing.T, h http.Handler) *http.Transport {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "s") // a socket's path has to be short
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	socket := filepath.Join(dir, "http")
+	listener, err := net.Listen("unix", socket)
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(h)
+	_ = server.Listener.Close()
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	t.Cleanup(transport.CloseIdleConnections)
+	return transport
+}
+
+// proxyTo appends to X-Forwarded-For, as proxies do.
+func proxyTo(t *testing.T, transport http.RoundTripper) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(&httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(&url.URL{Scheme: "http", Host: "server"})
+		r.Out.Header[xff] = r.In.Header[xff]
+		r.SetXForwarded()
+	}})
+	t.Cleanup(server.Close)
+	return server
+}
+
+// Over real connections, through a proxy and a unix socket: an attacker gets the limit of
+// one client, and the victim keeps its own.
+func TestForgedFieldsOverRealConnections(t *testing.T) {
+	const victim = "198.51.100.7"
+	key, err := httplimit.ClientIP{TrustUnix: true}.Key()
+	require.NoError(t, err)
+	limiter, err := limiterOptions{Clock: still}.New(nil,
+		compose.Rule[*http.Request]{Name: "client", Key: key, Spec: "gcra 3/h"})
+	require.NoError(t, err)
+	transport := listenUnix(t, httplimit.Handler(limiter, hello, httplimit.Options{}))
+	proxy := proxyTo(t, transport)
+
+	allowed := 0
+	for _, forgery := range forgedFields(victim) {
+		if strings.Contains(forgery, "\x00") {
+			continue // what no client can send, nor any server read
+		}
+		if ask(t, proxy.Client().Transport, proxy.URL, http.Header{xff: {victim, forgery}, "Forwarded": {forgery}}) == http.StatusOK {
+			allowed++
+		}
+	}
+	require.Equal(t, 3, allowed)
+	for range 3 {
+		require.Equal(t, http.StatusOK, ask(t, transport, "http://server", http.Header{xff: {victim}}))
+	}
+}
+
+func ask(t *testing.T, via http.RoundTripper, address string, h http.Header) (status int) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	require.NoError(t, err)
+	r.Header = h
+	response, err := via.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	return response.StatusCode
 }

@@ -7,32 +7,33 @@ import (
 	"net/http"
 )
 
-// CostByContentLength is a cost: the bytes of the request's content. Without content a
-// request is free under the rule. Where the client does not tell the length, the
-// cost is unknown: take the most that the handler would read, and hold it to that
-// with http.MaxBytesReader; or, on a client, the most that is sent. It panics if that is
-// negative.
+// CostByContentLength returns a rule's Cost: the length of the request's content in bytes.
+// A request without content costs 0, so the rule does not apply to it.
+//
+// unknown is the cost if the request does not say the length. On a server, use the most
+// bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client, use the
+// most bytes that are sent. CostByContentLength panics if unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
 	requireCost(unknown)
 	return func(r *http.Request) int64 {
-		if r.ContentLength < 0 || streams(r) {
+		if r.ContentLength < 0 || hasUnknownLength(r) {
 			return unknown
 		}
 		return r.ContentLength
 	}
 }
 
-// streams reports whether a client's request has a body whose length it does not
-// know, which is 0 there. A server's has a body in any case, and says -1.
-func streams(r *http.Request) bool {
+// hasUnknownLength reports whether a client's request has a body of unknown length. On a
+// client, ContentLength is 0 then; on a server it is -1.
+func hasUnknownLength(r *http.Request) bool {
 	onServer := r.RequestURI != ""
-	return !onServer && r.ContentLength == 0 && r.Body != nil && r.Body != http.NoBody
+	return !onServer && r.ContentLength == 0 && hasBody(r)
 }
 
-// CostByMethod is a cost by the request's method, in its exact spelling, such as "POST";
-// other is that of methods which are not listed. A cost of 0 is free. A method that
-// nobody knows may cost much, or a client could call what it wants something else.
-// A client's request without a method is a GET. It panics if a cost is negative.
+// CostByMethod returns a rule's Cost that depends on the request's method. Methods are
+// case-sensitive, as in "POST". other is the cost of all methods that are not in costs. Make
+// it high, because clients can invent methods. A cost of 0 means that the rule does not apply. On a client, a
+// request without a method is a GET. CostByMethod panics if a cost is negative.
 func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
 	requireCost(other)
 	for _, cost := range costs {

@@ -14,16 +14,15 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// bin is a ResponseWriter that costs nothing but its header, which the server
-// makes afresh for every response too.
+// bin is a ResponseWriter that does nothing, so that only the limiter's allocations count.
 type bin struct{ header http.Header }
 
 func (b *bin) Header() http.Header         { return b.header }
 func (b *bin) Write(p []byte) (int, error) { return len(p), nil }
 func (b *bin) WriteHeader(int)             {}
 
-// bare is a handler that says what its response is, as most do. Without a field of
-// its own, the header would have to be made for the limit's.
+// bare is a handler that sets a field, as most do. Otherwise the limiter would be charged
+// for the allocation of the header.
 var bare = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	w.Header()["Content-Type"] = plain
 	w.WriteHeader(http.StatusOK)
@@ -39,13 +38,13 @@ func limited(t testing.TB, next http.Handler, spec string) http.Handler {
 	return httplimit.Handler(limiter, next, httplimit.Options{})
 }
 
-// serve serves one request as a server does, with a header of its own.
+// serve calls the handler with a new header, as net/http does.
 func serve(h http.Handler, r *http.Request) {
 	h.ServeHTTP(&bin{header: make(http.Header)}, r)
 }
 
-// Two for the fields and their values, and one for the text of an IPv6 prefix.
-func TestAllocations(t *testing.T) {
+// Two allocations are for the fields, and one is for the text of an IPv6 prefix.
+func TestHandlerAllocatesOnlyTheFields(t *testing.T) {
 	for _, test := range []struct {
 		peer, spec string
 		most       float64
@@ -89,7 +88,7 @@ func TestCostByContentLength(t *testing.T) {
 	require.EqualValues(t, 1000, cost(chunked))
 }
 
-// A client says 0 where it does not know.
+// On a client, a ContentLength of 0 can mean that the length is not known.
 func TestCostByContentLengthOnClients(t *testing.T) {
 	for want, body := range map[int64]io.Reader{
 		0:    http.NoBody,
@@ -108,7 +107,7 @@ func TestCostByContentLengthOnClients(t *testing.T) {
 func TestCostByMethod(t *testing.T) {
 	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
 	cost := httplimit.CostByMethod(costs, 20)
-	costs["GET"] = 7 // the caller's own
+	costs["GET"] = 7 // must not change the cost
 	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
 		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
 	}

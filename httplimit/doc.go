@@ -1,22 +1,25 @@
-// Package httplimit limits HTTP requests on both sides: [Handler] and [Middleware]
-// put a [compose.Limiter] in front of a server's handlers, and [Transport] keeps a
-// client within what servers allow.
+// Package httplimit limits HTTP requests, on servers and on clients. [Handler] and
+// [Middleware] put a [compose.Limiter] in front of a server's handlers. [Transport] keeps
+// a client within the limits that servers report.
 //
 //	limiter, err := compose.New(store, rules...)
 //	http.Handle("/", httplimit.Handler(limiter, next, httplimit.Options{}))
 //
 // # What the client sees
 //
-// Every response tells the limits and what is left of them, in the fields of the
-// IETF's draft-ietf-httpapi-ratelimit-headers-11:
+// The response to each request that the limiter allows or denies reports the limits and
+// what remains of them. The fields are those of the IETF's
+// draft-ietf-httpapi-ratelimit-headers-11:
 //
 //	RateLimit-Policy: "client";q=100;w=60
 //	RateLimit: "client";r=42;t=1
 //
-// q is the capacity, the most units that can be had at once, and w the whole
-// seconds in which that much comes back, rounded up. r is what is left, and t the
-// whole seconds, rounded up, until there is more. A denial adds Retry-After and a
-// problem document (RFC 9457):
+// q is the capacity: the most units that are available at once. w is the time in which q
+// units come back. r is how many units remain, and t is the time until there are more.
+// Times are in seconds, rounded up. net/http writes the names of the fields as
+// Ratelimit-Policy and Ratelimit, which means the same.
+//
+// A denied request gets Retry-After and a problem document (RFC 9457):
 //
 //	HTTP/1.1 429 Too Many Requests
 //	RateLimit-Policy: "client";q=100;w=60
@@ -24,46 +27,47 @@
 //	Retry-After: 1
 //	Content-Type: application/problem+json
 //
-// Names of fields are the same in any case, and net/http writes these as
-// Ratelimit-Policy and Ratelimit. After a denial, t is the wait for the cost that was
-// denied, and Retry-After the longest of these waits.
+// After a denial, t is the wait until this request's cost is available. Retry-After is the
+// longest t of the rules that denied. A client that waits for Retry-After is let in, if
+// nobody else spends the quota meanwhile.
 //
-// A client that waits exactly Retry-After is let in, if nobody else spends. A policy of
-// several parts, all(gcra 10/s; gcra 100/m), tells each of them, as "client.1" and
-// "client.2", and what is left of the one that bound. Shadow rules show nowhere.
+// A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in
+// RateLimit-Policy for each part, "client.1" and "client.2". RateLimit has only the item of
+// the part that decided. Shadow rules are never shown.
 //
-//	429  not now; or the caller is not named, see [Caller].OrDeny
-//	413  never: the cost is a size, and larger than the capacity
-//	422  never: the cost is larger than the capacity
+// # Statuses
+//
+//	429  denied for now; or the request has no caller's name, see [Caller].OrDeny
+//	413  the cost is a size above the capacity, so no wait helps
+//	422  the cost is above the capacity, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;
-//	     Retry-After says 5 seconds, because nobody knows when the store is back
-//	500  a rule's own fault, such as a negative cost or a PolicyFor that fails
+//	     Retry-After is 5 seconds, because nobody knows when the store is back
+//	500  a rule failed, such as with a negative cost or an error of its PolicyFor
 //
-// A refusal does not wait for the body of its request. Over HTTP/1 the connection of a
-// request with a body closes after a refusal, and the client is told so.
+// A refused request is answered before its body has arrived. Over HTTP/1, the connection
+// then closes if the request has a body, and the response has Connection: close.
 //
-// Nothing is logged. compose.Options.Observer is told of every error, also of one that
-// compose.FailOpen lets through, and Options.OnDenied has it in [Refusal].Err: without one of
-// the two a store that lacks its table shows as a 503 and no more.
+// The package logs nothing, so an error of the store is visible only as a 503. To log it, set
+// Options.OnDenied and read [Refusal].Err. Or set compose.Options.Observer, which gets every
+// error, including the errors of requests that compose.FailOpen allows.
 //
 // # Several limiters on a route
 //
-// Each appends its items to the fields of the others, on one field line. They decide one after the
-// other, though: what the outer one took is spent even if the inner one denies.
-// Put rules that belong together in one limiter, which charges all or none. And a
-// handler between them that keeps the header of the inner one to itself, such as
-// http.TimeoutHandler, has the inner one's fields replace those of the outer.
+// Each limiter appends its items to the fields. The outer limiter decides first. If the
+// inner limiter denies, the outer limiter's charge stays. To charge all rules or none, put
+// them into one limiter. Some handlers, such as http.TimeoutHandler, give the inner limiter
+// a header of its own. Its fields then replace those of the outer limiter.
 //
 // # In front of a reverse proxy
 //
-// httputil.ReverseProxy clears the header when the program behind it sends an
-// interim response, such as 103, and with it what the limiter told. It also adds the
-// program's X-RateLimit fields to those of Options.Legacy, so that there are two of
-// each. Take the fields out of the header before it serves, and add them when it has
-// the response; the example of [Handler] for a reverse proxy shows how.
+// httputil.ReverseProxy clears the header, and so the limiter's fields, if the backend sends
+// an interim response such as 103. It also adds the backend's own X-RateLimit fields to
+// those of Options.Legacy. To prevent both, take the fields out of the header before the
+// proxy runs, and add them to its response. The reverse proxy example of [Handler] does
+// this.
 //
-// # What it leaves alone
+// # Bodies and response writers
 //
-// The handler gets the same ResponseWriter and Request: http.ResponseController,
-// Flusher and Hijacker work as they did, and no body is read, let alone buffered.
+// The next handler gets the original ResponseWriter and Request, so http.ResponseController,
+// http.Flusher and http.Hijacker work. The package reads no request body.
 package httplimit

@@ -15,13 +15,13 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// toldKey is the key of a context whose value is what the limiter told.
-type toldKey struct{}
+// fieldsKey is the key of a context whose value is the limiter's header fields.
+type fieldsKey struct{}
 
-// addTold adds it to a header. Items of RateLimit and RateLimit-Policy share one field
-// line, because many clients read only the first line of a field.
-func addTold(ctx context.Context, h http.Header) {
-	fields, _ := ctx.Value(toldKey{}).(http.Header)
+// addFields adds the limiter's fields to a header. Items of RateLimit and RateLimit-Policy
+// share one field line, because many clients read only the first line of a field.
+func addFields(ctx context.Context, h http.Header) {
+	fields, _ := ctx.Value(fieldsKey{}).(http.Header)
 	for name, values := range fields {
 		h[name] = slices.Concat(values, h[name])
 		if strings.HasPrefix(name, "Ratelimit") {
@@ -30,29 +30,29 @@ func addTold(ctx context.Context, h http.Header) {
 	}
 }
 
-// behindLimits keeps what a limiter tells out of the header until the proxy has the
-// response, for an interim one would clear it.
-func behindLimits(proxy *httputil.ReverseProxy) http.Handler {
+// behindLimiter takes the limiter's fields out of the header until the proxy has the
+// response, because an interim response would clear them.
+func behindLimiter(proxy *httputil.ReverseProxy) http.Handler {
 	proxy.ModifyResponse = func(response *http.Response) error {
 		for _, legacy := range []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
-			response.Header.Del(legacy) // else there are two of each with Options.Legacy
+			response.Header.Del(legacy) // the limiter sets these
 		}
-		addTold(response.Request.Context(), response.Header)
+		addFields(response.Request.Context(), response.Header)
 		return nil
 	}
 	proxy.ErrorHandler = func(w http.ResponseWriter, r *http.Request, _ error) {
-		addTold(r.Context(), w.Header())
+		addFields(r.Context(), w.Header())
 		w.WriteHeader(http.StatusBadGateway)
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx := context.WithValue(r.Context(), toldKey{}, maps.Clone(w.Header()))
+		ctx := context.WithValue(r.Context(), fieldsKey{}, maps.Clone(w.Header()))
 		clear(w.Header())
 		proxy.ServeHTTP(w, r.WithContext(ctx))
 	})
 }
 
-// A reverse proxy before a program that sends an interim response, and has limits
-// of its own.
+// A reverse proxy in front of a backend that sends an interim response and has limits of its
+// own.
 func ExampleHandler_reverseProxy() {
 	program := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusEarlyHints)
@@ -72,7 +72,7 @@ func ExampleHandler_reverseProxy() {
 		return
 	}
 	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }}
-	server := httptest.NewServer(httplimit.Handler(limiter, behindLimits(proxy), httplimit.Options{Legacy: true}))
+	server := httptest.NewServer(httplimit.Handler(limiter, behindLimiter(proxy), httplimit.Options{Legacy: true}))
 	defer server.Close()
 
 	response, err := server.Client().Get(server.URL)

@@ -17,7 +17,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// still is a clock that stands still, so that the examples print the same every time.
+// still is a clock that stands still, so that examples print the same every time.
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 var hello = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "hello") })
@@ -66,8 +66,8 @@ func ExampleHandler() {
 	//   Retry-After: 30
 }
 
-// router stands for chi, gorilla/mux and the like: whatever takes middleware as
-// func(http.Handler) http.Handler, or a type of its own for that, as gorilla/mux.
+// router stands for chi, gorilla/mux and similar routers, which take middleware as
+// func(http.Handler) http.Handler or as a named type of it.
 type router struct {
 	http.ServeMux
 	middleware []middlewareFunc
@@ -86,8 +86,8 @@ func (m *router) Get(path string, h http.Handler) {
 	m.Handle("GET "+path, h)
 }
 
-// With a router that takes middleware: all routes share the limit of a client,
-// and each route has one of its own.
+// A router with middleware: all routes share one limit of a customer, and each route has a
+// limit too.
 func ExampleMiddleware() {
 	customer := httplimit.KeyByHeader("X-Customer").OrShare()
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
@@ -120,9 +120,8 @@ func ExampleMiddleware() {
 	//   Retry-After: 3600
 }
 
-// On a ServeMux: some routes have a limit of their own, told by their patterns, and
-// the limit of an account is found by what a wildcard matched. Both are known to
-// handlers behind the mux only, so that is where the limiter has to be.
+// Routes with limits of their own, for each account. The limiter stands behind the ServeMux,
+// because the mux sets the pattern and the path value.
 func ExampleMiddleware_serveMux() {
 	limits := map[string]algo.Policy{
 		"POST /accounts/{account}/exports": sluice.MustPolicy("fixedwindow 1/h"),
@@ -158,13 +157,35 @@ func ExampleMiddleware_serveMux() {
 	//   RateLimit: "route";r=99;t=1
 }
 
-// While the store is away, the limiter's failure policy decides: requests are
-// refused with 503, not 429, or let through without a word on limits.
+// Health checks pass without a limit.
+func ExampleHandler_skip() {
+	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
+		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 1/m"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := httplimit.Handler(limiter, hello, httplimit.Options{
+		Skip: func(r *http.Request) bool { return r.URL.Path == "/healthz" },
+	})
+	for _, path := range []string{"/healthz", "/orders", "/healthz"} {
+		show(h, httptest.NewRequest("GET", path, nil))
+	}
+	// Output:
+	// 200 hello
+	// 200 hello
+	//   RateLimit-Policy: "client";q=1;w=60
+	//   RateLimit: "client";r=0;t=60
+	// 200 hello
+}
+
+// If the store fails, the limiter's failure policy decides. The requests are refused with
+// 503, not with 429, or let through without RateLimit fields.
 func ExampleHandler_failurePolicy() {
-	away := broken{storage.NotApplied(storage.ErrUnavailable)} // a database that is down
+	down := failing(storage.NotApplied(storage.ErrUnavailable)) // a store whose database is down
 	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
 		options := compose.Options[*http.Request]{OnFailure: policy, Timeout: 10 * time.Millisecond}
-		limiter, err := options.New(away, compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
+		limiter, err := options.New(down, compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/m"})
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -177,8 +198,8 @@ func ExampleHandler_failurePolicy() {
 	// 200 hello
 }
 
-// A customer's plan says how much there is. Eve has no plan: that is an error, and she
-// is not let in.
+// A customer's plan decides the policy. Eve has no plan, which is an error, so she is not
+// let in.
 func ExampleHandler_planByCustomer() {
 	plans := map[string]algo.Policy{
 		"free": sluice.MustPolicy("gcra 1/m"),
@@ -214,7 +235,7 @@ func ExampleHandler_planByCustomer() {
 	// 500 {"type":"about:blank","title":"Internal Server Error","status":500}
 }
 
-// Uploads are paid by the byte; one that can never fit is told so.
+// Uploads pay for each byte. An upload above the capacity is answered with 413.
 func ExampleCostByContentLength() {
 	const largest = 1 << 20
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
@@ -249,7 +270,6 @@ func ExampleCostByContentLength() {
 	//   RateLimit: "upload";r=1000
 }
 
-// A client is looked for behind the proxies that are trusted, from the right.
 func ExampleClientIP() {
 	key, err := httplimit.ClientIP{Trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}}.Key()
 	if err != nil {
@@ -257,9 +277,9 @@ func ExampleClientIP() {
 		return
 	}
 	for _, hop := range []struct{ peer, forwarded string }{
-		{"198.51.100.7:5001", "192.0.2.1"}, // no proxy of ours: its field is not read
+		{"198.51.100.7:5001", "192.0.2.1"}, // not a trusted proxy, so the field is not read
 		{"10.0.0.1:5001", "192.0.2.1"},
-		{"10.0.0.1:5001", "203.0.113.9, 192.0.2.1, 10.0.0.2"}, // the first of them is made up
+		{"10.0.0.1:5001", "203.0.113.9, 192.0.2.1, 10.0.0.2"}, // the client forged the first address
 		{"10.0.0.1:5001", "2001:db8:1:2:3:4:5:6"},
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
@@ -274,8 +294,8 @@ func ExampleClientIP() {
 	// 2001:db8:1:2::/64
 }
 
-// A client that heeds what the server tells: the third request would have to wait
-// for half an hour, which its context does not have, and is not sent.
+// A client that follows the server's limit. The third request would have to wait for half an
+// hour, which is longer than its timeout, so it is not sent.
 func ExampleTransport() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
 		compose.Rule[*http.Request]{Name: "client", Spec: "gcra 2/h"})

@@ -1,20 +1,20 @@
 package httplimit
 
-// Gates is how many hosts the transport remembers.
-func (t *Transport) Gates() int {
+// Queues returns how many hosts the transport remembers.
+func (t *Transport) Queues() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.gates)
+	return len(t.queues)
 }
 
-// Underway is how many requests are at the gates: waiting, about to be sent, or sent.
-func (t *Transport) Underway() (n int) {
+// Pending returns how many requests wait, have a slot or are in flight.
+func (t *Transport) Pending() (n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, g := range t.gates {
-		g.mu.Lock()
-		n += g.inside + g.line.Len() + int(g.boarding)
-		g.mu.Unlock()
+	for _, q := range t.queues {
+		q.mu.Lock()
+		n += q.active + len(q.waiting) + int(q.slots)
+		q.mu.Unlock()
 	}
 	return n
 }

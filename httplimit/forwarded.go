@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-go/sluice/internal/structured"
 )
 
-// cutForwarded cuts the last element off a list. It reads from the right, quoted
-// strings too: to the left of what the nearest proxy wrote, a client may have
-// opened a quote that swallows it.
+// cutForwarded splits off the last element of a list. It reads from the right, also within
+// quoted strings, because a client may have opened a quote to the left of the nearest
+// proxy's element.
 func cutForwarded(list string) (rest, last string, more bool) {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
@@ -23,13 +23,13 @@ func cutForwarded(list string) (rest, last string, more bool) {
 	return "", list, false
 }
 
-// escaped reports whether a backslash holds for what follows text.
+// escaped reports whether a backslash at the end of text escapes the next byte.
 func escaped(text string) bool {
 	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
-// parseForwarded reads the address that an element of Forwarded is for. An element
-// in which anything is malformed, or that names no address, or two, has none.
+// parseForwarded reads the address in the parameter "for" of an element. It returns false if
+// the element is malformed or does not have exactly one such address.
 func parseForwarded(element string) (addr netip.Addr, ok bool) {
 	for element != "" {
 		if element[0] == ';' { // pairs may be empty
@@ -51,36 +51,28 @@ func parseForwarded(element string) (addr netip.Addr, ok bool) {
 	return addr, ok
 }
 
-// cutPair cuts the first pair off an element, and leaves nothing, or what
-// begins with a semicolon. An empty name tells that there is no pair.
+// cutPair splits off the first pair of an element. The name is empty if there is no valid
+// pair.
 func cutPair(element string) (name, value, rest string) {
 	name, rest, found := strings.Cut(element, "=")
-	if !found || !isToken(name) {
+	if !found || !isToken(name, "") {
 		return "", "", ""
 	}
-	if strings.HasPrefix(rest, `"`) {
-		value, rest, found = cutQuoted(rest[1:])
+	if quoted, ok := strings.CutPrefix(rest, `"`); ok {
+		value, rest, found = cutQuoted(quoted)
+		found = found && (rest == "" || rest[0] == ';')
 	} else {
-		value, rest = cutUnquoted(rest)
-		found = isToken(strings.Map(dropAddress, value))
+		value, rest, _ = strings.Cut(rest, ";")
+		found = isToken(value, ":[]") // many proxies do not quote addresses
 	}
-	if !found || rest != "" && rest[0] != ';' {
+	if !found {
 		return "", "", ""
 	}
 	return name, value, rest
 }
 
-// cutUnquoted cuts off a value without quotes.
-func cutUnquoted(text string) (value, rest string) {
-	end := strings.IndexByte(text, ';')
-	if end < 0 {
-		return text, ""
-	}
-	return text[:end], text[end:]
-}
-
-// cutQuoted cuts off a quoted string whose opening quote is gone. The value is as
-// written, escapes and all: no address has any.
+// cutQuoted splits off a quoted string without its opening quote. Escapes stay in the value,
+// because no address has any.
 func cutQuoted(text string) (value, rest string, found bool) {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -93,19 +85,10 @@ func cutQuoted(text string) (value, rest string, found bool) {
 	return "", "", false
 }
 
-// dropAddress replaces what addresses have and tokens must not: many proxies do
-// not quote them.
-func dropAddress(r rune) rune {
-	if r == ':' || r == '[' || r == ']' {
-		return '-'
-	}
-	return r
-}
-
-// isToken reports whether text is a token of RFC 9110.
-func isToken(text string) bool {
+// isToken reports whether text is a token of RFC 9110 that may also have the other bytes.
+func isToken(text, others string) bool {
 	for i := range len(text) {
-		if !structured.IsTokenByte(text[i]) {
+		if !structured.IsTokenByte(text[i]) && strings.IndexByte(others, text[i]) < 0 {
 			return false
 		}
 	}

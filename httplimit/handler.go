@@ -10,63 +10,65 @@ import (
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
 
-// Options configure a [Handler]. The zero value is ready.
+// Options configure a [Handler]. The zero value is ready to use.
 type Options struct {
-	// Bytes are the names of the rules whose cost is a size, in bytes of
-	// content: their unit is told, and a request that is too large for the
-	// capacity is answered 413.
+	// Skip reports whether a request passes without a limit, such as a health check. The
+	// limiter does not see the request, and its response has no RateLimit fields. Do not
+	// decide by a header or another value that clients choose. Nil means that every
+	// request is limited. To leave out one rule only, use [compose.Skip] in its PolicyFor.
+	Skip func(*http.Request) bool
+	// Bytes are the names of the rules whose cost is a number of content bytes.
+	// RateLimit-Policy then has the unit content-bytes. A request whose cost is above the
+	// rule's capacity is answered with 413 instead of 422.
 	Bytes []string
-	// Legacy adds X-RateLimit-Limit, -Remaining and -Reset, of the rule that
-	// bound. Reset is the Unix time in seconds at which all is there again. Of
-	// several limiters on a route the one with the least remaining tells.
+	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and
+	// X-RateLimit-Reset. They show the rule with the least remaining, or after a denial
+	// the rule with the longest wait. Reset is the Unix time in seconds at which the
+	// whole quota is available. If a route has several limiters, the fields show the
+	// limiter with the least remaining.
 	Legacy bool
-	// Clock tells the time that Legacy counts from; nil means time.Now. Give it the
-	// limiter's, if that has one of its own.
+	// Clock returns the current time, which Legacy needs. Nil means time.Now. If the
+	// limiter has a Clock, use the same one.
 	Clock func() time.Time
-	// PartitionSecret adds the parameter pk, which tells a client's keys apart:
-	// a hash of the key under this secret. Empty means no pk.
+	// PartitionSecret adds the parameter pk to the RateLimit fields. It is a hash of the
+	// client's key under this secret, so that a client with several keys can tell their
+	// limits apart. Empty means no pk.
 	PartitionSecret []byte
 	// OnDenied writes the response to a request that is not let through. The RateLimit
-	// fields and Retry-After are set before, and over HTTP/1, if the request has a body,
-	// Connection: close. It must not read the body: that fails after half a second. Nil
-	// means [Problem].
+	// fields and Retry-After are already set. Over HTTP/1, if the request has a body,
+	// Connection: close is set too. OnDenied must not read the body, because reading
+	// fails after half a second. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 
-// Handler lets next serve the requests that the limiter allows. It panics if either is
-// nil, or Options.Bytes names a rule that the limiter does not have.
+// Handler returns a handler that calls next for the requests that the limiter allows. It
+// panics if the limiter or next is nil, or if Options.Bytes names a rule that the limiter
+// does not have.
 func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options Options) http.Handler {
 	return Middleware(limiter, options)(next)
 }
 
-// Middleware is Handler for routers that take a func(http.Handler) http.Handler.
-// Handlers that it is put before share the limiter.
+// Middleware returns a function that wraps a handler as [Handler] does. Use it for routers
+// that take a func(http.Handler) http.Handler. All wrapped handlers share the limiter.
 func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
 	g := newGuard(limiter, options)
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("httplimit: the handler must not be nil")
 		}
-		return &handler{g, next}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if g.skip != nil && g.skip(r) || g.allow(w, r) {
+				next.ServeHTTP(w, r)
+			}
+		})
 	}
 }
 
-type handler struct {
-	*guard
-	next http.Handler
-}
-
-// ServeHTTP implements http.Handler.
-func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if h.admit(w, r) {
-		h.next.ServeHTTP(w, r)
-	}
-}
-
-// guard is what stands before all handlers of one middleware.
+// guard is what all handlers of one middleware share.
 type guard struct {
 	limiter  *compose.Limiter[*http.Request]
-	teller   teller
+	fields   headerWriter
+	skip     func(*http.Request) bool
 	legacy   bool
 	clock    func() time.Time
 	onDenied func(http.ResponseWriter, *http.Request, Refusal)
@@ -78,12 +80,13 @@ func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 	}
 	for _, name := range o.Bytes {
 		if !slices.Contains(limiter.Rules(), name) {
-			panic(fmt.Sprintf("httplimit: Options.Bytes names %q; the rules of the limiter are %q", name, limiter.Rules()))
+			panic(fmt.Sprintf("httplimit: Options.Bytes has %q, but the rules of the limiter are %q", name, limiter.Rules()))
 		}
 	}
 	g := &guard{
 		limiter:  limiter,
-		teller:   teller{bytes: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
+		fields:   headerWriter{byteRules: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
+		skip:     o.Skip,
 		legacy:   o.Legacy,
 		clock:    o.Clock,
 		onDenied: o.OnDenied,
@@ -97,27 +100,26 @@ func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 	return g
 }
 
-// admit reports whether the request is let through; otherwise it has been
-// answered. The decision must not leave this frame: its results are on the stack.
-func (g *guard) admit(w http.ResponseWriter, r *http.Request) bool {
+// allow reports whether the request is let through. If it is not, allow has answered it.
+// The decision must not escape from this function, so that its results stay on the stack.
+func (g *guard) allow(w http.ResponseWriter, r *http.Request) bool {
 	d, err := g.limiter.Allow(r.Context(), r)
 	if err != nil {
-		g.answer(w, r, failure(err))
+		g.refuse(w, r, refusalOfError(err))
 		return false
 	}
-	g.teller.tell(w.Header(), d.Results)
+	g.fields.write(w.Header(), d.Results)
 	if g.legacy {
-		tellLegacy(w.Header(), &d, g.clock())
+		writeLegacy(w.Header(), &d, g.clock())
 	}
 	if !d.Allowed {
-		g.answer(w, r, g.denial(&d))
+		g.refuse(w, r, g.refusalOfDenial(&d))
 	}
 	return d.Allowed
 }
 
-// answer writes the response to a request that is not let through. It does not wait for
-// the request's body.
-func (g *guard) answer(w http.ResponseWriter, r *http.Request, refusal Refusal) {
+// refuse answers a request that is not let through, without waiting for its body.
+func (g *guard) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
 	}

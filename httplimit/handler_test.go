@@ -21,8 +21,10 @@ import (
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/memory"
 )
+
+// These tests promise what Handler answers: statuses, Retry-After, problem documents, the
+// fields of several limiters, and that it changes nothing else.
 
 const (
 	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
@@ -49,12 +51,11 @@ func rule(name, spec string) compose.Rule[*http.Request] {
 	return compose.Rule[*http.Request]{Name: name, Spec: spec}
 }
 
-// What cannot work is told where it is made, not at the first request.
-func TestMisuseIsToldAtOnce(t *testing.T) {
-	limiter := within(t, nil, "gcra 1/s")
+func TestMisusePanicsBeforeTheFirstRequest(t *testing.T) {
+	limiter := limiterOf(t, nil, "gcra 1/s")
 	require.PanicsWithValue(t, "httplimit: the limiter must not be nil", func() { httplimit.Handler(nil, hello, httplimit.Options{}) })
 	require.PanicsWithValue(t, "httplimit: the handler must not be nil", func() { httplimit.Handler(limiter, nil, httplimit.Options{}) })
-	require.PanicsWithValue(t, `httplimit: Options.Bytes names "b"; the rules of the limiter are ["own"]`, func() {
+	require.PanicsWithValue(t, `httplimit: Options.Bytes has "b", but the rules of the limiter are ["own"]`, func() {
 		httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}})
 	})
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.CostByContentLength(-7) })
@@ -62,7 +63,7 @@ func TestMisuseIsToldAtOnce(t *testing.T) {
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.CostByMethod(map[string]int64{"GET": -2}, 1) })
 }
 
-func TestDenialIsAProblem(t *testing.T) {
+func TestDenialIsAProblemDocument(t *testing.T) {
 	s := newServer(t, httplimit.Options{}, rule("minute", "gcra 1/m"), rule("day", "fixedwindow 1/d"), rule("second", "gcra 100/s"))
 	require.Equal(t, http.StatusOK, s.get(1).StatusCode)
 	response := s.get(1)
@@ -73,9 +74,9 @@ func TestDenialIsAProblem(t *testing.T) {
 	require.Equal(t, []string{"minute", "day"}, p.Violated)
 }
 
-// What was said of the content that there would have been does not hold for a
-// denial, which must not be kept by a cache either.
-func TestADenialIsOtherContent(t *testing.T) {
+// A handler may have set fields for its own content before. They would be wrong for a
+// denial, and a cache must not keep a denial.
+func TestDenialDropsFieldsOfOtherContent(t *testing.T) {
 	s := newServer(t, httplimit.Options{}, rule("client", "gcra 1/m"))
 	outer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for name, value := range map[string]string{
@@ -86,14 +87,14 @@ func TestADenialIsOtherContent(t *testing.T) {
 		}
 		s.ServeHTTP(w, r)
 	})
-	require.Equal(t, "7", respond(outer, costing(1)).Header.Get("Content-Length"), "that is not denied")
+	require.Equal(t, "7", respond(outer, costing(1)).Header.Get("Content-Length"), "an allowed response keeps them")
 	require.Equal(t, http.Header{
 		"Content-Type": {"application/problem+json"}, "Content-Encoding": {"gzip"}, "Vary": {"Accept-Encoding"},
 		"Ratelimit": {`"client";r=0;t=60`}, "Ratelimit-Policy": {`"client";q=1;w=60`}, "Retry-After": {"60"},
 	}, respond(outer, costing(1)).Header)
 }
 
-func TestViolatedPartIsNamed(t *testing.T) {
+func TestDenialNamesThePartOfAStack(t *testing.T) {
 	s := newServer(t, httplimit.Options{}, rule("client", "all(gcra 100/s; gcra 1/m)"))
 	s.get(1)
 	response := s.get(1)
@@ -101,7 +102,7 @@ func TestViolatedPartIsNamed(t *testing.T) {
 	require.Equal(t, `"client.2";r=0;t=60`, response.Header.Get("RateLimit"))
 }
 
-func TestCostAboveTheCapacity(t *testing.T) {
+func TestCostAboveTheCapacityIsNotRetryable(t *testing.T) {
 	for _, test := range []struct {
 		bytes []string
 		want  int
@@ -119,7 +120,7 @@ func TestCostAboveTheCapacity(t *testing.T) {
 	require.Equal(t, http.StatusRequestEntityTooLarge, s.get(2).StatusCode, "in whatever order")
 }
 
-func TestFreeAndShadowRulesShowNowhere(t *testing.T) {
+func TestFreeAndShadowRulesAreNotShown(t *testing.T) {
 	shadow := rule("shadow", "gcra 1/h")
 	shadow.Shadow = true
 	s := newServer(t, httplimit.Options{Legacy: true}, shadow)
@@ -137,7 +138,7 @@ func TestFreeAndShadowRulesShowNowhere(t *testing.T) {
 	require.Equal(t, []string{"client"}, problemOf(t, response).Violated)
 }
 
-func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
+func TestFieldsShowThePolicyThatDecided(t *testing.T) {
 	asked := 0
 	policyFor := func(r *http.Request) (algo.Policy, error) {
 		asked++
@@ -163,12 +164,24 @@ func TestAChosenPolicyIsToldAsItDecided(t *testing.T) {
 	}
 }
 
-func TestLimitersOfARouteAppend(t *testing.T) {
+func TestSkippedRequestsAreNotLimited(t *testing.T) {
+	isHealthCheck := func(r *http.Request) bool { return r.URL.Path == "/healthz" }
+	s := newServer(t, httplimit.Options{Skip: isHealthCheck, Legacy: true}, rule("client", "gcra 1/h"))
+	for range 3 {
+		response := respond(s, httptest.NewRequest("GET", "/healthz", nil))
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, http.Header{"Content-Type": {"text/plain; charset=utf-8"}}, response.Header)
+	}
+	require.Equal(t, http.StatusOK, s.get(1).StatusCode, "skipped requests paid nothing")
+	require.Equal(t, http.StatusTooManyRequests, s.get(1).StatusCode)
+	require.Equal(t, http.StatusOK, respond(s, httptest.NewRequest("GET", "/healthz", nil)).StatusCode, "also when the limit is used up")
+}
+
+func TestLimitersOfARouteAppendTheirFields(t *testing.T) {
 	inner := newServer(t, httplimit.Options{Legacy: true}, rule("inner", "gcra 2/m"))
-	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: inner.Now}, nil, rule("outer", "gcra 10/m"))
 	proxy := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Add("RateLimit", `"upstream";r=1`) // as a reverse proxy adds what it was told
+		w.Header().Add("RateLimit", `"upstream";r=1`) // as a reverse proxy does
 		w.Header().Add("RateLimit-Policy", `"upstream";q=1`)
 		inner.ServeHTTP(w, r)
 	})
@@ -176,7 +189,7 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 	for _, want := range []int{200, 200, 429} {
 		response := respond(outer, httptest.NewRequest("GET", "/", nil))
 		require.Equal(t, want, response.StatusCode)
-		policies, limits := told(t, response.Header)
+		policies, limits := readFields(t, response.Header)
 		for i, name := range []string{"outer", "upstream", "inner"} {
 			require.Equal(t, name, policies[i].Name)
 			require.Equal(t, name, limits[i].Name)
@@ -184,35 +197,22 @@ func TestLimitersOfARouteAppend(t *testing.T) {
 		require.Len(t, limits, 3)
 		require.Len(t, response.Header.Values("RateLimit"), 1, "clients that read only the first field line see all items")
 		require.Len(t, response.Header.Values("RateLimit-Policy"), 1)
-		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "the tightest tells")
+		require.Equal(t, []string{"2"}, response.Header.Values("X-RateLimit-Limit"), "of the limiter with the least remaining")
 	}
 }
 
-// As the package comment says, what keeps a header of its own replaces fields.
-func TestATimeoutHandlerBetweenLimiters(t *testing.T) {
+// The package comment documents this.
+func TestTimeoutHandlerReplacesTheOuterFields(t *testing.T) {
 	inner := newServer(t, httplimit.Options{}, rule("inner", "gcra 2/m"))
-	limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", "gcra 10/m"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: inner.Now}, nil, rule("outer", "gcra 10/m"))
 	outer := httplimit.Handler(limiter, http.TimeoutHandler(inner, time.Hour, ""), httplimit.Options{})
 	response := respond(outer, httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, []string{`"inner";r=1;t=30`}, response.Header.Values("RateLimit"))
 }
 
-func TestLegacyFieldsOfTheTightest(t *testing.T) {
-	for _, order := range [][2]string{{"gcra 2/m", "gcra 10/m"}, {"gcra 10/m", "gcra 2/m"}} {
-		inner := newServer(t, httplimit.Options{Legacy: true}, rule("inner", order[0]))
-		limiter, err := compose.Options[*http.Request]{Clock: inner.Now}.New(nil, rule("outer", order[1]))
-		require.NoError(t, err)
-		response := respond(httplimit.Handler(limiter, inner, httplimit.Options{Legacy: true}), httptest.NewRequest("GET", "/", nil))
-		require.Equal(t, "2", response.Header.Get("X-RateLimit-Limit"))
-		require.Equal(t, "1", response.Header.Get("X-RateLimit-Remaining"))
-	}
-}
-
 func TestLegacyFields(t *testing.T) {
 	v := &virtual{still()}
-	limiter, err := compose.Options[*http.Request]{Clock: v.Now}.New(nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: v.Now}, nil, rule("day", "fixedwindow 3/d"), rule("second", "gcra 100/s"))
 	h := httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true, Clock: v.Now})
 	reset := strconv.FormatInt(still().Add(24*time.Hour).Unix(), 10)
 	for _, remaining := range []string{"2", "1", "0", "0"} {
@@ -229,70 +229,52 @@ func TestLegacyFields(t *testing.T) {
 	require.Empty(t, plain.Header.Get("X-RateLimit-Limit"), "off by default")
 }
 
-// broken is a store whose database is away.
-type broken struct{ err error }
-
-func (b broken) Load(context.Context, ...string) ([]storage.Record, error) { return nil, b.err }
-func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
-	return nil, false, b.err
-}
-
-// outage is a handler whose store is away.
+// outage returns a handler whose store is down.
 func outage(t *testing.T, policy compose.FailurePolicy, rules ...compose.Rule[*http.Request]) http.Handler {
-	o := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}
-	limiter, err := o.New(broken{storage.NotApplied(storage.ErrUnavailable)}, rules...)
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}, failing(storage.NotApplied(storage.ErrUnavailable)), rules...)
 	return httplimit.Handler(limiter, hello, httplimit.Options{Legacy: true})
 }
 
-func TestOutageWhenClosed(t *testing.T) {
-	response := respond(outage(t, compose.FailClosed, rule("client", "gcra 1/m")), httptest.NewRequest("GET", "/", nil))
+func TestFailurePolicyDecidesWhileTheStoreIsDown(t *testing.T) {
+	h := outage(t, compose.FailClosed, rule("client", "gcra 1/m"))
+	response := respond(h, httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, http.StatusServiceUnavailable, response.StatusCode)
-	require.Equal(t, http.Header{"Content-Type": {"application/problem+json"}, "Retry-After": {"5"}}, response.Header, "nothing is known of limits")
+	require.Equal(t, http.Header{"Content-Type": {"application/problem+json"}, "Retry-After": {"5"}}, response.Header, "no RateLimit fields")
 	p := problemOf(t, response)
 	require.Equal(t, reducedCapacity, p.Type)
 	require.Empty(t, p.Violated)
-}
 
-func TestOutageWhenOpen(t *testing.T) {
-	h := outage(t, compose.FailOpen, rule("client", "gcra 1/m"))
+	h = outage(t, compose.FailOpen, rule("client", "gcra 1/m"))
 	for range 3 {
 		response := respond(h, httptest.NewRequest("GET", "/", nil))
 		require.Equal(t, http.StatusOK, response.StatusCode)
 		require.Empty(t, response.Header.Values("RateLimit"))
 	}
-}
 
-func TestOutageWhenLocal(t *testing.T) {
-	h := outage(t, compose.FailLocal, rule("client", "gcra 1/m"))
+	h = outage(t, compose.FailLocal, rule("client", "gcra 1/m"))
 	require.Equal(t, http.StatusOK, respond(h, httptest.NewRequest("GET", "/", nil)).StatusCode)
-	response := respond(h, httptest.NewRequest("GET", "/", nil))
+	response = respond(h, httptest.NewRequest("GET", "/", nil))
 	require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
 	require.Equal(t, "60", response.Header.Get("Retry-After"))
 }
 
-func TestARulesOwnFaultIsNoOutage(t *testing.T) {
+func TestNegativeCostIsAnswered500(t *testing.T) {
 	for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen} {
-		response := respond(outage(t, policy, byCost("client", "gcra 1/m")), func() *http.Request {
-			r := httptest.NewRequest("GET", "/", nil)
-			r.Header.Set("Cost", "-1")
-			return r
-		}())
+		response := respond(outage(t, policy, byCost("client", "gcra 1/m")), costing(-1))
 		require.Equal(t, http.StatusInternalServerError, response.StatusCode)
 		require.NotContains(t, problemOf(t, response).Title, "cost")
 	}
 }
 
-// An unknown plan is never let in, and never told as an outage, whatever the error of
-// PolicyFor is and whatever OnFailure says.
-func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
+// Whatever error PolicyFor returns and whatever OnFailure says, the request is denied, and
+// not as an outage of the store.
+func TestFailingPolicyForIsAnswered500(t *testing.T) {
 	for _, failed := range []error{nil, errors.New("no such plan"), storage.ErrUnavailable, context.Canceled} {
 		plan := compose.Rule[*http.Request]{Name: "plan", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, failed }}
 		for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-			for _, store := range []storage.Store{nil, far{new(memory.Store)}, broken{storage.NotApplied(storage.ErrUnavailable)}} {
+			for _, store := range []storage.Store{nil, slow(), failing(storage.NotApplied(storage.ErrUnavailable))} {
 				for _, rules := range [][]compose.Rule[*http.Request]{{plan}, {rule("client", "gcra 100/m"), plan}} {
-					limiter, err := compose.Options[*http.Request]{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}.New(store, rules...)
-					require.NoError(t, err)
+					limiter := newLimiter(t, limiterOptions{Clock: still, Timeout: 5 * time.Millisecond, OnFailure: policy}, store, rules...)
 					h := httplimit.Handler(limiter, hello, httplimit.Options{})
 					response := respond(h, httptest.NewRequest("GET", "/", nil))
 					require.Equal(t, http.StatusInternalServerError, response.StatusCode, "%v", failed)
@@ -303,7 +285,7 @@ func TestAPolicyForThatFailsIsAnswered500(t *testing.T) {
 	}
 }
 
-func TestOnDenied(t *testing.T) {
+func TestOnDeniedGetsTheReason(t *testing.T) {
 	var got httplimit.Refusal
 	o := httplimit.Options{OnDenied: func(w http.ResponseWriter, r *http.Request, refusal httplimit.Refusal) {
 		got = refusal
@@ -324,7 +306,7 @@ func TestOnDenied(t *testing.T) {
 	require.Len(t, got.Decision.Results, 2)
 	require.EqualValues(t, 99, got.Decision.Results[0].Remaining)
 
-	limiter, err := compose.New(broken{errors.New("disk on fire")}, rule("client", "gcra 1/s"))
+	limiter, err := compose.New(failing(errors.New("disk on fire")), rule("client", "gcra 1/s"))
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -333,17 +315,16 @@ func TestOnDenied(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, got.Status)
 }
 
-// unread is a body that nobody may touch.
+// unread is a body that fails the test when it is read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) { u.t.Error("the body was read"); return 0, io.EOF }
 func (u unread) Close() error             { return nil }
 
-func TestNothingIsWrappedOrRead(t *testing.T) {
+func TestNextGetsTheOriginalWriterAndRequest(t *testing.T) {
 	recorder := httptest.NewRecorder()
 	request := httptest.NewRequest("PUT", "/", unread{t})
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 1/s"))
-	require.NoError(t, err)
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 1/s"))
 	served := 0
 	h := httplimit.Handler(limiter, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		require.Same(t, recorder, w)
@@ -355,11 +336,10 @@ func TestNothingIsWrappedOrRead(t *testing.T) {
 	require.Equal(t, 1, served)
 }
 
-// Over a real connection: a response that is flushed while it is written, one that
-// is taken over, and a denial without a body to HEAD.
-func TestOverAConnection(t *testing.T) {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, rule("client", "gcra 3/h"))
-	require.NoError(t, err)
+// Flush, Hijack and write deadlines work over a real connection, and a denial of HEAD has no
+// body.
+func TestConnectionFeaturesWork(t *testing.T) {
+	limiter := newLimiter(t, limiterOptions{Clock: still}, nil, rule("client", "gcra 3/h"))
 	more := make(chan struct{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("/flush", func(w http.ResponseWriter, _ *http.Request) {
@@ -409,8 +389,8 @@ func TestOverAConnection(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 }
 
-// A denied upload is answered before it was sent, if its client waits to hear.
-func TestDenialDoesNotAskForTheBody(t *testing.T) {
+// A client that sends Expect: 100-continue gets the denial instead of 100 Continue.
+func TestDenialAnswersExpectContinue(t *testing.T) {
 	server := httptest.NewServer(newServer(t, httplimit.Options{}, byCost("client", "gcra 1/h")))
 	defer server.Close()
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())

@@ -7,19 +7,21 @@ import (
 	"strings"
 )
 
-// KeyByPathValue is a key: what a wildcard of the ServeMux's pattern matched. It is
-// empty unless the limiter stands behind the mux.
+// KeyByPathValue returns a rule's Key: the part of the path that a wildcard of the ServeMux's
+// pattern matched. The key is empty for all requests if the limiter is in front of the mux,
+// so put the limiter behind it.
 func KeyByPathValue(wildcard string) func(*http.Request) string {
 	return func(r *http.Request) string { return r.PathValue(wildcard) }
 }
 
-// KeyByPattern is a key: the ServeMux's pattern that the request matched. It is empty
-// unless the limiter stands behind the mux.
+// KeyByPattern is a rule's Key: the ServeMux's pattern that the request matched. The key is
+// empty for all requests if the limiter is in front of the mux, so put the limiter behind
+// it.
 func KeyByPattern(r *http.Request) string { return r.Pattern }
 
-// KeyByHost is a key: the host that the request is for, with its port if one is named
-// that is not its scheme's. It is in small letters, without a dot that ends it, so
-// that one server has one key. On a server it is what the client says.
+// KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, so
+// that each server has one key. The key has the port unless it is the default port of the
+// scheme. On a server, the client chooses the host.
 func KeyByHost(r *http.Request) string {
 	host, scheme := r.Host, ""
 	if r.URL != nil && r.URL.Host != "" {
@@ -37,8 +39,7 @@ func KeyByHost(r *http.Request) string {
 	return name + port
 }
 
-// defaultPort is that of the schemes which net/http speaks. The scheme is empty in
-// the requests that servers get.
+// defaultPort returns the port of http and https. On a server the scheme is empty.
 func defaultPort(scheme string) string {
 	switch {
 	case strings.EqualFold(scheme, "http"):
@@ -49,8 +50,8 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// JoinKeys is a key made of several. Each is quoted, so that no value of one can pass
-// for a value of another.
+// JoinKeys returns a rule's Key that consists of several keys. Each of them is quoted, so
+// that different values never give the same key. It panics if one of the functions is nil.
 func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	for i, key := range keys {
 		if key == nil {

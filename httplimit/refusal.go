@@ -13,31 +13,31 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Refusal is why a request is not let through.
+// Refusal is the reason why a request is not let through.
 type Refusal struct {
-	Status   int      // as the package comment lists them
+	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is the exact wait after a denial, and 5 seconds if the store failed,
-	// because nobody knows when it is back. The field Retry-After has it in whole
-	// seconds, rounded up. 0 means that waiting does not help; there is no field then.
+	// RetryAfter is the exact wait after a denial. The field Retry-After has it in
+	// seconds, rounded up. If the store failed, it is 5 seconds, because nobody knows when
+	// the store is back. 0 means that waiting does not help; then there is no field.
 	RetryAfter time.Duration
-	// Missing is true if a rule denied because the request does not say who the caller
-	// is: see [Caller].OrDeny.
+	// Missing is true if a rule denied because the request has no caller's name: see
+	// [Caller].OrDeny.
 	Missing bool
-	// Decision is the denial, but for its Err; the zero Decision if Err is set.
+	// Decision is the denial, without its Err. It is the zero Decision if Err is set.
 	Decision compose.Decision
-	// Err is why nothing could be decided; nil for a denial. It is not for the
-	// client's eyes.
+	// Err is the error if the limiter could not decide, and nil after a denial. Do not
+	// send it to the client.
 	Err error
 }
 
-// storeRetryAfter is the Retry-After of a 503. It is long enough to relieve a store that
-// comes back, and short enough for a person who waits.
+// storeRetryAfter is the Retry-After if the store failed. It is long enough to spare a store
+// that recovers, and short enough for a person who waits.
 const storeRetryAfter = 5 * time.Second
 
-// failure is the refusal of a request that could not be decided. If the rules are at
-// fault it is no outage: trying again later does not help.
-func failure(err error) Refusal {
+// refusalOfError is for a request that could not be decided. If a rule is at fault, a later
+// attempt fails too, so the status is 500 without Retry-After.
+func refusalOfError(err error) Refusal {
 	var rule *compose.RuleError
 	if errors.As(err, &rule) || errors.Is(err, storage.ErrKey) || errors.Is(err, storage.ErrDuplicateKey) {
 		return Refusal{Status: http.StatusInternalServerError, Err: err}
@@ -45,10 +45,9 @@ func failure(err error) Refusal {
 	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: storeRetryAfter, Err: err}
 }
 
-// denial is the refusal of a request that was denied. It copies what it keeps of
-// the decision, by way of the elements of its results, so that the results of the
-// many that are allowed stay on the stack.
-func (g *guard) denial(d *compose.Decision) Refusal {
+// refusalOfDenial copies the decision field by field. If d itself escaped, the results of
+// all allowed requests would be allocated too.
+func (g *guard) refusalOfDenial(d *compose.Decision) Refusal {
 	results := slices.Clone(d.Results)
 	refusal := Refusal{Status: http.StatusTooManyRequests, Decision: compose.Decision{
 		RetryAfter: d.RetryAfter, Remaining: d.Remaining, Results: results, Skew: d.Skew,
@@ -62,27 +61,23 @@ func (g *guard) denial(d *compose.Decision) Refusal {
 		if result.Allowed || result.Shadow {
 			continue
 		}
-		refusal.Violated = append(refusal.Violated, nameOf(result))
+		refusal.Violated = append(refusal.Violated, policyName(result))
 		if _, missing := result.Policy.(denyall.Policy); missing {
 			refusal.Missing = true
 			continue
 		}
-		if result.Cost > result.Limit && refusal.Status != http.StatusRequestEntityTooLarge {
-			refusal.Status = g.tooMuch(result.Rule)
+		switch {
+		case result.Cost <= result.Limit:
+		case slices.Contains(g.fields.byteRules, result.Rule):
+			refusal.Status = http.StatusRequestEntityTooLarge
+		case refusal.Status == http.StatusTooManyRequests:
+			refusal.Status = http.StatusUnprocessableEntity
 		}
 	}
 	if d.RetryAfter != algo.Never {
 		refusal.RetryAfter = d.RetryAfter
 	}
 	return refusal
-}
-
-// tooMuch is the status of a cost above the capacity.
-func (g *guard) tooMuch(rule string) int {
-	if slices.Contains(g.teller.bytes, rule) {
-		return http.StatusRequestEntityTooLarge
-	}
-	return http.StatusUnprocessableEntity
 }
 
 // problem is a problem document of RFC 9457.
@@ -94,32 +89,30 @@ type problem struct {
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-const problemTypes = "https://iana.org/assignments/http-problem-types#"
-
 func problemOf(refusal *Refusal) problem {
+	const registered = "https://iana.org/assignments/http-problem-types#"
+	p := problem{Type: "about:blank", Title: http.StatusText(refusal.Status), Status: refusal.Status, Violated: refusal.Violated}
 	switch {
 	case refusal.Missing && refusal.Status == http.StatusTooManyRequests:
-		return problem{Type: "about:blank", Title: http.StatusText(refusal.Status),
-			Detail: "the request does not say who the caller is, by a header or a cookie, and is not allowed without"}
+		p.Detail = "the request lacks the header or cookie that names the caller"
 	case refusal.Status == http.StatusTooManyRequests:
-		return problem{Type: problemTypes + "quota-exceeded", Title: "Request cannot be satisfied as assigned quota has been exceeded"}
+		p.Type, p.Title = registered+"quota-exceeded", "Request cannot be satisfied as assigned quota has been exceeded"
 	case refusal.Status == http.StatusServiceUnavailable:
-		return problem{Type: problemTypes + "temporary-reduced-capacity", Title: "Request cannot be satisfied due to temporary server capacity constraints"}
+		p.Type, p.Title = registered+"temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"
 	}
-	return problem{Type: "about:blank", Title: http.StatusText(refusal.Status)}
+	return p
 }
 
-// Problem answers a refusal with a problem document (RFC 9457). It is what
-// Options.OnDenied does unless told otherwise, and tells nothing of keys or errors. What
-// the header said of other content, and of how to keep it, is deleted.
+// Problem writes a response with a problem document (RFC 9457). It is the default of
+// Options.OnDenied. The document has no keys and no errors. Problem deletes Cache-Control,
+// Content-Length, ETag, Expires and Last-Modified from the header, because they would
+// describe other content.
 func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
-	p := problemOf(&refusal)
-	p.Status, p.Violated = refusal.Status, refusal.Violated
-	body, _ := json.Marshal(p) // strings and a number have no way to fail
-	for _, other := range [...]string{"Cache-Control", "Content-Length", "Etag", "Expires", "Last-Modified"} {
-		w.Header().Del(other) // but not Content-Encoding: its middleware may encode this too
+	body, _ := json.Marshal(problemOf(&refusal)) // strings and a number cannot fail
+	for _, field := range [...]string{"Cache-Control", "Content-Length", "Etag", "Expires", "Last-Modified"} {
+		w.Header().Del(field) // but not Content-Encoding: its middleware may encode this content too
 	}
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.WriteHeader(refusal.Status)
-	_, _ = w.Write(append(body, '\n')) // a client that is gone has no use for it
+	_, _ = w.Write(append(body, '\n')) // fails only if the client is gone
 }

@@ -17,14 +17,15 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// patience bounds waits that end early unless something is broken.
-const patience = 20 * time.Second
+// These tests promise that a denial does not wait for the body of its request.
 
-// exhausted is a server with a limit that denies every request. Its handler must
-// never run.
+// maxWait bounds waits that are short unless something is broken.
+const maxWait = 20 * time.Second
+
+// exhausted is a server that denies every request.
 func exhausted(t *testing.T, wrap func(http.Handler) http.Handler) *httptest.Server {
 	t.Helper()
-	limiter := within(t, nil, "fixedwindow 1/24h")
+	limiter := limiterOf(t, nil, "fixedwindow 1/24h")
 	_, err := limiter.Allow(t.Context(), httptest.NewRequest("GET", "/", nil))
 	require.NoError(t, err)
 	never := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { assert.Fail(t, "a denied request was served") })
@@ -47,7 +48,7 @@ func sendRaw(t *testing.T, server *httptest.Server, text string) net.Conn {
 	conn, err := net.Dial("tcp", server.Listener.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(t, conn.SetDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetDeadline(time.Now().Add(maxWait)))
 	_, err = io.WriteString(conn, text)
 	require.NoError(t, err)
 	return conn
@@ -55,8 +56,8 @@ func sendRaw(t *testing.T, server *httptest.Server, text string) net.Conn {
 
 const slowPost = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
 
-// TestDenialDoesNotWaitForTheBody: the client sends one byte of its body and no more. The
-// denial arrives all the same, and then the server closes the connection.
+// The client sends one byte of its body and no more. The denial arrives, and then the server
+// closes the connection.
 func TestDenialDoesNotWaitForTheBody(t *testing.T) {
 	for name, c := range map[string]struct {
 		request string
@@ -77,7 +78,7 @@ func TestDenialDoesNotWaitForTheBody(t *testing.T) {
 			response, err := http.ReadResponse(reader, nil)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusTooManyRequests, response.StatusCode)
-			require.True(t, response.Close, "the client is told that the connection closes")
+			require.True(t, response.Close, "the response must say that the connection closes")
 			require.Equal(t, []string{"own"}, problemOf(t, response).Violated)
 			_, err = io.Copy(io.Discard, reader)
 			require.NoError(t, err, "the connection ends, and not by a reset")
@@ -90,8 +91,8 @@ type wrapper struct{ http.ResponseWriter }
 
 func (w wrapper) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// TestDenialReachesAClientThatSendsFirst: a client that sends its whole body before it
-// reads must get the denial, and no connection reset in its place.
+// A client that sends its whole body before it reads must get the denial, and not a
+// connection reset.
 func TestDenialReachesAClientThatSendsFirst(t *testing.T) {
 	server := exhausted(t, nil)
 	for _, size := range []int{100, 100_000, 250_000} {
@@ -102,7 +103,6 @@ func TestDenialReachesAClientThatSendsFirst(t *testing.T) {
 	}
 }
 
-// TestDenialWithoutABodyKeepsTheConnection: only a body that may be unread closes it.
 func TestDenialWithoutABodyKeepsTheConnection(t *testing.T) {
 	conn := sendRaw(t, exhausted(t, nil), "")
 	reader := bufio.NewReader(conn)
@@ -118,13 +118,12 @@ func TestDenialWithoutABodyKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// TestDenialOverHTTP2DoesNotWaitForTheBody either.
 func TestDenialOverHTTP2DoesNotWaitForTheBody(t *testing.T) {
 	server := exhausted(t, nil)
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
 	defer transport.CloseIdleConnections()
-	client := http.Client{Transport: transport, Timeout: patience}
+	client := http.Client{Transport: transport, Timeout: maxWait}
 	for range 3 {
 		body, stall := io.Pipe()
 		go func() { _, _ = stall.Write([]byte("x")) }() // and nothing more
@@ -137,8 +136,7 @@ func TestDenialOverHTTP2DoesNotWaitForTheBody(t *testing.T) {
 	}
 }
 
-// TestAThousandSlowBodies are all answered, though none of them ends.
-func TestAThousandSlowBodies(t *testing.T) {
+func TestThousandSlowBodiesAreAnswered(t *testing.T) {
 	const clients = 1000
 	server := exhausted(t, nil)
 	began := time.Now()
@@ -153,7 +151,7 @@ func TestAThousandSlowBodies(t *testing.T) {
 				return
 			}
 			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(patience))
+			_ = conn.SetDeadline(time.Now().Add(maxWait))
 			_, err = io.WriteString(conn, slowPost)
 			assert.NoError(t, err)
 			response, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -3,141 +3,212 @@ package httplimit
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
-// Transport is a client's http.RoundTripper that stays within limits: those of a
-// limiter of its own, and those that servers tell. It holds requests back until
-// they may be sent, or fails them at once if it is certain that their context ends before
-// that. The zero value goes by what servers tell alone.
+// Transport is an http.RoundTripper for clients. It delays requests so that they stay
+// within the limits that servers report, and within a limiter of the client's own. If a
+// request's context is certain to end before the delay ends, the request fails at once with
+// a [WaitError]. The zero value has no limiter of its own.
 //
 //	client := &http.Client{Transport: &httplimit.Transport{Limiter: limiter}}
 //
-// Of a server that tells RateLimit, no more requests are sent than it said were
-// left, and then one after each t, until it tells of more. If the limit is one of
-// requests, and nobody else spends it, the server has nothing to deny of what is
-// sent after its first answer; where some routes tell nothing of limits it may, now
-// and then, have one too many to deny. A limit of which no answer tells any more is
-// believed for its window, and a minute at least; with more than 64 hosts, one whose
-// window is over is forgotten, and met as a new one.
+// # Limits that servers report
 //
-// A Retry-After on 429 or 503 stops all that share the server's limit for that long;
-// without one, t does. Where neither tells of a time, the first stop is a second, and
-// each for a request that was sent after the last such denial is twice as long, until
-// there is an answer of another status. The response is the caller's in any case:
-// nothing is sent twice. When a stop ends, not all that waited are sent at once: first
-// one, then with each tenth of a second as many again as before, and after a second as many
-// as there may be; each tenth of MaxPause, if that is shorter than a second.
+// The field RateLimit of a response reports r, the number of remaining requests, and t, the
+// time until there are more. Transport sends at most r more requests, and then one request
+// after each t, until a response reports more. If the limit counts requests and no other
+// client shares it, the server denies no request that is sent after its first response.
+// If some routes of the server report no limits, it can deny a few requests.
 //
-// Requests that are held back by a server have their turns in the order in which they
-// came; where it has turns for several, these ask the Limiter together. One that the Limiter
-// denies is passed by the others until it may be allowed, and then comes before all that
-// came later; but after one that is denied again, the next is one that never asked.
+// If the responses stop reporting a limit, the limit stays in force for its window, and for
+// at least a minute. With more than 64 servers, Transport forgets servers whose windows are
+// over.
 //
-// A Transport must not be copied after first use. It is safe for concurrent use,
-// starts no goroutine, and has nothing to close but what Base has: http.Client's
-// CloseIdleConnections reaches it.
+// A response with the status 429 or 503 pauses all requests that share the limit. The pause
+// is the response's Retry-After, or else the t of its RateLimit. If the response has
+// neither, Transport backs off exponentially, starting with 1 second. A response with
+// another status ends the backoff. Several 429 and 503 for requests that were in flight
+// together count once for the backoff.
+//
+// After a pause, the waiting requests are not sent all at once. Transport sends one request
+// first, and then doubles the number of sent requests every tenth of a second. After a
+// second, it sends the others. If MaxPause is shorter than a second, this ramp takes
+// MaxPause.
+//
+// # Order
+//
+// Requests to a server are sent in the order in which they arrived. If the Limiter denies a
+// request, others pass it until its RetryAfter is over. Then it goes before all requests
+// that arrived later. If the Limiter denies it again, the Limiter next decides about a
+// request that it has not denied yet.
+//
+// A Transport must not be copied after first use. It is safe for concurrent use and
+// starts no goroutine. It has nothing to close except the connections of Base, which
+// [http.Client.CloseIdleConnections] closes.
 type Transport struct {
-	// Base sends the requests; nil means http.DefaultTransport.
+	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter is asked before each request is sent, in addition to what servers
-	// tell; nil means nobody is. It is asked when the server would let the request
-	// through, and for no more requests at a time than that: one that is held back
-	// has not paid, and many that wait for what is left do not ask in vain. What it
-	// allowed is given back if the server stops all before that is sent, and who
-	// leaves then may do so as late as the limiter's timeout ends. A rule with the
-	// key KeyByHost limits each host by itself. A store that fails fails the request, or
-	// does not, as the limiter's failure policy says.
+	// Limiter is a limiter of the client's own. It decides about each request, in
+	// addition to the servers' limits. Nil means that there is none.
+	//
+	// The Limiter decides only when the server's limit allows the request, so a request
+	// that waits for the server has paid nothing. If the server pauses all requests while
+	// the Limiter decides, Transport refunds the payment. The refund takes at most the
+	// limiter's Timeout, even if the request's context has ended.
+	//
+	// A rule with the key KeyByHost limits each host separately. If the store fails,
+	// the limiter's failure policy decides whether the request fails.
 	Limiter *compose.Limiter[*http.Request]
-	// Key tells which requests share a limit of the server; nil means KeyByHost. A
-	// server with limits of its own for some routes wants them told apart.
+	// Key returns a key for each request. Requests with the same key share a server's
+	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
+	// routes.
 	Key func(*http.Request) string
-	// MaxPause is the longest that a server can stop requests at a time; 0, or less, means
-	// an hour. It counts for a server as it is when the first request is sent there.
+	// MaxPause is the longest time for which a response can pause requests. 0 or less
+	// means an hour. A change has no effect on servers that already had a request.
 	MaxPause time.Duration
+	// MaxRetries is how often a request is sent again after a 429. 0 or less means
+	// never: the caller gets the 429. A retry waits for the pause that the 429 asks
+	// for. The Limiter decides about it as about a new request.
+	//
+	// Two conditions must hold. The method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or
+	// the request has the field Idempotency-Key. The request has no body, or it has
+	// GetBody. If the context is certain to end before the pause, the caller gets the 429.
+	MaxRetries int
 
-	mu    sync.Mutex
-	gates map[string]*gate
-	sweep int // how many gates there may be before idle ones are looked for
+	mu        sync.Mutex
+	queues    map[string]*hostQueue
+	nextSweep int // the number of queues at which unused queues are deleted
 }
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// RoundTrip implements http.RoundTripper. The error of a request that was not sent says
-// who held it back, and wraps that of its context and its cause; or, at once,
-// context.DeadlineExceeded where it is certain that it would be held back for longer than
-// its context has. Either is a Timeout to url.Error too if it was the deadline. Or it is the
-// Limiter's, which could not decide.
+// RoundTrip implements http.RoundTripper. A request that was not sent fails with a
+// [*WaitError], or with the Limiter's error if the Limiter could not decide. All other
+// errors are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
-	flight, err := t.start(r)
-	if err != nil {
-		return nil, err
+	for retries := t.MaxRetries; ; retries-- {
+		response, wait, err := t.sendOnce(r)
+		if err != nil || retries <= 0 || !retryable(r, response) || retrywait.ExceedsDeadline(r.Context(), wait) {
+			return response, err
+		}
+		next, err := rewind(r)
+		if err != nil {
+			return response, nil
+		}
+		discard(response.Body)
+		r = next
 	}
-	var response *http.Response
-	defer func() { flight.land(response) }() // even if Base panics
-	response, err = t.base().RoundTrip(r)
-	return response, err
 }
 
-// CloseIdleConnections closes those of Base, if that has such a method; it is what
-// http.Client's method of that name calls.
+// CloseIdleConnections closes the idle connections of Base, if Base has this method.
+// [http.Client.CloseIdleConnections] calls it.
 func (t *Transport) CloseIdleConnections() {
 	if base, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		base.CloseIdleConnections()
 	}
 }
 
-// start holds the request back until it may be sent.
-func (t *Transport) start(r *http.Request) (f *flight, err error) {
-	sent := false
-	defer func() {
-		if !sent && r.Body != nil { // even if a function of the limiter's rules panics
-			_ = r.Body.Close() // which every RoundTripper has to, and its error is nobody's
-		}
-	}()
-	f = t.enter(r)
-	defer func() {
-		if !sent {
-			f.leave()
-		}
-	}()
-	for !sent && err == nil {
-		if err = f.await(r.Context()); err == nil {
-			sent, err = t.pass(r, f)
-		}
+// sendOnce sends the request when the limits allow it. It returns the server's pause
+// after the response.
+func (t *Transport) sendOnce(r *http.Request) (response *http.Response, wait time.Duration, err error) {
+	p, err := t.waitToSend(r)
+	if err != nil {
+		return nil, 0, err
 	}
-	return f, err
+	defer func() { wait = p.updateFromResponse(response) }() // even if Base panics
+	response, err = t.base().RoundTrip(r)
+	return response, 0, err
 }
 
-// pass asks the limiter for a flight that has its turn. What it allowed is given back
-// if the gate has closed meanwhile: what is paid for and held would be sent in one burst
-// when the gate opens, whatever the limit.
-func (t *Transport) pass(r *http.Request, f *flight) (sent bool, err error) {
-	if t.Limiter == nil {
-		return f.send(), nil
+// retryable reports whether the server denied a request that can be sent again.
+func retryable(r *http.Request, response *http.Response) bool {
+	if response.StatusCode != http.StatusTooManyRequests || hasBody(r) && r.GetBody == nil {
+		return false
 	}
-	paid, d, err := t.reserve(r, f)
+	switch cmp.Or(r.Method, http.MethodGet) {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return r.Header.Get("Idempotency-Key") != ""
+}
+
+func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
+
+// rewind returns the request with a new body, because Base has read and closed the old one.
+func rewind(r *http.Request) (*http.Request, error) {
+	if !hasBody(r) {
+		return r, nil
+	}
+	body, err := r.GetBody()
+	if err != nil {
+		return nil, err
+	}
+	next := r.WithContext(r.Context())
+	next.Body = body
+	return next, nil
+}
+
+// discard closes a response's body. A short body is read to its end first, so that the
+// connection can be used again.
+func discard(body io.ReadCloser) {
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
+}
+
+// waitToSend returns when the request can be sent, or fails.
+func (t *Transport) waitToSend(r *http.Request) (p *pendingRequest, err error) {
+	send := false
+	defer func() {
+		if !send && r.Body != nil { // even if a function of the limiter's rules panics
+			_ = r.Body.Close() // every RoundTripper must close it
+		}
+	}()
+	p = t.enqueue(r)
+	defer func() {
+		if !send {
+			p.abandon()
+		}
+	}()
+	for !send && err == nil {
+		if err = p.waitForSlot(r.Context()); err == nil {
+			send, err = t.useSlot(r, p)
+		}
+	}
+	return p, err
+}
+
+// useSlot asks the limiter about a request that has a slot. If the server has paused
+// meanwhile, the payment is given back. Otherwise all requests that have paid would be sent
+// in one burst after the pause, whatever the limit.
+func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (send bool, err error) {
+	if t.Limiter == nil {
+		return p.trySend(r.Context())
+	}
+	paid, d, err := t.reserve(r, p)
 	switch {
 	case err != nil:
 		return false, err
 	case paid == nil:
-		return false, f.deny(r.Context(), &d)
+		return false, p.postpone(r.Context(), &d)
 	}
-	if sent, err = f.sendUnlessOver(r.Context()); !sent {
-		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // it stays paid then, and less is sent
+	if send, err = p.trySend(r.Context()); !send {
+		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // if this fails, too much is paid and less is sent
 	}
-	return sent, err
+	return send, err
 }
 
-// reserve lets the next have the turn unless the limiter allows this.
-func (t *Transport) reserve(r *http.Request, f *flight) (paid *compose.Reservation[*http.Request], d compose.Decision, err error) {
+// reserve releases the slot unless the limiter allows the request.
+func (t *Transport) reserve(r *http.Request, p *pendingRequest) (paid *compose.Reservation[*http.Request], d compose.Decision, err error) {
 	defer func() {
 		if paid == nil { // even if a function of the limiter's rules panics
-			f.yield()
+			p.releaseSlot()
 		}
 	}()
 	return t.Limiter.Reserve(r.Context(), r, 1)
@@ -150,16 +221,22 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// enter lets the request in at its gate, before that can be forgotten.
-func (t *Transport) enter(r *http.Request) *flight {
+// enqueue adds the request to the queue of its host. It holds t.mu, so that the queue
+// is not deleted meanwhile.
+func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 	key := t.keyOf(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	g := t.gates[key]
-	if g == nil {
-		g = t.addGate(key)
+	q := t.queues[key]
+	if q == nil {
+		t.deleteUnusedQueues()
+		if t.queues == nil {
+			t.queues = make(map[string]*hostQueue)
+		}
+		q = newHostQueue(cmp.Or(max(t.MaxPause, 0), time.Hour))
+		t.queues[key] = q
 	}
-	return g.enter()
+	return q.add()
 }
 
 func (t *Transport) keyOf(r *http.Request) string {
@@ -169,26 +246,15 @@ func (t *Transport) keyOf(r *http.Request) string {
 	return t.Key(r)
 }
 
-func (t *Transport) addGate(key string) *gate {
-	t.forget()
-	if t.gates == nil {
-		t.gates = make(map[string]*gate)
-	}
-	g := newGate(cmp.Or(max(t.MaxPause, 0), time.Hour))
-	t.gates[key] = g
-	return g
-}
-
-// forget drops gates that have nothing to tell, whenever there are twice as many as
-// were kept the last time.
-func (t *Transport) forget() {
-	if len(t.gates) < max(t.sweep, 64) {
+// deleteUnusedQueues runs when the number of queues has doubled since it last ran.
+func (t *Transport) deleteUnusedQueues() {
+	if len(t.queues) < max(t.nextSweep, 64) {
 		return
 	}
-	for key, g := range t.gates {
-		if g.idle() {
-			delete(t.gates, key)
+	for key, q := range t.queues {
+		if q.unused() {
+			delete(t.queues, key)
 		}
 	}
-	t.sweep = 2 * len(t.gates)
+	t.nextSweep = 2 * len(t.queues)
 }

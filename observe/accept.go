@@ -6,55 +6,34 @@ import (
 	"strings"
 )
 
-// prefersJSON reports whether what is accepted (RFC 9110, section 12.5.1) speaks for
-// application/json rather than text/plain. Between equals it is the one named.
+// prefersJSON reports whether an Accept field (RFC 9110, section 12.5.1) prefers
+// application/json to text/plain. If it prefers neither, the answer is true only if it
+// names application/json.
 func prefersJSON(accept []string) bool {
-	json := preferenceFor("application", "json", accept)
-	text := preferenceFor("text", "plain", accept)
-	if json.quality != text.quality {
-		return json.quality > text.quality
-	}
-	return json.quality > 0 && json.precision == named
-}
-
-// preference is what the most precise range that covers a type says of it.
-type preference struct {
-	quality   float64 // from 0, not at all, to 1
-	precision int
-}
-
-const (
-	anything = 1 // */*
-	anyOf    = 2 // text/*
-	named    = 3
-)
-
-func preferenceFor(kind, subtype string, accept []string) (p preference) {
-	for _, item := range strings.Split(strings.Join(accept, ","), ",") {
+	qualities := make(map[string]float64)
+	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
 		media, parameters, err := mime.ParseMediaType(item)
 		if err != nil {
 			continue
 		}
-		precision := 0
-		switch media {
-		case "*/*":
-			precision = anything
-		case kind + "/*":
-			precision = anyOf
-		case kind + "/" + subtype:
-			precision = named
+		q, err := strconv.ParseFloat(parameters["q"], 64)
+		if err != nil || !(q >= 0 && q <= 1) {
+			q = 1
 		}
-		if precision > p.precision {
-			p = preference{quality(parameters), precision}
+		if _, repeated := qualities[media]; !repeated {
+			qualities[media] = q
 		}
 	}
-	return p
-}
-
-func quality(parameters map[string]string) float64 {
-	q, err := strconv.ParseFloat(parameters["q"], 64)
-	if err != nil || !(q >= 0 && q <= 1) {
-		return 1
+	mostPrecise := func(ranges ...string) float64 {
+		for _, r := range ranges {
+			if q, found := qualities[r]; found {
+				return q
+			}
+		}
+		return 0
 	}
-	return q
+	json := mostPrecise("application/json", "application/*", "*/*")
+	text := mostPrecise("text/plain", "text/*", "*/*")
+	_, named := qualities["application/json"]
+	return json > text || json == text && json > 0 && named
 }

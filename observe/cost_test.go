@@ -13,14 +13,16 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// fullEvent has something for every metric but the errors.
+// These tests promise that observers do not allocate.
+
+// fullEvent changes every metric except that of errors.
 func fullEvent() compose.Event {
 	e := denialOf(denied("client", "203.0.113.7"), denied("everyone", ""), shadow(denied("new", "203.0.113.7")))
 	e.Decision.Attempts, e.Decision.Cached, e.Decision.Skew = 3, true, time.Second
 	return e
 }
 
-func TestNothingIsAllocatedForADecision(t *testing.T) {
+func TestObserversDoNotAllocate(t *testing.T) {
 	m, _ := newRegistered(t)
 	failure := compose.Event{Op: compose.OpAllow, Outcome: compose.Failed, Err: fmt.Errorf("down: %w", context.DeadlineExceeded)}
 	for name, observer := range map[string]func(compose.Event){
@@ -34,9 +36,9 @@ func TestNothingIsAllocatedForADecision(t *testing.T) {
 	}
 }
 
-// A flood of keys that are all new is the most work there is, and makes no garbage
-// either, once all counters are taken.
-func TestNothingIsAllocatedForAFlood(t *testing.T) {
+// A flood of new keys is the most work. When all counters are in use, it allocates nothing
+// either.
+func TestFloodOfKeysDoesNotAllocate(t *testing.T) {
 	d, next, keys := NewDenied(10), 0, make([]string, 10_000)
 	for i := range keys {
 		keys[i] = "198.51.100." + strconv.Itoa(i)
@@ -51,8 +53,8 @@ func TestNothingIsAllocatedForAFlood(t *testing.T) {
 	require.Zero(t, testing.AllocsPerRun(2000, flood))
 }
 
-// What observing costs a limiter in memory, beside one that nobody observes, which
-// reads no clock and decides in place.
+// BenchmarkLimiter measures a limiter in memory with observers, and without one. Without an
+// observer, a limiter reads no clock and decides in place.
 func BenchmarkLimiter(b *testing.B) {
 	m, _ := newRegistered(b)
 	denied := NewDenied(DefaultDenied)
@@ -70,7 +72,7 @@ func BenchmarkLimiter(b *testing.B) {
 			outcome := map[string]string{"gcra 1000000000/s": "allowed", "gcra 1/24h": "denied"}[spec]
 			b.Run(observed.name+"/"+outcome, func(b *testing.B) {
 				l, err := compose.Options[string]{Observer: observed.observer}.New(nil,
-					compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(b, spec)})
+					compose.Rule[string]{Name: "client", Key: byItself, Spec: spec})
 				require.NoError(b, err)
 				ctx := context.Background()
 				b.ReportAllocs()
@@ -98,8 +100,8 @@ func BenchmarkMetrics(b *testing.B) {
 	}
 }
 
-// BenchmarkDenied denies one key again and again, many keys in turn, keys that are
-// all new, and one key by all processors at once.
+// BenchmarkDenied denies one key, a few keys in turn, and new keys only, in one goroutine
+// and in parallel.
 func BenchmarkDenied(b *testing.B) {
 	keys := make([]string, 1<<20)
 	for i := range keys {

@@ -11,31 +11,31 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// DefaultDenied is how many keys a [Denied] tells when it is made for 0 or less.
+// DefaultDenied is the size of a [Denied] if NewDenied gets 0 or less.
 const DefaultDenied = 100
 
-// MaxDeniedKey is how many bytes a [DeniedKey] has for its key at most.
+// MaxDeniedKey is the longest Key of a [DeniedKey], in bytes.
 const MaxDeniedKey = 128
 
-// shards is how many locks a Denied has.
+// shards is the number of locks of a Denied.
 const shards = 8
 
-// Denied finds the keys that are denied most, in bounded memory, however many are
-// denied. Make it with [NewDenied]. It is safe for concurrent use.
+// Denied lists the keys that are denied most. Its memory is bounded, whatever the number of
+// keys. Make it with [NewDenied]. It is safe for concurrent use.
 //
-// It counts denials of calls by rules that are enforced: no looks, and nothing that
-// shadow rules say. It counts them since it was made or last reset: [Denied.Since].
+// It counts the denials of Allow and its variants by enforced rules. It does not count
+// denials of Peek or of shadow rules. It counts since it was made or last reset.
+// [Denied.Since] returns that time.
 //
-// Of N denials and a size of M it lists every key that was denied more than N/M
-// times, in the worst case, and usually the greatest M. No denial is skipped, but
-// counts are estimates: see [DeniedKey]. The algorithm is Space-Saving, by Metwally,
-// Agrawal and El Abbadi (2005). Keys are parted over 8 locks, with M counters each,
-// and a denial takes one of the locks. So it holds up to 8*M keys, each of up to
-// MaxDeniedKey bytes and some 250 more: 300 kB at most for 100 keys.
+// After N denials, a Denied of size M lists every key with more than N/M denials. Usually
+// it lists the M keys with the most denials. The counts are estimates with a known error:
+// see [DeniedKey]. The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi
+// (2005). The keys are spread over 8 locks with M counters each, and a denial takes one
+// lock. So a Denied holds up to 8*M keys, each with up to MaxDeniedKey bytes and about 250
+// bytes more. That is at most 300 kB for a size of 100.
 //
-// Keys are what rules make of requests: addresses, accounts, sessions, tokens. They
-// are personal data, and sometimes secrets. Show them on a loopback listener, or
-// behind authentication, and never to the public.
+// Keys can be personal data or secrets: addresses, accounts, sessions, tokens. Serve the
+// list on a loopback listener or behind authentication, and never to the public.
 type Denied struct {
 	size        int
 	clock       func() time.Time
@@ -46,26 +46,26 @@ type Denied struct {
 	since time.Time
 }
 
-// DeniedKey is a key that a rule denied. It was denied at most Count times, and at
-// least Count-Error times; where Error is 0, Count is exact.
+// DeniedKey is a key that a rule denied. The rule denied it at most Count times, and at
+// least Count-Error times. If Error is 0, Count is exact.
 type DeniedKey struct {
 	Rule string
-	// Key is as the rule found it, any bytes. Of a key of more than MaxDeniedKey
-	// bytes it is the beginning, "~" and a hash by which this Denied tells it from
-	// others that begin alike.
+	// Key is the key as the rule made it, so it can have any bytes. If it is longer than
+	// MaxDeniedKey bytes, it is cut, and ends with "~" and a hash of the whole key. The
+	// hash differs from one Denied to another.
 	Key   string
 	Count uint64
 	Error uint64
 }
 
-// shard is the summary of the keys that fall to it. No key falls to two.
+// shard has the summary of the keys whose hash selects it.
 type shard struct {
 	mu sync.Mutex
 	*summary
-	_ [64]byte // the locks are not to share a cache line
+	_ [64]byte // keeps the locks on different cache lines
 }
 
-// NewDenied makes a list of size keys; 0 or less means DefaultDenied.
+// NewDenied returns a list of up to size keys. 0 or less means DefaultDenied.
 func NewDenied(size int) *Denied {
 	if size <= 0 {
 		size = DefaultDenied
@@ -75,7 +75,8 @@ func NewDenied(size int) *Denied {
 	return d
 }
 
-// Observe is an observer of any number of limiters.
+// Observe counts the denials of a decision. It is an observer for the Options of any number
+// of limiters.
 func (d *Denied) Observe(e compose.Event) {
 	if e.Op != compose.OpAllow || e.Decision.Allowed {
 		return
@@ -87,8 +88,8 @@ func (d *Denied) Observe(e compose.Event) {
 	}
 }
 
-// hash stands for a rule's key. It has 64 bits that nobody outside the process can
-// predict, so keys that share one are as good as impossible.
+// hash identifies a rule's key. Nobody outside the process can predict it, so nobody can
+// make keys with equal hashes.
 func (d *Denied) hash(rule, key string) uint64 {
 	return maphash.String(d.keys, key) ^ maphash.String(d.rules, rule)
 }
@@ -98,13 +99,13 @@ func (d *Denied) add(rule, key string) {
 	s := &d.shards[item%shards]
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if c, taken := s.add(item); taken {
+	if c, isNew := s.add(item); isNew {
 		c.rule, c.key = rule, cutKey(c.key[:0], key, item)
 	}
 }
 
-// cutKey appends what is kept of a key: a copy, lest it keep alive what it was cut
-// out of.
+// cutKey appends the key, cut to MaxDeniedKey bytes. It copies the key, because a key can be
+// a part of a large string, such as a request's header.
 func cutKey(dst []byte, key string, item uint64) []byte {
 	const hash = len("~0123456789abcdef")
 	if len(key) <= MaxDeniedKey {
@@ -113,7 +114,7 @@ func cutKey(dst []byte, key string, item uint64) []byte {
 	return fmt.Appendf(append(dst, key[:MaxDeniedKey-hash]...), "~%016x", item)
 }
 
-// Reset forgets all denials and begins anew.
+// Reset forgets all denials and starts to count again.
 func (d *Denied) Reset() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -126,23 +127,22 @@ func (d *Denied) Reset() {
 	d.since = d.clock()
 }
 
-// Top is the keys denied most, the greatest Count first, at most as many as the
-// Denied was made for.
+// Top returns the keys with the highest Count, in descending order. It returns at most as
+// many as the size of the Denied.
 func (d *Denied) Top() []DeniedKey { return d.report().Keys }
 
-// Since is when the Denied began to count.
+// Since returns when the Denied was made or last reset.
 func (d *Denied) Since() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.since
 }
 
-// report is what is known at one moment; denials that happen meanwhile may be in it
-// or not.
+// report is a snapshot. It may lack denials that happen while it is made.
 type report struct {
 	Since   time.Time
 	Denials uint64
-	Missing uint64 // the most that a key which is not listed can have been denied
+	Missing uint64 // the most denials that a key that is not listed can have
 	Keys    []DeniedKey
 }
 
@@ -166,9 +166,9 @@ func (d *Denied) report() report {
 func (s *shard) reportTo(r *report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r.Denials += s.length
-	r.Missing = max(r.Missing, s.missing())
+	r.Denials += s.total
+	r.Missing = max(r.Missing, s.maxMissing())
 	for _, c := range s.counters {
-		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: c.n, Error: c.error})
+		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: c.count, Error: c.error})
 	}
 }

@@ -14,11 +14,14 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-func TestDeniedCountsDenialsOfRulesEnforced(t *testing.T) {
+// These tests promise which denials are counted, that the counts are within their errors,
+// and that the memory is bounded.
+
+func TestDeniedCountsOnlyEnforcedRules(t *testing.T) {
 	d := NewDenied(0)
 	l, err := compose.Options[string]{Clock: still, Observer: d.Observe}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")},
-		compose.Rule[string]{Name: "new", Key: byItself, Policy: policyOf(t, "gcra 1/h"), Shadow: true},
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"},
+		compose.Rule[string]{Name: "new", Key: byItself, Spec: "gcra 1/h", Shadow: true},
 	)
 	require.NoError(t, err)
 	ctx := context.Background()
@@ -33,17 +36,17 @@ func TestDeniedCountsDenialsOfRulesEnforced(t *testing.T) {
 	require.Equal(t, []DeniedKey{{Rule: "client", Key: "ann", Count: 2}, {Rule: "client", Key: "bob", Count: 1}}, d.Top())
 }
 
-func TestEveryRuleThatDeniesIsCounted(t *testing.T) {
+func TestEachDenyingRuleIsCounted(t *testing.T) {
 	d := NewDenied(10)
 	d.Observe(denialOf(denied("user", "ann"), denied("address", "ann"), allowed("everyone", "")))
 	require.Equal(t, []DeniedKey{{Rule: "address", Key: "ann", Count: 1}, {Rule: "user", Key: "ann", Count: 1}}, d.Top())
 }
 
-// A decision that a limiter in memory made, because the store is down, counts too.
+// While the store is down, a limiter in memory decides.
 func TestDegradedDenialsAreCounted(t *testing.T) {
 	d := NewDenied(10)
 	l, err := compose.Options[string]{Clock: still, OnFailure: compose.FailLocal, Observer: d.Observe}.New(down{errFire},
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")})
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	require.NoError(t, err)
 	for range 3 {
 		_, err := l.Allow(context.Background(), "ann")
@@ -60,9 +63,9 @@ func TestAllowedDecisionsAreNotCounted(t *testing.T) {
 	require.Empty(t, d.Top())
 }
 
-// What the paper proves of one summary holds for the list, whose keys are parted
-// over several.
-func TestTheListAgainstExactCounts(t *testing.T) {
+// The list spreads its keys over several summaries. The bounds of one summary must hold for
+// the list too.
+func TestListIsWithinItsBounds(t *testing.T) {
 	for _, size := range []int{1, 5, 20, 100} {
 		for name, stream := range streams(20_000) {
 			t.Run(fmt.Sprint(name, " ", size), func(t *testing.T) {
@@ -72,13 +75,13 @@ func TestTheListAgainstExactCounts(t *testing.T) {
 					d.add("client", key)
 					exact[key]++
 				}
-				requireHonest(t, d, exact, len(stream))
+				requireListBounds(t, d, exact, len(stream))
 			})
 		}
 	}
 }
 
-func requireHonest(t *testing.T, d *Denied, exact map[string]uint64, total int) {
+func requireListBounds(t *testing.T, d *Denied, exact map[string]uint64, total int) {
 	t.Helper()
 	r := d.report()
 	require.EqualValues(t, total, r.Denials)
@@ -103,8 +106,8 @@ func requireHonest(t *testing.T, d *Denied, exact map[string]uint64, total int) 
 	}
 }
 
-// A list that is not full can still have lost a key, to another of its lock.
-func TestKeysThatLostTheirCounterAreToldOf(t *testing.T) {
+// A key can lose its counter to another key of its shard before the list is full.
+func TestMissingBoundsKeysWithoutCounter(t *testing.T) {
 	d, other := NewDenied(1), 0
 	for d.hash("client", fmt.Sprint(other))%shards != d.hash("client", "ann")%shards {
 		other++
@@ -114,10 +117,10 @@ func TestKeysThatLostTheirCounterAreToldOf(t *testing.T) {
 		d.add("client", "ann")
 	}
 	d.add("client", fmt.Sprint(other))
-	requireHonest(t, d, exact, 4)
+	requireListBounds(t, d, exact, 4)
 }
 
-func TestLongKeysAreCutAndToldApart(t *testing.T) {
+func TestLongKeysAreCutAndStayDistinct(t *testing.T) {
 	d := NewDenied(10)
 	long := strings.Repeat("k", MaxDeniedKey+1)
 	for _, key := range []string{long, long, long + "a", long[:MaxDeniedKey], "short"} {
@@ -136,7 +139,6 @@ func TestLongKeysAreCutAndToldApart(t *testing.T) {
 	require.True(t, keys["short"] && keys[long[:MaxDeniedKey]])
 }
 
-// A key is often part of something large, such as a request's headers.
 func TestKeysAreCopied(t *testing.T) {
 	d, buffer := NewDenied(1), []byte("ann")
 	d.add("client", string(buffer))
@@ -145,7 +147,7 @@ func TestKeysAreCopied(t *testing.T) {
 	require.Equal(t, "ann", first[0].Key)
 }
 
-func TestKeysOfDifferentRulesAreDifferent(t *testing.T) {
+func TestEqualKeysOfTwoRulesAreDistinct(t *testing.T) {
 	d := NewDenied(10)
 	for _, pair := range [][2]string{{"a", "bc"}, {"ab", "c"}, {"", "abc"}, {"abc", ""}, {"c", "ab"}, {"x", "x"}, {"y", "y"}} {
 		d.add(pair[0], pair[1])
@@ -153,7 +155,7 @@ func TestKeysOfDifferentRulesAreDifferent(t *testing.T) {
 	require.Len(t, d.Top(), 7)
 }
 
-func TestResetBeginsAnew(t *testing.T) {
+func TestResetForgetsAllDenials(t *testing.T) {
 	now := still()
 	d := NewDenied(10)
 	d.clock = func() time.Time { return now }
@@ -168,7 +170,7 @@ func TestResetBeginsAnew(t *testing.T) {
 	require.Equal(t, []DeniedKey{{Rule: "client", Key: "bob", Count: 1}}, d.Top())
 }
 
-func TestDeniedStaysSmall(t *testing.T) {
+func TestMemoryOfDeniedIsBounded(t *testing.T) {
 	d := NewDenied(10)
 	for i := range 10_000 {
 		d.add("client", strings.Repeat("long", i%1000)+fmt.Sprint(i))
@@ -183,7 +185,7 @@ func TestDeniedStaysSmall(t *testing.T) {
 	}
 }
 
-func TestDeniedFromManyGoroutines(t *testing.T) {
+func TestDeniedIsSafeForConcurrentUse(t *testing.T) {
 	const goroutines, each = 8, 2000
 	d := NewDenied(100)
 	var all sync.WaitGroup

@@ -1,6 +1,5 @@
-// Package observe shows what limiters do: [Metrics] counts it for Prometheus,
-// and [Denied] lists the keys that are denied most. Both are observers of a
-// [compose.Limiter]:
+// Package observe shows what limiters do. [Metrics] counts decisions for Prometheus, and
+// [Denied] lists the keys that are denied most. Both are observers of a [compose.Limiter]:
 //
 //	metrics, err := observe.NewMetrics(registry)
 //	denied := observe.NewDenied(100)
@@ -17,7 +16,7 @@
 //
 // # The metrics
 //
-// Of [Metrics]:
+// These are the metrics of [Metrics]:
 //
 //	sluice_decisions_total            counter    limiter, op, rule, outcome
 //	sluice_shadow_denials_total       counter    limiter, op, rule, outcome
@@ -27,84 +26,81 @@
 //	sluice_errors_total               counter    limiter, op, kind
 //	sluice_skew_seconds               histogram  limiter
 //
-// Of [NewMemoryCollector]:
+// These are the metrics of [NewMemoryCollector]:
 //
 //	sluice_memory_store_keys             gauge    store
 //	sluice_memory_store_keys_limit       gauge    store
 //	sluice_memory_store_evictions_total  counter  store
 //	sluice_memory_store_lapses_total     counter  store
 //
-// A decision counts once in sluice_decisions_total, whatever it cost and
-// however many rules it went by: under the rule that bound, which is empty
-// where the decision failed or no rule applied. Of an allowed decision that is
-// the rule with the least remaining, of a denied one that with the longest
-// wait.
+// sluice_decisions_total counts each decision once, whatever its cost and the number of its
+// rules. The label rule names the rule that decided. For an allowed decision, that is the
+// rule with the least remaining. For a denied decision, it is the rule with the longest
+// wait. The label is empty if the decision failed or no rule applied.
 //
-// A shadow rule that would have denied counts in sluice_shadow_denials_total,
-// by what became of the decision without it. With the outcome allowed it is a
-// call that enforcing the rule would have turned away; with denied, one that
-// was turned away all the same.
+// sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the
+// decision. With the outcome allowed, the call would be denied if the rule were enforced.
+// With the outcome denied, another rule denied it anyway.
 //
-// A denial from the denial cache of a limiter counts in sluice_cached_denials_total
-// besides: it took no round trip to the store.
+// sluice_cached_denials_total counts denials from the denial cache, which take no round
+// trip to the store. sluice_decisions_total counts them too.
 //
-// sluice_decision_duration_seconds is the time that a decision took within the
-// limiter. Its buckets are from 1 µs to 5 s. sluice_retries_total is attempts
-// beyond the first: after conflicts and lost replies.
+// sluice_decision_duration_seconds is the time of a decision within the limiter. Its buckets
+// are from 1 µs to 5 s. sluice_retries_total counts the attempts after the first one, which
+// follow conflicts and lost replies.
 //
-// sluice_errors_total counts errors of decisions, both those that failed and
-// those that were made all the same, being degraded or under skew; and of shadow
-// rules, which can fail without the decision.
+// sluice_errors_total counts the errors of decisions that failed. It also counts errors that
+// did not prevent a decision: those of degraded decisions, clock skew, and errors of shadow
+// rules.
 //
-// sluice_skew_seconds has one observation for each decision by states that were
-// ahead of the clock, from 1 ms to an hour: some process has a clock that is
-// wrong.
+// sluice_skew_seconds has one observation for each decision in which a stored state was ahead
+// of the clock. It shows that the clock of some process is wrong. Its buckets are from 1 ms
+// to an hour.
 //
-// What a store in memory evicts had not lapsed: its key begins anew with a full
-// limit. Evictions that go on mean that MaxKeys is too small.
+// sluice_memory_store_evictions_total counts records that were evicted before they had
+// expired. The key of such a record has its full limit again. If the number keeps growing,
+// MaxKeys is too small. sluice_memory_store_lapses_total counts expired records that were deleted.
 //
 // # The labels
 //
-//	limiter  as given to Metrics.Observer
-//	op       allow, peek, refund, charge, reset; a Wait is as many allows as it took
+//	limiter  the argument of Metrics.Observer
+//	op       allow, peek, refund, charge, reset; a Wait counts as one allow for each attempt
 //	rule     Rule.Name
 //	outcome  allowed, denied, failed, or degraded: the store failed, and the failure
-//	         policy allowed or denied
+//	         policy decided
 //	kind     outcome_unknown, overloaded, contended, unavailable, program: see package storage;
 //	         cost, state: see package algo; skew: compose.ErrSkew;
-//	         context: the caller's ended; other
-//	store    as given to NewMemoryCollector
+//	         context: the caller's context ended; other
+//	store    the argument of NewMemoryCollector
 //
-// No label is made of a key, or of anything else that a client sends. There are
-// as many series as there are rules, times operations and outcomes. Those that
-// an alert would wait for are there at 0 from the first decision that their rule
-// has a part in.
+// No label contains a key, or anything else that a client sends. So the number of series is
+// bounded by the number of rules, operations and outcomes. The series that alerts need
+// exist, with the value 0, after the first decision to which their rule applies.
 //
-// # Questions
+// # Queries
 //
-// The share of calls that is denied, by rule:
+// The share of calls that are denied, by rule:
 //
 //	sum by (rule) (rate(sluice_decisions_total{op="allow",outcome="denied"}[5m]))
 //	  / ignoring (rule) group_left sum(rate(sluice_decisions_total{op="allow"}[5m]))
 //
-// The calls a second that enforcing a shadow rule would turn away beside:
+// The additional calls per second that would be denied if a shadow rule were enforced:
 //
 //	sum by (rule) (rate(sluice_shadow_denials_total{op="allow",outcome="allowed"}[5m]))
 //
-// Is the store failing, whatever the failure policy makes of it?
+// An alert that the store fails, under every failure policy:
 //
 //	sum by (kind) (rate(sluice_errors_total{kind=~"unavailable|overloaded|contended|outcome_unknown"}[5m])) > 0
 //
-// The 99th percentile of the time that decisions take:
+// The 99th percentile of the time of decisions:
 //
 //	histogram_quantile(0.99, sum by (le) (rate(sluice_decision_duration_seconds_bucket{op="allow"}[5m])))
 //
-// # What it costs
+// # Performance
 //
-// Nothing is allocated for a decision. [Metrics] take some 70 ns for each, and
-// [Denied] 30 to 130 ns for each denial. More is what the limiter does for any
-// observer at all: it reads a clock twice, and allocates the results, because
-// the observer may keep them; over a store in memory that is some 250 ns. One
-// that nobody observes does neither. The benchmarks of this package tell the
-// figures of a machine.
+// No observer of this package allocates memory for a decision. [Metrics] takes about 70 ns
+// for each decision, and [Denied] takes 30 to 130 ns for each denial. With any observer, the
+// limiter itself reads a clock twice and allocates the results, because the observer may
+// keep them. With a memory store that takes about 250 ns. Run the benchmarks of this
+// package for the numbers of your machine.
 package observe

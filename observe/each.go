@@ -1,17 +1,16 @@
 package observe
 
-import "github.com/sluice-go/sluice/compose"
+import (
+	"slices"
 
-// Each is an observer that tells every one of observers, in their order. Those
-// that are nil are left out; if none is left, Each is nil, and a limiter with that
-// for its observer is not slowed down.
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Each returns an observer that calls all of the observers in their order. It leaves out nil
+// observers. If no observer remains, Each returns nil, so that the limiter skips the work
+// for observers.
 func Each(observers ...func(compose.Event)) func(compose.Event) {
-	var all []func(compose.Event)
-	for _, observer := range observers {
-		if observer != nil {
-			all = append(all, observer)
-		}
-	}
+	all := slices.DeleteFunc(slices.Clone(observers), func(o func(compose.Event)) bool { return o == nil })
 	switch len(all) {
 	case 0:
 		return nil

@@ -21,7 +21,7 @@ func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 func byItself(key string) string { return key }
 
-// show prints the lines of a page that begin with a prefix.
+// show prints the lines of a page that start with a prefix.
 func show(h http.Handler, path, prefix string) {
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
@@ -32,8 +32,8 @@ func show(h http.Handler, path, prefix string) {
 	}
 }
 
-// A limiter that is observed in full, and the routes for a listener that only
-// operators reach.
+// A limiter with all observers, and the routes for a listener that only operators can
+// reach.
 func Example() {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)
@@ -113,7 +113,7 @@ func ExampleDenied_Reset() {
 	// 0
 }
 
-// Observers are functions, so one of your own goes beside those of the package.
+// An observer is a function, so a program can add its own.
 func ExampleEach() {
 	denied := observe.NewDenied(10)
 	log := func(e compose.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule) }
@@ -133,7 +133,7 @@ func ExampleEach() {
 	// allow denied client
 }
 
-// The same numbers from several limiters, told apart by their names.
+// Several limiters share the metrics. The label limiter has their names.
 func ExampleMetrics_Observer() {
 	registry := prometheus.NewRegistry()
 	metrics, err := observe.NewMetrics(registry)

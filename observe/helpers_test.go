@@ -21,12 +21,6 @@ import (
 // still is a clock that stands still.
 func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
-func policyOf(t testing.TB, spec string) algo.Policy {
-	policy, err := compose.ParsePolicy(spec)
-	require.NoError(t, err)
-	return policy
-}
-
 func byItself(key string) string { return key }
 
 func newRegistered(t testing.TB) (*Metrics, *prometheus.Registry) {
@@ -36,7 +30,7 @@ func newRegistered(t testing.TB) (*Metrics, *prometheus.Registry) {
 	return m, registry
 }
 
-// scrape is what Prometheus reads.
+// scrape returns the text that Prometheus reads.
 func scrape(t testing.TB, registry *prometheus.Registry) string {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -46,7 +40,7 @@ func scrape(t testing.TB, registry *prometheus.Registry) string {
 	return w.Body.String()
 }
 
-// requireSeries demands that a metric has these series, and no others but those at 0.
+// requireSeries checks that these are all the series of a metric that are not 0.
 func requireSeries(t testing.TB, registry *prometheus.Registry, metric string, want ...string) {
 	t.Helper()
 	var got []string
@@ -59,7 +53,7 @@ func requireSeries(t testing.TB, registry *prometheus.Registry, metric string, w
 	require.ElementsMatch(t, want, got, metric)
 }
 
-// down is a store that fails with an error.
+// down is a store that always returns an error.
 type down struct{ err error }
 
 func (d down) Load(context.Context, ...string) ([]storage.Record, error) { return nil, d.err }

@@ -6,9 +6,10 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// NewMemoryCollector collects what a store in memory holds, and what it had to drop.
-// It counts when it is asked to, and costs decisions nothing. The name is the label
-// store.
+// NewMemoryCollector returns a collector of the number of records that a memory store holds,
+// has evicted and has deleted. name is the value of the label store. The collector reads
+// the store when Prometheus scrapes, so decisions do not become slower. It panics if the
+// store is nil.
 func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	if store == nil {
 		panic("observe: NewMemoryCollector: the store must not be nil")
@@ -18,10 +19,10 @@ func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	}
 	return &memoryCollector{
 		store:     store,
-		keys:      describe("keys", "Records held, those included that have lapsed and were not dropped yet."),
-		limit:     describe("keys_limit", "How many records of one rule are held at most."),
-		evictions: describe("evictions_total", "Records dropped to make room while they still meant something: what was used is forgotten."),
-		lapses:    describe("lapses_total", "Records dropped after they had lapsed."),
+		keys:      describe("keys", "Records in the store, including expired records that are not deleted yet."),
+		limit:     describe("keys_limit", "The maximum number of records per rule."),
+		evictions: describe("evictions_total", "Unexpired records that were evicted because the store was full. Their keys have a full limit again."),
+		lapses:    describe("lapses_total", "Expired records that were deleted."),
 	}
 }
 
@@ -32,10 +33,9 @@ type memoryCollector struct {
 
 // Describe implements prometheus.Collector.
 func (c *memoryCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- c.keys
-	descriptions <- c.limit
-	descriptions <- c.evictions
-	descriptions <- c.lapses
+	for _, description := range []*prometheus.Desc{c.keys, c.limit, c.evictions, c.lapses} {
+		descriptions <- description
+	}
 }
 
 // Collect implements prometheus.Collector.

@@ -9,7 +9,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// Metrics counts what limiters decide, by limiter, rule and outcome, never by key.
+// Metrics counts the decisions of limiters by limiter, rule and outcome, but never by key.
 // Make it with [NewMetrics]. It is safe for concurrent use.
 type Metrics struct {
 	decisions *prometheus.CounterVec
@@ -17,44 +17,45 @@ type Metrics struct {
 	cached    *prometheus.CounterVec
 	durations *prometheus.HistogramVec
 	retries   *prometheus.CounterVec
-	faults    *prometheus.CounterVec
+	errors    *prometheus.CounterVec
 	skews     *prometheus.HistogramVec
 }
 
-// NewMetrics registers the metrics that the package lists, all or none. The error
-// wraps the registerer's, usually that they are registered already: then share the
-// Metrics that were.
+// NewMetrics registers the metrics that the package comment lists. It registers all of them
+// or none. The error wraps the registerer's error. If the metrics are already registered,
+// share the Metrics that registered them.
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
-		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry()")
+		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
 	}
 	m := newMetrics()
 	err := registerer.Register(collector{m})
 	switch {
 	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
-		return nil, fmt.Errorf("observe: the registerer has these metrics already; share the Metrics that registered them, with an Observer for each limiter: %w", err)
+		return nil, fmt.Errorf("observe: these metrics are already registered; share the Metrics that registered them, and call its Observer for each limiter: %w", err)
 	case err != nil:
-		return nil, fmt.Errorf("observe: registering the metrics: %w", err)
+		return nil, fmt.Errorf("observe: cannot register the metrics: %w", err)
 	}
 	return m, nil
 }
 
-// Observer is for the Options of a limiter. The name is the label limiter of all
-// that it counts. Observers of one name count together: a limiter made anew, when
-// a configuration is read again, goes on where the old one ended.
+// Observer returns an observer for the Options of a limiter. limiter is the value of the
+// label limiter. Observers with the same name add to the same metrics. So the counters
+// keep their values if a program replaces a limiter, for example after a change of its
+// configuration.
 func (m *Metrics) Observer(limiter string) func(compose.Event) {
-	return m.newLimiter(limiter).observe
+	return m.newLimiterMetrics(limiter).observe
 }
 
 func newMetrics() *Metrics {
 	return &Metrics{
-		decisions: counter("decisions_total", "Decisions, by the rule that bound.", "limiter", "op", "rule", "outcome"),
-		shadows:   counter("shadow_denials_total", "Denials by rules that are not enforced, by what came of the decision without them.", "limiter", "op", "rule", "outcome"),
+		decisions: counter("decisions_total", "Decisions, by the rule that decided.", "limiter", "op", "rule", "outcome"),
+		shadows:   counter("shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
 		cached:    counter("cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
-		durations: histogram("decision_duration_seconds", "How long decisions took.", durations(), "limiter", "op"),
-		retries:   counter("retries_total", "Attempts at decisions beyond the first.", "limiter", "op"),
-		faults:    counter("errors_total", "Errors of decisions, those included that were made all the same.", "limiter", "op", "kind"),
-		skews:     histogram("skew_seconds", "How far the states were ahead of the clock that decided, of the decisions where they were.", skews(), "limiter"),
+		durations: histogram("decision_duration_seconds", "The time that decisions took.", durationBuckets(), "limiter", "op"),
+		retries:   counter("retries_total", "Attempts at decisions after the first attempt.", "limiter", "op"),
+		errors:    counter("errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
+		skews:     histogram("skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skewBuckets(), "limiter"),
 	}
 }
 
@@ -68,32 +69,32 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// durations are from what a decision in memory takes to beyond any sensible timeout.
-func durations() []float64 {
+// durationBuckets are from the time of a decision in memory to above any sensible timeout.
+func durationBuckets() []float64 {
 	return []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5}
 }
 
-// skews are from what honest clocks differ by to what only a broken one does.
-func skews() []float64 { return []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600} }
+// skewBuckets are from the skew of well-kept clocks to that of a broken clock.
+func skewBuckets() []float64 { return []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600} }
 
-// collector keeps the methods by which the registry collects out of Metrics. As it
-// is one collector, nothing is registered unless everything can be.
+// collector has the methods that a registry needs, so that Metrics does not export them. All
+// metrics are one collector, so that all or none of them are registered.
 type collector struct{ *Metrics }
 
-func (c collector) each() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.shadows, c.cached, c.durations, c.retries, c.faults, c.skews}
+func (c collector) all() []prometheus.Collector {
+	return []prometheus.Collector{c.decisions, c.shadows, c.cached, c.durations, c.retries, c.errors, c.skews}
 }
 
 // Describe implements prometheus.Collector.
 func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, metric := range c.each() {
+	for _, metric := range c.all() {
 		metric.Describe(descriptions)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	for _, metric := range c.each() {
+	for _, metric := range c.all() {
 		metric.Collect(metrics)
 	}
 }

@@ -22,11 +22,14 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-func TestDecisionsAreCountedByTheRuleThatBound(t *testing.T) {
+// These tests promise what each metric counts, under which labels, and that the package
+// comment lists all of them.
+
+func TestDecisionsAreCountedByTheDecidingRule(t *testing.T) {
 	m, registry := newRegistered(t)
 	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 2/m")},
-		compose.Rule[string]{Name: "everyone", Policy: policyOf(t, "gcra 3/m")},
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"},
+		compose.Rule[string]{Name: "everyone", Spec: "gcra 3/m"},
 	)
 	require.NoError(t, err)
 	ctx := context.Background()
@@ -56,11 +59,11 @@ func TestDecisionsAreCountedByTheRuleThatBound(t *testing.T) {
 	requireSeries(t, registry, "sluice_retries_total")
 }
 
-func TestShadowDenialsAreCountedApart(t *testing.T) {
+func TestShadowDenialsAreCountedByOutcome(t *testing.T) {
 	m, registry := newRegistered(t)
 	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(nil,
-		compose.Rule[string]{Name: "old", Policy: policyOf(t, "gcra 3/m")},
-		compose.Rule[string]{Name: "new", Policy: policyOf(t, "gcra 1/m"), Shadow: true},
+		compose.Rule[string]{Name: "old", Spec: "gcra 3/m"},
+		compose.Rule[string]{Name: "new", Spec: "gcra 1/m", Shadow: true},
 	)
 	require.NoError(t, err)
 	for range 4 {
@@ -77,12 +80,12 @@ func TestShadowDenialsAreCountedApart(t *testing.T) {
 	)
 }
 
-func TestAShadowThatCannotDecideIsAnError(t *testing.T) {
+func TestErrorsOfShadowRulesAreCounted(t *testing.T) {
 	m, registry := newRegistered(t)
 	store := new(memory.Store)
 	for _, spec := range []string{"gcra 1/m", "fixedwindow 1/m"} {
 		l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
-			compose.Rule[string]{Name: "new", Policy: policyOf(t, spec), Shadow: true})
+			compose.Rule[string]{Name: "new", Spec: spec, Shadow: true})
 		require.NoError(t, err)
 		_, err = l.Allow(context.Background(), "")
 		require.NoError(t, err)
@@ -94,7 +97,7 @@ func TestAShadowThatCannotDecideIsAnError(t *testing.T) {
 		`{kind="state",limiter="http",op="allow"} 1`, `{kind="state",limiter="http",op="charge"} 1`)
 }
 
-func TestStoreErrorsAreCountedByKind(t *testing.T) {
+func TestStoreErrorsAreCountedUnderEachFailurePolicy(t *testing.T) {
 	for _, test := range []struct {
 		policy  compose.FailurePolicy
 		outcome string
@@ -106,7 +109,7 @@ func TestStoreErrorsAreCountedByKind(t *testing.T) {
 	} {
 		m, registry := newRegistered(t)
 		l, err := compose.Options[string]{OnFailure: test.policy, Observer: m.Observer("http")}.New(down{errFire},
-			compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 2/m")})
+			compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 2/m"})
 		require.NoError(t, err)
 		_, err = l.Allow(context.Background(), "ann")
 		require.Equal(t, test.policy == compose.FailClosed, err != nil)
@@ -116,7 +119,7 @@ func TestStoreErrorsAreCountedByKind(t *testing.T) {
 	}
 }
 
-func TestKindsOfErrors(t *testing.T) {
+func TestErrorsAreCountedByKind(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		kind string
@@ -143,7 +146,7 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-func TestWhatADecisionTookIsCounted(t *testing.T) {
+func TestCostsOfADecisionAreCounted(t *testing.T) {
 	m, registry := newRegistered(t)
 	e := denialOf(denied("client", "ann"))
 	e.Decision.Attempts, e.Decision.Cached, e.Decision.Skew, e.Duration = 4, true, 50*time.Millisecond, 3*time.Microsecond
@@ -157,11 +160,11 @@ func TestWhatADecisionTookIsCounted(t *testing.T) {
 	require.Contains(t, text, `sluice_decision_duration_seconds_sum{limiter="http",op="allow"} 3e-06`+"\n")
 }
 
-func TestDenialsFromMemoryAreCounted(t *testing.T) {
+func TestCachedDenialsAreCounted(t *testing.T) {
 	m, registry := newRegistered(t)
 	store := struct{ storage.Store }{new(memory.Store)} // one that the limiter does not know
 	l, err := compose.Options[string]{Clock: still, Observer: m.Observer("http")}.New(store,
-		compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")})
+		compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	require.NoError(t, err)
 	for range 5 {
 		_, err := l.Allow(context.Background(), "ann")
@@ -172,8 +175,8 @@ func TestDenialsFromMemoryAreCounted(t *testing.T) {
 	require.Contains(t, text, `sluice_cached_denials_total{limiter="http",op="allow",rule="client"} 3`+"\n")
 }
 
-// Prometheus sees no increase in a series that begins with its first increment.
-func TestSeriesBeginAtZero(t *testing.T) {
+// Prometheus sees no increase in a series that starts with its first increment.
+func TestSeriesStartAtZero(t *testing.T) {
 	m, registry := newRegistered(t)
 	e := denialOf(allowed("client", "ann"), allowed("everyone", ""), shadow(allowed("new", "ann")))
 	e.Outcome, e.Decision.Allowed = compose.Allowed, true
@@ -191,7 +194,7 @@ func TestSeriesBeginAtZero(t *testing.T) {
 	}
 }
 
-func TestNoLabelIsMadeOfAKey(t *testing.T) {
+func TestLabelsHaveNoKeys(t *testing.T) {
 	m, registry := newRegistered(t)
 	observer := m.Observer("http")
 	series := func() int {
@@ -209,16 +212,15 @@ func TestNoLabelIsMadeOfAKey(t *testing.T) {
 	require.NotContains(t, scrape(t, registry), "secret")
 }
 
-// Names are any bytes to a limiter, and not to Prometheus, which panics.
-func TestNamesThatAreNotUTF8(t *testing.T) {
+// Prometheus panics at label values that are not UTF-8.
+func TestInvalidUTF8InNamesIsReplaced(t *testing.T) {
 	m, registry := newRegistered(t)
 	m.Observer("\xff")(denialOf(denied("a\xff", "k"), shadow(denied("b\xff", "k"))))
 	registry.MustRegister(NewMemoryCollector("c\xff", new(memory.Store)))
 	requireSeries(t, registry, "sluice_decisions_total", "{limiter=\"\uFFFD\",op=\"allow\",outcome=\"denied\",rule=\"a\uFFFD\"} 1")
 }
 
-// A limiter made anew goes on where the old one of its name ended.
-func TestObserversOfOneNameCountTogether(t *testing.T) {
+func TestObserversOfOneNameShareTheirCounters(t *testing.T) {
 	m, registry := newRegistered(t)
 	m.Observer("http")(denialOf(denied("client", "ann")))
 	m.Observer("http")(denialOf(denied("client", "ann")))
@@ -229,27 +231,27 @@ func TestObserversOfOneNameCountTogether(t *testing.T) {
 	)
 }
 
-func TestMetricsAreRegisteredAllOrNone(t *testing.T) {
+func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	taken := newMetrics().skews
 	registry.MustRegister(taken)
 	_, err := NewMetrics(registry)
-	require.ErrorContains(t, err, "observe: registering the metrics: ")
+	require.ErrorContains(t, err, "observe: cannot register the metrics: ")
 	registry.Unregister(taken)
 	_, err = NewMetrics(registry)
 	require.NoError(t, err)
 	_, err = NewMetrics(registry)
 	require.ErrorAs(t, err, &prometheus.AlreadyRegisteredError{})
-	require.ErrorContains(t, err, "observe: the registerer has these metrics already; share the Metrics")
+	require.ErrorContains(t, err, "observe: these metrics are already registered; share the Metrics")
 	_, err = NewMetrics(nil)
-	require.EqualError(t, err, "observe: NewMetrics needs a registerer, such as prometheus.NewRegistry()")
+	require.EqualError(t, err, "observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
 }
 
-func TestMemoryStoresAreCollected(t *testing.T) {
+func TestMemoryCollectorReadsTheStore(t *testing.T) {
 	small, unused := &memory.Store{MaxKeys: 2}, new(memory.Store)
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(NewMemoryCollector("small", small), NewMemoryCollector("unused", unused))
-	l, err := compose.Options[string]{Clock: still}.New(small, compose.Rule[string]{Name: "client", Key: byItself, Policy: policyOf(t, "gcra 1/m")})
+	l, err := compose.Options[string]{Clock: still}.New(small, compose.Rule[string]{Name: "client", Key: byItself, Spec: "gcra 1/m"})
 	require.NoError(t, err)
 	for _, key := range []string{"a", "b", "c"} {
 		_, err := l.Allow(context.Background(), key)
@@ -262,8 +264,8 @@ func TestMemoryStoresAreCollected(t *testing.T) {
 	requireSeries(t, registry, "sluice_memory_store_lapses_total", `{store="small"} 1`)
 }
 
-// everything is a registry in which every metric has a series.
-func everything(t *testing.T) *prometheus.Registry {
+// registryWithAllSeries returns a registry in which every metric has a series.
+func registryWithAllSeries(t *testing.T) *prometheus.Registry {
 	m, registry := newRegistered(t)
 	e := denialOf(denied("client", "ann"), shadow(denied("new", "ann")))
 	e.Decision.Skew = time.Second
@@ -273,14 +275,14 @@ func everything(t *testing.T) *prometheus.Registry {
 }
 
 func TestMetricsFollowTheConventions(t *testing.T) {
-	problems, err := testutil.GatherAndLint(everything(t))
+	problems, err := testutil.GatherAndLint(registryWithAllSeries(t))
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
 
-func TestThePackageCommentListsTheMetrics(t *testing.T) {
+func TestPackageCommentListsTheMetrics(t *testing.T) {
 	comment := packageComment(t)
-	families, err := everything(t).Gather()
+	families, err := registryWithAllSeries(t).Gather()
 	require.NoError(t, err)
 	var want []string
 	for _, family := range families {
@@ -294,19 +296,19 @@ func TestThePackageCommentListsTheMetrics(t *testing.T) {
 	require.ElementsMatch(t, want, listed(comment))
 }
 
-func TestThePackageCommentListsTheKindsOfErrors(t *testing.T) {
+func TestPackageCommentListsTheErrorKinds(t *testing.T) {
 	comment := packageComment(t)
 	_, list, found := strings.Cut(comment, "\tkind ")
 	require.True(t, found)
 	list, _, _ = strings.Cut(list, "\tstore ")
-	for _, k := range kinds() {
+	for _, k := range errorKinds() {
 		require.Regexp(t, `\b`+k.name+`\b`, list)
 	}
 }
 
-func TestThePackageCommentNamesNoOtherMetrics(t *testing.T) {
+func TestPackageCommentNamesNoOtherMetrics(t *testing.T) {
 	words := regexp.MustCompile(`sluice_\w+`)
-	known := words.FindAllString(scrape(t, everything(t)), -1)
+	known := words.FindAllString(scrape(t, registryWithAllSeries(t)), -1)
 	require.Subset(t, known, words.FindAllString(packageComment(t), -1))
 }
 
@@ -316,7 +318,7 @@ func packageComment(t *testing.T) string {
 	return file.Doc.Text()
 }
 
-// listed is the metrics in the preformatted lines of a comment.
+// listed returns the metrics in the preformatted lines of a comment.
 func listed(comment string) (metrics []string) {
 	for line := range strings.Lines(comment) {
 		fields := strings.Fields(strings.ReplaceAll(line, ",", ""))
@@ -328,7 +330,7 @@ func listed(comment string) (metrics []string) {
 	return metrics
 }
 
-func TestMetricsFromManyGoroutines(t *testing.T) {
+func TestMetricsAreSafeForConcurrentUse(t *testing.T) {
 	m, registry := newRegistered(t)
 	var all sync.WaitGroup
 	for i := range 8 {

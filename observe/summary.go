@@ -1,106 +1,107 @@
 package observe
 
-// summary counts the most frequent items of a stream with few counters: the
-// Space-Saving algorithm of A. Metwally, D. Agrawal and A. El Abbadi, "Efficient
-// Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005. An item
-// that has no counter takes over the least one, and what that had counted is the
-// error of its own count. So the counts add up to the length of the stream, and no
-// error is more than that divided by the number of counters.
+// summary counts the most frequent items of a stream with few counters. It is the
+// Space-Saving algorithm of A. Metwally, D. Agrawal and A. El Abbadi, "Efficient Computation
+// of Frequent and Top-k Elements in Data Streams", ICDT 2005.
 //
-// Each step takes constant time: the counters are sorted, and one that grows by 1
-// stays in order if it changes places with the first of its equals.
+// An item without a counter takes over the lowest counter. The count that it takes over is
+// the error of its own count. So the counts add up to the number of items, and no error is
+// higher than that number divided by the number of counters.
+//
+// Each step takes constant time. The counters are sorted, and counters with equal counts are
+// in one bucket. A counter that grows by 1 swaps places with the first of its bucket.
 type summary struct {
 	size     int
-	length   uint64 // of the stream
-	index    map[uint64]*count
-	counters []*count // the greatest first
-	spare    []*run
+	total    uint64 // items so far
+	index    map[uint64]*counterOf
+	counters []*counterOf // in descending order
+	free     []*bucket
 }
 
-// count is one counter.
-type count struct {
-	item  uint64 // its hash
-	n     uint64
-	error uint64 // by how much n may be too large
-	place int    // among the counters
-	run   *run
+// counterOf is the counter of one item.
+type counterOf struct {
+	item   uint64 // a hash
+	count  uint64
+	error  uint64 // count is at most this much too high
+	place  int    // the index in counters
+	bucket *bucket
 
 	rule string
-	key  []byte // cut, see cutKey
+	key  []byte // from cutKey
 }
 
-// run is the counters that are equal.
-type run struct{ first int }
+// bucket is the counters that have the same count, from the index first.
+type bucket struct{ first int }
 
 func newSummary(size int) *summary {
-	return &summary{size: size, index: make(map[uint64]*count)}
+	return &summary{size: size, index: make(map[uint64]*counterOf)}
 }
 
-// add counts an item once. taken is set if the item has not had a counter, and
-// its rule and key are still to be set.
-func (s *summary) add(item uint64) (c *count, taken bool) {
-	s.length++
+// add counts an item once. isNew reports whether the item had no counter. The caller must
+// then set the rule and the key.
+func (s *summary) add(item uint64) (c *counterOf, isNew bool) {
+	s.total++
 	if c = s.index[item]; c == nil {
-		c, taken = s.take(item), true
+		c, isNew = s.assign(item), true
 	}
-	s.grow(c)
-	return c, taken
+	s.increment(c)
+	return c, isNew
 }
 
-// take finds a counter for an item that has none.
-func (s *summary) take(item uint64) *count {
-	var c *count
+// assign returns a counter for an item that has none: a new one, or else the lowest.
+func (s *summary) assign(item uint64) *counterOf {
+	var c *counterOf
 	if last := len(s.counters); last < s.size {
-		c = &count{place: last, run: &run{first: last}}
+		c = &counterOf{place: last, bucket: &bucket{first: last}}
 		s.counters = append(s.counters, c)
 	} else {
 		c = s.counters[last-1]
 		delete(s.index, c.item)
-		c.error = c.n
+		c.error = c.count
 	}
 	c.item = item
 	s.index[item] = c
 	return c
 }
 
-// grow adds 1 to a counter. It leaves its run, from the front, for the one before.
-func (s *summary) grow(c *count) {
-	left, place := c.run, c.run.first
+// increment adds 1 to a counter. The counter moves to the front of its bucket, and from
+// there to the bucket before it, or to a new one.
+func (s *summary) increment(c *counterOf) {
+	old, place := c.bucket, c.bucket.first
 	first := s.counters[place]
 	s.counters[place], s.counters[c.place] = c, first
 	first.place, c.place = c.place, place
-	c.n++
-	left.first++
-	emptied := left.first == len(s.counters) || s.counters[left.first].run != left
-	joins := place > 0 && s.counters[place-1].n == c.n
+	c.count++
+	old.first++
+	isEmpty := old.first == len(s.counters) || s.counters[old.first].bucket != old
 	switch {
-	case joins:
-		c.run = s.counters[place-1].run
-		if emptied {
-			s.spare = append(s.spare, left)
+	case place > 0 && s.counters[place-1].count == c.count:
+		c.bucket = s.counters[place-1].bucket
+		if isEmpty {
+			s.free = append(s.free, old)
 		}
-	case emptied:
-		left.first = place
+	case isEmpty:
+		old.first = place // the bucket moves with its only counter
 	default:
-		c.run = s.newRun(place)
+		c.bucket = s.newBucket(place)
 	}
 }
 
-func (s *summary) newRun(first int) *run {
-	last := len(s.spare) - 1
+func (s *summary) newBucket(first int) *bucket {
+	last := len(s.free) - 1
 	if last < 0 {
-		return &run{first}
+		return &bucket{first}
 	}
-	r := s.spare[last]
-	s.spare = s.spare[:last]
-	r.first = first
-	return r
+	b := s.free[last]
+	s.free = s.free[:last]
+	b.first = first
+	return b
 }
 
-// missing is the most that an item without a counter can have occurred.
-func (s *summary) missing() uint64 {
+// maxMissing is how often an item without a counter can have occurred at most.
+func (s *summary) maxMissing() uint64 {
 	if len(s.counters) < s.size {
 		return 0
 	}
-	return s.counters[s.size-1].n
+	return s.counters[s.size-1].count
 }

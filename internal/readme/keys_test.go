@@ -31,7 +31,7 @@ func clientOverSocket() (func(*http.Request) string, error) {
 	return httplimit.ClientIP{TrustUnix: true}.Key()
 }
 
-type account struct{} // is the context's key for the name of who signed in
+type account struct{} // the context key for the name of the authenticated user
 
 func accountOf(r *http.Request) (name string, found bool) {
 	name, found = r.Context().Value(account{}).(string)

@@ -30,11 +30,3 @@ func ExceedsDeadline(ctx context.Context, d time.Duration) bool {
 	deadline, ok := ctx.Deadline()
 	return d == algo.Never || ok && time.Until(deadline) < d
 }
-
-// Text formats d for use after the word "for" in an error. It returns "ever" for algo.Never.
-func Text(d time.Duration) string {
-	if d == algo.Never {
-		return "ever"
-	}
-	return d.String()
-}

@@ -44,8 +44,3 @@ func TestSleep(t *testing.T) {
 		})
 	}
 }
-
-func TestText(t *testing.T) {
-	require.Equal(t, "1m30s", retrywait.Text(90*time.Second))
-	require.Equal(t, "ever", retrywait.Text(algo.Never))
-}

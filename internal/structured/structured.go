@@ -1,31 +1,32 @@
-// Package structured reads Lists of Strings in HTTP fields, as RFC 9651 defines them.
-// The fields RateLimit and RateLimit-Policy are such Lists.
+// Package structured reads HTTP fields that are Lists of Strings, as RFC 9651 defines them.
+// RateLimit and RateLimit-Policy are such fields.
 package structured
 
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
-// Item is an Item of a List whose value is a String.
+// Item is a String in a List, with its parameters.
 type Item struct {
-	Name string // the value
+	Name string // the String
 
-	// Params are the parameters. An Integer is an int64 and a String is a string.
-	// A parameter of another type is true, whatever its value.
+	// Params has an int64 for a parameter that is an Integer, and a string for a String.
+	// The value of every other type is true.
 	Params map[string]any
 }
 
-// Integer returns the parameter with this key. It returns false if there is none, or
-// if it is not an Integer.
+// Integer returns the parameter with this key. It returns false if there is no such
+// parameter or it is not an Integer.
 func (i Item) Integer(key string) (int64, bool) {
 	n, ok := i.Params[key].(int64)
 	return n, ok
 }
 
-// ReadItems reads the lines of one field as a List. It returns the Items that are
-// Strings and leaves out the others. It returns false if any part of the field is
-// malformed, because RFC 9651 has the whole field ignored then.
+// ReadItems reads the lines of one field as a List. It returns the Strings and leaves out
+// all other Items. It returns false if any part of the field is malformed, because RFC 9651
+// requires that the whole field is ignored then.
 func ReadItems(lines []string) (items []Item, ok bool) {
 	rest := strings.Trim(strings.Join(lines, ","), " ")
 	for rest != "" {
@@ -47,7 +48,8 @@ func ReadItems(lines []string) (items []Item, ok bool) {
 	return items, true
 }
 
-// cutComma cuts off what parts two items, if there is another.
+// cutComma cuts off the comma between two items. It returns false if no item follows a
+// comma, or if other text follows the item.
 func cutComma(text string) (rest string, ok bool) {
 	text = strings.TrimLeft(text, " \t")
 	if text == "" {
@@ -58,7 +60,8 @@ func cutComma(text string) (rest string, ok bool) {
 	return rest, found && rest != ""
 }
 
-// cutMember cuts off a member of a list without its parameters. An Inner List is just true.
+// cutMember cuts off a member of a list without its parameters. The value of an Inner List
+// is true.
 func cutMember(text string) (value any, rest string, ok bool) {
 	if rest, ok = strings.CutPrefix(text, "("); !ok {
 		return cutBare(text)
@@ -77,6 +80,7 @@ func cutMember(text string) (value any, rest string, ok bool) {
 	}
 }
 
+// cutParams cuts off the parameters of a member. The map is nil if there are none.
 func cutParams(text string) (params map[string]any, rest string, ok bool) {
 	for strings.HasPrefix(text, ";") {
 		text = strings.TrimLeft(text[1:], " ")
@@ -99,7 +103,7 @@ func cutParams(text string) (params map[string]any, rest string, ok bool) {
 	return params, text, true
 }
 
-// cutBare cuts off a bare item.
+// cutBare cuts off a Bare Item. Its value is true unless it is a String or an Integer.
 func cutBare(text string) (value any, rest string, ok bool) {
 	if text == "" {
 		return nil, "", false
@@ -111,8 +115,8 @@ func cutBare(text string) (value any, rest string, ok bool) {
 		return cutNumber(text)
 	case c == '@':
 		value, rest, ok = cutNumber(text[1:])
-		_, whole := value.(int64)
-		return true, rest, ok && whole
+		_, isInteger := value.(int64)
+		return true, rest, ok && isInteger
 	case c == ':':
 		rest, ok = strings.CutPrefix(text[1+span(text[1:], isBase64Byte):], ":")
 		return true, rest, ok
@@ -128,7 +132,7 @@ func cutBare(text string) (value any, rest string, ok bool) {
 	return nil, "", false
 }
 
-// cutNumber cuts off an Integer, or a Decimal, which is just true.
+// cutNumber cuts off an Integer or a Decimal. The value of a Decimal is true.
 func cutNumber(text string) (value any, rest string, ok bool) {
 	digits := strings.TrimPrefix(text, "-")
 	end := span(digits, isDigit)
@@ -146,7 +150,7 @@ func cutNumber(text string) (value any, rest string, ok bool) {
 	return true, rest[1+fraction:], end <= 12 && fraction >= 1 && fraction <= 3
 }
 
-// cutString cuts off a String whose opening quote is gone.
+// cutString cuts off a String without its opening quote.
 func cutString(text string) (value any, rest string, ok bool) {
 	var plain []byte
 	for i := 0; i < len(text); i++ {
@@ -167,14 +171,10 @@ func cutString(text string) (value any, rest string, ok bool) {
 	return nil, "", false
 }
 
-// span is how many bytes at the beginning of text are of a kind.
-func span(text string, kind func(byte) bool) int {
-	for i := range len(text) {
-		if !kind(text[i]) {
-			return i
-		}
-	}
-	return len(text)
+// span returns how many bytes at the start of text are of a kind.
+func span(text string, isKind func(byte) bool) int {
+	rest := strings.TrimLeftFunc(text, func(r rune) bool { return r < utf8.RuneSelf && isKind(byte(r)) })
+	return len(text) - len(rest)
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
@@ -189,8 +189,8 @@ func isBase64Byte(c byte) bool {
 
 func isTokenByte(c byte) bool { return c == ':' || c == '/' || IsTokenByte(c) }
 
-// IsTokenByte reports whether c can be in a token of RFC 9110. A Token of RFC 9651 can
-// also have a colon and a slash.
+// IsTokenByte reports whether a token of RFC 9110 can contain c. A Token of RFC 9651 can
+// also contain a colon and a slash.
 func IsTokenByte(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }

@@ -8,8 +8,10 @@ import (
 	"github.com/sluice-go/sluice/internal/structured"
 )
 
-// A field of which any part is malformed is ignored.
-func TestMalformedFieldsAreRefused(t *testing.T) {
+// These tests promise that ReadItems refuses every malformed field, and returns the Strings
+// of the others. The package httpsfvtest compares it with another library.
+
+func TestReadItemsRefusesMalformedFields(t *testing.T) {
 	for _, bad := range []string{
 		`"a`, `"a",`, `"a" "b"`, `"a";`, `"a";Q=1`, `"a";q=`, `"a";q=1000000000000000`, `"a";q=+1`, `"a";q=1.`, `"a";q=1.2345`, `"a";q=1234567890123.1`,
 		`"é"`, "\"\x00\"", `"\a"`, `"a";pk=:AQI`, `"a" ;q=1`, `"a";q=1,,"b"`, `"a";q =1`, `"a";f=?2`, `"a";f=?`, `,"a"`, `("a" "b"`, `("a""b")`, `("a"`, `(`, `("a",)`, `("a";)`, `"a";d=@1.5`, `"a";pk=:A Q=:`, `"a";pk=:A-Q=:`, `"a";d=%x`, `"a";d=%`, `"a";-=1`, `-`,

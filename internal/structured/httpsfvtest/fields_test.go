@@ -17,9 +17,9 @@ import (
 	"github.com/sluice-go/sluice/internal/structured"
 )
 
-// strict reads a List of Strings with httpsfv. It returns false if the field is
-// malformed, or if an Item is not a String.
-func strict(lines []string) (list httpsfv.List, items []structured.Item, ok bool) {
+// readWithHTTPSFV reads a List of Strings with httpsfv. It returns false if the field is
+// malformed or an Item is not a String.
+func readWithHTTPSFV(lines []string) (list httpsfv.List, items []structured.Item, ok bool) {
 	list, err := httpsfv.UnmarshalList(lines)
 	if err != nil {
 		return nil, nil, false
@@ -48,15 +48,15 @@ func strict(lines []string) (list httpsfv.List, items []structured.Item, ok bool
 	return list, items, true
 }
 
-// ReadItems reads every List of Strings that httpsfv reads, and reads it the same.
+// ReadItems returns the same Items as httpsfv for every List of Strings.
 func FuzzReadItems(f *testing.F) {
 	for _, field := range []string{`"a";r=0;t=3, "b";q=1`, `"a\"\\";x;y=?0;pk=:AQI=:`, `"a";r=-1,"b"`, `"a";r=1000000000000000`, `a;r=1`, `"a",`, `"a" ;r=1`, `"a";r=1.5`} {
 		f.Add(field)
 	}
 	f.Fuzz(func(t *testing.T, field string) {
-		_, want, ok := strict([]string{field})
+		_, want, ok := readWithHTTPSFV([]string{field})
 		if !ok {
-			return // it may have an Item of a type that strict refuses
+			return // malformed, or with an Item that is no String
 		}
 		items, ok := structured.ReadItems([]string{field})
 		require.True(t, ok)
@@ -64,8 +64,8 @@ func FuzzReadItems(f *testing.F) {
 	})
 }
 
-// The fields that httplimit writes are the ones that httpsfv would write: for all
-// algorithms and costs, for rules in debt, and for names that a String must escape.
+// httplimit writes the same text as httpsfv: for all algorithms and costs, for rules in debt,
+// and for names that a String must escape.
 func TestWrittenFieldsAreCanonical(t *testing.T) {
 	names := []string{"client", `a "b" \c`, `\`, `"`, "café", "a\nb\x7f\x00", "a, b;q=1", " ", "\xff", strings.Repeat("n", 300)}
 	for i, spec := range []string{
@@ -105,7 +105,7 @@ func TestWrittenFieldsAreCanonical(t *testing.T) {
 
 func requireCanonical(t *testing.T, lines []string) {
 	t.Helper()
-	list, want, ok := strict(lines)
+	list, want, ok := readWithHTTPSFV(lines)
 	require.True(t, ok, "%q", lines)
 	require.NotEmpty(t, want)
 	canonical, err := httpsfv.Marshal(list)

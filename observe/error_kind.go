@@ -9,21 +9,21 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// kind is one value of the label of that name.
-type kind struct {
+// errorKind is a value of the label kind.
+type errorKind struct {
 	name   string
 	causes []error
 }
 
-// kinds are in the order in which an error is tried against them: one that wraps
-// several is of the kind that tells most.
-func kinds() []kind {
-	return []kind{
+// errorKinds returns the kinds in the order in which errors are matched: an error that wraps
+// several causes has the first kind that matches.
+func errorKinds() []errorKind {
+	return []errorKind{
 		{"program", []error{storage.ErrProgram}},
 		{"outcome_unknown", []error{storage.ErrOutcomeUnknown}},
-		{"overloaded", []error{storage.ErrOverloaded}}, // implies ErrUnavailable
+		{"overloaded", []error{storage.ErrOverloaded}}, // also wraps ErrUnavailable
 		{"contended", []error{storage.ErrContended}},
-		{"unavailable", []error{storage.ErrUnavailable}}, // often wraps the end of a context
+		{"unavailable", []error{storage.ErrUnavailable}}, // often wraps the error of a context
 		{"cost", []error{algo.ErrCost}},
 		{"state", []error{algo.ErrState, algo.ErrStateVersion}},
 		{"skew", []error{compose.ErrSkew}},
@@ -32,8 +32,8 @@ func kinds() []kind {
 	}
 }
 
-// is reports whether err is of this kind, if it is of none before.
-func (k *kind) is(err error) bool {
+// matches reports whether err has a cause of this kind. The kind "other" matches every error.
+func (k *errorKind) matches(err error) bool {
 	for _, cause := range k.causes {
 		if errors.Is(err, cause) {
 			return true

@@ -10,35 +10,34 @@ import (
 	"unicode/utf8"
 )
 
-// ServeHTTP shows the list to a GET: as text, or as JSON to a client that prefers
-// application/json. Keys are attackers' bytes, so both are printable ASCII only,
-// without anything that a terminal or a browser obeys. In the text, rules and keys
-// are quoted as in Go. In the JSON they are exact, but for bytes that are not
-// UTF-8; such a key has "bytes" too, in base64.
+// ServeHTTP answers GET with the list, as text or, if the client prefers application/json, as
+// JSON. Attackers can choose keys, so both forms are printable ASCII, without control
+// characters for terminals or markup for browsers. In the text, rules and keys are quoted
+// as in Go. In the JSON, a key that is not valid UTF-8 is also in "bytes", in base64.
 func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "The list of denied keys answers GET.", http.StatusMethodNotAllowed)
+		http.Error(w, "Only GET and HEAD are allowed for the list of denied keys.", http.StatusMethodNotAllowed)
 		return
 	}
 	h.Set("Vary", "Accept")
 	report := d.report()
 	if prefersJSON(r.Header.Values("Accept")) {
 		h.Set("Content-Type", "application/json")
-		w.Write(report.appendJSON(nil)) // an error means that nobody reads any more
+		w.Write(report.appendJSON(nil)) // fails only if the client is gone
 		return
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
 	w.Write(report.appendText(nil, d.clock()))
 }
 
-// appendText writes the report for a person.
+// appendText appends the report for people.
 func (r *report) appendText(b []byte, now time.Time) []byte {
 	b = fmt.Appendf(b, "%d denials since %s (%s).\n", r.Denials, r.Since.UTC().Format(time.RFC3339), now.Sub(r.Since).Truncate(time.Second))
-	b = fmt.Appendf(b, "A count may be too large, by its error at most. A key that is not here was denied %d times at most.\n\n", r.Missing)
+	b = fmt.Appendf(b, "Each count is too high by at most its error. A key that is not listed was denied at most %d times.\n\n", r.Missing)
 	b = fmt.Appendf(b, "%12s %12s  %s\n", "count", "error", "rule and key")
 	for _, k := range r.Keys {
 		b = fmt.Appendf(b, "%12d %12d  %s %s\n", k.Count, k.Error, strconv.QuoteToASCII(k.Rule), strconv.QuoteToASCII(k.Key))
@@ -46,8 +45,7 @@ func (r *report) appendText(b []byte, now time.Time) []byte {
 	return b
 }
 
-// appendJSON writes the report for a program, which may show it to a terminal as
-// it is.
+// appendJSON appends the report for programs. They may print it to a terminal.
 func (r *report) appendJSON(b []byte) []byte {
 	type key struct {
 		Rule  string `json:"rule"`
@@ -63,7 +61,7 @@ func (r *report) appendJSON(b []byte) []byte {
 			keys[i].Bytes = []byte(k.Key)
 		}
 	}
-	text, _ := json.Marshal(struct { // nothing in it can fail
+	text, _ := json.Marshal(struct { // these types cannot fail
 		Since   time.Time `json:"since"`
 		Denials uint64    `json:"denials"`
 		Missing uint64    `json:"missing_at_most"`
@@ -72,8 +70,8 @@ func (r *report) appendJSON(b []byte) []byte {
 	return append(appendASCII(b, text), '\n')
 }
 
-// appendASCII writes JSON whose strings have escapes for what is not printable
-// ASCII. Of control characters only DEL is left by package json.
+// appendASCII appends JSON text and escapes what is not printable ASCII in its strings.
+// Package json leaves no other control character than DEL.
 func appendASCII(b, text []byte) []byte {
 	for _, c := range string(text) {
 		switch {

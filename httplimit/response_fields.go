@@ -1,0 +1,90 @@
+package httplimit
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/sluice-go/sluice/internal/structured"
+)
+
+// reportedQuota is what a response reports of one limit.
+type reportedQuota struct {
+	remaining int64         // requests
+	wait      time.Duration // until remaining grows; 0 if not reported
+	window    time.Duration // of the policy; 0 if not reported
+}
+
+// readQuota reads the limit with the fewest requests remaining. Of several with equally
+// few, it reads the one that grows last. A limit in another unit than requests counts
+// only if nothing remains, because the cost of the next request is not known.
+func readQuota(h http.Header) (found reportedQuota, ok bool) {
+	items, _ := structured.ReadItems(h[limitField])
+	if len(items) == 0 {
+		return reportedQuota{}, false
+	}
+	policies := readPolicies(h[policyField])
+	for _, item := range items {
+		q, valid := quotaOf(item, policies[item.Name])
+		if valid && (!ok || q.remaining < found.remaining || q.remaining == found.remaining && q.wait > found.wait) {
+			found, ok = q, true
+		}
+	}
+	return found, ok
+}
+
+func quotaOf(item structured.Item, p reportedPolicy) (q reportedQuota, ok bool) {
+	remaining, ok := item.Integer("r")
+	if !ok || remaining < 0 {
+		return reportedQuota{}, false
+	}
+	wait, _ := item.Integer("t")
+	q = reportedQuota{remaining: remaining, wait: wholeSeconds(wait), window: p.window}
+	return q, p.unit == "" || p.unit == "requests" || p.unit == "content-bytes" && remaining == 0
+}
+
+// reportedPolicy is an item of RateLimit-Policy.
+type reportedPolicy struct {
+	window time.Duration
+	unit   string // empty means requests
+}
+
+// readPolicies returns the policies by name. A server may report none.
+func readPolicies(lines []string) map[string]reportedPolicy {
+	items, _ := structured.ReadItems(lines)
+	policies := make(map[string]reportedPolicy, len(items))
+	for _, item := range items {
+		p := policies[item.Name]
+		if w, ok := item.Integer("w"); ok {
+			p.window = wholeSeconds(w)
+		}
+		if unit, ok := item.Params["qu"].(string); ok {
+			p.unit = unit
+		}
+		policies[item.Name] = p
+	}
+	return policies
+}
+
+// wholeSeconds limits n to the range of a Duration.
+func wholeSeconds(n int64) time.Duration {
+	return time.Duration(min(max(n, 0), 1<<33)) * time.Second
+}
+
+// readRetryAfter reads a number of seconds, however large, or a date. A date is compared
+// with the response's own Date, if it has one, because the two clocks may differ.
+func readRetryAfter(now time.Time, h http.Header) (time.Duration, bool) {
+	text := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(text, 10, 63); err == nil || errors.Is(err, strconv.ErrRange) {
+		return wholeSeconds(int64(n)), true
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return max(at.Sub(now), 0), true
+}

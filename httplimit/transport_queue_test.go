@@ -1,0 +1,452 @@
+package httplimit_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// These tests promise the order in which requests are sent, that no request waits in vain,
+// and that each ends.
+
+func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
+	for _, status := range []int{200, 503} {
+		for _, store := range []storage.Store{new(memory.Store), slow()} {
+			synctest.Test(t, func(t *testing.T) {
+				asked := make(map[compose.Op]int)
+				c := newTransport(func(*http.Request) (*http.Response, error) {
+					return says(status, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`)
+				})
+				c.Limiter = countingLimiter(t, store, asked, rule(http.StatusText(status), "gcra 1000/s"))
+				c.sequential(t, 1)
+				c.concurrent(t, 30)
+				require.Equal(t, map[compose.Op]int{compose.OpAllow: 31}, asked)
+			})
+		}
+	}
+}
+
+func TestDecisionsOfTheLimiterShareRoundTrips(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			return says(200, "RateLimit", `"a";r=10;t=60`)
+		})
+		c.sequential(t, 1)
+		c.Limiter = limiterOf(t, slowUpdates{new(memory.Store)}, "gcra 1000/s")
+		c.concurrent(t, 10)
+		require.LessOrEqual(t, c.times()[10], 20*time.Millisecond)
+	})
+}
+
+func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
+	for name, store := range map[string]storage.Store{"no limiter": nil, "far": slow()} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newRecorder(t, onePerSecond)
+				if store != nil {
+					l.Limiter = limiterOf(t, store, "gcra 1000/s")
+				}
+				var want []string
+				for i := range 30 {
+					want = append(want, fmt.Sprintf("/%d", i))
+					l.start(t.Context(), want[i])
+					time.Sleep(70 * time.Millisecond) // so that some come when the gate is open
+				}
+				l.all.Wait()
+				require.Equal(t, want, l.paths)
+			})
+		})
+	}
+}
+
+// Without this, each refill would cost a decision for every waiting request.
+func TestOneDeniedRequestRetriesForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(map[compose.Op]int)
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		c.Limiter = countingLimiter(t, nil, asked, rule("own", "gcra 10/s burst=1"))
+		c.concurrent(t, 1000)
+		require.Less(t, asked[compose.OpAllow], 10_000)
+		require.Equal(t, 99900*time.Millisecond, time.Since(c.began), "at the full rate")
+	})
+}
+
+func TestCheaperRequestsDoNotWaitForDeniedOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		own := rule("own", "gcra 1/s burst=10")
+		own.Cost = func(r *http.Request) int64 { return int64(len(r.URL.Path)) }
+		l.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		l.start(t.Context(), "/ten bytes")
+		l.start(t.Context(), "/nine byt") // for which it takes 9 s
+		l.start(t.Context(), "/a")        // for which it takes 2 s
+		l.start(t.Context(), "/b")
+		l.all.Wait()
+		require.Equal(t, []string{"/ten bytes", "/a", "/b", "/nine byt"}, l.paths)
+		require.Equal(t, seconds(0, 2, 4, 13), l.times())
+	})
+}
+
+func TestOtherKeysDoNotWaitForDeniedRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		own := rule("own", "gcra 1/10s")
+		own.Key = func(r *http.Request) string { return r.URL.Path }
+		l.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		for _, path := range []string{"/a", "/b"} {
+			l.start(t.Context(), path)
+			l.start(t.Context(), path)
+			time.Sleep(5 * time.Second)
+		}
+		l.all.Wait()
+		require.Equal(t, seconds(0, 5, 10, 15), l.times())
+	})
+}
+
+// The request that retries for all of the denied ones leaves. Another takes its place.
+func TestCancelledDeniedRequestIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		l.Limiter = limiterOf(t, nil, "gcra 1/10s")
+		l.start(t.Context(), "/1")
+		ctx, leave := context.WithCancel(t.Context())
+		l.start(ctx, "/2")
+		l.start(t.Context(), "/3")
+		time.Sleep(time.Second)
+		leave()
+		l.all.Wait()
+		require.Equal(t, []string{"/1", "/3"}, l.paths)
+		require.Equal(t, seconds(0, 10), l.times())
+	})
+}
+
+// A request that the Limiter denied goes first when the Limiter can allow it.
+func TestDeniedRequestLetsOthersPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, onePerSecond)
+		own := uploads("gcra 2/11s burst=1")
+		asked := make(map[compose.Op]int)
+		l.Limiter = countingLimiter(t, nil, asked, own)
+		for _, path := range []string{"/up", "/up/2", "/1", "/2", "/3", "/4", "/5", "/6", "/7"} {
+			l.start(t.Context(), path)
+		}
+		l.all.Wait()
+		require.Equal(t, []string{"/up", "/1", "/2", "/3", "/4", "/5", "/up/2", "/6", "/7"}, l.paths)
+		require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8), l.times(), "no turn was lost")
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 10}, asked, "once for each, and once more for the denied")
+	})
+}
+
+func TestCancelledRequestDelaysNobody(t *testing.T) {
+	for _, gone := range []string{"/1", "/2", "/3"} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newRecorder(t, onePerSecond)
+			l.start(t.Context(), "/0")
+			ctx, cancel := context.WithCancel(t.Context())
+			want := []string{"/0"}
+			for _, path := range []string{"/1", "/2", "/3", "/4"} {
+				if path == gone {
+					l.start(ctx, path)
+					continue
+				}
+				want = append(want, path)
+				l.start(t.Context(), path)
+			}
+			cancel()
+			synctest.Wait()
+			_, ended := l.snapshot()
+			require.Equal(t, seconds(0, 0), ended, "the one that was answered, and the one that left")
+			l.all.Wait()
+			require.Equal(t, want, l.paths)
+			require.Equal(t, seconds(0, 1, 2, 3), l.times())
+			require.Zero(t, l.Pending())
+		})
+	}
+}
+
+// A request that has a slot and is not sent releases the slot, for any reason.
+func TestSlotIsReleasedForAnyReason(t *testing.T) {
+	own := rule("own", "gcra 100/s")
+	own.Cost = func(r *http.Request) int64 {
+		if r.URL.Path == "/panics" {
+			panic("the cost")
+		}
+		return 1
+	}
+	for path, test := range map[string]struct {
+		store storage.Store
+		ended []time.Duration // after the first has its turn
+	}{
+		"/panics": {nil, []time.Duration{0, 0}},
+		"/fails":  {stuck(), []time.Duration{500 * time.Millisecond, time.Second}},
+		"/leaves": {stuck(), []time.Duration{100 * time.Millisecond, 600 * time.Millisecond}},
+	} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := newRecorder(t, onePerSecond)
+				l.start(t.Context(), "/")
+				l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, Timeout: 500 * time.Millisecond}, test.store, own)
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if path == "/leaves" {
+					time.AfterFunc(1100*time.Millisecond, cancel)
+				}
+				l.start(ctx, path)
+				l.start(t.Context(), "/next")
+				l.all.Wait()
+				for i, ended := range l.ended[1:] {
+					require.Equal(t, test.ended[i], ended-time.Second)
+				}
+				require.Zero(t, l.Pending())
+			})
+		})
+	}
+}
+
+func TestAllFailAtOnceIfTheWaitIsCertain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := "1"
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) {
+			defer func() { wait = "3000" }()
+			return says(200, "RateLimit", `"a";r=0;t=`+wait)
+		})
+		for range 3 { // the last of which has time
+			l.start(t.Context(), "/")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range 5 {
+			l.start(ctx, "/")
+		}
+		l.all.Wait()
+		require.Equal(t, seconds(0, 1, 3001), l.times())
+		require.Equal(t, seconds(0, 1, 1, 1, 1, 1, 1, 3001), l.ended)
+	})
+}
+
+func TestAllFailAtOnceIfThePauseComesDuringADecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, delayedResponse)
+		l.Limiter = limiterOf(t, slow(), "gcra 1000/s")
+		l.send(t, "0s", `"a";r=1;t=1`)
+		time.Sleep(time.Second)
+		l.send(t, "20ms", `"a";r=0;t=3000`) // sent at 1.01s, answered at 1.03s
+		time.Sleep(25 * time.Millisecond)
+		l.start(t.Context(), "/first")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		l.start(ctx, "/second")
+		time.Sleep(15 * time.Millisecond)
+		_, ended := l.snapshot()
+		require.Equal(t, []time.Duration{1035 * time.Millisecond}, ended)
+		l.all.Wait()
+	})
+}
+
+// While the Limiter can deny the request that has the slot, the next one can be sent.
+func TestRequestWaitsWhileAnotherMayBeDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, onePerSecond)
+		own := uploads("gcra 1/h")
+		l.Limiter = countingLimiter(t, slow(), make(map[compose.Op]int), rule("all", "gcra 1000/s"), own)
+		l.start(t.Context(), "/up")
+		time.Sleep(100 * time.Millisecond)
+		l.start(t.Context(), "/up/2")
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		l.start(ctx, "/")
+		time.Sleep(1500 * time.Millisecond)
+		paths, _ := l.snapshot()
+		require.Equal(t, []string{"/up", "/"}, paths)
+		l.all.Wait()
+	})
+}
+
+func TestPauseIsCertainWhateverIsInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/late" {
+				time.Sleep(time.Hour)
+			}
+			return says(429, "Retry-After", "60")
+		})
+		l.start(t.Context(), "/late")
+		l.start(t.Context(), "/")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		l.start(ctx, "/")
+		_, ended := l.snapshot()
+		require.Equal(t, seconds(0, 0), ended)
+		l.all.Wait()
+	})
+}
+
+// Random traffic with random delays, denials and cancellations.
+func TestEveryRequestEnds(t *testing.T) {
+	for seed := range uint64(30) {
+		synctest.Test(t, func(t *testing.T) { randomTraffic(t, rand.New(rand.NewPCG(seed, 1))) })
+	}
+}
+
+func randomTraffic(t *testing.T, random *rand.Rand) {
+	var mu sync.Mutex
+	draw := func(n int) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.IntN(n)
+	}
+	c := newTransport(func(*http.Request) (*http.Response, error) {
+		time.Sleep(time.Duration(draw(100)) * time.Millisecond)
+		if draw(10) == 0 {
+			return says(429, "Retry-After", "3")
+		}
+		return says(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=1`, draw(4)))
+	})
+	c.Limiter = limiterOf(t, slow(), "gcra 5/s burst=3")
+	var all sync.WaitGroup
+	for range 200 {
+		ending, lifetime := draw(4), time.Duration(draw(10_000))*time.Millisecond
+		all.Go(func() {
+			ctx, cancel := context.WithCancel(t.Context())
+			switch ending {
+			case 0:
+				time.AfterFunc(lifetime, cancel)
+			case 1:
+				ctx, cancel = context.WithTimeout(ctx, lifetime)
+			}
+			defer cancel()
+			r, _ := request(ctx, t)
+			if _, err := c.RoundTrip(r); err != nil {
+				require.Less(t, ending, 2, "%v", err)
+			}
+		})
+		time.Sleep(time.Duration(draw(20)) * time.Millisecond)
+	}
+	all.Wait()
+	require.Zero(t, c.Pending())
+	require.Less(t, time.Since(c.began), time.Hour)
+}
+
+func TestDeniedRequestsKeepTheirOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, onePerSecond)
+		l.Limiter = limiterOf(t, nil, "gcra 1/2s")
+		var want []string
+		for i := range 20 {
+			want = append(want, fmt.Sprintf("/%d", i))
+			l.start(t.Context(), want[i])
+			time.Sleep(10 * time.Millisecond)
+		}
+		l.all.Wait()
+		require.Equal(t, want, l.paths)
+	})
+}
+
+// The context ends while the Limiter decides. The server's quota remains for the next
+// request.
+func TestCancelledRequestSpendsNoQuota(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := make(map[compose.Op]int)
+		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
+			if err := r.Context().Err(); err != nil {
+				return nil, err // as http.Transport does, before anything is on the wire
+			}
+			return says(200, "RateLimit", `"a";r=0;t=60`)
+		})
+		l.start(t.Context(), "/first")
+		own := rule("own", "gcra 1000/s")
+		own.Cost = func(*http.Request) int64 {
+			time.Sleep(10 * time.Millisecond) // it looks the cost up
+			return 1
+		}
+		l.Limiter = countingLimiter(t, nil, asked, own)
+		ctx, cancel := context.WithCancel(t.Context())
+		l.start(ctx, "/leaves")
+		l.start(t.Context(), "/next")
+		time.Sleep(60*time.Second + 5*time.Millisecond) // its turn, and its limiter is asked
+		cancel()
+		time.Sleep(time.Second)
+		paths, _ := l.snapshot()
+		l.all.Wait()
+		require.Equal(t, []string{"/first", "/next"}, paths)
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 2, compose.OpRefund: 1}, asked)
+	})
+}
+
+func TestDeniedRequestFailsAtOnceOnALongPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/late" {
+				time.Sleep(time.Second)
+				return says(503, "Retry-After", "3000")
+			}
+			return says(200)
+		})
+		own := uploads("gcra 1/30s")
+		l.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		l.start(t.Context(), "/up")
+		l.start(t.Context(), "/late")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		l.start(ctx, "/up/2")
+		time.Sleep(2 * time.Second)
+		_, ended := l.snapshot()
+		l.all.Wait()
+		require.Equal(t, seconds(0, 1, 1), ended)
+	})
+}
+
+func TestPanicClosesTheBody(t *testing.T) {
+	for _, who := range []string{"limiter", "key"} {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		own := rule("own", "gcra 1/s")
+		own.Cost = func(*http.Request) int64 { panic("cost") }
+		if who == "key" {
+			c.Key = func(*http.Request) string { panic("key") }
+		} else {
+			c.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		}
+		r, b := request(t.Context(), t)
+		require.Panics(t, func() { _, _ = c.RoundTrip(r) })
+		require.True(t, b.closed, who)
+		require.Zero(t, c.Pending())
+	}
+}
+
+// Requests that the Limiter denies again and again do not keep others from the server's
+// quota, even if there are many and the store is slow.
+func TestDeniedRequestsDoNotStarveOthers(t *testing.T) {
+	for _, denied := range []int{50, 150} {
+		synctest.Test(t, func(t *testing.T) {
+			l := newRecorder(t, onePerSecond)
+			upload := uploads("gcra 1/2s")
+			l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, DenialCacheTTL: -1}, slow(), upload) // each denial is looked up
+			for i := range denied {
+				l.start(t.Context(), fmt.Sprintf("/up/%d", i))
+			}
+			for i := range 10 {
+				l.start(t.Context(), fmt.Sprintf("/never denied/%d", i))
+			}
+			time.Sleep(40 * time.Second)
+			paths, _ := l.snapshot()
+			others := 0
+			for _, path := range paths {
+				others += strings.Count(path, "never")
+			}
+			require.Equal(t, 10, others, "of %d that were sent", len(paths))
+			l.all.Wait()
+		})
+	}
+}

@@ -1,0 +1,408 @@
+package httplimit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/httplimit"
+)
+
+// These tests promise that Transport keeps within the limits that servers report, uses
+// nearly all of them, and forgets what no longer matters.
+
+// After the first response of our Handler, no request is denied, whatever the algorithm, the
+// number of concurrent requests and the delays. The client gets at least 90% of the limit.
+func TestNeverDeniedInSteadyState(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 5/s", "gcra 100/m burst=20", "gcra 10/m", "tokenbucket 10/s burst=50 refill=interval", "tokenbucket 6/m burst=2",
+		"fixedwindow 20/10s", "fixedwindow 5/s align=clock", "fixedwindow 60/m align=clock", "movingwindow 20/10s slots=10", "movingwindow 20/10s slots=10 trailing=whole",
+		"all(gcra 5/s; gcra 100/m)",
+	} {
+		for _, workers := range []int{1, 3, 20} {
+			for _, slowest := range []time.Duration{0, 10 * time.Millisecond, time.Second} {
+				t.Run(fmt.Sprint(spec, " by ", workers, " over ", slowest), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) { steady(t, spec, workers, slowest) })
+				})
+			}
+		}
+	}
+}
+
+func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
+	limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", spec))
+	w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), slowest)
+	client := &httplimit.Transport{Base: w}
+	get(t, client, "http://example.com/") // its answer is the first that tells anything
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	work(ctx, client, workers)
+	require.Zero(t, w.seen[http.StatusTooManyRequests])
+	if slowest <= 10*time.Millisecond { // longer ways limit by themselves
+		policy := sluice.MustPolicy(spec)
+		full, err := policy.Peek(nil, still(), 1)
+		require.NoError(t, err)
+		steadily := policy.Bound(2*time.Minute) - full.Limit
+		require.GreaterOrEqual(t, float64(w.seen[http.StatusOK]), 0.9*float64(steadily))
+	}
+}
+
+func TestRequestsWithOneKeyShareALimit(t *testing.T) {
+	for _, test := range []struct {
+		key  func(*http.Request) string
+		urls []string
+		sent []time.Duration
+	}{
+		{nil, []string{"http://example.com/", "http://Example.com/", "http://example.com:80/", "http://example.com./"}, seconds(0, 5, 10, 15)},
+		{nil, []string{"http://a/", "http://b/", "http://a:81/", "http://a/"}, seconds(0, 0, 0, 5)},
+		{func(r *http.Request) string { return r.URL.Path }, []string{"http://a/1", "http://b/1", "http://b/2"}, seconds(0, 5, 5)},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "5") })
+			c.Key = test.key
+			for _, url := range test.urls {
+				get(t, c, url)
+			}
+			require.Equal(t, test.sent, c.times())
+		})
+	}
+}
+
+func TestContextEndsTheWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "60") })
+		get(t, c, "http://example.com/")
+
+		ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
+		defer cancel()
+		r, b := request(ctx, t)
+		_, err := c.RoundTrip(r)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Zero(t, time.Since(c.began), "at once, for there is no hope")
+		require.True(t, b.closed)
+
+		ctx, cancel = context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, cancel)
+		r, b = request(ctx, t)
+		_, err = c.RoundTrip(r)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Equal(t, 10*time.Second, time.Since(c.began))
+		require.True(t, b.closed)
+
+		require.Equal(t, seconds(0, 60), c.sequential(t, 1), "nothing was sent")
+	})
+}
+
+func TestLimiterDelaysRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
+			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
+		require.NoError(t, err)
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		c.Limiter = limiter
+		require.Equal(t, seconds(0, 0, 5, 10), c.sequential(t, 4))
+		get(t, c, "http://example.org/")
+		require.Equal(t, 10*time.Second, c.sent[4], "another host")
+
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		r, b := request(ctx, t)
+		_, err = c.RoundTrip(r)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.True(t, b.closed)
+		require.Len(t, c.sent, 5)
+	})
+}
+
+// A request without a response may have used the refill, so others wait for a window, but no
+// longer.
+func TestRequestWithoutResponseDelaysOthersForAWindow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == "PUT" {
+				<-r.Context().Done()
+				return nil, r.Context().Err()
+			}
+			return says(200, "RateLimit", `"a";r=0;t=2`, "RateLimit-Policy", `"a";q=1;w=30`)
+		})
+		c.sequential(t, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() {
+			r, _ := request(ctx, t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, context.Canceled)
+		})
+		synctest.Wait()
+		time.Sleep(3 * time.Second)
+		require.Equal(t, seconds(0, 2, 32), c.sequential(t, 1))
+		cancel()
+		all.Wait()
+	})
+}
+
+// delayedResponse answers as the request's query says: after a delay, and with a RateLimit.
+func delayedResponse(r *http.Request) (*http.Response, error) {
+	q := r.URL.Query()
+	after, _ := time.ParseDuration(q.Get("after"))
+	time.Sleep(after)
+	return says(200, "RateLimit", q.Get("limit"), "RateLimit-Policy", `"a";q=10;w=60`)
+}
+
+// send sends a request that gets a delayedResponse, and does not wait for it.
+func (c *transport) send(t *testing.T, after, limit string) {
+	t.Helper()
+	go get(t, c, "http://example.com/?"+url.Values{"after": {after}, "limit": {limit}}.Encode())
+	synctest.Wait()
+}
+
+// A response that was overtaken is outdated: the other response has counted the unit that it
+// announces.
+func TestOvertakenResponseIsOutdated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(delayedResponse)
+		c.send(t, "2s", `"a";r=1;t=1`)
+		c.send(t, "1s", `"a";r=0;t=10`)
+		time.Sleep(3 * time.Second)
+		c.send(t, "0s", `"a";r=0;t=10`)
+		time.Sleep(time.Minute)
+		require.Equal(t, seconds(0, 0, 11), c.times())
+	})
+}
+
+// While a request is in flight, the server may not have counted it. When all are answered,
+// the reported number is exact.
+func TestQuotaIsExactWhenAllAreAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(delayedResponse)
+		c.send(t, "13s", `"a";r=0;t=10`)
+		c.send(t, "14s", `"a";r=0;t=10`) // one came back, and was taken by this
+		time.Sleep(15 * time.Second)
+		c.send(t, "0s", `"a";r=0;t=10`)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, seconds(0, 0, 24), c.times())
+	})
+}
+
+// A request that failed may have reached the server.
+func TestFailedRequestCountsAsSpent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == "PUT" {
+				time.Sleep(time.Second)
+				return nil, io.ErrUnexpectedEOF
+			}
+			return says(200, "RateLimit", `"a";r=1;t=100`)
+		})
+		go func() {
+			r, _ := request(t.Context(), t)
+			_, err := c.RoundTrip(r)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+		}()
+		synctest.Wait()
+		require.Len(t, c.sequential(t, 1), 2)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, seconds(0, 0, 100), c.sequential(t, 1))
+	})
+}
+
+// While a response can still report more, no request fails because of an earlier one.
+func TestRequestWaitsWhileAResponseMayAllowIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(delayedResponse)
+		c.send(t, "0s", `"a";r=0;t=1`)
+		c.send(t, "5s", `"a";r=5;t=1`)
+		time.Sleep(2 * time.Second) // it is on its way, and all is there again at 61s
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		r, _ := request(ctx, t)
+		_, err := c.RoundTrip(r)
+		require.NoError(t, err)
+		require.Equal(t, seconds(0, 1, 6), c.times())
+	})
+}
+
+func TestNewResponseWakesWaitingRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(delayedResponse)
+		c.send(t, "0s", `"a";r=0;t=2`)
+		c.send(t, "1s", `"a";r=5;t=2`)
+		time.Sleep(2500 * time.Millisecond)
+		c.send(t, "0s", `"a";r=4;t=2`)
+		time.Sleep(2 * time.Minute)
+		require.Equal(t, seconds(0, 2, 3), c.times())
+	})
+}
+
+func TestRoutesWithoutALimitAreDelayedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fields := []string{"RateLimit", `"a";r=0;t=5`}
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200, fields...) })
+		c.sequential(t, 1)
+		fields = nil
+		require.Equal(t, seconds(0, 5, 5, 5), c.sequential(t, 3))
+	})
+}
+
+// Some servers report a limit only when they deny.
+func TestUnreportedLimitExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sent atomic.Int64
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			if sent.Add(1) == 1 {
+				return says(429, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1000;w=60`)
+			}
+			time.Sleep(100 * time.Millisecond)
+			return says(200)
+		})
+		c.sequential(t, 1)
+		time.Sleep(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		work(ctx, c, 50)
+		require.Greater(t, sent.Load(), int64(28_000), "of 30,000 that there is time for")
+	})
+}
+
+func TestUnreportedLimitHoldsForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1;w=1`}
+		c := newTransport(func(*http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return says(200, fields...)
+		})
+		c.sequential(t, 1)
+		fields = nil
+		time.Sleep(10 * time.Second)
+		c.sequential(t, 1)
+		c.concurrent(t, 3)
+		require.Equal(t, seconds(12, 12, 13), c.times()[2:], "no more than are sure to be let in")
+	})
+}
+
+// Clients that do not know of each other share a limit.
+func TestClientsThatShareALimitGetFewDenials(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", "gcra 60/m burst=10"))
+		w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), 100*time.Millisecond)
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer cancel()
+		var all sync.WaitGroup
+		for range 3 { // each with a Transport of its own
+			client := &httplimit.Transport{Base: w}
+			all.Go(func() {
+				for {
+					r, _ := http.NewRequestWithContext(ctx, "GET", "http://example.com/", nil)
+					if _, err := client.RoundTrip(r); err != nil {
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		t.Log(w.seen)
+		require.Greater(t, w.seen[http.StatusOK], 500)
+		require.Less(t, w.seen[http.StatusTooManyRequests], 3*w.seen[http.StatusOK])
+	})
+}
+
+// Transport forgets hosts about which it knows nothing that matters, also if their requests
+// failed or panicked.
+func TestUnusedHostsAreForgotten(t *testing.T) {
+	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
+		"quota":    func(*http.Request) (*http.Response, error) { return says(200, "RateLimit", `"a";r=0;t=5`) },
+		"backoff":  func(*http.Request) (*http.Response, error) { return says(503) },
+		"no reply": func(*http.Request) (*http.Response, error) { return nil, errors.New("reset") },
+		"panic":    func(*http.Request) (*http.Response, error) { panic("the base") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newTransport(answer)
+				c.MaxPause = 10 * time.Second
+				for i := range 2000 {
+					r, _ := request(t.Context(), t)
+					r.URL.Host = fmt.Sprintf("%d.example.com", i)
+					func() {
+						defer func() { _ = recover() }()
+						_, _ = c.RoundTrip(r)
+					}()
+					time.Sleep(time.Second)
+				}
+				require.Less(t, c.Queues(), 100)
+			})
+		})
+	}
+}
+
+func TestPausedHostsAreRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "3000") })
+		c.sequential(t, 1)
+		for i := range 2000 {
+			get(t, c, fmt.Sprintf("http://%d.example.com/", i))
+			time.Sleep(time.Second)
+		}
+		require.Equal(t, 3000*time.Second, c.sequential(t, 1)[2001])
+	})
+}
+
+// pipes is a net.Listener with connections in memory, so that synctest can control the time.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.closed) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 80} }
+
+func (p *pipes) Dial(context.Context, string, string) (net.Conn, error) {
+	here, there := net.Pipe()
+	p.conns <- there
+	return here, nil
+}
+
+func TestTransportAndHandlerOverNetHTTP(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", "gcra 10/s"), rule("day", "fixedwindow 1000/d"))
+		listener := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{Handler: httplimit.Handler(limiter, hello, httplimit.Options{})}
+		go func() { _ = server.Serve(listener) }()
+		base := &http.Transport{DialContext: listener.Dial}
+		client := &http.Client{Transport: &httplimit.Transport{Base: base}}
+		began := time.Now()
+		for range 100 {
+			response, err := client.Get("http://example.com/")
+			require.NoError(t, err)
+			_, err = io.Copy(io.Discard, response.Body)
+			require.NoError(t, err)
+			require.NoError(t, response.Body.Close())
+			require.Equal(t, http.StatusOK, response.StatusCode)
+		}
+		require.Equal(t, 9*time.Second, time.Since(began))
+		base.CloseIdleConnections()
+		require.NoError(t, server.Close())
+	})
+}
