@@ -96,7 +96,7 @@ func TestFaultsInTheFunctionForOneRequestAreSeen(t *testing.T) {
 	p := pool(t, shared.Postgres(t).DSN())
 	for _, fault := range []struct{ law, from, to string }{
 		{aRequestForEachKey, "seen = batch OR ", ""},
-		{"a reset deletes the record", "reply := int8send(1)", "reply := int8send(0)"},
+		{anyBatch, "reply := int8send(1)", "reply := int8send(0)"},
 		{"the margin is added to TTLs", "lasts / 1000 + 1 + margin) *", "lasts / 1000 + 1) *"},
 		{"a record of a batch is kept until it is as new", "greatest(clock, ", "least(clock, "},
 		{"a batch is decided at its time", "coalesce(now, ", "coalesce(NULL, "},
