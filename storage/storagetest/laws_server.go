@@ -257,7 +257,7 @@ var serverLaws = []Law{
 	},
 	{
 		Name:     "a batch may have many keys",
-		Sentence: "A batch of 1,500 keys and as many requests is decided like any other.",
+		Sentence: "A batch may have 1,500 keys and as many requests. A request may stand for a thousand equal ones.",
 		check: func(s *subject) {
 			const n = 1500
 			b := &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&threeAnHour.program}}
@@ -271,6 +271,7 @@ var serverLaws = []Law{
 				}
 			}
 			s.spent("many 1498", b.Version, threeAnHour, b.At, 3)
+			s.applies(batchOf(thousandAnHour, []string{"many times"}, driver.Request{Times: 1001, Uses: []driver.Use{allow(0, 1)}}), 1000)
 		},
 	},
 	{
