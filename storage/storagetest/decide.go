@@ -9,9 +9,9 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Decide decides a batch on the records that were found, by the steps in Go, as every
-// [driver.Server] must. It sets Found, At and Applied, and returns what becomes of each key. now is the
-// time if the batch has none. policyOf returns the policy that a program belongs to.
+// Decide decides a batch on the records found with the steps in Go. It is the reference for every
+// [driver.Server]. It sets Found, At and Applied, and returns the change of each key. now is the time of the
+// decisions if the batch has none. policyOf returns the policy of a program.
 func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf func(*algo.Program) algo.Policy) []driver.Change {
 	if !b.Now.IsZero() {
 		now = b.Now
@@ -27,15 +27,15 @@ func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf fun
 	return d.changes
 }
 
-// decision is a batch that is being decided.
+// decision is the state of Decide.
 type decision struct {
 	batch    *driver.Batch
 	policyOf func(*algo.Program) algo.Policy
-	states   [][]byte // of each key, after the requests so far
+	states   [][]byte // of each key, after the requests that were decided
 	changes  []driver.Change
 }
 
-// request decides one request, and returns what its Applied is.
+// request decides a request and returns its Applied.
 func (d *decision) request(r *driver.Request) (applied int) {
 	for _, use := range r.Uses {
 		if d.batch.Found[use.Key].Version == d.batch.Version {
@@ -55,7 +55,7 @@ func (d *decision) request(r *driver.Request) (applied int) {
 	return applied
 }
 
-// once decides a request that is made once. It returns the changes of its keys and the number of steps.
+// once decides a request with Times 1. It returns the changes by key and the number of applied steps.
 func (d *decision) once(uses []driver.Use) (changes map[int]driver.Change, applied int) {
 	changes = map[int]driver.Change{}
 	denied := false

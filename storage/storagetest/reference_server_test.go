@@ -14,7 +14,7 @@ import (
 func (r *reference) spoil(key string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.bad[strings.Clone(key)] = true
+	r.unreadable[strings.Clone(key)] = true
 }
 
 func (r *reference) Runs(p *algo.Program) bool {
@@ -38,19 +38,19 @@ func (r *reference) Run(ctx context.Context, batches ...*driver.Batch) {
 	}
 }
 
-// decide runs a batch; the lock is held.
+// decide runs a batch. The caller holds the lock.
 func (r *reference) decide(b *driver.Batch) {
 	now, found := r.world.time(), make([]storage.Record, len(b.Keys))
 	for i, key := range b.Keys {
 		found[i] = copied(r.find(now, key))
 	}
-	failed := r.withoutBad(b)
+	restore := r.withoutUnreadable(b)
 	changes := storagetest.Decide(b, found, now, storagetest.PolicyOf)
 	r.store(b, changes)
-	failed(b)
+	restore(b)
 }
 
-// store writes what a batch changes; the lock is held.
+// store writes the changes of a batch. The caller holds the lock.
 func (r *reference) store(b *driver.Batch, changes []driver.Change) {
 	now := r.world.time()
 	for i, c := range changes {
@@ -74,11 +74,12 @@ func (r *reference) store(b *driver.Batch, changes []driver.Change) {
 	}
 }
 
-// withoutBad takes the requests on bad keys out of a batch. The function it returns puts them back, as failed.
-func (r *reference) withoutBad(b *driver.Batch) (failed func(*driver.Batch)) {
+// withoutUnreadable removes the requests on unreadable keys from a batch. The returned function restores them as
+// failed requests.
+func (r *reference) withoutUnreadable(b *driver.Batch) (restore func(*driver.Batch)) {
 	var errs []error
 	for i, key := range b.Keys {
-		if r.bad[key] {
+		if r.unreadable[key] {
 			if errs == nil {
 				errs = make([]error, len(b.Keys))
 			}

@@ -12,22 +12,22 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// reference is the plainest store that keeps every law and has every ability.
+// reference is a simple store that keeps every law and implements every optional interface.
 type reference struct {
-	world *world
-	mu    sync.Mutex
-	kept  map[string]kept
-	bad   map[string]bool                    // what cannot be read
-	edit  func(*driver.Batch, *storage.Swap) // of what batches write, if it is not nil
+	world      *world
+	mu         sync.Mutex
+	records    map[string]storedRecord
+	unreadable map[string]bool
+	edit       func(*driver.Batch, *storage.Swap) // changes the writes of batches; may be nil
 }
 
-type kept struct {
+type storedRecord struct {
 	storage.Record
 	expires time.Time // zero: never
 	until   time.Time // of the swap
 }
 
-// world is what the stores of one database share: the time.
+// world is the time of the stores of one database.
 type world struct {
 	mu  sync.Mutex
 	now time.Time
@@ -46,7 +46,7 @@ func (w *world) advance(d time.Duration) {
 }
 
 func newReference(w *world) *reference {
-	return &reference{world: w, kept: map[string]kept{}, bad: map[string]bool{}}
+	return &reference{world: w, records: map[string]storedRecord{}, unreadable: map[string]bool{}}
 }
 
 func newHarness() (storagetest.Harness, *reference) {
@@ -55,9 +55,9 @@ func newHarness() (storagetest.Harness, *reference) {
 	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance, Now: w.time, Spoil: r.spoil}, r
 }
 
-// find returns what is stored and has not lapsed.
+// find returns the live record of key.
 func (r *reference) find(now time.Time, key string) storage.Record {
-	k := r.kept[key]
+	k := r.records[key]
 	if !k.expires.IsZero() && !now.Before(k.expires) {
 		return storage.Record{}
 	}
@@ -66,17 +66,17 @@ func (r *reference) find(now time.Time, key string) storage.Record {
 
 func (r *reference) put(now time.Time, swap storage.Swap) {
 	if swap.New.Version == 0 {
-		delete(r.kept, swap.Key)
+		delete(r.records, swap.Key)
 		return
 	}
-	k := kept{Record: copied(swap.New), until: swap.Until}
+	k := storedRecord{Record: copied(swap.New), until: swap.Until}
 	if swap.TTL > 0 {
 		k.expires = now.Add(swap.TTL)
 		if swap.Until.After(k.expires) {
 			k.expires = swap.Until
 		}
 	}
-	r.kept[strings.Clone(swap.Key)] = k
+	r.records[strings.Clone(swap.Key)] = k
 }
 
 func copied(r storage.Record) storage.Record {
@@ -137,9 +137,9 @@ func (r *reference) Purge(ctx context.Context, max int) (removed int, err error)
 	now := r.world.time()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for key, k := range r.kept {
+	for key, k := range r.records {
 		if removed < max && !k.expires.IsZero() && !now.Before(k.expires) {
-			delete(r.kept, key)
+			delete(r.records, key)
 			removed++
 		}
 	}
@@ -155,7 +155,7 @@ func (r *reference) Update(ctx context.Context, now time.Time, keys []string, d 
 	return r.update(now, now, keys, d)
 }
 
-// update decides at a time, by a store's clock that says now; the lock is held.
+// update decides at the time at. now is the time of the store's clock. The caller holds the lock.
 func (r *reference) update(now, at time.Time, keys []string, d driver.Decider) error {
 	if err := driver.CheckKeys(keys); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (r *reference) update(now, at time.Time, keys []string, d driver.Decider) e
 		case driver.Put:
 			r.put(now, storage.Swap{Key: keys[i], TTL: c.TTL, Until: at.Add(c.TTL), New: storage.Record{Version: storage.NewVersion(), State: c.State}})
 		case driver.Delete:
-			delete(r.kept, keys[i])
+			delete(r.records, keys[i])
 		}
 	}
 	return nil
@@ -187,10 +187,10 @@ func (r *reference) Transact(ctx context.Context, clock func() time.Time, update
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, before, returned := r.world.time(), maps.Clone(r.kept), false
+	now, before, returned := r.world.time(), maps.Clone(r.records), false
 	defer func() {
 		if !returned {
-			r.kept = before
+			r.records = before
 		}
 	}()
 	at := now

@@ -12,50 +12,49 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// ofServers break the laws of servers. They may break several, for that of random batches is about
-// everything.
-var ofServers = []saboteur{
-	{"returns what a batch left", "a batch returns what it found", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+// serverSaboteurs break laws of servers. Each may break several of them.
+var serverSaboteurs = []saboteur{
+	{"returns the records after the batch", "a batch returns the records before it", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if b.Err == nil && b.KeyErr == nil {
 			b.Found, _ = r.Load(ctx, b.Keys...)
 		}
 	})},
-	{"hands out its own memory", "a batch returns what it found", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"returns its own memory", "a batch returns the records before it", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		for i := range b.Found {
-			if k := r.kept[b.Keys[i]]; k.Version == b.Found[i].Version {
+			if k := r.records[b.Keys[i]]; k.Version == b.Found[i].Version {
 				b.Found[i].State = k.State
 			}
 		}
 	})},
-	{"decides the last request first", "requests of a batch are decided in order", asked(func(b *driver.Batch) {
+	{"decides the last request first", "any batch is decided as in Go", changingBatches(func(b *driver.Batch) {
 		slices.Reverse(b.Requests)
 	}, func(b *driver.Batch) { slices.Reverse(b.Requests) })},
-	{"decides equal requests as one", "equal requests are decided one after the other", asked(eachUse(func(r *driver.Request, _ *driver.Use) {
+	{"decides equal requests as one", "any batch is decided as in Go", changingBatches(eachUse(func(r *driver.Request, _ *driver.Use) {
 		r.Times = 1
 	}), nil)},
-	{"allows all equal requests or none", "equal requests are decided one after the other", asked(eachUse(func(r *driver.Request, u *driver.Use) {
+	{"allows all equal requests or none", "any batch is decided as in Go", changingBatches(eachUse(func(r *driver.Request, u *driver.Use) {
 		u.Cost, r.Times = u.Cost*int64(max(r.Times, 1)), -max(r.Times, 1)
 	}), eachRequest(func(r *driver.Request) {
 		if r.Applied > 0 {
 			r.Applied *= -min(r.Times, -1)
 		}
 	}))},
-	{"takes what there is of a denied request", "a request takes all its units or none", asked(eachUse(func(r *driver.Request, u *driver.Use) {
+	{"takes a part of a denied request", "any batch is decided as in Go", changingBatches(eachUse(func(r *driver.Request, u *driver.Use) {
 		u.Shadow = u.Shadow || len(r.Uses) > 1
 	}), nil)},
-	{"obeys shadow uses", "a shadow use denies nothing", asked(eachUse(func(_ *driver.Request, u *driver.Use) {
+	{"denies by shadow uses", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
 		u.Shadow = false
 	}), nil)},
-	{"takes nothing for shadow uses", "a shadow use denies nothing", asked(eachUse(func(_ *driver.Request, u *driver.Use) {
+	{"takes nothing for shadow uses", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
 		if u.Shadow {
 			u.Op = driver.Peek
 		}
 	}), nil)},
-	{"takes a unit for a peek", "a peek changes nothing", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"takes a unit for a peek", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		if len(b.Programs) > 0 {
-			asking(eachUse(func(_ *driver.Request, u *driver.Use) {
+			runChanged(eachUse(func(_ *driver.Request, u *driver.Use) {
 				if u.Op == driver.Peek {
 					u.Op, u.Cost = driver.Charge, 1
 				}
@@ -64,17 +63,17 @@ var ofServers = []saboteur{
 			r.Run(ctx, b)
 		}
 	})},
-	{"forgets to reset", "a reset deletes the record", asked(eachUse(func(_ *driver.Request, u *driver.Use) {
+	{"ignores a reset", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
 		if u.Op == driver.Reset {
 			u.Op = driver.Peek
 		}
 	}), nil)},
-	{"denies a charge", "refunds and charges are steps", asked(eachUse(func(_ *driver.Request, u *driver.Use) {
+	{"denies a charge", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
 		if u.Op == driver.Charge {
 			u.Op = driver.Allow
 		}
 	}), nil)},
-	{"gives back one unit too many", "refunds and charges are steps", asked(eachUse(func(_ *driver.Request, u *driver.Use) {
+	{"refunds one unit too many", "any batch is decided as in Go", changingBatches(eachUse(func(_ *driver.Request, u *driver.Use) {
 		if u.Op == driver.Refund {
 			u.Cost++
 		}
@@ -85,24 +84,24 @@ var ofServers = []saboteur{
 			b.Err = errors.New("damaged")
 		}
 	})},
-	{"takes a damaged state for none", "a damaged state fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"deletes a damaged state", "a damaged state fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		for _, key := range b.Keys {
-			if k := r.kept[key]; string(k.State) == "not a state" {
-				delete(r.kept, key)
+			if k := r.records[key]; string(k.State) == "not a state" {
+				delete(r.records, key)
 			}
 		}
 		r.Run(ctx, b)
 	})},
-	{"fails the batch of a key that cannot be read", "a key that cannot be read fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"fails the batch of an unreadable key", "a key that cannot be read fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		b.Err = errors.Join(b.KeyErr...)
 	})},
-	{"takes a key that cannot be read for an absent one", "a key that cannot be read fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
-		clear(r.bad)
+	{"treats an unreadable key as absent", "a key that cannot be read fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+		clear(r.unreadable)
 		r.Run(ctx, b)
 	})},
 	{"stops at the first batch that fails", "each batch succeeds or fails alone", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return runner{r, func(ctx context.Context, batches []*driver.Batch) {
+		return faultyRun{r, func(ctx context.Context, batches []*driver.Batch) {
 			for _, b := range batches {
 				if r.Run(ctx, b); b.Err != nil {
 					return
@@ -110,18 +109,18 @@ var ofServers = []saboteur{
 			}
 		}}
 	}},
-	{"runs a batch that comes too late", "a batch that comes too late is not run", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"runs a batch after its deadline", "a batch after its deadline is not run", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(context.WithoutCancel(ctx), b)
 		b.Err = errors.Join(b.Err, ctx.Err())
 	})},
-	{"lets go of its lock before it writes", "batches are decided in one instant", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"unlocks before it writes", "concurrent batches do not exceed a limit", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		if len(b.Requests) != 2 || len(b.Keys) != 2 || b.Now.IsZero() {
 			r.Run(ctx, b)
 			return
 		}
 		found, _ := r.Load(ctx, b.Keys...)
 		changes := storagetest.Decide(b, found, b.Now, storagetest.PolicyOf)
-		hesitate()
+		yield()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.store(b, changes)
@@ -131,32 +130,32 @@ var ofServers = []saboteur{
 			b.Err = errors.New("too many keys")
 		}
 	})},
-	{"says that it runs anything", "a server knows what it can run", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return boaster{r}
+	{"reports that it runs any program", "Runs reports which programs the server can run", func(r *reference, _ *storagetest.Harness) storage.Store {
+		return runsAnything{r}
 	}},
-	{"decides by its own clock", "a batch is decided at its time", asked(func(b *driver.Batch) { b.Now = time.Time{} }, nil)},
-	{"rounds the time of a batch", "a batch is decided at its time", asked(func(b *driver.Batch) { b.Now = b.Now.Truncate(time.Microsecond) }, nil)},
-	{"decides at another time than it returns", "the server's clock decides", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"decides by its own clock", "a batch is decided at its time", changingBatches(func(b *driver.Batch) { b.Now = time.Time{} }, nil)},
+	{"rounds the time of a batch", "a batch is decided at its time", changingBatches(func(b *driver.Batch) { b.Now = b.Now.Truncate(time.Microsecond) }, nil)},
+	{"decides at another time than it returns", "a batch without a time uses the server's clock", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if b.Now.IsZero() {
 			b.At = b.At.Add(time.Second)
 		}
 	})},
-	{"decides by a clock that is an hour ahead", "the server's clock decides", asked(nil, nil, func(r *reference, b *driver.Batch) {
+	{"decides by a clock that is an hour ahead", "a batch without a time uses the server's clock", changingBatches(nil, nil, func(r *reference, b *driver.Batch) {
 		if b.Now.IsZero() {
 			b.Now = r.world.time().Add(time.Hour)
 		}
 	})},
-	{"keeps records for ever", "a batch sets TTLs", stored(func(_ *driver.Batch, s *storage.Swap) { s.TTL = 0 })},
-	{"keeps records for half of their TTL", "a batch sets TTLs", stored(func(_ *driver.Batch, s *storage.Swap) { s.TTL, s.Until = s.TTL/2, time.Time{} })},
-	{"counts the TTL by its own clock alone", "a record of a batch is kept until it is as new", stored(func(_ *driver.Batch, s *storage.Swap) { s.Until = time.Time{} })},
-	{"adds no margin", "the margin is added to TTLs", stored(func(b *driver.Batch, s *storage.Swap) {
+	{"keeps records for ever", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL = 0 })},
+	{"keeps records for half of their TTL", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL, s.Until = s.TTL/2, time.Time{} })},
+	{"counts the TTL of a batch only by its own clock", "a record of a batch is kept until it is as new", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.Until = time.Time{} })},
+	{"adds no margin", "the margin is added to TTLs", changingWrites(func(b *driver.Batch, s *storage.Swap) {
 		if s.TTL > 0 {
 			s.TTL, s.Until = s.TTL-b.Margin, time.Time{}
 		}
 	})},
-	{"writes its version at a denial", "a denial writes nothing", denying(func(_ *reference, b *driver.Batch, k *kept) { k.Version = b.Version })},
-	{"refreshes the TTL at a denial", "a denial writes nothing", denying(func(r *reference, _ *driver.Batch, k *kept) { k.expires = r.world.time().Add(time.Hour) })},
+	{"writes its version at a denial", "a denial writes nothing", changingUnwritten(func(_ *reference, b *driver.Batch, k *storedRecord) { k.Version = b.Version })},
+	{"changes the TTL at a denial", "a denial writes nothing", changingUnwritten(func(r *reference, _ *driver.Batch, k *storedRecord) { k.expires = r.world.time().Add(time.Hour) })},
 	{"decides a batch again", "a batch is not applied twice", func(r *reference, h *storagetest.Harness) storage.Store {
 		var version storage.Version
 		r.edit = func(_ *driver.Batch, s *storage.Swap) {
@@ -166,10 +165,10 @@ var ofServers = []saboteur{
 		}
 		return running(func(r *reference, ctx context.Context, b *driver.Batch) {
 			version = b.Version
-			asking(func(b *driver.Batch) { b.Version = storage.NewVersion() }, nil)(r, ctx, b)
+			runChanged(func(b *driver.Batch) { b.Version = storage.NewVersion() }, nil)(r, ctx, b)
 		})(r, h)
 	}},
-	{"takes all requests for stored if one is", "a batch is not applied twice", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"reports all requests as Stored if one is", "a batch is not applied twice", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if slices.ContainsFunc(b.Requests, func(q driver.Request) bool { return q.Applied == driver.Stored }) {
 			for i := range b.Requests {
@@ -179,9 +178,9 @@ var ofServers = []saboteur{
 	})},
 }
 
-// inRandomBatches break the law of random batches alone.
-var inRandomBatches = []saboteur{
-	{"forgets a charge after a reset", "any batch is decided as in Go", asked(func(b *driver.Batch) {
+// randomBatchSaboteurs break the law of random batches, and no other law of servers.
+var randomBatchSaboteurs = []saboteur{
+	{"forgets a charge after a reset", "any batch is decided as in Go", changingBatches(func(b *driver.Batch) {
 		reset := map[int]bool{}
 		eachUse(func(_ *driver.Request, u *driver.Use) {
 			reset[u.Key] = reset[u.Key] || u.Op == driver.Reset
@@ -192,22 +191,23 @@ var inRandomBatches = []saboteur{
 	}, nil)},
 }
 
-// runner is a saboteur among the servers.
-type runner struct {
+// faultyRun has another Run.
+type faultyRun struct {
 	*reference
 	run func(ctx context.Context, batches []*driver.Batch)
 }
 
-func (s runner) Run(ctx context.Context, batches ...*driver.Batch) { s.run(ctx, batches) }
+func (s faultyRun) Run(ctx context.Context, batches ...*driver.Batch) { s.run(ctx, batches) }
 
-type boaster struct{ *reference }
+// runsAnything has another Runs.
+type runsAnything struct{ *reference }
 
-func (boaster) Runs(*algo.Program) bool { return true }
+func (runsAnything) Runs(*algo.Program) bool { return true }
 
-// running makes a saboteur that runs each batch in its own way.
-func running(run func(r *reference, ctx context.Context, b *driver.Batch)) func(*reference, *storagetest.Harness) storage.Store {
+// running returns a builder of stores that call run for each batch.
+func running(run func(r *reference, ctx context.Context, b *driver.Batch)) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return runner{r, func(ctx context.Context, batches []*driver.Batch) {
+		return faultyRun{r, func(ctx context.Context, batches []*driver.Batch) {
 			for _, b := range batches {
 				run(r, ctx, b)
 			}
@@ -215,10 +215,10 @@ func running(run func(r *reference, ctx context.Context, b *driver.Batch)) func(
 	}
 }
 
-// asked makes a saboteur that runs other batches than it is asked to.
-func asked(before, after func(*driver.Batch), with ...func(*reference, *driver.Batch)) func(*reference, *storagetest.Harness) storage.Store {
+// changingBatches returns a builder of stores that change each batch before and after they run it.
+func changingBatches(before, after func(*driver.Batch), with ...func(*reference, *driver.Batch)) builder {
 	return running(func(r *reference, ctx context.Context, b *driver.Batch) {
-		asking(func(b *driver.Batch) {
+		runChanged(func(b *driver.Batch) {
 			if before != nil {
 				before(b)
 			}
@@ -229,8 +229,8 @@ func asked(before, after func(*driver.Batch), with ...func(*reference, *driver.B
 	})
 }
 
-// asking runs a copy of a batch, which it edits before and after.
-func asking(before, after func(*driver.Batch)) func(r *reference, ctx context.Context, b *driver.Batch) {
+// runChanged runs a copy of a batch, which it changes before and after.
+func runChanged(before, after func(*driver.Batch)) func(r *reference, ctx context.Context, b *driver.Batch) {
 	return func(r *reference, ctx context.Context, b *driver.Batch) {
 		edited := *b
 		edited.Requests = slices.Clone(b.Requests)
@@ -267,24 +267,24 @@ func eachRequest(edit func(r *driver.Request)) func(*driver.Batch) {
 	}
 }
 
-// stored makes a saboteur that writes the records of batches in its own way.
-func stored(edit func(b *driver.Batch, s *storage.Swap)) func(*reference, *storagetest.Harness) storage.Store {
+// changingWrites returns a builder of stores that change the writes of batches.
+func changingWrites(edit func(b *driver.Batch, s *storage.Swap)) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		r.edit = edit
 		return r
 	}
 }
 
-// denying makes a saboteur that changes the records that a batch leaves as they are.
-func denying(edit func(r *reference, b *driver.Batch, k *kept)) func(*reference, *storagetest.Harness) storage.Store {
+// changingUnwritten returns a builder of stores that change the records that a batch does not write.
+func changingUnwritten(edit func(r *reference, b *driver.Batch, k *storedRecord)) builder {
 	return running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range b.Found {
-			if k := r.kept[b.Keys[i]]; k.Version != 0 && k.Version == b.Found[i].Version {
+			if k := r.records[b.Keys[i]]; k.Version != 0 && k.Version == b.Found[i].Version {
 				edit(r, b, &k)
-				r.kept[b.Keys[i]] = k
+				r.records[b.Keys[i]] = k
 			}
 		}
 	})

@@ -15,14 +15,23 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// saboteur is a store that breaks one law and keeps all the others.
+// saboteur is a faulty store that breaks one law and keeps all others.
 type saboteur struct {
-	fault string // what it does
-	law   string // the law it breaks
-	build func(r *reference, h *storagetest.Harness) storage.Store
+	fault string // what the store does wrong
+	law   string // the law that the store breaks
+	build builder
 }
 
-// plain hides the abilities of a store, and lets a saboteur replace its methods.
+// builder returns a faulty store that uses r. It may change h.
+type builder func(r *reference, h *storagetest.Harness) storage.Store
+
+// swapFunc is a CompareAndSwap that uses r.
+type swapFunc func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)
+
+// loadFunc is a Load that uses r.
+type loadFunc func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error)
+
+// plain has the methods of storage.Store alone. load and swap replace them.
 type plain struct {
 	storage.Store
 	load func(ctx context.Context, keys []string) ([]storage.Record, error)
@@ -43,27 +52,27 @@ func (p plain) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]sto
 	return p.swap(ctx, swaps)
 }
 
-// loading makes a saboteur that falsifies each record loaded.
-func loading(falsify func(r storage.Record) storage.Record) func(*reference, *storagetest.Harness) storage.Store {
+// changingRecords returns a builder of stores that change each loaded record.
+func changingRecords(change func(r storage.Record) storage.Record) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			records, err := r.Load(ctx, keys...)
 			for i := range records {
-				records[i] = falsify(records[i])
+				records[i] = change(records[i])
 			}
 			return records, err
 		}}
 	}
 }
 
-// writing makes a saboteur that falsifies each swap before it is tried.
-func writing(falsify func(r *reference, s *storage.Swap)) func(*reference, *storagetest.Harness) storage.Store {
+// changingSwaps returns a builder of stores that change each swap.
+func changingSwaps(change func(r *reference, s *storage.Swap)) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if driver.Check(swaps) == nil {
 				swaps = slices.Clone(swaps)
 				for i := range swaps {
-					falsify(r, &swaps[i])
+					change(r, &swaps[i])
 				}
 			}
 			return r.CompareAndSwap(ctx, swaps...)
@@ -71,14 +80,14 @@ func writing(falsify func(r *reference, s *storage.Swap)) func(*reference, *stor
 	}
 }
 
-// keying makes a saboteur that falsifies keys.
-func keying(falsify func(key string) string) func(*reference, *storagetest.Harness) storage.Store {
+// changingKeys returns a builder of stores that change keys.
+func changingKeys(change func(key string) string) builder {
 	return func(r *reference, h *storagetest.Harness) storage.Store {
-		p := writing(func(_ *reference, s *storage.Swap) { s.Key = falsify(s.Key) })(r, h).(plain)
+		p := changingSwaps(func(_ *reference, s *storage.Swap) { s.Key = change(s.Key) })(r, h).(plain)
 		p.load = func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			keys = slices.Clone(keys)
 			for i := range keys {
-				keys[i] = falsify(keys[i])
+				keys[i] = change(keys[i])
 			}
 			return r.Load(ctx, keys...)
 		}
@@ -86,8 +95,8 @@ func keying(falsify func(key string) string) func(*reference, *storagetest.Harne
 	}
 }
 
-// swapping makes a saboteur with a CompareAndSwap of its own, for swaps that are well formed.
-func swapping(swap func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error)) func(*reference, *storagetest.Harness) storage.Store {
+// swapping returns a builder of stores that use swap for valid swaps.
+func swapping(swap swapFunc) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if driver.Check(swaps) != nil || ctx.Err() != nil {
@@ -98,18 +107,16 @@ func swapping(swap func(r *reference, ctx context.Context, swaps []storage.Swap)
 	}
 }
 
-// hesitate gives every other goroutine the chance to come between: those that wait for
-// this processor, and, as it idles for a moment, those that wait for one that is busy
-// with something else.
-func hesitate() {
+// yield lets other goroutines run: those of this processor, and, because it sleeps, those of busy processors.
+func yield() {
 	for range 100 {
 		runtime.Gosched()
 	}
 	time.Sleep(time.Microsecond)
 }
 
-// hesitant checks first, hesitates, and then writes whatever is there.
-func hesitant(when func(storage.Swap) bool) func(*reference, *storagetest.Harness) storage.Store {
+// notAtomic returns a builder of stores that compare, yield and then write.
+func notAtomic(when func(storage.Swap) bool) builder {
 	return swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		if len(swaps) == 0 || !when(swaps[0]) {
 			return r.CompareAndSwap(ctx, swaps...)
@@ -122,7 +129,7 @@ func hesitant(when func(storage.Swap) bool) func(*reference, *storagetest.Harnes
 		if err != nil || slices.ContainsFunc(swaps, func(s storage.Swap) bool { return current[slices.Index(keys, s.Key)].Version != s.Old }) {
 			return current, false, err
 		}
-		hesitate()
+		yield()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range swaps {
@@ -132,29 +139,30 @@ func hesitant(when func(storage.Swap) bool) func(*reference, *storagetest.Harnes
 	})
 }
 
-// saboteurs are all of them.
-var saboteurs = slices.Concat(swappers, loaders, plainOnes, ofAbilities, updaters, inATransaction(updaters), ofTransactions,
-	ofServers, inRandomBatches)
+var saboteurs = slices.Concat(swapSaboteurs, loadSaboteurs, otherSaboteurs, purgeAndTimeSaboteurs, updateSaboteurs, inTransactions(updateSaboteurs),
+	transactSaboteurs, serverSaboteurs, randomBatchSaboteurs)
 
-// swappers have their fault in CompareAndSwap.
-var swappers = []saboteur{
-	{"refreshes the TTL on a lost race", "a loser changes nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+const expiresNothing = "never expires a record"
+
+// swapSaboteurs have a faulty CompareAndSwap.
+var swapSaboteurs = []saboteur{
+	{"changes the TTL on a conflict", "a refused swap changes nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range swaps {
-			if k, ok := r.kept[s.Key]; ok && !swapped {
+			if k, ok := r.records[s.Key]; ok && !swapped {
 				k.expires = r.world.time().Add(s.TTL)
 				if s.TTL == 0 {
 					k.expires = time.Time{}
 				}
-				r.kept[s.Key] = k
+				r.records[s.Key] = k
 			}
 		}
 		return current, swapped, err
 	})},
-	{"compares only the last key of three or more", "one stale key refuses all", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-		if len(swaps) < 3 { // of two keys it would lose increments as well, now and then
+	{"compares only the last key of three or more", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+		if len(swaps) < 3 { // with two keys it would also lose increments
 			return r.CompareAndSwap(ctx, swaps...)
 		}
 		if current, swapped, err := r.CompareAndSwap(ctx, swaps[len(swaps)-1]); !swapped || err != nil {
@@ -172,7 +180,7 @@ var swappers = []saboteur{
 		}
 		return nil, true, nil
 	})},
-	{"tears a swap of several keys", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"applies a part of a refused swap", "all or nothing", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -184,7 +192,7 @@ var swappers = []saboteur{
 		}
 		return current, swapped, err
 	})},
-	{"returns only the keys that were stale", "conflict returns what is stored", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"returns only the keys that were stale", "a conflict returns the stored records", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		for i := range current {
 			if current[i].Version == swaps[i].Old {
@@ -193,18 +201,18 @@ var swappers = []saboteur{
 		}
 		return current, swapped, err
 	})},
-	{"does not delete", "the zero record deletes", writing(func(_ *reference, s *storage.Swap) {
+	{"does not delete", "the zero record deletes", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.New.Version == 0 {
 			s.New = storage.Record{Version: storage.NewVersion(), State: []byte("deleted")}
 		}
 	})},
-	{"ends keys at a NUL", "keys are opaque", keying(func(key string) string {
+	{"ends keys at a NUL", "keys are opaque", changingKeys(func(key string) string {
 		if before, _, cut := strings.Cut(key, "\x00"); cut && !strings.HasPrefix(key, "k\x03law") {
 			return before
 		}
 		return key
 	})},
-	{"ignores the case of keys", "keys are opaque", keying(strings.ToLower)},
+	{"ignores the case of keys", "keys are opaque", changingKeys(strings.ToLower)},
 	{"keeps versions as floating point", "versions are opaque", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		swaps = slices.Clone(swaps)
 		for i, s := range swaps {
@@ -219,9 +227,9 @@ var swappers = []saboteur{
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range swaps {
-			if k, ok := r.kept[s.Key]; ok && swapped && k.Version == s.New.Version {
+			if k, ok := r.records[s.Key]; ok && swapped && k.Version == s.New.Version {
 				k.State = s.New.State
-				r.kept[strings.Clone(s.Key)] = k
+				r.records[strings.Clone(s.Key)] = k
 			}
 		}
 		return current, swapped, err
@@ -231,25 +239,25 @@ var swappers = []saboteur{
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range swaps {
-			if k, ok := r.kept[s.Key]; ok && swapped {
-				delete(r.kept, s.Key)
-				r.kept[s.Key] = k
+			if k, ok := r.records[s.Key]; ok && swapped {
+				delete(r.records, s.Key)
+				r.records[s.Key] = k
 			}
 		}
 		return current, swapped, err
 	})},
-	{"hands out what it keeps on a conflict", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"returns its own memory on a conflict", "buffers are not shared", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range current {
 			if current[i].Version != 0 {
-				current[i].State = r.kept[swaps[i].Key].State
+				current[i].State = r.records[swaps[i].Key].State
 			}
 		}
 		return current, swapped, err
 	})},
-	{"lets the last of two swaps win", "duplicates are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"applies the first of two swaps of a key", "duplicate keys are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if errors.Is(driver.Check(swaps), storage.ErrDuplicateKey) {
 				swaps = slices.Clone(swaps)
@@ -260,7 +268,7 @@ var swappers = []saboteur{
 			return r.CompareAndSwap(ctx, swaps...)
 		}}
 	}},
-	{"cuts long keys", "what cannot be stored is refused", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"cuts long keys", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		cut := func(key string) string { return key[:min(len(key), storage.MaxKey)] }
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			swaps = slices.Clone(swaps)
@@ -281,7 +289,7 @@ var swappers = []saboteur{
 			return r.CompareAndSwap(context.Background(), swaps...)
 		}}
 	}},
-	{"does not say that a cancelled call wrote nothing", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"does not wrap ErrNotApplied after a cancellation", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if err := ctx.Err(); err != nil {
 				return nil, false, err
@@ -289,32 +297,32 @@ var swappers = []saboteur{
 			return r.CompareAndSwap(ctx, swaps...)
 		}}
 	}},
-	{"keeps TTLs in seconds", "nothing vanishes before its TTL", writing(func(_ *reference, s *storage.Swap) {
+	{"keeps TTLs in seconds", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
 		s.TTL = max(s.TTL.Truncate(time.Second), min(s.TTL, 1))
 	})},
-	{"overflows on a long TTL", "nothing vanishes before its TTL", writing(func(r *reference, s *storage.Swap) {
+	{"overflows on a long TTL", "no record expires before its TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		if now := r.world.time().UnixNano(); s.TTL > 0 && now+int64(s.TTL) < now {
 			s.TTL = 1
 		}
 	})},
-	{"gives every record some TTL", "zero TTL never expires", writing(func(_ *reference, s *storage.Swap) {
+	{"gives every record a TTL", "a record without a TTL never expires", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.TTL == 0 {
 			s.TTL = 1000 * time.Hour
 		}
 	})},
-	{"keeps the first TTL", "the winner sets the TTL", writing(func(r *reference, s *storage.Swap) {
+	{"keeps the TTL of the first write", "a swap replaces the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if k := r.kept[s.Key]; k.Version != 0 && k.Version == s.Old {
+		if k := r.records[s.Key]; k.Version != 0 && k.Version == s.Old {
 			s.TTL = 0
 			if !k.expires.IsZero() {
 				s.TTL = k.expires.Sub(r.world.time())
 			}
 		}
 	})},
-	{"checks for absence before it creates", "one creator wins", hesitant(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
-	{"reads before it writes", "no increment is lost", hesitant(func(s storage.Swap) bool { return s.Old != 0 && s.New.Version != 0 })},
-	{"locks keys in the order they come", "opposite orders never deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"checks for absence before it creates", "only one creation succeeds", notAtomic(func(s storage.Swap) bool { return s.Old == 0 && s.New.Version != 0 })},
+	{"reads before it writes", "no increment is lost", notAtomic(func(s storage.Swap) bool { return s.Old != 0 && s.New.Version != 0 })},
+	{"locks keys in the order of the call", "swaps in opposite orders do not deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
 		var locks sync.Map
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 			if driver.Check(swaps) != nil || ctx.Err() != nil {
@@ -328,12 +336,12 @@ var swappers = []saboteur{
 				case <-ctx.Done():
 					return nil, false, storage.NotApplied(ctx.Err())
 				}
-				hesitate()
+				yield()
 			}
 			return r.CompareAndSwap(ctx, swaps...)
 		}}
 	}},
-	{"takes the same state for no write", "swap only what is there", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"keeps the version if the state is the same", "a swap needs the stored version", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		swaps = slices.Clone(swaps)
 		for i := range swaps {
 			if now, _ := r.Load(ctx, swaps[i].Key); now[0].Version != 0 && bytes.Equal(now[0].State, swaps[i].New.State) {
@@ -342,7 +350,7 @@ var swappers = []saboteur{
 		}
 		return r.CompareAndSwap(ctx, swaps...)
 	})},
-	{"returns what it replaced", "conflict returns what is stored", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"returns what it replaced", "a conflict returns the stored records", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		current, swapped, err := r.CompareAndSwap(ctx, swaps...)
 		if swapped {
 			current = make([]storage.Record, len(swaps))
@@ -358,16 +366,13 @@ var swappers = []saboteur{
 		}
 		return r.CompareAndSwap(ctx, swaps...)
 	})},
-	{"cannot swap more than 1000 keys", "many keys are like one", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"cannot swap more than 1000 keys", "a call may have many keys", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		if len(swaps) > 1000 {
 			return nil, false, storage.NotApplied(errors.New("too many SQL variables"))
 		}
 		return r.CompareAndSwap(ctx, swaps...)
 	})},
-	{"drops NULs when it writes", "states are opaque", writing(func(_ *reference, s *storage.Swap) {
-		s.New.State = bytes.ReplaceAll(s.New.State, []byte{0}, nil)
-	})},
-	{"does not store an empty state", "empty is not absent", writing(func(_ *reference, s *storage.Swap) {
+	{"does not store an empty state", "an empty state is not absent", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if len(s.New.State) == 0 {
 			s.New = storage.Record{}
 		}
@@ -377,10 +382,10 @@ var swappers = []saboteur{
 		pack(current)
 		return current, swapped, err
 	})},
-	{"keeps TTLs in milliseconds", "nothing vanishes before its TTL", writing(func(_ *reference, s *storage.Swap) {
+	{"keeps TTLs in milliseconds", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
 		s.TTL = max(s.TTL.Truncate(time.Millisecond), min(s.TTL, 1))
 	})},
-	{"keeps long TTLs as floating point", "nothing vanishes before its TTL", writing(func(_ *reference, s *storage.Swap) {
+	{"keeps long TTLs as floating point", "no record expires before its TTL", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.TTL > 24*time.Hour {
 			s.TTL -= s.TTL >> 10
 		}
@@ -390,48 +395,48 @@ var swappers = []saboteur{
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for i := range current {
-			current[i] = copied(r.kept[swaps[i].Key].Record)
+			current[i] = copied(r.records[swaps[i].Key].Record)
 		}
 		return current, swapped, err
 	})},
-	{"swaps an expired record from its version", "an expired key is absent", writing(func(r *reference, s *storage.Swap) {
+	{"swaps an expired record from its version", "an expired key is absent", changingSwaps(func(r *reference, s *storage.Swap) {
 		now, _ := r.Load(context.Background(), s.Key)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if now[0].Version == 0 && s.Old != 0 && r.kept[s.Key].Version == s.Old {
+		if now[0].Version == 0 && s.Old != 0 && r.records[s.Key].Version == s.Old {
 			s.Old = 0
 		}
 	})},
-	{"keeps no record beyond its TTL", "a record is kept until Until", writing(func(_ *reference, s *storage.Swap) {
+	{"ignores Until", "a record is kept until Until", changingSwaps(func(_ *reference, s *storage.Swap) {
 		s.Until = time.Time{}
 	})},
-	{"takes an Until after 2262 for none", "a record is kept until Until", writing(func(_ *reference, s *storage.Swap) {
+	{"ignores an Until after 2262", "a record is kept until Until", changingSwaps(func(_ *reference, s *storage.Swap) {
 		if s.Until.Year() > 2262 {
 			s.Until = time.Time{}
 		}
 	})},
-	{"adds the TTL to Until", "a record is kept until Until", writing(func(r *reference, s *storage.Swap) {
+	{"adds the TTL to Until", "a record is kept until Until", changingSwaps(func(r *reference, s *storage.Swap) {
 		if s.Until.After(r.world.time().Add(s.TTL)) {
 			s.Until = s.Until.Add(s.TTL)
 		}
 	})},
-	{"keeps the latest Until that a key had", "the winner sets the TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
+	{"keeps the latest Until that a key had", "a swap replaces the TTL", swapping(func(r *reference, ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
 		r.mu.Lock()
 		swaps = slices.Clone(swaps)
 		for i, s := range swaps {
-			if k := r.kept[s.Key]; k.until.After(s.Until) {
+			if k := r.records[s.Key]; k.until.After(s.Until) {
 				swaps[i].Until = k.until
 			}
 		}
 		r.mu.Unlock()
 		return r.CompareAndSwap(ctx, swaps...)
 	})},
-	{"drops a record when its Until has passed", "an Until that is past leaves the TTL", writing(func(r *reference, s *storage.Swap) {
+	{"expires a record at an early Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		if s.TTL > 0 && !s.Until.IsZero() {
 			s.TTL = max(1, s.Until.Sub(r.world.time()))
 		}
 	})},
-	{"keeps what has no TTL until Until", "an Until that is past leaves the TTL", writing(func(r *reference, s *storage.Swap) {
+	{"expires a record without a TTL at Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		if left := s.Until.Sub(r.world.time()); s.TTL == 0 && left > 0 {
 			s.TTL = left
 		}
@@ -445,20 +450,20 @@ var swappers = []saboteur{
 	})},
 }
 
-// loaders have their fault in Load, alone or too.
-var loaders = []saboteur{
-	{"an absent key has a state", "absent is zero", loading(func(r storage.Record) storage.Record {
+// loadSaboteurs have a faulty Load.
+var loadSaboteurs = []saboteur{
+	{"an absent key has a state", "an absent key loads as the zero record", changingRecords(func(r storage.Record) storage.Record {
 		if r.Version == 0 {
 			r.State = []byte{}
 		}
 		return r
 	})},
-	{"sorts the keys it loads", "loads answer in order", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"sorts the keys it loads", "Load keeps the order of keys", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
 		}}
 	}},
-	{"loads a repeated key once", "loads answer in order", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"loads a repeated key once", "Load keeps the order of keys", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			records, err := r.Load(ctx, keys...)
 			for i := range records {
@@ -469,36 +474,36 @@ var loaders = []saboteur{
 			return records, err
 		}}
 	}},
-	{"drops NULs", "states are opaque", loading(func(r storage.Record) storage.Record {
+	{"drops NULs", "states are opaque", changingRecords(func(r storage.Record) storage.Record {
 		r.State = bytes.ReplaceAll(r.State, []byte{0}, nil)
 		return r
 	})},
-	{"mends UTF-8", "states are opaque", loading(func(r storage.Record) storage.Record {
+	{"replaces invalid UTF-8", "states are opaque", changingRecords(func(r storage.Record) storage.Record {
 		if r.State != nil {
 			r.State = bytes.ToValidUTF8(r.State, []byte("\ufffd"))
 		}
 		return r
 	})},
-	{"takes an empty state for none", "empty is not absent", loading(func(r storage.Record) storage.Record {
+	{"loads an empty state as absent", "an empty state is not absent", changingRecords(func(r storage.Record) storage.Record {
 		if len(r.State) == 0 {
 			return storage.Record{}
 		}
 		return r
 	})},
-	{"hands out what it keeps", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"returns its own memory", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			records, err := r.Load(ctx, keys...)
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			for i := range records {
 				if records[i].Version != 0 {
-					records[i].State = r.kept[keys[i]].State
+					records[i].State = r.records[keys[i]].State
 				}
 			}
 			return records, err
 		}}
 	}},
-	{"cannot load no keys", "nothing asked is nothing done", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"cannot load no keys", "empty calls succeed", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			if len(keys) == 0 {
 				return nil, errors.New("wrong number of arguments for 'mget' command")
@@ -522,7 +527,7 @@ var loaders = []saboteur{
 			return records, err
 		}}
 	}},
-	{"cannot load more than 1000 keys", "many keys are like one", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"cannot load more than 1000 keys", "a call may have many keys", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			if len(keys) > 1000 {
 				return nil, errors.New("too many SQL variables")
@@ -530,12 +535,12 @@ var loaders = []saboteur{
 			return r.Load(ctx, keys...)
 		}}
 	}},
-	{"loads whatever the context says", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"loads with an ended context", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(_ context.Context, keys []string) ([]storage.Record, error) {
 			return r.Load(context.Background(), keys...)
 		}}
 	}},
-	{"loads a key that is too long", "what cannot be stored is refused", func(r *reference, _ *storagetest.Harness) storage.Store {
+	{"loads a key that is too long", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
 			records, err := r.Load(ctx, keys...)
 			if errors.Is(err, storage.ErrKey) {
@@ -544,56 +549,25 @@ var loaders = []saboteur{
 			return records, err
 		}}
 	}},
-	{"deletes for an hour", "the zero record deletes", func(r *reference, _ *storagetest.Harness) storage.Store {
-		graves := map[string]grave{}
-		var mu sync.Mutex
-		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			current, swapped, err := r.CompareAndSwap(ctx, swaps...)
-			mu.Lock()
-			defer mu.Unlock()
-			for _, s := range swaps {
-				if swapped && s.New.Version == 0 && s.Old != 0 {
-					graves[s.Key] = grave{storage.Record{Version: s.Old}, r.world.time().Add(time.Hour)}
-				}
-			}
-			return current, swapped, err
-		}, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			mu.Lock()
-			defer mu.Unlock()
-			for i := range records {
-				if g, ok := graves[keys[i]]; ok && records[i].Version == 0 && !r.world.time().Before(g.opens) {
-					records[i] = g.Record
-				}
-			}
-			return records, err
-		}}
-	}},
 }
 
-// plainOnes have their fault elsewhere.
-var plainOnes = []saboteur{
-	{"writes where nothing is, whatever was expected", "swap only what is there", writing(func(r *reference, s *storage.Swap) {
+// otherSaboteurs have other faults.
+var otherSaboteurs = []saboteur{
+	{"writes to an absent key whatever Old is", "a swap needs the stored version", changingSwaps(func(r *reference, s *storage.Swap) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if _, ok := r.kept[s.Key]; !ok { // where something has expired is for another law
+		if _, ok := r.records[s.Key]; !ok { // expired records belong to another law
 			s.Old = 0
 		}
 	})},
-	{"never expires anything", "an expired key is absent", writing(func(_ *reference, s *storage.Swap) { s.TTL = 0 })},
-	{"shares its table", "two stores do not meet", func(r *reference, h *storagetest.Harness) storage.Store {
+	{expiresNothing, "an expired key is absent", changingSwaps(func(_ *reference, s *storage.Swap) { s.TTL = 0 })},
+	{"shares its table", "two stores share no key", func(r *reference, h *storagetest.Harness) storage.Store {
 		h.Other = r
 		return plain{Store: r}
 	}},
 }
 
-// grave is a record that was deleted and comes back.
-type grave struct {
-	storage.Record
-	opens time.Time
-}
-
-// pack puts the states of records into one buffer, each with room for what follows it.
+// pack moves the states of records into one buffer, so that the capacity of each state reaches into the next one.
 func pack(records []storage.Record) {
 	var buffer []byte
 	for _, r := range records {

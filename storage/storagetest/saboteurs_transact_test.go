@@ -9,27 +9,30 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// transactor is a saboteur among the stores that decide in a transaction.
-type transactor struct {
+// faultyTransact has another Transact.
+type faultyTransact struct {
 	*reference
 	transact func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error
 }
 
-func (t transactor) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
+func (t faultyTransact) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	return t.transact(ctx, clock, updates)
 }
 
-func transacting(transact func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error) func(*reference, *storagetest.Harness) storage.Store {
+// transactFunc is a Transact that uses r.
+type transactFunc func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error
+
+func transacting(transact transactFunc) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return transactor{r, func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+		return faultyTransact{r, func(ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 			return transact(r, ctx, clock, updates)
 		}}
 	}
 }
 
-// inATransaction makes stores that have the faults of these in transactions of one update
-// without a clock alone: the laws of updates in place ask for no others.
-func inATransaction(faulty []saboteur) (stores []saboteur) {
+// inTransactions returns stores with a faulty Transact. They have the faults of update saboteurs in
+// transactions of one update without a clock, which the laws of updates in place use.
+func inTransactions(faulty []saboteur) (stores []saboteur) {
 	for _, s := range faulty {
 		stores = append(stores, saboteur{s.fault + ", in a transaction", s.law + ", in a transaction", func(r *reference, h *storagetest.Harness) storage.Store {
 			inner := s.build(r, h).(driver.InPlace)
@@ -50,7 +53,7 @@ func inATransaction(faulty []saboteur) (stores []saboteur) {
 	return stores
 }
 
-// deciding calls decide instead of the Decider of each update. The lock is held.
+// deciding calls decide instead of the Decider of each update, under the lock.
 func deciding(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update, decide func(u *driver.Update, found [][]byte, next []driver.Change) error) error {
 	others := make([]*driver.Update, len(updates))
 	for i, u := range updates {
@@ -67,13 +70,13 @@ func deciding(r *reference, ctx context.Context, clock func() time.Time, updates
 	return err
 }
 
-// ofTransactions break the laws that transactions alone have.
-var ofTransactions = []saboteur{
-	{"shows each update what was stored before the transaction", "an update sees those before it", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+// transactSaboteurs break laws that only transactions have.
+var transactSaboteurs = []saboteur{
+	{"reads for each update the state before the transaction", "an update reads the changes of earlier updates", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		before := map[string][]byte{}
 		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			for i, key := range u.Keys {
-				if _, seen := before[key]; !seen {
+				if _, ok := before[key]; !ok {
 					before[key] = found[i]
 				}
 				found[i] = before[key]
@@ -90,7 +93,7 @@ var ofTransactions = []saboteur{
 			return failed
 		})
 	})},
-	{"takes an update that failed before for one that fails", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"keeps the Err of an earlier transaction", "an update fails alone", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			if u.Err != nil {
 				return u.Err
@@ -108,7 +111,7 @@ var ofTransactions = []saboteur{
 			return u.Decider.Decide(found, next)
 		})
 	})},
-	{"sets the time when all is over", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"sets Now after the decision", "a transaction has one time", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		return deciding(r, ctx, clock, updates, func(u *driver.Update, found [][]byte, next []driver.Change) error {
 			if len(updates) > 1 {
 				u.Now = time.Time{}
@@ -116,39 +119,39 @@ var ofTransactions = []saboteur{
 			return u.Decider.Decide(found, next)
 		})
 	})},
-	{"reads the clock before it has the lock", "the clock is read in the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"reads the clock before it locks", "the clock is read in the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		if clock != nil {
 			now := clock()
-			hesitate()
+			yield()
 			clock = func() time.Time { return now }
 		}
 		return r.Transact(ctx, clock, updates...)
 	})},
-	{"counts a TTL by its own clock alone", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"counts a TTL only by its own clock", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		err := r.Transact(ctx, clock, updates...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for key, k := range r.kept {
+		for key, k := range r.records {
 			if end := r.world.time().Add(time.Hour); clock != nil && k.expires.After(end) {
 				k.expires = end
-				r.kept[key] = k
+				r.records[key] = k
 			}
 		}
 		return err
 	})},
-	{"counts a TTL by the clock of the transaction alone", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"counts a TTL only by the clock of the transaction", "a transaction keeps records by both clocks", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		err := r.Transact(ctx, clock, updates...)
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		for key, k := range r.kept {
+		for key, k := range r.records {
 			if clock != nil && !k.expires.IsZero() && !k.until.IsZero() {
 				k.expires = k.until
-				r.kept[key] = k
+				r.records[key] = k
 			}
 		}
 		return err
 	})},
-	{"stores the updates before one that panics", "a panic undoes the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
+	{"stores the updates before one that panics", "a panic rolls back the transaction", transacting(func(r *reference, ctx context.Context, clock func() time.Time, updates []*driver.Update) error {
 		returned := false
 		defer func() {
 			if !returned && len(updates) > 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// subject is a store under a law, with verbs that end the check when they fail.
+// subject is a harness during a check. Its methods end the check if they fail.
 type subject struct {
 	Harness
 	ctx    context.Context
@@ -23,20 +23,20 @@ func newSubject(h Harness) *subject {
 	return &subject{Harness: h, ctx: ctx, cancel: cancel}
 }
 
-// broken is what a check panics with once it has seen the law broken.
-type broken string
+// violation is the value of the panic that ends a check.
+type violation string
 
 func (s *subject) fail(format string, args ...any) {
-	panic(broken(fmt.Sprintf(format, args...)))
+	panic(violation(fmt.Sprintf(format, args...)))
 }
 
-// catch runs f and returns what it failed with, if it did.
-func (s *subject) catch(f func()) (seen string) {
+// catch calls f and returns the violation that ended it, or "".
+func (s *subject) catch(f func()) (text string) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case broken:
-			seen = string(r)
+		case violation:
+			text = string(r)
 		default:
 			panic(r)
 		}
@@ -45,49 +45,50 @@ func (s *subject) catch(f func()) (seen string) {
 	return ""
 }
 
-// together runs f(0) to f(n-1) at once, and fails with the first of them that
-// does, or when they do not end.
-func (s *subject) together(n int, f func(i int)) {
-	start, done, seen := make(chan struct{}), make(chan struct{}), make(chan string, n)
+// concurrently calls f(0) to f(n-1) in n goroutines. It fails if one of them fails or hangs.
+func (s *subject) concurrently(n int, f func(i int)) {
+	start, done, violations := make(chan struct{}), make(chan struct{}), make(chan string, n)
 	var group sync.WaitGroup
 	for i := range n {
 		group.Go(func() {
 			<-start
-			seen <- s.catch(func() { f(i) })
+			violations <- s.catch(func() { f(i) })
 		})
 	}
 	close(start)
 	go func() { group.Wait(); close(done) }()
 
-	hung := time.NewTimer(s.Patience + time.Second) // a second for the calls that end with their context
-	defer hung.Stop()
+	limit := s.Patience + time.Second // a second for calls that end after their context
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
 	select {
 	case <-done:
-	case <-hung.C:
-		s.fail("calls that ran at once had not ended after %v, a second beyond their context", s.Patience+time.Second)
+	case <-timer.C:
+		s.fail("%d concurrent calls have not ended after %v", n, limit)
 	}
 	for range n {
-		if what := <-seen; what != "" {
-			s.fail("%s", what)
+		if text := <-violations; text != "" {
+			s.fail("%s", text)
 		}
 	}
 }
 
-// get loads one key.
 func (s *subject) get(key string) storage.Record { return s.getFrom(s.Store, key) }
 
 func (s *subject) getFrom(store storage.Store, key string) storage.Record {
-	records, err := store.Load(s.ctx, key)
-	if err != nil {
-		s.fail("Load(%.40q): %v", key, err)
-	}
-	if len(records) != 1 {
-		s.fail("Load of 1 key answered %d records", len(records))
-	}
-	return records[0]
+	return s.load(store, key)[0]
 }
 
-// try swaps, again while the store says that it was contended.
+// load loads keys and requires a record for each of them.
+func (s *subject) load(store storage.Store, keys ...string) []storage.Record {
+	records, err := store.Load(s.ctx, keys...)
+	if err != nil || len(records) != len(keys) {
+		s.fail("Load of %d keys returned %d records and the error %v", len(keys), len(records), err)
+	}
+	return records
+}
+
+// try applies swaps. It retries after ErrContended.
 func (s *subject) try(swaps ...storage.Swap) (current []storage.Record, swapped bool) {
 	return s.tryIn(s.Store, swaps...)
 }
@@ -105,7 +106,7 @@ func (s *subject) tryIn(store storage.Store, swaps ...storage.Swap) ([]storage.R
 	}
 }
 
-// put creates a record that nobody else is writing.
+// put creates a record under an absent key.
 func (s *subject) put(key, state string, ttl time.Duration) storage.Version {
 	return s.putIn(s.Store, key, state, ttl)
 }
@@ -113,55 +114,74 @@ func (s *subject) put(key, state string, ttl time.Duration) storage.Version {
 func (s *subject) putIn(store storage.Store, key, state string, ttl time.Duration) storage.Version {
 	create := writing(key, 0, state, ttl)
 	if _, swapped := s.tryIn(store, create); !swapped {
-		s.fail("creating %.40q in an empty store was refused as a conflict", key)
+		s.fail("the creation of the absent key %.40q was refused as a conflict", key)
 	}
 	return create.New.Version
 }
 
-// swap makes a swap that must succeed.
+// swap applies swaps that must not conflict.
 func (s *subject) swap(swaps ...storage.Swap) {
 	if _, swapped := s.try(swaps...); !swapped {
-		s.fail("a swap of %s from what is stored was refused as a conflict", keysOf(swaps))
+		s.fail("a swap of %s from the stored versions was refused as a conflict", keysOf(swaps))
 	}
 }
 
-// holds requires that key has this version and state.
+// holds requires that key has a record with this version and state.
 func (s *subject) holds(key string, version storage.Version, state string) {
 	s.storeHolds(s.Store, key, version, state)
 }
 
 func (s *subject) storeHolds(store storage.Store, key string, version storage.Version, state string) {
-	got := s.getFrom(store, key)
-	if got.Version != version || string(got.State) != state {
-		s.fail("%.40q should hold %s, holds %s", key,
-			show(storage.Record{Version: version, State: []byte(state)}), show(got))
+	if got, want := s.getFrom(store, key), (storage.Record{Version: version, State: []byte(state)}); !equal(got, want) {
+		s.fail("%.40q has %s, want %s", key, show(got), show(want))
 	}
 }
 
 // lacks requires that key is absent.
 func (s *subject) lacks(key string) {
 	if got := s.get(key); !absent(got) {
-		s.fail("%.40q should be absent, holds %s", key, show(got))
+		s.fail("%.40q has %s, want no record", key, show(got))
 	}
 }
 
-// writing is a swap of key to state under a fresh version.
+// present requires that the keys with these names have records.
+func (s *subject) present(names ...string) {
+	for _, name := range names {
+		if absent(s.get(key(name))) {
+			s.fail("the record %q expired too early", name)
+		}
+	}
+}
+
+// expired requires that the keys with these names have no records.
+func (s *subject) expired(names ...string) {
+	for _, name := range names {
+		if !absent(s.get(key(name))) {
+			s.fail("the record %q did not expire", name)
+		}
+	}
+}
+
+// writing returns a swap that writes state with a new version.
 func writing(key string, old storage.Version, state string, ttl time.Duration) storage.Swap {
 	return storage.Swap{Key: key, Old: old, TTL: ttl,
 		New: storage.Record{Version: storage.NewVersion(), State: []byte(state)}}
 }
 
-// deleting is a swap of key to nothing.
 func deleting(key string, old storage.Version) storage.Swap {
 	return storage.Swap{Key: key, Old: old}
 }
 
-// absent goes by the version alone; that the state is nil too is a law of its own.
+// absent reports whether r is the record of an absent key. It ignores the state, which has a law of its own.
 func absent(r storage.Record) bool { return r.Version == 0 }
+
+func equal(a, b storage.Record) bool {
+	return a.Version == b.Version && string(a.State) == string(b.State)
+}
 
 func show(r storage.Record) string {
 	if absent(r) {
-		return "nothing"
+		return "no record"
 	}
 	return fmt.Sprintf("version %d with %d bytes %.40q", r.Version, len(r.State), r.State)
 }
@@ -178,6 +198,6 @@ func keysOf(swaps []storage.Swap) string {
 	return fmt.Sprint(keys)
 }
 
-// key names a record so that all of a law's keys share a group: in Redis Cluster keys that are
-// swapped together must.
+// key returns a key in the group of the laws. Redis Cluster can swap keys together only if they share a
+// group.
 func key(name string) string { return driver.Key("law", name) }

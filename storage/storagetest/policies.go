@@ -11,13 +11,13 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// portable is a policy and its program.
+// portable is a policy with its program.
 type portable struct {
 	algo.Policy
 	program algo.Program
 }
 
-// The policies of the laws of servers.
+// These policies are used by the laws of servers.
 var (
 	threeAnHour    = hourly(3)
 	tenAnHour      = hourly(10)
@@ -46,8 +46,7 @@ func newPortable[P algo.Portable](policy P, err error) *portable {
 	return &portable{policy, program}
 }
 
-// PolicyOf returns the policy that a program in a law belongs to, for [Decide]. It is nil for any other
-// program.
+// PolicyOf returns the policy of a program that a law uses, for [Decide]. It returns nil for other programs.
 func PolicyOf(p *algo.Program) algo.Policy {
 	for _, known := range portables {
 		if reflect.DeepEqual(*p, known.program) {

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,26 +12,26 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// transact runs updates in a transaction that must succeed. Each update may still fail alone.
+// transact runs updates in a transaction that must succeed. Single updates may fail.
 func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
 	if err := s.Store.(driver.Transactor).Transact(s.ctx, clock, updates...); err != nil {
 		s.fail("Transact of %d updates: %v", len(updates), err)
 	}
 }
 
-// requiring is an update of one key that must find want, "-" if the key must be absent, and
-// changes it.
+// requiring returns an update of one key that must read the state want and then makes change. "-" stands for
+// an absent key.
 func (s *subject) requiring(key, want string, change driver.Change) *driver.Update {
 	return &driver.Update{Keys: []string{key}, Decider: decider(func(found [][]byte, next []driver.Change) error {
 		if (found[0] == nil) != (want == "-") || found[0] != nil && string(found[0]) != want {
-			s.fail("an update of %q finds %q (nil: %v), should find %q", key, found[0], found[0] == nil, want)
+			s.fail("an update of %q found the state %q (nil: %v), want %q", key, found[0], found[0] == nil, want)
 		}
 		next[0] = change
 		return nil
 	})}
 }
 
-// succeed requires that no update has failed.
+// succeed requires that no update failed.
 func (s *subject) succeed(updates ...*driver.Update) {
 	for i, u := range updates {
 		if u.Err != nil {
@@ -41,9 +42,8 @@ func (s *subject) succeed(updates ...*driver.Update) {
 
 var transactLaws = []Law{
 	{
-		Name:     "an update sees those before it",
-		Sentence: "Each update of a transaction sees what those before it have put and deleted, and what they have left is stored.",
-		applies:  can[driver.Transactor],
+		Name:     "an update reads the changes of earlier updates",
+		Sentence: "Each update of a transaction reads the changes of the updates before it. The final states are stored.",
 		check: func(s *subject) {
 			a, b, c := key("a"), key("b"), key("c")
 			s.put(b, "old", 0)
@@ -58,15 +58,14 @@ var transactLaws = []Law{
 			s.lacks(c)
 			for k, want := range map[string]string{a: "2", b: "new"} {
 				if got := s.get(k); absent(got) || string(got.State) != want {
-					s.fail("%q should hold %q after the transaction, holds %s", k, want, show(got))
+					s.fail("after the transaction %q should have the state %q, but has %s", k, want, show(got))
 				}
 			}
 		},
 	},
 	{
 		Name:     "an update fails alone",
-		Sentence: "If an update of a transaction fails, it says why in its Err, and those before and after it are stored. An Err of an earlier transaction is gone.",
-		applies:  can[driver.Transactor],
+		Sentence: "If an update of a transaction fails, its Err is the reason, and the other updates are stored. Transact clears an Err of an earlier transaction.",
 		check: func(s *subject) {
 			cannot := errors.New("cannot decide")
 			failing := func(err error, change driver.Change, keys ...string) *driver.Update {
@@ -86,18 +85,17 @@ var transactLaws = []Law{
 			s.transact(nil, updates...)
 			for i, u := range updates {
 				if want, fails := bad[i]; fails != (u.Err != nil) || !errors.Is(u.Err, want) {
-					s.fail("update %d of %d has the error %v, should have: %v", i, len(updates), u.Err, want)
+					s.fail("update %d of %d has the error %v, want %v", i, len(updates), u.Err, want)
 				}
 				if got := s.get(key(strconv.Itoa(i))); absent(got) != (bad[i] != nil) {
-					s.fail("after update %d of %d, with the error %v, its key holds %s", i, len(updates), u.Err, show(got))
+					s.fail("after update %d of %d, with the error %v, its key has %s", i, len(updates), u.Err, show(got))
 				}
 			}
 		},
 	},
 	{
 		Name:     "a transaction has one time",
-		Sentence: "All updates of a transaction have as Now what the clock told at its one reading, or the time of the store's own clock without one.",
-		applies:  can[driver.Transactor],
+		Sentence: "All updates of a transaction have the same Now. It is the result of the single call of clock, or the time of the store's own clock if clock is nil.",
 		check: func(s *subject) {
 			readings := 0
 			clock := func() time.Time {
@@ -105,48 +103,47 @@ var transactLaws = []Law{
 				return epoch.Add(time.Duration(readings) * time.Minute)
 			}
 			now := func(clock func() time.Time) time.Time {
-				var seen []time.Time
+				var times []time.Time
 				updates := make([]*driver.Update, 3)
 				for i := range updates {
 					u := s.requiring(key(fmt.Sprint(i)), "-", driver.Change{})
-					u.Decider = decider(func([][]byte, []driver.Change) error { seen = append(seen, u.Now); return nil })
+					u.Decider = decider(func([][]byte, []driver.Change) error { times = append(times, u.Now); return nil })
 					updates[i] = u
 				}
 				s.transact(clock, updates...)
 				s.succeed(updates...)
 				for i, u := range updates {
-					if len(seen) != len(updates) || !seen[i].Equal(seen[0]) || !u.Now.Equal(seen[0]) {
-						s.fail("the updates of one transaction decided at %v, and then have the Now %v", seen, u.Now)
+					if len(times) != len(updates) || !times[i].Equal(times[0]) || !u.Now.Equal(times[0]) {
+						s.fail("the updates of a transaction decided at %v, and one of them has the Now %v", times, u.Now)
 					}
 				}
-				return seen[0]
+				return times[0]
 			}
 			if at := now(clock); readings != 1 || !at.Equal(epoch.Add(time.Minute)) {
-				s.fail("the clock was read %d times, and the updates decided at %v, should at %v", readings, at, epoch.Add(time.Minute))
+				s.fail("the clock was called %d times, and the updates decided at %v, want one call and %v", readings, at, epoch.Add(time.Minute))
 			}
 			earliest := s.Now()
 			if at := now(nil); at.Before(earliest) || at.After(s.Now()) {
-				s.fail("without a clock the updates decided at %v, should between %v and %v", at, earliest, s.Now())
+				s.fail("without a clock the updates decided at %v, want a time between %v and %v", at, earliest, s.Now())
 			}
 		},
 	},
 	{
 		Name:     "the clock is read in the transaction",
-		Sentence: "A transaction reads the clock when no other can write any more: of two on one key, the one that is stored later has the later time.",
-		applies:  can[driver.Transactor],
+		Sentence: "Transact calls clock when no other transaction can write any more. So of two transactions on one key, the later one has the later time.",
 		check: func(s *subject) {
 			const transactors, times = 8, 20
 			var seconds atomic.Int64
 			clock := func() time.Time { return time.Unix(seconds.Add(1), 0) }
 			k := key("k")
 			s.put(k, "0", 0)
-			s.together(transactors, func(int) {
+			s.concurrently(transactors, func(int) {
 				for range times {
 					u := &driver.Update{Keys: []string{k}}
 					u.Decider = decider(func(found [][]byte, next []driver.Change) error {
 						last, err := strconv.ParseInt(string(found[0]), 10, 64)
 						if err != nil || u.Now.Unix() <= last {
-							return fmt.Errorf("the update at second %d finds one of second %s", u.Now.Unix(), found[0])
+							return fmt.Errorf("an update at second %d found a record of second %s", u.Now.Unix(), found[0])
 						}
 						next[0] = putting(strconv.FormatInt(u.Now.Unix(), 10), 0)
 						return nil
@@ -159,8 +156,7 @@ var transactLaws = []Law{
 	},
 	{
 		Name:     "a transaction keeps records by both clocks",
-		Sentence: "What an update put is there until its TTL has passed by the store's own clock, and by the clock of the transaction.",
-		applies:  can[driver.Transactor],
+		Sentence: "A record exists until its TTL has passed both by the store's own clock and by the clock of the transaction.",
 		check: func(s *subject) {
 			const ttl, lead = time.Hour, 24 * time.Hour
 			now := s.Now()
@@ -169,35 +165,34 @@ var transactLaws = []Law{
 				s.transact(func() time.Time { return at }, u)
 				s.succeed(u)
 			}
-			there := func(name string, want bool, passed time.Duration) {
+			exists := func(name string, want bool, passed time.Duration) {
 				if got := s.get(key(name)); absent(got) == want {
-					s.fail("a record with a TTL of %v, put by a clock that is %v %s, is there after %v: %v", ttl, lead, name, passed, !want)
+					s.fail("a record with a TTL of %v, put by a clock that is %v %s, exists after %v: %v, want %v", ttl, lead, name, passed, !want, want)
 				}
 			}
 			s.Advance(ttl - time.Minute)
-			there("behind", true, ttl-time.Minute)
+			exists("behind", true, ttl-time.Minute)
 			s.Advance(time.Minute + s.Slack)
-			there("behind", false, ttl+s.Slack)
+			exists("behind", false, ttl+s.Slack)
 			s.Advance(lead - s.Slack - time.Minute)
-			there("ahead", true, ttl+lead-time.Minute)
+			exists("ahead", true, ttl+lead-time.Minute)
 			s.Advance(time.Minute + s.Slack)
-			there("ahead", false, ttl+lead+s.Slack)
+			exists("ahead", false, ttl+lead+s.Slack)
 		},
 	},
 	{
-		Name:     "a panic undoes the transaction",
-		Sentence: "If an update of a transaction panics, those before it are not stored, and the next transaction is served.",
-		applies:  can[driver.Transactor],
+		Name:     "a panic rolls back the transaction",
+		Sentence: "If an update of a transaction panics, no update is stored, and the next transaction succeeds.",
 		check: func(s *subject) {
 			a, b := key("a"), key("b")
 			version := s.put(a, "before", 0)
 			faulty := &driver.Update{Keys: []string{b}, Decider: decider(func([][]byte, []driver.Change) error {
-				panic("a fault of the caller's own")
+				panic("a bug of the caller")
 			})}
 			if !s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) }) {
 				s.fail("the panic did not reach the caller")
 			}
-			s.together(1, func(int) { // which notices when this hangs
+			s.concurrently(1, func(int) { // detects a call that hangs
 				s.holds(a, version, "before")
 				next := []*driver.Update{s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", driver.Change{})}
 				s.transact(nil, next...)
@@ -205,4 +200,41 @@ var transactLaws = []Law{
 			})
 		},
 	},
+}
+
+// inTransactions turns laws of updates in place into laws of transactions with one update.
+func inTransactions(laws []Law) (turned []Law) {
+	for _, law := range laws {
+		turned = append(turned, Law{
+			Name:     law.Name + ", in a transaction",
+			Sentence: "In a transaction: " + law.Sentence,
+			applies:  implements[driver.Transactor],
+			check: func(s *subject) {
+				inTransaction := *s
+				inTransaction.Store = &transacted{Transactor: s.Store.(driver.Transactor), advance: s.Advance}
+				law.check(&inTransaction)
+			},
+		})
+	}
+	return turned
+}
+
+// transacted implements Update with transactions of one update. It advances the time if an update has a later
+// time.
+type transacted struct {
+	driver.Transactor
+	advance func(time.Duration)
+	passed  time.Duration
+}
+
+func (t *transacted) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+	if at := now.Sub(epoch); at > t.passed {
+		t.advance(at - t.passed)
+		t.passed = at
+	}
+	u := &driver.Update{Keys: keys, Decider: d}
+	if err := t.Transact(ctx, nil, u); err != nil {
+		return err
+	}
+	return u.Err
 }

@@ -13,16 +13,11 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-func can[Ability any](store storage.Store) bool {
-	_, ok := store.(Ability)
-	return ok
-}
-
-var abilityLaws = []Law{
+var purgeAndTimeLaws = []Law{
 	{
-		Name:     "a purge takes only what has expired",
-		Sentence: "Purge removes every record whose last TTL has passed, at most max a call, and no other.",
-		applies:  can[storage.Purger],
+		Name:     "a purge removes only expired records",
+		Sentence: "Purge removes the records whose last TTL has passed, at most max in each call, and no others.",
+		applies:  implements[storage.Purger],
 		check: func(s *subject) {
 			const ttl, long, max = time.Hour, 3 * time.Hour, 2
 			versions := map[string]storage.Version{}
@@ -37,10 +32,10 @@ var abilityLaws = []Law{
 				for total := 0; ; {
 					n, err := s.Store.(storage.Purger).Purge(s.ctx, max)
 					if total += n; err != nil || n < 0 || n > max || total > expired {
-						s.fail("Purge(%d) removed %d, %d in all, of %d expired; error %v", max, n, total, expired, err)
+						s.fail("Purge(%d) removed %d records, in all %d of %d expired ones; error %v", max, n, total, expired, err)
 					}
 					if n < max && total < expired {
-						s.fail("Purge(%d) removed %d, as if there were no more, but only %d in all, of %d expired", max, n, total, expired)
+						s.fail("Purge(%d) removed only %d records, but in all only %d of %d expired ones", max, n, total, expired)
 					}
 					if n < max {
 						break
@@ -73,9 +68,9 @@ var abilityLaws = []Law{
 		},
 	},
 	{
-		Name:     "a purge of nothing removes nothing",
-		Sentence: "Purge removes nothing when its context has ended, and says so, nor when max is 0 or negative.",
-		applies:  can[storage.Purger],
+		Name:     "a cancelled or empty purge removes nothing",
+		Sentence: "If its context has ended, Purge removes nothing and returns an error. If max is 0 or negative, it removes nothing.",
+		applies:  implements[storage.Purger],
 		check: func(s *subject) {
 			purger := s.Store.(storage.Purger)
 			s.put(key("k"), "x", time.Hour)
@@ -83,53 +78,50 @@ var abilityLaws = []Law{
 			ended, cancel := context.WithCancel(s.ctx)
 			cancel()
 			if n, err := purger.Purge(ended, 1); n != 0 || !errors.Is(err, context.Canceled) {
-				s.fail("with a context that has ended Purge removed %d, error %v", n, err)
+				s.fail("Purge with an ended context removed %d records, error %v", n, err)
 			}
 			for _, max := range []int{0, -1, math.MinInt} {
 				if n, err := purger.Purge(s.ctx, max); n != 0 || err != nil {
-					s.fail("Purge(%d) removed %d, error %v", max, n, err)
+					s.fail("Purge(%d) removed %d records, error %v", max, n, err)
 				}
 			}
 		},
 	},
 	{
-		Name:     "the server tells the time",
-		Sentence: "LoadNow returns what Load returns, and the time of the server's clock during the call.",
-		applies:  can[driver.ServerTime],
+		Name:     "LoadNow returns the server's time",
+		Sentence: "LoadNow returns the records that Load returns, and the time of the server during the call.",
+		applies:  implements[driver.ServerTime],
 		check: func(s *subject) {
 			clock := s.Store.(driver.ServerTime)
-			off := s.Slack + time.Millisecond
+			tolerance := s.Slack + time.Millisecond
 			s.put(key("a"), "a", 0)
 			s.put(key("empty"), "", time.Hour)
 			for _, keys := range [][]string{{key("a")}, {key("empty"), key("absent"), key("a"), key("empty")}, {key("absent")}, {}} {
-				want, err := s.Store.Load(s.ctx, keys...)
-				if err != nil {
-					s.fail("Load of %q: %v", keys, err)
-				}
-				earliest := s.Now().Add(-off)
+				want := s.load(s.Store, keys...)
+				earliest := s.Now().Add(-tolerance)
 				got, at, err := clock.LoadNow(s.ctx, keys...)
-				latest := s.Now().Add(off)
-				if err != nil || !slices.EqualFunc(got, want, same) {
-					s.fail("LoadNow of %q: %v and error %v, should be %v", keys, got, err, want)
+				latest := s.Now().Add(tolerance)
+				if err != nil || !slices.EqualFunc(got, want, func(a, b storage.Record) bool { return equal(a, b) && (a.State == nil) == (b.State == nil) }) {
+					s.fail("LoadNow of %q returned %v and the error %v, want %v", keys, got, err, want)
 				}
 				if at.Before(earliest) || at.After(latest) {
-					s.fail("LoadNow returned the time %v, should be between %v and %v", at, earliest, latest)
+					s.fail("LoadNow returned the time %v, want a time between %v and %v", at, earliest, latest)
 				}
 			}
 			ended, cancel := context.WithCancel(s.ctx)
 			cancel()
 			if _, _, err := clock.LoadNow(ended, key("a")); !errors.Is(err, context.Canceled) {
-				s.fail("LoadNow with a context that has ended: error %v", err)
+				s.fail("LoadNow with an ended context returned the error %v", err)
 			}
 			if _, _, err := clock.LoadNow(s.ctx, strings.Repeat("x", storage.MaxKey+1)); !errors.Is(err, storage.ErrKey) {
-				s.fail("LoadNow of a key that is too long: error %v", err)
+				s.fail("LoadNow of a key that is too long returned the error %v", err)
 			}
 		},
 	},
 	{
-		Name:     "records lapse by the decision's time",
-		Sentence: "In an update a record lapses by the time that comes with the call, not by any clock.",
-		applies:  can[driver.InPlace],
+		Name:     "updates use their own time",
+		Sentence: "In an update, records expire by the time argument of the call, not by any clock.",
+		applies:  implements[driver.InPlace],
 		check: func(s *subject) {
 			const ttl = time.Hour
 			for _, year := range []int{1, 1969, 2000, 2100, 2261, 9999} {
@@ -137,7 +129,7 @@ var abilityLaws = []Law{
 				update := func(now time.Time, want string) {
 					err := s.Store.(driver.InPlace).Update(s.ctx, now, []string{k}, decider(func(found [][]byte, next []driver.Change) error {
 						if string(found[0]) != want {
-							s.fail("an update at %v finds %q, put at %v with a TTL of %v", now, found[0], written, ttl)
+							s.fail("an update at %v found the state %q of a record that was put at %v with a TTL of %v", now, found[0], written, ttl)
 						}
 						if now.Equal(written) {
 							next[0] = putting("state", ttl)
@@ -152,15 +144,10 @@ var abilityLaws = []Law{
 				s.Advance(2 * ttl)
 				update(written.Add(1), "state")
 				update(written.Add(ttl-1), "state")
-				if year > 1969 && year < 2262 { // before and after, time may stand still for a store
+				if year > 1969 && year < 2262 { // a store may treat all earlier times, and all later times, as equal
 					update(written.Add(ttl+s.Slack), "")
 				}
 			}
 		},
 	},
-}
-
-// same reports whether two records are equal. The nil state is not equal to an empty one.
-func same(a, b storage.Record) bool {
-	return a.Version == b.Version && string(a.State) == string(b.State) && (a.State == nil) == (b.State == nil)
 }

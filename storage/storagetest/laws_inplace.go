@@ -11,18 +11,18 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// epoch is when the laws of updates take place: no clock says so.
+// epoch is the time of the updates. No clock reads it.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// decider is a function that decides.
+// decider is a function that implements driver.Decider.
 type decider func(found [][]byte, next []driver.Change) error
 
 func (d decider) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
 
-// before is a time shortly before d has passed. In a transaction the store's clock decides,
-// which runs on meanwhile.
-func (s *subject) before(d time.Duration) time.Duration {
-	if _, runs := s.Store.(*transacted); runs {
+// shortlyBefore returns a time shortly before d has passed. In a transaction the store's clock counts, which
+// advances meanwhile.
+func (s *subject) shortlyBefore(d time.Duration) time.Duration {
+	if _, ok := s.Store.(*transacted); ok {
 		return d - time.Minute
 	}
 	return d - 1
@@ -32,37 +32,37 @@ func putting(state string, ttl time.Duration) driver.Change {
 	return driver.Change{Verb: driver.Put, State: []byte(state), TTL: ttl}
 }
 
-// update makes an update at epoch+at that must succeed.
+// update runs an update at epoch+at that must succeed.
 func (s *subject) update(at time.Duration, keys []string, d decider) {
 	if err := s.Store.(driver.InPlace).Update(s.ctx, epoch.Add(at), keys, d); err != nil {
 		s.fail("Update of %q: %v", keys, err)
 	}
 }
 
-// finds requires what an update is shown: "-" for an absent key, else its state.
+// finds requires that an update at epoch+at reads the states want. "-" stands for an absent key.
 func (s *subject) finds(at time.Duration, keys []string, want ...string) {
 	s.update(at, keys, func(found [][]byte, next []driver.Change) error {
 		if len(found) != len(keys) || len(next) != len(keys) {
-			s.fail("an update of %d keys is shown %d states and %d changes", len(keys), len(found), len(next))
+			s.fail("an update of %d keys received %d states and %d changes", len(keys), len(found), len(next))
 		}
 		for i, state := range found {
 			if (state == nil) != (want[i] == "-") || state != nil && string(state) != want[i] {
-				s.fail("an update of %.40q finds %q (nil: %v), should find %q", keys[i], state, state == nil, want[i])
+				s.fail("an update of %.40q found the state %q (nil: %v), want %q", keys[i], state, state == nil, want[i])
 			}
 			if next[i].Verb != driver.Keep || next[i].State != nil || next[i].TTL != 0 {
-				s.fail("an update is shown changes that are not zero: %v", next[i])
+				s.fail("an update received a change that is not zero: %v", next[i])
 			}
 		}
 		return nil
 	})
 }
 
-// findsStates requires the states that an update is shown, where none is like an empty one.
+// findsStates is finds without a difference between an absent key and an empty state.
 func (s *subject) findsStates(at time.Duration, keys []string, want ...string) {
 	s.update(at, keys, func(found [][]byte, _ []driver.Change) error {
 		for i, state := range found {
 			if string(state) != want[i] {
-				s.fail("after %v %q holds %q, should hold %q", at, keys[i], state, want[i])
+				s.fail("after %v %q has the state %q, want %q", at, keys[i], state, want[i])
 			}
 		}
 		return nil
@@ -71,9 +71,8 @@ func (s *subject) findsStates(at time.Duration, keys []string, want ...string) {
 
 var inPlaceLaws = []Law{
 	{
-		Name:     "an update shows what is stored",
-		Sentence: "A decision in place is shown each key's state, nil if and only if it is absent at that time.",
-		applies:  can[driver.InPlace],
+		Name:     "an update reads the stored states",
+		Sentence: "An update reads the state of each key. The state is nil if and only if the key is absent at the time of the update.",
 		check: func(s *subject) {
 			keys := []string{key("b"), key("absent"), key("a"), key("empty")}
 			s.finds(0, keys, "-", "-", "-", "-")
@@ -81,14 +80,13 @@ var inPlaceLaws = []Law{
 				next[0], next[2], next[3] = putting("state b", time.Hour), putting("state a", 0), putting("", 0)
 				return nil
 			})
-			s.finds(s.before(time.Hour), keys, "state b", "-", "state a", "")
+			s.finds(s.shortlyBefore(time.Hour), keys, "state b", "-", "state a", "")
 			s.finds(time.Hour+s.Slack, keys, "-", "-", "state a", "")
 		},
 	},
 	{
-		Name:     "an update changes what it says",
-		Sentence: "A decision in place puts, deletes and keeps as it says, and keeping leaves version and TTL alone.",
-		applies:  can[driver.InPlace],
+		Name:     "an update applies its changes",
+		Sentence: "An update applies Put, Delete and Keep. Keep does not change version or TTL.",
 		check: func(s *subject) {
 			keys := []string{key("put"), key("delete"), key("keep"), key("delete nothing"), key("keep for ever")}
 			kept := s.put(keys[4], "3", 0)
@@ -104,14 +102,13 @@ var inPlaceLaws = []Law{
 			s.findsStates(time.Minute, keys, "changed", "", "2", "", "3")
 			s.findsStates(time.Hour+s.Slack, keys, "changed", "", "", "", "3")
 			if after := s.get(key("keep for ever")); after.Version != kept {
-				s.fail("what an update kept went from version %d to %d", kept, after.Version)
+				s.fail("Keep changed the version from %d to %d", kept, after.Version)
 			}
 		},
 	},
 	{
 		Name:     "an update sets the TTL",
-		Sentence: "What an update put is kept for the TTL that came with it, rounded up if at all, whatever TTL the key had.",
-		applies:  can[driver.InPlace],
+		Sentence: "A record that an update puts is kept for its new TTL, whatever TTL the key had. The TTL is never rounded down.",
 		check: func(s *subject) {
 			const ttl, uneven, long = time.Hour, time.Hour + 999*time.Millisecond + 999*time.Microsecond + 999, 48 * time.Hour
 			keys := []string{key("longer"), key("shorter"), key("none"), key("one"), key("uneven")}
@@ -125,15 +122,14 @@ var inPlaceLaws = []Law{
 			}
 			s.update(0, keys, put(ttl, long, ttl, 0, 0))
 			s.update(0, keys, put(long, ttl, 0, ttl, uneven))
-			s.findsStates(s.before(ttl), keys, "state", "state", "state", "state", "state")
-			s.findsStates(s.before(uneven), keys[4:], "state")
+			s.findsStates(s.shortlyBefore(ttl), keys, "state", "state", "state", "state", "state")
+			s.findsStates(s.shortlyBefore(uneven), keys[4:], "state")
 			s.findsStates(uneven+s.Slack, keys, "state", "", "state", "", "")
 		},
 	},
 	{
-		Name:     "an update writes a fresh version",
-		Sentence: "What an update put has a new version: a swap from the one before is refused.",
-		applies:  can[driver.InPlace],
+		Name:     "an update writes a new version",
+		Sentence: "A record that an update puts has a new version: a swap from the earlier version is refused.",
 		check: func(s *subject) {
 			k := key("k")
 			old := s.put(k, "before", 0)
@@ -142,17 +138,16 @@ var inPlaceLaws = []Law{
 				return nil
 			})
 			if got := s.get(k); got.Version == old || absent(got) || string(got.State) != "after" {
-				s.fail("updated from version %d, stored is %s", old, show(got))
+				s.fail("an update of version %d stored %s", old, show(got))
 			}
 			if _, swapped := s.try(writing(k, old, "x", 0)); swapped {
-				s.fail("a swap from before the update applied")
+				s.fail("a swap from the version before the update applied")
 			}
 		},
 	},
 	{
 		Name:     "a failed update changes nothing",
-		Sentence: "When a decision in place fails, nothing is changed and its very error is returned.",
-		applies:  can[driver.InPlace],
+		Sentence: "If the Decider returns an error, Update changes nothing and returns the same error.",
 		check: func(s *subject) {
 			failure := errors.New("cannot decide")
 			a, b := key("a"), key("b")
@@ -162,29 +157,28 @@ var inPlaceLaws = []Law{
 				return failure
 			}))
 			if err != failure {
-				s.fail("the decision failed with %q, the update with %v", failure, err)
+				s.fail("the Decider returned %q, but Update returned %v", failure, err)
 			}
 			s.holds(a, version, "before")
 			s.lacks(b)
 		},
 	},
 	{
-		Name:     "a panic wedges nobody",
-		Sentence: "A decision in place that panics changes nothing, and the next caller is served.",
-		applies:  can[driver.InPlace],
+		Name:     "a panic changes nothing and releases the lock",
+		Sentence: "If the Decider panics, Update changes nothing, and the next update succeeds.",
 		check: func(s *subject) {
 			keys := []string{key("a"), key("b")}
 			version := s.put(keys[0], "before", 0)
 			panicked := s.panics(func() {
 				s.update(0, keys, func(_ [][]byte, next []driver.Change) error {
 					next[0], next[1] = putting("after", 0), putting("after", 0)
-					panic("a fault of the caller's own")
+					panic("a bug of the caller")
 				})
 			})
 			if !panicked {
 				s.fail("the panic did not reach the caller")
 			}
-			s.together(1, func(int) { // which notices when this hangs
+			s.concurrently(1, func(int) { // detects a call that hangs
 				s.holds(keys[0], version, "before")
 				s.lacks(keys[1])
 				s.update(0, keys, func([][]byte, []driver.Change) error { return nil })
@@ -192,9 +186,8 @@ var inPlaceLaws = []Law{
 		},
 	},
 	{
-		Name:     "an update refuses what a swap refuses",
-		Sentence: "An update refuses a key twice, a key too long, a negative TTL, a verb that there is not and a context that has ended, and changes nothing.",
-		applies:  can[driver.InPlace],
+		Name:     "invalid updates are refused",
+		Sentence: "Update refuses a duplicate key, a key that is too long, a negative TTL, an unknown verb and an ended context, and changes nothing.",
 		check: func(s *subject) {
 			ended, cancel := context.WithCancel(s.ctx)
 			cancel()
@@ -218,7 +211,7 @@ var inPlaceLaws = []Law{
 					return nil
 				}))
 				if !errors.Is(err, c.want) || !errors.Is(err, storage.ErrNotApplied) {
-					s.fail("error %v, should be: %v", err, c.want)
+					s.fail("Update of %.40q returned the error %v, want %v", c.keys, err, c.want)
 				}
 			}
 			s.lacks(key("a"))
@@ -226,9 +219,8 @@ var inPlaceLaws = []Law{
 		},
 	},
 	{
-		Name:     "an update shares no buffers",
-		Sentence: "An update keeps copies of the states that a decision puts.",
-		applies:  can[driver.InPlace],
+		Name:     "an update copies new states",
+		Sentence: "Update stores copies of the states that the Decider puts.",
 		check: func(s *subject) {
 			for _, text := range []string{"state", strings.Repeat("s", 300)} {
 				state := []byte(text)
@@ -238,21 +230,20 @@ var inPlaceLaws = []Law{
 				})
 				spoil(state)
 				if got := s.get(key("k")); string(got.State) != text {
-					s.fail("stored is %s", show(got))
+					s.fail("the Decider changed its state after the update, and then the key has %s", show(got))
 				}
 			}
 		},
 	},
 	{
-		Name:     "updates and swaps count together",
-		Sentence: "When some add one in place and others by swapping, the sum is right.",
-		applies:  can[driver.InPlace],
+		Name:     "no increment is lost between updates and swaps",
+		Sentence: "If some goroutines increment two numbers with updates and others with swaps, no increment is lost.",
 		check: func(s *subject) {
 			const adders, times = 8, 20
 			a, b := key("a"), key("b")
 			s.put(a, "0", 0)
 			s.put(b, "0", 0)
-			s.together(adders, func(i int) {
+			s.concurrently(adders, func(i int) {
 				for range times {
 					if i%2 == 0 {
 						for !s.increment(a, b) {
@@ -264,7 +255,7 @@ var inPlaceLaws = []Law{
 			})
 			for _, k := range []string{a, b} {
 				if got := s.get(k); string(got.State) != strconv.Itoa(adders*times) {
-					s.fail("%d increments made %s", adders*times, show(got))
+					s.fail("after %d increments the key has %s", adders*times, show(got))
 				}
 			}
 		},
@@ -280,6 +271,7 @@ func (s *subject) incrementInPlace(keys ...string) {
 	})
 }
 
+// panics reports whether f panics.
 func (s *subject) panics(f func()) (panicked bool) {
 	defer func() { panicked = recover() != nil }()
 	f()

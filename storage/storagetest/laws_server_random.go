@@ -12,10 +12,10 @@ import (
 
 var randomBatches = Law{
 	Name:     "any batch is decided as in Go",
-	Sentence: "Batches of any requests find, apply and store what the steps in Go make of the same requests.",
+	Sentence: "Random batches find, apply and store the same as the steps in Go: requests are decided in order, a request takes all its units or none, a shadow use never denies, a peek changes nothing, a reset deletes, a refund and a charge apply.",
 	check: func(s *subject) {
 		const batches = 300
-		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), kept: map[string]modelRecord{}}
+		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]modelRecord{}}
 		for i := range batches {
 			m.batch()
 			if i%20 == 19 {
@@ -25,31 +25,31 @@ var randomBatches = Law{
 	},
 }
 
-// model is what a store should hold after random batches.
+// model holds the records that a store should have after the random batches.
 type model struct {
 	*subject
-	random *rand.Rand
-	now    time.Time
-	last   *driver.Batch
-	kept   map[string]modelRecord // by key
+	random  *rand.Rand
+	now     time.Time
+	last    *driver.Batch
+	records map[string]modelRecord // by key
 }
 
 type modelRecord struct {
 	storage.Record
-	lapses time.Time // when the store may drop it; zero: never
+	expires time.Time // the earliest real time at which the store may remove it; zero: never
 }
 
-// find returns what is kept, without what the store may have dropped.
-func (m *model) find(key string, dropped bool) storage.Record {
-	k := m.kept[key]
-	if dropped && !k.lapses.IsZero() && !time.Now().Before(k.lapses) {
-		delete(m.kept, key)
+// find returns the record of key. If isAbsent, and the record may have expired, find deletes it.
+func (m *model) find(key string, isAbsent bool) storage.Record {
+	k := m.records[key]
+	if isAbsent && !k.expires.IsZero() && !time.Now().Before(k.expires) {
+		delete(m.records, key)
 		return storage.Record{}
 	}
 	return k.Record
 }
 
-// batch runs a random batch, and compares what it says.
+// batch runs a random batch and compares its result.
 func (m *model) batch() {
 	b := m.newBatch()
 	want := *b
@@ -60,42 +60,42 @@ func (m *model) batch() {
 	for i, key := range b.Keys {
 		found[i] = m.find(key, absent(b.Found[i]))
 		if found[i].Version != b.Found[i].Version || string(found[i].State) != string(b.Found[i].State) {
-			m.fail("%q held %s, Run found %s", key, show(found[i]), show(b.Found[i]))
+			m.fail("%q had %s, but Run found %s", key, show(found[i]), show(b.Found[i]))
 		}
 	}
 	changes := Decide(&want, found, b.At, PolicyOf)
 	if !slices.Equal(appliedOf(b), appliedOf(&want)) {
-		m.fail("of the requests %s at %v, %v should be applied, %v is; found was %v", showRequests(b), b.At, appliedOf(&want), appliedOf(b), found)
+		m.fail("the requests %s at %v have Applied %v, want %v; the records before were %v", showRequests(b), b.At, appliedOf(b), appliedOf(&want), found)
 	}
 	for i, change := range changes {
 		switch change.Verb {
 		case driver.Delete:
-			delete(m.kept, b.Keys[i])
+			delete(m.records, b.Keys[i])
 		case driver.Put:
 			k := modelRecord{Record: storage.Record{Version: b.Version, State: change.State}}
 			if change.TTL > 0 {
-				k.lapses = started.Add(change.TTL)
+				k.expires = started.Add(change.TTL)
 			}
-			m.kept[b.Keys[i]] = k
+			m.records[b.Keys[i]] = k
 		}
 	}
 	m.last = b
 }
 
-// compare compares what is stored.
+// compare compares the stored records.
 func (m *model) compare() {
 	for i := range randomKeys {
 		key := randomKey(i)
 		got := m.get(key)
 		if want := m.find(key, absent(got)); got.Version != want.Version || string(got.State) != string(want.State) {
-			m.fail("%q should hold %s, holds %s", key, show(want), show(got))
+			m.fail("%q has %s, want %s", key, show(got), show(want))
 		}
 	}
 }
 
 const randomKeys = 6
 
-// randomPolicies are of different algorithms, so that each finds the states of the others damaged.
+// For each of randomPolicies, the states of the other algorithms are damaged.
 var randomPolicies = []*portable{tenAnHour, fourTokens, fiveAWindow, sixMoving}
 
 func randomKey(i int) string { return key(fmt.Sprint("random ", i)) }
@@ -116,10 +116,13 @@ func (m *model) newBatch() *driver.Batch {
 	for _, i := range order {
 		b.Keys = append(b.Keys, randomKey(i))
 	}
-	if m.random.IntN(3) == 0 { // the smallest batch, which stores may run in a quicker way
+	if m.random.IntN(3) == 0 { // the smallest batch, for which a store may have a fast path
 		b.Keys = b.Keys[:1]
 		use := m.newUse(b, order, 0)
 		b.Programs, use.Program = b.Programs[use.Program:use.Program+1], 0
+		if (use.Op == driver.Peek || use.Op == driver.Reset) && m.random.IntN(2) == 0 {
+			b.Programs = nil // they need no program
+		}
 		b.Requests = []driver.Request{{Times: m.times(use), Uses: []driver.Use{use}}}
 		return b
 	}
@@ -141,13 +144,16 @@ func (m *model) newRequest(b *driver.Batch, order []int) driver.Request {
 }
 
 func (m *model) times(use driver.Use) int {
-	if use.Op == driver.Allow && m.random.IntN(3) == 0 {
-		return 1 + m.random.IntN(5)
+	switch {
+	case use.Op != driver.Allow || m.random.IntN(3) > 0:
+		return 1
+	case m.random.IntN(8) == 0:
+		return 1001
 	}
-	return 1
+	return 1 + m.random.IntN(5)
 }
 
-// newUse mostly takes the program that belongs to the key: the others find it damaged.
+// newUse mostly selects the program of the key. For other programs the state of the key is damaged.
 func (m *model) newUse(b *driver.Batch, order []int, i int) driver.Use {
 	use := driver.Use{Key: i, Program: order[i] % len(b.Programs), Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
 	switch n := m.random.IntN(20); {
@@ -157,9 +163,9 @@ func (m *model) newUse(b *driver.Batch, order []int, i int) driver.Use {
 		use.Op = driver.Charge
 	case n < 5:
 		use.Op = driver.Peek
-	case n < 6:
-		use.Op = driver.Reset
 	case n < 7:
+		use.Op = driver.Reset
+	case n < 8:
 		use.Program = m.random.IntN(len(b.Programs))
 	}
 	return use

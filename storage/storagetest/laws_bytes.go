@@ -10,10 +10,10 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-var opaqueLaws = []Law{
+var bytesLaws = []Law{
 	{
 		Name:     "states are opaque",
-		Sentence: "A state is any bytes, and comes back as it went in.",
+		Sentence: "A state may be any bytes. Load returns it unchanged.",
 		check: func(s *subject) {
 			every := make([]byte, 256)
 			for i := range every {
@@ -30,8 +30,8 @@ var opaqueLaws = []Law{
 		},
 	},
 	{
-		Name:     "empty is not absent",
-		Sentence: "A record with an empty state is there: it loads with its version, and cannot be created again.",
+		Name:     "an empty state is not absent",
+		Sentence: "A record with an empty state exists: Load returns its version, and it cannot be created again.",
 		check: func(s *subject) {
 			for i, state := range [][]byte{nil, {}} {
 				k := key(fmt.Sprint("empty ", i))
@@ -39,7 +39,7 @@ var opaqueLaws = []Law{
 				s.swap(create)
 				s.holds(k, create.New.Version, "")
 				if _, swapped := s.try(writing(k, 0, "x", 0)); swapped {
-					s.fail("created over a record with an empty state")
+					s.fail("a creation applied over a record with an empty state")
 				}
 				full := writing(k, create.New.Version, "full", 0)
 				s.swap(full)
@@ -51,7 +51,7 @@ var opaqueLaws = []Law{
 	},
 	{
 		Name:     "keys are opaque",
-		Sentence: "A key is any bytes, up to MaxKey of them, and meets no other key.",
+		Sentence: "A key may be any bytes, up to MaxKey of them. Different keys have different records.",
 		check: func(s *subject) {
 			longest := strings.Repeat("x", storage.MaxKey-1)
 			keys := []string{
@@ -70,7 +70,7 @@ var opaqueLaws = []Law{
 	},
 	{
 		Name:     "versions are opaque",
-		Sentence: "A version is 64 bits, of which each counts.",
+		Sentence: "A version has 64 significant bits.",
 		check: func(s *subject) {
 			for i, version := range []storage.Version{1, 255, math.MaxInt32, math.MaxUint32 + 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
 				k := key(fmt.Sprint("version ", i))
@@ -78,7 +78,7 @@ var opaqueLaws = []Law{
 				s.holds(k, version, "state")
 				for _, neighbour := range []storage.Version{version ^ 1, version - 1, version + 1, version ^ 1<<63, version ^ 1<<32} {
 					if _, swapped := s.try(writing(k, neighbour, "x", 0)); swapped {
-						s.fail("version %d was taken for %d", neighbour, version)
+						s.fail("a swap from version %d applied to version %d", neighbour, version)
 					}
 				}
 				s.swap(writing(k, version, "next", 0))
@@ -87,25 +87,23 @@ var opaqueLaws = []Law{
 	},
 	{
 		Name:     "buffers are not shared",
-		Sentence: "A store keeps no buffer that it was handed, hands out none that it keeps, and no two records share one.",
+		Sentence: "A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records share memory.",
 		check: func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
-				s.sharesNoBuffer(key(fmt.Sprint("state of ", long)), strings.Repeat("s", long))
+				s.copiesBuffers(key(fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}
-			s.sharesNoneAmongRecords()
+			s.recordsShareNoMemory()
 		},
 	},
 }
 
-func (s *subject) sharesNoBuffer(k, text string) {
+func (s *subject) copiesBuffers(k, text string) {
 	name, state := []byte(k), []byte(text)
-	create := writing(unsafe.String(&name[0], len(name)), 0, "", 0) // callers build keys in buffers
+	create := writing(unsafe.String(&name[0], len(name)), 0, "", 0) // callers may build keys in buffers
 	create.New.State = state
-	if _, swapped := s.try(create); !swapped {
-		s.fail("creating a key in an empty store was refused as a conflict")
-	}
+	s.swap(create)
 	if string(name) != k || string(state) != text {
-		s.fail("the store wrote into a buffer it was handed: %.40q, %.40q", name, state)
+		s.fail("the store changed its arguments to %.40q, %.40q", name, state)
 	}
 	spoil(name)
 	spoil(state)
@@ -121,24 +119,21 @@ func (s *subject) sharesNoBuffer(k, text string) {
 	s.holds(k, create.New.Version, text)
 }
 
-// sharesNoneAmongRecords requires that callers may append to each state they were handed.
-func (s *subject) sharesNoneAmongRecords() {
+// recordsShareNoMemory requires that a caller can append to each returned state.
+func (s *subject) recordsShareNoMemory() {
 	a, b := key("a"), key("b")
 	s.put(a, "state a", 0)
 	s.put(b, "state b", 0)
-	loaded, err := s.Store.Load(s.ctx, a, b, a)
-	if err != nil {
-		s.fail("Load of 3 keys: %v", err)
-	}
+	loaded := s.load(s.Store, a, b, a)
 	current, _ := s.try(writing(a, storage.NewVersion(), "x", 0), writing(b, storage.NewVersion(), "x", 0))
 	for _, records := range [][]storage.Record{loaded, current} {
 		for i, r := range records {
 			others := slices.Delete(slices.Clone(records), i, i+1)
 			before := fmt.Sprintf("%q", others)
-			spoil(append(r.State, r.State...)) // what lies behind it, and, if this was a copy,
+			spoil(append(r.State, r.State...)) // overwrites the memory behind the state, unless append copies it
 			spoil(r.State)
 			if after := fmt.Sprintf("%q", others); after != before {
-				s.fail("when record %d of %d was written to, the others went from %s to %s", i, len(records), before, after)
+				s.fail("a write to record %d of %d changed the other records from %s to %s", i, len(records), before, after)
 			}
 		}
 	}
