@@ -27,6 +27,7 @@ var arrows = []arrow{
 	{algorithms, "algo internal/u128 internal/tally"},
 	{"algo/algotest", "algo internal/u128 testing"},
 	{"internal/u128", ""},
+	{"internal/errtext", ""},
 	{"internal/tally", "algo"},
 	{"internal/pause", "algo"},
 	{"internal/proxies", ""},
@@ -59,7 +60,7 @@ var arrows = []arrow{
 	{command + "/replay", "algo compose storage/memory"},
 	{command + "/sample/...", ""},
 	{command + "/compare", "algo compose " + command + "/accesslog " + command + "/sample " + plot},
-	{command + "/config", "algo compose httplimit internal/proxies github.com/goccy/go-yaml/..."},
+	{command + "/config", "algo compose httplimit internal/errtext internal/proxies github.com/goccy/go-yaml/..."},
 	{command + "/serve", "algo compose httplimit observe internal/earlyreply internal/noquota internal/proxies " + command + "/config " + command + "/jsontext " +
 		algorithms + " " + stores + " " + pgx + " " + redis + " " + sqlite + " github.com/prometheus/client_golang/..."},
 	{command + "/frontdoor", ""},
