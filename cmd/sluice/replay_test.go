@@ -292,9 +292,9 @@ func TestLongPoliciesAreDrawnInLines(t *testing.T) {
 	require.Contains(t, three, "1/d): 2 allowed, 2 denied (50.00%)<")
 	require.NotContains(t, three, "…")
 	require.Contains(t, three, ">gcra 1/m: 2 allowed, 2 denied (50.00%)<")
-	many := draw("all(" + strings.Repeat("movingwindow 100/m slots=60; ", 63) + "gcra 1/d)")
-	require.Contains(t, many, " …<")
-	require.Contains(t, many, ">2 allowed, 2 denied (50.00%)<")
+	plural := draw("all(" + strings.Repeat("movingwindow 100/m slots=60; ", 63) + "gcra 1/d)")
+	require.Contains(t, plural, " …<")
+	require.Contains(t, plural, ">2 allowed, 2 denied (50.00%)<")
 }
 
 const okTrace = `# Two at once, then one a second.

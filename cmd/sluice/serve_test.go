@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is for what is only waited for when something is broken.
-const patience = time.Minute
+// testTimeout is for what is only waited for when something is broken.
+const testTimeout = time.Minute
 
 // serving is a process that serves.
 type serving struct {
@@ -62,7 +62,7 @@ func startServe(t *testing.T, args ...string) *serving {
 // says waits for a line of the log and returns what the group in it matched.
 func (s *serving) says(pattern string) string {
 	s.t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for {
 		select {
 		case line, more := <-s.lines:
@@ -95,7 +95,7 @@ func (s *serving) code() int {
 
 func status(t *testing.T, url string) int {
 	t.Helper()
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}).Get(url)
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testTimeout}).Get(url)
 	require.NoError(t, err)
 	defer response.Body.Close()
 	io.Copy(io.Discard, response.Body)

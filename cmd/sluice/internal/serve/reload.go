@@ -62,7 +62,7 @@ func (s *Server) tellFaults(err error) {
 
 // adopt goes by file from now on. Nobody else may be doing so.
 func (s *Server) adopt(ctx context.Context, file *config.File) error {
-	shapes, err := shapesOf(file.Rules, s.shapes)
+	fingerprints, err := mergeFingerprints(file.Rules, s.fingerprints)
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,10 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 		}
 	}
 	if !s.missing.Load() {
-		if err := s.claimShapes(ctx, file.Rules); err != nil {
+		if err := s.recordFingerprints(ctx, file.Rules); err != nil {
 			return err
 		}
-		s.shapes = shapes // nothing is stored under those of a missing store
+		s.fingerprints = fingerprints // nothing is stored under those of a missing store
 	}
 	s.metrics.rules.Set(float64(len(file.Rules)))
 	s.metrics.read.SetToCurrentTime()

@@ -33,19 +33,19 @@ type Server struct {
 	metrics *metrics
 	denied  *observe.Denied
 
-	reloading sync.Mutex
-	shapes    map[string]string // of the states of each rule that ever was, by its name
+	reloading    sync.Mutex
+	fingerprints map[string]string // of the states of each rule that ever was, by its name
 
-	proxy, api *listener // nil where there is none
-	draining   atomic.Bool
-	drained    atomic.Bool // all requests have ended
-	underway   underway
-	closing    chan struct{}
-	closeOnce  sync.Once
-	background context.Context // of what runs beside requests; Close ends it
-	stop       context.CancelFunc
-	cut        bool // there were requests when all was closed; to be read when it is
-	purgeEvery time.Duration
+	proxy, api  *listener // nil where there is none
+	draining    atomic.Bool
+	drained     atomic.Bool // all requests have ended
+	activeConns activeConns
+	closing     chan struct{}
+	closeOnce   sync.Once
+	background  context.Context // of what runs beside requests; Close ends it
+	stop        context.CancelFunc
+	cut         bool // there were requests when all was closed; to be read when it is
+	purgeEvery  time.Duration
 }
 
 // listener is a place where requests come in.
@@ -175,7 +175,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnState:         s.underway.note,
+		ConnState:         s.activeConns.note,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
@@ -298,7 +298,7 @@ func (s *Server) end() error {
 // Close ends everything at once; Serve returns if it has not.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.drained.Load() && !s.underway.endWithin(cutGrace)
+		s.cut = !s.drained.Load() && !s.activeConns.waitIdle(cutGrace)
 		close(s.closing)
 		s.stop()
 		for _, l := range s.listeners() {

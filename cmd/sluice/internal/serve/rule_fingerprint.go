@@ -16,29 +16,29 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// shapeTime is how long the store may take to tell the shapes of rules.
-const shapeTime = 5 * time.Second
+// fingerprintTimeout is how long the store may take to tell the shapes of rules.
+const fingerprintTimeout = 5 * time.Second
 
-// shapesOf adds the shapes of rules to those known. A rule cannot come back with
+// mergeFingerprints adds the shapes of rules to those known. A rule cannot come back with
 // another one, for the states of the old are in the store.
-func shapesOf(rules []config.Rule, known map[string]string) (map[string]string, error) {
+func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string]string, error) {
 	all := maps.Clone(known)
 	if all == nil {
 		all = make(map[string]string)
 	}
 	for _, r := range rules {
-		shape := shapeOf(r.Policy)
+		shape := fingerprint(r.Policy)
 		if before, ok := all[r.Name]; ok && before != shape {
-			return nil, &shapeError{r.Name, before, shape}
+			return nil, &ruleChangedError{r.Name, before, shape}
 		}
 		all[r.Name] = shape
 	}
 	return all, nil
 }
 
-// shapeOf tells policies apart that cannot read each other's states: by their
+// fingerprint tells policies apart that cannot read each other's states: by their
 // algorithms, one after the other.
-func shapeOf(p algo.Policy) string {
+func fingerprint(p algo.Policy) string {
 	stack, ok := p.(*compose.Stack)
 	if !ok {
 		word, _, _ := strings.Cut(p.String(), " ")
@@ -46,7 +46,7 @@ func shapeOf(p algo.Policy) string {
 	}
 	var parts []string
 	for _, part := range stack.Parts() {
-		parts = append(parts, shapeOf(part))
+		parts = append(parts, fingerprint(part))
 	}
 	return "all(" + strings.Join(parts, "; ") + ")"
 }
@@ -54,34 +54,34 @@ func shapeOf(p algo.Policy) string {
 // newName is what to do about a rule that cannot read its states.
 const newName = "give the rule a new name, or start with another --namespace (with --limit only the latter works)"
 
-// shapeError tells of a rule that could not read what is stored of it.
-type shapeError struct{ rule, before, now string }
+// ruleChangedError tells of a rule that could not read what is stored of it.
+type ruleChangedError struct{ rule, before, now string }
 
-func (e *shapeError) Error() string {
+func (e *ruleChangedError) Error() string {
 	return fmt.Sprintf("rule %q was %s and is now %s, which cannot read the rule's stored states; %s", e.rule, e.before, e.now, newName)
 }
 
-// claimShapes holds the rules against the shapes that the store keeps, from before
+// recordFingerprints holds the rules against the shapes that the store keeps, from before
 // the server was started or by another process, and has it keep those that are new.
 // If the store does not tell, decisions will, each for its own key.
-func (s *Server) claimShapes(ctx context.Context, rules []config.Rule) error {
+func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) error {
 	if _, ok := s.store.Store.(*memory.Store); ok {
 		return nil // it has nothing from before
 	}
-	ctx, cancel := context.WithTimeout(ctx, shapeTime)
+	ctx, cancel := context.WithTimeout(ctx, fingerprintTimeout)
 	defer cancel()
-	err := s.tryClaims(ctx, rules)
-	var misshapen *shapeError
-	if err == nil || errors.As(err, &misshapen) {
+	err := s.checkAndRecord(ctx, rules)
+	var changed *ruleChangedError
+	if err == nil || errors.As(err, &changed) {
 		return err
 	}
 	s.log.Warn("the algorithms of the stored rules could not be read", "error", err)
 	return nil
 }
 
-// tryClaims looks at all rules before it writes for one: what is refused leaves
+// checkAndRecord looks at all rules before it writes for one: what is refused leaves
 // nothing behind.
-func (s *Server) tryClaims(ctx context.Context, rules []config.Rule) error {
+func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
 	var keys []string
 	for _, r := range rules {
 		keys = append(keys, driver.Key("", s.options.Namespace, "", "shape", r.Name)) // of no rule
@@ -91,7 +91,7 @@ func (s *Server) tryClaims(ctx context.Context, rules []config.Rule) error {
 		return err
 	}
 	for i, r := range rules {
-		if err := fits(r, found[i]); err != nil {
+		if err := checkFingerprint(r, found[i]); err != nil {
 			return err
 		}
 	}
@@ -99,25 +99,25 @@ func (s *Server) tryClaims(ctx context.Context, rules []config.Rule) error {
 		if found[i].Version != 0 {
 			continue
 		}
-		if err := s.claim(ctx, keys[i], r); err != nil {
+		if err := s.recordFingerprint(ctx, keys[i], r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s *Server) claim(ctx context.Context, key string, r config.Rule) error {
-	record := storage.Record{Version: storage.NewVersion(), State: []byte(shapeOf(r.Policy))}
+func (s *Server) recordFingerprint(ctx context.Context, key string, r config.Rule) error {
+	record := storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}
 	now, swapped, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: record})
 	if err != nil || swapped {
 		return err
 	}
-	return fits(r, now[0]) // another process was first
+	return checkFingerprint(r, now[0]) // another process was first
 }
 
-func fits(r config.Rule, found storage.Record) error {
-	if shape := shapeOf(r.Policy); found.Version != 0 && string(found.State) != shape {
-		return &shapeError{r.Name, string(found.State), shape}
+func checkFingerprint(r config.Rule, found storage.Record) error {
+	if shape := fingerprint(r.Policy); found.Version != 0 && string(found.State) != shape {
+		return &ruleChangedError{r.Name, string(found.State), shape}
 	}
 	return nil
 }

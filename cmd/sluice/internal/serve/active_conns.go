@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// underway knows the connections that have a request, so that nothing is said to be
+// activeConns knows the connections that have a request, so that nothing is said to be
 // cut off where nothing was. Those that were upgraded have none.
-type underway struct {
+type activeConns struct {
 	mu   sync.Mutex
 	busy map[net.Conn]struct{}
 }
 
 // note is for http.Server.ConnState.
-func (u *underway) note(conn net.Conn, state http.ConnState) {
+func (u *activeConns) note(conn net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if state != http.StateActive {
@@ -32,9 +32,9 @@ func (u *underway) note(conn net.Conn, state http.ConnState) {
 // response before the server notes that the request has ended.
 const cutGrace = 100 * time.Millisecond
 
-// endWithin waits until no connection has a request, for at most d, and reports whether that
+// waitIdle waits until no connection has a request, for at most d, and reports whether that
 // is so.
-func (u *underway) endWithin(d time.Duration) bool {
+func (u *activeConns) waitIdle(d time.Duration) bool {
 	end := time.After(d)
 	ticks := time.NewTicker(time.Millisecond)
 	defer ticks.Stop()
@@ -48,7 +48,7 @@ func (u *underway) endWithin(d time.Duration) bool {
 	return true
 }
 
-func (u *underway) any() bool {
+func (u *activeConns) any() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.busy) > 0
