@@ -37,7 +37,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		{"cut in the size", good + goodLine[:len(goodLine)-1], 4, 4, ""},
 		{"cut JSON", good + `{"time":1,"ip":"192.0`, 3, 4, `log:4: not valid JSON: "{\"time\":1,\"ip\":\"192.0"`},
 		{"no such day", good + strings.Replace(goodLine, "17/May", "32/Foo", 1), 3, 4,
-			`log:4: no such time: "192.0.2.7 - ann [32/Foo/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
+			`log:4: invalid time: "192.0.2.7 - ann [32/Foo/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
 		{"NUL bytes", good + "\x00\x00" + goodLine + "\n", 3, 4,
 			`log:4: no address before the time: "\x00\x00192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
 		{"a long path", good + strings.Replace(goodLine, "/a", "/"+strings.Repeat("a", 200_000), 1), 4, 4, ""},
@@ -74,8 +74,8 @@ func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
 	entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
 	require.Len(t, entries, 1)
 	require.EqualValues(t, 2, stats.Skipped)
-	require.EqualError(t, err, "accesslog: 2 of 3 lines are no log lines (tried the common and combined formats, also behind a virtual host, "+
-		`and JSON lines); the first is log:2: no [time] in it: "bad \x1b[31m"`)
+	require.EqualError(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats, also with a virtual host in front, "+
+		`and JSON lines); the first is log:2: no [time]: "bad \x1b[31m"`)
 }
 
 func TestLinesAroundTheLimits(t *testing.T) {

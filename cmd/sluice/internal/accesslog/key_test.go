@@ -67,10 +67,10 @@ func TestPresentFields(t *testing.T) {
 
 func TestUnknownFieldsAreTold(t *testing.T) {
 	tests := []struct{ by, want string }{
-		{"", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
-		{"ip+adress", `accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
-		{"IP", `accesslog: no field "IP" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
-		{"ip+", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
+		{"", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"ip+adress", `accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"IP", `accesslog: no field "IP"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"ip+", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"ip+path+ip", `accesslog: key "ip+path+ip" names ip twice`},
 	}
 	for _, test := range tests {

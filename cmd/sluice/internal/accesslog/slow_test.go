@@ -92,7 +92,7 @@ func slowMerge(files [][]slowEntry) (all []slowEntry) {
 func slowLines(data []byte) []string {
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		if z, err := gzip.NewReader(bytes.NewReader(data)); err == nil {
-			data, _ = io.ReadAll(z) // what could be unzipped
+			data, _ = io.ReadAll(z) // parseRequest could be unzipped
 		} else {
 			data = nil
 		}
@@ -141,8 +141,8 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 	if at < 0 {
 		return e, false
 	}
-	who, rest := line[:at], line[at+len(" ["):]
-	if slowControl.MatchString(who) {
+	parseClient, rest := line[:at], line[at+len(" ["):]
+	if slowControl.MatchString(parseClient) {
 		return e, false
 	}
 	m := slowRest.FindStringSubmatch(rest)
@@ -152,8 +152,8 @@ func slowCLF(line string) (e slowEntry, ok bool) {
 	if e.Time, ok = slowCLFStamp(m[1]); !ok {
 		return e, false
 	}
-	e.Host, who = slowHost(who)
-	listed, last := slowListed(who)
+	e.Host, parseClient = slowHost(parseClient)
+	listed, last := slowListed(parseClient)
 	w := slowPrefix.FindStringSubmatch(last)
 	if w == nil {
 		return e, false
