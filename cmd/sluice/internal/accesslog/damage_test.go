@@ -48,7 +48,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []slowLog{{"log", []byte(test.log)}}, Options{})
+			entries, stats, err := read(t, []naiveLog{{"log", []byte(test.log)}}, Options{})
 			require.NoError(t, err)
 			require.Len(t, entries, int(test.entries))
 			require.Equal(t, test.lines, stats.Lines)
@@ -61,17 +61,17 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		})
 	}
 	t.Run("binary", func(t *testing.T) {
-		entries, _, err := read(t, []slowLog{{"log", noise}}, Options{})
+		entries, _, err := read(t, []naiveLog{{"log", noise}}, Options{})
 		require.Empty(t, entries)
 		require.ErrorAs(t, err, new(*UnreadableError))
 	})
 }
 
 func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
-	_, _, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad\n")}}, Options{})
+	_, _, err := read(t, []naiveLog{{"log", []byte(goodLine + "\nbad\n")}}, Options{})
 	require.NoError(t, err, "half is not more than half")
 
-	entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
+	entries, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
 	require.Len(t, entries, 1)
 	require.EqualValues(t, 2, stats.Skipped)
 	require.EqualError(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats, also with a virtual host in front, "+
@@ -82,7 +82,7 @@ func TestLinesAroundTheLimits(t *testing.T) {
 	for _, n := range []int{bufferSize - 2, bufferSize - 1, bufferSize, bufferSize + 1, 2 * bufferSize, MaxLine - 1, MaxLine, MaxLine + 1, MaxLine + 2} {
 		for _, end := range []string{"\n", "\r\n", ""} {
 			line := goodLine + " " + strings.Repeat("x", n-len(goodLine)-1)
-			entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\n" + line + end)}}, Options{})
+			entries, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\n" + line + end)}}, Options{})
 			require.NoError(t, err)
 			require.EqualValues(t, 2, stats.Lines)
 			require.Equal(t, n > MaxLine, len(entries) == 1, "%d bytes ending in %q", n, end)
@@ -109,7 +109,7 @@ func TestGzip(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []slowLog{{"log", test.log}}, Options{})
+			entries, stats, err := read(t, []naiveLog{{"log", test.log}}, Options{})
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(entries), test.entries)
 			require.True(t, stats.Files[0].Gzip)
@@ -117,7 +117,7 @@ func TestGzip(t *testing.T) {
 		})
 	}
 	t.Run("nothing but the magic", func(t *testing.T) {
-		_, _, err := read(t, []slowLog{{"log", whole[:2]}}, Options{})
+		_, _, err := read(t, []naiveLog{{"log", whole[:2]}}, Options{})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.ErrorContains(t, err, "log")
 	})
