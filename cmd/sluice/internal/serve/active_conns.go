@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// activeConns knows the connections that have a request, so that nothing is said to be
-// cut off where nothing was. Those that were upgraded have none.
+// activeConns has the connections with a request in flight, so that Close can report whether it
+// cut off requests. Upgraded connections do not count.
 type activeConns struct {
 	mu   sync.Mutex
 	busy map[net.Conn]struct{}
 }
 
-// note is for http.Server.ConnState.
+// note is an http.Server.ConnState hook.
 func (u *activeConns) note(conn net.Conn, state http.ConnState) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -28,12 +28,12 @@ func (u *activeConns) note(conn net.Conn, state http.ConnState) {
 	u.busy[conn] = struct{}{}
 }
 
-// cutGrace is for how long Close waits for requests to end. A client can have its whole
-// response before the server notes that the request has ended.
+// cutGrace is how long Close waits for requests to end. A client can have its complete response
+// before the server marks the connection as idle.
 const cutGrace = 100 * time.Millisecond
 
-// waitIdle waits until no connection has a request, for at most d, and reports whether that
-// is so.
+// waitIdle waits until no connection has a request, for at most d. It reports whether there is
+// none.
 func (u *activeConns) waitIdle(d time.Duration) bool {
 	end := time.After(d)
 	ticks := time.NewTicker(time.Millisecond)

@@ -26,7 +26,7 @@ const (
 // read-only and a disk that is full can be read.
 type probe struct {
 	store storage.Store
-	key   string          // of no rule, and of no other process
+	key   string          // the key of no rule, and of no other process
 	found storage.Version // of the probe's record, as far as it is known
 }
 

@@ -16,11 +16,11 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// fingerprintTimeout is how long the store may take to tell the shapes of rules.
+// fingerprintTimeout limits reading and writing the fingerprints of all rules.
 const fingerprintTimeout = 5 * time.Second
 
-// mergeFingerprints adds the shapes of rules to those known. A rule cannot come back with
-// another one, for the states of the old are in the store.
+// mergeFingerprints adds the fingerprints of rules to the known ones. It returns an error if a
+// rule has another fingerprint than before, because the store still has its old states.
 func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string]string, error) {
 	all := maps.Clone(known)
 	if all == nil {
@@ -36,8 +36,8 @@ func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string
 	return all, nil
 }
 
-// fingerprint tells policies apart that cannot read each other's states: by their
-// algorithms, one after the other.
+// fingerprint returns the algorithms of a policy. Policies with different fingerprints cannot
+// read each other's states.
 func fingerprint(p algo.Policy) string {
 	stack, ok := p.(*compose.Stack)
 	if !ok {
@@ -51,22 +51,22 @@ func fingerprint(p algo.Policy) string {
 	return "all(" + strings.Join(parts, "; ") + ")"
 }
 
-// newName is what to do about a rule that cannot read its states.
+// newName is the remedy for a rule that cannot read its states.
 const newName = "give the rule a new name, or start with another --namespace (with --limit only the latter works)"
 
-// ruleChangedError tells of a rule that could not read what is stored of it.
+// ruleChangedError means that a rule cannot read its stored states.
 type ruleChangedError struct{ rule, before, now string }
 
 func (e *ruleChangedError) Error() string {
 	return fmt.Sprintf("rule %q was %s and is now %s, which cannot read the rule's stored states; %s", e.rule, e.before, e.now, newName)
 }
 
-// recordFingerprints holds the rules against the shapes that the store keeps, from before
-// the server was started or by another process, and has it keep those that are new.
-// If the store does not tell, decisions will, each for its own key.
+// recordFingerprints compares the rules with the fingerprints in the store, which earlier or
+// other processes wrote, and stores those of new rules. If the store fails, it only logs that:
+// decisions then detect unreadable states for each key.
 func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) error {
 	if _, ok := s.store.Store.(*memory.Store); ok {
-		return nil // it has nothing from before
+		return nil // a memory store has no older states
 	}
 	ctx, cancel := context.WithTimeout(ctx, fingerprintTimeout)
 	defer cancel()
@@ -79,12 +79,12 @@ func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) er
 	return nil
 }
 
-// checkAndRecord looks at all rules before it writes for one: what is refused leaves
-// nothing behind.
+// checkAndRecord checks all rules before it writes any fingerprint, so that refused rules leave
+// nothing in the store.
 func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
 	var keys []string
 	for _, r := range rules {
-		keys = append(keys, driver.Key("", s.options.Namespace, "", "shape", r.Name)) // of no rule
+		keys = append(keys, driver.Key("", s.options.Namespace, "", "shape", r.Name)) // the key of no rule
 	}
 	found, err := s.store.Load(ctx, keys...)
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Server) recordFingerprint(ctx context.Context, key string, r config.Rul
 	if err != nil || swapped {
 		return err
 	}
-	return checkFingerprint(r, now[0]) // another process was first
+	return checkFingerprint(r, now[0]) // another process has written it first
 }
 
 func checkFingerprint(r config.Rule, found storage.Record) error {
