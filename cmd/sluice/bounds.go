@@ -27,7 +27,7 @@ func bounds(r *config.Rule) string {
 		case bound == math.MaxInt64: // or more, see algo.Policy
 			most = "too many to count"
 		case i == 0:
-			most = many(bound/each, unit)
+			most = plural(bound/each, unit)
 		}
 		all = append(all, most+" in any "+intervalName(interval))
 	}

@@ -40,7 +40,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 			}
 			continue
 		}
-		if err := lookAtConfig(name); err != nil {
+		if err := statConfig(name); err != nil {
 			return err
 		}
 	}
@@ -64,14 +64,14 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 		warnTrusted(s.err, name, f)
 	}
 	if wrong {
-		return errTold
+		return errReported
 	}
 	return nil
 }
 
-// lookAtConfig finds what cannot be a file of limits without reading it.
-func lookAtConfig(name string) error {
-	_, err := lookAt(name, "a rule file such as limits.yaml", "a file in it, for instance "+filepath.Join(name, "limits.yaml"))
+// statConfig finds what cannot be a file of limits without reading it.
+func statConfig(name string) error {
+	_, err := statFile(name, "a rule file such as limits.yaml", "a file in it, for instance "+filepath.Join(name, "limits.yaml"))
 	return err
 }
 
@@ -89,7 +89,7 @@ func readConfig(name string, stdin io.Reader) (*config.File, error) {
 // printConfig says what the rules of a file amount to.
 func printConfig(w io.Writer, name string, f *config.File) error {
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s: %s\n\n", fileName(name), many(int64(len(f.Rules)), "rule"))
+	fmt.Fprintf(out, "%s: %s\n\n", fileName(name), plural(int64(len(f.Rules)), "rule"))
 	if len(f.Trusted) > 0 {
 		field := "X-Forwarded-For"
 		if f.Forwarded {
@@ -103,11 +103,11 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 	t := &legend{}
 	for i := range f.Rules {
 		r := &f.Rules[i]
-		t.add(ruleName(r), ruleWords(r))
+		t.add(ruleName(r), ruleText(r))
 		if fields := r.MayLack(); len(fields) > 0 {
 			t.add("", fmt.Sprintf("requests without %s %v", list(fields, " or "), r.Missing))
 		}
-		t.add("", promise(r))
+		t.add("", capacityText(r))
 		t.add("", bounds(r))
 	}
 	t.print(out)
@@ -145,8 +145,8 @@ func ruleName(r *config.Rule) string {
 	return r.Name
 }
 
-// ruleWords is all that the file says of a rule but its name.
-func ruleWords(r *config.Rule) string {
+// ruleText is all that the file says of a rule but its name.
+func ruleText(r *config.Rule) string {
 	words := fmt.Sprintf("%v by %s", r.Policy, r.ByString())
 	if len(r.By) == 0 {
 		words = fmt.Sprintf("%v for all requests together", r.Policy)
@@ -177,8 +177,8 @@ func methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// promise is the rule's capacity and its rates in words.
-func promise(r *config.Rule) string {
+// capacityText is the rule's capacity and its rates in words.
+func capacityText(r *config.Rule) string {
 	unit := "request"
 	switch {
 	case r.Cost.Bytes:
@@ -187,7 +187,7 @@ func promise(r *config.Rule) string {
 		unit = "unit"
 	}
 	return fmt.Sprintf("up to %s at once, %s in the long run",
-		many(config.Capacity(r.Policy), unit), list(limits(r.Policy), " and "))
+		plural(config.Capacity(r.Policy), unit), list(limits(r.Policy), " and "))
 }
 
 // limits are those of the policy, or of its parts.

@@ -93,7 +93,7 @@ func TestMistakesOfCheck(t *testing.T) {
 		"twice":        {[]string{"check", "-", "-"}, 2, []string{"standard input (-) can be read only once"}},
 		"empty":        {[]string{"check", "-"}, 1, []string{"standard input:1: the file is empty; want rules"}},
 		"a log":        {[]string{"check", write(t, "access.log", fourLines)}, 1, []string{"access.log:1: "}},
-		"gzip":         {[]string{"check", write(t, "limits.gz", gzipped(oneRule))}, 1, []string{"limits.gz:1: the file is not text"}},
+		"gzip":         {[]string{"check", write(t, "limits.gz", gzipped(oneRule))}, 1, []string{"limits.gz:1: the file is not UTF-8 text"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			code, out, errs := sluice(t, "", c.args...)

@@ -24,8 +24,8 @@ type replayFlags struct {
 	out       string
 	json      bool
 	check     bool
-	top       count
-	reorder   stretch
+	top       countFlag
+	reorder   durationFlag
 	timeField string
 	keyField  string
 	given     func(flag string) bool // on the command line
@@ -35,7 +35,7 @@ type replayFlags struct {
 var logFlags = [...]string{"config", "by", "out", "json", "top", "reorder", "time-field", "key-field"}
 
 func (f *replayFlags) define(c *cobra.Command) {
-	f.top, f.reorder = 10, stretch(time.Minute) // the defaults
+	f.top, f.reorder = 10, durationFlag(time.Minute) // the defaults
 	flags := c.Flags()
 	flags.SortFlags = false
 	flags.StringArrayVarP(&f.policies, "policy", "p", nil, "rate limiting `POLICY`; repeat the flag to compare several")
@@ -49,7 +49,7 @@ func (f *replayFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key)")
 	flags.BoolVar(&f.check, "check", false, "run traces and compare the results with those written after ->")
 	f.given = flags.Changed
-	giveOnce(flags)
+	refuseRepeats(flags)
 }
 
 // validate finds the flags that are wrong whatever there is to replay.
@@ -63,13 +63,13 @@ func (f *replayFlags) validate() error {
 		return usagef("--out %q: want a name that ends in .svg or .png", f.out)
 	}
 	if f.config != "" {
-		return f.withConfig()
+		return f.checkConfigFlags()
 	}
 	return nil
 }
 
-// withConfig refuses what the rules of a file say themselves.
-func (f *replayFlags) withConfig() error {
+// checkConfigFlags refuses what the rules of a file say themselves.
+func (f *replayFlags) checkConfigFlags() error {
 	switch {
 	case len(f.policies) > 0:
 		return usagef("-p and --config exclude each other; leave one out, or write the policy into a rule of %s", f.config)
@@ -86,7 +86,7 @@ func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	}
 	k, err := accesslog.ParseKeyer(f.by)
 	if err != nil {
-		return nil, usagef("--by: %s", inWords(err))
+		return nil, usagef("--by: %s", withoutPackage(err))
 	}
 	byKey := k.Fields()&accesslog.Key != 0
 	switch {
@@ -98,16 +98,16 @@ func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	return k, nil
 }
 
-// forLogs refuses what means nothing to a log.
-func (f *replayFlags) forLogs(log string) error {
+// checkLogFlags refuses what means nothing to a log.
+func (f *replayFlags) checkLogFlags(log string) error {
 	if f.check {
 		return usagef("--check works with traces only, and %s is not a trace; leave --check out", log)
 	}
 	return nil
 }
 
-// forTraces refuses what means nothing to a trace.
-func (f *replayFlags) forTraces(trace string) error {
+// checkTraceFlags refuses what means nothing to a trace.
+func (f *replayFlags) checkTraceFlags(trace string) error {
 	for _, name := range logFlags {
 		if f.given(name) {
 			return usagef("--%s is for access logs only, and %s is a trace; leave --%[1]s out", name, trace)
@@ -119,23 +119,23 @@ func (f *replayFlags) forTraces(trace string) error {
 	return nil
 }
 
-// giveOnce refuses flags that are given twice, but for lists: the first value would go
+// refuseRepeats refuses flags that are given twice, but for lists: the first value would go
 // unnoticed.
-func giveOnce(flags *pflag.FlagSet) {
+func refuseRepeats(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if _, list := f.Value.(pflag.SliceValue); !list {
-			f.Value = &single{Value: f.Value}
+			f.Value = &onceFlag{Value: f.Value}
 		}
 	})
 }
 
-type single struct {
+type onceFlag struct {
 	pflag.Value
 	given bool
 }
 
 // Set implements pflag.Value.
-func (s *single) Set(text string) error {
+func (s *onceFlag) Set(text string) error {
 	if s.given {
 		return errors.New("the flag is given twice; give it once")
 	}
@@ -143,14 +143,14 @@ func (s *single) Set(text string) error {
 	return s.Value.Set(text)
 }
 
-// count is a flag that says how many.
-type count int
+// countFlag is a flag for a number of at least 0.
+type countFlag int
 
 // String implements pflag.Value.
-func (c *count) String() string { return strconv.Itoa(int(*c)) }
+func (c *countFlag) String() string { return strconv.Itoa(int(*c)) }
 
 // Set implements pflag.Value.
-func (c *count) Set(s string) error {
+func (c *countFlag) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if errors.Is(err, strconv.ErrRange) {
 		return fmt.Errorf("want at most %d", math.MaxInt)
@@ -158,31 +158,31 @@ func (c *count) Set(s string) error {
 	if err != nil || n < 0 {
 		return errors.New("want a whole number of at least 0, such as 10")
 	}
-	*c = count(n)
+	*c = countFlag(n)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (c *count) Type() string { return "N" }
+func (c *countFlag) Type() string { return "N" }
 
-// stretch is a flag that says how long.
-type stretch time.Duration
+// durationFlag is a flag for a duration of at least 0.
+type durationFlag time.Duration
 
 // String implements pflag.Value.
-func (d *stretch) String() string { return algo.FormatDuration(time.Duration(*d)) }
+func (d *durationFlag) String() string { return algo.FormatDuration(time.Duration(*d)) }
 
 // Set implements pflag.Value.
-func (d *stretch) Set(s string) error {
+func (d *durationFlag) Set(s string) error {
 	t, err := time.ParseDuration(s)
 	if err != nil || t < 0 {
 		return errors.New("want a duration of at least 0s, such as 30s or 5m")
 	}
-	*d = stretch(t)
+	*d = durationFlag(t)
 	return nil
 }
 
 // Type implements pflag.Value.
-func (d *stretch) Type() string { return "DURATION" }
+func (d *durationFlag) Type() string { return "DURATION" }
 
 // pictureFormat is svg or png, by the ending of the name; empty if it is neither.
 func pictureFormat(path string) string {
@@ -193,9 +193,9 @@ func pictureFormat(path string) string {
 	return ""
 }
 
-// inWords is what an error says, without the package that says it: a reader of the
+// withoutPackage is what an error says, without the package that says it: a reader of the
 // command line did not call it.
-func inWords(err error) string {
+func withoutPackage(err error) string {
 	text := err.Error()
 	for _, name := range [...]string{"accesslog", "replay", "compose", "algo"} {
 		text = strings.TrimPrefix(text, name+": ")

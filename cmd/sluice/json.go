@@ -120,7 +120,7 @@ func worstOf(o *replay.Outcome) jsonWorst {
 	return worst
 }
 
-func (p *passage) damages() []jsonDamage {
+func (p *logSummary) damages() []jsonDamage {
 	all := []jsonDamage{}
 	for _, f := range p.Files {
 		if f.Damage != nil {

@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errTold):
+	case errors.Is(err, errReported):
 		return exitFailed
 	case errors.As(err, &faults): // each begins with its place, for editors to go to
 		fmt.Fprintln(s.err, faults)
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		fmt.Fprintln(s.err, "sluice: interrupted")
 		return exitFailed
 	}
-	fmt.Fprintln(s.err, "sluice:", inWords(err))
+	fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
 	if errors.As(err, &usage) {
 		return exitUsage
 	}

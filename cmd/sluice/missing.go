@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
-// newPassage is the report on a log that is about to be read.
-func newPassage(name, keyField string, needs accesslog.Fields) passage {
-	return passage{name: name, keyField: keyField, needs: needs &^ accesslog.Forwarded, missing: make(map[accesslog.Fields]int64)}
+// newLogSummary is the report on a log that is about to be read.
+func newLogSummary(name, keyField string, needs accesslog.Fields) logSummary {
+	return logSummary{name: name, keyField: keyField, needs: needs &^ accesslog.Forwarded, missing: make(map[accesslog.Fields]int64)}
 }
 
 // countMissing counts a request that does not have these fields.
-func (p *passage) countMissing(fields accesslog.Fields) {
+func (p *logSummary) countMissing(fields accesslog.Fields) {
 	for f := accesslog.IP; f <= fields; f <<= 1 {
 		if fields&f != 0 {
 			p.missing[f]++
@@ -24,20 +24,20 @@ func (p *passage) countMissing(fields accesslog.Fields) {
 
 // printMissing says for each field how many requests do not have it, and what happens to
 // them instead.
-func (p *passage) printMissing(w io.Writer, instead func(accesslog.Fields) string) {
+func (p *logSummary) printMissing(w io.Writer, instead func(accesslog.Fields) string) {
 	for f := accesslog.IP; f <= p.needs; f <<= 1 {
 		switch n := p.missing[f]; n {
 		case 0:
 		case p.Entries:
-			fmt.Fprintf(w, "no request has %s; %s\n", p.aField(f), instead(f))
+			fmt.Fprintf(w, "no request has %s; %s\n", p.fieldWithArticle(f), instead(f))
 		default:
-			fmt.Fprintf(w, "%d of %s without %s; %s\n", n, many(p.Entries, "request"), p.aField(f), instead(f))
+			fmt.Fprintf(w, "%d of %s without %s; %s\n", n, plural(p.Entries, "request"), p.fieldWithArticle(f), instead(f))
 		}
 	}
 }
 
-// aField is the name of a field with its article.
-func (p *passage) aField(f accesslog.Fields) string {
+// fieldWithArticle is the name of a field with its article.
+func (p *logSummary) fieldWithArticle(f accesslog.Fields) string {
 	switch f {
 	case accesslog.Key:
 		return "a member " + strconv.QuoteToGraphic(p.keyField)
@@ -47,7 +47,7 @@ func (p *passage) aField(f accesslog.Fields) string {
 	return "a " + f.String()
 }
 
-func (p *passage) missingJSON() jsonMissing {
+func (p *logSummary) missingJSON() jsonMissing {
 	all := jsonMissing{}
 	for f, n := range p.missing {
 		all[f.String()] = n

@@ -59,7 +59,7 @@ func runReplay(ctx context.Context, f replayFlags, args []string, s streams) err
 	if traces := p.traces(); traces > 0 {
 		return p.runTraces(ctx, traces, s)
 	}
-	if len(args) == 0 && offered(s.in) {
+	if len(args) == 0 && stdinHasData(s.in) {
 		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
 	}
 	return p.runLogs(ctx, s)
@@ -83,7 +83,7 @@ func (f *replayFlags) plan() (*plan, error) {
 }
 
 func (f *replayFlags) readConfig() (*config.File, error) {
-	if err := lookAtConfig(f.config); err != nil {
+	if err := statConfig(f.config); err != nil {
 		return nil, err
 	}
 	return config.Read(f.config)
@@ -105,7 +105,7 @@ func parsePolicies(specs []string) ([]algo.Policy, error) {
 func policyError(err error) error {
 	var bad *compose.SpecError
 	if !errors.As(err, &bad) || len(bad.Spec) > 200 || strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		return usagef("--policy: %s", inWords(err))
+		return usagef("--policy: %s", withoutPackage(err))
 	}
 	return usagef("--policy: %s\n  %s", bad.Problem, strings.ReplaceAll(bad.Caret(), "\n", "\n  "))
 }
@@ -136,7 +136,7 @@ func (p *plan) print(r report, w io.Writer) error {
 
 // prepare does all that can fail before the log is read.
 func (p *plan) prepare() (err error) {
-	if err := p.forLogs(p.sources[0].name); err != nil {
+	if err := p.checkLogFlags(p.sources[0].name); err != nil {
 		return err
 	}
 	if p.out == "" {
@@ -157,7 +157,7 @@ type subject interface {
 	fields() accesslog.Fields // that it reads
 	named() accesslog.Fields  // those of them that keys and rules name
 	add(ctx context.Context, e *accesslog.Entry) error
-	report(top int, from passage) report
+	report(top int, from logSummary) report
 }
 
 // report is what came of it.
@@ -167,8 +167,8 @@ type report interface {
 	picture() *picture
 }
 
-// passage is a log that was read to its end.
-type passage struct {
+// logSummary is a log that was read to its end.
+type logSummary struct {
 	accesslog.Stats
 	name       string
 	keyField   string                     // what --key-field names
@@ -200,7 +200,7 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 		Fields:    cmp.Or(what.fields(), accesslog.Status), // to the reader, none is all
 	})
 	defer log.Close()
-	from := newPassage(describe(p.sources), p.keyField, what.named())
+	from := newLogSummary(describe(p.sources), p.keyField, what.named())
 	for log.Next() {
 		e := log.Entry()
 		from.pass(e)
@@ -216,19 +216,19 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 	return what.report(int(p.top), from), p.checkLog(&from)
 }
 
-func (p *passage) pass(e *accesslog.Entry) {
+func (p *logSummary) pass(e *accesslog.Entry) {
 	if p.start.IsZero() {
 		p.start = e.Time
 	}
 	p.end = e.Time
-	p.placed(e)
+	p.trackLate(e)
 	if missing := p.needs &^ e.Present(); missing != 0 {
 		p.countMissing(missing)
 	}
 }
 
-// placed keeps the place that made most of the late lines late.
-func (p *passage) placed(e *accesslog.Entry) {
+// trackLate keeps the place that made most of the late lines late.
+func (p *logSummary) trackLate(e *accesslog.Entry) {
 	switch {
 	case e.Late:
 		if p.behind++; p.behind > p.most {
@@ -268,13 +268,13 @@ func (s *policySubject) add(_ context.Context, e *accesslog.Entry) error {
 	return s.replay.Add(e.Time, s.key)
 }
 
-func (s *policySubject) report(top int, from passage) report {
+func (s *policySubject) report(top int, from logSummary) report {
 	return &result{s.replay.Report(top), from, s.keyer.String()}
 }
 
 // result is what came of policies.
 type result struct {
 	replay.Report
-	passage
+	logSummary
 	by string
 }

@@ -188,8 +188,8 @@ func TestMistakes(t *testing.T) {
 		"trace of nothing":            {[]string{"replay", write(t, "c.trace", "")}, 1, []string{"c.trace", "no event"}},
 		"empty log":                   {[]string{"replay", write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty", "name another log"}},
 		"empty stdin":                 {[]string{"replay", "-"}, 1, []string{"standard input", "the log is empty"}},
-		"binary log":                  {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"no log lines", "common", "JSON"}},
-		"one endless line":            {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"no log lines", "long.log:1"}},
+		"binary log":                  {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"not log lines", "common", "JSON"}},
+		"one endless line":            {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"not log lines", "long.log:1"}},
 		"hardly any gzip":             {[]string{"replay", write(t, "cut.gz", gzipped(fourLines)[:5])}, 1, []string{"cut.gz", "EOF"}},
 		"zstd":                        {[]string{"replay", write(t, "a.zst", "\x28\xb5\x2f\xfd\x04\x00")}, 1, []string{"a.zst", "zstdcat FILE | sluice replay -"}},
 	} {
@@ -292,9 +292,9 @@ func TestLongPoliciesAreDrawnInLines(t *testing.T) {
 	require.Contains(t, three, "1/d): 2 allowed, 2 denied (50.00%)<")
 	require.NotContains(t, three, "…")
 	require.Contains(t, three, ">gcra 1/m: 2 allowed, 2 denied (50.00%)<")
-	many := draw("all(" + strings.Repeat("movingwindow 100/m slots=60; ", 63) + "gcra 1/d)")
-	require.Contains(t, many, " …<")
-	require.Contains(t, many, ">2 allowed, 2 denied (50.00%)<")
+	plural := draw("all(" + strings.Repeat("movingwindow 100/m slots=60; ", 63) + "gcra 1/d)")
+	require.Contains(t, plural, " …<")
+	require.Contains(t, plural, ">2 allowed, 2 denied (50.00%)<")
 }
 
 const okTrace = `# Two at once, then one a second.

@@ -210,14 +210,14 @@ func (s *ruleSubject) fromProxy(remote string) bool {
 	return err == nil && trustedproxy.Contains(s.file.Trusted, addr)
 }
 
-func (s *ruleSubject) report(top int, from passage) report {
+func (s *ruleSubject) report(top int, from logSummary) report {
 	return &ruleResult{s.replay.Report(top), from, s}
 }
 
 // ruleResult is what came of rules.
 type ruleResult struct {
 	replay.RulesReport
-	passage
+	logSummary
 	of *ruleSubject
 }
 
@@ -225,12 +225,12 @@ const together = "all together" // the name of the table's last row
 
 func (r *ruleResult) tables(w io.Writer) {
 	rules := r.of.file.Rules
-	r.head(w, fmt.Sprintf("%s of %s", many(int64(len(rules)), "rule"), r.of.name))
+	r.head(w, fmt.Sprintf("%s of %s", plural(int64(len(rules)), "rule"), r.of.name))
 	r.printWarnings(w)
 	fmt.Fprintln(w)
 	l := &legend{}
 	for i := range rules {
-		l.add(ruleName(&rules[i]), ruleWords(&rules[i]))
+		l.add(ruleName(&rules[i]), ruleText(&rules[i]))
 	}
 	l.print(w)
 	r.printRules(w)
@@ -241,7 +241,7 @@ func (r *ruleResult) tables(w io.Writer) {
 func (r *ruleResult) printWarnings(w io.Writer) {
 	r.printMissing(w, r.of.instead)
 	if r.of.proxied > 0 {
-		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", many(r.of.proxied, "request"))
+		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(r.of.proxied, "request"))
 	}
 }
 
@@ -255,9 +255,9 @@ func (r *ruleResult) printRules(w io.Writer) {
 			alone = "-"
 		}
 		t.row(ruleName(&r.of.file.Rules[i]), o.Requests, o.Allowed, o.Denied, share(o.Denied, o.Requests), alone, o.Keys, o.KeysDenied,
-			o.Admitted, limitOf(o.Policy), o.Bound, waits(o.LongestWait, o.Never))
+			o.Admitted, limitOf(o.Policy), o.Bound, formatWait(o.LongestWait, o.Never))
 	}
-	t.row(together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests), "", "", "", "", "", "", waits(r.LongestWait, r.Never))
+	t.row(together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests), "", "", "", "", "", "", formatWait(r.LongestWait, r.Never))
 	t.print()
 }
 
@@ -290,12 +290,12 @@ func printable(key string, fields int) string {
 func (r *ruleResult) picture() *picture {
 	p := &picture{
 		title:    "Allowed and denied requests under each rule",
-		subtitle: fmt.Sprintf("%s, %s, rules of %s", shorten(filepath.Base(r.passage.name)), r.span(), shorten(filepath.Base(r.of.name))),
+		subtitle: fmt.Sprintf("%s, %s, rules of %s", shorten(filepath.Base(r.logSummary.name)), r.span(), shorten(filepath.Base(r.of.name))),
 		timeline: &r.Timeline,
 	}
 	for i := range r.Rules {
 		o, rule := &r.Rules[i], &r.of.file.Rules[i]
-		p.panels = append(p.panels, panel{ruleName(rule) + ", " + ruleWords(rule), countsOf(o.Allowed, o.Denied)})
+		p.panels = append(p.panels, panel{ruleName(rule) + ", " + ruleText(rule), countsOf(o.Allowed, o.Denied)})
 	}
 	p.panels = append(p.panels, panel{together, countsOf(r.Allowed, r.Denied)})
 	return p

@@ -37,7 +37,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	// Serving is no child of ctx, which hears of no second interrupt.
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	h := heed(stop)
+	h := handleSignals(stop)
 	defer h.release()
 	o, err := await(serving, func() (serve.Options, error) { return f.options(s.err) })
 	if err != nil {
@@ -74,9 +74,9 @@ func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve
 	})
 }
 
-// heeding does what signals say: reload, end, end at once. It waits for nothing but
+// signalHandler does what signals say: reload, end, end at once. It waits for nothing but
 // them, so that a reload that takes its time keeps nobody from ending the program.
-type heeding struct {
+type signalHandler struct {
 	signals chan os.Signal
 	stop    context.CancelCauseFunc
 	server  atomic.Pointer[serve.Server] // nil until it is there
@@ -85,9 +85,9 @@ type heeding struct {
 	over    chan struct{}
 }
 
-// heed begins. stop ends the serving.
-func heed(stop context.CancelCauseFunc) *heeding {
-	h := &heeding{
+// handleSignals begins. stop ends the serving.
+func handleSignals(stop context.CancelCauseFunc) *signalHandler {
+	h := &signalHandler{
 		signals: make(chan os.Signal, 8), stop: stop,
 		reloads: make(chan struct{}, 1), over: make(chan struct{}),
 	}
@@ -98,14 +98,14 @@ func heed(stop context.CancelCauseFunc) *heeding {
 
 // release lets signals do again what they do to other programs. Once one has said to
 // end they are kept: those that come late must not make a failure of it.
-func (h *heeding) release() {
+func (h *signalHandler) release() {
 	close(h.over)
 	if !h.ending.Load() {
 		signal.Stop(h.signals)
 	}
 }
 
-func (h *heeding) run() {
+func (h *signalHandler) run() {
 	for {
 		select {
 		case <-h.over:
@@ -114,9 +114,9 @@ func (h *heeding) run() {
 			server := h.server.Load()
 			switch {
 			case s == syscall.SIGHUP:
-				h.askToReload()
+				h.requestReload()
 			case !h.ending.Swap(true):
-				h.stop(causeOf(s))
+				h.stop(stopCause(s))
 			case server != nil:
 				server.Close()
 			}
@@ -124,15 +124,15 @@ func (h *heeding) run() {
 	}
 }
 
-// causeOf tells a person, who sends an interrupt and waits, from an orchestrator.
-func causeOf(s os.Signal) error {
+// stopCause tells a person, who sends an interrupt and waits, from an orchestrator.
+func stopCause(s os.Signal) error {
 	if s == os.Interrupt {
 		return serve.ErrInterrupted
 	}
 	return nil
 }
 
-func (h *heeding) askToReload() {
+func (h *signalHandler) requestReload() {
 	select {
 	case h.reloads <- struct{}{}:
 	default: // one is due, and has not begun to read
@@ -140,7 +140,7 @@ func (h *heeding) askToReload() {
 }
 
 // reload reloads as often as was asked, one after the other, until ctx ends.
-func (h *heeding) reload(ctx context.Context, server *serve.Server) {
+func (h *signalHandler) reload(ctx context.Context, server *serve.Server) {
 	for {
 		select {
 		case <-ctx.Done():

@@ -25,25 +25,25 @@ type serveFlags struct {
 
 	upstream, listen string
 	upstreamHost     bool
-	upstreamTimeout  stretch
-	clientTimeout    stretch
-	minBodyRate      count
-	bodyGrace        stretch
+	upstreamTimeout  durationFlag
+	clientTimeout    durationFlag
+	minBodyRate      countFlag
+	bodyGrace        durationFlag
 	legacy           bool
-	maxBody          count
-	maxConnections   count
+	maxBody          countFlag
+	maxConnections   countFlag
 
 	api, tokenFile string
 
 	store, namespace, onFailure string
-	maxKeys                     count
-	decisionTimeout             stretch
+	maxKeys                     countFlag
+	decisionTimeout             durationFlag
 	noFunctions                 bool
-	circuitOpenAfter            stretch // 0: never
-	denialCacheTTL              stretch // 0: no cache
+	circuitOpenAfter            durationFlag // 0: never
+	denialCacheTTL              durationFlag // 0: no cache
 
-	shutdownDelay       stretch
-	drain               stretch
+	shutdownDelay       durationFlag
+	drain               durationFlag
 	logFormat, logLevel string
 
 	given func(flag string) bool // on the command line
@@ -56,10 +56,10 @@ const (
 )
 
 func (f *serveFlags) define(c *cobra.Command) {
-	f.decisionTimeout, f.drain = stretch(time.Second), stretch(10*time.Second)
-	f.circuitOpenAfter, f.denialCacheTTL = stretch(time.Second), stretch(time.Second)
-	f.clientTimeout, f.shutdownDelay = stretch(time.Minute), stretch(5*time.Second)
-	f.minBodyRate, f.bodyGrace = serve.DefaultMinBodyRate, stretch(serve.DefaultBodyGrace)
+	f.decisionTimeout, f.drain = durationFlag(time.Second), durationFlag(10*time.Second)
+	f.circuitOpenAfter, f.denialCacheTTL = durationFlag(time.Second), durationFlag(time.Second)
+	f.clientTimeout, f.shutdownDelay = durationFlag(time.Minute), durationFlag(5*time.Second)
+	f.minBodyRate, f.bodyGrace = serve.DefaultMinBodyRate, durationFlag(serve.DefaultBodyGrace)
 	f.maxConnections = serve.DefaultMaxConnections
 	f.maxKeys = 1 << 20
 	flags := c.Flags()
@@ -97,7 +97,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.StringVar(&f.logFormat, "log-format", "text", "the log's `FORMAT`: text or json")
 	flags.StringVar(&f.logLevel, "log-level", "info", "the lowest `LEVEL` that is logged: debug, info, warn or error")
 	f.given = flags.Changed
-	giveOnce(flags)
+	refuseRepeats(flags)
 }
 
 // options understands the flags.
@@ -132,7 +132,7 @@ func (f *serveFlags) rules(o *serve.Options) error {
 		o.Read = func(ctx context.Context) (*config.File, error) {
 			return await(ctx, func() (*config.File, error) { return config.Read(f.config) })
 		}
-		return lookAtConfig(f.config)
+		return statConfig(f.config)
 	}
 	file, err := f.oneRule()
 	o.Read = func(context.Context) (*config.File, error) { return file, nil }
@@ -145,7 +145,7 @@ const oneRuleName = "default"
 func (f *serveFlags) oneRule() (*config.File, error) {
 	policy, err := compose.ParseRulePolicy(f.limit)
 	if err != nil {
-		return nil, usagef("--limit: %s", inWords(err))
+		return nil, usagef("--limit: %s", withoutPackage(err))
 	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
 	if rule.By, err = config.ParseFields(f.by); err != nil {
@@ -250,8 +250,8 @@ func (f *serveFlags) service(o *serve.Options) (err error) {
 }
 
 const (
-	leastToken = 16 // what cannot be guessed, if it is drawn at random
-	mostToken  = 4 << 10
+	minToken = 16 // what cannot be guessed, if it is drawn at random
+	maxToken = 4 << 10
 )
 
 func readToken(file string) (string, error) {
@@ -260,16 +260,16 @@ func readToken(file string) (string, error) {
 		return "", usagef("--token-file: %w", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostToken+1))
+	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	if err != nil {
 		return "", usagef("--token-file: %w", err)
 	}
 	token := strings.TrimSpace(string(text))
 	switch {
-	case len(text) > mostToken:
-		return "", usagef("--token-file %s: the file has more than %d bytes; want one token, for instance from openssl rand -hex 32", file, mostToken)
-	case len(token) < leastToken:
-		return "", usagef("--token-file %s: the token has %d characters; want at least %d, for instance from openssl rand -hex 32", file, len(token), leastToken)
+	case len(text) > maxToken:
+		return "", usagef("--token-file %s: the file has more than %d bytes; want one token, for instance from openssl rand -hex 32", file, maxToken)
+	case len(token) < minToken:
+		return "", usagef("--token-file %s: the token has %d characters; want at least %d, for instance from openssl rand -hex 32", file, len(token), minToken)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return "", usagef("--token-file %s: want one token of printable ASCII, without spaces", file)
 	}
@@ -323,7 +323,7 @@ func (f *serveFlags) storage(o *serve.Options) error {
 
 // zeroIsOff translates a flag to an option of package compose, where 0 is the default and a negative
 // value is off.
-func zeroIsOff(d stretch) time.Duration {
+func zeroIsOff(d durationFlag) time.Duration {
 	if d == 0 {
 		return -1
 	}

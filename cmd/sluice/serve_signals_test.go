@@ -36,7 +36,7 @@ func awaited(t *testing.T, path string) *os.File {
 		var err error
 		end, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
 		return err == nil // while nobody reads it is ENXIO
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	t.Cleanup(func() { end.Close() })
 	return end
 }
@@ -103,7 +103,7 @@ func TestNobodyWaitsForAStoreToOpen(t *testing.T) {
 	select {
 	case err := <-served: // which a server does that is closed
 		require.NoError(t, err)
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		require.Fail(t, "the server that came late is open")
 	}
 }

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// patience is for what is only waited for when something is broken.
-const patience = time.Minute
+// testTimeout is for what is only waited for when something is broken.
+const testTimeout = time.Minute
 
 // serving is a process that serves.
 type serving struct {
@@ -62,7 +62,7 @@ func startServe(t *testing.T, args ...string) *serving {
 // says waits for a line of the log and returns what the group in it matched.
 func (s *serving) says(pattern string) string {
 	s.t.Helper()
-	late := time.After(patience)
+	late := time.After(testTimeout)
 	for {
 		select {
 		case line, more := <-s.lines:
@@ -95,7 +95,7 @@ func (s *serving) code() int {
 
 func status(t *testing.T, url string) int {
 	t.Helper()
-	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}).Get(url)
+	response, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: testTimeout}).Get(url)
 	require.NoError(t, err)
 	defer response.Body.Close()
 	io.Copy(io.Discard, response.Body)
@@ -203,9 +203,9 @@ func TestServeMistakes(t *testing.T) {
 		{2, `no file "missing"`, []string{"--config", "missing"}},
 		{1, `limits.yaml:1: rules[0].policy: `, []string{"--config", faulty}},
 		{2, `--by: no field "nobody"`, []string{limit, "--by", "nobody"}},
-		{2, `--trust: "10.0.0.0/99" is no address and no prefix`, []string{limit, "--trust", "10.0.0.0/99"}},
-		{2, `--trust: "::/0" is everybody`, []string{limit, "--trust", "::/0"}},
-		{2, `--trust: "10.0.0.1/8" is every address of 10.0.0.0/8; want that, or 10.0.0.1 if it is one machine`, []string{limit, "--trust", "10.0.0.1/8"}},
+		{2, `--trust: "10.0.0.0/99" is not an address or prefix`, []string{limit, "--trust", "10.0.0.0/99"}},
+		{2, `--trust: "::/0" covers all addresses`, []string{limit, "--trust", "::/0"}},
+		{2, `--trust: "10.0.0.1/8" has bits after the prefix; want 10.0.0.0/8, or 10.0.0.1 for one machine`, []string{limit, "--trust", "10.0.0.1/8"}},
 		{2, "--trust is empty; want the addresses of your own proxies", []string{limit, "--upstream", "http://h", "--trust", ""}},
 		{2, "--trust needs --upstream", []string{limit, "--trust", "10.0.0.0/8"}},
 		{2, "--upstream: invalid port 99999; want 1 to 65535", []string{limit, "--upstream", "http://h:99999"}},

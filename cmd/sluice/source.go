@@ -48,7 +48,7 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 		}
 		return openOnce("standard input", io.NopCloser(stdin)), nil
 	}
-	info, err := lookAt(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
+	info, err := statFile(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
 	if err != nil {
 		return source{}, err
 	}
@@ -60,9 +60,9 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 	return openFile(arg, info)
 }
 
-// lookAt finds the file, which is one of those that are wanted. Of a directory
+// statFile finds the file, which is one of those that are wanted. Of a directory
 // inside is wanted in its place.
-func lookAt(path, want, inside string) (os.FileInfo, error) {
+func statFile(path, want, inside string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -87,7 +87,7 @@ func openFile(path string, info os.FileInfo) (source, error) {
 	}
 	defer f.Close()
 	first, _ := accesslog.Peek(f, peekSize)
-	trace := looksLikeTrace(first) || filepath.Ext(path) == ".trace"
+	trace := isTrace(first) || filepath.Ext(path) == ".trace"
 	return source{path, accesslog.FromFile(path), info.Size(), trace, info}, nil
 }
 
@@ -100,7 +100,7 @@ func openOnce(name string, r io.ReadCloser) source {
 			io.Closer
 		}{whole, r}, nil
 	}
-	return source{name, accesslog.Input{Name: name, Open: open, Once: true}, -1, looksLikeTrace(first), nil}
+	return source{name, accesslog.Input{Name: name, Open: open, Once: true}, -1, isTrace(first), nil}
 }
 
 func inputs(sources []source) []accesslog.Input {
@@ -118,8 +118,8 @@ func describe(sources []source) string {
 	return fmt.Sprintf("%s and %d more", sources[0].name, len(sources)-1)
 }
 
-// offered tells whether somebody has put something into standard input.
-func offered(stdin io.Reader) bool {
+// stdinHasData tells whether somebody has put something into standard input.
+func stdinHasData(stdin io.Reader) bool {
 	f, ok := stdin.(*os.File)
 	if !ok {
 		return false

@@ -21,16 +21,16 @@ func printTables(w io.Writer, r report) error {
 }
 
 func (r *result) tables(out io.Writer) {
-	r.head(out, fmt.Sprintf("%s by %s", many(r.Keys, "key"), r.by))
-	r.printMissing(out, insteadInKey)
-	names := nameThem(out, r)
+	r.head(out, fmt.Sprintf("%s by %s", plural(r.Keys, "key"), r.by))
+	r.printMissing(out, missingInKey)
+	names := policyNames(out, r)
 	printPolicies(out, r, names)
 	printTopDenied(out, r, names)
 	printDisagreements(out, r, names)
 }
 
-// insteadInKey is what the key of a policy has in place of a field.
-func insteadInKey(f accesslog.Fields) string {
+// missingInKey is what the key of a policy has in place of a field.
+func missingInKey(f accesslog.Fields) string {
 	if f&(accesslog.User|accesslog.Key) != 0 {
 		return "their key has ip:ADDRESS instead, or - if they have no address"
 	}
@@ -40,16 +40,16 @@ func insteadInKey(f accesslog.Fields) string {
 const stamp = "2006-01-02 15:04:05"
 
 // head says what was read, and ends its first line with how it was limited.
-func (r *passage) head(w io.Writer, limited string) {
-	fmt.Fprintf(w, "%s: %s, %s, %s\n", r.name, many(r.Entries, "request"), r.span(), limited)
+func (r *logSummary) head(w io.Writer, limited string) {
+	fmt.Fprintf(w, "%s: %s, %s, %s\n", r.name, plural(r.Entries, "request"), r.span(), limited)
 	if r.Reordered > 0 {
-		fmt.Fprintf(w, "%s out of order, sorted\n", many(r.Reordered, "line"))
+		fmt.Fprintf(w, "%s out of order, sorted\n", plural(r.Reordered, "line"))
 	}
 	if r.Late > 0 {
-		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time read so far\n", many(r.Late, "line"))
+		fmt.Fprintf(w, "%s out of order by more than --reorder, replayed at the latest time read so far\n", plural(r.Late, "line"))
 	}
 	if r.Skipped > 0 {
-		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", r.Skipped, many(r.Lines, "line"), r.FirstSkipped)
+		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", r.Skipped, plural(r.Lines, "line"), r.FirstSkipped)
 	}
 	for _, f := range r.Files {
 		if f.Damage != nil {
@@ -59,13 +59,13 @@ func (r *passage) head(w io.Writer, limited string) {
 }
 
 // span is the time from the first request to the last.
-func (r *passage) span() string {
+func (r *logSummary) span() string {
 	return fmt.Sprintf("%s to %s UTC", r.start.UTC().Format(stamp), r.end.UTC().Format(stamp))
 }
 
-// nameThem is what the tables call the policies: their specs or, where those would
+// policyNames is what the tables call the policies: their specs or, where those would
 // make the tables too wide to read, numbers that are explained here.
-func nameThem(w io.Writer, r *result) []any {
+func policyNames(w io.Writer, r *result) []any {
 	const widest = 100
 	var specs, numbers []any
 	width := 0
@@ -83,8 +83,8 @@ func nameThem(w io.Writer, r *result) []any {
 	return numbers
 }
 
-// many is how many there are of a thing.
-func many(n int64, thing string) string {
+// plural is how many there are of a thing.
+func plural(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
@@ -96,7 +96,7 @@ func printPolicies(w io.Writer, r *result, names []any) {
 		"most in a period", "limit", "bound", "longest wait")
 	for i, p := range r.Policies {
 		t.row(names[i], r.Requests, p.Allowed, p.Denied, share(p.Denied, r.Requests), r.Keys, p.KeysDenied,
-			p.Admitted, limitOf(p.Policy), p.Bound, waits(p.LongestWait, p.Never))
+			p.Admitted, limitOf(p.Policy), p.Bound, formatWait(p.LongestWait, p.Never))
 	}
 	t.print()
 }
@@ -128,7 +128,7 @@ func printDisagreements(w io.Writer, r *result, names []any) {
 	if len(r.Policies) < 2 {
 		return
 	}
-	fmt.Fprintf(w, "\nthe policies disagree on %d of %s", r.Disagreements, many(r.Requests, "request"))
+	fmt.Fprintf(w, "\nthe policies disagree on %d of %s", r.Disagreements, plural(r.Requests, "request"))
 	if r.Disagreements == 0 {
 		fmt.Fprintln(w)
 		return
@@ -160,8 +160,8 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
 }
 
-// waits tells the longest wait, to a precision that a person reads.
-func waits(longest time.Duration, never int64) string {
+// formatWait tells the longest wait, to a precision that a person reads.
+func formatWait(longest time.Duration, never int64) string {
 	if longest > time.Second {
 		longest = longest.Round(time.Millisecond)
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
-// errTold ends a check that found, and told, what is wrong.
-var errTold = errors.New("told already")
+// errReported ends a check that found, and told, what is wrong.
+var errReported = errors.New("told already")
 
 // peekSize is how much of a file is looked at to tell a trace from a log.
 const peekSize = 64 << 10
 
-// looksLikeTrace reports whether the first line with a word of its own is one
+// isTrace reports whether the first line with a word of its own is one
 // of a trace.
-func looksLikeTrace(first []byte) bool {
+func isTrace(first []byte) bool {
 	for line := range bytes.Lines(bytes.TrimPrefix(first, []byte("\uFEFF"))) {
 		words := bytes.Fields(line)
 		if len(words) == 0 || words[0][0] == '#' {
@@ -56,7 +56,7 @@ func (p *plan) runTraces(ctx context.Context, traces int, s streams) error {
 	if traces < len(p.sources) {
 		return usagef("%s is a trace and %s is a log; replay them in separate runs", first, other)
 	}
-	if err := p.forTraces(first); err != nil {
+	if err := p.checkTraceFlags(first); err != nil {
 		return err
 	}
 	differ := false
@@ -81,7 +81,7 @@ func (p *plan) runTraces(ctx context.Context, traces int, s streams) error {
 		}
 	}
 	if differ {
-		return errTold
+		return errReported
 	}
 	return nil
 }

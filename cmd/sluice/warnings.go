@@ -10,7 +10,7 @@ import (
 )
 
 // checkLog returns an error if the log can hardly be the one that was meant.
-func (p *plan) checkLog(r *passage) error {
+func (p *plan) checkLog(r *logSummary) error {
 	switch {
 	case r.Entries == 0: // lines that are none would have been an error
 		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", r.name)
@@ -20,10 +20,10 @@ func (p *plan) checkLog(r *passage) error {
 		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", r.name, p.keyField)
 	case r.most > r.Entries-r.most: // all at the one time: the counts would mean nothing
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
-			r.name, r.most, many(r.Entries, "line"), p.reorder.String(), r.ahead.file, r.ahead.line, r.ahead.at.UTC().Format(stamp))
+			r.name, r.most, plural(r.Entries, "line"), p.reorder.String(), r.ahead.file, r.ahead.line, r.ahead.at.UTC().Format(stamp))
 	case r.Late > r.Entries-r.Late:
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
-			r.name, r.Late, many(r.Entries, "line"), p.reorder.String())
+			r.name, r.Late, plural(r.Entries, "line"), p.reorder.String())
 	}
 	return nil
 }

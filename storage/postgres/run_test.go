@@ -92,7 +92,7 @@ func TestEachFaultInTheStatementsBreaksALaw(t *testing.T) {
 func TestEachFaultInTheFunctionForOneRequestBreaksALaw(t *testing.T) {
 	p := newPool(t, shared.Postgres(t).DSN())
 	for _, fault := range []struct{ law, from, to string }{
-		{aRequestForEachKey, "old_version = batch OR ", ""},
+		{singles, "old_version = batch OR ", ""},
 		{anyBatch, "reply := int8send(1)", "reply := int8send(0)"},
 		{"the margin is added to TTLs", "ttl / 1000 + 1 + margin) *", "ttl / 1000 + 1) *"},
 		{"a record of a batch is kept until it is as new", "greatest(clock, ", "least(clock, "},

@@ -10,9 +10,9 @@ func (p *parser) clf(line []byte, e *Entry) (reason string) {
 	switch {
 	case reason != "":
 		return reason
-	case !who(before, e):
+	case !parseClient(before, e):
 		return reasonPrefix
-	case !what(rest, e):
+	case !parseRequest(rest, e):
 		return reasonRequest
 	}
 	return ""
@@ -60,10 +60,10 @@ func (p *parser) stampAt(b []byte, e *Entry) (reason string, behind []byte) {
 
 var spacedMark = []byte(` "`)
 
-// what reads what stands behind the time: "REQUEST" STATUS. A quotation mark in
+// parseRequest reads what stands behind the time: "REQUEST" STATUS. A quotation mark in
 // the request is written as \", or \x22, but was not always: the request goes on
 // to the mark that a status follows.
-func what(b []byte, e *Entry) bool {
+func parseRequest(b []byte, e *Entry) bool {
 	b = b[len(spacedMark):]
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(b[i:], '"')

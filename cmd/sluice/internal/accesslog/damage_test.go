@@ -37,7 +37,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		{"cut in the size", good + goodLine[:len(goodLine)-1], 4, 4, ""},
 		{"cut JSON", good + `{"time":1,"ip":"192.0`, 3, 4, `log:4: not valid JSON: "{\"time\":1,\"ip\":\"192.0"`},
 		{"no such day", good + strings.Replace(goodLine, "17/May", "32/Foo", 1), 3, 4,
-			`log:4: no such time: "192.0.2.7 - ann [32/Foo/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
+			`log:4: invalid time: "192.0.2.7 - ann [32/Foo/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
 		{"NUL bytes", good + "\x00\x00" + goodLine + "\n", 3, 4,
 			`log:4: no address before the time: "\x00\x00192.0.2.7 - ann [17/May/2015:10:05:03 +0000] \"GET /a?b=c HTTP/1.1\" 200 512"`},
 		{"a long path", good + strings.Replace(goodLine, "/a", "/"+strings.Repeat("a", 200_000), 1), 4, 4, ""},
@@ -48,7 +48,7 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []slowLog{{"log", []byte(test.log)}}, Options{})
+			entries, stats, err := read(t, []naiveLog{{"log", []byte(test.log)}}, Options{})
 			require.NoError(t, err)
 			require.Len(t, entries, int(test.entries))
 			require.Equal(t, test.lines, stats.Lines)
@@ -61,28 +61,28 @@ func TestDamageIsSkippedAndCounted(t *testing.T) {
 		})
 	}
 	t.Run("binary", func(t *testing.T) {
-		entries, _, err := read(t, []slowLog{{"log", noise}}, Options{})
+		entries, _, err := read(t, []naiveLog{{"log", noise}}, Options{})
 		require.Empty(t, entries)
 		require.ErrorAs(t, err, new(*UnreadableError))
 	})
 }
 
 func TestMoreThanHalfUnreadableIsAnError(t *testing.T) {
-	_, _, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad\n")}}, Options{})
+	_, _, err := read(t, []naiveLog{{"log", []byte(goodLine + "\nbad\n")}}, Options{})
 	require.NoError(t, err, "half is not more than half")
 
-	entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
+	entries, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\nbad \x1b[31m\nworse\n")}}, Options{})
 	require.Len(t, entries, 1)
 	require.EqualValues(t, 2, stats.Skipped)
-	require.EqualError(t, err, "accesslog: 2 of 3 lines are no log lines (tried the common and combined formats, also behind a virtual host, "+
-		`and JSON lines); the first is log:2: no [time] in it: "bad \x1b[31m"`)
+	require.EqualError(t, err, "accesslog: 2 of 3 lines are not log lines (tried the common and combined formats, also with a virtual host in front, "+
+		`and JSON lines); the first is log:2: no [time]: "bad \x1b[31m"`)
 }
 
 func TestLinesAroundTheLimits(t *testing.T) {
 	for _, n := range []int{bufferSize - 2, bufferSize - 1, bufferSize, bufferSize + 1, 2 * bufferSize, MaxLine - 1, MaxLine, MaxLine + 1, MaxLine + 2} {
 		for _, end := range []string{"\n", "\r\n", ""} {
 			line := goodLine + " " + strings.Repeat("x", n-len(goodLine)-1)
-			entries, stats, err := read(t, []slowLog{{"log", []byte(goodLine + "\n" + line + end)}}, Options{})
+			entries, stats, err := read(t, []naiveLog{{"log", []byte(goodLine + "\n" + line + end)}}, Options{})
 			require.NoError(t, err)
 			require.EqualValues(t, 2, stats.Lines)
 			require.Equal(t, n > MaxLine, len(entries) == 1, "%d bytes ending in %q", n, end)
@@ -109,7 +109,7 @@ func TestGzip(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []slowLog{{"log", test.log}}, Options{})
+			entries, stats, err := read(t, []naiveLog{{"log", test.log}}, Options{})
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, len(entries), test.entries)
 			require.True(t, stats.Files[0].Gzip)
@@ -117,7 +117,7 @@ func TestGzip(t *testing.T) {
 		})
 	}
 	t.Run("nothing but the magic", func(t *testing.T) {
-		_, _, err := read(t, []slowLog{{"log", whole[:2]}}, Options{})
+		_, _, err := read(t, []naiveLog{{"log", whole[:2]}}, Options{})
 		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 		require.ErrorContains(t, err, "log")
 	})

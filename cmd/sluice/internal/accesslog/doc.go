@@ -1,5 +1,5 @@
-// Package accesslog reads the access logs of web servers as one stream of
-// entries in time order.
+// Package accesslog reads the access logs of web servers as one stream of entries in
+// time order.
 //
 //	r := accesslog.NewReader(ctx, []accesslog.Input{accesslog.FromFile("access.log"), accesslog.FromFile("access.log.1.gz")},
 //		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
@@ -14,66 +14,73 @@
 //
 // # Formats
 //
-// Every line is recognised for itself, so nothing has to be declared and a file
-// may change its format half-way. Gzip is recognised by its first bytes,
-// whatever the file is called, in any number of members.
+// The reader detects the format of each line by itself, so a file may change its format in
+// the middle. It detects gzip by the first bytes, whatever the file's name is. A gzip file may
+// have any number of members.
 //
 //	common     192.0.2.7 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 512
-//	combined   the same, then "REFERER" "USER AGENT"; whatever follows the status is not read
-//	vhost      either of them behind the name of the server, "www.example.com:443 192.0.2.7 - ...",
-//	           where :443 may be missing
+//	combined   common, then "REFERER" "USER AGENT"; text after the status is ignored
+//	vhost      either of them after the name of the server, "www.example.com:443 192.0.2.7 - ...";
+//	           :443 may be missing
 //	JSON       {"time":"2015-05-17T10:05:03Z","ip":"192.0.2.7","method":"GET","path":"/a","status":200}
 //
-// The stamp of the first three may carry a fraction, 10:05:03.250. A leap second,
-// 23:59:60, is the end of its minute, here and in JSON. A request
-// that is no HTTP request (what port scanners send, or "-") is an entry all
-// the same: its first word is the Method, the rest the Path.
+// Times in the first three formats may have a fraction, as 10:05:03.250. A leap second,
+// 23:59:60, counts as the last nanosecond of its minute, in JSON too. A request that is not
+// valid HTTP, such as the bytes that port scanners send or "-", is an entry too: its first word
+// is the Method, and the rest is the Path.
 //
-// A client may be logged by name, as client.example.com. A name with a port is the
-// server's, and without one it is if an address follows, or if another name does
-// with the - of the identity behind. An address with a port is the client's, unless
-// a machine follows in the same way. Of two addresses without ports, "203.0.113.6
-// 10.0.0.1 - - ...", the first is the client's, the second that of its proxy.
+// Addresses. The words before the time are read by these rules:
 //
-// Of a list of addresses, as X-Forwarded-For has them, "198.51.100.7, 203.0.113.6
-// - - ...", the last one is the client's. The proxy nearest to the server wrote it;
-// those left of it, [Entry].Forwarded, anybody may have made up, with spaces in them
-// too: all is theirs up to the last comma before the - of the identity. The same goes
-// for the address in JSON.
+//   - A client may be logged by its host name, as client.example.com.
+//   - A name with a port is the server's name.
+//   - A name without a port is the server's name if an address follows, or if another name
+//     follows and then the - of the identity.
+//   - An address with a port is the client's, unless an address or a name follows it in the
+//     same way.
+//   - Of two addresses without ports, "203.0.113.6 10.0.0.1 - - ...", the first is the client's
+//     and the second is its proxy's.
+//   - Of a list of addresses, as in X-Forwarded-For, "198.51.100.7, 203.0.113.6 - - ...", the
+//     last is the client's, because the proxy nearest to the server wrote it. Clients can
+//     forge the others, spaces included. All text up to the last comma before the - of the
+//     identity goes to [Entry].Forwarded. This also holds for an address in JSON.
 //
-// Whoever makes up that - as well chooses his address: "6.6.6.6 - -, 203.0.113.6 - -"
-// may be of 6.6.6.6, with "-, 203.0.113.6 - -" for a user, whose name anybody may have
-// made up likewise, and is read so. Of a list with no - behind, each word but the last
-// ends in a comma. JSON leaves no such doubt.
+// A client that can also forge that - can choose its address: the line "6.6.6.6 - -, 203.0.113.6
+// - -" is read as a request of 6.6.6.6, because "-, 203.0.113.6 - -" may be a user's name. In a
+// list without a - after it, each word except the last ends in a comma. JSON logs do not have
+// this ambiguity.
 //
-// A line of JSON is one valid object. Its members are found by the names that
-// servers give them, in any case, nested members by their dotted name
-// (request.remote_ip); [Options.TimeField] and [Options.KeyField] name odd ones.
-// The time is RFC 3339 (with a space for the T, a comma for the point, ±hhmm, or
-// no zone, which is read as UTC), the form of the common format, or a number
-// since 1970: seconds below 1e11, then milliseconds below 1e14, microseconds
-// below 1e17, nanoseconds. An object that tells of no client, user, request or
-// status, and has no member of Options.KeyField, is no log line; one with a host is if Options.Fields
-// have nothing but that.
+// A line of JSON is one valid object. The reader finds its members by the names that common
+// servers use, in any letter case. Nested members have dotted names (request.remote_ip).
+// [Options.TimeField] and [Options.KeyField] set other names. The time is one of:
+//
+//   - RFC 3339, where a space may replace the T, a comma may replace the point, the zone may be
+//     ±hhmm, and a missing zone means UTC
+//   - the form of the common format
+//   - a number since 1970: seconds below 1e11, milliseconds below 1e14, microseconds below
+//     1e17, and nanoseconds from there on
+//
+// An object without a client, a user, a request, a status and the member of Options.KeyField
+// is not a log line. An object with only a host is a log line if Options.Fields has nothing
+// but Host.
 //
 // # Order
 //
-// Several inputs are merged by time, so that rotated files may be named in any
-// order and the logs of several servers side by side; of equal stamps the input
-// named first goes first. Within that stream a line stamped earlier than the
-// latest stamp seen so far is put right, if it is no more than [Options.Reorder]
-// behind; an older one is delivered at that latest stamp and counted in
-// [Stats.Late]. Equal stamps keep the order of the file.
+// Several inputs are merged by time. So rotated files may be named in any order, and the
+// logs of several servers can be read together. For equal times, the input that was named
+// first goes first. In the merged stream, a line that is earlier than the latest time so far
+// is sorted if the difference is at most [Options.Reorder]. An older line is delivered with
+// that latest time, and counted in [Stats.Late]. Lines with equal times keep the order of
+// the file.
 //
 // # Damage
 //
-// A line that is no log line is skipped and counted, an empty one or one longer
-// than [MaxLine] too; the first one is kept for people to look at. If more than
-// half of all lines are skipped, [Reader.Err] is an [*UnreadableError]. Gzip that
-// is cut off or corrupt ends its file and is told in [File.Damage].
+// A line that is not a log line is skipped and counted, as are empty lines and lines longer
+// than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
+// are skipped, [Reader.Err] returns an [*UnreadableError]. A gzip file that is cut short or
+// corrupt ends there, and [File.Damage] has the error.
 //
-// Memory does not depend on the number of lines: it holds one line of every input
-// that is being merged, and the fields asked for of what was logged within
-// Options.Reorder, with about 20 bytes an entry. Of the latter no more than 64 MB:
-// a log that is busier is put right over a shorter time.
+// Memory does not depend on the number of lines. The reader holds one line of each open input,
+// and the requested fields of the entries within Options.Reorder, with about 20 bytes of
+// overhead for each entry. These entries take at most 64 MB: for a busier log, the reader
+// sorts over a shorter time.
 package accesslog

@@ -2,33 +2,32 @@ package accesslog
 
 import "time"
 
-// Entry is one request in the log. The byte slices belong to the [Reader] and hold
-// until its next call of Next. A field that the log does not have, or has as "-",
-// is empty.
+// Entry is one request in the log. The byte slices belong to the [Reader] and are valid until
+// its next call of Next. A field that is missing or "-" in the log is empty.
 type Entry struct {
-	Time   time.Time // in UTC; any year that the log can write, so perhaps outside algo's range
-	IP     []byte    // of the client, without a port; some servers log its host name instead
+	Time   time.Time // in UTC; may be outside the range of package algo
+	IP     []byte    // of the client, without a port; or the client's host name, as some servers log
 	User   []byte    // as authenticated; may contain spaces
-	Method []byte    // GET, POST, ...; as sent, so perhaps no HTTP method at all
-	Path   []byte    // the request's target up to its query string, still percent-encoded
-	Host   []byte    // the virtual host that was asked, without a port
-	Key    []byte    // the member that Options.KeyField names; of a list of strings all of them, with ", " between
-	// Forwarded is what stands before IP where the log has a list of addresses, as
-	// X-Forwarded-For has them. Clients can forge it.
+	Method []byte    // as sent, so it may be an invalid HTTP method
+	Path   []byte    // the target without its query string, percent-encoded
+	Host   []byte    // the requested virtual host, without a port
+	Key    []byte    // the member that Options.KeyField names; a list of strings is joined by ", "
+	// Forwarded has the addresses before IP if the log has a list of addresses, as in
+	// X-Forwarded-For. Clients can forge it.
 	Forwarded []byte
-	Status    int // the response's status; 0 when the log has none
+	Status    int // the status of the response; 0 if the log has none
 
 	File string // the Name of the Input
 	Line int64  // from 1
-	Late bool   // older than Options.Reorder: Time is the latest stamp seen, not its own
+	Late bool   // older than Options.Reorder: Time is the latest time so far, not its own
 
-	at stamp // of which Time is made
+	at stamp // the source of Time
 }
 
-// Fields is a set of Entry's fields. The zero Fields stand for all of them.
+// Fields is a set of fields of Entry. The zero value means all fields.
 type Fields uint
 
-// The fields that can be asked for. Time, File, Line and Late are always there.
+// The fields that can be requested. Time, File, Line and Late are always set.
 const (
 	IP Fields = 1 << iota
 	User
@@ -36,12 +35,12 @@ const (
 	Path
 	Host
 	Key
-	Forwarded // no key can be made of it
+	Forwarded // cannot be a key
 	Status
 	allFields = IP | User | Method | Path | Host | Key | Forwarded | Status
 )
 
-// Present is those of the fields that e has.
+// Present returns the fields that are not empty.
 func (e *Entry) Present() Fields {
 	var set Fields
 	for i, text := range e.texts() {

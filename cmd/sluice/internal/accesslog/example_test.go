@@ -36,7 +36,7 @@ rotated by logrotate
 	// 10:05:02 log:2 192.0.2.8 /login
 	// 10:05:03 log:1 192.0.2.7 /a
 	// 3 lines, 1 skipped, 1 put right
-	// log:3: no [time] in it: "rotated by logrotate"
+	// log:3: no [time]: "rotated by logrotate"
 }
 
 func ExamplePeek() {
@@ -52,5 +52,5 @@ func ExamplePeek() {
 func ExampleParseKeyer() {
 	_, err := accesslog.ParseKeyer("ip+adress")
 	fmt.Println(err)
-	// Output: accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything
+	// Output: accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything
 }

@@ -11,19 +11,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzParse reads anything as two logs, and compares with the slow reader as far as
+// FuzzParse reads anything as two logs, and compares with the naive reader as far as
 // that can follow: encoding/json mends text that is not UTF-8.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(goodLine+"\n"), []byte(`{"time":1.5,"ip":"192.0.2.7"}`), uint16(60_000))
 	f.Fuzz(func(t *testing.T, first, second []byte, millis uint16) {
-		logs := []slowLog{{"first", first}, {"second", second}}
+		logs := []naiveLog{{"first", first}, {"second", second}}
 		o := Options{Reorder: time.Duration(millis) * time.Millisecond}
 		if millis%2 == 1 {
 			o.TimeField, o.KeyField = "t", "k"
 		}
 		got, stats := readInOneGo(t, logs, o)
 		if followed(first) && followed(second) {
-			want, counts := slowRead(logs, o)
+			want, counts := naiveRead(logs, o)
 			compare(t, want, got, counts, stats)
 		}
 	})
@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 
 // readInOneGo reads without a goroutine, so that the fuzzer sees the same coverage
 // every time.
-func readInOneGo(tb testing.TB, logs []slowLog, o Options) (entries []slowEntry, stats Stats) {
+func readInOneGo(tb testing.TB, logs []naiveLog, o Options) (entries []naiveEntry, stats Stats) {
 	m := merger{ctx: tb.Context(), o: o, count: new(atomic.Int64), stats: &stats}
 	for _, log := range logs {
 		m.inputs = append(m.inputs, FromReader(log.name, bytes.NewReader(log.data)))
@@ -49,7 +49,7 @@ func readInOneGo(tb testing.TB, logs []slowLog, o Options) (entries []slowEntry,
 }
 
 func followed(data []byte) bool {
-	for _, line := range slowLines(data) {
+	for _, line := range naiveLines(data) {
 		if strings.HasPrefix(line, "{") && (!utf8.ValidString(line) || len(line) > 1500) {
 			return false
 		}

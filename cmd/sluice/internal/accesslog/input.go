@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 )
 
-// Input is one log to read, plain or gzip.
+// Input is one log, plain or gzip.
 type Input struct {
-	Name string // as told in entries and errors
+	Name string // for entries and errors
 	Open func() (io.ReadCloser, error)
-	Once bool // Open can be called only once, because what is read is gone
+	Once bool // Open can be called only once, as for a pipe
 }
 
-// FromFile reads the file of that name. What is no regular file, such as a named
-// pipe or <(zcat old.gz), is opened once only.
+// FromFile returns the Input for a file. A file that is not regular, such as a named pipe or
+// <(zcat old.gz), is opened only once.
 func FromFile(path string) Input {
 	info, err := os.Stat(path)
 	return Input{
@@ -28,15 +28,15 @@ func FromFile(path string) Input {
 	}
 }
 
-// FromReader reads r, which it does not close: standard input, for instance. A
-// Read of r that is under way when the [Reader] is closed is not interrupted.
+// FromReader returns the Input for r, such as standard input. It does not close r. If a Read of
+// r blocks while the [Reader] is closed, that Read is not interrupted.
 func FromReader(name string, r io.Reader) Input {
 	return Input{Name: name, Open: func() (io.ReadCloser, error) { return io.NopCloser(r), nil }, Once: true}
 }
 
-// Peek returns the first bytes of r, at most n and fewer only at its end, and a
-// reader of everything, those bytes included. Of gzip, first is what the first n
-// bytes unzip to; whole is r as it is. A failure of r shows in whole.
+// Peek returns the first n bytes of r, or fewer at its end, and a reader of all of r, those
+// bytes included. For gzip, first has the decompressed text of the first n bytes, and whole is
+// not decompressed. whole returns the error of r.
 func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	switch {
@@ -47,11 +47,11 @@ func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 	default:
 		whole = io.MultiReader(bytes.NewReader(raw), r)
 	}
-	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // what there is before it is cut off
+	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // parseRequest there is before it is cut off
 	return first, whole
 }
 
-// Unzip is a reader of what is zipped in r if r is gzip, and of r if not.
+// Unzip returns a reader that decompresses r if r is gzip, and else reads r.
 func Unzip(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
 	if !isGzip(b) {
@@ -73,7 +73,7 @@ func isGzip(r *bufio.Reader) bool {
 	return bytes.Equal(magic, []byte{0x1f, 0x8b})
 }
 
-// stoppable counts what is read, remembers why reading failed, and ends with ctx.
+// stoppable counts the bytes read, stores the read error, and ends with ctx.
 type stoppable struct {
 	ctx   context.Context
 	r     io.Reader

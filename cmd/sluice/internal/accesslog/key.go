@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// keyNames are the words of a key's spec, in the order in which they are told.
+// keyNames are the words of a key's spec, in the order of messages.
 var keyNames = [...]struct {
 	name  string
 	field Fields
@@ -22,7 +22,7 @@ var keyNames = [...]struct {
 	{"key", Key},
 }
 
-// String is the names of the fields, joined by +.
+// String returns the names of the fields, joined by +.
 func (f Fields) String() string {
 	var words []string
 	for _, n := range keyNames {
@@ -33,19 +33,17 @@ func (f Fields) String() string {
 	return strings.Join(words, "+")
 }
 
-// Keyer makes the key under which an entry is limited out of some of its fields.
-// It is immutable.
+// Keyer makes the key of an entry from some of its fields. It is immutable.
 type Keyer struct {
 	fields []Fields // none: all entries have the same key
 }
 
-// everything is the spec of no fields, and their key.
+// everything is the spec without fields, and its only key.
 const everything = "everything"
 
-// ParseKeyer reads the names of one or more fields joined by +, such as "ip" or
-// "ip+path": ip, user, method, path, host, status, and key for what
-// Options.KeyField names; or "everything", which is one key for all entries. The
-// error tells the word that is not one of them.
+// ParseKeyer parses the names of fields joined by +, such as "ip" or "ip+path". The names are
+// ip, user, method, path, host, status, and key for the member that Options.KeyField names.
+// "everything" gives all entries one key. The error has the unknown word.
 func ParseKeyer(spec string) (*Keyer, error) {
 	k := new(Keyer)
 	if strings.TrimSpace(spec) == everything {
@@ -70,10 +68,10 @@ func parseField(word string) (Fields, error) {
 			return n.field, nil
 		}
 	}
-	return 0, fmt.Errorf("accesslog: no field %q to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything", word)
+	return 0, fmt.Errorf("accesslog: no field %q; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything", word)
 }
 
-// String is the spec that ParseKeyer reads.
+// String returns the spec that ParseKeyer parses.
 func (k *Keyer) String() string {
 	if len(k.fields) == 0 {
 		return everything
@@ -85,7 +83,7 @@ func (k *Keyer) String() string {
 	return strings.Join(words, "+")
 }
 
-// Named are the fields that the spec names.
+// Named returns the fields of the spec.
 func (k *Keyer) Named() Fields {
 	var set Fields
 	for _, f := range k.fields {
@@ -94,8 +92,8 @@ func (k *Keyer) Named() Fields {
 	return set
 }
 
-// Fields are the fields that the key is made of, for [Options.Fields]. They include IP
-// where it stands in for a missing user or key.
+// Fields returns the fields that the key needs, for [Options.Fields]. They include IP if it
+// replaces a missing user or key.
 func (k *Keyer) Fields() Fields {
 	set := k.Named()
 	if set&(User|Key) != 0 {
@@ -104,11 +102,11 @@ func (k *Keyer) Fields() Fields {
 	return set
 }
 
-// AppendKey appends the key of e to dst: its fields with a space between them, -
-// for one that is empty. For an empty user or key it is "ip:" and the IP, if there is one:
-// a server limits such a request by its address too. Different fields never give the same key, and a key
-// can be printed as it is: whatever is not printable, a backslash, and in a key
-// of several fields a space, is written as \xNN.
+// AppendKey appends the key of e to dst: its fields, separated by spaces. An empty field is -.
+// An empty user or key is replaced by "ip:" and the IP, if there is one, because a server also
+// limits such a request by its address. Different fields never give the same key. Keys are
+// printable: a byte that is not printable, a backslash, and in a key of several fields a space,
+// is written as \xNN.
 func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
 	if len(k.fields) == 0 {
 		return append(dst, everything...)
@@ -146,8 +144,8 @@ func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
 
 const ipTag = "ip:"
 
-// appendCaller appends the name of a caller, or its IP if there is no name. No name passes
-// for an IP, because the first byte of one that looks like it is escaped.
+// appendCaller appends the name of a caller, or its IP if there is no name. A name cannot
+// imitate an IP, because the first byte of a name that begins with "ip:" is escaped.
 func appendCaller(dst, name, ip []byte, joined bool) []byte {
 	switch {
 	case len(name) == 0 && len(ip) > 0:

@@ -67,10 +67,10 @@ func TestPresentFields(t *testing.T) {
 
 func TestUnknownFieldsAreTold(t *testing.T) {
 	tests := []struct{ by, want string }{
-		{"", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
-		{"ip+adress", `accesslog: no field "adress" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
-		{"IP", `accesslog: no field "IP" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
-		{"ip+", `accesslog: no field "" to key by: want ip, user, method, path, host, status or key, or several joined by +, for instance ip+path, or everything`},
+		{"", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"ip+adress", `accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"IP", `accesslog: no field "IP"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"ip+", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"ip+path+ip", `accesslog: key "ip+path+ip" names ip twice`},
 	}
 	for _, test := range tests {
@@ -107,8 +107,8 @@ func TestKeysArePrintableAndDifferAsTheirFieldsDo(t *testing.T) {
 
 func TestFieldsThatAreNotAskedForAreEmpty(t *testing.T) {
 	line := `{"time":1,"ip":"192.0.2.7","user":"ann","method":"GET","path":"/a","host":"h","status":200,"k":"v"}`
-	full := slowEntry{IP: "192.0.2.7", User: "ann", Method: "GET", Path: "/a", Host: "h", Status: 200, Key: "v"}
-	tests := map[Fields]slowEntry{
+	full := naiveEntry{IP: "192.0.2.7", User: "ann", Method: "GET", Path: "/a", Host: "h", Status: 200, Key: "v"}
+	tests := map[Fields]naiveEntry{
 		0:               full,
 		allFields:       full,
 		IP:              {IP: "192.0.2.7"},
@@ -117,10 +117,10 @@ func TestFieldsThatAreNotAskedForAreEmpty(t *testing.T) {
 		Host | Key | IP: {Host: "h", Key: "v", IP: "192.0.2.7"},
 	}
 	for fields, want := range tests {
-		entries, _, err := read(t, []slowLog{{"log", []byte(line)}}, Options{KeyField: "K", Fields: fields})
+		entries, _, err := read(t, []naiveLog{{"log", []byte(line)}}, Options{KeyField: "K", Fields: fields})
 		require.NoError(t, err)
 		want.Time, want.File, want.Line = entries[0].Time, "log", 1
-		require.Equal(t, []slowEntry{want}, entries)
+		require.Equal(t, []naiveEntry{want}, entries)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestNoMemberNameStandsForTwoParts(t *testing.T) {
 	for _, names := range memberNames {
 		for _, name := range names {
 			require.False(t, seen[name], name)
-			require.Equal(t, slowLower(name), name)
+			require.Equal(t, naiveLower(name), name)
 			seen[name] = true
 		}
 	}
@@ -156,7 +156,7 @@ func TestKeysOfAListAreItsStrings(t *testing.T) {
 		`["` + long + `"]`:         long,
 		`["\\"],"user":"\"\u00e9"`: `\`,
 	} {
-		log := []slowLog{{"log", []byte(`{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`)}}
+		log := []naiveLog{{"log", []byte(`{"ts":1,"status":200,"request":{"h":0},"h":` + value + `}`)}}
 		o := Options{KeyField: "H"}
 		entries, _, err := read(t, log, o)
 		require.NoError(t, err, value)
@@ -167,7 +167,7 @@ func TestKeysOfAListAreItsStrings(t *testing.T) {
 
 // TestListsAreNoParts other than the key.
 func TestListsAreNoParts(t *testing.T) {
-	log := []slowLog{{"log", []byte(`{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`)}}
+	log := []naiveLog{{"log", []byte(`{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`)}}
 	entries, _, err := read(t, log, Options{KeyField: "k"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"", "", "v"}, []string{entries[0].IP, entries[0].User, entries[0].Key})

@@ -5,8 +5,8 @@ import (
 	"bytes"
 )
 
-// MaxLine is the length in bytes of the longest line that is read. Longer ones are
-// skipped, and never held in memory as a whole.
+// MaxLine is the largest length of a line in bytes. Longer lines are skipped, and never held
+// in memory as a whole.
 const MaxLine = 1 << 20
 
 // lines cuts a file into lines.

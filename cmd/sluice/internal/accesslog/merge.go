@@ -16,17 +16,17 @@ type merger struct {
 	o      Options
 	count  *atomic.Int64
 	stats  *Stats
-	queue  []turn
+	queue  []pendingInput
 }
 
-// turn is an input that is not yet at its end.
-type turn struct {
+// pendingInput is an input that is not yet at its end.
+type pendingInput struct {
 	index  int     // of the input
 	at     stamp   // of its next entry
 	source *source // nil: not yet open
 }
 
-func (t turn) before(u turn) bool {
+func (t pendingInput) before(u pendingInput) bool {
 	return t.at.before(u.at) || t.at == u.at && t.index < u.index
 }
 
@@ -39,7 +39,7 @@ func (m *merger) start() error {
 	m.stats.Files = make([]File, len(m.inputs))
 	for i, in := range m.inputs {
 		m.stats.Files[i].Name = in.Name
-		t := turn{index: i, at: unknown}
+		t := pendingInput{index: i, at: unknown}
 		if len(m.inputs) > 1 && !in.Once {
 			if err := m.peek(&t); err != nil {
 				return err
@@ -51,7 +51,7 @@ func (m *merger) start() error {
 }
 
 // peek finds out at what time an input begins, unless its first lines do not tell.
-func (m *merger) peek(t *turn) error {
+func (m *merger) peek(t *pendingInput) error {
 	s, err := m.inputs[t.index].open(m.ctx, m.o, new(atomic.Int64), new(File), new(Stats))
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (m *merger) peek(t *turn) error {
 func (m *merger) run(add func(*Entry, int) error) error {
 	defer m.close()
 	for len(m.queue) > 0 {
-		first, second := m.nextTurns()
+		first, second := m.nextInputs()
 		if m.queue[first].source == nil {
 			if err := m.open(&m.queue[first]); err != nil {
 				return err
@@ -87,9 +87,9 @@ func (m *merger) run(add func(*Entry, int) error) error {
 	return nil
 }
 
-// nextTurns is the place of the turn that comes first, and the turn after it.
-func (m *merger) nextTurns() (first int, second turn) {
-	second = turn{at: stamp{sec: 1<<63 - 1}}
+// nextInputs is the place of the turn that comes first, and the turn after it.
+func (m *merger) nextInputs() (first int, second pendingInput) {
+	second = pendingInput{at: stamp{sec: 1<<63 - 1}}
 	for i, t := range m.queue[1:] {
 		switch {
 		case t.before(m.queue[first]):
@@ -101,7 +101,7 @@ func (m *merger) nextTurns() (first int, second turn) {
 	return first, second
 }
 
-func (m *merger) open(t *turn) (err error) {
+func (m *merger) open(t *pendingInput) (err error) {
 	t.source, err = m.inputs[t.index].open(m.ctx, m.o, m.count, &m.stats.Files[t.index], m.stats)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (m *merger) open(t *turn) (err error) {
 }
 
 // drain gives the entries of t until it is the turn of another.
-func (m *merger) drain(t *turn, second turn, add func(*Entry, int) error) error {
+func (m *merger) drain(t *pendingInput, second pendingInput, add func(*Entry, int) error) error {
 	for t.source != nil && t.before(second) {
 		if err := add(&t.source.head, t.index); err != nil {
 			return err
@@ -123,7 +123,7 @@ func (m *merger) drain(t *turn, second turn, add func(*Entry, int) error) error 
 }
 
 // next moves to the next entry; at the end of the input there is no source any more.
-func (t *turn) next() error {
+func (t *pendingInput) next() error {
 	ok, err := t.source.next()
 	if !ok {
 		t.source = nil

@@ -32,7 +32,7 @@ func logOf(words string) []byte {
 }
 
 // words is the inverse; ! marks a late entry.
-func words(entries []slowEntry) string {
+func words(entries []naiveEntry) string {
 	var all []string
 	for _, e := range entries {
 		seconds := strconv.FormatFloat(e.Time.Sub(time.Unix(1e9, 0)).Seconds(), 'f', -1, 64)
@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			entries, stats, err := read(t, []slowLog{{"log", logOf(test.log)}}, Options{Reorder: test.window})
+			entries, stats, err := read(t, []naiveLog{{"log", logOf(test.log)}}, Options{Reorder: test.window})
 			require.NoError(t, err)
 			require.Equal(t, test.want, words(entries))
 			require.Equal(t, []int64{test.reordered, test.tooOld}, []int64{stats.Reordered, stats.Late})
@@ -89,11 +89,11 @@ func TestInputsAreMergedByTime(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			var streams []slowLog
+			var streams []naiveLog
 			var files []Input
 			for i, log := range test.logs {
 				data := logOf(log)
-				streams = append(streams, slowLog{fmt.Sprint(i), data})
+				streams = append(streams, naiveLog{fmt.Sprint(i), data})
 				path := filepath.Join(t.TempDir(), fmt.Sprint(i))
 				require.NoError(t, os.WriteFile(path, data, 0o600))
 				files = append(files, FromFile(path))
@@ -180,13 +180,13 @@ func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
 // back for that until the end.
 func TestTheWindowGrowsShorterWhenTooMuchIsHeld(t *testing.T) {
 	var stats Stats
-	var got []slowEntry
+	var got []naiveEntry
 	most := 0
 	var w *window
 	w = newWindow(time.Minute, IP, &stats, func(record []byte) error {
 		var e Entry
 		readRecord(record, &e, IP)
-		got = append(got, slowEntry{Time: e.Time, IP: string(e.IP), Line: e.Line, Late: e.Late})
+		got = append(got, naiveEntry{Time: e.Time, IP: string(e.IP), Line: e.Line, Late: e.Late})
 		most = max(most, w.held)
 		return nil
 	})
@@ -205,7 +205,7 @@ func TestTheWindowGrowsShorterWhenTooMuchIsHeld(t *testing.T) {
 	}
 	require.NoError(t, w.flush())
 	require.Len(t, got, 5_000)
-	require.True(t, slices.IsSortedFunc(got, func(x, y slowEntry) int { return x.Time.Compare(y.Time) }))
+	require.True(t, slices.IsSortedFunc(got, func(x, y naiveEntry) int { return x.Time.Compare(y.Time) }))
 	require.Zero(t, w.held)
 	require.LessOrEqual(t, most, 10_100)
 	var late, after int64

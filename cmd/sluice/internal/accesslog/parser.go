@@ -2,23 +2,23 @@ package accesslog
 
 import "bytes"
 
-// The reasons why a line is no log line.
+// The reasons why a line is not a log line.
 const (
 	reasonEmpty   = "empty line"
 	reasonLong    = "longer than 1 MiB"
-	reasonNoStamp = "no [time] in it"
-	reasonStamp   = "no such time"
+	reasonNoStamp = "no [time]"
+	reasonStamp   = "invalid time"
 	reasonPrefix  = "no address before the time"
 	reasonRequest = "no \"request\" and status after the time"
 	reasonJSON    = "not valid JSON"
 	reasonObject  = "no time in the JSON object"
 )
 
-// NoRequest is the [BadLine.Reason] of a line of JSON that is sound and has a time,
-// but tells of something else than a request, as the errors of a server do.
+// NoRequest is the [BadLine.Reason] of a valid JSON line with a time that does not describe a
+// request, such as an error message of the server.
 const NoRequest = "no client, request or status in the JSON object"
 
-// Formats, as File.Format tells them.
+// The values of File.Format.
 const (
 	formatCommon   = "common"
 	formatCombined = "combined"

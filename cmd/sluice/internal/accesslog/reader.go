@@ -6,24 +6,23 @@ import (
 	"time"
 )
 
-// DefaultReorder is the [Options.Reorder] to offer: servers stamp a request when it
-// comes and log it when it is answered.
+// DefaultReorder is the usual [Options.Reorder]. Servers log a request when it is answered, with
+// the time when it came.
 const DefaultReorder = time.Minute
 
-// Options says how to read. The zero Options put nothing right that is out of
-// order and give every field.
+// Options configure a Reader. The zero Options do not sort lines, and give all fields.
 type Options struct {
-	Reorder   time.Duration // how far behind the latest stamp a line may be to be put right; below 0 counts as 0
-	TimeField string        // the member of a JSON line that has the time, as a dotted name; empty: the usual names
-	KeyField  string        // the member of a JSON line for Entry.Key; empty: none
-	Fields    Fields        // the fields that are needed; others are empty. Fewer need less memory
+	Reorder   time.Duration // how far a line may be behind the latest time to be sorted; below 0 means 0
+	TimeField string        // the dotted name of the JSON member with the time; empty: the usual names
+	KeyField  string        // the dotted name of the JSON member for Entry.Key; empty: none
+	Fields    Fields        // the requested fields; others are empty. Fewer fields need less memory
 }
 
-// Reader reads inputs as one stream of entries in time order. It is for one
-// goroutine, apart from BytesRead.
+// Reader reads inputs as one stream of entries in time order. Only one goroutine may use it,
+// except for BytesRead.
 //
-// The first Next starts a goroutine that reads ahead. It ends at the end of the
-// inputs, with the context, or after Close, but not while a Read of an input hangs.
+// The first Next starts a goroutine that reads ahead. The goroutine ends at the end of the
+// inputs, when the context ends, or after Close, but not while a Read of an input blocks.
 type Reader struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -42,8 +41,8 @@ type Reader struct {
 	err   error
 }
 
-// NewReader reads the inputs, which it opens and closes itself. Their order matters
-// for equal stamps only. Close the Reader, or end ctx, to stop it before its end.
+// NewReader returns a Reader, which opens and closes the inputs itself. Their order matters only
+// for equal times. To stop the Reader before its end, close it or cancel ctx.
 func NewReader(ctx context.Context, inputs []Input, o Options) *Reader {
 	r := &Reader{fields: o.Fields}
 	if r.fields &= allFields; r.fields == 0 {
@@ -54,8 +53,7 @@ func NewReader(ctx context.Context, inputs []Input, o Options) *Reader {
 	return r
 }
 
-// Next moves on to the next entry. It is false at the end, and on an error, which
-// Err then tells.
+// Next moves to the next entry. It returns false at the end and on an error; see Err.
 func (r *Reader) Next() bool {
 	for len(r.rest) == 0 {
 		if r.ended || !r.receive() {
@@ -69,22 +67,22 @@ func (r *Reader) Next() bool {
 	return true
 }
 
-// Entry is the entry that Next moved to. It is the same Entry every time.
+// Entry returns the current entry. The pointer is the same every time.
 func (r *Reader) Entry() *Entry { return &r.entry }
 
-// Err is why Next returned false: nil at the end of the inputs, an
-// [*UnreadableError], the context's error, or what failed, with the name of the input.
+// Err returns the reason why Next returned false: nil at the end of the inputs, an
+// [*UnreadableError], the context's error, or a read error with the name of the input.
 func (r *Reader) Err() error { return r.err }
 
-// Stats counts what was read so far, some entries ahead of Next.
+// Stats returns the counts so far. They may be some entries ahead of Next.
 func (r *Reader) Stats() Stats { return r.stats }
 
-// BytesRead is how much of the inputs was read, before unzipping, to show progress.
-// It may be called from any goroutine.
+// BytesRead returns the number of bytes read so far, before decompression, to show progress.
+// Any goroutine may call it.
 func (r *Reader) BytesRead() int64 { return r.count.Load() }
 
-// Close stops the reading: Next is false from then on, and Err is
-// [context.Canceled] unless the end had been reached.
+// Close stops the Reader. Next then returns false, and Err returns [context.Canceled] unless
+// the end had been reached.
 func (r *Reader) Close() {
 	r.cancel()
 	r.rest = nil

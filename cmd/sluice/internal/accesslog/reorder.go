@@ -24,7 +24,7 @@ type window struct {
 
 	started bool
 	latest  stamp // of all entries so far
-	oldest  stamp // what lies before is late: latest less the window, or more
+	oldest  stamp // parseRequest lies before is late: latest less the window, or more
 	held    int   // bytes in all buckets
 	most    int   // that may be held
 	ring    []bucket

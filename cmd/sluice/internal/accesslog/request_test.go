@@ -22,7 +22,7 @@ func TestJSONThatTellsOfNoRequestIsSkipped(t *testing.T) {
 		`"user":"ann"`:                                          true,
 		`"tenant":"x"`:                                          true, // by Options.KeyField
 	} {
-		log := []slowLog{{"log", []byte(goodLine + "\n" + `{"ts":1,` + members + `}`)}}
+		log := []naiveLog{{"log", []byte(goodLine + "\n" + `{"ts":1,` + members + `}`)}}
 		o := Options{KeyField: "tenant"}
 		_, stats, err := read(t, log, o)
 		require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestJSONThatTellsOfNoRequestIsSkipped(t *testing.T) {
 // TestAHostIsARequest where nothing else is asked for.
 func TestAHostIsARequest(t *testing.T) {
 	for fields, request := range map[Fields]bool{Host: true, Host | Forwarded: true, Host | IP: false, IP: false, 0: false} {
-		log := []slowLog{{"log", []byte(`{"ts":1,"ip":"-","host":"a"}` + "\n" + `{"ts":1,"host":"www.example.com"}`)}}
+		log := []naiveLog{{"log", []byte(`{"ts":1,"ip":"-","host":"a"}` + "\n" + `{"ts":1,"host":"www.example.com"}`)}}
 		entries, stats, err := read(t, log, Options{Fields: fields})
 		require.NoError(t, err)
 		require.Equal(t, request, stats.Skipped == 0, fields)
@@ -45,7 +45,7 @@ func TestAHostIsARequest(t *testing.T) {
 			require.Equal(t, "www.example.com", entries[1].Host)
 		}
 	}
-	bare := []slowLog{{"log", []byte(`{"ts":1,"host":"www.example.com"}`)}}
+	bare := []naiveLog{{"log", []byte(`{"ts":1,"host":"www.example.com"}`)}}
 	requireSame(t, bare, Options{Fields: Host})
 	requireSame(t, bare, Options{})
 }

@@ -1,6 +1,6 @@
-// Package config reads limits.yaml, the file that says what is limited.
+// Package config reads limits.yaml, the file of rate limiting rules.
 //
-//	# Whose addresses X-Forwarded-For is believed of.
+//	# The proxies whose X-Forwarded-For is trusted.
 //	trusted: [10.0.0.0/24]
 //
 //	rules:
@@ -18,9 +18,9 @@
 //	    by: header:X-Api-Key
 //	    missing: deny
 //
-// Reading is strict: what is not known is a fault. All faults are told at once, each
-// with its line, its field and what would be accepted.
+// Parsing is strict: unknown fields are errors. [Parse] reports all errors of a file at
+// once, each with its line, its field and the accepted values.
 //
-// One file makes the same rules wherever it is used. [File.HTTPRules] are those
-// for requests, so that a replay of a log decides as a server does.
+// [File.HTTPRules] makes the rules for HTTP requests. The server and the replay of a log
+// both use them, so they decide alike.
 package config

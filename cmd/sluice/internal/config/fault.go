@@ -7,27 +7,27 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// Error is all that is wrong with a file.
+// Error has all errors of a file.
 type Error struct {
 	File   string
 	Faults []Fault // at least one, in the order of lines
 }
 
-// Fault is one thing that is wrong, and what would be right.
+// Fault is one error of a file, with the accepted values.
 type Fault struct {
 	Line    int    // from 1
 	Field   string // such as rules[1].policy; empty if it is the file as a whole
 	Problem string // one line
-	Caret   string // two lines more, the text and a caret below what is wrong; or empty
+	Caret   string // two lines, the text and a caret below the wrong word; or empty
 }
 
-// Error is a line for each of the first faults, and its caret.
+// Error returns a line for each of the first 20 faults, with its caret.
 func (e *Error) Error() string {
 	const most = 20
 	var lines []string
 	for i, f := range e.Faults {
 		if i == most {
-			lines = append(lines, fmt.Sprintf("%s: and %d faults more", e.File, len(e.Faults)-most))
+			lines = append(lines, fmt.Sprintf("%s: %d more errors", e.File, len(e.Faults)-most))
 			break
 		}
 		where := fmt.Sprintf("%s:%d: ", e.File, f.Line)
@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// faults gathers what is wrong.
+// faults collects the errors of a file.
 type faults []Fault
 
 func (f *faults) add(n ast.Node, field, format string, args ...any) {

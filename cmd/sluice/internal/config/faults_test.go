@@ -42,17 +42,17 @@ func TestOtherFaults(t *testing.T) {
 		"rules:":                      "x:1: rules: is empty; want a list of rules",
 		"rules: []":                   "x:1: rules: is an empty list; want a list of rules",
 		"rules: {a: {policy: 1/s}}":   "x:1: rules: is a mapping; want a list of rules",
-		"- name: a\n  policy: gcra/s": "x:1: is a list; want fields with their values: trusted, forwarded, ipv6_bits or rules",
+		"- name: a\n  policy: gcra/s": "x:1: is a list; want a mapping with the fields trusted, forwarded, ipv6_bits or rules",
 		"forwarded: true\nrules: [{name: a, policy: gcra 1/s}]": "x:1: forwarded: has no effect without trusted",
-		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" is everybody`,
-		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which without quotes is a number and no text; want "007", quotes and all`,
-		"rules:\n- name: 1":                                     `is 1, which without quotes is a number and no text; want "1", quotes and all`,
-		"rules:\n- name: 0x1f":                                  `want "0x1f", quotes and all`,
-		"rules:\n- name: -1":                                    `want "-1", quotes and all`,
-		"rules:\n- name: true":                                  `is true, which without quotes is a truth value and no text; want "true", quotes and all`,
+		"trusted: [\"::ffff:0.0.0.0/96\"]":                      `x:1: trusted[0]: "::ffff:0.0.0.0/96" covers all addresses`,
+		"rules:\n- name: 007":                                   `x:2: rules[0].name: is 007, which is a number without quotes; want text in quotes: "007"`,
+		"rules:\n- name: 1":                                     `is 1, which is a number without quotes; want text in quotes: "1"`,
+		"rules:\n- name: 0x1f":                                  `want text in quotes: "0x1f"`,
+		"rules:\n- name: -1":                                    `want text in quotes: "-1"`,
+		"rules:\n- name: true":                                  `is true, which is a boolean without quotes; want text in quotes: "true"`,
 		"rules:\n- name: 1.5":                                   "is 1.5; want 1 to 64 letters, digits, - and _",
 		"rules:\n- cost: 010":                                   "x:2: rules[0].cost: is 010; want a whole number",
-		"rules:\n- name: " + strings.Repeat("ä", 60):            `is "` + strings.Repeat("ä", 60) + `"; want`,
+		"rules:\n- name: " + strings.Repeat("ä", 50):            `is "` + strings.Repeat("ä", 50) + `"; want`,
 	} {
 		_, err := config.Parse("x", []byte(text))
 		require.ErrorContains(t, err, want, text)
@@ -63,19 +63,19 @@ func TestOtherFaults(t *testing.T) {
 // TestSyntaxIsPointedAt shows the line, and says what may have been meant.
 func TestSyntaxIsPointedAt(t *testing.T) {
 	for text, want := range map[string]string{
-		"rules:\n\t- name: a\n": `x:2: no valid YAML: found character '\t' that cannot start any token; want spaces to indent with, no tabs, and text that begins with such a character in quotes
+		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character '\t' that cannot start any token; indent with spaces, not tabs, and quote text that begins with such a character
    - name: a
   ^`,
-		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: no valid YAML: value is not allowed in this context; want the fields of one rule indented alike
+		"rules:\n  - name: a\n   policy: gcra 1/s\n": `x:3: invalid YAML: value is not allowed in this context; indent all fields of a rule alike
      policy: gcra 1/s
      ^`,
-		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: no valid YAML: mapping value is not allowed in this context; want text that has a colon and a space in quotes, and fields of one rule indented alike
+		"rules:\n- policy: ü gcra: 1/s: 2\n": `x:2: invalid YAML: mapping value is not allowed in this context; quote text that has a colon and a space, and indent all fields of a rule alike
   - policy: ü gcra: 1/s: 2
             ^`,
-		"rules:\n- policy gcra 1/s\n  name: a\n": `x:2: no valid YAML: unexpected key name; want a colon and a space behind each field, such as name: client
+		"rules:\n- policy gcra 1/s\n  name: a\n": `x:2: invalid YAML: unexpected key name; write a colon and a space after each field, such as name: client
   - policy gcra 1/s
     ^`,
-		"rules: [": `x:1: no valid YAML: sequence end token ']' not found; want a bracket that closes each one that opens
+		"rules: [": `x:1: invalid YAML: sequence end token ']' not found; close each bracket
   rules: [
          ^`,
 	} {

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 const fieldWords = "ip, user, method, path, host, header:NAME or cookie:NAME"
@@ -13,12 +15,11 @@ func fieldNames() []string {
 	return []string{string(IP), string(User), string(Method), string(Path), string(Host)}
 }
 
-// everything is the word for no fields.
+// everything is the word for an empty list of fields.
 const everything = "everything"
 
-// ParseFields reads the names of fields joined by +, such as ip or
-// user+header:X-Team; everything is none. The error tells the word that is none, and
-// what would be accepted.
+// ParseFields reads the names of fields joined by +, such as ip or user+header:X-Team. For
+// "everything" it returns no fields. The error has the unknown word and the accepted ones.
 func ParseFields(by string) ([]Field, error) {
 	if strings.TrimSpace(by) == everything {
 		return nil, nil
@@ -30,7 +31,7 @@ func ParseFields(by string) ([]Field, error) {
 			return nil, fmt.Errorf("%w, or several joined by +, such as ip+path, or everything", err)
 		}
 		if slices.Contains(fields, field) {
-			return nil, fmt.Errorf("%v is named twice; name it once", field)
+			return nil, fmt.Errorf("%v is there twice; write it once", field)
 		}
 		fields = append(fields, field)
 	}
@@ -44,18 +45,18 @@ func parseField(word string) (Field, error) {
 		if !named {
 			return Field{Kind: k}, nil
 		}
-		return Field{}, fmt.Errorf("%s takes no name, and %q has one; want %[1]s", kind, word)
+		return Field{}, fmt.Errorf("%s takes no name, got %q; want %[1]s", kind, word)
 	case Header, Cookie:
 		return namedField(k, name)
 	}
 	return Field{}, fmt.Errorf("no field %s%s; want %s",
-		quote(word), didYouMean(word, fieldNames()), fieldWords)
+		errtext.Quote(word), didYouMean(word, fieldNames()), fieldWords)
 }
 
 func namedField(kind Kind, name string) (Field, error) {
 	if !isToken(name) {
-		return Field{}, fmt.Errorf("%s is no name of a %s; want %s:NAME, such as %s",
-			quote(name), kind, kind, Field{kind, exampleName(kind)})
+		return Field{}, fmt.Errorf("%s is not a valid %s name; want %s:NAME, such as %s",
+			errtext.Quote(name), kind, kind, Field{kind, exampleName(kind)})
 	}
 	if kind == Cookie {
 		return Field{kind, name}, nil
@@ -63,9 +64,9 @@ func namedField(kind Kind, name string) (Field, error) {
 	name = http.CanonicalHeaderKey(name)
 	switch name {
 	case "X-Forwarded-For", "Forwarded":
-		return Field{}, fmt.Errorf("anybody can write the header %s; want ip, with the addresses of your proxies in trusted", name)
+		return Field{}, fmt.Errorf("any client can forge the header %s; want ip, with the addresses of your proxies in trusted", name)
 	case "Host":
-		return Field{}, fmt.Errorf("the header Host is a field of its own; want host")
+		return Field{}, fmt.Errorf("the header Host has its own field; want host")
 	}
 	return Field{kind, name}, nil
 }
@@ -77,8 +78,8 @@ func exampleName(kind Kind) string {
 	return "X-Api-Key"
 }
 
-// isToken tells what can be the name of a header or a cookie, or a method (RFC
-// 9110, section 5.6.2).
+// isToken reports whether s can be the name of a header, a cookie or a method (RFC 9110,
+// section 5.6.2).
 func isToken(s string) bool {
 	const marks = "!#$%&'*+-.^_`|~"
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {

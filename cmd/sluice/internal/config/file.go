@@ -9,15 +9,15 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// File is a limits.yaml that was read without a fault.
+// File is the content of a limits.yaml without errors.
 type File struct {
 	Rules []Rule // at least one
-	// Trusted are the addresses of one's own proxies. Of a request that comes from
-	// one of them the client is in X-Forwarded-For. It is empty and not nil if the file
-	// says that there is no proxy.
+	// Trusted has the addresses of the user's own proxies. If a request comes from one of
+	// them, X-Forwarded-For has the client's address. It is nil if the file has no field
+	// trusted, and empty if the file has trusted: [].
 	Trusted   []netip.Prefix
-	Forwarded bool // the proxies write the field Forwarded (RFC 7239) in its place
-	IPv6Bits  int  // how much of an IPv6 address is one client, from 32 to 128; 0 means 64
+	Forwarded bool // the proxies write Forwarded (RFC 7239) instead of X-Forwarded-For
+	IPv6Bits  int  // the prefix length that identifies an IPv6 client, 32 to 128; 0 means 64
 }
 
 // LacksTrusted returns the rules that limit by address although the file does not say
@@ -40,41 +40,41 @@ func (r *Rule) byIP() bool {
 
 // Rule is one limit.
 type Rule struct {
-	Name   string      // letters, digits, - and _; no two rules have the same
+	Name   string      // letters, digits, - and _; unique in a file
 	Policy algo.Policy // its String is the spec
-	By     []Field     // what is limited; none: one limit for everything
-	// Missing is for requests that lack a field of By; empty: MissingIP. It has no effect
-	// where MayLack is empty.
+	By     []Field     // the fields of the key; none: all requests share one limit
+	// Missing says what to do with a request that lacks a field of By; empty: MissingIP. It
+	// has no effect if MayLack returns no fields.
 	Missing Missing
 	Cost    Cost
 	Shadow  bool // decided and reported, but not enforced
-	// Methods and Paths are the requests that the rule is for; none: all. See
-	// [Rule.For]. Methods are in capital letters.
+	// Methods and Paths select the requests that the rule applies to; none: all requests. See
+	// [Rule.For]. Methods are in upper case.
 	Methods []string
 	Paths   []string
 }
 
-// Field is a part of a request that a rule limits by.
+// Field is a part of a request that belongs to a rule's key.
 type Field struct {
 	Kind Kind
 	Name string // of the header, in its canonical form, or of the cookie; else empty
 }
 
-// Kind is a kind of field, by its word in the file.
+// Kind is a kind of field. Its value is the word in the file.
 type Kind string
 
 // The kinds of fields.
 const (
 	IP     Kind = "ip"     // the client's address, as httplimit.ClientIP finds it
-	User   Kind = "user"   // the name in Authorization: Basic, which nobody has checked
+	User   Kind = "user"   // the name in Authorization: Basic; the password is not checked
 	Method Kind = "method" // GET, POST and so on
-	Path   Kind = "path"   // decoded and cleaned, without the query and parameters behind a ;
-	Host   Kind = "host"   // as the client says, in small letters and without the port
+	Path   Kind = "path"   // decoded and cleaned, without the query and without parameters after a ;
+	Host   Kind = "host"   // as the client sends it, in lower case and without the port
 	Header Kind = "header" // header:NAME, the first value of that field
 	Cookie Kind = "cookie" // cookie:NAME
 )
 
-// String is the field as the file has it, such as ip or header:X-Api-Key.
+// String returns the field as in the file, such as ip or header:X-Api-Key.
 func (f Field) String() string {
 	if f.Kind == Header || f.Kind == Cookie {
 		return string(f.Kind) + ":" + f.Name
@@ -82,13 +82,13 @@ func (f Field) String() string {
 	return string(f.Kind)
 }
 
-// Cost is what one call takes of a rule.
+// Cost is the cost of one request under a rule.
 type Cost struct {
 	Units int64 // from 1; 0 if Bytes
-	Bytes bool  // as many units as the request has bytes of content
+	Bytes bool  // the size of the request body in bytes
 }
 
-// String is the cost as the file has it: a number, or bytes.
+// String returns the cost as in the file: a number, or bytes.
 func (c Cost) String() string {
 	if c.Bytes {
 		return "bytes"
@@ -96,7 +96,7 @@ func (c Cost) String() string {
 	return strconv.FormatInt(c.Units, 10)
 }
 
-// ByString is the fields joined by +, or "everything" if there are none.
+// ByString returns the fields joined by +, or "everything" if there are none.
 func (r *Rule) ByString() string {
 	if len(r.By) == 0 {
 		return everything

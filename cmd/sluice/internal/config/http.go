@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// HTTPRules are the rules of the file for requests. A rule whose cost is in bytes
-// takes unknown of a request that does not tell its length.
+// HTTPRules returns the rules for HTTP requests. A rule with cost: bytes charges unknown for
+// a request without a Content-Length.
 func (f *File) HTTPRules(unknown int64) ([]compose.Rule[*http.Request], error) {
 	ip, err := httplimit.ClientIP{Trusted: f.Trusted, Forwarded: f.Forwarded, IPv6Bits: f.IPv6Bits}.Key()
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
 
 type key = func(*http.Request) string
 
-// key is that of the one field, or of the fields joined; nil if there are none.
+// key returns the function that makes the rule's key; nil if there are no fields.
 func (r *Rule) key(ip key) key {
 	var keys []key
 	for _, f := range r.By {
@@ -83,8 +83,7 @@ func (r *Rule) keyBy(f Field, ip key) key {
 	return hostOf
 }
 
-// hostOf is one spelling too: in small letters, without the port and the point that
-// may end it.
+// hostOf normalizes the host: lower case, without the port and without a trailing dot.
 func hostOf(r *http.Request) string {
 	host := httplimit.KeyByHost(r)
 	if name, _, err := net.SplitHostPort(host); err == nil {
@@ -105,12 +104,13 @@ func (r *Rule) Applies(req *http.Request) bool {
 	return r.For(req.Method, req.URL) && !(r.Missing == MissingSkip && r.lacks(req))
 }
 
-// For reports whether the rule is for such requests. One for GET is for HEAD too. The
-// path is decoded; /a//b/, /a/./b, /a;x=1/b and /a/b are the same. Servers read some
-// paths differently: to those that know no parameters /a/..;/b lies below /a, and so
-// does /a/..%2Fb to those that take the segments of a path apart before they decode
-// them, and /a/../b to those that clean none; to the others all are /b. A rule for any
-// reading is for it.
+// For reports whether the rule applies to a method and a URL. A rule for GET applies to HEAD
+// too. Paths are decoded and cleaned: /a//b/, /a/./b, /a;x=1/b and /a/b are equal. Servers
+// read some paths in different ways, and the rule applies if it matches any reading:
+//
+//   - /a/..;/b is below /a for servers without parameters, and /b for others
+//   - /a/..%2Fb is below /a for servers that split a path before they decode it, else /b
+//   - /a/../b is below /a for servers that do not clean paths, else /b
 func (r *Rule) For(method string, u *url.URL) bool {
 	if !r.forMethod(method) {
 		return false
@@ -119,10 +119,10 @@ func (r *Rule) For(method string, u *url.URL) bool {
 	return ok
 }
 
-// forMethod reports whether the rule is for the method. A rule for GET is for HEAD too, as
-// in the patterns of net/http, because both cost the server as much. Letter case does not
-// count: HTTP has it that post is not POST, but some servers take it for POST, and nobody
-// may escape a limit on them by writing post.
+// forMethod reports whether the rule applies to the method. A rule for GET applies to HEAD
+// too, as in patterns of net/http, because both cost the server as much. Letter case is
+// ignored: in HTTP post is not POST, but some servers accept post as POST, so a client could
+// bypass the limit otherwise.
 func (r *Rule) forMethod(method string) bool {
 	method = strings.ToUpper(method)
 	return len(r.Methods) == 0 || slices.Contains(r.Methods, method) ||

@@ -297,7 +297,7 @@ func TestFieldsAreReadBack(t *testing.T) {
 	for by, want := range map[string]string{
 		"":        `no field ""; want ip, user, method, path, host, header:NAME or cookie:NAME, or several joined by +`,
 		"pth":     "did you mean path?",
-		"ip+ip":   "ip is named twice",
+		"ip+ip":   "ip is there twice",
 		"cookie:": `want cookie:NAME, such as cookie:session`,
 	} {
 		_, err := config.ParseFields(by)

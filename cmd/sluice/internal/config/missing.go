@@ -9,19 +9,19 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// Missing says what a rule does with a request that lacks one of the header, cookie or
-// user that the rule goes by, by its word in the file.
+// Missing says what a rule does with a request that lacks the rule's header, cookie or user.
+// Its value is the word in the file.
 type Missing string
 
-// What a rule can do with such requests.
+// The values of Missing.
 const (
-	MissingIP    Missing = "ip"    // limit them by the client's address, which stands in for what is missing
-	MissingShare Missing = "share" // give them one limit together
-	MissingSkip  Missing = "skip"  // not apply
-	MissingDeny  Missing = "deny"  // deny them
+	MissingIP    Missing = "ip"    // limit the request by the client's address
+	MissingShare Missing = "share" // let all such requests share one limit
+	MissingSkip  Missing = "skip"  // do not apply the rule
+	MissingDeny  Missing = "deny"  // deny the request
 )
 
-// String is what happens to requests without the field.
+// String completes a sentence about requests without the field, such as "are denied".
 func (m Missing) String() string {
 	switch m {
 	case MissingShare:
@@ -34,7 +34,7 @@ func (m Missing) String() string {
 	return "are limited by ip"
 }
 
-// caller finds what the field has in a request; nil if no request lacks such a field.
+// caller returns the function that reads the field; nil if every request has the field.
 func (f Field) caller() httplimit.Caller {
 	switch f.Kind {
 	case User:
@@ -52,7 +52,7 @@ func userOf(r *http.Request) (string, bool) {
 	return user, user != ""
 }
 
-// MayLack are the fields of By that requests may lack.
+// MayLack returns the fields of By that a request may lack.
 func (r *Rule) MayLack() (fields []Field) {
 	for _, f := range r.By {
 		if f.caller() != nil {
@@ -62,12 +62,12 @@ func (r *Rule) MayLack() (fields []Field) {
 	return fields
 }
 
-// MissingByIP reports whether the rule limits some requests by address in place of a field.
+// MissingByIP reports whether the rule limits requests without a field by their address.
 func (r *Rule) MissingByIP() bool {
 	return len(r.MayLack()) > 0 && (r.Missing == MissingIP || r.Missing == "")
 }
 
-// lacks reports whether the request lacks one of them.
+// lacks reports whether the request lacks a field of By.
 func (r *Rule) lacks(req *http.Request) bool {
 	return slices.ContainsFunc(r.MayLack(), func(f Field) bool {
 		_, found := f.caller()(req)
@@ -92,9 +92,10 @@ func (r *reader) missing(n ast.Node, at string) Missing {
 	return MissingIP
 }
 
-// missingHasEffect finds a missing in a rule whose fields no request lacks.
+// missingHasEffect adds an error if the rule has the field missing, but every request has
+// the rule's fields.
 func (r *reader) missingHasEffect(n ast.Node, at string, rule *Rule) {
 	if len(rule.MayLack()) == 0 {
-		r.faults.add(n, at, "has no effect, because no request is without %s; want it in rules by user, header:NAME or cookie:NAME only", rule.ByString())
+		r.faults.add(n, at, "has no effect, because every request has %s; write it only in rules by user, header:NAME or cookie:NAME", rule.ByString())
 	}
 }

@@ -8,21 +8,23 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
-// member is a key of a mapping and what reads its value, which stands at that
-// place of the file.
+// member is a key of a mapping and the function that reads its value. at is the path of the
+// value, for errors.
 type member struct {
 	name string
 	read func(n ast.Node, at string)
 }
 
-// members reads a mapping. It returns the values by their keys; nil if it is no
+// members reads a mapping. It returns the key nodes by their names; nil if n is not a
 // mapping.
 func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.Node {
 	mapping, ok := n.(*ast.MappingNode)
 	if !ok {
-		r.faults.add(n, at, "%s; want fields with their values: %s", isA(n), keysOf(known))
+		r.faults.add(n, at, "%s; want a mapping with the fields %s", isA(n), keysOf(known))
 		return nil
 	}
 	given := make(map[string]ast.Node)
@@ -35,12 +37,12 @@ func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.N
 func (r *reader) member(pair *ast.MappingValueNode, at string, known []member, given map[string]ast.Node) {
 	name, ok := text(pair.Key)
 	if !ok {
-		r.faults.add(pair.Key, at, "no field %s; want %s", quote(pair.Key.GetToken().Value), keysOf(known))
+		r.faults.add(pair.Key, at, "no field %s; want %s", errtext.Quote(pair.Key.GetToken().Value), keysOf(known))
 		return
 	}
 	place := strings.TrimPrefix(at+"."+name, ".")
 	if first := given[name]; first != nil {
-		r.faults.add(pair.Key, place, "stands here a second time, first in line %d; want it once", lineOf(first))
+		r.faults.add(pair.Key, place, "is there twice, first in line %d; write it once", lineOf(first))
 		return
 	}
 	for _, m := range known {
@@ -50,7 +52,7 @@ func (r *reader) member(pair *ast.MappingValueNode, at string, known []member, g
 			return
 		}
 	}
-	r.faults.add(pair.Key, at, "no field %s%s; want %s", quote(name), didYouMean(name, names(known)), keysOf(known))
+	r.faults.add(pair.Key, at, "no field %s%s; want %s", errtext.Quote(name), didYouMean(name, names(known)), keysOf(known))
 }
 
 func names(known []member) []string {
@@ -77,7 +79,7 @@ func text(n ast.Node) (string, bool) {
 	return "", false
 }
 
-// isA says what stands where something else should.
+// isA describes a node that has the wrong type or value.
 func isA(n ast.Node) string {
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
@@ -90,13 +92,13 @@ func isA(n ast.Node) string {
 		}
 		return "is a list"
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		return "anchors and aliases are not taken"
+		return "anchors and aliases are not supported"
 	case *ast.TagNode:
-		return "tags are not taken"
+		return "tags are not supported"
 	case *ast.BoolNode, *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		return "is " + n.GetToken().Value
 	case *ast.StringNode:
-		return "is " + quote(n.Value)
+		return "is " + errtext.Quote(n.Value)
 	case *ast.LiteralNode:
 		return "is text"
 	}
@@ -113,7 +115,7 @@ func (r *reader) word(n ast.Node, at, want string) (string, bool) {
 	return s, true
 }
 
-// list reads each value of a list, or the one value that stands in its place.
+// list reads each value of a list, or a single value without a list.
 func (r *reader) list(n ast.Node, at, want string, read func(n ast.Node, at string)) {
 	l, ok := n.(*ast.SequenceNode)
 	switch {
@@ -121,7 +123,7 @@ func (r *reader) list(n ast.Node, at, want string, read func(n ast.Node, at stri
 		read(n, at)
 		return
 	case len(l.Values) == 0:
-		r.faults.add(n, at, "is an empty list; leave it out, or want %s", want)
+		r.faults.add(n, at, "is an empty list; leave it out, or write %s", want)
 	}
 	for i, value := range l.Values {
 		read(value, fmt.Sprintf("%s[%d]", at, i))
@@ -146,7 +148,7 @@ func (r *reader) number(n ast.Node, at string, least, most int64) int64 {
 	return v
 }
 
-// integer is a decimal number. To the library 010 is eight, which few would mean.
+// integer reads a decimal number. It refuses 010, which the YAML library reads as 8.
 func integer(n ast.Node) (v int64, ok bool) {
 	i, ok := n.(*ast.IntegerNode)
 	if !ok || i.GetToken().Type != token.IntegerType {

@@ -16,18 +16,19 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// MaxSize is the longest file that Parse reads, in bytes.
+// MaxSize is the size of the largest file that Parse accepts, in bytes.
 const MaxSize = 128 << 10
 
-// maxDepth is how deep lists and mappings may be nested on a line. The library takes
-// time and stack that grow with the square of it.
+// maxDepth is the deepest nesting of lists and mappings on a line. The library's time and
+// stack grow with its square.
 const maxDepth = 50
 
-// maxBlank is how many lines may follow each other that are blank. Of those in a text
-// of several lines the library takes time that grows with the square of their number.
+// maxBlank is the largest number of consecutive blank lines. In a multi-line text, the
+// library's time grows with the square of that number.
 const maxBlank = 200
 
-// Parse reads a file, whose name is for errors only. Every error is an [*Error].
+// Parse parses the text of a file. The name is used in errors only. Every error is an
+// [*Error].
 func Parse(name string, text []byte) (*File, error) {
 	var r reader
 	f := r.file(text)
@@ -38,7 +39,7 @@ func Parse(name string, text []byte) (*File, error) {
 	return nil, &Error{File: name, Faults: r.faults}
 }
 
-// Read reads the file of that name. What is wrong with its content is an [*Error].
+// Read reads and parses a file. Errors in its content are returned as an [*Error].
 func Read(name string) (*File, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -52,7 +53,7 @@ func Read(name string) (*File, error) {
 	return Parse(name, text)
 }
 
-// reader makes a File of nodes.
+// reader converts YAML nodes to a File.
 type reader struct {
 	faults faults
 }
@@ -73,21 +74,21 @@ func (r *reader) file(text []byte) *File {
 		r.faults.add(root, "rules", "missing; want %s", wantRules)
 	}
 	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
-		r.faults.add(n, "forwarded", "has no effect without trusted; want the addresses of your proxies there")
+		r.faults.add(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
 	}
 	return f
 }
 
 const wantRules = "a list of rules, each with a name and a policy, such as [{name: client, policy: gcra 100/m, by: ip}]"
 
-// root is the one document of the text; nil after a fault.
+// root returns the only document of the text; nil after an error.
 func (r *reader) root(text []byte) ast.Node {
 	if problem := unreadable(text); problem != "" {
 		r.faults = append(r.faults, Fault{Line: 1, Problem: problem})
 		return nil
 	}
 	if line := tooBlank(text); line > 0 {
-		r.faults = append(r.faults, Fault{Line: line, Problem: fmt.Sprintf("more than %d blank lines begin here; want fewer", maxBlank)})
+		r.faults = append(r.faults, Fault{Line: line, Problem: fmt.Sprintf("more than %d consecutive blank lines begin here; remove some", maxBlank)})
 		return nil
 	}
 	file, err := parseYAML(text)
@@ -100,7 +101,7 @@ func (r *reader) root(text []byte) ast.Node {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType:
 		case root != nil:
-			r.faults.add(doc.Body, "", "a second document begins here; want one, without --- between")
+			r.faults.add(doc.Body, "", "a second YAML document begins here; want one document, so remove the ---")
 			return nil
 		default:
 			root = doc.Body
@@ -112,18 +113,19 @@ func (r *reader) root(text []byte) ast.Node {
 	return root
 }
 
-// unreadable is what is wrong with a text that is not even looked at.
+// unreadable returns the reason why the text is not parsed at all; empty if it is.
 func unreadable(text []byte) string {
 	switch {
 	case len(text) > MaxSize:
-		return fmt.Sprintf("the file has more than %d kB; want a limits.yaml, is this one?", MaxSize>>10)
+		return fmt.Sprintf("the file has more than %d kB; is it a limits.yaml?", MaxSize>>10)
 	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
-		return "the file is not text in UTF-8; want a limits.yaml, is this one?"
+		return "the file is not UTF-8 text; is it a limits.yaml?"
 	}
 	return ""
 }
 
-// tooBlank is the line where more than maxBlank begin that are blank; 0 if none do.
+// tooBlank returns the first of more than maxBlank consecutive blank lines; 0 if there are
+// none.
 func tooBlank(text []byte) int {
 	text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
 	number, blank := 0, 0
@@ -139,12 +141,12 @@ func tooBlank(text []byte) int {
 	return 0
 }
 
-// parseYAML is the library's parser. Should a text be found that it panics on, the
-// text is wrong, not the process that reads it again on a signal.
+// parseYAML calls the library's parser. A panic of the parser becomes an error, because a
+// reload must not end the process.
 func parseYAML(text []byte) (file *ast.File, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("no YAML that can be read: %v", p)
+			err = fmt.Errorf("the YAML parser failed: %v", p)
 		}
 	}()
 	tokens := lexer.Tokenize(string(bytes.TrimPrefix(text, []byte("\uFEFF"))))
@@ -154,8 +156,8 @@ func parseYAML(text []byte) (file *ast.File, err error) {
 	return parser.Parse(withContent(tokens), 0, parser.AllowDuplicateMapKey()) // members tells duplicates
 }
 
-// withContent leaves out each --- that only comments divide from the next one. The
-// library takes nothing from there on, and does not say so.
+// withContent removes each --- that only comments separate from the next ---. The library
+// would ignore the rest of the file without an error.
 func withContent(tokens token.Tokens) (kept token.Tokens) {
 	header := -1
 	for _, t := range tokens {
@@ -174,7 +176,7 @@ func withContent(tokens token.Tokens) (kept token.Tokens) {
 	return kept
 }
 
-// tooDeep is the token that goes beyond maxDepth; nil if none does.
+// tooDeep returns the first token that exceeds maxDepth; nil if none does.
 func tooDeep(tokens token.Tokens) *token.Token {
 	open, entries, line := 0, 0, 0
 	for _, t := range tokens {

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// pathOf is the path in the reading that the rule is for. In another one the number in
-// /1%2Fx/../login, which a server may read as /login, would choose the key.
+// pathOf returns the path in the reading that the rule matches. Another reading would let
+// clients choose their key: in /1%2Fx/../login, which a server may read as /login, the key
+// would depend on the number.
 func (r *Rule) pathOf(req *http.Request) string {
 	p, _ := r.reading(req.URL)
 	return p
 }
 
-// reading is the first of what servers take a path for that the rule is for; ok is false
-// if it is for none of them.
+// reading returns the first reading of a path that the rule matches; ok is false if it
+// matches none.
 func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	if len(r.Paths) == 0 {
 		return cleanPath(u.Path), true
@@ -36,9 +37,8 @@ func (r *Rule) reading(u *url.URL) (clean string, ok bool) {
 	return clean, ok
 }
 
-// decoded is the first that the rule is for of the path decoded as a whole, decoded
-// segment by segment, and in the same way but with no other .. than those that are not
-// encoded.
+// decoded returns the first matching reading of three: the path decoded as a whole, decoded
+// segment by segment, and decoded after only unencoded .. segments were resolved.
 func (r *Rule) decoded(whole, escaped string) (clean string, ok bool) {
 	if clean = path.Clean("/" + whole); r.covers(clean) {
 		return clean, true
@@ -55,21 +55,21 @@ func (r *Rule) decoded(whole, escaped string) (clean string, ok bool) {
 
 var encodedSlash = strings.NewReplacer("%2f", "%252F", "%2F", "%252F")
 
-// bySegment decodes the segments of an escaped path. A / in one of them stays %2F,
-// which is in no pattern.
+// bySegment decodes the segments of an escaped path. An encoded / stays %2F, which no
+// pattern has.
 func bySegment(escaped string) string {
 	p, _ := url.PathUnescape(encodedSlash.Replace(escaped)) // URL.EscapedPath makes no mistakes
 	return p
 }
 
-// cleanPath is one spelling for what servers take for the same path, so that nobody
-// escapes a limit by //login, /x/../login/ or /login;a=1. Letters stay large or small,
-// and a \ stays what it is: for most servers these are different paths.
+// cleanPath normalizes a path, so that //login, /x/../login/ and /login;a=1 do not bypass a
+// limit on /login. It keeps letter case and backslashes, because for most servers they make
+// different paths.
 func cleanPath(p string) string {
 	return path.Clean("/" + withoutParameters(p))
 }
 
-// withoutParameters cuts each segment at its ;, as servers do before they clean.
+// withoutParameters cuts each segment at its semicolon, as servers do before they clean.
 func withoutParameters(p string) string {
 	if !strings.Contains(p, ";") {
 		return p
@@ -85,8 +85,7 @@ func (r *Rule) covers(clean string) bool {
 	return slices.ContainsFunc(r.Paths, func(pattern string) bool { return matches(pattern, clean) })
 }
 
-// matches reports whether path is that of the pattern, or below it if the pattern
-// ends in /*.
+// matches reports whether path equals the pattern, or is below it if the pattern ends in /*.
 func matches(pattern, path string) bool {
 	tree, below := strings.CutSuffix(pattern, "/*")
 	if !below {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 func (r *reader) rules(n ast.Node, at string) (rules []Rule) {
@@ -27,7 +28,7 @@ func (r *reader) rules(n ast.Node, at string) (rules []Rule) {
 	return rules
 }
 
-// rule reads one; lines are those of the names taken.
+// rule reads a rule. lines has the line of each name of earlier rules.
 func (r *reader) rule(n ast.Node, at string, lines map[string]int) Rule {
 	rule := Rule{Cost: Cost{Units: 1}}
 	given := r.members(n, at, []member{
@@ -64,7 +65,7 @@ const (
 
 func (r *reader) name(n ast.Node, at string, lines map[string]int) string {
 	if as := otherThanText(n); as != "" {
-		r.faults.add(n, at, "%s, which without quotes is %s and no text; want \"%s\", quotes and all", isA(n), as, n.GetToken().Value)
+		r.faults.add(n, at, "%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), as, n.GetToken().Value)
 		return ""
 	}
 	name, ok := r.word(n, at, wantName)
@@ -72,19 +73,19 @@ func (r *reader) name(n ast.Node, at string, lines map[string]int) string {
 		return ""
 	}
 	if !isName(name) {
-		r.faults.add(n, at, "is %s; want %s", quote(name), wantName)
+		r.faults.add(n, at, "is %s; want %s", errtext.Quote(name), wantName)
 		return ""
 	}
 	if first, taken := lines[name]; taken {
-		r.faults.add(n, at, "%s is the name of the rule in line %d too; want another one", quote(name), first)
+		r.faults.add(n, at, "%s is also the name of the rule in line %d; want another name", errtext.Quote(name), first)
 		return ""
 	}
 	lines[name] = lineOf(n)
 	return name
 }
 
-// otherThanText is what a name is taken for that would be one in quotes; empty if it
-// is not that.
+// otherThanText returns the YAML type of a value that would be a valid name in quotes; empty
+// for text and for other values.
 func otherThanText(n ast.Node) string {
 	if n == nil || n.GetToken() == nil || !isName(n.GetToken().Value) {
 		return ""
@@ -93,13 +94,13 @@ func otherThanText(n ast.Node) string {
 	case *ast.IntegerNode:
 		return "a number"
 	case *ast.BoolNode:
-		return "a truth value"
+		return "a boolean"
 	}
 	return ""
 }
 
-// isName is narrow because a name becomes part of stored keys, of header fields
-// and of metrics. A point would make it look like a part of a policy there.
+// isName allows few characters, because names become part of stored keys, headers and
+// metrics. A dot would look like a part of a stacked policy there.
 func isName(s string) bool {
 	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
@@ -131,7 +132,7 @@ func (r *reader) badSpec(n ast.Node, at string, err error) {
 	}
 }
 
-// Capacity is the most units that one call can take of a policy.
+// Capacity returns the largest cost that a policy can ever allow.
 func Capacity(p algo.Policy) int64 {
 	res, err := p.Peek(nil, time.Unix(0, 0), 1)
 	if err != nil {
@@ -142,7 +143,7 @@ func Capacity(p algo.Policy) int64 {
 
 func (r *reader) affordable(n ast.Node, at string, rule *Rule) {
 	if most := Capacity(rule.Policy); rule.Cost.Units > most {
-		r.faults.add(n, at, "is %d, and the policy %v never has more than %d at a time, so that all would be denied; want at most that, or a larger policy",
+		r.faults.add(n, at, "is %d, and the policy %v never allows more than %d at once, so all requests would be denied; want at most %[3]d, or a larger policy",
 			rule.Cost.Units, rule.Policy, most)
 	}
 }
@@ -164,7 +165,7 @@ func (r *reader) by(n ast.Node, at string) (fields []Field) {
 		}
 		f, err := parseField(s)
 		if err == nil && slices.Contains(fields, f) {
-			err = fmt.Errorf("%v is named twice; name it once", f)
+			err = fmt.Errorf("%v is there twice; write it once", f)
 		}
 		if err != nil {
 			r.faults.add(n, at, "%v", err)
@@ -175,8 +176,8 @@ func (r *reader) by(n ast.Node, at string) (fields []Field) {
 	return fields
 }
 
-// fieldText is the text of a field. In a list within braces the library takes
-// header:X-Team, which is text in YAML, for a mapping of header to X-Team.
+// fieldText returns the text of a field. In a list within braces the library reads
+// header:X-Team, which is text in YAML, as a mapping of header to X-Team.
 func fieldText(n ast.Node) (string, bool) {
 	pair, ok := n.(*ast.MappingNode)
 	if !ok || len(pair.Values) != 1 {
@@ -190,7 +191,7 @@ func fieldText(n ast.Node) (string, bool) {
 func (r *reader) cost(n ast.Node, at string) Cost {
 	if s, ok := text(n); ok {
 		if s != "bytes" {
-			r.faults.add(n, at, "is %s; want a whole number from 1, or bytes", quote(s))
+			r.faults.add(n, at, "is %s; want a whole number from 1, or bytes", errtext.Quote(s))
 		}
 		return Cost{Bytes: true}
 	}
@@ -209,7 +210,7 @@ func (r *reader) methods(n ast.Node, at string) (methods []string) {
 		switch {
 		case !ok:
 		case !isToken(m):
-			r.faults.add(n, at, "is %s; want a method, such as GET", quote(m))
+			r.faults.add(n, at, "is %s; want a method, such as GET", errtext.Quote(m))
 		default:
 			methods = append(methods, strings.ToUpper(m))
 		}
@@ -225,7 +226,7 @@ func (r *reader) paths(n ast.Node, at string) (paths []string) {
 			return
 		}
 		if problem := badPattern(p); problem != "" {
-			r.faults.add(n, at, "is %s; %s", quote(p), problem)
+			r.faults.add(n, at, "is %s; %s", errtext.Quote(p), problem)
 			return
 		}
 		paths = append(paths, p)
@@ -233,20 +234,20 @@ func (r *reader) paths(n ast.Node, at string) (paths []string) {
 	return paths
 }
 
-// badPattern is what is wrong with one of Rule.Paths.
+// badPattern returns the reason why a path pattern is invalid; empty if it is valid.
 func badPattern(p string) string {
 	tree, _ := strings.CutSuffix(p, "/*")
 	switch {
 	case strings.ContainsFunc(p, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "want characters that can be shown, such as /login"
+		return "want printable characters, such as /login"
 	case !strings.HasPrefix(p, "/"):
 		return "want a path that begins with /, such as /login or /api/*"
 	case strings.Contains(tree, "*"):
-		return "want * at the end only, behind a /, such as /api/*"
+		return "want * only at the end, after a /, such as /api/*"
 	case strings.ContainsAny(p, "?#%"):
-		return "want the path alone, decoded and without a query, such as /login"
+		return "want a decoded path without a query, such as /login"
 	case tree != "" && cleanPath(tree) != tree:
-		return "want it as it is compared, " + cleanPath(tree)
+		return "want the cleaned path " + cleanPath(tree)
 	}
 	return ""
 }

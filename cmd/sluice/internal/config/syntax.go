@@ -11,14 +11,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// syntaxFault is what the library says of a text that is no YAML, and what may
-// have been meant.
+// syntaxFault converts a syntax error of the library, and adds a remedy.
 func syntaxFault(err error, text []byte) Fault {
 	var bad yaml.Error
 	if !errors.As(err, &bad) {
 		return Fault{Line: 1, Problem: oneLine(err.Error())}
 	}
-	f := Fault{Line: 1, Problem: "no valid YAML: " + oneLine(bad.GetMessage())}
+	f := Fault{Line: 1, Problem: "invalid YAML: " + oneLine(bad.GetMessage())}
 	for _, h := range hints {
 		if strings.Contains(f.Problem, h.message) {
 			f.Problem += "; " + h.want
@@ -32,20 +31,20 @@ func syntaxFault(err error, text []byte) Fault {
 	return f
 }
 
-// hints are remedies for what the library says, by a part of it.
+// hints has remedies for messages of the library, by a part of the message.
 var hints = [...]struct{ message, want string }{
-	{"cannot start any token", "want spaces to indent with, no tabs, and text that begins with such a character in quotes"},
-	{"tab character", "want spaces to indent with, no tabs"},
-	{"non-map value", "want a colon and a space behind each field, such as name: client"},
-	{"unexpected key name", "want a colon and a space behind each field, such as name: client"},
-	{"mapping value is not allowed", "want text that has a colon and a space in quotes, and fields of one rule indented alike"},
-	{"value is not allowed in this context", "want the fields of one rule indented alike"},
-	{"end token", "want a bracket that closes each one that opens"},
-	{"end character", "want a quotation mark that closes each one that opens"},
+	{"cannot start any token", "indent with spaces, not tabs, and quote text that begins with such a character"},
+	{"tab character", "indent with spaces, not tabs"},
+	{"non-map value", "write a colon and a space after each field, such as name: client"},
+	{"unexpected key name", "write a colon and a space after each field, such as name: client"},
+	{"mapping value is not allowed", "quote text that has a colon and a space, and indent all fields of a rule alike"},
+	{"value is not allowed in this context", "indent all fields of a rule alike"},
+	{"end token", "close each bracket"},
+	{"end character", "close each quotation mark"},
 }
 
-// oneLine escapes what cannot be shown on a line. The library quotes some texts
-// whole, so it is cut.
+// oneLine escapes unprintable characters. It cuts long messages, because the library quotes
+// some texts as a whole.
 func oneLine(s string) string {
 	const most = 200
 	quoted := strconv.QuoteToGraphic(s)
@@ -56,8 +55,8 @@ func oneLine(s string) string {
 	return text
 }
 
-// caretBelow is the line and a caret below the column, counted in characters from 1;
-// empty if the line cannot be shown.
+// caretBelow returns the line and a caret below the column, counted in characters from 1;
+// empty if the line is too long or not printable.
 func caretBelow(text []byte, line, column int) string {
 	const most = 200
 	for range line - 1 {

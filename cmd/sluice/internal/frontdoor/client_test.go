@@ -175,7 +175,7 @@ func TestLengthRequired(t *testing.T) {
 		p := serve(t, append(more, "--config", limits, "--upstream", u.url)...)
 		a := curl(t, p.proxy, "-H", "Transfer-Encoding: chunked", "-d", "x")
 		require.Equal(t, http.StatusLengthRequired, a.StatusCode)
-		require.Contains(t, a.text, "say Content-Length")
+		require.Contains(t, a.text, "the request needs Content-Length")
 	}
 	require.Zero(t, u.admitted())
 }

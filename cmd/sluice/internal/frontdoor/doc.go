@@ -1,8 +1,6 @@
-// Package frontdoor holds the tests of "sluice serve" as people use it: the program
-// is built and started, requests come from hey and curl, databases die under it,
-// and it is told what to do by signals.
+// Package frontdoor has end-to-end tests of "sluice serve". They build and start the program,
+// send requests with hey and curl, stop its databases, and control it by signals.
 //
-// What is admitted, the upstream counts, which is the only one who cannot be
-// deceived about it. The counts are held against the bound of the policy, for the
-// time that the run took.
+// The upstream counts the admitted requests, because it sees each of them. The tests compare
+// the count with the bound of the policy for the time of the run.
 package frontdoor

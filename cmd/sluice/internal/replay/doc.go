@@ -1,21 +1,19 @@
-// Package replay runs requests of the past through policies, side by side, and
-// counts what each of them would have done.
+// Package replay runs past requests through policies, side by side, and counts what each
+// policy would have done.
 //
 //	r := replay.New(policies...)
 //	for ... { err := r.Add(at, key) }
 //	report := r.Report(10)
 //
-// Requests are added in the order of time. Every decision is one Policy.Step on
-// the bytes that a store would hold, so that what is counted here is what would
-// be enforced there.
+// Requests are added in the order of time. Each decision is one Policy.Step on the bytes that
+// a store would hold, so the counts show what the policy would enforce.
 //
-// Memory does not grow with the requests but with the keys: a key costs its bytes
-// once, and under each policy its state and a record of what was admitted within the
-// last period, from which the most in any one period is exact. That record is a byte
-// for each second in which up to 4 units were admitted, 2 for up to 31, and up to 7
-// for each instant of a log with finer stamps. In all a key and policy cost 160 bytes
-// where keys come now and then, and 240 where every key is admitted in every second
-// under a limit by the minute. Under longer periods a busy key costs more, 5 kB by the
-// hour: which seconds of an hour were busy cannot be said in less than 450 bytes, and
-// any of them may decide the most in a period that is yet to end.
+// Memory grows with the number of keys, not of requests. A key costs its own bytes once, and
+// under each policy its state and a record of the admissions in the last period. The record
+// makes the largest number of admissions in any period exact. It takes a byte for each second
+// with up to 4 admitted units, 2 bytes for up to 31 units, and up to 7 bytes for each time in
+// a log with fractions of seconds. A key and policy cost 160 bytes in all for keys that come
+// rarely, and 240 bytes if a key is admitted in every second of a minute's limit. With longer
+// periods a busy key costs more: 5 kB for an hour. A bitmap of the busy seconds of an hour
+// alone takes 450 bytes, and each of them may count for a later period.
 package replay

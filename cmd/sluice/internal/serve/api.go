@@ -22,16 +22,15 @@ const (
 	apiRoot      = "/v1/"
 )
 
-// routes are the paths below apiRoot, and what is asked of a limiter there.
+// routes are the paths below apiRoot. Each is an operation of a limiter.
 var routes = [...]compose.Op{compose.OpAllow, compose.OpPeek, compose.OpRefund, compose.OpCharge, compose.OpReset}
 
-// API is the decision service: the routes below /v1/, and /openapi.yaml, which
-// describes them. Each request is answered by what current returns at that time. Log
-// is told of failures, never with a key.
+// API returns the handler of the decision service: the routes below /v1/, and /openapi.yaml,
+// which describes them. Each request uses the limits that current returns at that time. Failures
+// are logged without keys.
 //
-// A decision is answered 200 whether it allows or denies, for the question was
-// answered; every other status means that there is no decision, and has a problem
-// document (RFC 9457).
+// A decision has the status 200, allowed or denied. Every other status means that there is no
+// decision; the body is then a problem document (RFC 9457).
 func API(current func() *Limits, log *slog.Logger) http.Handler {
 	return &api{current, log}
 }
@@ -55,10 +54,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func serveDocument(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(openAPI)))
-	_, _ = w.Write(openAPI) // a client that is gone has no use for it
+	_, _ = w.Write(openAPI) // an error means that the client is gone
 }
 
-// serve answers, or finds the problem that it leaves to be answered.
+// serve writes the response, or returns the problem for the caller to write.
 func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	op, ok := routeOf(r.URL.Path)
 	switch {
@@ -96,7 +95,7 @@ func routeOf(path string) (compose.Op, bool) {
 	return "", false
 }
 
-// findLimits finds the first name that no rule has.
+// findLimits returns the problem of the first unknown limit.
 func findLimits(limits *Limits, names []string) *problem {
 	for _, name := range names {
 		if !limits.has(name) {
@@ -115,7 +114,7 @@ func (l *Limits) has(name string) bool {
 	return false
 }
 
-// answer writes the answer to a question, unless the error tells that there is none.
+// answer writes the response of an operation. If it returns an error, it has written nothing.
 func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[DecisionRequest], op compose.Op, ask DecisionRequest) error {
 	switch op {
 	case compose.OpAllow:
@@ -150,9 +149,8 @@ func writeDecision(w http.ResponseWriter, d *compose.Decision, err error) error 
 	return nil
 }
 
-// writeBalance takes what is degraded for the failure that it is: a failure policy
-// stands in for the store where a question must be answered, but what was to be
-// refunded or charged is not in the store.
+// writeBalance returns an error for a degraded result, because the refund or charge is not in
+// the store. A failure policy can replace a decision, but not a write.
 func writeBalance(w http.ResponseWriter, d *compose.Decision, err error) error {
 	switch {
 	case err != nil:
@@ -164,7 +162,7 @@ func writeBalance(w http.ResponseWriter, d *compose.Decision, err error) error {
 	return nil
 }
 
-// seconds rounds up, to at least 1.
+// seconds rounds a duration up to whole seconds, at least 1.
 func seconds(d time.Duration) int64 {
 	whole := int64(d / time.Second)
 	if d%time.Second > 0 {

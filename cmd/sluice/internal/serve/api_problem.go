@@ -13,8 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// problem is a problem document (RFC 9457). Its members are described in
-// openapi.yaml.
+// problem is a problem document (RFC 9457). openapi.yaml describes its members.
 type problem struct {
 	Type   string   `json:"type"`
 	Title  string   `json:"title"`
@@ -24,18 +23,18 @@ type problem struct {
 	Offset *int     `json:"offset,omitempty"`
 	Limits []string `json:"limits,omitempty"`
 	Paid   string   `json:"paid,omitempty"`
-	allow  string   // the field of that name
+	allow  string   // the header Allow
 	retry  bool     // whether to send Retry-After
 }
 
 // storeRetryAfter is the Retry-After of a 503 in seconds, as httplimit has it.
 const storeRetryAfter = "5"
 
-// problemTypes is what the type of each problem begins with: the rest points to its
-// example in the document that is served there.
+// problemTypes is the prefix of each problem's type. The rest is the name of an example in the
+// OpenAPI document.
 const problemTypes = documentPath + "#/components/examples/"
 
-// kinds are the problems that there are.
+// kinds has all kinds of problems.
 var kinds = map[string]struct {
 	status int
 	title  string
@@ -78,8 +77,8 @@ func malformed(offset int, format string, args ...any) *problem {
 	return p
 }
 
-// invalid is the problem of a question that is JSON; field is the member at fault,
-// if one is.
+// invalid is the problem of valid JSON that is not a valid request. field is the wrong member,
+// if it is one member.
 func invalid(field, format string, args ...any) *problem {
 	p := newProblem("invalid", format, args...)
 	p.Field = field
@@ -117,10 +116,9 @@ func missingKeyProblem(rule *config.Rule) *problem {
 	return invalid("key", "the key is empty, and limit %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 }
 
-// failure is the problem document for a question that could not be decided. The error goes
-// to the log only, because it may describe the store. Each kind of problem has its own
-// message, so that a log that samples messages does not omit one because of another. For
-// a client that has left nothing is written.
+// failure returns the problem document for a request that could not be decided. The error goes
+// to the log only, because it may describe the store. Each kind of problem has its own message,
+// so that log sampling does not omit one kind because of another.
 func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	p := failureProblem(err)
 	level := slog.LevelWarn

@@ -27,7 +27,7 @@ const (
 	exampleRequest = `{"key":"user:42","cost":3,"limit":"api"}`
 )
 
-// readRequest reads a question, or finds what is wrong with it.
+// readRequest reads a request, or returns the problem with it.
 func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *problem) {
 	if p := checkMedia(r); p != nil {
 		return DecisionRequest{}, p
@@ -45,9 +45,8 @@ func readRequest(w http.ResponseWriter, r *http.Request) (DecisionRequest, *prob
 	return decodeRequest(body)
 }
 
-// checkMedia lets through what curl -d says of its data unless told otherwise, so
-// that a question can be asked by hand; fromPage keeps out what makes this type
-// dangerous elsewhere.
+// checkMedia accepts the Content-Type that curl -d sends by default, so that people can use
+// curl. Web pages can send this type to other origins too, but fromPage refuses them.
 func checkMedia(r *http.Request) *problem {
 	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
 		return mediaProblem("the body has the Content-Encoding %q; send it without encoding", encoding)
@@ -79,14 +78,13 @@ func readProblem(w http.ResponseWriter, err error) *problem {
 }
 
 func bodyProblem(w http.ResponseWriter) *problem {
-	w.Header().Set("Connection", "close") // rather than read all of it
+	w.Header().Set("Connection", "close") // do not read the rest
 	return newProblem("too-large", "the body has more than %d bytes", maxBody)
 }
 
-// decodeRequest reads the body of a question. It is strict where a reader of JSON is
-// lenient, because what is passed over in silence is a limit that nobody meant: names
-// in another case, names that occur twice, and strings that are no Unicode, all of
-// which would become the same key.
+// decodeRequest decodes the body. It refuses what encoding/json accepts, because each of these
+// mistakes would apply a wrong limit: names in another letter case, duplicate names, and
+// strings with lone surrogates, which would all become the same key.
 func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	if p := checkSyntax(body); p != nil {
 		return DecisionRequest{}, p
@@ -139,7 +137,7 @@ func invalidUTF8(text []byte) int {
 	return len(text)
 }
 
-// malformedIn tells the line and column, both from 1, beside the offset.
+// malformedIn adds the line and the column, both from 1, to the offset.
 func malformedIn(body []byte, offset int, what string) *problem {
 	before := body[:min(max(offset, 0), len(body))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -147,7 +145,7 @@ func malformedIn(body []byte, offset int, what string) *problem {
 	return malformed(offset, "line %d, column %d: %s", line, column, what)
 }
 
-// members are those of a question as far as it was read.
+// members has the members of a request that were read so far.
 type members struct {
 	seen  []string
 	key   []byte
@@ -177,8 +175,8 @@ func (m *members) read(name string, value []byte) *problem {
 
 func (m *members) has(name string) bool { return slices.Contains(m.seen, name) }
 
-// ask is the question. A key that is missing is not one that is empty: who forgets it
-// would have everybody share one limit.
+// request returns the complete request. A missing key is an error, not an empty key: otherwise a
+// program that forgets the key would let all its clients share one limit.
 func (m *members) request() (DecisionRequest, *problem) {
 	switch {
 	case !m.has("key") && !m.has("key_base64"):
@@ -209,7 +207,7 @@ func (m *members) readBase64(value []byte) (p *problem) {
 	if ok {
 		var err error
 		m.key, err = base64.StdEncoding.Strict().DecodeString(text)
-		ok = err == nil && !strings.ContainsAny(text, "\r\n") // which that passes over
+		ok = err == nil && !strings.ContainsAny(text, "\r\n") // the decoder ignores line ends
 	}
 	if !ok {
 		return wrong("key_base64", value, `a string in standard base64 with its padding, such as "dXNlcjo0Mg=="`)
@@ -226,8 +224,8 @@ func (m *members) readCost(value []byte) *problem {
 	return nil
 }
 
-// wholeNumber reads a number of JSON that is whole. Some write whole numbers as 3.0;
-// below 2^53 these are told exactly from those that are not whole.
+// wholeNumber parses a whole JSON number. Some languages write whole numbers as 3.0, which is
+// exact below 2^53.
 func wholeNumber(text string) (int64, bool) {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return n, true
@@ -263,8 +261,8 @@ func (m *members) readLimit(value []byte) *problem {
 	return nil
 }
 
-// stringOf is the value of a string of JSON, unless that is no Unicode: package json
-// would replace what is none, and make one key of many.
+// stringOf returns the value of a JSON string. It refuses lone surrogates, because package json
+// replaces each by U+FFFD, so different keys would become equal.
 func stringOf(value []byte) (text string, ok bool) {
 	if value[0] != '"' || hasLoneSurrogate(string(value)) || json.Unmarshal(value, &text) != nil {
 		return "", false
@@ -272,7 +270,7 @@ func stringOf(value []byte) (text string, ok bool) {
 	return text, true
 }
 
-// hasLoneSurrogate reports whether a string of JSON escapes half of a character.
+// hasLoneSurrogate reports whether a JSON string has an escape of half a character.
 func hasLoneSurrogate(value string) bool {
 	for {
 		i := strings.IndexByte(value, '\\')
@@ -287,12 +285,12 @@ func hasLoneSurrogate(value string) bool {
 	}
 }
 
-// wrong is the problem of a value that a member cannot have.
+// wrong returns the problem of a member with an invalid value.
 func wrong(name string, value []byte, want string) *problem {
 	return invalid(name, "%s: want %s, got %s", name, want, shown(value))
 }
 
-// shown is a value for a person to recognise: as it is if that is short.
+// shown returns a short value as written, and the kind of any other value.
 func shown(value []byte) string {
 	kind := kindOf(value)
 	switch {

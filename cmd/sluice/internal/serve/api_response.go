@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// decision answers allow and peek. Its members are described in openapi.yaml.
+// decision is the response of allow and peek. openapi.yaml describes its members.
 type decision struct {
 	Allowed    bool             `json:"allowed"`
 	Limit      *string          `json:"limit"`
@@ -23,14 +23,14 @@ type decision struct {
 	Limits     []limitsDecision `json:"limits"`
 }
 
-// limitsDecision is what one limit says.
+// limitsDecision is the decision of one limit.
 type limitsDecision struct {
 	limitsBalance
 	Allowed    bool   `json:"allowed"`
 	RetryAfter *int64 `json:"retry_after_ns"`
 }
 
-// balance answers refund and charge.
+// balance is the response of refund and charge.
 type balance struct {
 	Limit      *string         `json:"limit"`
 	Remaining  *int64          `json:"remaining"`
@@ -59,7 +59,7 @@ func decisionOf(d *compose.Decision) *decision {
 		Degraded: d.Degraded, Cached: d.Cached,
 		Limits: make([]limitsDecision, len(d.Results)),
 	}
-	if d.Rule != "" { // after a denial the one that denied, which may have more left than another
+	if d.Rule != "" { // the limit that denied may have more remaining than another
 		answer.Limit = &d.Rule
 	}
 	for i := range d.Results {
@@ -85,14 +85,14 @@ func balanceOf(d *compose.Decision) *balance {
 	return b
 }
 
-// add takes one more limit into account that is enforced.
+// add updates the totals by one enforced limit.
 func (b *balance) add(l *limitsBalance) {
 	b.ResetAfter = max(b.ResetAfter, l.ResetAfter)
 	switch {
 	case b.Remaining == nil || l.Remaining < *b.Remaining:
 		b.Limit, b.Remaining, b.NextRefill = &l.Limit, &l.Remaining, l.NextRefill
 	case l.Remaining > *b.Remaining:
-	case l.NextRefill == 0 || b.NextRefill == 0: // one of those that have equally little is full
+	case l.NextRefill == 0 || b.NextRefill == 0: // one of the limits with the least remaining is full
 		b.NextRefill = 0
 	default:
 		b.NextRefill = max(b.NextRefill, l.NextRefill)
@@ -101,7 +101,7 @@ func (b *balance) add(l *limitsBalance) {
 
 func waitable(d time.Duration) bool { return d != algo.Never }
 
-// waitOf is nil where no waiting helps.
+// waitOf returns nil if waiting does not help.
 func waitOf(d time.Duration) *int64 {
 	if !waitable(d) {
 		return nil
@@ -109,21 +109,20 @@ func waitOf(d time.Duration) *int64 {
 	return (*int64)(&d)
 }
 
-// guard is for answers that are true now and for nobody else, and are what they say
-// they are.
+// guard sets headers that forbid caching and content sniffing.
 func guard(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 }
 
-// writeJSON writes what is made of strings, numbers and booleans, which cannot fail.
+// writeJSON writes v as JSON. v has only strings, numbers and booleans, so it cannot fail.
 func writeJSON(w http.ResponseWriter, status int, media string, v any) {
 	var body bytes.Buffer
 	e := json.NewEncoder(&body)
-	e.SetEscapeHTML(false) // it is read by people, and never as HTML
+	e.SetEscapeHTML(false) // people read the response, and no browser reads it as HTML
 	_ = e.Encode(v)
 	guard(w.Header())
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
-	_, _ = w.Write(body.Bytes()) // a client that is gone has no use for it
+	_, _ = w.Write(body.Bytes()) // an error means that the client is gone
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// admit lets those through who have the token, if there is one.
+// admit refuses requests without the token, if there is a token.
 func (s *Server) admit(next http.Handler) http.Handler {
 	if s.options.Token == "" {
 		return next
@@ -23,8 +23,7 @@ func (s *Server) admit(next http.Handler) http.Handler {
 	})
 }
 
-// bears compares hashes, so that the time it takes tells nothing of the token, nor
-// of its length.
+// bears compares hashes, so that its duration reveals neither the token nor its length.
 func bears(r *http.Request, want [sha256.Size]byte) bool {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	got := sha256.Sum256([]byte(strings.TrimSpace(token)))

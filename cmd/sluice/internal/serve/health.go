@@ -26,7 +26,7 @@ const (
 // read-only and a disk that is full can be read.
 type probe struct {
 	store storage.Store
-	key   string          // of no rule, and of no other process
+	key   string          // the key of no rule, and of no other process
 	found storage.Version // of the probe's record, as far as it is known
 }
 
@@ -139,11 +139,11 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 // compose.FailOpen and FailLocal they are, too, if the store fails, but not if the store
 // has states that the rules cannot read.
 func (s *Server) unreadiness(failure error) string {
-	var misfit *shapeError
+	var changed *ruleChangedError
 	switch {
 	case s.draining.Load():
 		return "shutting down"
-	case errors.As(failure, &misfit):
+	case errors.As(failure, &changed):
 		return "the store holds states of another algorithm under a rule's name"
 	case failure != nil && s.options.OnFailure == compose.FailClosed:
 		return "the store accepts no writes"

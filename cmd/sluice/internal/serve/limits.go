@@ -12,14 +12,14 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// DecisionRequest is a question to the decision service.
+// DecisionRequest is a request to the decision service.
 type DecisionRequest struct {
-	Key    string   // what is limited, any bytes; rules that limit everything together do not look at it
-	Limits []string // the names of the rules that are asked; none: every rule
-	Cost   int64    // how many calls, or bytes where the rule counts those; 0 means 1
+	Key    string   // any bytes; ignored by rules whose requests share one limit
+	Limits []string // the names of the rules to decide by; none: all rules
+	Cost   int64    // the number of calls, or of bytes for a rule with cost: bytes; 0 means 1
 }
 
-// Limits are those of one reading of the configuration. They are immutable.
+// Limits has the limiters of one version of the rules. It is immutable.
 type Limits struct {
 	Rules   []config.Rule
 	Service *compose.Limiter[DecisionRequest]
@@ -30,12 +30,12 @@ type Limits struct {
 	front   http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
-// base is what the limiters of all readings are made on.
+// base has the store and the options that the limiters of all reloads share.
 type base struct {
 	store    storage.Store
 	service  compose.Options[DecisionRequest]
 	requests compose.Options[*http.Request]
-	unknown  int64 // bytes of a request that does not tell its length
+	unknown  int64 // assumed size of a request body of unknown length
 }
 
 func (b *base) limits(file *config.File) (l *Limits, err error) {
@@ -55,8 +55,8 @@ func (b *base) limits(file *config.File) (l *Limits, err error) {
 	return l, err
 }
 
-// serviceRule is a rule for the decision service, under the name that it has for
-// requests. Which requests it is for, whoever asks has found out by himself.
+// serviceRule returns a rule for the decision service, under the same name as in the proxy. It
+// ignores methods and paths: the caller chooses the rules that apply.
 func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
 	asked := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow, Cost: func(a DecisionRequest) int64 { return costOf(a, rule.Cost) }}
 	if len(rule.By) > 0 {
@@ -76,19 +76,18 @@ func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
 	return asked
 }
 
-// asks reports whether the question is about the rule.
+// asks reports whether the rule is one of the requested rules.
 func (a DecisionRequest) asks(rule *config.Rule) bool {
 	return len(a.Limits) == 0 || slices.Contains(a.Limits, rule.Name)
 }
 
-// lacksCaller reports whether the question has no key for a rule whose requests may lack
-// one. An empty key is a missing one here.
+// lacksCaller reports whether the key is empty and the rule has fields that a request may lack.
 func lacksCaller(a DecisionRequest, rule *config.Rule) bool {
 	return a.Key == "" && len(rule.MayLack()) > 0
 }
 
-// withoutAddress finds a rule that would limit by address what has no key, because the
-// service does not know the address. It returns nil if there is none.
+// withoutAddress returns a rule that would limit a request without a key by its address, which
+// the service does not know; nil if there is none.
 func (l *Limits) withoutAddress(a DecisionRequest) *config.Rule {
 	for i := range l.Rules {
 		rule := &l.Rules[i]
@@ -99,7 +98,7 @@ func (l *Limits) withoutAddress(a DecisionRequest) *config.Rule {
 	return nil
 }
 
-// costOf is the cost of a question in units of a rule.
+// costOf returns the cost of a request in units of a rule.
 func costOf(a DecisionRequest, c config.Cost) int64 {
 	n, units := max(a.Cost, 1), max(c.Units, 1)
 	if units > math.MaxInt64/n {
@@ -108,7 +107,7 @@ func costOf(a DecisionRequest, c config.Cost) int64 {
 	return n * units
 }
 
-// bytes are the names of the rules whose cost is a size.
+// bytes returns the names of the rules with cost: bytes.
 func (l *Limits) bytes() (names []string) {
 	for i := range l.Rules {
 		if l.Rules[i].Cost.Bytes {
@@ -118,8 +117,8 @@ func (l *Limits) bytes() (names []string) {
 	return names
 }
 
-// needsLength reports whether a rule would deny the request for no other reason than
-// that it does not tell its length.
+// needsLength reports whether a rule would deny the request only because its length is
+// unknown.
 func (l *Limits) needsLength(r *http.Request) bool {
 	if r.ContentLength >= 0 {
 		return false

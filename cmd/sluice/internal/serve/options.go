@@ -11,52 +11,52 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// MaxDecisionTimeout is longer than anybody would wait for a decision.
+// MaxDecisionTimeout is the largest decision timeout.
 const MaxDecisionTimeout = 10 * time.Minute
 
-// Sooner than MinClientTimeout clients are cut off that only have a slow line. Of times
-// longer than MaxClientTimeout, which nobody waits, a multiple may be no duration.
+// MinClientTimeout protects clients with a slow line. MaxClientTimeout keeps multiples of the
+// timeout within a duration.
 const (
 	MinClientTimeout = time.Second
 	MaxClientTimeout = 24 * time.Hour
 )
 
-// Options say what to serve.
+// Options configure a Server.
 type Options struct {
-	// Read reads the rules: at the start, and at each [Server.Reload]. When ctx ends
-	// it returns, even if what it reads does not come.
+	// Read reads the rules, at the start and at each [Server.Reload]. It must return when ctx
+	// ends, even if the read blocks.
 	Read func(ctx context.Context) (*config.File, error)
 
 	Store     string // memory:, sqlite:FILE, postgres://... or redis://...
-	StoreFrom string // the flag or variable that Store is from, for errors; empty: --store
-	MaxKeys   int    // how many keys of each rule the store in memory holds at most; 0: memory.DefaultMaxKeys
+	StoreFrom string // the flag or variable of Store, for errors; empty: --store
+	MaxKeys   int    // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
 
 	NoFunctions bool // see postgres.Options
 
 	Upstream        *url.URL      // nil: no proxy
 	Listen          string        // HOST:PORT of the proxy
-	UpstreamHost    bool          // send the upstream's own name as Host, not what the client said
-	UpstreamTimeout time.Duration // how long the upstream may take to begin its response; 0: any time
-	ClientTimeout   time.Duration // how long the client may send nothing amid a request, or slowly times as long take nothing; 0: any time; else from MinClientTimeout to MaxClientTimeout
-	MinBodyRate     int64         // bytes a second at which a client must send content, or get 408; 0: any rate
-	BodyGrace       time.Duration // for how long a client may fall behind MinBodyRate
-	MaxBody         int64         // bytes of a request's content; 0: no limit
+	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
+	UpstreamTimeout time.Duration // the longest time until the response begins; 0: no limit
+	ClientTimeout   time.Duration // see idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
+	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
+	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
+	MaxBody         int64         // bytes of a request body; 0: no limit
 	Legacy          bool          // see httplimit.Options
 
-	MaxConnections int // open at a time, each of the proxy and the decision service; 0: no limit
+	MaxConnections int // open at once, for the proxy and the decision service each; 0: no limit
 
 	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
-	Token string // what callers of it must have; required unless API is this machine's own
+	Token string // the bearer token of callers; required unless API is a loopback address or a unix socket
 
 	Namespace       string
 	DecisionTimeout time.Duration // 0: compose.DefaultTimeout; at most MaxDecisionTimeout
 	OnFailure       compose.FailurePolicy
 
-	CircuitOpenAfter time.Duration // as in compose.Options: 0 is the default, and negative is never
-	DenialCacheTTL   time.Duration // likewise; negative is no cache
+	CircuitOpenAfter time.Duration // as in compose.Options: 0 is the default, negative is off
+	DenialCacheTTL   time.Duration // as in compose.Options: 0 is the default, negative is off
 
-	ShutdownDelay time.Duration // how long the server goes on to serve, and says that it is not ready, before it closes its listeners
-	Drain         time.Duration // how long requests have to end after that
+	ShutdownDelay time.Duration // how long the server keeps serving, not ready, before it closes the listeners
+	Drain         time.Duration // how long requests in flight may take after ShutdownDelay
 
 	Log     *slog.Logger
 	Version string

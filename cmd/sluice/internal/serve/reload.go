@@ -9,17 +9,17 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
-// readTime is how long rules may take to be read again. Those that hang, such as a
-// pipe into which nobody writes, must not keep a later reload from its turn.
+// readTime limits the reading of the rules at a reload. A read that blocks, such as of a pipe
+// without a writer, must not block later reloads.
 const readTime = 30 * time.Second
 
-// Reload reads the rules anew and goes by them from the next request on. If
-// something is wrong with them the old ones stay. What was used stays used. If ctx
-// ends before the rules are read, its error is returned and nothing is logged.
+// Reload reads the rules again and uses them from the next request on. If it fails, the old
+// rules stay in force. Quota that was used stays used. If ctx ends before the rules are read,
+// Reload returns its error and logs nothing.
 func (s *Server) Reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
-	file, err := s.readAgain(ctx) // not before: of two reloads the later reading must win
+	file, err := s.readAgain(ctx) // under the lock: of two reloads the later reading must win
 	if err == nil {
 		err = s.adopt(ctx, file)
 	}
@@ -47,7 +47,7 @@ func (s *Server) readAgain(ctx context.Context) (*config.File, error) {
 	return file, err
 }
 
-// tellFaults logs a line for each fault.
+// tellFaults logs one line for each error.
 func (s *Server) tellFaults(err error) {
 	const message = "reload failed; the old rules stay in force"
 	var faults *config.Error
@@ -60,9 +60,9 @@ func (s *Server) tellFaults(err error) {
 	}
 }
 
-// adopt goes by file from now on. Nobody else may be doing so.
+// adopt puts the rules of file into force. Only one goroutine may call it at a time.
 func (s *Server) adopt(ctx context.Context, file *config.File) error {
-	shapes, err := shapesOf(file.Rules, s.shapes)
+	fingerprints, err := mergeFingerprints(file.Rules, s.fingerprints)
 	if err != nil {
 		return err
 	}
@@ -76,10 +76,10 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 		}
 	}
 	if !s.missing.Load() {
-		if err := s.claimShapes(ctx, file.Rules); err != nil {
+		if err := s.recordFingerprints(ctx, file.Rules); err != nil {
 			return err
 		}
-		s.shapes = shapes // nothing is stored under those of a missing store
+		s.fingerprints = fingerprints // nothing is stored while the store is missing
 	}
 	s.metrics.rules.Set(float64(len(file.Rules)))
 	s.metrics.read.SetToCurrentTime()
@@ -87,7 +87,7 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	return nil
 }
 
-// logUntrusting logs that rules limit by address and no proxy is trusted.
+// logUntrusting logs a hint if rules limit by address and no proxy is trusted.
 func (s *Server) logUntrusting(file *config.File) {
 	if s.behind == nil {
 		return

@@ -95,7 +95,7 @@ func TestReloadThatIsBrokenOff(t *testing.T) {
 		return nil, ctx.Err()
 	}
 	require.ErrorIs(t, w.Reload(ctx), context.Canceled)
-	require.NotContains(t, w.logged.String(), "not reloaded")
+	require.NotContains(t, w.logged.String(), "reload failed")
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 0`)
 }
 

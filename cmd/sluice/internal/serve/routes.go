@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// routes are those of the API listener. private tells that only this machine
-// reaches it; only then there is a list of keys.
+// routes returns the handler of the API listener. private means that only this machine can
+// reach it; only then it serves the list of denied keys.
 func (s *Server) routes(private bool) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/livez", reading(http.HandlerFunc(live)))
@@ -24,8 +24,8 @@ func (s *Server) routes(private bool) http.Handler {
 	return mux
 }
 
-// reading refuses methods that do more than read. A pattern of the mux with a method
-// would leave them to the pattern for everything, which knows of no such path.
+// reading refuses methods other than GET and HEAD. With a method in the mux pattern, other
+// methods would go to the pattern "/" and get 404 instead of 405.
 func reading(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -37,9 +37,8 @@ func reading(next http.Handler) http.Handler {
 	})
 }
 
-// onlyLocal refuses requests that are for another name than this machine's. A web
-// page may have its own name point here (DNS rebinding), and its browser takes what
-// it reads from here for its own.
+// onlyLocal refuses requests for a host name other than localhost. With DNS rebinding, a web
+// page lets its own host name resolve to this machine, and could then read the responses.
 func onlyLocal(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isLocal(r.Host) {
@@ -50,7 +49,7 @@ func onlyLocal(next http.Handler) http.Handler {
 	})
 }
 
-// isLocal reports whether a field Host names this machine and nothing else.
+// isLocal reports whether the header Host has localhost or a loopback address.
 func isLocal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/observe"
 )
 
-// Server is the proxy, the decision service, or both.
+// Server runs the proxy, the decision service, or both.
 type Server struct {
 	options Options
 	log     *slog.Logger
@@ -27,44 +27,44 @@ type Server struct {
 	missing atomic.Bool // the store has been unavailable since the start
 	probe   *probe
 	health  storeHealth
-	sampled *slog.Logger // for what may fail at every request
+	sampled *slog.Logger // for failures that can happen at every request
 	behind  *upstream    // nil: no proxy
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
 
-	reloading sync.Mutex
-	shapes    map[string]string // of the states of each rule that ever was, by its name
+	reloading    sync.Mutex
+	fingerprints map[string]string // of all rules since the start, by name
 
-	proxy, api *listener // nil where there is none
-	draining   atomic.Bool
-	drained    atomic.Bool // all requests have ended
-	underway   underway
-	closing    chan struct{}
-	closeOnce  sync.Once
-	background context.Context // of what runs beside requests; Close ends it
-	stop       context.CancelFunc
-	cut        bool // there were requests when all was closed; to be read when it is
-	purgeEvery time.Duration
+	proxy, api  *listener // nil if there is none
+	draining    atomic.Bool
+	drained     atomic.Bool // all requests have ended
+	activeConns activeConns
+	closing     chan struct{}
+	closeOnce   sync.Once
+	background  context.Context // of the background tasks; Close cancels it
+	stop        context.CancelFunc
+	cut         bool // Close cut off requests; valid after Close
+	purgeEvery  time.Duration
 }
 
-// listener is a place where requests come in.
+// listener is a listening address with its HTTP server.
 type listener struct {
 	net.Listener
 	http *http.Server
 	cut  context.CancelFunc // ends the requests that are left
-	full atomic.Bool        // there are as many connections as there may be
+	full atomic.Bool        // the number of connections has reached the limit
 }
 
-// startTime is how long the store may take to answer for the first time. A server that can
-// start without it waits for degradedStartTime only.
+// startTime is how long New waits for the store's first response. A server that can start
+// without the store waits only for degradedStartTime.
 const (
 	startTime         = 15 * time.Second
 	degradedStartTime = 3 * time.Second
 )
 
-// New opens the store and the listeners. Nobody is served before [Server.Serve].
-// The server must be closed.
+// New opens the store and the listeners. It serves no requests before [Server.Serve]. The
+// caller must close the server.
 func New(ctx context.Context, o Options) (*Server, error) {
 	s := &Server{options: o, log: o.Log, closing: make(chan struct{}), purgeEvery: purgeEvery}
 	file, err := o.Read(ctx)
@@ -141,25 +141,25 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// listenAPI does not so much as bind a public address without a token.
+// listenAPI never binds a public address without a token.
 func listenAPI(address, token string) (net.Listener, bool, error) {
 	if err := CheckAPI(address, token); err != nil {
 		return nil, false, err
 	}
 	l, private, err := listen(address)
-	if err == nil && token == "" && !private { // the name has come to mean another
+	if err == nil && token == "" && !private { // the host name has changed its address since the check
 		l.Close()
 		return nil, false, fmt.Errorf("%s: no longer a loopback address", address)
 	}
 	return l, private, err
 }
 
-// Limits of all that comes in, so that nobody who says little keeps much.
+// Limits for requests, so that slow clients cannot hold resources.
 const (
 	headerTime = 10 * time.Second
 	idleTime   = 2 * time.Minute
-	askTime    = 10 * time.Second // for a question to come in
-	answerTime = 20 * time.Second // for its answer to be taken
+	askTime    = 10 * time.Second // to read a request to the decision service
+	answerTime = 20 * time.Second // to write its response
 	headerSize = 64 << 10
 )
 
@@ -175,15 +175,15 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnState:         s.underway.note,
+		ConnState:         s.activeConns.note,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
 	return server
 }
 
-// noteFull makes room when there are as many connections as there may be: idle ones are
-// closed, and others after their response, until a new one finds room.
+// noteFull frees connections when their number reaches the limit: it closes idle connections,
+// and active ones after their response, until a new connection is accepted.
 func (s *Server) noteFull(l *listener, full bool) {
 	l.full.Store(full)
 	l.http.SetKeepAlivesEnabled(!full)
@@ -192,10 +192,10 @@ func (s *Server) noteFull(l *listener, full bool) {
 	}
 }
 
-// ProxyAddr is where the proxy listens; nil if there is none.
+// ProxyAddr returns the address of the proxy; nil if there is no proxy.
 func (s *Server) ProxyAddr() net.Addr { return s.proxy.addr() }
 
-// APIAddr is where the decision service listens; nil if there is none.
+// APIAddr returns the address of the decision service; nil if there is no service.
 func (s *Server) APIAddr() net.Addr { return s.api.addr() }
 
 func (l *listener) addr() net.Addr {
@@ -205,16 +205,16 @@ func (l *listener) addr() net.Addr {
 	return l.Addr()
 }
 
-// ErrCut is returned by Serve when requests had to be cut off.
+// ErrCut is returned by Serve if requests in flight were cut off.
 var ErrCut = errors.New("serve: requests were cut off")
 
-// ErrInterrupted is the cause of a context's end that lets Serve skip
-// Options.ShutdownDelay, for a person who waits at a terminal.
+// ErrInterrupted, as the cause of the context's end, lets Serve skip Options.ShutdownDelay, for
+// a person who waits at a terminal.
 var ErrInterrupted = errors.New("serve: interrupted")
 
-// Serve serves until ctx ends. It then answers that it is not ready, goes on to serve for
-// Options.ShutdownDelay, closes the listeners, and lets requests that are in flight end
-// for as long as Options.Drain says. It may be called once.
+// Serve serves until ctx ends. Then /readyz fails, and Serve keeps serving for
+// Options.ShutdownDelay, closes the listeners, and waits up to Options.Drain for requests in
+// flight. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	s.announce()
 	stopPurging := s.purgeInBackground()
@@ -249,7 +249,7 @@ func (s *Server) listeners() (all []*listener) {
 	return all
 }
 
-// announceEnd makes /readyz fail, and gives load balancers time to notice.
+// announceEnd makes /readyz fail, and waits so that load balancers notice.
 func (s *Server) announceEnd(atOnce bool) {
 	delay := s.options.ShutdownDelay
 	if atOnce {
@@ -265,9 +265,8 @@ func (s *Server) announceEnd(atOnce bool) {
 	}
 }
 
-// drain ends the proxy before the service, which can be asked for its health until
-// then. Connections that were upgraded have no end to wait for: they are cut when
-// the rest is done.
+// drain shuts down the proxy before the decision service, which serves health checks until
+// then. It does not wait for upgraded connections.
 func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
 	defer cancel()
@@ -285,7 +284,7 @@ func (s *Server) drain() {
 	s.drained.Store(drained)
 }
 
-// end closes what is open, and tells whether requests were cut off by that.
+// end closes the server. It returns ErrCut if that cut off requests.
 func (s *Server) end() error {
 	s.Close()
 	s.log.Info("shut down", "cut", s.cut)
@@ -295,10 +294,10 @@ func (s *Server) end() error {
 	return nil
 }
 
-// Close ends everything at once; Serve returns if it has not.
+// Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.drained.Load() && !s.underway.endWithin(cutGrace)
+		s.cut = !s.drained.Load() && !s.activeConns.waitIdle(cutGrace)
 		close(s.closing)
 		s.stop()
 		for _, l := range s.listeners() {
@@ -325,7 +324,7 @@ func (s *Server) announce() {
 	s.logUntrusting(s.current.Load().file)
 }
 
-// reachable is an address as curl takes it, or as it is given here.
+// reachable returns the address as a URL for curl, or in the form of --api.
 func reachable(addr net.Addr) string {
 	if addr.Network() == "unix" {
 		return "unix:" + addr.String()

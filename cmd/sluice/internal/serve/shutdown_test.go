@@ -150,7 +150,7 @@ func TestConnectionsAreNoRequests(t *testing.T) {
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
 		require.Equal(t, "hello", contentOf(t, response.Body))
-		require.Eventually(t, func() bool { return !w.underway.any() }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return !w.activeConns.any() }, patience, time.Millisecond)
 	}
 	w.stop()
 	require.Eventually(t, w.draining.Load, patience, time.Millisecond)

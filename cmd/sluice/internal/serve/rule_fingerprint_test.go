@@ -47,9 +47,9 @@ func TestWhatIsRefusedLeavesNoShape(t *testing.T) {
 func TestTwoProcessesAtOnce(t *testing.T) {
 	s := &Server{store: &opened{Store: unseen{new(memory.Store)}}}
 	rules := apiRules(t, oneByIP)
-	require.NoError(t, s.tryClaims(t.Context(), rules))
-	require.NoError(t, s.tryClaims(t.Context(), rules))
-	require.ErrorContains(t, s.tryClaims(t.Context(), apiRules(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"))), "was gcra and is now fixedwindow")
+	require.NoError(t, s.checkAndRecord(t.Context(), rules))
+	require.NoError(t, s.checkAndRecord(t.Context(), rules))
+	require.ErrorContains(t, s.checkAndRecord(t.Context(), apiRules(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"))), "was gcra and is now fixedwindow")
 }
 
 // unseen is a store in which nothing is there yet when it is looked at.
@@ -64,7 +64,7 @@ func TestStoreThatDoesNotTellShapes(t *testing.T) {
 	for _, store := range []broken{{load: errSecret}, {swap: errSecret}} {
 		var logged lines
 		s := &Server{store: &opened{Store: store}, log: slog.New(slog.NewTextHandler(&logged, nil))}
-		require.NoError(t, s.claimShapes(t.Context(), apiRules(t, oneByIP)))
+		require.NoError(t, s.recordFingerprints(t.Context(), apiRules(t, oneByIP)))
 		require.Contains(t, logged.String(), "the algorithms of the stored rules could not be read")
 	}
 }

@@ -5,7 +5,7 @@ type batch struct {
 	records []byte
 	counts  Stats
 	last    bool
-	err     error // what ended the reading; in the last batch
+	err     error // parseRequest ended the reading; in the last batch
 }
 
 // newBatch has room for the record that fills it up, unless that is a long one.

@@ -82,11 +82,11 @@ func TestWhoAsked(t *testing.T) {
 	}
 	for _, test := range tests {
 		line := strings.Replace(goodLine, "192.0.2.7 - ann", test.prefix, 1)
-		entries, _, err := read(t, []slowLog{{"log", []byte(line)}}, Options{Fields: IP | User | Host})
+		entries, _, err := read(t, []naiveLog{{"log", []byte(line)}}, Options{Fields: IP | User | Host})
 		require.NoError(t, err, test.prefix)
 		e := entries[0]
 		require.Equal(t, test, struct{ prefix, host, ip, user string }{test.prefix, e.Host, e.IP, e.User})
-		requireSame(t, []slowLog{{"log", []byte(line)}}, Options{})
+		requireSame(t, []naiveLog{{"log", []byte(line)}}, Options{})
 	}
 }
 
@@ -104,7 +104,7 @@ func TestTheOtherAddressesOfAListAreForwarded(t *testing.T) {
 		if strings.HasPrefix(before, "1") {
 			lines += `{"time":1,"ip":"` + strings.TrimSuffix(before, " -") + `"}`
 		}
-		log := []slowLog{{"log", []byte(lines)}}
+		log := []naiveLog{{"log", []byte(lines)}}
 		entries, _, err := read(t, log, Options{Fields: Forwarded})
 		require.NoError(t, err)
 		for _, e := range entries {
@@ -124,7 +124,7 @@ func TestTheLastAddressOfAListInJSON(t *testing.T) {
 		",":                               "",
 		"2001:db8::1, forged words,  192.0.2.7:1": "192.0.2.7",
 	} {
-		log := []slowLog{{"log", []byte(`{"time":1,"status":200,"ip":"` + list + `"}`)}}
+		log := []naiveLog{{"log", []byte(`{"time":1,"status":200,"ip":"` + list + `"}`)}}
 		entries, _, err := read(t, log, Options{})
 		require.NoError(t, err)
 		require.Equal(t, want, entries[0].IP, list)
@@ -136,10 +136,10 @@ func TestTheLastAddressOfAListInJSON(t *testing.T) {
 func TestNoAddressHasAComma(t *testing.T) {
 	for _, prefix := range []string{",", ",,", "a,", "a, ", ",a,", "a,b", "a, ,b", "a,, b,c - -", "h a,, b,c - -", "h:1 ,b - -", "a b, c - -"} {
 		line := []byte(strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1))
-		entries, _, _ := read(t, []slowLog{{"log", line}}, Options{})
+		entries, _, _ := read(t, []naiveLog{{"log", line}}, Options{})
 		for _, e := range entries {
 			require.NotContains(t, e.IP, ",", prefix)
 		}
-		requireSame(t, []slowLog{{"log", line}}, Options{})
+		requireSame(t, []naiveLog{{"log", line}}, Options{})
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"net/netip"
 )
 
-// who reads what stands before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
-func who(b []byte, e *Entry) bool {
+// parseClient reads what stands before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
+func parseClient(b []byte, e *Entry) bool {
 	client, rest, _ := cut(b)
 	host, port := splitPort(client)
 	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
-		client, rest = findClient(b, e)
+		client, rest = findClientWord(b, e)
 		host, _ = splitPort(client)
 	}
 	_, user, _ := cut(rest)
@@ -18,9 +18,9 @@ func who(b []byte, e *Entry) bool {
 	return len(client) > 0 && printable(b)
 }
 
-// findClient goes to the word that stands for the client, empty if there is none;
+// findClientWord goes to the word that stands for the client, empty if there is none;
 // behind is what stands behind him and his proxy.
-func findClient(b []byte, e *Entry) (client, behind []byte) {
+func findClientWord(b []byte, e *Entry) (client, behind []byte) {
 	if first, rest, _ := cut(b); isHost(first, rest) {
 		e.Host = address(first)
 		b = rest

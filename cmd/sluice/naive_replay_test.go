@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,10 +19,10 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
 )
 
-// slow is a replay that shares no code with the one it judges: lines by regular
-// expression, time by time.Parse, order by sorting, and every decision asked of
-// an oracle that looks at all that the key was ever admitted.
-var slow = []struct {
+// naive has the policies of a replay that shares no code with the real one: it reads lines by a
+// regular expression and times by time.Parse, sorts all requests, and asks an oracle that looks
+// at all earlier admissions of the key.
+var naive = []struct {
 	policy string
 	oracle algotest.Oracle
 	period time.Duration
@@ -46,7 +44,7 @@ type request struct {
 	key string
 }
 
-func slowRead(t *testing.T, r io.Reader) (requests []request, lines int64) {
+func naiveRead(t *testing.T, r io.Reader) (requests []request, lines int64) {
 	in := bufio.NewScanner(r)
 	in.Buffer(nil, 1<<20)
 	for in.Scan() {
@@ -65,7 +63,7 @@ func slowRead(t *testing.T, r io.Reader) (requests []request, lines int64) {
 	return requests, lines
 }
 
-func slowReplay(requests []request, oracle algotest.Oracle, period time.Duration) (denied map[string]int64, worst int64) {
+func naiveReplay(requests []request, oracle algotest.Oracle, period time.Duration) (denied map[string]int64, worst int64) {
 	logs := make(map[string]algotest.Log)
 	denied = make(map[string]int64)
 	for _, r := range requests {
@@ -83,17 +81,24 @@ func slowReplay(requests []request, oracle algotest.Oracle, period time.Duration
 	return denied, worst
 }
 
-func judge(t *testing.T, name, log string) {
-	requests, lines := slowRead(t, strings.NewReader(log))
+// TestAgreesWithTheNaiveReplay replays the first half of the sample, because the naive replay
+// takes four times as long for all of it.
+func TestAgreesWithTheNaiveReplay(t *testing.T) {
+	z, err := gzip.NewReader(sample.Open())
+	require.NoError(t, err)
+	text, err := io.ReadAll(z)
+	require.NoError(t, err)
+	log := string(text[:len(text)/2]) // cut within a line
+	requests, lines := naiveRead(t, strings.NewReader(log))
 	require.NotEmpty(t, requests)
 	keys := make(map[string]bool)
 	for _, r := range requests {
 		keys[r.key] = true
 	}
-	for _, s := range slow {
-		t.Run(name+"/"+s.policy, func(t *testing.T) {
+	for _, s := range naive {
+		t.Run(s.policy, func(t *testing.T) {
 			t.Parallel()
-			denied, worst := slowReplay(requests, s.oracle, s.period)
+			denied, worst := naiveReplay(requests, s.oracle, s.period)
 			code, out, errs := sluice(t, log, "replay", "--json", "--top", "1000000", "-p", s.policy, "-")
 			require.Zero(t, code, errs)
 			var got jsonReport
@@ -119,26 +124,3 @@ func judge(t *testing.T, name, log string) {
 	}
 }
 
-// TestAgreesWithTheSlowReplay replays the first half of the sample, for the slow
-// replay takes four times as long for all of it, and every *.log in the folder that
-// SLUICE_LOGS names, if it names one.
-func TestAgreesWithTheSlowReplay(t *testing.T) {
-	z, err := gzip.NewReader(sample.Open())
-	require.NoError(t, err)
-	text, err := io.ReadAll(z)
-	require.NoError(t, err)
-	judge(t, "sample", string(text[:len(text)/2])) // cut within a line
-
-	folder, ok := os.LookupEnv("SLUICE_LOGS")
-	if !ok {
-		return
-	}
-	files, err := filepath.Glob(filepath.Join(folder, "*.log"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		judge(t, filepath.Base(file), string(text))
-	}
-}
