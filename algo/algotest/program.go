@@ -56,6 +56,9 @@ func Program(t testing.TB, s ProgramSubject) {
 	t.Helper()
 	if s.Cases == 0 {
 		s.Cases = 100_000
+		if Brief() {
+			s.Cases = 20_000
+		}
 	}
 	if err := s.check(); err != nil {
 		t.Error(err)
