@@ -45,7 +45,7 @@ func (l Limit) String() string {
 //
 //   - a unit: ns, us, ms, s, m, h or d
 //   - the long name of a unit: sec, second, min, minute, hour or day, or its plural
-//   - a whole number of days ("7d"), or of a unit with a long name ("15min")
+//   - a whole number followed by d ("7d") or by a long name ("15min")
 //   - a duration that [time.ParseDuration] parses ("1m30s")
 //
 // Write 7d for a week. There are no months, because they differ in length.

@@ -21,8 +21,8 @@ var (
 // Policy is an algorithm with its options. Its methods are pure functions of encoded
 // state. A Policy has no mutable state, so any number of goroutines may use it.
 //
-// A state is opaque bytes. Empty bytes are the state of a new key. A state whose
-// Result.ResetAfter has passed is equivalent to them, so a store may drop it.
+// A state is opaque bytes. Empty bytes are the state of a new key. Once its Result.ResetAfter has
+// passed, a state means the same as empty bytes, so a store may drop it.
 //
 // The methods neither modify nor retain state. They append the next state to dst, which
 // must not overlap state. If nothing changed (a denial, or a refund to a full key), they
@@ -40,25 +40,23 @@ type Policy interface {
 	Step(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Peek returns the Result that Step would return, but pays nothing: Paid is 0.
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
-	// Refund gives cost units back, at most until the key is full. Paid is the negative
-	// number of units that the key regained. Refund first brings the state forward to
-	// now, as Step does. If now is before the state's own time, Refund uses the
-	// state's own time, so a clock that is behind loses nothing. The new state
-	// keeps that time as long as any units are used, because a clock that is behind
-	// must not refill the same units again.
+	// Refund gives cost units back, at most until the key is full. Paid is the negative number of
+	// units that the key regained. Refund first brings the state forward to now, as Step does. If
+	// now is before the time in the state, Refund uses the time in the state, so a refund by a
+	// clock that is behind is not lost. While some units are used, the new state keeps that time.
+	// Otherwise a clock that is behind could refill the same units twice.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
-	// Charge takes cost units, even if fewer are left. The missing units become a
-	// debt: Remaining is negative, and refills pay the debt first. The Result is always
-	// Allowed. If now is before the state's own time, Charge uses the state's own time.
+	// Charge takes cost units, even if fewer are left. The missing units become a debt: Remaining
+	// is negative, and refills pay the debt first. The Result is always Allowed. If now is before
+	// the time in the state, Charge uses the time in the state.
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
-	// Bound returns the most units that Step admits under one key, net of refunds, in any
-	// half-open interval of that length, as long as clocks do not step back.
-	// A refund counts as the units it regained, which is minus Paid. There are two
-	// exceptions: movingwindow, whose units can count in part, and composed policies,
-	// whose parts can regain more than Paid. There, a refund counts as its
-	// cost. A bound above the largest int64 is returned as math.MaxInt64, which then
-	// promises nothing.
+	// Bound returns the most units that Step can allow for one key in any half-open interval of
+	// that length. Refunds are subtracted. Bound holds while clocks do not step back. A refund
+	// subtracts the units that it regained, which is -Paid. There are two exceptions, in which a
+	// refund subtracts its cost: movingwindow, where units can count in part, and policies of
+	// several parts, where a part can regain more than Paid shows. A bound above the largest int64
+	// is returned as math.MaxInt64, which then promises nothing.
 	Bound(interval time.Duration) int64
 	// Limit returns the sustained rate. A composed policy returns that of its first part.
 	Limit() Limit

@@ -37,14 +37,15 @@ type Portable interface {
 //
 // The results are:
 //
-//   - count is how many of the requests are allowed, from 0 to times. The first ones are.
+//   - count is how many of the requests are allowed, from 0 to times. These are always the
+//     first requests.
 //     It is DAMAGED if the policy's Step returns an error for state. It is DECLINED if a
 //     number is too large for the program; then the step runs in Go.
 //   - next is the state after all requests. It is state if nothing changed, and empty if
 //     the key is as good as new.
-//   - ttl is Result.ResetAfter of the last allowed request, in nanoseconds; nil means 0. It is
-//     exact below 2^53; a longer one is returned as any number from 2^53. If count is 0, it
-//     has no meaning.
+//   - ttl is Result.ResetAfter of the last allowed request, in nanoseconds; nil means 0. A ttl
+//     below 2^53 is exact. For a longer one, the program may return any number of at least
+//     2^53. If count is 0, ttl has no meaning.
 //
 // # SQL
 //

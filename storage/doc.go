@@ -15,16 +15,16 @@
 //
 // # Versions
 //
-// Every write stores a random [Version]. A counter would start again when a record expires. A
-// writer that was delayed until after the expiry could then find its version on another record.
-// If the reply to a write is lost, the writer recognises its own write by the version.
+// Every write stores a random [Version]. Versions are not counters, because a counter starts again
+// when a record expires. A delayed writer could then find its old version on a different record. If
+// the reply to a write is lost, the writer recognises its own write by the version.
 //
 // # Time
 //
-// When the TTL of a record ends, the state is equal to no state at all. So a store that removes
-// expired records late, or never, is still correct. If a store removes a record early, clients
-// can spend that quota again.
+// After its TTL, a record means the same as an absent record. So a store that removes expired
+// records late, or never, is still correct. If a store removes a record early, clients can spend
+// that quota again.
 //
-// A store counts a TTL by its own clock. The clock of a decision may differ from it. So a swap
-// also states how long the record is needed by the clock of the decision ([Swap.Until]).
+// A store counts a TTL by its own clock. The clock of a decision may differ from it. So
+// [Swap.Until] also gives a time on the clock of the decision. The record is needed until then.
 package storage

@@ -12,18 +12,18 @@ import (
 //
 //	fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
 var (
-	// ErrNotApplied is wrapped by every error which proves that the call stored nothing and will
-	// store nothing. Examples are an invalid argument, a context that ended before anything was
-	// sent, a connection that could not be opened, and a refusal by the server. After any other
-	// error of a write, the write may have been applied or not.
-	// [NotApplied] adds it to an error. [ErrContended], [ErrOverloaded], [ErrKey],
-	// [ErrDuplicateKey] and [ErrSwap] imply it.
+	// ErrNotApplied is wrapped by every error that proves that the call stored nothing and never
+	// will. Examples are an invalid argument, a context that ended before anything was sent, a
+	// connection that could not be opened, and a refusal by the server. After any other error of a
+	// write, the write may have been applied or not. [NotApplied] adds it to an error.
+	// [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap] wrap it.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
 	// ErrUnavailable is returned by stores if the database cannot be reached or cannot serve now,
-	// because it is starting, read-only, failing over or overloaded. The limiter returns it if
-	// that lasts longer than its timeout or the caller's context, and at once while the circuit
-	// breaker is open. ErrUnavailable alone does not prove that a write was not applied.
+	// because it is starting, read-only, failing over or overloaded. The limiter returns it when
+	// the database stays away longer than the timeout of the limiter or the context of the caller.
+	// While the circuit breaker of the limiter is open, it returns it at once. ErrUnavailable alone
+	// does not prove that a write was not applied.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
 	// ErrContended is returned by stores if the database aborted this attempt in favour of others:
@@ -33,7 +33,7 @@ var (
 	ErrContended error = refusal("storage: too much contention")
 
 	// ErrOverloaded is returned by the limiter if more requests wait for the store than its options
-	// allow. Nothing was applied. ErrOverloaded implies ErrUnavailable.
+	// allow. Nothing was applied. ErrOverloaded wraps ErrUnavailable.
 	ErrOverloaded error = overload("storage: too many decisions wait for the store")
 
 	// ErrOutcomeUnknown is returned only by the limiter. The reply to a write was lost, or the

@@ -6,7 +6,7 @@ import (
 )
 
 // Lifetime returns how long a store whose clock reads now must keep the new record: TTL, or the
-// time that is left until Until if that is longer. 0 means for ever. Stores that compute the
+// time from now to Until if that is longer. 0 means for ever: the TTL is 0. Stores that compute the
 // expiry in Go use it.
 func (s *Swap) Lifetime(now time.Time) time.Duration {
 	left := s.Until.Sub(now)
@@ -19,10 +19,10 @@ func (s *Swap) Lifetime(now time.Time) time.Duration {
 // FarUntil is the result of [Swap.UntilUnix] for a time that is too late to be represented.
 const FarUntil = math.MaxInt64
 
-// UntilUnix returns Until as a number of units since 1970, rounded up. unit must divide a second.
-// For an Until before 1970, such as the zero Until, it returns 0. Stores whose server computes
-// the expiry use it. Such a server may compute in doubles, so UntilUnix returns FarUntil for a
-// number above 2^53. The store then keeps the record for ever.
+// UntilUnix returns Until as a number of units since 1970, rounded up. A second must be a whole
+// number of units. For an Until before 1970, such as the zero Until, it returns 0. Stores whose
+// server computes the expiry use it. Such a server may compute in doubles, so UntilUnix returns
+// FarUntil for a number above 2^53. The store then keeps the record for ever.
 func (s *Swap) UntilUnix(unit time.Duration) int64 {
 	sec, perSecond := s.Until.Unix(), int64(time.Second/unit)
 	switch {

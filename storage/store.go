@@ -43,9 +43,9 @@ type Swap struct {
 	Priority Priority
 }
 
-// Priority states how much of its limit the state of a record has used. A full store evicts a
-// record with the lowest priority. It must keep the record of a key that has used up its limit:
-// without the record, that key could spend the whole limit again.
+// Priority says how much of the limit is used, according to the state of a record. A full store
+// evicts a record with the lowest priority. It must keep the record of a key that has used up its
+// limit: without the record, that key could spend the whole limit again.
 type Priority uint8
 
 // The priorities of a record.
@@ -82,8 +82,8 @@ const (
 // have been applied, and it may even take effect after the call has returned.
 type Store interface {
 	// Load returns the records of keys, in the order of keys. A key may occur several times. The
-	// record of an absent or expired key is zero. Each record was stored at one instant, but
-	// different keys may be read at different instants.
+	// record of an absent or expired key is zero. Each record was in the store at some instant
+	// during the call, but the instants may differ between keys.
 	Load(ctx context.Context, keys ...string) ([]Record, error)
 
 	// CompareAndSwap applies all swaps at one instant, or none of them.
@@ -91,8 +91,8 @@ type Store interface {
 	// If the stored version of any key is not its Old, there is a conflict. Then nothing changes,
 	// TTLs included. swapped is false, err is nil, and current holds the stored record of each
 	// swap's key, in the order of swaps. These records were read when the comparison failed or
-	// later. They are a good start for the next attempt, but after a race they may even match
-	// the Old versions. If swapped is true or err is not nil, current is nil.
+	// later. Use them for the next attempt. Another write may have come in between, so they can
+	// even match the Old versions again. If swapped is true or err is not nil, current is nil.
 	//
 	// If the context has ended before the call, nothing is written. Without swaps, swapped is true
 	// and there is no round trip.

@@ -12,10 +12,10 @@ import (
 type InPlace interface {
 	storage.Store
 
-	// Update locks the records of keys, calls d, and stores all changes that d made.
-	// Records expire by now, not by any clock: a record whose TTL has ended at now is absent, and
-	// the TTL of a change starts at now. Every record that Update writes gets a new version, so
-	// updates and swaps can be mixed.
+	// Update locks the records of keys, calls d, and stores all changes that d made. Update
+	// compares expiry with the argument now, not with a clock: a record whose TTL has ended at that
+	// time is absent, and the TTL of a change starts at that time. Every record that Update writes
+	// gets a new version, so updates and swaps can be mixed.
 	//
 	// If Update returns an error, it has changed nothing. It returns an error of d unchanged,
 	// [storage.ErrDuplicateKey] if a key occurs twice, and [storage.ErrSwap] for an invalid change;
@@ -29,9 +29,9 @@ type Decider interface {
 	// lock, so it must be fast and must not call the store.
 	//
 	// found[i] is the state of keys[i]. It is nil if and only if the key is absent. Decide must not
-	// modify it, or read it after it returns. next has the same length. Its elements are zero,
-	// and Decide sets those of the keys to change. The store copies new states when Decide returns.
-	// A new state must not use the memory of found.
+	// modify it, or read it after it returns. next has the same length. All its elements are zero.
+	// Decide sets only the elements of the keys that it changes. The store copies new states when
+	// Decide returns. A new state must not use the memory of found.
 	//
 	// If Decide panics, the panic reaches the caller of the store. Nothing is changed, and the
 	// store stays usable.

@@ -14,11 +14,13 @@ type Server interface {
 	storage.Store
 
 	// Run decides all batches in one round trip, and each batch at one instant. No two batches may
-	// have a key in common. Each batch succeeds or fails alone. Run sets the result fields of each
-	// batch. Batch.Err means the same as an error of CompareAndSwap; see [storage.Store].
+	// have a key in common. Each batch succeeds or fails independently of the others. Run sets the
+	// result fields of each batch. Batch.Err means the same as an error of CompareAndSwap; see
+	// [storage.Store].
 	//
-	// ctx has a deadline. The caller cancels ctx earlier only if the batches have a single caller.
-	// So Run may return late after a cancellation, but not after the deadline.
+	// ctx has a deadline. ctx is cancelled before its deadline only if all batches come from one
+	// caller. So Run may be slow to return after a cancellation, but it must return by the
+	// deadline.
 	Run(ctx context.Context, batches ...*Batch)
 
 	// Runs reports whether the database can run a program. A batch may contain only programs that
@@ -53,8 +55,8 @@ type MaxRoundTrips interface{ MaxRoundTrips() int }
 //
 // The server reads every key once. Each request is decided on the states that the requests before
 // it left. Then the server writes each key whose state has changed, once, with the version of the
-// batch. The TTL of a record is the TTL that the program returned plus Margin. It is counted from
-// the write or from Now, whichever is later by the server's clock; see [storage.Swap.Until].
+// batch. The TTL of a record is the TTL that the program returned plus Margin. It starts at the
+// write or at Now: the later of the two by the server's clock counts; see [storage.Swap.Until].
 type Batch struct {
 	// Version is random and differs for every batch. All records that the batch writes get it. If
 	// the reply is lost, the same batch runs again with the same version. Requests whose records
@@ -85,10 +87,10 @@ type Batch struct {
 type Request struct {
 	Uses  []Use
 	Times int // the number of equal requests, decided one after the other; above 1 only with one use
-	// Applied is set by Run. It is the number of applied steps over all uses and times, or one of
-	// the negative results below. If an enforced use denies the request, no step is applied.
-	// Otherwise each use that allows it applies one step. A Refund and a Charge apply one step, a
-	// Peek and a Reset none.
+	// Applied is set by Run. It is the number of applied steps, added over all uses and all Times.
+	// If the request was not decided, it is [Damaged], [Declined] or [Stored]. If a use without
+	// Shadow denies the request, no step is applied. Otherwise each Allow that has enough units,
+	// each Refund and each Charge applies one step. Peek and Reset apply none.
 	Applied int
 }
 

@@ -14,11 +14,11 @@ type Transactor interface {
 
 	// Transact runs updates one after the other in one transaction and stores their changes. Each
 	// update reads the changes of the updates before it. Transact sets Now and Err of every update.
-	// If one update fails alone, it changes nothing, and the others continue.
+	// If only one update fails, it changes nothing, and the others continue.
 	//
 	// clock returns the time of the decisions. Transact calls it once, after the transaction has
-	// begun. If clock is nil, it uses the store's own clock. Records expire as after a swap with
-	// Until: by the store's own clock, and not before the time of the decision plus TTL.
+	// begun. If clock is nil, it uses the store's own clock. Records expire by the store's own
+	// clock, but never before the time of the decision plus TTL, as after a swap with Until.
 	//
 	// An error of Transact itself applies to all updates. It means the same as an error of
 	// CompareAndSwap: unless it wraps ErrNotApplied, the transaction may have been stored. If a

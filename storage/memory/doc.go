@@ -9,16 +9,17 @@
 // A store holds at most MaxKeys records of each rule. When a rule has more, the store evicts a
 // record of the same rule:
 //
-//  1. An expired record, because it is equal to no record.
+//  1. An expired record, because it means the same as an absent one.
 //  2. If none has expired: a record that has used less than half of its limit. Such records are
 //     evicted in turn. A record that was written again gets a second chance.
 //  3. If there is none of these either: the record with the lowest [storage.Priority]. Among equal
 //     priorities, the record that expires first.
 //
 // The records of step 3 have used at least half of their limit and are protected. If more than 7/8
-// of the records are protected, step 3 comes before step 2. So new keys always find some space.
+// of the records are protected, the store evicts one of them first, so that new keys always find
+// some space.
 //
-// The store makes two promises for every algorithm and for stacks of algorithms:
+// The store makes two promises for every policy:
 //
 //   - A key of one rule never evicts a key of another rule. A rule with a single key keeps its
 //     limit whatever happens to other rules.
@@ -32,10 +33,10 @@
 // [Stats] counts the records that were evicted before they expired. If that number grows, MaxKeys
 // is too small, or someone invents keys.
 //
-// A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A longer
-// state takes up to 1.5 times its length in addition. The garbage collector does not scan records.
-// A rule takes up to 22 KB in addition, as long as the store is in use. So the program must bound
-// the number of rules and namespaces.
+// A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A record
+// with a longer state takes 64 bytes plus up to 1.5 times the length of the state. The garbage
+// collector does not scan records. Each rule takes up to 22 KB more, until [Store.Sweep] finds it
+// without records. So the program must bound the number of rules and namespaces.
 //
 // # Keys
 //
@@ -45,8 +46,9 @@
 //
 // # Time
 //
-// Limiters decide by [Store.Update]. There, records expire by the time of the decision, so limits
-// on a virtual clock are exact. Load, CompareAndSwap and Purge use [Store.Now]. An expired record is
-// absent at once. Its memory is used for new records, or [Store.Sweep] frees it. The store treats
-// all times before 1970 as equal, and all times after 2262.
+// A limiter without a Clock of its own takes its time from [Store.Now]. Its decisions compare
+// expiry with the time of the decision, so limits are exact with a fake clock too. Load,
+// CompareAndSwap and Purge compare expiry with [Store.Now]. An expired record is absent at once.
+// Its memory is used for new records, or [Store.Sweep] frees it. The store treats all times before
+// 1970 as equal, and all times after 2262.
 package memory

@@ -10,17 +10,18 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// DefaultMaxKeys is the maximum number of records of one rule if MaxKeys is 0. That many records
-// take about 70 MB.
+// DefaultMaxKeys is the maximum number of records of one rule if MaxKeys is 0: 1<<20. That many
+// records take about 70 MB.
 const DefaultMaxKeys = memstore.DefaultMaxKeys
 
 // Store keeps records in memory. The zero Store is ready for use. Any number of goroutines may
 // use it concurrently. It must not be copied, and its fields must not change after the first use.
 // It needs no Close.
 type Store struct {
-	// MaxKeys is the maximum number of records of one rule. Each concurrent write may exceed it by
-	// its own records for a moment. If it is 0 or less, the maximum is DefaultMaxKeys. For no maximum,
-	// set math.MaxInt. Two keys have the same rule if driver.RuleOfKey is the same for both.
+	// MaxKeys is the maximum number of records of one rule. During concurrent writes the number can
+	// be higher for a moment, by the records that each write adds. If it is 0 or less, the maximum
+	// is DefaultMaxKeys. For no maximum, set math.MaxInt. Two keys have the same rule if
+	// driver.RuleOfKey is the same for both.
 	MaxKeys int
 	// Clock returns the time for Load, CompareAndSwap and Purge. If it is nil, they use the monotonic
 	// clock; see Now.
@@ -63,10 +64,10 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	return s.Table().Purge(ctx, max)
 }
 
-// Sweep removes up to max records that have expired at now, and returns how many it removed. A store
-// is correct and bounded without Sweep, because expired records are the first to be evicted. With
-// Sweep, decisions have less of that work. Sweep also frees the memory of rules that have no
-// records any more.
+// Sweep removes up to max records that have expired at now, and returns how many it removed. A
+// store is correct and bounded without Sweep, because expired records are the first to be evicted.
+// If you call Sweep, decisions spend less time on evicting. Sweep also frees the memory of rules
+// that have no records any more.
 func (s *Store) Sweep(now time.Time, max int) (removed int) { return s.Table().Sweep(now, max) }
 
 // Now returns the time of Clock. If Clock is nil, Now returns the time of the monotonic clock.
