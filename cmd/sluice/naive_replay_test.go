@@ -123,4 +123,3 @@ func TestAgreesWithTheNaiveReplay(t *testing.T) {
 		})
 	}
 }
-

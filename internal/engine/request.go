@@ -82,11 +82,11 @@ type Evaluator interface {
 type state uint8
 
 const (
-	waiting state = iota // for a round trip
-	sent                 // in a round trip that may store it
-	pausing              // not in a round trip that can store it
-	done                 // its outcome is known
-	abandoned            // the call has returned, because its context ended or its timeout passed
+	waiting   state = iota // for a round trip
+	sent                   // in a round trip that may store it
+	pausing                // not in a round trip that can store it
+	done                   // its outcome is known
+	abandoned              // the call has returned, because its context ended or its timeout passed
 )
 
 // Reset clears the request and keeps its memory. The request must not be in use: see InUse.
