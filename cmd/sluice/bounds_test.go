@@ -9,9 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestCheckSaysWhatARuleAdmits in one line for each rule, by the bounds that the laws
-// of package algotest hold the algorithms to.
-func TestCheckSaysWhatARuleAdmits(t *testing.T) {
+func TestCheckPrintsTheBoundsOfEachRule(t *testing.T) {
 	for rule, want := range map[string]string{
 		"policy: gcra 1000/h":                                 "at most 1000 requests in any second, 1016 in any minute, 1999 in any hour, 24999 in any day",
 		"policy: gcra 1000/h burst=1":                         "at most 1 request in any second, 17 in any minute, 1000 in any hour, 24000 in any day",
@@ -22,17 +20,17 @@ func TestCheckSaysWhatARuleAdmits(t *testing.T) {
 		"policy: gcra 1000000/s, cost: bytes":                 "at most 1999999 bytes in any second, 60999999 in any minute, 3600999999 in any hour, 86400999999 in any day",
 		"policy: gcra 4611686018427387904/m":                  "at most 4688547451990982935 requests in any second, 9223372036777914374 in any minute, too many to count in any hour, too many to count in any day",
 	} {
-		code, out, errs := sluice(t, "rules: [{name: client, "+rule+"}]", "check", "-")
-		require.Zero(t, code, errs)
+		exitCode, out, errs := sluice(t, "rules: [{name: client, "+rule+"}]", "check", "-")
+		require.Zero(t, exitCode, errs)
 		require.Contains(t, out, "  "+want+"\n", rule)
 	}
 }
 
-// TestThePageShowsWhatCheckPrints for the rule that docs/client.md shows.
-func TestThePageShowsWhatCheckPrints(t *testing.T) {
+// TestClientPageShowsTheOutputOfCheck: docs/client.md shows the output for its rule.
+func TestClientPageShowsTheOutputOfCheck(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "client.md"))
 	require.NoError(t, err)
-	code, out, errs := sluice(t, "rules: [{name: client, policy: gcra 1000/h, by: ip}]", "check", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "rules: [{name: client, policy: gcra 1000/h, by: ip}]", "check", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, string(page), "$ sluice check limits.yaml\n"+strings.Replace(out, "standard input", "limits.yaml", 1)+"```\n")
 }

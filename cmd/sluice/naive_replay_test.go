@@ -99,8 +99,8 @@ func TestAgreesWithTheNaiveReplay(t *testing.T) {
 		t.Run(s.policy, func(t *testing.T) {
 			t.Parallel()
 			denied, worst := naiveReplay(requests, s.oracle, s.period)
-			code, out, errs := sluice(t, log, "replay", "--json", "--top", "1000000", "-p", s.policy, "-")
-			require.Zero(t, code, errs)
+			exitCode, out, errs := sluice(t, log, "replay", "--json", "--top", "1000000", "-p", s.policy, "-")
+			require.Zero(t, exitCode, errs)
 			var got jsonReport
 			require.NoError(t, json.Unmarshal([]byte(out), &got))
 			require.Equal(t, lines, got.Lines)

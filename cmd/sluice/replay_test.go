@@ -20,11 +20,11 @@ import (
 )
 
 // sluice runs the command and returns its exit code and what it printed.
-func sluice(t *testing.T, stdin string, args ...string) (code int, stdout, stderr string) {
+func sluice(t *testing.T, stdin string, args ...string) (exitCode int, stdout, stderr string) {
 	t.Helper()
 	var out, err bytes.Buffer
-	code = run(context.Background(), args, streams{strings.NewReader(stdin), &out, &err})
-	return code, out.String(), err.String()
+	exitCode = run(context.Background(), args, streams{strings.NewReader(stdin), &out, &err})
+	return exitCode, out.String(), err.String()
 }
 
 func write(t *testing.T, name, content string) string {
@@ -54,15 +54,15 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestSampleIsReplayedWithoutArguments(t *testing.T) {
-	code, out, errs := sluice(t, "", "replay")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "replay")
+	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "sample.txt", out)
 }
 
 func TestJSON(t *testing.T) {
-	code, out, errs := sluice(t, "", "replay", "--json", "--top", "2")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "replay", "--json", "--top", "2")
+	require.Zero(t, exitCode, errs)
 	require.True(t, json.Valid([]byte(out)))
 	golden(t, "sample.json", out)
 }
@@ -83,8 +83,8 @@ func counts(t *testing.T, out string) (requests, denied, keys int64) {
 func TestKeysAreMadeOfFields(t *testing.T) {
 	path := write(t, "access.log", fourLines)
 	for by, want := range map[string][2]int64{"ip": {2, 2}, "path": {2, 2}, "user": {2, 2}, "method": {1, 3}, "everything": {1, 3}, "ip+path": {3, 1}} {
-		code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", "--by", by, path)
-		require.Zero(t, code, errs)
+		exitCode, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", "--by", by, path)
+		require.Zero(t, exitCode, errs)
 		requests, denied, keys := counts(t, out)
 		require.EqualValues(t, 4, requests)
 		require.Equal(t, want[0], keys, by)
@@ -94,8 +94,8 @@ func TestKeysAreMadeOfFields(t *testing.T) {
 
 func TestStdinAndGzipAndSeveralFiles(t *testing.T) {
 	path := write(t, "access.log.1", gzipped(fourLines))
-	code, out, errs := sluice(t, fourLines, "replay", "--json", "-p", "gcra 1/m", path, "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "--json", "-p", "gcra 1/m", path, "-")
+	require.Zero(t, exitCode, errs)
 	requests, denied, keys := counts(t, out)
 	require.EqualValues(t, 8, requests)
 	require.EqualValues(t, 6, denied)
@@ -107,17 +107,17 @@ func TestJSONLinesWithOddNames(t *testing.T) {
 {"when": 946684801, "tenant": "x"}
 {"when": 946684802, "tenant": "y"}
 `
-	code, out, errs := sluice(t, log, "replay", "--json", "-p", "gcra 1/m", "--time-field", "when", "--key-field", "tenant", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, log, "replay", "--json", "-p", "gcra 1/m", "--time-field", "when", "--key-field", "tenant", "-")
+	require.Zero(t, exitCode, errs)
 	requests, denied, keys := counts(t, out)
 	require.EqualValues(t, 3, requests)
 	require.EqualValues(t, 1, denied)
 	require.EqualValues(t, 2, keys)
 }
 
-// TestMistakes gives every entrance what it cannot use. Whoever made the
-// mistake is told what was wrong and what to do.
-func TestMistakes(t *testing.T) {
+// TestInvalidCommandLinesOfReplay: each invalid command line gets the exit status and an error
+// that says what to do.
+func TestInvalidCommandLinesOfReplay(t *testing.T) {
 	dir := t.TempDir()
 	log := write(t, "access.log", fourLines)
 	json := write(t, "a.json", `{"time":946684800,"ip":"192.0.2.1"}`+"\n")
@@ -126,9 +126,9 @@ func TestMistakes(t *testing.T) {
 	folder := filepath.Join(dir, "folder.svg")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	for name, c := range map[string]struct {
-		args []string
-		code int
-		says []string
+		args       []string
+		exitCode   int
+		waitForLog []string
 	}{
 		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "want replay, check, serve or completion"}},
 		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"--polcy", "--help"}},
@@ -194,30 +194,30 @@ func TestMistakes(t *testing.T) {
 		"zstd":                        {[]string{"replay", write(t, "a.zst", "\x28\xb5\x2f\xfd\x04\x00")}, 1, []string{"a.zst", "zstdcat FILE | sluice replay -"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := sluice(t, "", c.args...)
-			require.Equal(t, c.code, code, errs)
+			exitCode, out, errs := sluice(t, "", c.args...)
+			require.Equal(t, c.exitCode, exitCode, errs)
 			require.Empty(t, out)
 			require.Less(t, len(errs), 2000)
 			require.NotContains(t, errs, "accesslog:")
 			require.NotContains(t, errs, "compose:")
 			require.NotContains(t, errs, "strconv")
-			for _, s := range c.says {
+			for _, s := range c.waitForLog {
 				require.Contains(t, errs, s)
 			}
 		})
 	}
 }
 
-func TestBadLinesAreCountedAndTheFirstIsShown(t *testing.T) {
-	code, out, errs := sluice(t, fourLines+"what is this\n"+strings.Repeat("y", 10<<20)+"\n"+fourLines, "replay", "-p", "gcra 1/m", "-")
-	require.Zero(t, code, errs)
+func TestInvalidLinesAreCountedAndTheFirstIsShown(t *testing.T) {
+	exitCode, out, errs := sluice(t, fourLines+"what is this\n"+strings.Repeat("y", 10<<20)+"\n"+fourLines, "replay", "-p", "gcra 1/m", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "8 requests")
 	require.Contains(t, out, "2 of 10 lines skipped because they are not log lines")
 	require.Contains(t, out, `standard input:5`)
 	require.Contains(t, out, `"what is this"`)
 }
 
-func TestOddTimesAndLimitsReplay(t *testing.T) {
+func TestExtremeTimesAndLimitsAreReplayed(t *testing.T) {
 	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
 192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "GET / HTTP/1.1" 200 1
 192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET / HTTP/1.1" 200 1
@@ -225,8 +225,8 @@ func TestOddTimesAndLimitsReplay(t *testing.T) {
 `
 	for _, policy := range []string{"gcra 1/s", "gcra 1000000000000000000/s", "tokenbucket 1/d", "tokenbucket 1000000000000000000/ns",
 		"fixedwindow 1/ns", "fixedwindow 1000000000000000000/d align=clock", "movingwindow 1/s", "movingwindow 1000000000000000000/d slots=12"} {
-		code, out, errs := sluice(t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
-		require.Zero(t, code, "%s: %s", policy, errs)
+		exitCode, out, errs := sluice(t, log, "replay", "--json", "-p", policy, "--out", filepath.Join(t.TempDir(), "a.svg"), "-")
+		require.Zero(t, exitCode, "%s: %s", policy, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests)
 	}
@@ -251,8 +251,8 @@ func TestInterruptEndsTheReplay(t *testing.T) {
 func TestPictures(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"report.svg", "report.png"} {
-		code, _, errs := sluice(t, "", "replay", "--out", filepath.Join(dir, name))
-		require.Zero(t, code, errs)
+		exitCode, _, errs := sluice(t, "", "replay", "--out", filepath.Join(dir, name))
+		require.Zero(t, exitCode, errs)
 	}
 	svg, err := os.ReadFile(filepath.Join(dir, "report.svg"))
 	require.NoError(t, err)
@@ -266,23 +266,25 @@ func TestPictures(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLongPoliciesAreNumbered where their specs would make the tables very wide.
+// TestLongPoliciesAreNumbered: tables would be too wide with long specs, so they have numbers
+// instead.
 func TestLongPoliciesAreNumbered(t *testing.T) {
 	long := "all(" + strings.Repeat("gcra 10/s; ", 9) + "gcra 1/d)"
-	code, out, errs := sluice(t, fourLines, "replay", "-p", long, "-p", "gcra 1/m", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "-p", long, "-p", "gcra 1/m", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "\n\n  #1  "+long+"\n  #2  gcra 1/m\n\n  policy  requests")
 	require.Regexp(t, `(?m)^  #2 +4 +2 +2 +50.00% .* 1/m +1 +59s$`, out)
 	require.Regexp(t, `(?m)^  denied most, by ip +#1 +#2$`, out)
 	require.Equal(t, 1, strings.Count(out, long))
 }
 
-// TestLongPoliciesAreDrawnInLines, and never without their counts.
+// TestLongPoliciesAreDrawnInLines: titles of charts are broken into lines, and always have the
+// counts.
 func TestLongPoliciesAreDrawnInLines(t *testing.T) {
 	draw := func(policy string) string {
 		picture := filepath.Join(t.TempDir(), "a.svg")
-		code, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-p", "gcra 1/m", "--out", picture, "-")
-		require.Zero(t, code, errs)
+		exitCode, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-p", "gcra 1/m", "--out", picture, "-")
+		require.Zero(t, exitCode, errs)
 		svg, err := os.ReadFile(picture)
 		require.NoError(t, err)
 		return string(svg)
@@ -304,10 +306,10 @@ policy gcra 1/s burst=2
 @0s  a  1    -> deny    0    1s    2s
 `
 
-func TestTraceIsPrintedWithItsAnswers(t *testing.T) {
+func TestTraceIsPrintedWithItsResults(t *testing.T) {
 	path := write(t, "burst.trace", "policy gcra 1/s burst=2\npolicy gcra 1/s\n@0s a 1\n@0s a 1\n")
-	code, out, errs := sluice(t, "", "replay", path)
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "replay", path)
+	require.Zero(t, exitCode, errs)
 	require.Equal(t, `policy gcra 1/s burst=2
 policy gcra 1/s
 @0s a 1 -> ok 1 0s 1s | ok   0 0s 1s
@@ -316,16 +318,16 @@ policy gcra 1/s
 }
 
 func TestTraceUnderOtherPolicies(t *testing.T) {
-	code, out, errs := sluice(t, okTrace, "replay", "-p", "gcra 2/s", "-p", "fixedwindow 1/s", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, okTrace, "replay", "-p", "gcra 2/s", "-p", "fixedwindow 1/s", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "policy gcra 2/s\npolicy fixedwindow 1/s\n")
 	require.NotContains(t, out, "burst=2")
 	require.Contains(t, out, "|")
 }
 
-func TestTraceIsRecognisedByItsWords(t *testing.T) {
-	code, out, errs := sluice(t, "\uFEFF# a remark\n\npolicy\tgcra 1/s\n@0s a 1\n", "replay", "-")
-	require.Zero(t, code, errs)
+func TestTraceIsDetectedByItsFirstWord(t *testing.T) {
+	exitCode, out, errs := sluice(t, "\uFEFF# a remark\n\npolicy\tgcra 1/s\n@0s a 1\n", "replay", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "ok")
 }
 
@@ -345,62 +347,61 @@ func pipe(t *testing.T, text string) string {
 	return path
 }
 
-func TestAPipeNamedTwiceIsNotWaitedFor(t *testing.T) {
+func TestAPipeNamedTwiceIsRefused(t *testing.T) {
 	path := pipe(t, fourLines)
-	code, _, errs := sluice(t, "", "replay", path, path)
-	require.Equal(t, exitUsage, code)
+	exitCode, _, errs := sluice(t, "", "replay", path, path)
+	require.Equal(t, exitUsage, exitCode)
 	require.Contains(t, errs, "same file")
 }
 
 func TestPipeIsReadOnce(t *testing.T) {
-	code, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", pipe(t, fourLines))
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "replay", "--json", "-p", "gcra 1/m", pipe(t, fourLines))
+	require.Zero(t, exitCode, errs)
 	requests, _, _ := counts(t, out)
 	require.EqualValues(t, 4, requests)
 }
 
 func TestTraceIsReadFromGzipAndPipes(t *testing.T) {
 	want := "policy gcra 2/s\n"
-	code, out, errs := sluice(t, "", "replay", "-p", "gcra 2/s", write(t, "a.trace.gz", gzipped(okTrace)))
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "replay", "-p", "gcra 2/s", write(t, "a.trace.gz", gzipped(okTrace)))
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, want)
-	code, out, errs = sluice(t, gzipped(okTrace), "replay", "-p", "gcra 2/s", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, gzipped(okTrace), "replay", "-p", "gcra 2/s", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, want)
-	code, out, errs = sluice(t, "", "replay", "-p", "gcra 2/s", pipe(t, okTrace))
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, "", "replay", "-p", "gcra 2/s", pipe(t, okTrace))
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, want)
 }
 
-// TestGzipCutShortIsTold wherever it comes from, and what is left of it replayed.
-func TestGzipCutShortIsTold(t *testing.T) {
+// TestGzipCutShortIsReported: the part before the cut is replayed.
+func TestGzipCutShortIsReported(t *testing.T) {
 	cut := gzipped(fourLines)
 	cut = cut[:len(cut)-4]
 	for name, args := range map[string][]string{"file": {write(t, "cut.gz", cut)}, "stdin": {"-"}, "pipe": {pipe(t, cut)}} {
-		code, out, errs := sluice(t, cut, append([]string{"replay", "--json", "-p", "gcra 1/m"}, args...)...)
-		require.Zero(t, code, "%s: %s", name, errs)
+		exitCode, out, errs := sluice(t, cut, append([]string{"replay", "--json", "-p", "gcra 1/m"}, args...)...)
+		require.Zero(t, exitCode, "%s: %s", name, errs)
 		requests, _, _ := counts(t, out)
 		require.EqualValues(t, 4, requests, name)
 		require.Contains(t, out, `"problem": "unexpected EOF"`, name)
 	}
-	code, out, errs := sluice(t, cut, "replay", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, cut, "replay", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "standard input ends early: unexpected EOF")
 }
 
-func TestFieldsThatNobodyHasAreTold(t *testing.T) {
-	code, out, errs := sluice(t, fourLines, "replay", "--by", "host+status", "-")
-	require.Zero(t, code, errs)
+func TestFieldsThatNoRequestHasAreReported(t *testing.T) {
+	exitCode, out, errs := sluice(t, fourLines, "replay", "--by", "host+status", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "no request has a host; their key has - instead")
-	code, out, errs = sluice(t, fourLines, "replay", "--by", "method", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, fourLines, "replay", "--by", "method", "-")
+	require.Zero(t, exitCode, errs)
 	require.NotContains(t, out, "their key has")
 }
 
-// TestHelpTellsTheDefaultPolicies, which are listed nowhere else.
-func TestHelpTellsTheDefaultPolicies(t *testing.T) {
-	code, out, errs := sluice(t, "", "replay", "--help")
-	require.Zero(t, code, errs)
+func TestHelpListsTheDefaultPolicies(t *testing.T) {
+	exitCode, out, errs := sluice(t, "", "replay", "--help")
+	require.Zero(t, exitCode, errs)
 	for _, policy := range defaultPolicies {
 		require.Contains(t, out, "\n  "+policy+"\n")
 	}
@@ -408,20 +409,19 @@ func TestHelpTellsTheDefaultPolicies(t *testing.T) {
 
 func TestJSONAndPictureGoTogether(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "REPORT.SVG")
-	code, out, errs := sluice(t, fourLines, "replay", "--json", "--out", picture, "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "--json", "--out", picture, "-")
+	require.Zero(t, exitCode, errs)
 	require.True(t, json.Valid([]byte(out)))
 	svg, err := os.ReadFile(picture)
 	require.NoError(t, err)
 	require.Contains(t, string(svg), "<svg")
 }
 
-// TestFailedReplayLeavesThePictureAsItWas, be it there or not.
 func TestFailedReplayLeavesThePictureAsItWas(t *testing.T) {
 	old, none := write(t, "old.svg", "old"), filepath.Join(t.TempDir(), "none.svg")
 	for _, picture := range []string{old, none} {
-		code, _, _ := sluice(t, "no log", "replay", "--out", picture, "-")
-		require.Equal(t, exitFailed, code)
+		exitCode, _, _ := sluice(t, "no log", "replay", "--out", picture, "-")
+		require.Equal(t, exitFailed, exitCode)
 	}
 	text, err := os.ReadFile(old)
 	require.NoError(t, err)
@@ -429,7 +429,8 @@ func TestFailedReplayLeavesThePictureAsItWas(t *testing.T) {
 	require.NoFileExists(t, none)
 }
 
-// TestInterruptEndsTheWait for somebody to type, or to open a pipe.
+// TestInterruptEndsTheWait: an interrupt ends the wait for input on a terminal, and for the
+// writer of a pipe.
 func TestInterruptEndsTheWait(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "pipe")
 	require.NoError(t, syscall.Mkfifo(fifo, 0o600))
@@ -451,8 +452,9 @@ func TestInterruptEndsTheWait(t *testing.T) {
 	f.Close()
 }
 
-// TestStandardInputIsNotPassedOverInSilence where somebody forgot the -.
-func TestStandardInputIsNotPassedOverInSilence(t *testing.T) {
+// TestIgnoredStandardInputIsReported: without FILE, standard input is ignored. If it has data,
+// the user may have forgotten the -.
+func TestIgnoredStandardInputIsReported(t *testing.T) {
 	r, w, err := os.Pipe()
 	require.NoError(t, err)
 	defer r.Close()
@@ -463,11 +465,11 @@ func TestStandardInputIsNotPassedOverInSilence(t *testing.T) {
 	empty, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer empty.Close()
-	for in, says := range map[*os.File]string{r: "to read standard input, pass -", full: "to read standard input, pass -", empty: ""} {
+	for in, waitForLog := range map[*os.File]string{r: "to read standard input, pass -", full: "to read standard input, pass -", empty: ""} {
 		var out, errs bytes.Buffer
 		require.Zero(t, run(context.Background(), []string{"replay"}, streams{in, &out, &errs}))
-		require.Contains(t, errs.String(), says)
-		require.Equal(t, says == "", errs.Len() == 0)
+		require.Contains(t, errs.String(), waitForLog)
+		require.Equal(t, waitForLog == "", errs.Len() == 0)
 		require.Contains(t, out.String(), sampleName)
 	}
 	var out, errs bytes.Buffer
@@ -476,8 +478,8 @@ func TestStandardInputIsNotPassedOverInSilence(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	code, out, errs := sluice(t, "", "--version")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "--version")
+	require.Zero(t, exitCode, errs)
 	require.Regexp(t, `^sluice \S+\n$`, out)
 }
 
@@ -494,8 +496,9 @@ func TestFullDeviceIsAnError(t *testing.T) {
 	}
 }
 
-// TestFullDeviceCostsOneOfTheTwo when tables are printed and a picture is drawn.
-func TestFullDeviceCostsOneOfTheTwo(t *testing.T) {
+// TestFullDeviceLosesOnlyOneOutput: if the tables cannot be written, the chart is drawn all the
+// same, and vice versa.
+func TestFullDeviceLosesOnlyOneOutput(t *testing.T) {
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
 		t.Skip("no /dev/full")
@@ -504,36 +507,35 @@ func TestFullDeviceCostsOneOfTheTwo(t *testing.T) {
 	log := write(t, "access.log", fourLines)
 	picture := filepath.Join(t.TempDir(), "full.svg")
 	require.NoError(t, os.Symlink(full.Name(), picture))
-	code, out, errs := sluice(t, "", "replay", "--out", picture, log)
-	require.Equal(t, exitFailed, code)
+	exitCode, out, errs := sluice(t, "", "replay", "--out", picture, log)
+	require.Equal(t, exitFailed, exitCode)
 	require.Contains(t, errs, "no space left")
 	require.Contains(t, out, "access.log: 4 requests")
 
-	var said bytes.Buffer
+	var logLines bytes.Buffer
 	picture = filepath.Join(t.TempDir(), "a.svg")
-	require.Equal(t, exitFailed, run(context.Background(), []string{"replay", "--out", picture, log}, streams{strings.NewReader(""), full, &said}))
-	require.Contains(t, said.String(), "no space left")
+	require.Equal(t, exitFailed, run(context.Background(), []string{"replay", "--out", picture, log}, streams{strings.NewReader(""), full, &logLines}))
+	require.Contains(t, logLines.String(), "no space left")
 	require.FileExists(t, picture)
 }
 
-func TestCheckTellsDifferences(t *testing.T) {
-	code, out, errs := sluice(t, "", "replay", "--check", write(t, "ok.trace", okTrace))
-	require.Zero(t, code, errs)
+func TestCheckOfATraceReportsDifferences(t *testing.T) {
+	exitCode, out, errs := sluice(t, "", "replay", "--check", write(t, "ok.trace", okTrace))
+	require.Zero(t, exitCode, errs)
 	require.Empty(t, out)
 
 	wrong := strings.Replace(okTrace, "deny    0    1s", "deny    0    2s", 1)
-	code, out, errs = sluice(t, "", "replay", "--check", write(t, "wrong.trace", wrong))
-	require.Equal(t, exitFailed, code)
+	exitCode, out, errs = sluice(t, "", "replay", "--check", write(t, "wrong.trace", wrong))
+	require.Equal(t, exitFailed, exitCode)
 	require.Empty(t, errs)
 	require.Contains(t, out, "wrong.trace:5")
 }
 
-// TestClientsAreTheKeysWhateverStandsBeforeThem, or among them.
-func TestClientsAreTheKeysWhateverStandsBeforeThem(t *testing.T) {
+func TestClientIsTheKeyWhateverWordsComeBeforeIt(t *testing.T) {
 	for _, before := range []string{"", "www.example.com ", "www.example.com:443 ", "127.0.1.1:80 ", "- ", "198.51.100.7, ", "www.example.com forged, "} {
 		log := before + strings.ReplaceAll(strings.TrimSuffix(fourLines, "\n"), "\n", "\n"+before)
-		code, out, errs := sluice(t, log, "replay", "--top", "1", "--json", "-p", "gcra 1/m", "-")
-		require.Zero(t, code, errs)
+		exitCode, out, errs := sluice(t, log, "replay", "--top", "1", "--json", "-p", "gcra 1/m", "-")
+		require.Zero(t, exitCode, errs)
 		require.Contains(t, out, `"key": "192.0.2.1"`, before)
 		requests, denied, keys := counts(t, out)
 		require.Equal(t, [3]int64{4, 2, 2}, [3]int64{requests, denied, keys}, before)
@@ -546,38 +548,37 @@ const caddyLines = `{"level":"info","ts":946684800.5,"logger":"http.log.access",
 {"level":"info","ts":946684802.5,"logger":"http.log.access","request":{"remote_ip":"192.0.2.2","method":"GET","uri":"/b","headers":{}},"status":200}
 `
 
-func TestLinesThatTellOfNoRequestAreTold(t *testing.T) {
-	code, out, errs := sluice(t, caddyLines, "replay", "-")
-	require.Zero(t, code, errs)
+func TestLinesThatAreNotRequestsAreReported(t *testing.T) {
+	exitCode, out, errs := sluice(t, caddyLines, "replay", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "3 requests, 2000-01-01 00:00:00 to 2000-01-01 00:00:02 UTC, 2 keys by ip")
 	require.Contains(t, out, "1 of 4 lines skipped because they are not log lines; the first is standard input:2: no client, request or status in the JSON object")
 
-	code, _, errs = sluice(t, `{"ts":1,"level":"info"}`, "replay", "-")
-	require.Equal(t, exitFailed, code)
+	exitCode, _, errs = sluice(t, `{"ts":1,"level":"info"}`, "replay", "-")
+	require.Equal(t, exitFailed, exitCode)
 	require.Contains(t, errs, "keep only the lines that are requests")
 	require.NotContains(t, errs, "--time-field")
 }
 
 func TestRequestsWithoutAFieldAreCounted(t *testing.T) {
-	code, out, errs := sluice(t, fourLines, "replay", "--by", "user+ip", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "--by", "user+ip", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "\n1 of 4 requests without a user; their key has ip:ADDRESS instead, or - if they have no address\n")
 	require.NotContains(t, out, "an ip")
-	code, out, errs = sluice(t, fourLines, "replay", "--by", "user+host", "--json", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, fourLines, "replay", "--by", "user+host", "--json", "-")
+	require.Zero(t, exitCode, errs)
 	var r jsonReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, jsonMissing{"user": 1, "host": 4}, r.Lacking)
 	tenants := strings.Replace(`{"time":946684800,"tenant":"x"}|{"time":946684801,"ip":"192.0.2.1"}`, "|", "\n", 1)
-	code, out, errs = sluice(t, tenants, "replay", "--key-field", "tenant", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, tenants, "replay", "--key-field", "tenant", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, `1 of 2 requests without a member "tenant"; their key has ip:ADDRESS instead`)
 }
 
-// TestHeadersAreListsToCaddy, for policies and rules alike.
-func TestHeadersAreListsToCaddy(t *testing.T) {
-	code, out, errs := sluice(t, caddyLines, "replay", "--json", "-p", "gcra 1/m", "--key-field", "request.headers.X-Key", "-")
-	require.Zero(t, code, errs)
+func TestHeadersInListsAsCaddyLogsThem(t *testing.T) {
+	exitCode, out, errs := sluice(t, caddyLines, "replay", "--json", "-p", "gcra 1/m", "--key-field", "request.headers.X-Key", "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, `"key": "k1"`)
 	requests, denied, keys := counts(t, out)
 	require.Equal(t, [3]int64{3, 1, 2}, [3]int64{requests, denied, keys})
@@ -586,19 +587,20 @@ func TestHeadersAreListsToCaddy(t *testing.T) {
 	require.Equal(t, jsonMissing{"key": 1}, r.Lacking)
 }
 
-// TestTheCostOfAllIsThatOfItsParts, as the help says.
-func TestTheCostOfAllIsThatOfItsParts(t *testing.T) {
+// TestCostOfAStackIsSetInItsParts: the help says so.
+func TestCostOfAStackIsSetInItsParts(t *testing.T) {
 	const policy = "all(gcra 10/s cost=2; gcra 100/m cost=2)"
 	_, help, _ := sluice(t, "", "replay", "--help")
 	require.Contains(t, strings.Join(strings.Fields(help), " "), "In all(...), write cost= into each part, as in "+policy)
-	code, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
-	require.Zero(t, code, errs)
-	code, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m) cost=2", "-")
-	require.Equal(t, exitUsage, code, errs)
+	exitCode, _, errs := sluice(t, fourLines, "replay", "-p", policy, "-")
+	require.Zero(t, exitCode, errs)
+	exitCode, _, errs = sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m) cost=2", "-")
+	require.Equal(t, exitUsage, exitCode, errs)
 }
 
-// TestWhoAsksForAnAddressIsTakenForIt, as the help warns, unless the log is as it says.
-func TestWhoAsksForAnAddressIsTakenForIt(t *testing.T) {
+// TestHostThatLooksLikeAnAddressIsReadAsTheClient: the help warns of it, and names log formats
+// without this ambiguity.
+func TestHostThatLooksLikeAnAddressIsReadAsTheClient(t *testing.T) {
 	_, help, _ := sluice(t, "", "replay", "--help")
 	require.Contains(t, strings.Join(strings.Fields(help), " "), "would be taken for 6.6.6.1. Log $host:$server_port, or log $remote_addr first")
 	for before, key := range map[string]string{
@@ -607,27 +609,27 @@ func TestWhoAsksForAnAddressIsTakenForIt(t *testing.T) {
 		"192.0.2.1 6.6.6.1":    "192.0.2.1",
 	} {
 		log := strings.ReplaceAll(fourLines, "192.0.2.1 ", before+" ")
-		code, out, errs := sluice(t, log, "replay", "--json", "-p", "gcra 1/m", "-")
-		require.Zero(t, code, errs)
+		exitCode, out, errs := sluice(t, log, "replay", "--json", "-p", "gcra 1/m", "-")
+		require.Zero(t, exitCode, errs)
 		require.Contains(t, out, `"key": "`+key+`"`, before)
 	}
 }
 
-func TestJSONOfHostsAlone(t *testing.T) {
-	code, out, errs := sluice(t, `{"time":946684800,"host":"www.example.com"}`, "replay", "--by", "host", "--json", "-p", "gcra 1/m", "-")
-	require.Zero(t, code, errs)
+func TestJSONWithOnlyAHost(t *testing.T) {
+	exitCode, out, errs := sluice(t, `{"time":946684800,"host":"www.example.com"}`, "replay", "--by", "host", "--json", "-p", "gcra 1/m", "-")
+	require.Zero(t, exitCode, errs)
 	requests, _, keys := counts(t, out)
 	require.Equal(t, [2]int64{1, 1}, [2]int64{requests, keys})
 }
 
-// TestThePartIsNamed whose period the counts of all(...) are for.
-func TestThePartIsNamed(t *testing.T) {
-	code, out, errs := sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")
-	require.Zero(t, code, errs)
+// TestStackReportsThePartOfItsCounts: counts of all(...) are for the period of its first part.
+func TestStackReportsThePartOfItsCounts(t *testing.T) {
+	exitCode, out, errs := sluice(t, fourLines, "replay", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "all(gcra 1/m)", "-p", "gcra 2/m", "-")
+	require.Zero(t, exitCode, errs)
 	require.Regexp(t, `(?m)^  all\(gcra 10/s; gcra 100/m\) .* 10/s \(part 1 of 2\) +19 `, out)
 	require.Equal(t, 1, strings.Count(out, "(part "))
-	code, out, errs = sluice(t, fourLines, "replay", "--json", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "gcra 2/m", "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, fourLines, "replay", "--json", "-p", "all(gcra 10/s; gcra 100/m)", "-p", "gcra 2/m", "-")
+	require.Zero(t, exitCode, errs)
 	var r jsonReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	require.Equal(t, "gcra 10/s", r.Policies[0].Worst.Part)

@@ -29,9 +29,9 @@ rules:
   - {name: strict, policy: gcra 9/m burst=3, by: [user, path], missing: deny, methods: [POST]}
 `
 
-// TestAReplayDecidesAsTheServerDid has a server answer requests, and then replays
-// what it logged under the same file.
-func TestAReplayDecidesAsTheServerDid(t *testing.T) {
+// TestReplayDecidesLikeTheServer: a server answers requests, and a replay of its log under the
+// same file decides alike.
+func TestReplayDecidesLikeTheServer(t *testing.T) {
 	file := strings.ReplaceAll(servedRules, `\u00e9`, "é")
 	now := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	server := serverOf(t, file, func() time.Time { return now })

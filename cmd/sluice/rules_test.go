@@ -13,19 +13,19 @@ import (
 var exampleConfig = filepath.Join("..", "..", "examples", "limits.yaml")
 
 func TestRulesOfAFileAreReplayed(t *testing.T) {
-	code, out, errs := sluice(t, "", "replay", "--config", exampleConfig, "--top", "3")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, "", "replay", "--config", exampleConfig, "--top", "3")
+	require.Zero(t, exitCode, errs)
 	require.Empty(t, errs)
 	golden(t, "rules.txt", out)
-	code, out, errs = sluice(t, "", "replay", "--config", exampleConfig, "--top", "1", "--json")
-	require.Zero(t, code, errs)
+	exitCode, out, errs = sluice(t, "", "replay", "--config", exampleConfig, "--top", "1", "--json")
+	require.Zero(t, exitCode, errs)
 	golden(t, "rules.json", out)
 }
 
 func TestRulesAreDrawn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.svg")
-	code, _, errs := sluice(t, "", "replay", "--config", exampleConfig, "--out", path)
-	require.Zero(t, code, errs)
+	exitCode, _, errs := sluice(t, "", "replay", "--config", exampleConfig, "--out", path)
+	require.Zero(t, exitCode, errs)
 	svg, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
@@ -37,8 +37,8 @@ func TestRulesAreDrawn(t *testing.T) {
 func rulesOf(t *testing.T, file, log string, flags ...string) jsonRulesReport {
 	t.Helper()
 	args := append([]string{"replay", "--json", "--config", write(t, "limits.yaml", file)}, flags...)
-	code, out, errs := sluice(t, log, append(args, "-")...)
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, log, append(args, "-")...)
+	require.Zero(t, exitCode, errs)
 	var r jsonRulesReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	return r
@@ -59,10 +59,10 @@ func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
 	require.Equal(t, []jsonDenied{{"ann", 2}}, r.Rules[0].TopDenied)
 }
 
-func TestTheLogOfAProxyIsTold(t *testing.T) {
+func TestRequestsOfATrustedProxyAreReported(t *testing.T) {
 	require.EqualValues(t, 3, rulesOf(t, "trusted: 192.0.2.1\n"+oneRule, fourLines).Proxied)
-	code, out, errs := sluice(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "3 requests logged with the address of a trusted proxy instead of the client's")
 	for list, proxied := range map[string]int64{
 		"10.0.0.1":                  3,
@@ -80,16 +80,15 @@ func TestTheLogOfAProxyIsTold(t *testing.T) {
 	}
 }
 
-func TestFieldsThatTheLogLacksAreTold(t *testing.T) {
+func TestFieldsMissingInTheLogAreReported(t *testing.T) {
 	config := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: [user, host], methods: [PUT]}]")
-	code, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, "1 of 4 requests without a user; under rule a they are limited by ip\nno request has a host; for the rules it is empty\n")
 	require.Regexp(t, `\n  a +0 +0 +0 +- +0 +0 `, out)
 }
 
-// TestMissingUsersAreTreatedAsTheRuleSays in a replay too.
-func TestMissingUsersAreTreatedAsTheRuleSays(t *testing.T) {
+func TestMissingUsersFollowTheRule(t *testing.T) {
 	nobody := strings.ReplaceAll(fourLines, " - ann ", " - - ")
 	require.NotEqual(t, fourLines, nobody)
 	for missing, want := range map[string]struct {
@@ -109,15 +108,14 @@ func TestMissingUsersAreTreatedAsTheRuleSays(t *testing.T) {
 	}
 }
 
-func TestRulesForNothingInParticular(t *testing.T) {
+func TestRuleForAllRequestsTogether(t *testing.T) {
 	r := rulesOf(t, "rules: [{name: all, policy: gcra 2/m}]", fourLines)
 	require.EqualValues(t, 2, r.Together.Denied)
 	require.EqualValues(t, 1, r.Rules[0].Keys)
 	require.Empty(t, r.Rules[0].By)
 }
 
-// TestOneHeaderMayComeFromJSON has the header under a name of the log's own.
-func TestOneHeaderMayComeFromJSON(t *testing.T) {
+func TestKeyFieldSuppliesTheHeaderOfARule(t *testing.T) {
 	log := `{"time": 946684800, "ip": "192.0.2.1", "tenant": "x; y"}
 {"time": 946684801, "ip": "192.0.2.1", "tenant": "x; y"}
 {"time": 946684802, "ip": "192.0.2.1", "tenant": "z"}
@@ -129,28 +127,28 @@ func TestOneHeaderMayComeFromJSON(t *testing.T) {
 	require.Equal(t, []jsonDenied{{"x-y", 1}}, r.Rules[0].TopDenied)
 }
 
-func TestJSONIsHarmlessToATerminal(t *testing.T) {
+func TestJSONHasNoControlCharacters(t *testing.T) {
 	line := `{"time": 946684800, "user": "\u009b2J\u007f\u001bé𝄞"}` + "\n"
 	file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: user}]")
-	code, out, errs := sluice(t, line+line, "replay", "--json", "--config", file, "-")
-	require.Zero(t, code, errs)
+	exitCode, out, errs := sluice(t, line+line, "replay", "--json", "--config", file, "-")
+	require.Zero(t, exitCode, errs)
 	require.Contains(t, out, `"key": "\u009b2J\u007f\u001bé𝄞"`)
 	require.Equal(t, "\u009b2J\x7f\x1bé𝄞", rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: user}]", line+line).Rules[0].TopDenied[0].Key)
 }
 
-// TestKeysAreHarmlessToATerminal also where they look like those of several fields.
-func TestKeysAreHarmlessToATerminal(t *testing.T) {
+// TestKeysHaveNoControlCharacters: keys that look like keys of several fields have none either.
+func TestKeysHaveNoControlCharacters(t *testing.T) {
 	line := `{"time": 946684800, "user": "\"\u001b[2J"}` + "\n"
 	for by, want := range map[string]string{"user": `\n  \\"\\\\\\"\\\\x1b\[2J\\" +1\n`, "[user, ip]": `\n  "\\"\\\\\\"\\\\x1b\[2J\\"" "" +1\n`} {
 		file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: "+by+"}]")
-		code, out, errs := sluice(t, line+line, "replay", "--config", file, "-")
-		require.Zero(t, code, errs)
+		exitCode, out, errs := sluice(t, line+line, "replay", "--config", file, "-")
+		require.Zero(t, exitCode, errs)
 		require.NotContains(t, out, "\x1b")
 		require.Regexp(t, want, out)
 	}
 }
 
-func TestOddTimesUnderRules(t *testing.T) {
+func TestExtremeTimesAreReplayedUnderRules(t *testing.T) {
 	log := `192.0.2.1 - - [01/Jan/0001:00:00:00 +0000] "GET / HTTP/1.1" 200 1
 192.0.2.1 - - [01/Jan/1969:00:00:00 +0000] "\x16\x03 " 400 1
 192.0.2.1 - - [01/Jan/2100:00:00:00 +0000] "GET http://a:b/%zz HTTP/1.1" 200 1
@@ -160,7 +158,7 @@ func TestOddTimesUnderRules(t *testing.T) {
 	require.EqualValues(t, 4, r.Together.Requests)
 }
 
-func TestMistakesWithRules(t *testing.T) {
+func TestInvalidCommandLinesOfReplayWithRules(t *testing.T) {
 	log := write(t, "access.log", fourLines)
 	good := write(t, "limits.yaml", oneRule)
 	trace := write(t, "a.trace", "policy gcra 1/s\n@0s a 1\n")
@@ -168,9 +166,9 @@ func TestMistakesWithRules(t *testing.T) {
 		return write(t, "limits.yaml", "rules: [{name: first, policy: gcra 1/s, by: ip}, {name: odd, policy: gcra 1/s, "+text+"}]")
 	}
 	for name, c := range map[string]struct {
-		args []string
-		code int
-		says []string
+		args       []string
+		exitCode   int
+		waitForLog []string
 	}{
 		"two kinds":        {[]string{"--config", good, "-p", "gcra 1/s", log}, 2, []string{"-p and --config", "limits.yaml"}},
 		"two keys":         {[]string{"--config", good, "--by", "ip", log}, 2, []string{"--by and --config", "leave --by out"}},
@@ -190,25 +188,23 @@ func TestMistakesWithRules(t *testing.T) {
 		"empty log":        {[]string{"--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			code, out, errs := sluice(t, "", append([]string{"replay"}, c.args...)...)
-			require.Equal(t, c.code, code, errs)
+			exitCode, out, errs := sluice(t, "", append([]string{"replay"}, c.args...)...)
+			require.Equal(t, c.exitCode, exitCode, errs)
 			require.Empty(t, out)
-			for _, s := range c.says {
+			for _, s := range c.waitForLog {
 				require.Contains(t, errs, s)
 			}
 		})
 	}
 }
 
-// TestWhatAClientSaysOfItselfIsNotBelieved, spaces and all.
-func TestWhatAClientSaysOfItselfIsNotBelieved(t *testing.T) {
+func TestForgedAddressesAreIgnored(t *testing.T) {
 	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6 x, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "8.8.8.8 x, 192.0.2.1, 10.0.0.1 ").Replace(fourLines)
 	r := rulesOf(t, "trusted: 10.0.0.0/24\n"+oneRule, log)
 	require.Equal(t, []jsonDenied{{"192.0.2.1", 3}}, r.Rules[0].TopDenied)
 }
 
-// TestTrustedProxiesArePassedOver in a list, whichever header they write it to.
-func TestTrustedProxiesArePassedOver(t *testing.T) {
+func TestTrustedProxiesAreSkippedInLists(t *testing.T) {
 	log := strings.NewReplacer("192.0.2.1 ", "6.6.6.6, 192.0.2.1, 10.0.0.1 ", "192.0.2.2 ", "192.0.2.2, 10.0.0.2, 10.0.0.1:80 ").Replace(fourLines)
 	for _, header := range []string{"", "forwarded: true\n"} {
 		r := rulesOf(t, "trusted: 10.0.0.0/24\n"+header+oneRule, log)

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNothingOfAResponseIsLogged, not even of one that nobody asked for: net/http
-// writes that to package log.
-func TestNothingOfAResponseIsLogged(t *testing.T) {
+// TestInvalidResponsesAreNotLogged: parts of a response may be secrets. net/http writes
+// unsolicited responses to package log.
+func TestInvalidResponsesAreNotLogged(t *testing.T) {
 	talkative := func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err == nil {
@@ -21,12 +21,12 @@ func TestNothingOfAResponseIsLogged(t *testing.T) {
 		}
 	}
 	s := startServe(t, "--limit", "gcra 100/m", "--upstream", upstream(t, talkative), "--listen", "127.0.0.1:0", "--log-format", "json")
-	require.Equal(t, 200, status(t, s.says(`"msg":"serving".*"proxy":"([^"]+)"`)))
-	s.says(`"level":"WARN","msg":"message from a library","error":"Unsolicited response received on idle HTTP channel`)
+	require.Equal(t, 200, status(t, s.waitForLog(`"msg":"serving".*"proxy":"([^"]+)"`)))
+	s.waitForLog(`"level":"WARN","msg":"message from a library","error":"Unsolicited response received on idle HTTP channel`)
 	s.signal(syscall.SIGTERM)
-	s.says("shut down")
-	require.Zero(t, s.code())
-	for _, line := range s.said {
+	s.waitForLog("shut down")
+	require.Zero(t, s.exitCode())
+	for _, line := range s.logLines {
 		require.True(t, json.Valid([]byte(line)), line)
 		require.NotContains(t, line, "TOPSECRET")
 	}

@@ -41,8 +41,8 @@ func awaited(t *testing.T, path string) *os.File {
 	return end
 }
 
-// TestServeEndsWhileItReads what does not come.
-func TestServeEndsWhileItReads(t *testing.T) {
+// TestSignalEndsABlockedReadOfTheRules: the rules are read from a pipe without a writer.
+func TestSignalEndsABlockedReadOfTheRules(t *testing.T) {
 	for _, flag := range [...]string{"--config", "--token-file"} {
 		for _, sig := range [...]os.Signal{os.Interrupt, syscall.SIGTERM} {
 			path := fifo(t)
@@ -53,14 +53,14 @@ func TestServeEndsWhileItReads(t *testing.T) {
 			s := startServe(t, args...)
 			awaited(t, path)
 			s.signal(sig)
-			s.says("sluice: interrupted")
-			require.Equal(t, exitFailed, s.code())
+			s.waitForLog("sluice: interrupted")
+			require.Equal(t, exitFailed, s.exitCode())
 		}
 	}
 }
 
-// TestServeEndsWhileTheStoreIsSilent, which takes connections and says nothing.
-func TestServeEndsWhileTheStoreIsSilent(t *testing.T) {
+// TestSignalEndsTheWaitForASilentStore: the store accepts connections, but never answers.
+func TestSignalEndsTheWaitForASilentStore(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer silent.Close()
@@ -70,13 +70,12 @@ func TestServeEndsWhileTheStoreIsSilent(t *testing.T) {
 		require.NoError(t, err)
 		defer conn.Close()
 		s.signal(sig)
-		s.says("sluice: interrupted")
-		require.Equal(t, exitFailed, s.code())
+		s.waitForLog("sluice: interrupted")
+		require.Equal(t, exitFailed, s.exitCode())
 	}
 }
 
-// TestNobodyWaitsForAStoreToOpen once the program is to end.
-func TestNobodyWaitsForAStoreToOpen(t *testing.T) {
+func TestStoreOpenedAfterTheEndIsClosed(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	opening, answer, opened := make(chan struct{}), make(chan struct{}), make(chan *serve.Server, 1)
 	go func() {
@@ -108,13 +107,13 @@ func TestNobodyWaitsForAStoreToOpen(t *testing.T) {
 	}
 }
 
-// TestServeReloadsOneAfterTheOther while each of them takes its time, and then ends
-// amid one.
-func TestServeReloadsOneAfterTheOther(t *testing.T) {
+// TestReloadsRunOneAfterTheOther: each reload takes some time. Then a signal ends the program
+// during a reload.
+func TestReloadsRunOneAfterTheOther(t *testing.T) {
 	rules := "rules: [{name: client, policy: gcra %d/h, by: ip}]\n"
 	file, pipe := write(t, "limits.yaml", fmt.Sprintf(rules, 2)), fifo(t)
 	s := startServe(t, "--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
-	url := s.says(`msg=serving .*proxy=(\S+)`)
+	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
 	require.NoError(t, os.Rename(pipe, file))
 	s.signal(syscall.SIGHUP)
 	for i := range 3 {
@@ -123,21 +122,21 @@ func TestServeReloadsOneAfterTheOther(t *testing.T) {
 		_, err := io.WriteString(end, fmt.Sprintf(rules, i+1))
 		require.NoError(t, err)
 		require.NoError(t, end.Close())
-		s.says("msg=reloaded")
+		s.waitForLog("msg=reloaded")
 		require.Equal(t, 200, status(t, url), "one more than were used")
 		require.Equal(t, 429, status(t, url))
 	}
 	awaited(t, file)
 	s.signal(syscall.SIGTERM)
-	s.says(`msg="shut down" cut=false`)
-	require.Zero(t, s.code())
+	s.waitForLog(`msg="shut down" cut=false`)
+	require.Zero(t, s.exitCode())
 }
 
-// TestServeEndsWithManySignals as with one. A connection without a request keeps it
-// from being gone before the second.
-func TestServeEndsWithManySignals(t *testing.T) {
+// TestManySignalsEndServeOnce: further signals must not turn a clean end into a failure. An idle
+// connection delays the end until they arrive.
+func TestManySignalsEndServeOnce(t *testing.T) {
 	s := startServe(t, "--limit", "gcra 1/s", "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0")
-	conn, err := net.Dial("tcp", strings.TrimPrefix(s.says(`msg=serving .*proxy=(\S+)`), "http://"))
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.waitForLog(`msg=serving .*proxy=(\S+)`), "http://"))
 	require.NoError(t, err)
 	defer conn.Close()
 	s.signal(syscall.SIGTERM)
@@ -154,9 +153,9 @@ func TestServeEndsWithManySignals(t *testing.T) {
 			}
 		}
 	})
-	s.says(`msg="shut down" cut=false`)
-	code := s.code()
+	s.waitForLog(`msg="shut down" cut=false`)
+	exitCode := s.exitCode()
 	close(gone)
 	signals.Wait()
-	require.Zero(t, code)
+	require.Zero(t, exitCode)
 }

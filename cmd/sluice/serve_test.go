@@ -36,9 +36,9 @@ const testTimeout = time.Minute
 // serving is a process that serves.
 type serving struct {
 	*exec.Cmd
-	t     *testing.T
-	lines chan string // of the log
-	said  []string
+	t        *testing.T
+	lines    chan string // of the log
+	logLines []string
 }
 
 // startServe starts the program with real arguments.
@@ -59,14 +59,14 @@ func startServe(t *testing.T, args ...string) *serving {
 	return s
 }
 
-// says waits for a line of the log and returns what the group in it matched.
-func (s *serving) says(pattern string) string {
+// waitForLog waits for a line of the log and returns what the group in it matched.
+func (s *serving) waitForLog(pattern string) string {
 	s.t.Helper()
 	late := time.After(testTimeout)
 	for {
 		select {
 		case line, more := <-s.lines:
-			s.said = append(s.said, line)
+			s.logLines = append(s.logLines, line)
 			if m := regexp.MustCompile(pattern).FindStringSubmatch(line); m != nil {
 				return m[len(m)-1]
 			}
@@ -75,7 +75,7 @@ func (s *serving) says(pattern string) string {
 			}
 		case <-late:
 		}
-		s.t.Fatalf("does not say %q, but\n%s", pattern, strings.Join(s.said, "\n"))
+		s.t.Fatalf("does not say %q, but\n%s", pattern, strings.Join(s.logLines, "\n"))
 	}
 }
 
@@ -84,8 +84,8 @@ func (s *serving) signal(sig os.Signal) {
 	require.NoError(s.t, s.Process.Signal(sig))
 }
 
-// code is the one that it exits with, once it does.
-func (s *serving) code() int {
+// exitCode is the one that it exits with, once it does.
+func (s *serving) exitCode() int {
 	s.t.Helper()
 	for range s.lines { // until it has ended
 	}
@@ -116,32 +116,32 @@ func TestServeReloadsAndEnds(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "limits.db")
 	args := []string{"--config", file, "--upstream", upstream(t, nothing), "--listen", "127.0.0.1:0", "--store", "sqlite:" + database, "--decision-timeout", "1m"}
 	s := startServe(t, args...)
-	url := s.says(`msg=serving .*proxy=(\S+)`)
+	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
 	require.Equal(t, 200, status(t, url))
 	require.Equal(t, 200, status(t, url))
 	require.Equal(t, 429, status(t, url))
 
 	require.NoError(t, os.WriteFile(file, []byte("rules: []\nbroken: yes\n"), 0o644))
 	s.signal(syscall.SIGHUP)
-	s.says(`msg="reload failed; the old rules stay in force" .*limits.yaml.* line=1 field=rules`)
-	s.says(`line=2 .*no field`)
+	s.waitForLog(`msg="reload failed; the old rules stay in force" .*limits.yaml.* line=1 field=rules`)
+	s.waitForLog(`line=2 .*no field`)
 	require.Equal(t, 429, status(t, url))
 
 	require.NoError(t, os.WriteFile(file, []byte(fmt.Sprintf(rules, "3/h")), 0o644))
 	s.signal(syscall.SIGHUP)
-	s.says("msg=reloaded")
+	s.waitForLog("msg=reloaded")
 	require.Equal(t, 200, status(t, url), "2 were used of 3")
 	require.Equal(t, 429, status(t, url))
 
 	s.signal(syscall.SIGTERM)
-	s.says(`msg="shut down" cut=false`)
-	require.Zero(t, s.code())
+	s.waitForLog(`msg="shut down" cut=false`)
+	require.Zero(t, s.exitCode())
 
 	// What was used stays used when it starts again.
 	again := startServe(t, args...)
-	require.Equal(t, 429, status(t, again.says(`msg=serving .*proxy=(\S+)`)))
+	require.Equal(t, 429, status(t, again.waitForLog(`msg=serving .*proxy=(\S+)`)))
 	again.signal(os.Interrupt)
-	require.Zero(t, again.code())
+	require.Zero(t, again.exitCode())
 }
 
 func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
@@ -151,14 +151,14 @@ func TestServeEndsAtOnceWithASecondSignal(t *testing.T) {
 			close(there)
 			<-r.Context().Done()
 		}))
-	url := s.says(`msg=serving .*proxy=(\S+)`)
+	url := s.waitForLog(`msg=serving .*proxy=(\S+)`)
 	go http.Get(url)
 	<-there
 	s.signal(syscall.SIGTERM)
-	s.says(`msg="shutting down"`)
+	s.waitForLog(`msg="shutting down"`)
 	s.signal(syscall.SIGTERM)
-	s.says(`sluice: requests in flight were cut off; to give them more time, set a longer --drain`)
-	require.Equal(t, exitFailed, s.code())
+	s.waitForLog(`sluice: requests in flight were cut off; to give them more time, set a longer --drain`)
+	require.Equal(t, exitFailed, s.exitCode())
 }
 
 func TestServeOnASocket(t *testing.T) {
@@ -167,26 +167,26 @@ func TestServeOnASocket(t *testing.T) {
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "s")
 	s := startServe(t, "--limit", "gcra 100/m burst=20", "--by", "user", "--api", "unix:"+path, "--log-format", "json")
-	s.says(`"msg":"serving".*"api":"unix:` + path)
+	s.waitForLog(`"msg":"serving".*"api":"unix:` + path)
 	s.Process.Kill() // and leaves its socket behind
-	s.code()
+	s.exitCode()
 	require.FileExists(t, path)
 	s = startServe(t, "--limit", "gcra 100/m burst=20", "--api", "unix:"+path)
-	s.says(`msg=serving`)
+	s.waitForLog(`msg=serving`)
 	s.signal(os.Interrupt)
-	require.Zero(t, s.code())
+	require.Zero(t, s.exitCode())
 	require.NoFileExists(t, path)
 }
 
-func TestServeMistakes(t *testing.T) {
+func TestInvalidCommandLinesOfServe(t *testing.T) {
 	const limit = "--limit=gcra 1/s"
 	short := write(t, "token", "short\n")
 	spaced := write(t, "token", "with a space, and long\n")
 	faulty := write(t, "limits.yaml", "rules: [{name: a, policy: gcar 1/s}]")
 	for _, c := range []struct {
-		code int
-		want string // of the one line
-		args []string
+		exitCode int
+		want     string // of the one line
+		args     []string
 	}{
 		{2, `no rules; want --limit "gcra 100/m burst=20", or --config limits.yaml`, nil},
 		{2, `serve takes no argument "x"; to name the program behind the proxy, use --upstream`, []string{"x"}},
@@ -247,19 +247,20 @@ func TestServeMistakes(t *testing.T) {
 		{2, `--log-level "loud": want debug, info, warn or error`, []string{limit, "--log-level", "loud"}},
 		{2, `--log-format "xml": want text or json`, []string{limit, "--log-format", "xml"}},
 	} {
-		code, out, errs := sluice(t, "", append([]string{"serve"}, c.args...)...)
-		require.Equal(t, c.code, code, "%q: %s", c.args, errs)
+		exitCode, out, errs := sluice(t, "", append([]string{"serve"}, c.args...)...)
+		require.Equal(t, c.exitCode, exitCode, "%q: %s", c.args, errs)
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out)
 		require.NotContains(t, errs, "secret")
-		if c.code == exitUsage {
+		if c.exitCode == exitUsage {
 			require.Equal(t, 1, strings.Count(errs, "\n"), errs)
 		}
 	}
 }
 
-// TestTheStoreMayComeFromTheEnvironment where no list of processes shows its password.
-func TestTheStoreMayComeFromTheEnvironment(t *testing.T) {
+// TestStoreAddressFromTheEnvironment: unlike a flag, the environment does not show the password
+// in process lists.
+func TestStoreAddressFromTheEnvironment(t *testing.T) {
 	fromEnvironment := "sqlite:" + filepath.Join(t.TempDir(), "environment.db")
 	fromFlag := "sqlite:" + filepath.Join(t.TempDir(), "flag.db")
 	t.Setenv("SLUICE_STORE", fromEnvironment)
@@ -271,19 +272,19 @@ func TestTheStoreMayComeFromTheEnvironment(t *testing.T) {
 		{[]string{"--limit=gcra 1/s", "--store=" + fromFlag}, fromFlag},
 	} {
 		s := startServe(t, append(c.args, "--api=127.0.0.1:0")...)
-		s.says(`msg=serving .*store=` + c.store + ` `)
+		s.waitForLog(`msg=serving .*store=` + c.store + ` `)
 		s.signal(os.Interrupt)
-		require.Zero(t, s.code())
+		require.Zero(t, s.exitCode())
 	}
 	_, help, _ := sluice(t, "", "serve", "--help")
 	require.Contains(t, help, "SLUICE_STORE")
 }
 
-// TestMistakesInTheEnvironment are told with its name, and without passwords.
-func TestMistakesInTheEnvironment(t *testing.T) {
+// TestInvalidStoreInTheEnvironment: the error names the variable and has no password.
+func TestInvalidStoreInTheEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		store, want string
-		code        int
+		exitCode    int
 		args        []string
 	}{
 		{"mysql://u:secret@h", "SLUICE_STORE mysql://u:xxxxx@h: want memory:, sqlite:FILE", 2, nil},
@@ -293,8 +294,8 @@ func TestMistakesInTheEnvironment(t *testing.T) {
 		{"redis://u:secret@h", "--store mysql://u:xxxxx@h: want memory:", 2, []string{"--store", "mysql://u:secret@h"}},
 	} {
 		t.Setenv("SLUICE_STORE", c.store)
-		code, out, errs := sluice(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
-		require.Equal(t, c.code, code, errs)
+		exitCode, out, errs := sluice(t, "", append([]string{"serve", "--limit=gcra 1/s", "--api=127.0.0.1:0"}, c.args...)...)
+		require.Equal(t, c.exitCode, exitCode, errs)
 		require.Contains(t, errs, c.want)
 		require.Empty(t, out)
 		require.NotContains(t, errs, "secret")
@@ -334,8 +335,8 @@ func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
 }
 
 func TestServeHelp(t *testing.T) {
-	code, out, _ := sluice(t, "", "serve", "--help")
-	require.Zero(t, code)
+	exitCode, out, _ := sluice(t, "", "serve", "--help")
+	require.Zero(t, exitCode)
 	for _, line := range strings.Split(serveHelp, "\n") {
 		require.LessOrEqual(t, len(line), 82, line)
 		require.Contains(t, out, line)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestWhoAsked(t *testing.T) {
+func TestClientAndHostOfEachPrefix(t *testing.T) {
 	tests := []struct{ prefix, host, ip, user string }{
 		{"192.0.2.7 - -", "", "192.0.2.7", ""},
 		{"192.0.2.7 - ann lee", "", "192.0.2.7", "ann lee"},
@@ -132,8 +132,7 @@ func TestTheLastAddressOfAListInJSON(t *testing.T) {
 	}
 }
 
-// TestNoAddressHasAComma, however odd the list.
-func TestNoAddressHasAComma(t *testing.T) {
+func TestAddressesHaveNoComma(t *testing.T) {
 	for _, prefix := range []string{",", ",,", "a,", "a, ", ",a,", "a,b", "a, ,b", "a,, b,c - -", "h a,, b,c - -", "h:1 ,b - -", "a b, c - -"} {
 		line := []byte(strings.Replace(goodLine, "192.0.2.7 - ann", prefix, 1))
 		entries, _, _ := read(t, []naiveLog{{"log", line}}, Options{})

@@ -36,7 +36,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestAMissingUserIsLimitedByAddress as a server does it, and no name passes for an address.
+// TestAMissingUserIsLimitedByAddress: a server does the same, and no user name imitates an
+// address.
 func TestAMissingUserIsLimitedByAddress(t *testing.T) {
 	for by, set := range map[string]func(e *Entry, name string){
 		"user": func(e *Entry, name string) { e.User = []byte(name) },
@@ -65,7 +66,7 @@ func TestPresentFields(t *testing.T) {
 	require.Zero(t, new(Entry).Present())
 }
 
-func TestUnknownFieldsAreTold(t *testing.T) {
+func TestUnknownFieldsAreErrors(t *testing.T) {
 	tests := []struct{ by, want string }{
 		{"", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"ip+adress", `accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
@@ -105,7 +106,7 @@ func TestKeysArePrintableAndDifferAsTheirFieldsDo(t *testing.T) {
 	}
 }
 
-func TestFieldsThatAreNotAskedForAreEmpty(t *testing.T) {
+func TestFieldsThatAreNotRequestedAreEmpty(t *testing.T) {
 	line := `{"time":1,"ip":"192.0.2.7","user":"ann","method":"GET","path":"/a","host":"h","status":200,"k":"v"}`
 	full := naiveEntry{IP: "192.0.2.7", User: "ann", Method: "GET", Path: "/a", Host: "h", Status: 200, Key: "v"}
 	tests := map[Fields]naiveEntry{
@@ -124,7 +125,7 @@ func TestFieldsThatAreNotAskedForAreEmpty(t *testing.T) {
 	}
 }
 
-func TestNoMemberNameStandsForTwoParts(t *testing.T) {
+func TestEachMemberNameHasOneMeaning(t *testing.T) {
 	seen := map[string]bool{}
 	for _, names := range memberNames {
 		for _, name := range names {
@@ -165,8 +166,7 @@ func TestKeysOfAListAreItsStrings(t *testing.T) {
 	}
 }
 
-// TestListsAreNoParts other than the key.
-func TestListsAreNoParts(t *testing.T) {
+func TestOnlyKeysMayBeLists(t *testing.T) {
 	log := []naiveLog{{"log", []byte(`{"ts":1,"status":200,"ip":["192.0.2.7"],"user":["ann"],"k":["v"]}`)}}
 	entries, _, err := read(t, log, Options{KeyField: "k"})
 	require.NoError(t, err)

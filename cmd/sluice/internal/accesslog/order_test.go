@@ -115,7 +115,7 @@ func TestInputsAreMergedByTime(t *testing.T) {
 }
 
 // A thousand rotated files must not be open all at once.
-func TestFilesAreOpenOnlyDuringTheirTurn(t *testing.T) {
+func TestFilesAreOpenOnlyWhileTheyAreMerged(t *testing.T) {
 	open, most := 0, 0
 	var inputs []Input
 	for i := range 50 {
@@ -178,7 +178,7 @@ func TestAnInputThatCannotBeReadIsAnError(t *testing.T) {
 
 // One stamp from the future makes everything after it late; it must not be held
 // back for that until the end.
-func TestTheWindowGrowsShorterWhenTooMuchIsHeld(t *testing.T) {
+func TestTheWindowShrinksAtItsMemoryLimit(t *testing.T) {
 	var stats Stats
 	var got []naiveEntry
 	most := 0

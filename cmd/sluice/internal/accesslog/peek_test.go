@@ -30,7 +30,7 @@ func TestPeekLosesNothing(t *testing.T) {
 	}
 }
 
-func TestPeekSeesWhatIsLeftOfGzipCutShort(t *testing.T) {
+func TestPeekReadsGzipCutShort(t *testing.T) {
 	data := zipped([]byte("hello"))
 	first, _ := Peek(bytes.NewReader(data[:len(data)-1]), 100)
 	require.Equal(t, "hello", string(first))
@@ -40,7 +40,7 @@ func TestPeekSeesWhatIsLeftOfGzipCutShort(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
 }
 
-func TestPeekShowsFailuresInTheReader(t *testing.T) {
+func TestPeekPassesOnReadErrors(t *testing.T) {
 	first, whole := Peek(io.MultiReader(strings.NewReader("hello"), failing{io.ErrClosedPipe}), 100)
 	require.Equal(t, "hello", string(first))
 	all, err := io.ReadAll(whole)
@@ -48,8 +48,8 @@ func TestPeekShowsFailuresInTheReader(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrClosedPipe)
 }
 
-// TestPeekAsksForTheEndOnce is what makes one ctrl-D enough on a terminal.
-func TestPeekAsksForTheEndOnce(t *testing.T) {
+// TestPeekReadsTheEndOnce: one ctrl-D on a terminal is enough.
+func TestPeekReadsTheEndOnce(t *testing.T) {
 	_, whole := Peek(&terminal{text: "hello"}, 100)
 	all, err := io.ReadAll(whole)
 	require.NoError(t, err)

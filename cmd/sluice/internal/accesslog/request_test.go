@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestJSONThatTellsOfNoRequestIsSkipped(t *testing.T) {
+func TestJSONThatIsNotARequestIsSkipped(t *testing.T) {
 	for members, request := range map[string]bool{
 		`"level":"error","logger":"tls","msg":"no certificate"`: false,
 		`"host":"www.example.com"`:                              false,
@@ -34,8 +34,7 @@ func TestJSONThatTellsOfNoRequestIsSkipped(t *testing.T) {
 	}
 }
 
-// TestAHostIsARequest where nothing else is asked for.
-func TestAHostIsARequest(t *testing.T) {
+func TestHostSufficesIfOnlyHostsAreRequested(t *testing.T) {
 	for fields, request := range map[Fields]bool{Host: true, Host | Forwarded: true, Host | IP: false, IP: false, 0: false} {
 		log := []naiveLog{{"log", []byte(`{"ts":1,"ip":"-","host":"a"}` + "\n" + `{"ts":1,"host":"www.example.com"}`)}}
 		entries, stats, err := read(t, log, Options{Fields: fields})

@@ -72,14 +72,13 @@ func TestStampsInJSON(t *testing.T) {
 	}
 }
 
-// TestTheFirstStampIsNotTakenForARememberedOne, whatever it is made of.
-func TestTheFirstStampIsNotTakenForARememberedOne(t *testing.T) {
+func TestTheFirstTimeIsParsedInFull(t *testing.T) {
 	var c clock
 	_, ok := c.clf([]byte(strings.Repeat("\x00", 17) + ":03 " + strings.Repeat("\x00", 5)))
 	require.False(t, ok)
 }
 
-func TestDaysThatThereAreNot(t *testing.T) {
+func TestInvalidDates(t *testing.T) {
 	for year := 1896; year <= 2104; year++ {
 		for month := time.January; month <= time.December; month++ {
 			last := time.Date(year, month+1, 0, 0, 0, 0, 0, time.UTC).Day()

@@ -39,8 +39,7 @@ func measured(t *testing.T) results {
 	return all
 }
 
-// TestWhatHoldsEverywhere is what the algorithms promise.
-func TestWhatHoldsEverywhere(t *testing.T) {
+func TestPromisesOfTheAlgorithmsHold(t *testing.T) {
 	for pattern, by := range measured(t) {
 		for name, o := range by {
 			require.LessOrEqual(t, o.worst, o.bound, "%s, %s", pattern, name)

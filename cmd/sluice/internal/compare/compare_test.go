@@ -15,8 +15,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// TestThePageIsTheOneThatIsWritten keeps it from going stale.
-func TestThePageIsTheOneThatIsWritten(t *testing.T) {
+func TestCommittedPageIsCurrent(t *testing.T) {
 	files, err := render()
 	require.NoError(t, err)
 	require.Contains(t, files, "README.md")
@@ -28,8 +27,7 @@ func TestThePageIsTheOneThatIsWritten(t *testing.T) {
 	}
 }
 
-// TestTheLogIsExact holds it to the naive account of algotest.
-func TestTheLogIsExact(t *testing.T) {
+func TestExactLogAgreesWithAlgotest(t *testing.T) {
 	for _, requests := range [][]request{poisson()[:300], edges()[:300]} {
 		log, naive := exactLog{limit: limit}, algotest.Log{}
 		room := func(at time.Time) bool {
@@ -47,8 +45,8 @@ func TestTheLogIsExact(t *testing.T) {
 	}
 }
 
-// TestReplayCountsTheSame: sluice replay would show these policies so.
-func TestReplayCountsTheSame(t *testing.T) {
+// TestReplayCountsAgree: the page has the same counts as sluice replay.
+func TestReplayCountsAgree(t *testing.T) {
 	sections, err := once()
 	require.NoError(t, err)
 	for _, s := range sections {
@@ -86,8 +84,7 @@ func TestAllPoliciesHaveOneRate(t *testing.T) {
 	}
 }
 
-// TestPatternsAreWhatTheyAreSaidToBe in the page.
-func TestPatternsAreWhatTheyAreSaidToBe(t *testing.T) {
+func TestPatternsHaveTheStatedLoad(t *testing.T) {
 	all, err := patterns()
 	require.NoError(t, err)
 	require.Len(t, all, 5)

@@ -14,9 +14,8 @@ import (
 	"github.com/sluice-go/sluice/internal/trace/tracetest"
 )
 
-// TestEveryFaultIsToldAtOnce reads testdata/faults.yaml and holds what is said of it
-// against faults.txt.
-func TestEveryFaultIsToldAtOnce(t *testing.T) {
+// TestAllFaultsAreReportedAtOnce: the errors of testdata/faults.yaml are in testdata/faults.txt.
+func TestAllFaultsAreReportedAtOnce(t *testing.T) {
 	_, err := config.Read(filepath.Join("testdata", "faults.yaml"))
 	var all *config.Error
 	require.ErrorAs(t, err, &all)
@@ -35,7 +34,7 @@ func TestEveryFaultIsToldAtOnce(t *testing.T) {
 	requireFaults(t, errors.Join(&config.Error{File: "x", Faults: all.Faults}))
 }
 
-// TestOtherFaults are those that a file has instead of any other.
+// TestOtherFaults: these errors hide all others of a file.
 func TestOtherFaults(t *testing.T) {
 	for text, want := range map[string]string{
 		"trusted: 10.0.0.1":           "x:1: rules: missing; want a list of rules",
@@ -60,7 +59,7 @@ func TestOtherFaults(t *testing.T) {
 	}
 }
 
-// TestSyntaxIsPointedAt shows the line, and says what may have been meant.
+// TestSyntaxIsPointedAt: syntax errors show the line and a remedy.
 func TestSyntaxIsPointedAt(t *testing.T) {
 	for text, want := range map[string]string{
 		"rules:\n\t- name: a\n": `x:2: invalid YAML: found character '\t' that cannot start any token; indent with spaces, not tabs, and quote text that begins with such a character

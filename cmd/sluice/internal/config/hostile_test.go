@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
-// TestHostileTexts are refused in words, whatever they are, and soon.
+// TestHostileTexts: parsing ends soon, with an error.
 func TestHostileTexts(t *testing.T) {
 	many := func(s string) string { return strings.Repeat(s, config.MaxSize/len(s)) }
 	rule := "rules: [{name: a, policy: gcra 1/s, by: ip}]\n"

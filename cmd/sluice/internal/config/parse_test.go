@@ -36,7 +36,7 @@ rules:
 	require.False(t, login.For("GET", &url.URL{Path: "/login"}))
 }
 
-// TestRulesByAddressWithoutAListOfProxies are found, unless the file says that there are none.
+// TestRulesByAddressWithoutAListOfProxies: trusted: [] means that there is no proxy.
 func TestRulesByAddressWithoutAListOfProxies(t *testing.T) {
 	const rules = `
 rules:

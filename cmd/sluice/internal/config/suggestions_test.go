@@ -88,8 +88,8 @@ var faultyFiles = []faulty{
 	{"rules: [{name: a, policy: gcra 100/m, shadow: «1»}]", []string{"true", "false"}},
 }
 
-// TestEverySuggestionSurvivesTheNextCheck applies what the messages offer.
-func TestEverySuggestionSurvivesTheNextCheck(t *testing.T) {
+// TestSuggestedValuesAreValid: each value that a message suggests makes the file valid.
+func TestSuggestedValuesAreValid(t *testing.T) {
 	for _, f := range faultyFiles {
 		file := strings.ReplaceAll(f.file, "$", "{name: ok, policy: gcra 100/m}")
 		before, rest, _ := strings.Cut(file, "«")

@@ -63,7 +63,7 @@ func undated(text string) string {
 	return regexp.MustCompile(`(?m)^Date: \w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT$`).ReplaceAllString(text, "Date: NOW")
 }
 
-func TestTheTranscript(t *testing.T) {
+func TestTranscriptOfTheClientPage(t *testing.T) {
 	m := start(t)
 	transcripts := blocks(t, "console")[1:]
 	require.Len(t, transcripts, 2)
@@ -84,7 +84,7 @@ func TestTheTranscript(t *testing.T) {
 
 // eventually is for what is reported in another way if it never comes.
 func eventually(condition func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); {
+	for end := time.Now().Add(testTimeout); time.Now().Before(end); {
 		if condition() {
 			return true
 		}
@@ -100,7 +100,7 @@ func (m *terminal) exhaust() {
 	}))
 }
 
-func TestTheShellLoopWaits(t *testing.T) {
+func TestShellLoopOfTheClientPageWaits(t *testing.T) {
 	t.Parallel() // it waits
 	m := start(t)
 	file := filepath.Join(t.TempDir(), "answer")
@@ -122,7 +122,7 @@ func newClient(own *compose.Limiter[*http.Request]) *http.Client {
 	return &http.Client{Transport: &httplimit.Transport{Limiter: own}}
 }
 
-func TestThePoliteClientSeesNo429(t *testing.T) {
+func TestTransportOfTheClientPageSeesNo429(t *testing.T) {
 	t.Parallel() // it waits
 	m := start(t)
 	client := newClient(nil)
@@ -151,8 +151,7 @@ func TestLinksOfThePageLeadSomewhere(t *testing.T) {
 	}
 }
 
-// TestTooLarge is about requests that waiting does not help.
-func TestTooLarge(t *testing.T) {
+func TestBodiesAboveMaxBodyAreRefused(t *testing.T) {
 	limits := filepath.Join(t.TempDir(), "limits.yaml")
 	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
 	u := newUpstream(t)
@@ -166,8 +165,7 @@ func TestTooLarge(t *testing.T) {
 	require.EqualValues(t, 1, u.admitted())
 }
 
-// TestLengthRequired is of those who say nothing of how much they send.
-func TestLengthRequired(t *testing.T) {
+func TestBodiesOfUnknownLengthAreRefused(t *testing.T) {
 	limits := filepath.Join(t.TempDir(), "limits.yaml")
 	require.NoError(t, os.WriteFile(limits, []byte("rules: [{name: upload, policy: gcra 100/h, by: ip, cost: bytes}]\n"), 0o600))
 	u := newUpstream(t)
@@ -180,8 +178,7 @@ func TestLengthRequired(t *testing.T) {
 	require.Zero(t, u.admitted())
 }
 
-// TestAPolicyOfSeveralParts tells all of them, and how the client stands with one.
-func TestAPolicyOfSeveralParts(t *testing.T) {
+func TestStackReportsEachPart(t *testing.T) {
 	const spec = "all(gcra 10/s; gcra 100/m)"
 	require.Contains(t, pageText(t), spec)
 	a := curl(t, serve(t, "--limit", spec, "--upstream", newUpstream(t).url).proxy)

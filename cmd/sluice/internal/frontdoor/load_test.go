@@ -146,7 +146,7 @@ func (p *program) strangers(callers int) *crowd {
 	c := &crowd{t: p.t, over: make(chan struct{}), asked: make([]int64, callers)}
 	for i := range callers {
 		c.callers.Go(func() {
-			client := &http.Client{Timeout: patience, Transport: new(http.Transport)}
+			client := &http.Client{Timeout: testTimeout, Transport: new(http.Transport)}
 			defer client.CloseIdleConnections()
 			for c.ask(client, p.api, fmt.Sprintf("%d of %d", c.asked[i], i)) {
 				c.asked[i]++

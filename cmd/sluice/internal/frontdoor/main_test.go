@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// patience is for what is only waited for when something is broken.
-const patience = 90 * time.Second
+// testTimeout is for what is only waited for when something is broken.
+const testTimeout = 90 * time.Second
 
 // sluice is the program, built once. It is built without the race detector, which
 // would make it another program: slower, and of another size.

@@ -41,7 +41,7 @@ func TestOutage(t *testing.T) {
 			t.Parallel()
 			server, store := begin(t)
 			patient := newDoor(t, store, "closed")
-			var doors []*door
+			var doors []*programWithPolicy
 			for _, policy := range [...]string{"closed", "open", "local"} {
 				doors = append(doors, newDoor(t, store, policy, "--decision-timeout", timeout.String()))
 				patient.requireAdmitted(policy, 2)
@@ -58,10 +58,10 @@ func TestOutage(t *testing.T) {
 				d.requireReady(http.StatusOK)
 				patient.requireAdmitted(d.policy, 1)
 				require.Eventually(t, func() bool {
-					d.knock()
+					d.request()
 					left, degraded := patient.left(d.policy)
 					return !degraded && left == 0
-				}, patience, time.Millisecond, "the third of the day is paid like those before")
+				}, testTimeout, time.Millisecond, "the third of the day is paid like those before")
 			}
 		})
 	}
@@ -69,43 +69,43 @@ func TestOutage(t *testing.T) {
 
 // A door is a program that goes on in its own way when the store fails. The client
 // who comes to it has the name of that way.
-type door struct {
+type programWithPolicy struct {
 	*program
 	upstream *upstream
 	policy   string
 }
 
-func newDoor(t *testing.T, store, policy string, args ...string) *door {
+func newDoor(t *testing.T, store, policy string, args ...string) *programWithPolicy {
 	u := newUpstream(t)
-	return &door{serve(t, append(args, "--limit", "fixedwindow 3/24h", "--by", "header:X-Client",
+	return &programWithPolicy{serve(t, append(args, "--limit", "fixedwindow 3/24h", "--by", "header:X-Client",
 		"--upstream", u.url, "--store", store, "--on-failure", policy)...), u, policy}
 }
 
-// knocks is one request by a client.
-func (d *door) knocks(client string) answer {
+// requestAs is one request by a client.
+func (d *programWithPolicy) requestAs(client string) answer {
 	d.t.Helper()
 	return curl(d.t, "-H", "X-Client: "+client, d.proxy)
 }
 
-func (d *door) knock() answer {
+func (d *programWithPolicy) request() answer {
 	d.t.Helper()
-	return d.knocks(d.policy)
+	return d.requestAs(d.policy)
 }
 
-func (d *door) requireAdmitted(client string, left int) {
+func (d *programWithPolicy) requireAdmitted(client string, left int) {
 	d.t.Helper()
-	a := d.knocks(client)
+	a := d.requestAs(client)
 	require.Equal(d.t, http.StatusOK, a.StatusCode, a.text)
 	require.Contains(d.t, a.Header.Get("RateLimit"), map[int]string{2: `"default";r=2;`, 1: `"default";r=1;`}[left])
 }
 
 // requireOutage requires what the door makes of it.
-func (d *door) requireOutage() {
+func (d *programWithPolicy) requireOutage() {
 	d.t.Helper()
 	var statuses []int
 	for range 4 {
 		began := time.Now()
-		a := d.knock()
+		a := d.request()
 		require.Less(d.t, time.Since(began), timeout+slack, d.policy)
 		statuses = append(statuses, a.StatusCode)
 		switch d.policy {
@@ -142,24 +142,24 @@ func requireUnavailable(t *testing.T, a answer) {
 }
 
 // requireReady waits until /readyz, which goes by the last probe, has a status.
-func (d *door) requireReady(status int) {
+func (d *programWithPolicy) requireReady(status int) {
 	d.t.Helper()
 	require.Equal(d.t, http.StatusOK, curl(d.t, d.api+"/livez").StatusCode)
-	require.Eventually(d.t, func() bool { return curl(d.t, d.api+"/readyz").StatusCode == status }, patience, 10*time.Millisecond)
+	require.Eventually(d.t, func() bool { return curl(d.t, d.api+"/readyz").StatusCode == status }, testTimeout, 10*time.Millisecond)
 }
 
 // requireRecovery waits until the door knows the store again, and requires that it
 // has 2 left for its client: nothing was paid during the outage.
-func (d *door) requireRecovery() {
+func (d *programWithPolicy) requireRecovery() {
 	d.t.Helper()
 	require.Eventually(d.t, func() bool {
 		left, degraded := d.left(d.policy)
 		return !degraded && left == 2
-	}, patience, 10*time.Millisecond)
+	}, testTimeout, 10*time.Millisecond)
 }
 
 // left is what the store has left for a client, unless it is not the store who tells.
-func (d *door) left(client string) (left int, degraded bool) {
+func (d *programWithPolicy) left(client string) (left int, degraded bool) {
 	d.t.Helper()
 	a := curl(d.t, d.api+"/v1/peek", "-d", `{"key":"`+client+`"}`)
 	if a.StatusCode != http.StatusOK {

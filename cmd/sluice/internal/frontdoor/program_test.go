@@ -68,7 +68,7 @@ func (p *program) says(text string) {
 
 func (p *program) saysTimes(text string, times int) {
 	p.t.Helper()
-	late := time.Now().Add(patience)
+	late := time.Now().Add(testTimeout)
 	for strings.Count(p.log.String(), text) < times {
 		select {
 		case <-p.ended:

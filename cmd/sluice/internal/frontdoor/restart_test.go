@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// TestKilledAndStartedAgain under load, and what it had admitted is not forgotten:
-// that would be another burst, more than refills meanwhile by far.
-func TestKilledAndStartedAgain(t *testing.T) {
+// TestQuotaSurvivesAKill: the program is killed under load. If it lost its states, another burst
+// would be admitted.
+func TestQuotaSurvivesAKill(t *testing.T) {
 	for name, store := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "limits.db") },
 		"postgres": func(t *testing.T) string { return servers.Postgres(t).DSN() },
@@ -52,7 +52,7 @@ func TestKilledAndStartedAgain(t *testing.T) {
 
 func get(t *testing.T, url string) (status int) {
 	t.Helper()
-	r, err := (&http.Client{Timeout: patience}).Get(url)
+	r, err := (&http.Client{Timeout: testTimeout}).Get(url)
 	require.NoError(t, err)
 	require.NoError(t, r.Body.Close())
 	return r.StatusCode

@@ -108,7 +108,7 @@ func TestShutdownDelay(t *testing.T) {
 		require.Equal(t, http.StatusOK, get(t, p.api+"/readyz"))
 		p.signal(s)
 		if s == syscall.SIGTERM {
-			require.Eventually(t, func() bool { return get(t, p.api+"/readyz") == http.StatusServiceUnavailable }, patience, time.Millisecond)
+			require.Eventually(t, func() bool { return get(t, p.api+"/readyz") == http.StatusServiceUnavailable }, testTimeout, time.Millisecond)
 			require.Equal(t, http.StatusOK, get(t, p.api+"/livez"))
 			require.Equal(t, http.StatusOK, get(t, p.proxy))
 			p.signal(s)
@@ -126,18 +126,18 @@ func TestShutdownUnderLoad(t *testing.T) {
 	s := newSlow()
 	server := httptest.NewServer(s)
 	defer server.Close()
-	p := serve(t, "--limit", "gcra 1000000/s", "--upstream", server.URL, "--listen", place(t), "--drain", patience.String())
+	p := serve(t, "--limit", "gcra 1000000/s", "--upstream", server.URL, "--listen", place(t), "--drain", testTimeout.String())
 
 	var receivers [callers]receiver
 	var failures [callers]error
 	var calls sync.WaitGroup
 	for i := range receivers {
-		receivers[i] = receiver{http.Client{Timeout: patience, Transport: new(http.Transport)}, p.proxy, i, map[string]bool{}}
+		receivers[i] = receiver{http.Client{Timeout: testTimeout, Transport: new(http.Transport)}, p.proxy, i, map[string]bool{}}
 		calls.Go(func() { failures[i] = receivers[i].receive(s.halves[0] + s.halves[1]) })
 	}
-	require.Eventually(t, func() bool { return len(s.paths()) > 10*callers }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return len(s.paths()) > 10*callers }, testTimeout, time.Millisecond)
 	s.holdBack()
-	require.Eventually(t, func() bool { return s.waiting() > callers/2 }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return s.waiting() > callers/2 }, testTimeout, time.Millisecond)
 	p.signal(syscall.SIGTERM)
 	p.says("shutting down")
 	close(s.letGo)

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTheSocketSharesWhatTheProxyCounts asks over a unix socket about the client of
-// the proxy, gives back what it paid, takes more, and resets it.
-func TestTheSocketSharesWhatTheProxyCounts(t *testing.T) {
+// TestSocketAndProxyShareQuota: requests over a unix socket read, refund, charge and reset what
+// the proxy counted.
+func TestSocketAndProxyShareQuota(t *testing.T) {
 	dir, err := os.MkdirTemp("", "sluice") // t.TempDir may be too long for a socket
 	require.NoError(t, err)
 	defer os.RemoveAll(dir)

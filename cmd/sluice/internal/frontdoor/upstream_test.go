@@ -61,6 +61,6 @@ func (u *upstream) span() time.Duration {
 // await waits until that many came.
 func (u *upstream) await(t *testing.T, count int64) {
 	t.Helper()
-	require.Eventually(t, func() bool { return u.admitted() >= count }, patience, time.Millisecond,
+	require.Eventually(t, func() bool { return u.admitted() >= count }, testTimeout, time.Millisecond,
 		"the upstream sees no %d requests", count)
 }

@@ -24,7 +24,7 @@ func policies(t testing.TB, specs ...string) (ps []algo.Policy) {
 	return ps
 }
 
-func TestReplayCountsBySide(t *testing.T) {
+func TestReplayCountsEachPolicy(t *testing.T) {
 	r := replay.New(policies(t, "gcra 2/m", "gcra 1/m")...)
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 	for i, key := range []string{"a", "a", "b", "a"} {
@@ -55,7 +55,7 @@ func TestReplayRefusesTimeThatStepsBack(t *testing.T) {
 	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
 }
 
-func TestCostAboveCapacityIsTold(t *testing.T) {
+func TestCostAboveCapacityCountsAsNever(t *testing.T) {
 	r := replay.New(policies(t, "gcra 1/m cost=2")...)
 	require.NoError(t, r.Add(time.Unix(10, 0), []byte("a")))
 	p := r.Report(1).Policies[0]
@@ -77,8 +77,6 @@ func TestTopDeniedIsOrderedAndCut(t *testing.T) {
 	require.Len(t, all.TopDenied, 4285)
 }
 
-// TestAdmittedIsWithinTheBound holds the counts against what the policies
-// promise.
 func TestAdmittedIsWithinTheBound(t *testing.T) {
 	ps := policies(t, "gcra 10/m burst=5", "tokenbucket 10/m refill=interval", "fixedwindow 10/m",
 		"fixedwindow 10/m align=clock", "movingwindow 10/m", "movingwindow 10/m slots=12 trailing=whole", "all(gcra 3/s; gcra 10/m)", "all(gcra 20/m; gcra 60/m burst=10 cost=5)", "gcra 60/m burst=10 cost=5")

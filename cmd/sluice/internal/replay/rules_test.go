@@ -31,7 +31,6 @@ func newRules(t *testing.T) *replay.Rules[visit] {
 	return r
 }
 
-// TestRulesDecideTogether tells at each visit what comes of it.
 func TestRulesDecideTogether(t *testing.T) {
 	r := newRules(t)
 	start := time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -71,7 +70,7 @@ func TestRulesRefuseTimeThatStepsBack(t *testing.T) {
 	require.ErrorContains(t, r.Add(t.Context(), time.Unix(9, 0), visit{}), "comes after")
 }
 
-func TestRulesThatMakeNoLimiterAreRefused(t *testing.T) {
+func TestInvalidRulesAreRefused(t *testing.T) {
 	_, err := replay.NewRules([]compose.Rule[visit]{{Name: "a"}}, policies(t, "gcra 1/m"))
 	require.ErrorContains(t, err, "a")
 }

@@ -8,9 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestTimelineCountsWhereTimeIs puts requests that are known one by one beside
-// the stretches they were counted in.
-func TestTimelineCountsWhereTimeIs(t *testing.T) {
+// TestTimelineCountsAtTheRightTimes: random requests are counted one by one and by the timeline.
+func TestTimelineCountsAtTheRightTimes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 100 {
 		line := newTimeline(1)
@@ -35,7 +34,7 @@ func TestTimelineCountsWhereTimeIs(t *testing.T) {
 	}
 }
 
-func TestStretchesAreAsPeopleCount(t *testing.T) {
+func TestBinWidthsAreRound(t *testing.T) {
 	for lasts, want := range map[time.Duration]time.Duration{
 		0:                    time.Second,
 		299 * time.Second:    time.Second,

@@ -8,8 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWindowAddsUpTheLastPeriod compares with a plain list of all that was
-// admitted.
+// TestWindowAddsUpTheLastPeriod: a plain list of all admissions has the same sum.
 func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -33,8 +32,7 @@ func TestWindowAddsUpTheLastPeriod(t *testing.T) {
 	}
 }
 
-// TestRunsAreReadAsTheyAreWritten in all their forms, one behind the other.
-func TestRunsAreReadAsTheyAreWritten(t *testing.T) {
+func TestRunsRoundTrip(t *testing.T) {
 	var runs [][2]int64
 	for _, units := range []int64{0, 1, 4, 5, 31, 32, 127, 128, math.MaxInt64} {
 		for _, wait := range []int64{1, 999, 1e3, 1e6, 1e6 + 1e3, 1e9 - 1, 1e9, 1e9 + 1, 32e9, 33e9, 3600e9, 86_400e9, math.MaxInt64} {
@@ -53,15 +51,15 @@ func TestRunsAreReadAsTheyAreWritten(t *testing.T) {
 	require.Empty(t, b)
 }
 
-// TestASecondIsAByte holds the size for logs that count in seconds.
-func TestASecondIsAByte(t *testing.T) {
+// TestASecondTakesAByte: the size holds for logs with times in seconds.
+func TestASecondTakesAByte(t *testing.T) {
 	require.Len(t, appendRun(nil, 1, 1e9), 1)
 	require.Len(t, appendRun(nil, 4, 32e9), 1)
 	require.Len(t, appendRun(nil, 31, 60e9), 2)
 	require.Len(t, appendRun(nil, 1, 250e6), 3)
 }
 
-func TestWindowForgetsWhatItNeedsNoMore(t *testing.T) {
+func TestWindowDropsOldRuns(t *testing.T) {
 	var w window
 	for now := range int64(10_000) {
 		w.add(now*1e9, 1, 60e9)

@@ -94,9 +94,9 @@ var refused = []struct {
 	{body: `{"key":"a"}` + strings.Repeat(" ", maxBody), status: 413, detail: "more than 65536 bytes", blind: true},
 }
 
-func TestRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	route := operation(t, document(t), "/v1/allow")
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for _, c := range refused {
 		t.Run(brief(c.body), func(t *testing.T) {
 			r := ask("/v1/allow", c.body)
@@ -142,7 +142,7 @@ var taken = []struct {
 	{`{"key_base64":"` + strings.Repeat("AAAA", maxKey/3) + `AA=="}`, DecisionRequest{strings.Repeat("\x00", maxKey), nil, 1}},
 }
 
-func TestTaken(t *testing.T) {
+func TestValidRequestsAreDecoded(t *testing.T) {
 	route := operation(t, document(t), "/v1/allow")
 	for _, c := range taken {
 		t.Run(brief(c.body), func(t *testing.T) {
@@ -164,7 +164,7 @@ func FuzzDecodeRequest(f *testing.F) {
 		f.Add([]byte(c.body))
 	}
 	route := operation(f, document(f), "/v1/peek")
-	h := apiOn(f, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(f, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	f.Fuzz(func(t *testing.T, body []byte) {
 		r := ask("/v1/peek", string(body))
 		w := send(h, r)

@@ -72,12 +72,12 @@ func checkResponse(route *routers.Route, r *http.Request, w *httptest.ResponseRe
 // exchange is an example of the document: the state of things, what is asked, and
 // under which name the document has the answer.
 type exchange struct {
-	answer string
-	op     string
-	body   string
-	before []string // questions as in "allow {...}", whose answers are in nobody's interest
-	edit   func(*http.Request)
-	on     func(*testing.T) http.Handler
+	answer  string
+	op      string
+	body    string
+	earlier []string // questions as in "allow {...}", whose answers are in nobody's interest
+	edit    func(*http.Request)
+	on      func(*testing.T) http.Handler
 }
 
 const (
@@ -90,19 +90,19 @@ const (
 
 var exchanges = []exchange{
 	{answer: "allow-one", op: "allow", body: askOne},
-	{answer: "allow-denied", op: "allow", body: askOne, before: []string{spend18}},
+	{answer: "allow-denied", op: "allow", body: askOne, earlier: []string{spend18}},
 	{answer: "allow-never", op: "allow", body: `{"key":"user:42","cost":21,"limit":"api"}`},
 	{answer: "allow-several", op: "allow", body: askSeveral},
 	{answer: "allow-all", op: "allow", body: askAll},
 	{answer: "allow-bytes", op: "allow", body: askBytes},
 	{answer: "allow-degraded", op: "allow", body: askOne, on: down(storage.ErrUnavailable, compose.FailOpen)},
 	{answer: "peek-one", op: "peek", body: askOne},
-	{answer: "peek-denied", op: "peek", body: askOne, before: []string{spend18}},
-	{answer: "refund-one", op: "refund", body: askOne, before: []string{spend18}},
-	{answer: "refund-clamped", op: "refund", body: askOne, before: []string{`allow {"key":"user:42","cost":1,"limit":"api"}`}},
+	{answer: "peek-denied", op: "peek", body: askOne, earlier: []string{spend18}},
+	{answer: "refund-one", op: "refund", body: askOne, earlier: []string{spend18}},
+	{answer: "refund-clamped", op: "refund", body: askOne, earlier: []string{`allow {"key":"user:42","cost":1,"limit":"api"}`}},
 	{answer: "charge-one", op: "charge", body: askOne},
-	{answer: "charge-debt", op: "charge", body: askOne, before: []string{spend18}},
-	{answer: "", op: "reset", body: askOne, before: []string{spend18}},
+	{answer: "charge-debt", op: "charge", body: askOne, earlier: []string{spend18}},
+	{answer: "", op: "reset", body: askOne, earlier: []string{spend18}},
 
 	{answer: "malformed", op: "allow", body: `{"key":"user:42","cost":}`},
 	{answer: "invalid", op: "allow", body: `{"key":"user:42","limt":"api"}`},
@@ -132,23 +132,23 @@ func field(name, value string) func(*http.Request) {
 
 func down(err error, policy compose.FailurePolicy) func(*testing.T) http.Handler {
 	err = storage.NotApplied(fmt.Errorf("%w: %w", err, errSecret))
-	store := broken{load: err, swap: err}
+	store := failingStore{load: err, swap: err}
 	return func(t *testing.T) http.Handler {
 		return apiOn(t, store, compose.Options[DecisionRequest]{OnFailure: policy})
 	}
 }
 
 func lost(t *testing.T) http.Handler {
-	return apiOn(t, broken{swap: errSecret}, compose.Options[DecisionRequest]{})
+	return apiOn(t, failingStore{swap: errSecret}, compose.Options[DecisionRequest]{})
 }
 
 // renamed has a limit whose states another algorithm wrote.
 func renamed(t *testing.T) http.Handler {
-	store := standing()
-	rules := apiRules(t, strings.Replace(apiWorld, "gcra 100/m burst=20", "fixedwindow 100/m", 1))
-	before, err := compose.New(store, serviceRule(&rules[0]))
+	store := storeAtFixedTime()
+	rules := apiRules(t, strings.Replace(apiExampleRules, "gcra 100/m burst=20", "fixedwindow 100/m", 1))
+	old, err := compose.New(store, serviceRule(&rules[0]))
 	require.NoError(t, err)
-	_, err = before.Allow(t.Context(), DecisionRequest{Key: "user:42"})
+	_, err = old.Allow(t.Context(), DecisionRequest{Key: "user:42"})
 	require.NoError(t, err)
 	return apiOn(t, store, compose.Options[DecisionRequest]{})
 }
@@ -156,7 +156,9 @@ func renamed(t *testing.T) http.Handler {
 // whole is the handler of a server's API listener, of which the service is a part.
 func whole(t *testing.T, change func(*Options, *Server)) http.Handler {
 	options := Options{
-		Read:  func(context.Context) (*config.File, error) { return config.Parse("limits.yaml", []byte(apiWorld)) },
+		Read: func(context.Context) (*config.File, error) {
+			return config.Parse("limits.yaml", []byte(apiExampleRules))
+		},
 		Store: "memory:", API: "127.0.0.1:0", Log: slog.New(slog.DiscardHandler),
 	}
 	change(&options, nil)
@@ -185,12 +187,12 @@ func (e *exchange) handler(t *testing.T) http.Handler {
 	if e.on != nil {
 		return e.on(t)
 	}
-	return apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	return apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 }
 
 func (e *exchange) run(t *testing.T) (*http.Request, *httptest.ResponseRecorder) {
 	h := e.handler(t)
-	for _, question := range e.before {
+	for _, question := range e.earlier {
 		op, body, _ := strings.Cut(question, " ")
 		require.Equal(t, http.StatusOK, post(h, "/v1/"+op, body).Code)
 	}
@@ -202,7 +204,7 @@ func (e *exchange) run(t *testing.T) (*http.Request, *httptest.ResponseRecorder)
 	return r, send(h, r)
 }
 
-// TestExamplesOfTheDocument gets every example of an answer from the service.
+// TestExamplesOfTheDocument: the service returns each example of a response.
 func TestExamplesOfTheDocument(t *testing.T) {
 	doc := document(t)
 	unseen := maps.Clone(doc.Components.Examples)
@@ -235,9 +237,9 @@ func jsonOf(t *testing.T, v any) string {
 	return string(text)
 }
 
-// TestEveryExampleIsAnsweredWhereItIsShown compares the names of an operation's
+// TestExamplesBelongToTheirOperations compares the names of an operation's
 // examples with the exchanges of that operation.
-func TestEveryExampleIsAnsweredWhereItIsShown(t *testing.T) {
+func TestExamplesBelongToTheirOperations(t *testing.T) {
 	doc := document(t)
 	for _, op := range routes {
 		var shown, asked []string
@@ -255,11 +257,9 @@ func TestEveryExampleIsAnsweredWhereItIsShown(t *testing.T) {
 	}
 }
 
-// TestEveryQuestionOfTheDocumentIsAnswered sends the examples of questions to every
-// operation.
-func TestEveryQuestionOfTheDocumentIsAnswered(t *testing.T) {
+func TestRequestExamplesWorkWithEveryOperation(t *testing.T) {
 	doc := document(t)
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for name, example := range doc.Components.RequestBodies["DecisionRequest"].Value.Content["application/json"].Examples {
 		for _, op := range routes {
 			route := operation(t, doc, "/v1/"+string(op))
@@ -273,9 +273,9 @@ func TestEveryQuestionOfTheDocumentIsAnswered(t *testing.T) {
 	}
 }
 
-// TestEveryStatusIsMet brings about every status that the document has for an
-// operation, and none that it has not.
-func TestEveryStatusIsMet(t *testing.T) {
+// TestEveryDocumentedStatusOccurs: requests cause every status that the document has for an
+// operation, and no other.
+func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	doc := document(t)
 	for _, op := range routes {
 		t.Run(string(op), func(t *testing.T) {
@@ -347,7 +347,7 @@ func TestOperationIsDocumented(t *testing.T) {
 // of the document.
 func TestRoutesAreDocumented(t *testing.T) {
 	doc := document(t)
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for _, op := range routes {
 		operation(t, doc, "/v1/"+string(op))
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-func TestTheCommandLineOfTheManual(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+func TestCurlCommandOfTheDocument(t *testing.T) {
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	w := post(h, "http://sluice/v1/allow", askOne)
 	require.Equal(t, http.StatusOK, w.Code)
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
@@ -31,10 +31,10 @@ func TestTheCommandLineOfTheManual(t *testing.T) {
 	require.Contains(t, w.Body.String(), `"allowed":true,"limit":"api","remaining":17,`)
 }
 
-// TestRetryAfter compares the field with the exact time, for who waits just that.
+// TestRetryAfter: retry-After is the exact time in whole seconds, rounded up.
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	store := standing()
+	store := storeAtFixedTime()
 	store.Clock = func() time.Time { return now }
 	h := apiOn(t, store, compose.Options[DecisionRequest]{})
 	denied := func() (string, string) {
@@ -57,15 +57,15 @@ func TestRetryAfter(t *testing.T) {
 }
 
 func TestAllOrNothing(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"limit":"api"}`).Body.String(), `"allowed":true`)
 	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"limit":["daily","api"]}`).Body.String()
 	require.Contains(t, denied, `{"allowed":false,"limit":"api","remaining":1,"retry_after_ns":600000000,`)
 	require.Contains(t, denied, `"limit":"daily","policy":"fixedwindow 1000/d","shadow":false,"capacity":1000,"cost":2,"paid":0,"remaining":1000,`)
 }
 
-func TestKeysOfAnyBytesAreOne(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+func TestTextAndBase64KeysAreEqual(t *testing.T) {
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for i, key := range []string{`"key":"user:42"`, `"key_base64":"dXNlcjo0Mg=="`, `"key":"\u0075ser:42"`} {
 		w := post(h, "/v1/allow", `{"limit":"api",`+key+`}`)
 		require.Contains(t, w.Body.String(), fmt.Sprintf(`"remaining":%d,`, 19-i))
@@ -76,14 +76,14 @@ func TestKeysOfAnyBytesAreOne(t *testing.T) {
 	}
 }
 
-// TestAnEmptyKeyIsAMissingOne as it is for the proxy.
-func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
+// TestEmptyKeyCountsAsMissing: the proxy treats missing fields alike.
+func TestEmptyKeyCountsAsMissing(t *testing.T) {
 	h := apiWith(t, `rules:
 - {name: plain, policy: gcra 5/m, by: header:X-Key}
 - {name: shared, policy: gcra 5/m, by: cookie:id, missing: share}
 - {name: skipped, policy: gcra 5/m, by: user, missing: skip}
 - {name: denied, policy: gcra 5/m, by: [ip, header:X-Key], missing: deny}
-`, standing(), compose.Options[DecisionRequest]{})
+`, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for limit, want := range map[string]string{
 		"shared":  `{"allowed":true,"limit":"shared","remaining":4,`,
 		"skipped": `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,"next_refill_ns":0,"reset_after_ns":0,"degraded":false,"cached":false,"limits":[]}`,
@@ -106,14 +106,14 @@ func TestAnEmptyKeyIsAMissingOne(t *testing.T) {
 	require.Contains(t, post(h, "/v1/peek", `{"key":"","limit":"shared"}`).Body.String(), `"remaining":4,`, "what was refused was not paid")
 }
 
-func TestALimitOfEverythingLooksAtNoKey(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+func TestSharedLimitIgnoresTheKey(t *testing.T) {
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"","limit":"trial"}`).Body.String(), `"paid":1,`)
 	require.Contains(t, post(h, "/v1/peek", `{"key":"other","limit":"trial"}`).Body.String(), `"remaining":0,`)
 }
 
-func TestAShadowDeniesNothing(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+func TestShadowRuleDeniesNothing(t *testing.T) {
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
 	w := post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
 	require.Empty(t, w.Header().Get("Retry-After"))
@@ -123,7 +123,7 @@ func TestAShadowDeniesNothing(t *testing.T) {
 }
 
 func TestReset(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	post(h, "/v1/charge", `{"key":"a","cost":1000,"limit":["api","daily"]}`)
 	w := post(h, "/v1/reset", `{"key":"a","limit":"api"}`)
 	require.Equal(t, http.StatusNoContent, w.Code)
@@ -157,8 +157,8 @@ func TestNextRefillOfSeveralLimits(t *testing.T) {
 	}
 }
 
-func TestPagesMayNotAsk(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+func TestRequestsFromWebPagesAreRefused(t *testing.T) {
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for _, c := range []struct {
 		name, value string
 		status      int
@@ -196,13 +196,13 @@ func TestPagesMayNotAsk(t *testing.T) {
 
 func TestPreflightsAreNotAllowed(t *testing.T) {
 	r := httptest.NewRequest(http.MethodOptions, "/v1/allow", nil)
-	w := send(apiOn(t, standing(), compose.Options[DecisionRequest]{}), r)
+	w := send(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), r)
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	require.Equal(t, "POST", w.Header().Get("Allow"))
 }
 
 func TestMediaTypes(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for value, status := range map[string]int{
 		"":                                  200,
 		"application/json":                  200,
@@ -226,8 +226,8 @@ func TestMediaTypes(t *testing.T) {
 	}
 }
 
-func TestTheQueryIsNotRead(t *testing.T) {
-	w := post(apiOn(t, standing(), compose.Options[DecisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
+func TestQueriesAreRefused(t *testing.T) {
+	w := post(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), "/v1/allow?cost=3", `{"key":"a"}`)
 	require.Equal(t, http.StatusBadRequest, w.Code)
 	require.Contains(t, w.Body.String(), "send everything in the body")
 }
@@ -244,7 +244,7 @@ func (e *endless) Read(b []byte) (int, error) {
 }
 
 func TestBodiesAreRead64KiBAtMost(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for _, length := range []int64{-1, 1 << 40} {
 		body := new(endless)
 		r := httptest.NewRequest(http.MethodPost, "/v1/allow", body)
@@ -261,7 +261,7 @@ func TestBodiesAreRead64KiBAtMost(t *testing.T) {
 
 func TestABodyThatEndsEarly(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/v1/allow", io.MultiReader(strings.NewReader(`{"key":"a"}`), broke{}))
-	w := send(apiOn(t, standing(), compose.Options[DecisionRequest]{}), r)
+	w := send(apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}), r)
 	require.Equal(t, http.StatusBadRequest, w.Code, "what came is not taken for the whole")
 }
 
@@ -270,7 +270,7 @@ type broke struct{}
 func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestTheDocumentIsServed(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	get := send(h, httptest.NewRequest(http.MethodGet, "/openapi.yaml", nil))
 	require.Equal(t, http.StatusOK, get.Code)
 	require.Equal(t, "application/yaml", get.Header().Get("Content-Type"))
@@ -283,7 +283,7 @@ func TestTheDocumentIsServed(t *testing.T) {
 }
 
 func TestRoutesAreExact(t *testing.T) {
-	h := apiOn(t, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for _, path := range []string{"/", "/v1", "/v1/", "/v1/allow/", "/v1//allow", "/v2/allow", "/V1/allow", "/v1/Allow", "/allow", "/openapi.yaml/"} {
 		w := post(h, path, askOne)
 		require.Equal(t, http.StatusNotFound, w.Code, path)
@@ -315,7 +315,7 @@ func TestFailurePolicies(t *testing.T) {
 	}
 }
 
-func TestWhatAFailureTells(t *testing.T) {
+func TestProblemOfEachFailure(t *testing.T) {
 	unknown := fmt.Errorf("%w: %w", storage.ErrOutcomeUnknown, storage.NotApplied(errSecret))
 	for _, c := range []struct {
 		err  error
@@ -340,8 +340,8 @@ func TestWhatAFailureTells(t *testing.T) {
 	}
 }
 
-// TestFailuresTellTheLog what they tell no client, and neither of them a key.
-func TestFailuresTellTheLog(t *testing.T) {
+// TestFailuresAreLoggedWithoutKeys: clients get neither the error nor the key.
+func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 	var logged bytes.Buffer
 	tell := func(t *testing.T, store storage.Store, r *http.Request) string {
 		logged.Reset()
@@ -350,7 +350,7 @@ func TestFailuresTellTheLog(t *testing.T) {
 		return send(a, r).Body.String()
 	}
 	synctest.Test(t, func(t *testing.T) {
-		answer := tell(t, broken{swap: errSecret}, ask("/v1/allow", askOne))
+		answer := tell(t, failingStore{swap: errSecret}, ask("/v1/allow", askOne))
 		require.Contains(t, logged.String(), `level=WARN msg="no decision: The store's response was lost" op=allow paid=unknown`)
 		require.Contains(t, logged.String(), "10.0.0.7")
 		require.NotContains(t, logged.String()+answer, "user:42")
@@ -358,7 +358,7 @@ func TestFailuresTellTheLog(t *testing.T) {
 
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		tell(t, broken{}, ask("/v1/allow", askOne).WithContext(ctx))
+		tell(t, failingStore{}, ask("/v1/allow", askOne).WithContext(ctx))
 		require.Empty(t, logged.String(), "clients that left are no trouble")
 	})
 	faulty := renamed(t).(*api)
@@ -368,8 +368,8 @@ func TestFailuresTellTheLog(t *testing.T) {
 	require.NotContains(t, logged.String(), "user:42")
 }
 
-func TestEachQuestionGoesByTheLimitsOfItsTime(t *testing.T) {
-	first, second := apiOn(t, standing(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
+func TestRequestsUseTheCurrentLimits(t *testing.T) {
+	first, second := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
 	now := first
 	h := API(func() *Limits { return now }, slog.New(slog.DiscardHandler))
 	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
@@ -380,7 +380,7 @@ func TestEachQuestionGoesByTheLimitsOfItsTime(t *testing.T) {
 // BenchmarkAllow is one decision in memory, from the request to the response, but
 // without a connection.
 func BenchmarkAllow(b *testing.B) {
-	h := apiOn(b, standing(), compose.Options[DecisionRequest]{})
+	h := apiOn(b, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	question := strings.NewReader("")
 	r := ask("/v1/allow", askOne)
 	r.Body = io.NopCloser(question)

@@ -27,7 +27,7 @@ const (
 type probe struct {
 	store storage.Store
 	key   string          // the key of no rule, and of no other process
-	found storage.Version // of the probe's record, as far as it is known
+	found storage.Version // the last known version of the probe's record
 }
 
 func newProbe(store storage.Store, namespace string) *probe {
@@ -39,9 +39,9 @@ var errProbe = errors.New("too many write conflicts on the probe's record")
 // write replaces the record of the last probe.
 func (p *probe) write(ctx context.Context) error {
 	if _, ok := p.store.(*memory.Store); ok {
-		return nil // cannot fail
+		return nil // a memory store cannot fail
 	}
-	for range 3 { // the first may find that the last has expired, or was stored although its reply was lost
+	for range 3 { // the last record may have expired, or may have been stored although its reply was lost
 		version := storage.NewVersion()
 		now, swapped, err := p.store.CompareAndSwap(ctx, storage.Swap{Key: p.key, Old: p.found, New: storage.Record{Version: version}, TTL: probeKept})
 		switch {
@@ -63,7 +63,7 @@ type storeHealth struct {
 	at  time.Time
 }
 
-// set reports whether the store has failed, or is back, since the last probe.
+// set stores the result of a probe. It reports whether the store's state has changed.
 func (h *storeHealth) set(err error) (changed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (h *storeHealth) set(err error) (changed bool) {
 	return changed
 }
 
-// failure is why the store cannot be used; nil if it can.
+// failure returns the reason why the store is unavailable; nil if it is available.
 func (h *storeHealth) failure() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -114,14 +114,14 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return s.probe.write(ctx)
 }
 
-// live answers that the process serves. It does not look at the store: an orchestrator
-// must not restart a process because the store is down.
+// live is the liveness probe. It does not check the store, because an orchestrator must not
+// restart a process when the store is down.
 func live(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok"})
 }
 
-// ready answers whether requests are answered as configured. It goes by the last probe and
-// waits for nothing. The reason for a failure is for the log alone.
+// ready is the readiness probe. It returns the result of the last probe of the store at once.
+// The reason of a failure goes to the log only.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	failure := s.health.failure()
 	if reason := s.unreadiness(failure); reason != "" {
@@ -135,9 +135,9 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok", "store": store})
 }
 
-// unreadiness is why requests are not answered as configured; empty if they are. With
-// compose.FailOpen and FailLocal they are, too, if the store fails, but not if the store
-// has states that the rules cannot read.
+// unreadiness returns the reason why requests are not answered as configured; empty if they are.
+// With compose.FailOpen and FailLocal, a failed store is no such reason, but states that the
+// rules cannot read are.
 func (s *Server) unreadiness(failure error) string {
 	var changed *ruleChangedError
 	switch {

@@ -21,23 +21,23 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// TestHealthOfAStoreThatOnlyReads is that of a replica or a full disk.
+// TestHealthOfAStoreThatOnlyReads: a replica or a full disk accepts no writes.
 func TestHealthOfAStoreThatOnlyReads(t *testing.T) {
 	redis := servers.Redis(t)
-	w := started(t, oneByIP, on("redis://"+redis.Addr()))
+	w := startTestServer(t, oneByIP, on("redis://"+redis.Addr()))
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
 	_, err := redis.Do("CONFIG", "SET", "min-replicas-to-write", "1")
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, w.logged.String(), "NOREPLICAS")
 
-	_, err = opening(t, oneByIP, on("redis://"+redis.Addr()))
+	_, err = newTestServer(t, oneByIP, on("redis://"+redis.Addr()))
 	require.ErrorContains(t, err, "--store redis://"+redis.Addr()+": the store can be read but not written: ")
 }
 
 func TestHealthOfEachStore(t *testing.T) {
 	for _, store := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
-		w := started(t, oneByIP, on(store))
+		w := startTestServer(t, oneByIP, on(store))
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode, store)
 		p := newProbe(w.store.Store, "")
 		for range 3 {
@@ -92,7 +92,7 @@ func (s *Server) readiness(t *testing.T) (status int, store string) {
 
 func text(status int, store string) string { return fmt.Sprint(status, " ", store) }
 
-// TestHealthDoesNotWaitForTheStore, which hangs, fails and comes back.
+// TestHealthDoesNotWaitForTheStore: the store hangs, fails and recovers.
 func TestHealthDoesNotWaitForTheStore(t *testing.T) {
 	for policy, down := range map[compose.FailurePolicy]int{compose.FailClosed: 503, compose.FailOpen: 200, compose.FailLocal: 200} {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +140,7 @@ func (c *changing) CompareAndSwap(_ context.Context, swaps ...storage.Swap) ([]s
 	return nil, true, nil
 }
 
-func TestProbeGoesOnFromWhatIsThere(t *testing.T) {
+func TestProbeContinuesFromTheStoredRecord(t *testing.T) {
 	p := newProbe(&changing{times: 2}, "")
 	require.NoError(t, p.write(t.Context()))
 	require.NoError(t, p.write(t.Context()))

@@ -83,7 +83,7 @@ func (t *transfer) endRead(err error) {
 	}
 }
 
-// received takes in that n bytes of the body came after a wait.
+// received updates the credit after n bytes of the body came after a wait.
 func (t *transfer) received(waited time.Duration, n int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,20 +20,19 @@ const impatience = 500 * time.Millisecond
 func impatient(o *Options) { o.ClientTimeout = impatience }
 
 // say sends text to the proxy on a connection of its own.
-func say(t *testing.T, w *world, text string) (net.Conn, *bufio.Reader) {
+func say(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.ProxyAddr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	_, err = io.WriteString(conn, text)
 	require.NoError(t, err)
 	return conn, bufio.NewReader(conn)
 }
 
-// TestClientsThatSendNothing have said that there would be more.
-func TestClientsThatSendNothing(t *testing.T) {
-	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+func TestIdleClientsAreCutOff(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
 	const post = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\nabc"
 	var statuses [4]int
 	var all sync.WaitGroup
@@ -55,10 +54,10 @@ func TestClientsThatSendNothing(t *testing.T) {
 	require.NotContains(t, w.logged.String(), "the upstream failed")
 }
 
-func TestClientsThatTakeNothing(t *testing.T) {
+func TestClientsThatDoNotReadAreCutOff(t *testing.T) {
 	const timeout = 50 * time.Millisecond
 	ended := make(chan struct{})
-	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		defer close(ended)
 		for text := []byte(strings.Repeat("x", 1<<20)); ; {
 			if _, err := w.Write(text); err != nil {
@@ -83,8 +82,8 @@ type deadlines struct {
 func (d *deadlines) SetReadDeadline(t time.Time) error  { d.read = t; return nil }
 func (d *deadlines) SetWriteDeadline(t time.Time) error { d.write = t; return nil }
 
-// TestSilenceOfTheUpstreamIsNotTheClients holds between what is read and written.
-func TestSilenceOfTheUpstreamIsNotTheClients(t *testing.T) {
+// TestWaitForTheUpstreamHasNoClientTimeout: no deadline is set between reads and writes.
+func TestWaitForTheUpstreamHasNoClientTimeout(t *testing.T) {
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 	h := idleTimeout(time.Minute, bodyRate{}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.ReadFull(r.Body, make([]byte, 2))
@@ -101,8 +100,9 @@ func TestSilenceOfTheUpstreamIsNotTheClients(t *testing.T) {
 	require.True(t, d.Flushed)
 }
 
-// TestContentIsReadTooLate by a transport for which the handler did not wait.
-func TestContentIsReadTooLate(t *testing.T) {
+// TestReadAfterTheHandlerSetsNoDeadline: a transport may still read the body when the handler
+// has returned.
+func TestReadAfterTheHandlerSetsNoDeadline(t *testing.T) {
 	for _, breaksOff := range []bool{false, true} {
 		d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
 		var content io.Reader
@@ -124,11 +124,10 @@ func TestContentIsReadTooLate(t *testing.T) {
 	}
 }
 
-// TestContentThatIsNoHTTP is not a failure of the upstream.
-func TestContentThatIsNoHTTP(t *testing.T) {
-	discard := before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-	for _, timeout := range []time.Duration{0, patience} {
-		w := started(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = timeout })
+func TestInvalidBodyIsNotAnUpstreamFailure(t *testing.T) {
+	discard := withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	for _, timeout := range []time.Duration{0, testTimeout} {
+		w := startTestServer(t, oneByIP, discard, func(o *Options) { o.ClientTimeout = timeout })
 		_, reader := say(t, w, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nthree\r\n")
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
@@ -139,11 +138,11 @@ func TestContentThatIsNoHTTP(t *testing.T) {
 	}
 }
 
-// TestRefusalsDoNotWaitForContent that the client sends only when it is told to, or
-// that is so long that nobody would read it to keep a connection.
-func TestRefusalsDoNotWaitForContent(t *testing.T) {
-	discard := before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
-	w := started(t, "\nrules: [{name: all, policy: fixedwindow 1/h}]\n", discard)
+// TestRefusalsDoNotWaitForBodies: the client sends the body only after 100 Continue, or the body
+// is very long.
+func TestRefusalsDoNotWaitForBodies(t *testing.T) {
+	discard := withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) })
+	w := startTestServer(t, "\nrules: [{name: all, policy: fixedwindow 1/h}]\n", discard)
 	const expecting = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nExpect: 100-continue\r\n\r\n"
 	conn, reader := say(t, w, expecting)
 	for _, status := range []int{http.StatusContinue, http.StatusOK} {
@@ -165,7 +164,7 @@ func TestRefusalsDoNotWaitForContent(t *testing.T) {
 func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 	const slow = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nx"
 	unbounded := strings.Replace(slow, "Content-Length: 100000", "Transfer-Encoding: chunked", 1)
-	never := before(t, func(http.ResponseWriter, *http.Request) {})
+	never := withUpstream(t, func(http.ResponseWriter, *http.Request) {})
 	for name, c := range map[string]struct {
 		rules   string
 		change  func(*Options)
@@ -175,12 +174,12 @@ func TestRefusalsDoNotWaitForSlowBodies(t *testing.T) {
 		"above the capacity": {byBytes, never, slow, http.StatusRequestEntityTooLarge},
 		"above --max-body":   {oneByIP, func(o *Options) { never(o); o.MaxBody = 10 }, slow, http.StatusRequestEntityTooLarge},
 		"of unknown length":  {byBytes, never, unbounded, http.StatusLengthRequired},
-		"no upstream":        {oneByIP, at(t, "http://"+nowhere(t)), slow, http.StatusBadGateway},
+		"no upstream":        {oneByIP, at(t, "http://"+unusedAddress(t)), slow, http.StatusBadGateway},
 		"for no path":        {oneByIP, never, strings.Replace(slow, "POST /", "POST x:y", 1), http.StatusBadRequest},
 		"denied":             {oneByIP, never, slow, http.StatusTooManyRequests},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := started(t, c.rules, c.change, func(o *Options) { o.ClientTimeout, o.DecisionTimeout = 0, 10*time.Millisecond })
+			w := startTestServer(t, c.rules, c.change, func(o *Options) { o.ClientTimeout, o.DecisionTimeout = 0, 10*time.Millisecond })
 			if c.status == http.StatusTooManyRequests {
 				require.Equal(t, 3, w.allowed(3))
 			}

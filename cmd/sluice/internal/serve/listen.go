@@ -14,8 +14,7 @@ import (
 	"time"
 )
 
-// listen listens at HOST:PORT, or unix:PATH. private tells that nobody but this
-// machine reaches it.
+// listen listens on HOST:PORT or unix:PATH. private means that only this machine can reach it.
 func listen(address string) (l net.Listener, private bool, err error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		l, err = listenUnix(path)
@@ -31,8 +30,8 @@ func listen(address string) (l net.Listener, private bool, err error) {
 	return l, resolved.IP.IsLoopback(), nil
 }
 
-// unlistened says why an address cannot be had, and what to do if it is because another
-// has it.
+// unlistened returns the reason why listening failed, with a remedy if another process uses the
+// address.
 func unlistened(err error) error {
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -44,8 +43,7 @@ func unlistened(err error) error {
 	return err
 }
 
-// CheckListen finds what is wrong with an address to listen at, HOST:PORT or
-// unix:PATH, without listening.
+// CheckListen validates an address, HOST:PORT or unix:PATH, without listening.
 func CheckListen(address string) error {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return clearSocket(path)
@@ -54,7 +52,7 @@ func CheckListen(address string) error {
 	return err
 }
 
-// CheckApart finds that two addresses to listen at cannot both be had.
+// CheckApart returns an error if two listeners would use the same port.
 func CheckApart(listen, api string) error {
 	if isUnix(listen) || isUnix(api) {
 		return nil
@@ -74,8 +72,8 @@ func CheckApart(listen, api string) error {
 	return nil
 }
 
-// CheckAPI is CheckListen for the decision service, which without a token must be
-// this machine's own.
+// CheckAPI is CheckListen for the decision service. Without a token, the address must be a
+// loopback address or a unix socket.
 func CheckAPI(address, token string) error {
 	if token != "" || isUnix(address) {
 		return CheckListen(address)
@@ -100,7 +98,7 @@ func resolve(address string) (*net.TCPAddr, error) {
 	return resolved, nil
 }
 
-// socket is a unix socket that this process made, and removes.
+// socket is a unix socket that this process created. Close removes it.
 type socket struct {
 	*net.UnixListener
 	path string
@@ -108,9 +106,9 @@ type socket struct {
 	gone sync.Once
 }
 
-// listenUnix makes a socket that only the owner and the group may connect to. It
-// is made where nobody else can reach it, and moved to its place when it has its
-// mode: the umask would be that of the whole process.
+// listenUnix creates a socket that only the owner and the group may connect to. It creates the
+// socket in a private directory, sets its mode, and moves it to its path. A umask would apply to
+// the whole process.
 func listenUnix(path string) (net.Listener, error) {
 	if err := clearSocket(path); err != nil {
 		return nil, err
@@ -133,7 +131,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return s, nil
 }
 
-// tooLong says what the system means by an invalid argument.
+// tooLong explains the system's error "invalid argument".
 func tooLong(dir string, err error) error {
 	if errors.Is(err, syscall.EINVAL) || len(dir) > 100 {
 		return errors.New("the path is too long for a socket; use a shorter one")
@@ -151,8 +149,8 @@ func (s *socket) place(from string) (err error) {
 	return os.Rename(from, s.path)
 }
 
-// clearSocket makes sure that nothing is lost at path: a socket that nobody
-// listens on may be replaced.
+// clearSocket returns an error if a new socket would replace something in use. A socket that no
+// process listens on may be replaced.
 func clearSocket(path string) error {
 	if path == "" {
 		return errors.New("unix: without a path; want unix:PATH, such as unix:/run/sluice.sock")
@@ -176,11 +174,10 @@ func clearSocket(path string) error {
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}
-	return fmt.Errorf("unix:%s: nobody can tell whether a process listens there: %w", path, err)
+	return fmt.Errorf("unix:%s: cannot find out whether a process listens on this socket: %w", path, err)
 }
 
-// Close closes the socket, and removes it unless another process has put its own
-// in the place.
+// Close closes the socket. It removes the file unless another process has replaced it.
 func (s *socket) Close() error {
 	s.gone.Do(func() {
 		if there, err := os.Lstat(s.path); err == nil && os.SameFile(there, s.made) {
@@ -190,5 +187,5 @@ func (s *socket) Close() error {
 	return s.UnixListener.Close()
 }
 
-// Addr is where the socket can be reached.
+// Addr returns the path of the socket.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.path} }

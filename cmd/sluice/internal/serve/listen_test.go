@@ -30,7 +30,7 @@ func throughSocket(t *testing.T, path, url string) (int, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", path)
 	}}
-	response, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
+	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
 	if err != nil {
 		return 0, err
 	}
@@ -40,7 +40,7 @@ func throughSocket(t *testing.T, path, url string) (int, error) {
 
 func TestSocket(t *testing.T) {
 	path := socketPath(t)
-	w := started(t, oneByIP, onSocket(path))
+	w := startTestServer(t, oneByIP, onSocket(path))
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, fs.FileMode(0o660), info.Mode().Perm())
@@ -56,32 +56,31 @@ func TestSocket(t *testing.T) {
 	require.NoFileExists(t, path)
 }
 
-func TestSocketOfTheLiving(t *testing.T) {
+func TestSocketInUseIsRefused(t *testing.T) {
 	path := socketPath(t)
-	w := started(t, oneByIP, onSocket(path))
-	_, err := opening(t, oneByIP, onSocket(path))
+	w := startTestServer(t, oneByIP, onSocket(path))
+	_, err := newTestServer(t, oneByIP, onSocket(path))
 	require.ErrorContains(t, err, "--api unix:"+path+": another process listens on this socket; stop it, or use another path")
 	status, err := throughSocket(t, w.APIAddr().String(), "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }
 
-func TestSocketOfTheDead(t *testing.T) {
+func TestUnusedSocketIsReplaced(t *testing.T) {
 	path := socketPath(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
 	require.NoError(t, err)
 	dead.SetUnlinkOnClose(false)
 	dead.Close()
-	started(t, oneByIP, onSocket(path))
+	startTestServer(t, oneByIP, onSocket(path))
 	status, err := throughSocket(t, path, "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }
 
-// TestSocketOfAnother is left alone by one that lost its place to it.
-func TestSocketOfAnother(t *testing.T) {
+func TestReplacedSocketIsNotRemoved(t *testing.T) {
 	path := socketPath(t)
-	w := started(t, oneByIP, onSocket(path))
+	w := startTestServer(t, oneByIP, onSocket(path))
 	require.NoError(t, os.Remove(path))
 	other, err := listenUnix(path)
 	require.NoError(t, err)
@@ -93,7 +92,7 @@ func TestSocketOfAnother(t *testing.T) {
 	require.NotZero(t, info.Mode()&fs.ModeSocket)
 }
 
-func TestNoSocket(t *testing.T) {
+func TestInvalidSocketPaths(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "precious")
 	require.NoError(t, os.WriteFile(file, []byte("x"), 0o600))
@@ -110,7 +109,7 @@ func TestNoSocket(t *testing.T) {
 		"8080":                           `"8080": want HOST:PORT, :PORT or unix:PATH`,
 		"127.0.0.1:http-that-is-no-port": "want HOST:PORT",
 	} {
-		_, err := opening(t, oneByIP, func(o *Options) { o.API = address })
+		_, err := newTestServer(t, oneByIP, func(o *Options) { o.API = address })
 		require.ErrorContains(t, err, want, address)
 	}
 	content, err := os.ReadFile(file)

@@ -6,17 +6,17 @@ import (
 	"sync"
 )
 
-// DefaultMaxConnections is what a small machine can hold. Each connection may need two open
-// files, its own and one to the upstream.
+// DefaultMaxConnections suits a small machine. Each connection may need two open files, its own
+// and one to the upstream.
 const DefaultMaxConnections = 10_000
 
-// maxConnections is a listener that accepts at most so many connections at a time, as
-// golang.org/x/net/netutil.LimitListener does. Further connections wait in the kernel's
-// queue; when that is full, their clients try again.
+// maxConnections is a listener that limits the number of open connections, as
+// golang.org/x/net/netutil.LimitListener does. Further connections wait in the kernel's queue.
+// When the queue is full, their clients retry.
 type maxConnections struct {
 	net.Listener
-	slots     chan struct{}   // holds one for each open connection, and one for the next
-	isFull    func(full bool) // is called when Accept has to wait, and when it need not any more
+	slots     chan struct{}   // one for each open connection, and one for the next
+	isFull    func(full bool) // called with true when Accept begins to wait, and with false at the end of the wait
 	closed    chan struct{}
 	closeOnce sync.Once
 }
@@ -65,7 +65,7 @@ func (l *maxConnections) Close() error {
 	return l.Listener.Close()
 }
 
-// countedConn gives its slot back when it is closed.
+// countedConn releases its slot when it is closed.
 type countedConn struct {
 	net.Conn
 	release func()
@@ -77,7 +77,7 @@ func (c *countedConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite lets net/http end a connection without a reset.
+// CloseWrite lets net/http close a connection without a reset.
 func (c *countedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

@@ -27,7 +27,7 @@ const manyByIP = "\nrules: [{name: client, policy: gcra 100000/h, by: ip}]\n"
 // the API has connections of its own.
 func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	h := newHeld()
-	w := started(t, manyByIP, before(t, h.ServeHTTP), atMost(2))
+	w := startTestServer(t, manyByIP, withUpstream(t, h.ServeHTTP), atMost(2))
 	for range 2 {
 		say(t, w, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
 		<-h.there
@@ -38,7 +38,7 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 		_, err := late.Peek(1)
 		answered <- err
 	}()
-	require.Eventually(t, func() bool { return w.proxy.full.Load() }, patience, 1e6)
+	require.Eventually(t, func() bool { return w.proxy.full.Load() }, testTimeout, 1e6)
 	for range 3 {
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
 	}
@@ -49,10 +49,10 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 	readAnswer(t, late)
 }
 
-// TestIdleConnectionsMakeRoom: clients that keep connections for later do not keep others
+// TestIdleConnectionsCloseAtTheLimit: clients that keep connections for later do not keep others
 // out.
-func TestIdleConnectionsMakeRoom(t *testing.T) {
-	w := started(t, manyByIP, before(t, hello), atMost(2))
+func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, hello), atMost(2))
 	for range 20 {
 		_, reader := say(t, w, "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
 		readAnswer(t, reader)
@@ -61,24 +61,23 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 
 // TestWebSocketsCount for as long as they are open, and no longer.
 func TestWebSocketsCount(t *testing.T) {
-	w := started(t, manyByIP, before(t, echo), atMost(1))
+	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
 	for range 3 {
 		conn, reader, _ := upgrade(t, w)
-		require.Eventually(t, func() bool { return w.proxy.full.Load() }, patience, 1e6)
+		require.Eventually(t, func() bool { return w.proxy.full.Load() }, testTimeout, 1e6)
 		_, err := io.WriteString(conn, "ping\n")
 		require.NoError(t, err)
 		_, err = reader.ReadString('\n')
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-		require.Eventually(t, func() bool { return !w.proxy.full.Load() }, patience, 1e6)
+		require.Eventually(t, func() bool { return !w.proxy.full.Load() }, testTimeout, 1e6)
 	}
 }
 
-// TestFullServersEnd though no connection does.
-func TestFullServersEnd(t *testing.T) {
-	w := started(t, manyByIP, before(t, echo), atMost(1))
+func TestServerAtItsConnectionLimitStops(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
 	upgrade(t, w)
-	require.Eventually(t, func() bool { return w.proxy.full.Load() }, patience, 1e6)
+	require.Eventually(t, func() bool { return w.proxy.full.Load() }, testTimeout, 1e6)
 	w.stop()
 	require.NoError(t, w.ended())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// metrics are what /metrics shows, in a registry of its own.
+// metrics has the metrics of /metrics, in their own registry.
 type metrics struct {
 	registry  *prometheus.Registry
 	decisions *observe.Metrics
@@ -52,7 +52,7 @@ func newMetrics(version string, store storage.Store) (*metrics, error) {
 			return nil, err
 		}
 	}
-	for _, outcome := range [...]string{succeeded, failed} { // there from the start
+	for _, outcome := range [...]string{succeeded, failed} { // so that the series exist from the start
 		m.reloads.WithLabelValues(outcome)
 		m.purges.WithLabelValues(outcome)
 	}

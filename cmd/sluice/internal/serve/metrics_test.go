@@ -10,7 +10,7 @@ import (
 )
 
 func TestMetrics(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello), func(o *Options) { o.Version, o.MaxKeys = "v1.2.3", 2 })
+	w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.Version, o.MaxKeys = "v1.2.3", 2 })
 	require.Equal(t, 3, w.allowed(5))
 	w.decide("allow", `{"key":"secret-key"}`)
 	text := fetch(t, w.apiURL("/metrics")).body
@@ -34,19 +34,18 @@ func TestMetrics(t *testing.T) {
 	require.NotContains(t, text, "secret-key")
 }
 
-// TestMetricsAreNamedAsPrometheusWants them to be.
-func TestMetricsAreNamedAsPrometheusWants(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+func TestMetricsFollowPrometheusNaming(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	w.allowed(1)
 	problems, err := testutil.GatherAndLint(w.metrics.registry)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
 
-func TestMetricsThatCannotBeGatheredAreToldOf(t *testing.T) {
-	w := started(t, oneByIP)
-	broken := prometheus.NewDesc("broken", "", nil, nil)
-	require.NoError(t, w.metrics.registry.Register(invalidMetric{broken}))
+func TestFailedMetricsAreLogged(t *testing.T) {
+	w := startTestServer(t, oneByIP)
+	invalid := prometheus.NewDesc("broken", "", nil, nil)
+	require.NoError(t, w.metrics.registry.Register(invalidMetric{invalid}))
 	fetch(t, w.apiURL("/metrics"))
 	require.Contains(t, w.logged.String(), "metrics could not be gathered")
 	require.Contains(t, w.logged.String(), "no good")
@@ -61,15 +60,15 @@ func (i invalidMetric) Collect(all chan<- prometheus.Metric) {
 }
 
 func TestDeniedKeys(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	w.allowed(5)
 	require.Contains(t, fetch(t, w.apiURL("/debug/denied")).body, `127.0.0.1`)
 	require.NotContains(t, w.logged.String(), `127.0.0.1"`, "a line per request")
 }
 
-// TestNoObserverWithoutNeed keeps the quick way of a limiter in memory open.
-func TestNoObserverWithoutNeed(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello), func(o *Options) { o.API = "" })
+// TestNoObserverIfNothingUsesIt: limiters in memory are faster without an observer.
+func TestNoObserverIfNothingUsesIt(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.API = "" })
 	require.Nil(t, w.observer(proxySide))
 	require.Nil(t, w.APIAddr())
 	require.Equal(t, 1, w.allowed(1))

@@ -9,8 +9,8 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// missingStore stands in for a store that has not been reached since the start. It fails
-// at once, so that requests do not wait for their timeout.
+// missingStore replaces a store that has been unavailable since the start. It fails at once, so
+// that requests do not wait for their timeout.
 type missingStore struct{}
 
 var errMissing = storage.NotApplied(errors.New("the store has been unavailable since the start"))
@@ -61,9 +61,9 @@ func (s *Server) prepareStore(ctx context.Context) error {
 	return nil
 }
 
-// takeUpStore puts a store into use that could not be reached at the start. Rules whose
-// states in it are of another algorithm stay without it, as they would not have been
-// started with it.
+// takeUpStore starts to use a store that was unavailable at the start. If the store has states of
+// another algorithm under a rule's name, the server does not use it, as it would have refused to
+// start.
 func (s *Server) takeUpStore(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()

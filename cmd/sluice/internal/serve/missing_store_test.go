@@ -41,18 +41,18 @@ func TestStartWithoutTheStore(t *testing.T) {
 			t.Run(fmt.Sprint(name, policy), func(t *testing.T) {
 				t.Parallel()
 				address, come := later(t)
-				w := started(t, oneByIP, on(address), before(t, hello), failing(policy))
+				w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), failing(policy))
 				require.Contains(t, w.logged.String(), "the store is unavailable; until it is available, --on-failure decides")
 				require.Equal(t, let, w.allowed(5))
 				require.Equal(t, readyWithout, fetch(t, w.apiURL("/readyz")).body)
 				come()
-				require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, patience, 10*time.Millisecond)
+				require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
 				require.Contains(t, w.logged.String(), "the store is available again")
 				require.Equal(t, 3, w.allowed(5), "nothing was used in the store before")
 				require.NotContains(t, w.logged.String(), "no such table")
 				require.NotContains(t, w.logged.String(), "does not exist")
 
-				another := started(t, oneByIP, on(address), before(t, hello))
+				another := startTestServer(t, oneByIP, on(address), withUpstream(t, hello))
 				require.Equal(t, 0, another.allowed(2), "the use is in the store")
 			})
 		}
@@ -66,38 +66,38 @@ func failing(policy compose.FailurePolicy) func(*Options) {
 // TestClosedDoesNotStartWithoutTheStore, because it could only refuse requests.
 func TestClosedDoesNotStartWithoutTheStore(t *testing.T) {
 	address, _ := laterStores["sqlite"](t)
-	_, err := opening(t, oneByIP, on(address))
+	_, err := newTestServer(t, oneByIP, on(address))
 	require.ErrorContains(t, err, "--store sqlite:")
 }
 
 // TestReloadWithoutTheStore: the rules of a reload hold when the store comes.
 func TestReloadWithoutTheStore(t *testing.T) {
 	address, come := laterStores["sqlite"](t)
-	w := started(t, oneByIP, on(address), before(t, hello), failing(compose.FailLocal))
+	w := startTestServer(t, oneByIP, on(address), withUpstream(t, hello), failing(compose.FailLocal))
 	for _, policy := range []string{"fixedwindow 2/h", "gcra 4/h"} {
 		w.rules.Store(strings.ReplaceAll(oneByIP, "gcra 3/h", policy))
 		require.NoError(t, w.Reload(t.Context()), "nothing is stored that they could not read")
 	}
 	come()
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
 	require.Equal(t, 4, w.allowed(5))
 }
 
-// TestStoreThatComesWithOtherStates: as at a start, rules that cannot read what the store has
+// TestLateStoreWithOtherAlgorithmsIsNotUsed: as at a start, rules that cannot read what the store has
 // are not used on it. The server is not ready then, until they are mended.
-func TestStoreThatComesWithOtherStates(t *testing.T) {
+func TestLateStoreWithOtherAlgorithmsIsNotUsed(t *testing.T) {
 	dir := t.TempDir()
 	there, missing := filepath.Join(dir, "there"), filepath.Join(dir, "missing")
 	require.NoError(t, os.Mkdir(there, 0o700))
-	started(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(there, "limits.db"))).Close()
+	startTestServer(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"), on("sqlite:"+filepath.Join(there, "limits.db"))).Close()
 
-	w := started(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), before(t, hello), failing(compose.FailOpen))
+	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(missing, "limits.db")), withUpstream(t, hello), failing(compose.FailOpen))
 	require.NoError(t, os.Rename(there, missing))
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable }, testTimeout, 10*time.Millisecond)
 	require.Contains(t, w.logged.String(), "was fixedwindow and is now gcra")
 	require.Equal(t, 5, w.allowed(5))
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "renamed"))
 	require.NoError(t, w.Reload(t.Context()))
-	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, patience, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).body == readyWith }, testTimeout, 10*time.Millisecond)
 	require.Equal(t, 3, w.allowed(5))
 }

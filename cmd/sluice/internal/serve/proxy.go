@@ -22,10 +22,10 @@ import (
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
 
-// upstream is what the proxy stands in front of.
+// upstream is the program behind the proxy, with the settings of the proxy.
 type upstream struct {
 	url           *url.URL
-	ownHost       bool          // Host is the upstream's, not what the client said
+	ownHost       bool          // send the upstream's host name, not the client's Host
 	maxBody       int64         // 0: no limit
 	clientTimeout time.Duration // see idleTimeout
 	bodyRate      bodyRate
@@ -39,31 +39,30 @@ type upstream struct {
 const dialTimeout = 10 * time.Second
 
 func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) *upstream {
-	for _, status := range [...]int{http.StatusBadGateway, http.StatusGatewayTimeout} { // there from the start
+	for _, status := range [...]int{http.StatusBadGateway, http.StatusGatewayTimeout} { // so that the series exist from the start
 		failures.WithLabelValues(strconv.Itoa(status))
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	protocols.SetHTTP2(true) // where the upstream speaks TLS and offers it
+	protocols.SetHTTP2(true) // if the upstream offers it over TLS
 	return &upstream{
 		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, clientTimeout: o.ClientTimeout, bodyRate: bodyRate{o.MinBodyRate, o.BodyGrace}, legacy: o.Legacy,
 		log: log, failures: failures,
 		transport: &http.Transport{
-			// No Proxy: the environment's is for programs that go out, not for what
-			// stands beside this one.
+			// No Proxy: HTTP_PROXY is for requests to the outside, not to the upstream.
 			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
 			TLSHandshakeTimeout:   dialTimeout,
 			ResponseHeaderTimeout: o.UpstreamTimeout,
 			ExpectContinueTimeout: time.Second,
 			MaxIdleConnsPerHost:   512,
 			IdleConnTimeout:       90 * time.Second,
-			DisableCompression:    true, // what the client asks for, the upstream decides
+			DisableCompression:    true, // the client's Accept-Encoding goes to the upstream unchanged
 			Protocols:             protocols,
 		},
 	}
 }
 
-// front is the upstream behind limits.
+// front returns the handler that applies the limits and forwards to the upstream.
 func (u *upstream) front(l *Limits) (http.Handler, error) {
 	forwarder, err := newForwarder(l.file)
 	if err != nil {
@@ -71,13 +70,13 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 	}
 	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			r.Out.URL.RawQuery = r.In.URL.RawQuery // as it came: no limit looks at it
+			r.Out.URL.RawQuery = r.In.URL.RawQuery // unchanged: no rule reads it
 			r.SetURL(u.url)
 			if !u.ownHost {
 				r.Out.Host = r.In.Host
 			}
 			forwarder.tell(r)
-			r.Out.Trailer = nil // no more than names, forged ones too; what they say would be lost
+			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
 		Transport:    u.transport,
 		BufferPool:   new(buffers),
@@ -89,8 +88,8 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 	return idleTimeout(u.clientTimeout, u.bodyRate, watched), err
 }
 
-// fit refuses requests that no rule need look at, without reading their bodies, and bounds
-// bodies of unknown length.
+// fit refuses invalid requests before any rule decides, without reading their bodies. It limits
+// the size of bodies of unknown length.
 func (u *upstream) fit(l *Limits, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := u.unfit(l, r); p != nil {
@@ -105,8 +104,8 @@ func (u *upstream) fit(l *Limits, next http.Handler) http.Handler {
 	})
 }
 
-// unfit is the problem of a request whose target is no path of the upstream, whose body is
-// too long, or whose body is of unknown length if a rule would deny it for that.
+// unfit returns the problem of a request with an invalid target, a body that is too large, or a
+// body of unknown length that a rule would deny; nil if there is none.
 func (u *upstream) unfit(l *Limits, r *http.Request) *problem {
 	wrong := u.badTarget(r.URL)
 	switch {
@@ -126,9 +125,9 @@ func (u *upstream) tooLarge() *problem {
 	return plainProblem(http.StatusRequestEntityTooLarge, "the request body has more than %d bytes; send a smaller one", u.maxBody)
 }
 
-// fail answers a request that was let through and got no response. Its cost stays spent:
-// otherwise a client that can make the upstream fail would not be limited. The answer does
-// not wait for the rest of the body.
+// fail writes the response to an allowed request that got none from the upstream. The cost is
+// not refunded: otherwise a client that can make the upstream fail would not be limited. The
+// response does not wait for the rest of the body.
 func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var long *http.MaxBytesError
 	if bodyUnread(w) {
@@ -144,8 +143,8 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 		unfinished(broken).write(w)
 		return
 	case r.Context().Err() != nil:
-		// Nobody reads the answer, unless the client has closed no more than its own
-		// side. A response that is not written would be an empty 200 to it.
+		// Usually the client is gone. But it may have closed only its own side, and without
+		// a response it would get an empty 200.
 		u.log.Debug("the client closed the connection", "error", withoutAddresses(err.Error()))
 		unanswered(http.StatusBadGateway).write(w)
 		return
@@ -159,7 +158,7 @@ func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	unanswered(status).write(w)
 }
 
-// unfinished is the problem of content that came to no end.
+// unfinished returns the problem of a request body that ended early.
 func unfinished(err error) *problem {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return plainProblem(http.StatusRequestTimeout, "the request body did not arrive, or arrived too slowly; the cost of the request is not refunded")
@@ -182,15 +181,15 @@ func isTimeout(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// plainProblem is a problem that is no more than its status.
+// plainProblem returns a problem of the type about:blank.
 func plainProblem(status int, format string, args ...any) *problem {
 	p := newProblem("", format, args...)
 	p.Type, p.Title, p.Status = "about:blank", http.StatusText(status), status
 	return p
 }
 
-// keepFields lets the RateLimit fields survive an interim response, behind which the
-// proxy clears the header, and keeps them out of trailers.
+// keepFields restores the RateLimit fields after an interim response, for which ReverseProxy
+// clears the header, and removes them from trailers.
 func keepFields(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		next.ServeHTTP(&keeper{ResponseWriter: w, told: maps.Clone(w.Header())}, r)
@@ -200,7 +199,7 @@ func keepFields(next http.Handler) http.Handler {
 
 type keeper struct {
 	http.ResponseWriter
-	told    http.Header // before the upstream was asked
+	told    http.Header // the header before the request went to the upstream
 	cleared bool
 }
 
@@ -226,8 +225,8 @@ func (k *keeper) WriteHeader(status int) {
 	k.ResponseWriter.WriteHeader(status)
 }
 
-// joinLimits puts our items of RateLimit and RateLimit-Policy and those of the upstream on
-// one field line, because many clients read only the first line of a field.
+// joinLimits joins the RateLimit and RateLimit-Policy of the proxy and of the upstream into one
+// line each, because many clients read only the first line of a field.
 func joinLimits(h http.Header) {
 	for _, name := range [...]string{"Ratelimit", "Ratelimit-Policy"} {
 		if lines := h[name]; len(lines) > 1 {

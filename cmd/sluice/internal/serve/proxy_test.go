@@ -14,7 +14,7 @@ import (
 )
 
 func TestProxyLimits(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	first := fetch(t, w.proxyURL("/"))
 	require.Equal(t, "hello", first.body)
 	require.Equal(t, `"client";q=3;w=3600`, first.Header.Get("RateLimit-Policy"))
@@ -30,13 +30,13 @@ func TestProxyLimits(t *testing.T) {
 
 func TestProxyCanSendLegacyFields(t *testing.T) {
 	for _, legacy := range []bool{false, true} {
-		w := started(t, oneByIP, before(t, hello), func(o *Options) { o.Legacy = legacy })
+		w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.Legacy = legacy })
 		require.Equal(t, legacy, fetch(t, w.proxyURL("/")).Header.Get("X-RateLimit-Remaining") == "2")
 	}
 }
 
-func TestProxyAndServiceShareUse(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+func TestProxyAndServiceShareQuota(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	require.Equal(t, 1, w.allowed(1))
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":2`)
 	require.Contains(t, w.decide("allow", `{"key":"127.0.0.1","cost":2}`).body, `"allowed":true`)
@@ -45,9 +45,9 @@ func TestProxyAndServiceShareUse(t *testing.T) {
 	require.Equal(t, 3, w.allowed(4))
 }
 
-func TestProxyPassesOnWhatItGets(t *testing.T) {
+func TestProxyForwardsRequestsUnchanged(t *testing.T) {
 	seen := make(chan *http.Request, 1)
-	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, r *http.Request) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) {
 		seen <- r
 		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
 		w.Header()["Ratelimit-Policy"] = []string{`"inner";q=9`, `"other";q=8`}
@@ -65,13 +65,13 @@ func TestProxyPassesOnWhatItGets(t *testing.T) {
 }
 
 func TestProxyCanSendTheUpstreamsOwnHost(t *testing.T) {
-	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) }),
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, r.Host) }),
 		func(o *Options) { o.UpstreamHost = true })
 	require.Equal(t, w.options.Upstream.Host, fetch(t, w.proxyURL("/"), "Host", "shop.example").body)
 }
 
 func TestUpstreamDown(t *testing.T) {
-	w := started(t, oneByIP, at(t, "http://"+nowhere(t)))
+	w := startTestServer(t, oneByIP, at(t, "http://"+unusedAddress(t)))
 	a := fetch(t, w.proxyURL("/"))
 	require.Equal(t, http.StatusBadGateway, a.StatusCode)
 	require.Equal(t, "application/problem+json", a.Header.Get("Content-Type"))
@@ -81,16 +81,15 @@ func TestUpstreamDown(t *testing.T) {
 	require.Contains(t, w.logged.String(), "the upstream failed")
 }
 
-// TestClientsThatLeave say nothing of the upstream.
-func TestClientsThatLeave(t *testing.T) {
+func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
 	h := newHeld()
-	w := started(t, oneByIP, before(t, h.ServeHTTP))
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
 	conn, err := net.Dial("tcp", w.ProxyAddr().String())
 	require.NoError(t, err)
 	io.WriteString(conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-h.there
 	conn.Close()
-	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, patience, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(w.logged.String(), "the client closed the connection") }, testTimeout, time.Millisecond)
 	w.stop()
 	require.NoError(t, w.ended())
 	require.Zero(t, testutil.ToFloat64(w.metrics.upstream.WithLabelValues("502")))
@@ -99,13 +98,13 @@ func TestClientsThatLeave(t *testing.T) {
 func TestUpstreamSlow(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)
-	w := started(t, oneByIP, before(t, func(http.ResponseWriter, *http.Request) { <-release }),
+	w := startTestServer(t, oneByIP, withUpstream(t, func(http.ResponseWriter, *http.Request) { <-release }),
 		func(o *Options) { o.UpstreamTimeout = time.Millisecond })
 	require.Equal(t, http.StatusGatewayTimeout, fetch(t, w.proxyURL("/")).StatusCode)
 }
 
-func TestFieldsSurviveEarlyHints(t *testing.T) {
-	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+func TestLimitFieldsSurviveEarlyHints(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>; rel=preload")
 		w.WriteHeader(http.StatusEarlyHints)
 		w.Header().Set("RateLimit", `"inner";r=7;t=1`)
@@ -116,10 +115,10 @@ func TestFieldsSurviveEarlyHints(t *testing.T) {
 	require.Equal(t, []string{`"client";q=3;w=3600`}, a.Header.Values("RateLimit-Policy"))
 }
 
-// TestTrailersOfRequestsAreNotPassedOn nor announced: some servers take them for fields.
+// TestTrailersOfRequestsAreNotPassedOn: some servers read trailers as headers.
 func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
 	seen := make(chan *http.Request, 1)
-	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
 		io.Copy(io.Discard, r.Body)
 		seen <- r
 	}))
@@ -131,7 +130,7 @@ func TestTrailersOfRequestsAreNotPassedOn(t *testing.T) {
 	require.Empty(t, (<-seen).Trailer)
 }
 
-// TestLimitsAreNotInTrailers whether the upstream announces them or not.
+// TestLimitsAreNotInTrailers: the upstream may announce them or not.
 func TestLimitsAreNotInTrailers(t *testing.T) {
 	for name, end := range map[string]func(http.Header){
 		"announced":    func(h http.Header) { h.Set("X-Sum", "1"); h.Set("RateLimit", `"evil";r=1`) },
@@ -142,7 +141,7 @@ func TestLimitsAreNotInTrailers(t *testing.T) {
 			h.Set(http.TrailerPrefix+"X-More", "2")
 		},
 	} {
-		w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+		w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "X-Sum, RateLimit, ratelimit-policy, X-RateLimit-Limit")
 			io.WriteString(w, "hello")
 			end(w.Header())
@@ -164,7 +163,7 @@ func TestLimitsAreNotInTrailers(t *testing.T) {
 
 func TestResponsesStream(t *testing.T) {
 	release := make(chan struct{})
-	w := started(t, oneByIP, before(t, func(w http.ResponseWriter, _ *http.Request) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, "first\n")
 		http.NewResponseController(w).Flush()
 		<-release
@@ -186,7 +185,7 @@ func TestResponsesStream(t *testing.T) {
 // TestRequestsStream would hang if the body were buffered.
 func TestRequestsStream(t *testing.T) {
 	reader, writer := io.Pipe()
-	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) {
 		first := make([]byte, len("first"))
 		io.ReadFull(r.Body, first)
 		writer.Close() // there is no more, now that this has come
@@ -210,12 +209,12 @@ func echo(w http.ResponseWriter, r *http.Request) {
 }
 
 // upgrade makes a connection through the proxy that is a WebSocket's.
-func upgrade(t *testing.T, w *world) (net.Conn, *bufio.Reader, *http.Response) {
+func upgrade(t *testing.T, w *testServer) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
 	conn, err := net.Dial("tcp", w.ProxyAddr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	io.WriteString(conn, "GET /chat HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
@@ -224,7 +223,7 @@ func upgrade(t *testing.T, w *world) (net.Conn, *bufio.Reader, *http.Response) {
 }
 
 func TestUpgrades(t *testing.T) {
-	w := started(t, oneByIP, before(t, echo))
+	w := startTestServer(t, oneByIP, withUpstream(t, echo))
 	conn, reader, response := upgrade(t, w)
 	require.Equal(t, http.StatusSwitchingProtocols, response.StatusCode)
 	require.Equal(t, `"client";r=2;t=1200`, response.Header.Get("RateLimit"))
@@ -242,13 +241,13 @@ func fetchBy(t *testing.T, version, url string) answered {
 	protocols.SetUnencryptedHTTP2(version == "HTTP/2.0")
 	transport := &http.Transport{Protocols: protocols}
 	t.Cleanup(transport.CloseIdleConnections)
-	response, err := (&http.Client{Transport: transport, Timeout: patience}).Get(url)
+	response, err := (&http.Client{Transport: transport, Timeout: testTimeout}).Get(url)
 	require.NoError(t, err)
 	return answered{response, contentOf(t, response.Body)}
 }
 
 func TestUnencryptedHTTP2(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	a := fetchBy(t, "HTTP/2.0", w.proxyURL("/"))
 	require.Equal(t, 2, a.ProtoMajor)
 	require.Equal(t, "hello", a.body)
@@ -285,7 +284,7 @@ func TestBytes(t *testing.T) {
 		{"longer than may be", 500, http.MethodPut, 600, 413, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := started(t, byBytes, before(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }),
+			w := startTestServer(t, byBytes, withUpstream(t, func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }),
 				func(o *Options) { o.MaxBody = c.maxBody })
 			var content io.Reader = strings.NewReader(strings.Repeat("x", max(c.length, -c.length)))
 			if c.length < 0 {
@@ -298,19 +297,18 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// TestShadowsChangeNothing whatever they count.
-func TestShadowsChangeNothing(t *testing.T) {
-	w := started(t, byBytes+"    shadow: true\n", before(t, hello))
+func TestShadowRulesChangeNoResponse(t *testing.T) {
+	w := startTestServer(t, byBytes+"    shadow: true\n", withUpstream(t, hello))
 	a := call(t, http.MethodPost, w.proxyURL("/"), io.MultiReader(strings.NewReader("x")))
 	require.Equal(t, http.StatusOK, a.StatusCode, a.body)
 }
 
-func TestProxyToOneServerOnly(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+func TestConnectIsRefused(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	conn, err := net.Dial("tcp", w.ProxyAddr().String())
 	require.NoError(t, err)
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(testTimeout))
 	io.WriteString(conn, "CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n")
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	require.NoError(t, err)
@@ -318,7 +316,7 @@ func TestProxyToOneServerOnly(t *testing.T) {
 }
 
 func TestHeadersHaveALimit(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	a := fetch(t, w.proxyURL("/"), "X-Long", strings.Repeat("x", 100_000))
 	require.Equal(t, http.StatusRequestHeaderFieldsTooLarge, a.StatusCode)
 }

@@ -43,8 +43,8 @@ func TestPurge(t *testing.T) {
 	require.Equal(t, []int{purgeBatch, purgeBatch, 5}, e.batches)
 }
 
-func TestPurgingEnds(t *testing.T) {
-	w := started(t, oneByIP)
+func TestPurgeStopsAtTheEnd(t *testing.T) {
+	w := startTestServer(t, oneByIP)
 	ctx, cancel := context.WithCancel(context.Background())
 	ticks := make(chan time.Time)
 	e := &expired{n: 7, err: errors.New("disk full")}
@@ -84,7 +84,7 @@ func TestTheServerPurgesItsStore(t *testing.T) {
 			return rows
 		},
 	} {
-		w, err := opening(t, oneByIP, on(address))
+		w, err := newTestServer(t, oneByIP, on(address))
 		require.NoError(t, err)
 		defer w.Close()
 		for i := range 3 {
@@ -93,10 +93,10 @@ func TestTheServerPurgesItsStore(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, swapped)
 		}
-		require.Eventually(t, func() bool { return expired() == 3 }, patience, time.Millisecond, address)
+		require.Eventually(t, func() bool { return expired() == 3 }, testTimeout, time.Millisecond, address)
 		w.purgeEvery = 10 * time.Millisecond
 		go func() { w.done <- w.Serve(context.Background()) }()
-		require.Eventually(t, func() bool { return expired() == 0 }, patience, 10*time.Millisecond, address)
+		require.Eventually(t, func() bool { return expired() == 0 }, testTimeout, 10*time.Millisecond, address)
 		w.Close()
 		require.NoError(t, w.ended())
 	}

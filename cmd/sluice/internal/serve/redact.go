@@ -9,11 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-const hidden = "xxxxx" // as url.URL.Redacted has it
+const hidden = "xxxxx" // as in url.URL.Redacted
 
-// harmless are the parameters of stores whose values are shown. All others are
-// hidden: what is not known may be a secret, and which of them are grows with the
-// stores.
+// harmless has the parameters of stores whose values may be shown. All others are hidden,
+// because an unknown parameter may be a secret.
 var harmless = [...]string{
 	"application_name", "channel_binding", "client_encoding", "connect_timeout", "database", "dbname",
 	"default_query_exec_mode", "host", "hostaddr", "passfile", "pool_health_check_period",
@@ -28,8 +27,8 @@ var harmless = [...]string{
 	"pool_fifo", "pool_size", "pool_timeout", "protocol", "read_timeout", "skip_verify", "write_timeout",
 }
 
-// redacted is an address without its secrets; only the scheme, where nobody can
-// tell which part of it they are.
+// redacted returns an address without its secrets. If it cannot tell which parts are secret, it
+// returns only the scheme.
 func redacted(address string) string {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch {
@@ -38,11 +37,11 @@ func redacted(address string) string {
 	case !strings.HasPrefix(rest, "//") && strings.ContainsAny(address, "@="):
 		return "..."
 	case !strings.HasPrefix(rest, "//"):
-		return address // no place for one
+		return address // without a place for a secret
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Fragment != "" || strings.Contains(u.EscapedPath()+u.RawQuery, "@") || strings.Contains(u.EscapedPath(), ";") {
-		return scheme + "://..." // a password may have the #, / or ? in it, or stand behind the ;
+		return scheme + "://..." // a password may contain the #, / or ?, or come after the ;
 	}
 	u.RawQuery = redactedQuery(u.RawQuery)
 	return u.Redacted()
@@ -58,15 +57,15 @@ func redactedQuery(query string) string {
 		switch known, _ := url.QueryUnescape(name); {
 		case !given:
 			parameters[i] = hidden
-		case !slices.Contains(harmless[:], known), strings.Contains(p, ";"): // some split there
+		case !slices.Contains(harmless[:], known), strings.Contains(p, ";"): // some parsers split at a semicolon
 			parameters[i] = name + "=" + hidden
 		}
 	}
 	return strings.Join(parameters, "&")
 }
 
-// misread reports whether the password has a / that ends the host, or an @ that
-// begins it: what is behind would be taken for a name, which errors tell.
+// misread reports whether a / or @ in the password would make a parser take the rest of the
+// password for a host or a database name, which errors show.
 func misread(scheme, rest string) bool {
 	if strings.Contains(pathOf(rest), "@") {
 		return true
@@ -74,25 +73,25 @@ func misread(scheme, rest string) bool {
 	host, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 	_, host, _ = strings.Cut(host, "@")
 	host, _, _ = strings.Cut(host, "?")
-	return strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres") // others take the last
+	return strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres") // other parsers use the last @
 }
 
-// pathOf is what stands between the host and the parameters.
+// pathOf returns the text between the host and the parameters.
 func pathOf(rest string) string {
 	_, behind, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
 	path, _, _ := strings.Cut(behind, "?")
 	return path
 }
 
-// unparsed is the error of an address that could not be read, without the address,
-// which may hold a password, and its parts.
+// unparsed returns the error of an invalid address without any part of the address, which may
+// contain a password.
 func unparsed(err error) error {
 	var bad *url.Error
 	var config *pgconn.ParseConfigError
 	switch {
 	case errors.As(err, &config):
 		text := err.Error()
-		return errors.New("cannot be read: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
+		return errors.New("invalid address: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
 	case errors.As(err, &bad):
 		return errors.New(unquoted(bad.Err.Error()))
 	}

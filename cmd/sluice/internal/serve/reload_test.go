@@ -22,7 +22,7 @@ func TestReload(t *testing.T) {
 		"redis":  "redis://" + redis.Addr(),
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := started(t, oneByIP, before(t, hello), on(store))
+			w := startTestServer(t, oneByIP, withUpstream(t, hello), on(store))
 			require.Equal(t, 2, w.allowed(2))
 
 			w.rules.Store(strings.ReplaceAll(oneByIP, "3/h", "5/h"))
@@ -38,7 +38,7 @@ func TestReload(t *testing.T) {
 }
 
 func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	for rules, want := range map[string]string{
 		strings.ReplaceAll(oneByIP, "gcra", "gcar"):                        "limits.yaml:4: rules[0].policy",
 		strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"):                 "was gcra and is now fixedwindow",
@@ -55,7 +55,7 @@ func TestFaultyReloadKeepsTheOldRules(t *testing.T) {
 
 // TestTheLaterReadingWins because no other reload reads before the first is over.
 func TestTheLaterReadingWins(t *testing.T) {
-	w := started(t, oneByIP)
+	w := startTestServer(t, oneByIP)
 	read, unlocked := w.options.Read, false
 	w.options.Read = func(ctx context.Context) (*config.File, error) {
 		if w.reloading.TryLock() {
@@ -68,26 +68,25 @@ func TestTheLaterReadingWins(t *testing.T) {
 	require.False(t, unlocked)
 }
 
-// TestRuleComesBack with another algorithm, to states that it cannot read.
-func TestRuleComesBack(t *testing.T) {
-	w := started(t, oneByIP)
+// TestReloadRefusesANewAlgorithm: the rule's stored states could not be read.
+func TestReloadRefusesANewAlgorithm(t *testing.T) {
+	w := startTestServer(t, oneByIP)
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
 	require.NoError(t, w.Reload(t.Context()))
 	w.rules.Store(strings.ReplaceAll(oneByIP, "gcra", "movingwindow"))
 	require.ErrorContains(t, w.Reload(t.Context()), `rule "client" was gcra and is now movingwindow, which cannot read the rule's stored states; give the rule a new name, or start with another --namespace`)
 }
 
-func TestServiceGoesByTheNewRules(t *testing.T) {
-	w := started(t, oneByIP)
+func TestServiceUsesTheNewRules(t *testing.T) {
+	w := startTestServer(t, oneByIP)
 	w.rules.Store(strings.ReplaceAll(oneByIP, "client", "other"))
 	require.NoError(t, w.Reload(t.Context()))
 	require.Equal(t, 404, w.decide("allow", `{"key":"a","limit":"client"}`).StatusCode)
 	require.Equal(t, 200, w.decide("allow", `{"key":"a","limit":"other"}`).StatusCode)
 }
 
-// TestReloadThatIsBrokenOff is nobody's fault.
-func TestReloadThatIsBrokenOff(t *testing.T) {
-	w := started(t, oneByIP)
+func TestCanceledReloadIsNotAFailure(t *testing.T) {
+	w := startTestServer(t, oneByIP)
 	ctx, end := context.WithCancel(t.Context())
 	w.options.Read = func(ctx context.Context) (*config.File, error) {
 		end()
@@ -99,9 +98,9 @@ func TestReloadThatIsBrokenOff(t *testing.T) {
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_reloads_total{outcome="failed"} 0`)
 }
 
-// TestReloadDoesNotReadForever because the next one would never have its turn.
-func TestReloadDoesNotReadForever(t *testing.T) {
-	w := started(t, oneByIP)
+// TestReloadTimesOut: a blocked read must not block later reloads.
+func TestReloadTimesOut(t *testing.T) {
+	w := startTestServer(t, oneByIP)
 	w.options.Read = func(ctx context.Context) (*config.File, error) {
 		_, ends := ctx.Deadline()
 		require.True(t, ends)

@@ -27,11 +27,11 @@ func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string
 		all = make(map[string]string)
 	}
 	for _, r := range rules {
-		shape := fingerprint(r.Policy)
-		if before, ok := all[r.Name]; ok && before != shape {
-			return nil, &ruleChangedError{r.Name, before, shape}
+		fingerprintText := fingerprint(r.Policy)
+		if before, ok := all[r.Name]; ok && before != fingerprintText {
+			return nil, &ruleChangedError{r.Name, before, fingerprintText}
 		}
-		all[r.Name] = shape
+		all[r.Name] = fingerprintText
 	}
 	return all, nil
 }
@@ -116,8 +116,8 @@ func (s *Server) recordFingerprint(ctx context.Context, key string, r config.Rul
 }
 
 func checkFingerprint(r config.Rule, found storage.Record) error {
-	if shape := fingerprint(r.Policy); found.Version != 0 && string(found.State) != shape {
-		return &ruleChangedError{r.Name, string(found.State), shape}
+	if fingerprintText := fingerprint(r.Policy); found.Version != 0 && string(found.State) != fingerprintText {
+		return &ruleChangedError{r.Name, string(found.State), fingerprintText}
 	}
 	return nil
 }

@@ -16,35 +16,33 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// TestRestartWithAnotherAlgorithm is refused, as a reload is: every client that is
-// known would get a 500.
-func TestRestartWithAnotherAlgorithm(t *testing.T) {
+// TestRestartRefusesANewAlgorithm: otherwise each known client would get 500.
+func TestRestartRefusesANewAlgorithm(t *testing.T) {
 	for _, store := range []string{"sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
-		started(t, oneByIP, on(store)).Close()
-		for policy, shape := range map[string]string{"fixedwindow 3/h": "fixedwindow", "all(gcra 3/h; gcra 2/m)": "all(gcra; gcra)"} {
+		startTestServer(t, oneByIP, on(store)).Close()
+		for policy, fingerprintText := range map[string]string{"fixedwindow 3/h": "fixedwindow", "all(gcra 3/h; gcra 2/m)": "all(gcra; gcra)"} {
 			rules := strings.ReplaceAll(oneByIP, "gcra 3/h", policy)
-			_, err := opening(t, rules, on(store))
-			require.ErrorContains(t, err, `rule "client" was gcra and is now `+shape+", which cannot read the rule's stored states; give the rule a new name, or start with another --namespace", store)
+			_, err := newTestServer(t, rules, on(store))
+			require.ErrorContains(t, err, `rule "client" was gcra and is now `+fingerprintText+", which cannot read the rule's stored states; give the rule a new name, or start with another --namespace", store)
 
-			within := func(o *Options) { o.Namespace = shape }
-			started(t, rules, on(store), within).Close()
-			started(t, strings.ReplaceAll(rules, "client", policy[:3]), on(store)).Close()
+			within := func(o *Options) { o.Namespace = fingerprintText }
+			startTestServer(t, rules, on(store), within).Close()
+			startTestServer(t, strings.ReplaceAll(rules, "client", policy[:3]), on(store)).Close()
 		}
-		started(t, strings.ReplaceAll(oneByIP, "3/h", "2/h"), on(store)).Close()
+		startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "2/h"), on(store)).Close()
 	}
 }
 
-// TestWhatIsRefusedLeavesNoShape because the next attempt may mend it another way.
-func TestWhatIsRefusedLeavesNoShape(t *testing.T) {
+// TestRefusedRulesLeaveNoFingerprint: the user may choose another algorithm at the next attempt.
+func TestRefusedRulesLeaveNoFingerprint(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	started(t, oneByIP, on(store)).Close()
-	_, err := opening(t, "rules: [{name: new, policy: gcra 1/h}, {name: client, policy: tokenbucket 1/h}]", on(store))
+	startTestServer(t, oneByIP, on(store)).Close()
+	_, err := newTestServer(t, "rules: [{name: new, policy: gcra 1/h}, {name: client, policy: tokenbucket 1/h}]", on(store))
 	require.ErrorContains(t, err, `rule "client"`)
-	started(t, "rules: [{name: new, policy: fixedwindow 1/h}]", on(store))
+	startTestServer(t, "rules: [{name: new, policy: fixedwindow 1/h}]", on(store))
 }
 
-// TestTwoProcessesAtOnce are not both told that their shape is the first.
-func TestTwoProcessesAtOnce(t *testing.T) {
+func TestOneOfTwoProcessesRecordsTheFingerprint(t *testing.T) {
 	s := &Server{store: &opened{Store: unseen{new(memory.Store)}}}
 	rules := apiRules(t, oneByIP)
 	require.NoError(t, s.checkAndRecord(t.Context(), rules))
@@ -59,9 +57,8 @@ func (unseen) Load(_ context.Context, keys ...string) ([]storage.Record, error) 
 	return make([]storage.Record, len(keys)), nil
 }
 
-// TestStoreThatDoesNotTellShapes keeps nobody from starting.
-func TestStoreThatDoesNotTellShapes(t *testing.T) {
-	for _, store := range []broken{{load: errSecret}, {swap: errSecret}} {
+func TestUnreadableFingerprintsDoNotPreventTheStart(t *testing.T) {
+	for _, store := range []failingStore{{load: errSecret}, {swap: errSecret}} {
 		var logged lines
 		s := &Server{store: &opened{Store: store}, log: slog.New(slog.NewTextHandler(&logged, nil))}
 		require.NoError(t, s.recordFingerprints(t.Context(), apiRules(t, oneByIP)))
@@ -69,10 +66,11 @@ func TestStoreThatDoesNotTellShapes(t *testing.T) {
 	}
 }
 
-// TestLogNamesTheRuleAtFault and what to do, for states from before shapes were kept.
-func TestLogNamesTheRuleAtFault(t *testing.T) {
+// TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy. The states are older
+// than the fingerprints.
+func TestLogNamesTheRuleWithUnreadableStates(t *testing.T) {
 	store := "sqlite:" + filepath.Join(t.TempDir(), "limits.db")
-	w := started(t, oneByIP, on(store), before(t, hello))
+	w := startTestServer(t, oneByIP, on(store), withUpstream(t, hello))
 	key := driver.Key("", "", "client", "127.0.0.1")
 	_, _, err := w.store.CompareAndSwap(t.Context(), storage.Swap{Key: key, New: storage.Record{Version: 1, State: []byte("no state")}})
 	require.NoError(t, err)

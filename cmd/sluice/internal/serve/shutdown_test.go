@@ -33,7 +33,7 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // begin sends a request that is held, and returns when it is with the upstream.
-func (h *held) begin(w *world) <-chan error {
+func (h *held) begin(w *testServer) <-chan error {
 	failed := make(chan error, 1)
 	go func() {
 		response, err := client.Get(w.proxyURL("/held"))
@@ -51,15 +51,15 @@ func (h *held) begin(w *world) <-chan error {
 
 func TestShutdownLetsRequestsEnd(t *testing.T) {
 	h := newHeld()
-	w := started(t, oneByIP, before(t, h.ServeHTTP))
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
 	failed := h.begin(w)
 	w.stop()
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
-		patience, time.Millisecond)
+		testTimeout, time.Millisecond)
 	require.Eventually(t, func() bool { // closed to new ones
 		_, err := client.Get(w.proxyURL("/"))
 		return err != nil
-	}, patience, time.Millisecond)
+	}, testTimeout, time.Millisecond)
 	close(h.letGo)
 	require.NoError(t, <-failed)
 	require.NoError(t, w.ended())
@@ -67,10 +67,10 @@ func TestShutdownLetsRequestsEnd(t *testing.T) {
 
 // TestShutdownIsAnnounced: during the delay /readyz fails, and everything else is served.
 func TestShutdownIsAnnounced(t *testing.T) {
-	w := started(t, manyByIP, before(t, hello), func(o *Options) { o.ShutdownDelay = time.Hour })
+	w := startTestServer(t, manyByIP, withUpstream(t, hello), func(o *Options) { o.ShutdownDelay = time.Hour })
 	w.stop()
 	require.Eventually(t, func() bool { return fetch(t, w.apiURL("/readyz")).StatusCode == http.StatusServiceUnavailable },
-		patience, time.Millisecond)
+		testTimeout, time.Millisecond)
 	for range 3 {
 		require.Equal(t, "hello", fetch(t, w.proxyURL("/")).body, "on a new connection")
 		require.Equal(t, http.StatusOK, w.decide("allow", `{"key":"127.0.0.1"}`).StatusCode)
@@ -111,7 +111,7 @@ func TestShutdownDelayEnds(t *testing.T) {
 
 func TestShutdownCutsWhatDoesNotEnd(t *testing.T) {
 	h := newHeld()
-	w := started(t, oneByIP, before(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP), func(o *Options) { o.Drain = time.Millisecond })
 	failed := h.begin(w)
 	w.stop()
 	require.ErrorIs(t, w.ended(), ErrCut)
@@ -120,18 +120,17 @@ func TestShutdownCutsWhatDoesNotEnd(t *testing.T) {
 
 func TestCloseWhileShuttingDown(t *testing.T) {
 	h := newHeld()
-	w := started(t, oneByIP, before(t, h.ServeHTTP))
+	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
 	failed := h.begin(w)
 	w.stop()
-	require.Eventually(t, w.draining.Load, patience, time.Millisecond)
+	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
 	w.Close()
 	require.ErrorIs(t, w.ended(), ErrCut)
 	require.Error(t, <-failed)
 }
 
-// TestClosedBeforeTheDrain has cut nothing off, for there was nothing.
-func TestClosedBeforeTheDrain(t *testing.T) {
-	w, err := opening(t, oneByIP)
+func TestCloseWithoutRequestsCutsNothing(t *testing.T) {
+	w, err := newTestServer(t, oneByIP)
 	require.NoError(t, err)
 	w.Close()
 	ctx, stop := context.WithCancel(t.Context())
@@ -139,9 +138,10 @@ func TestClosedBeforeTheDrain(t *testing.T) {
 	require.NoError(t, w.Serve(ctx))
 }
 
-// TestConnectionsAreNoRequests that could be cut off, be they new or kept.
-func TestConnectionsAreNoRequests(t *testing.T) {
-	w := started(t, oneByIP, before(t, hello))
+// TestIdleConnectionsAreNotCutRequests: new and kept-alive connections without a request do not
+// count as cut off.
+func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, hello))
 	for _, request := range []string{"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n"} {
 		_, reader := say(t, w, request)
 		if request == "" {
@@ -150,10 +150,10 @@ func TestConnectionsAreNoRequests(t *testing.T) {
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
 		require.Equal(t, "hello", contentOf(t, response.Body))
-		require.Eventually(t, func() bool { return !w.activeConns.any() }, patience, time.Millisecond)
+		require.Eventually(t, func() bool { return !w.activeConns.any() }, testTimeout, time.Millisecond)
 	}
 	w.stop()
-	require.Eventually(t, w.draining.Load, patience, time.Millisecond)
+	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)
 	w.Close()
 	require.NoError(t, w.ended())
 	require.Contains(t, w.logged.String(), "cut=false")
@@ -161,7 +161,7 @@ func TestConnectionsAreNoRequests(t *testing.T) {
 
 // TestShutdownCutsUpgrades because they have no end.
 func TestShutdownCutsUpgrades(t *testing.T) {
-	w := started(t, oneByIP, before(t, echo))
+	w := startTestServer(t, oneByIP, withUpstream(t, echo))
 	_, reader, _ := upgrade(t, w)
 	w.stop()
 	require.NoError(t, w.ended())

@@ -208,9 +208,7 @@ func TestUploadsThatKeepTheRate(t *testing.T) {
 	}
 }
 
-// TestASlowUpstreamIsNotTheClientsFault: the upstream reads for an hour what the client
-// would send at once.
-func TestASlowUpstreamIsNotTheClientsFault(t *testing.T) {
+func TestSlowUpstreamDoesNotCutTheClient(t *testing.T) {
 	read := func(w http.ResponseWriter, r *http.Request) {
 		buffer := make([]byte, 1<<16)
 		for {
@@ -249,8 +247,7 @@ func TestSlowResponses(t *testing.T) {
 	}
 }
 
-// TestQuietWebSockets stay open.
-func TestQuietWebSockets(t *testing.T) {
+func TestWebSocketsMayPause(t *testing.T) {
 	proxied(t, echo, func(t *testing.T, front *pipes) {
 		said := make(chan string)
 		response, reader := front.exchange(t, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket", func(conn net.Conn) {
@@ -270,9 +267,9 @@ func TestQuietWebSockets(t *testing.T) {
 	})
 }
 
-// TestStreamsInBothDirections, as of gRPC, may say little: the upstream has answered, and
+// TestStreamsInBothDirectionsMayPause, as of gRPC, may say little: the upstream has answered, and
 // only --client-timeout holds.
-func TestStreamsInBothDirections(t *testing.T) {
+func TestStreamsInBothDirectionsMayPause(t *testing.T) {
 	both := func(w http.ResponseWriter, r *http.Request) {
 		rc := http.NewResponseController(w)
 		_ = rc.EnableFullDuplex()

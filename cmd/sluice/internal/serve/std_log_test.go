@@ -36,8 +36,9 @@ func sends(t *testing.T, text string) string {
 	return "http://" + l.Addr().String()
 }
 
-// TestNothingOfAResponseIsLogged that is none.
-func TestNothingOfAResponseIsLogged(t *testing.T) {
+// TestInvalidResponsesAreNotLogged: parts of a response may be secrets. net/http writes
+// unsolicited responses to package log.
+func TestInvalidResponsesAreNotLogged(t *testing.T) {
 	for _, response := range []string{
 		"TOPSECRET\r\n\r\n",
 		"HTTP/1.1 TOPSECRET\r\n\r\n",
@@ -45,7 +46,7 @@ func TestNothingOfAResponseIsLogged(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nContent-Length: TOPSECRET\r\n\r\n",
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: TOPSECRET\r\n\r\n",
 	} {
-		w := started(t, oneByIP, at(t, sends(t, response)))
+		w := startTestServer(t, oneByIP, at(t, sends(t, response)))
 		require.Equal(t, http.StatusBadGateway, fetch(t, w.proxyURL("/")).StatusCode, response)
 		require.Contains(t, w.logged.String(), "the upstream failed")
 		require.NotContains(t, w.logged.String(), "TOPSECRET")
@@ -83,9 +84,8 @@ func TestWithoutAddresses(t *testing.T) {
 	}
 }
 
-// TestNoClientIsLogged whose connection fails.
-func TestNoClientIsLogged(t *testing.T) {
-	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
+func TestFailedConnectionsLogNoAddress(t *testing.T) {
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }), impatient)
 	const ping = "\x00\x00\x08\x06\x00\x00\x00\x00\x0012345678" // where SETTINGS must be first
 	_, reader := say(t, w, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+ping)
 	io.Copy(io.Discard, reader)
@@ -95,9 +95,9 @@ func TestNoClientIsLogged(t *testing.T) {
 	require.Contains(t, w.logged.String(), `"a request body ended early" error="read tcp ...->...: i/o timeout"`)
 }
 
-func TestTheStandardLogIsTakenAndGivenBack(t *testing.T) {
+func TestStandardLogIsRedirectedAndRestored(t *testing.T) {
 	var logged lines
-	before, flags := stdlog.Writer(), stdlog.Flags()
+	withUpstream, flags := stdlog.Writer(), stdlog.Flags()
 	release := TakeStandardLog(slog.New(slog.NewTextHandler(&logged, nil)))
 	stdlog.Printf("got %q; %q and %s", `a "secret"`, "another", `"a third`)
 	require.Contains(t, logged.String(), `level=WARN msg="message from a library" error="got ...; ... and ..."`)
@@ -106,6 +106,6 @@ func TestTheStandardLogIsTakenAndGivenBack(t *testing.T) {
 	}
 	require.Equal(t, 3, bytes.Count([]byte(logged.String()), []byte("message from a library")), "nobody can fill the log")
 	release()
-	require.Equal(t, before, stdlog.Writer())
+	require.Equal(t, withUpstream, stdlog.Writer())
 	require.Equal(t, flags, stdlog.Flags())
 }

@@ -22,17 +22,17 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// opened is a store, which may not have been reached yet.
+// opened is a store. It may not be connected yet.
 type opened struct {
 	storage.Store
-	address string                      // without its secrets
-	prepare func(context.Context) error // fails unless the store answers, and makes its table
+	address string                      // redacted
+	prepare func(context.Context) error // connects to the store and creates its table
 	close   func()
 }
 
 const storeForms = "memory:, sqlite:FILE, postgres://... or redis://..."
 
-// CheckStore finds what is wrong with the address of a store without opening it.
+// CheckStore validates the address of a store without opening it.
 func CheckStore(address string) error {
 	scheme, rest, _ := strings.Cut(address, ":")
 	switch {
@@ -61,7 +61,7 @@ func checkFile(file string) error {
 	return nil
 }
 
-// newStore makes the store at an address. It connects to nothing.
+// newStore returns the store of an address. It does not connect.
 func newStore(options Options) (*opened, error) {
 	address := options.Store
 	if err := CheckStore(address); err != nil {

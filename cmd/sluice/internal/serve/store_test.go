@@ -22,7 +22,7 @@ import (
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-func TestStoresThatAreNone(t *testing.T) {
+func TestInvalidStoreAddresses(t *testing.T) {
 	for address, want := range map[string]string{
 		"":                       ": want memory:, sqlite:FILE, postgres://... or redis://...",
 		"mysql://u:secret@h":     "mysql://u:xxxxx@h: want memory:",
@@ -51,9 +51,8 @@ func TestStoresThatAreNone(t *testing.T) {
 	}
 }
 
-// TestStoresThatDoNotOpen are named without their passwords.
-func TestStoresThatDoNotOpen(t *testing.T) {
-	gone := nowhere(t)
+func TestStoreErrorsHaveNoPasswords(t *testing.T) {
+	gone := unusedAddress(t)
 	for _, address := range []string{
 		"redis://u:secret@" + gone,
 		"redis://u:secret@" + gone + "/no-number",
@@ -98,7 +97,7 @@ func TestStoresThatDoNotOpen(t *testing.T) {
 // unreached is what New says of a store that it cannot use.
 func unreached(t *testing.T, address string) string {
 	t.Helper()
-	_, err := opening(t, oneByIP, on(address))
+	_, err := newTestServer(t, oneByIP, on(address))
 	require.Error(t, err)
 	text, ok := strings.CutPrefix(err.Error(), "--store ")
 	require.True(t, ok, err)
@@ -116,7 +115,7 @@ func withParameter(t *testing.T, address, name, value string) string {
 }
 
 func TestPostgres(t *testing.T) {
-	w := started(t, oneByIP, on(withParameter(t, servers.Postgres(t).DSN(), "sslpassword", "secret")), before(t, hello))
+	w := startTestServer(t, oneByIP, on(withParameter(t, servers.Postgres(t).DSN(), "sslpassword", "secret")), withUpstream(t, hello))
 	require.Equal(t, 3, w.allowed(4))
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode)
 	require.Contains(t, w.decide("peek", `{"key":"127.0.0.1"}`).body, `"remaining":0`)
@@ -124,7 +123,7 @@ func TestPostgres(t *testing.T) {
 	require.NotContains(t, w.logged.String(), "secret")
 }
 
-// TestDatabaseIsPrivate unless it was there before.
+// TestDatabaseIsPrivate: a file that exists keeps its mode.
 func TestDatabaseIsPrivate(t *testing.T) {
 	dir := t.TempDir()
 	mode := func(name string) os.FileMode {
@@ -132,18 +131,17 @@ func TestDatabaseIsPrivate(t *testing.T) {
 		require.NoError(t, err)
 		return info.Mode().Perm()
 	}
-	w := started(t, oneByIP, on("sqlite:"+filepath.Join(dir, "limits.db")))
+	w := startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(dir, "limits.db")))
 	for _, name := range []string{"limits.db", "limits.db-wal", "limits.db-shm"} {
 		require.Equal(t, os.FileMode(0o600), mode(name), name)
 	}
 	w.Close()
 	require.NoError(t, os.Chmod(filepath.Join(dir, "limits.db"), 0o640))
-	started(t, oneByIP, on("sqlite:"+filepath.Join(dir, "limits.db")))
+	startTestServer(t, oneByIP, on("sqlite:"+filepath.Join(dir, "limits.db")))
 	require.Equal(t, os.FileMode(0o640), mode("limits.db"))
 }
 
-// TestTheStoreIsToldWithoutItsSecrets and in full otherwise.
-func TestTheStoreIsToldWithoutItsSecrets(t *testing.T) {
+func TestStoreAddressIsRedacted(t *testing.T) {
 	for address, want := range map[string]string{
 		"postgres://u:p@h:1,i:2/d?sslmode=disable&sslpassword=p&passfile=/f&Password=p&pool_max_conns=2": "postgres://u:xxxxx@h:1,i:2/d?sslmode=disable&sslpassword=xxxxx&passfile=/f&Password=xxxxx&pool_max_conns=2",
 		"postgres://u@h/d?user=a%40b&p":                "postgres://u@h/d?user=a%40b&xxxxx",
@@ -166,12 +164,12 @@ const (
 	readyWithout = `{"status":"ok","store":"failed"}` + "\n"
 )
 
-// TestWhileTheCircuitBreakerIsOpen requests do not wait for their timeout, /readyz and /livez answer, and
-// all is well when the store is back.
+// TestWhileTheCircuitBreakerIsOpen: requests do not wait for the timeout, /readyz and /livez
+// answer, and everything works again when the store is back.
 func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	redis := servers.Redis(t)
-	start := func(policy compose.FailurePolicy) *world {
-		return started(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), before(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
+	start := func(policy compose.FailurePolicy) *testServer {
+		return startTestServer(t, strings.ReplaceAll(oneByIP, "3/h", "1000000/h"), withUpstream(t, hello), on("redis://"+redis.Addr()), func(o *Options) {
 			o.OnFailure, o.Namespace, o.DecisionTimeout, o.CircuitOpenAfter = policy, fmt.Sprint(policy), MaxDecisionTimeout, time.Nanosecond
 		})
 	}
@@ -179,7 +177,7 @@ func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	redis.Kill()
 	for _, c := range []struct {
 		name, ask string
-		w         *world
+		w         *testServer
 		during    int
 		ready     int
 		readyBody string
@@ -198,7 +196,7 @@ func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
 		require.Eventually(t, func() bool {
 			a := fetch(t, c.w.apiURL("/readyz"))
 			return a.StatusCode == c.ready && (c.readyBody == "" || a.body == c.readyBody)
-		}, patience, 10*time.Millisecond, c.name)
+		}, testTimeout, 10*time.Millisecond, c.name)
 		require.Equal(t, http.StatusOK, fetch(t, c.w.apiURL("/livez")).StatusCode, c.name)
 	}
 	require.Contains(t, closed.logged.String(), "the circuit breaker is open")
@@ -206,10 +204,10 @@ func TestWhileTheCircuitBreakerIsOpen(t *testing.T) {
 	require.Contains(t, fetch(t, closed.apiURL("/metrics")).body, `sluice_errors_total{`)
 
 	require.NoError(t, redis.Start())
-	for _, w := range []*world{closed, local} {
+	for _, w := range []*testServer{closed, local} {
 		require.Eventually(t, func() bool {
 			return strings.Contains(w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":true`) && fetch(t, w.apiURL("/readyz")).body == readyWith
-		}, patience, 10*time.Millisecond)
+		}, testTimeout, 10*time.Millisecond)
 	}
 }
 
@@ -230,7 +228,7 @@ func firstAnswer(t *testing.T, ask func() (*http.Response, error)) int {
 			}
 		}()
 		return len(codes) > 0
-	}, patience, 10*time.Millisecond)
+	}, testTimeout, 10*time.Millisecond)
 	return <-codes
 }
 
@@ -239,7 +237,7 @@ func TestTheDenialCacheCanBeTurnedOff(t *testing.T) {
 	const ask = `{"key":"192.0.2.1"}`
 	for ttl, allowed := range map[time.Duration]bool{-1: true, time.Hour: false} {
 		file := on("sqlite:" + filepath.Join(t.TempDir(), "limits.db"))
-		one, two := started(t, oneByIP, file, func(o *Options) { o.DenialCacheTTL = ttl }), started(t, oneByIP, file)
+		one, two := startTestServer(t, oneByIP, file, func(o *Options) { o.DenialCacheTTL = ttl }), startTestServer(t, oneByIP, file)
 		for range 3 {
 			require.Contains(t, one.decide("allow", ask).body, `"allowed":true`)
 		}
@@ -249,10 +247,11 @@ func TestTheDenialCacheCanBeTurnedOff(t *testing.T) {
 	}
 }
 
-// TestAResetThroughTheServiceReachesTheProxy when its cached denial has expired, and the service at once.
+// TestAResetThroughTheServiceReachesTheProxy: the proxy denies until its cached denial expires.
+// The service is current at once.
 func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 	for ttl, allowed := range map[time.Duration]int{-1: 1, time.Hour: 0} {
-		w := started(t, oneByIP, before(t, hello), on("sqlite:"+filepath.Join(t.TempDir(), "limits.db")), func(o *Options) { o.DenialCacheTTL = ttl })
+		w := startTestServer(t, oneByIP, withUpstream(t, hello), on("sqlite:"+filepath.Join(t.TempDir(), "limits.db")), func(o *Options) { o.DenialCacheTTL = ttl })
 		require.Equal(t, 3, w.allowed(4))
 		require.Contains(t, w.decide("allow", `{"key":"127.0.0.1"}`).body, `"allowed":false`)
 		require.Equal(t, http.StatusNoContent, w.decide("reset", `{"key":"127.0.0.1"}`).StatusCode)
@@ -261,7 +260,7 @@ func TestAResetThroughTheServiceReachesTheProxy(t *testing.T) {
 	}
 }
 
-func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
+func TestFaultsOfLimitsAreNotStoreFailures(t *testing.T) {
 	for err, want := range map[error]string{
 		algo.ErrState:          `level=ERROR msg="a limit cannot be decided"`,
 		algo.ErrCost:           `level=ERROR msg="a limit cannot be decided"`,
@@ -274,7 +273,7 @@ func TestFaultsOfLimitsAreNotTheStores(t *testing.T) {
 	}
 }
 
-func TestErrorsAreToldWithoutKeys(t *testing.T) {
+func TestErrorsAreLoggedWithoutKeys(t *testing.T) {
 	for _, own := range []error{algo.ErrState, algo.ErrStateVersion, algo.ErrCost} {
 		err := &compose.RuleError{Rule: "a", Key: "secret", Err: own}
 		require.Contains(t, err.Error(), "secret")

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// badTarget is what is wrong with the target of a request, by which it would get past
-// the rules for paths; empty if nothing is.
+// badTarget returns the problem of a request target that would bypass rules for paths; empty if
+// there is none.
 func (u *upstream) badTarget(target *url.URL) string {
 	switch {
-	case target.Opaque != "": // x:login, of which the upstream is asked for login
+	case target.Opaque != "": // x:login, which would reach the upstream as login
 		return "want a path, such as /login"
 	case strings.Trim(u.url.Path, "/") != "" && climbs(target.Path):
 		return "want a path without .. in it, because .. could leave the path of --upstream"
@@ -17,8 +17,8 @@ func (u *upstream) badTarget(target *url.URL) string {
 	return ""
 }
 
-// climbs reports whether .. is a part of a decoded path for some server: for one that
-// takes \ for /, or for one that cuts off what is behind a ;.
+// climbs reports whether some server reads a .. in a decoded path: one that reads \ as /, or one
+// that cuts off parameters after a semicolon.
 func climbs(path string) bool {
 	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
 		if name, _, _ := strings.Cut(part, ";"); name == ".." {

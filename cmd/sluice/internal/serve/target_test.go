@@ -8,7 +8,7 @@ import (
 )
 
 // statusOf is the answer to a GET of a target as it stands on the request's line.
-func statusOf(t *testing.T, w *world, target string) int {
+func statusOf(t *testing.T, w *testServer, target string) int {
 	t.Helper()
 	_, reader := say(t, w, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
 	response, err := http.ReadResponse(reader, nil)
@@ -16,10 +16,10 @@ func statusOf(t *testing.T, w *world, target string) int {
 	return response.StatusCode
 }
 
-// TestTargetsWithoutAPath would be past a rule for paths.
-func TestTargetsWithoutAPath(t *testing.T) {
+// TestTargetsWithoutAPathAreRefused: they would bypass rules for paths.
+func TestTargetsWithoutAPathAreRefused(t *testing.T) {
 	upstream := sends(t, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
-	w := started(t, "\nrules: [{name: login, policy: fixedwindow 1/h, paths: [/login]}]\n", at(t, upstream))
+	w := startTestServer(t, "\nrules: [{name: login, policy: fixedwindow 1/h, paths: [/login]}]\n", at(t, upstream))
 	for _, target := range []string{"x:login", "http:login", "x:login?y", "x:%2flogin"} {
 		require.Equal(t, http.StatusBadRequest, statusOf(t, w, target), target)
 	}
@@ -30,11 +30,10 @@ func TestTargetsWithoutAPath(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, statusOf(t, w, "http://evil.example/login"))
 }
 
-// TestNobodyClimbsOutOfTheUpstreamsPath nor back into it past a rule for paths.
-func TestNobodyClimbsOutOfTheUpstreamsPath(t *testing.T) {
+func TestDotDotCannotLeaveTheUpstreamPath(t *testing.T) {
 	seen := make(chan string, 1)
 	note := func(_ http.ResponseWriter, r *http.Request) { seen <- r.RequestURI }
-	w := started(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", before(t, note), func(o *Options) { o.Upstream.Path = "/base" })
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, note), func(o *Options) { o.Upstream.Path = "/base" })
 	for _, target := range []string{
 		"/..", "/../base/login", "/x/../login", "/%2e%2e/base/login", "/.%2E/x", "/..%2fx", "/x%2f..", "/..;x=1/x", "/..%3bx/y", `/..\x`, "/x%5c..%5cy", "http://y/../x",
 	} {
@@ -46,8 +45,8 @@ func TestNobodyClimbsOutOfTheUpstreamsPath(t *testing.T) {
 	}
 }
 
-// TestPathsMayClimbWhereThereIsNothingToLeave because rules compare them cleaned.
-func TestPathsMayClimbWhereThereIsNothingToLeave(t *testing.T) {
-	w := started(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", before(t, hello), func(o *Options) { o.Upstream.Path = "/" })
+// TestDotDotIsAllowedWithoutAnUpstreamPath: rules compare cleaned paths.
+func TestDotDotIsAllowedWithoutAnUpstreamPath(t *testing.T) {
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, hello), func(o *Options) { o.Upstream.Path = "/" })
 	require.Equal(t, http.StatusOK, statusOf(t, w, "/x/../y"))
 }

@@ -5,10 +5,10 @@ import (
 	"strings"
 )
 
-// Trailers tell nothing of limits: what is sent is what was known at the beginning, and
-// of a field that the upstream announces, the server would send ours once more.
+// The functions below keep the fields of limits out of trailers: trailers cannot have newer values,
+// and the server would send the proxy's fields twice if the upstream announces the same names.
 
-// announceNoLimits takes the names of such fields out of Trailer.
+// announceNoLimits removes the names of these fields from Trailer.
 func announceNoLimits(h http.Header) {
 	var names []string
 	for _, line := range h["Trailer"] {
@@ -25,7 +25,7 @@ func announceNoLimits(h http.Header) {
 	}
 }
 
-// sendNoLimits drops such fields that were not announced.
+// sendNoLimits removes these fields from unannounced trailers.
 func sendNoLimits(h http.Header) {
 	for name := range h {
 		if trailer, ok := strings.CutPrefix(name, http.TrailerPrefix); ok && tellsLimit(trailer) {

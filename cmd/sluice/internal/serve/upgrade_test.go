@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestOtherUpgradesAreNotForwarded because what is sent behind one passes every limit.
+// TestOtherUpgradesAreNotForwarded: data after an upgrade is not limited.
 func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 	seen := make(chan http.Header, 1)
-	w := started(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", before(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	w := startTestServer(t, "\nrules: [{name: all, policy: gcra 100/h}]\n", withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
 	for _, fields := range []string{
 		"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
 		"Connection: upgrade\r\nUpgrade: H2C\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n",
@@ -34,10 +34,9 @@ func TestOtherUpgradesAreNotForwarded(t *testing.T) {
 	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_upstream_failures_total{status="502"} 0`)
 }
 
-// TestSettingsOfHTTP2AreNotForwarded beside what is.
-func TestSettingsOfHTTP2AreNotForwarded(t *testing.T) {
+func TestHTTP2SettingsAreNotForwarded(t *testing.T) {
 	seen := make(chan http.Header, 1)
-	w := started(t, oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+	w := startTestServer(t, oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
 	say(t, w, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: WebSocket\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n\r\n")
 	got := <-seen
 	require.Equal(t, "WebSocket", got.Get("Upgrade"))

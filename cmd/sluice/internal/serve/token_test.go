@@ -10,20 +10,20 @@ import (
 
 const secret = "correct-horse-battery"
 
-func TestPublicAddressWantsAToken(t *testing.T) {
+func TestPublicAddressNeedsAToken(t *testing.T) {
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0"} {
-		_, err := opening(t, oneByIP, func(o *Options) { o.API = address })
+		_, err := newTestServer(t, oneByIP, func(o *Options) { o.API = address })
 		require.ErrorContains(t, err, "want --token-file", address)
 	}
 	for _, address := range []string{"localhost:0", "127.0.0.9:0"} {
-		w, err := opening(t, oneByIP, func(o *Options) { o.API = address })
+		w, err := newTestServer(t, oneByIP, func(o *Options) { o.API = address })
 		require.NoError(t, err, address)
 		w.Close()
 	}
 }
 
 func TestToken(t *testing.T) {
-	w := started(t, oneByIP, func(o *Options) { o.API, o.Token = "127.0.0.1:0", secret })
+	w := startTestServer(t, oneByIP, func(o *Options) { o.API, o.Token = "127.0.0.1:0", secret })
 	for path, open := range map[string]bool{"/v1/allow": false, "/metrics": false, "/debug/denied": false, "/openapi.yaml": false, "/livez": true, "/readyz": true} {
 		a := fetch(t, w.apiURL(path))
 		require.Equal(t, open, a.StatusCode != http.StatusUnauthorized, path)
@@ -49,18 +49,16 @@ func TestToken(t *testing.T) {
 	require.NotContains(t, w.logged.String(), secret)
 }
 
-// TestPublicListener shows no keys, whoever asks.
-func TestPublicListener(t *testing.T) {
-	w := started(t, oneByIP, func(o *Options) { o.API, o.Token = ":0", secret })
+func TestPublicListenerShowsNoKeys(t *testing.T) {
+	w := startTestServer(t, oneByIP, func(o *Options) { o.API, o.Token = ":0", secret })
 	_, port, _ := strings.Cut(strings.TrimPrefix(w.APIAddr().String(), "[::]"), ":")
 	at := "http://127.0.0.1:" + port
 	require.Equal(t, http.StatusNotFound, fetch(t, at+"/debug/denied", "Authorization", "Bearer "+secret).StatusCode)
 	require.Equal(t, http.StatusOK, fetch(t, at+"/metrics", "Authorization", "Bearer "+secret, "Host", "limits.example").StatusCode)
 }
 
-// TestRebinding is a web page's name that points here.
-func TestRebinding(t *testing.T) {
-	w := started(t, oneByIP)
+func TestDNSRebindingIsRefused(t *testing.T) {
+	w := startTestServer(t, oneByIP)
 	for host, status := range map[string]int{
 		"": 200, "localhost": 200, "LOCALHOST.:8081": 200, "127.0.0.1:1": 200, "[::1]:8081": 200, "[::1]": 200,
 		"evil.example": 421, "evil.example:8081": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421, "192.0.2.1": 421, "0.0.0.0": 421,
@@ -70,8 +68,8 @@ func TestRebinding(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, call(t, http.MethodPost, w.apiURL("/v1/reset"), strings.NewReader(`{"key":"a"}`), "Origin", "https://evil.example").StatusCode)
 }
 
-func TestNothingOfTheServiceOnTheProxy(t *testing.T) {
-	w := started(t, manyByIP, before(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+func TestProxyServesNoAPI(t *testing.T) {
+	w := startTestServer(t, manyByIP, withUpstream(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
 	for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/denied"} {
 		require.Equal(t, http.StatusTeapot, fetch(t, w.proxyURL(path)).StatusCode, path)
 	}

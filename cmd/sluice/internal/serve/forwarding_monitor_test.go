@@ -19,7 +19,7 @@ import (
 
 const trustingLoopback = "trusted: [127.0.0.1]\n" + oneByIP
 
-// TestAWrongTrustedListIsLoggedAndCounted with the peer and the remedy.
+// TestAWrongTrustedListIsLoggedAndCounted: the log has the peer and the remedy.
 func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules, field, value, reason, log string
@@ -31,7 +31,7 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 		"direct":               {oneByIP, "X-Other", "x", "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := started(t, c.rules, before(t, hello))
+			w := startTestServer(t, c.rules, withUpstream(t, hello))
 			for i := range 5 { // of which the last 2 are denied
 				want := http.StatusOK
 				if i >= 3 {
@@ -58,25 +58,24 @@ func TestAWrongTrustedListIsLoggedAndCounted(t *testing.T) {
 	}
 }
 
-// TestTheServerSaysThatNoProxyIsTrusted where that matters.
-func TestTheServerSaysThatNoProxyIsTrusted(t *testing.T) {
+func TestServerLogsThatNoProxyIsTrusted(t *testing.T) {
 	const said = "no proxy is trusted"
 	for rules, want := range map[string]bool{oneByIP: true, trustingLoopback: false, "trusted: []\n" + oneByIP: false} {
-		w := started(t, rules, before(t, hello))
+		w := startTestServer(t, rules, withUpstream(t, hello))
 		fetch(t, w.proxyURL("/")) // so it has logged its start
 		w.stop()
 		require.NoError(t, w.ended())
 		require.Equal(t, want, strings.Contains(w.logged.String(), said), rules)
 	}
-	w := started(t, oneByIP)
+	w := startTestServer(t, oneByIP)
 	require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
 	w.stop()
 	require.NoError(t, w.ended())
 	require.NotContains(t, w.logged.String(), said, "without an upstream")
 }
 
-// TestManyPeersMakeOneLineAMinute and are not remembered.
-func TestManyPeersMakeOneLineAMinute(t *testing.T) {
+// TestForwardingWarningsAreSampled: peers are not stored.
+func TestForwardingWarningsAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged lines
 		faults := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "faults"}, []string{"reason"})

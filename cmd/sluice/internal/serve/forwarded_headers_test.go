@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNamesOfSocketsAreNotBelieved because a peer may be bound to a file named like a
+// TestPeersOfUnixSocketsAreNotTrusted: a peer may be bound to a file whose name looks like a
 // proxy's address.
-func TestNamesOfSocketsAreNotBelieved(t *testing.T) {
+func TestPeersOfUnixSocketsAreNotTrusted(t *testing.T) {
 	f := &forwarder{trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
 	r := httptest.NewRequest(http.MethodGet, "/", nil)
 	r.RemoteAddr = "10.0.0.1:80"
@@ -21,8 +21,7 @@ func TestNamesOfSocketsAreNotBelieved(t *testing.T) {
 	require.False(t, f.trusts(r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Net: "unix"})))))
 }
 
-// TestWhatTheUpstreamHears is what it is told of who the client is.
-func TestWhatTheUpstreamHears(t *testing.T) {
+func TestHeadersToTheUpstream(t *testing.T) {
 	const trusting, forwarded = "trusted: [127.0.0.0/8]\n", "trusted: [127.0.0.0/8]\nforwarded: true\n"
 	for _, c := range []struct {
 		name   string
@@ -58,7 +57,7 @@ func TestWhatTheUpstreamHears(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen := make(chan http.Header, 1)
-			w := started(t, c.trust+oneByIP, before(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
+			w := startTestServer(t, c.trust+oneByIP, withUpstream(t, func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
 			fetch(t, w.proxyURL("/"), append(c.sent, "Host", "shop.example")...)
 			got := <-seen
 			for name, want := range c.want {
@@ -69,8 +68,8 @@ func TestWhatTheUpstreamHears(t *testing.T) {
 	}
 }
 
-// TestForgedFieldsAreDropped however they are spelled, and no others.
-func TestForgedFieldsAreDropped(t *testing.T) {
+// TestForgedHeadersAreRemoved: all spellings are removed, and no other headers.
+func TestForgedHeadersAreRemoved(t *testing.T) {
 	for _, name := range []string{
 		"Forwarded-For", "X-Forwarded", "X-Remote-Ip", "X-Remote-Addr", "Remote-Addr", "X-Originating-Ip", "X-Proxyuser-Ip",
 		"X-Vercel-Forwarded-For", "Do-Connecting-Ip", "X-Sucuri-Clientip", "X-Nf-Client-Connection-Ip",

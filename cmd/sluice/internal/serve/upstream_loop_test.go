@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestAProxyBeforeItself(t *testing.T) {
+func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 	for _, c := range []struct {
 		listen, upstream string
 		loops            bool
@@ -50,8 +50,7 @@ func TestAProxyBeforeItself(t *testing.T) {
 	}
 }
 
-// TestAllAddressesOfThisMachine are those of a listener without one.
-func TestAllAddressesOfThisMachine(t *testing.T) {
+func TestUnspecifiedListenerUsesAllAddresses(t *testing.T) {
 	interfaces, err := net.InterfaceAddrs()
 	require.NoError(t, err)
 	for _, i := range interfaces {

@@ -20,14 +20,14 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
-// patience is for what is only waited for when something is broken.
-const patience = time.Minute
+// testTimeout is for what is only waited for when something is broken.
+const testTimeout = time.Minute
 
 // slack is by how much something on a busy machine may end later than it should.
 const slack = time.Second
 
-// world is a server that serves.
-type world struct {
+// testServer is a server that serves.
+type testServer struct {
 	*Server
 	t      testing.TB
 	rules  *atomic.Value // the text that Options.Read parses
@@ -44,11 +44,11 @@ rules:
     by: ip
 `
 
-// started starts a server on loopback; with changes the options are not the
+// startTestServer starts a server on loopback; with changes the options are not the
 // least there are.
-func started(t testing.TB, rules string, changes ...func(*Options)) *world {
+func startTestServer(t testing.TB, rules string, changes ...func(*Options)) *testServer {
 	t.Helper()
-	w, err := opening(t, rules, changes...)
+	w, err := newTestServer(t, rules, changes...)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
@@ -60,10 +60,10 @@ func started(t testing.TB, rules string, changes ...func(*Options)) *world {
 	return w
 }
 
-// opening is a server that does not serve yet.
-func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, error) {
+// newTestServer is a server that does not serve yet.
+func newTestServer(t testing.TB, rules string, changes ...func(*Options)) (*testServer, error) {
 	t.Helper()
-	w := &world{t: t, rules: new(atomic.Value), logged: new(lines), done: make(chan error, 1)}
+	w := &testServer{t: t, rules: new(atomic.Value), logged: new(lines), done: make(chan error, 1)}
 	w.rules.Store(rules)
 	o := Options{
 		Read: func(context.Context) (*config.File, error) {
@@ -72,10 +72,10 @@ func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, err
 		Store:  "memory:",
 		Listen: "127.0.0.1:0",
 		API:    "127.0.0.1:0",
-		Drain:  patience,
+		Drain:  testTimeout,
 
-		ClientTimeout:   patience,
-		DecisionTimeout: patience,
+		ClientTimeout:   testTimeout,
+		DecisionTimeout: testTimeout,
 
 		Log: slog.New(slog.NewTextHandler(w.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
@@ -87,8 +87,8 @@ func opening(t testing.TB, rules string, changes ...func(*Options)) (*world, err
 	return w, err
 }
 
-// before puts the proxy before a handler.
-func before(t testing.TB, handler http.HandlerFunc) func(*Options) {
+// withUpstream puts the proxy before a handler.
+func withUpstream(t testing.TB, handler http.HandlerFunc) func(*Options) {
 	t.Helper()
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
@@ -103,16 +103,16 @@ func at(t testing.TB, address string) func(*Options) {
 	return func(o *Options) { o.Upstream = u }
 }
 
-func (w *world) proxyURL(path string) string { return "http://" + w.ProxyAddr().String() + path }
-func (w *world) apiURL(path string) string   { return "http://" + w.APIAddr().String() + path }
+func (w *testServer) proxyURL(path string) string { return "http://" + w.ProxyAddr().String() + path }
+func (w *testServer) apiURL(path string) string   { return "http://" + w.APIAddr().String() + path }
 
 // ended is what Serve returned.
-func (w *world) ended() error {
+func (w *testServer) ended() error {
 	w.t.Helper()
 	select {
 	case err := <-w.done:
 		return err
-	case <-time.After(patience):
+	case <-time.After(testTimeout):
 		w.t.Fatal("the server does not end")
 		return nil
 	}
@@ -147,16 +147,16 @@ func call(t testing.TB, method, url string, content io.Reader, fields ...string)
 }
 
 // client keeps no connection, so that servers have nothing to wait for.
-var client = &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+var client = &http.Client{Timeout: testTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // decide asks the decision service.
-func (w *world) decide(op, question string) answered {
+func (w *testServer) decide(op, question string) answered {
 	w.t.Helper()
 	return call(w.t, http.MethodPost, w.apiURL("/v1/"+op), strings.NewReader(question))
 }
 
 // allowed is how many of n requests the proxy lets through.
-func (w *world) allowed(n int) (let int) {
+func (w *testServer) allowed(n int) (let int) {
 	w.t.Helper()
 	for range n {
 		switch a := fetch(w.t, w.proxyURL("/")); a.StatusCode {
@@ -198,8 +198,8 @@ func contentOf(t testing.TB, r io.Reader) string {
 	return string(text)
 }
 
-// nowhere is a port that nobody listens at.
-func nowhere(t testing.TB) string {
+// unusedAddress is a port that nobody listens at.
+func unusedAddress(t testing.TB) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

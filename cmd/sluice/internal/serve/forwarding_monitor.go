@@ -12,9 +12,9 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// forwardingMonitor counts and logs requests that may be limited as a client that they are
-// not from, because the list of trusted proxies is wrong or a proxy is. It keeps nothing of
-// the peers that it sees, so no number of them uses up memory.
+// forwardingMonitor counts and logs requests that may be limited under a wrong address, because
+// the list of trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers
+// need no more memory.
 type forwardingMonitor struct {
 	log    *slog.Logger // samples
 	faults *prometheus.CounterVec
@@ -27,13 +27,13 @@ const (
 )
 
 func newForwardingMonitor(log *slog.Logger, faults *prometheus.CounterVec) *forwardingMonitor {
-	for _, reason := range [...]string{untrustedPeer, noAddress} { // there from the start
+	for _, reason := range [...]string{untrustedPeer, noAddress} { // so that the series exist from the start
 		faults.WithLabelValues(reason)
 	}
 	return &forwardingMonitor{sampleLog(log, forwardingSamples), faults}
 }
 
-// watch looks at each request before next does.
+// watch checks each request, then calls next.
 func (m *forwardingMonitor) watch(file *config.File, next http.Handler) (http.Handler, error) {
 	check, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded}.Check()
 	if err != nil {

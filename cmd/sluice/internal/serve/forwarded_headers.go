@@ -12,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
-// forwarder tells the upstream who the client is.
+// forwarder sets the headers that tell the upstream the client's address.
 type forwarder struct {
 	trusted   []netip.Prefix
 	forwarded bool // the proxies before this one write Forwarded
@@ -30,11 +30,10 @@ const (
 	forwardedProto = "X-Forwarded-Proto"
 )
 
-// tell sets the X-Forwarded fields. What came in is passed on only from a trusted
-// proxy, and of Forwarded and the X-Forwarded fields only the one kind that such
-// proxies write: those of the other are as the client forged them. X-Real-IP and the
-// like are of neither kind; it is for the upstream to know whether its proxies write
-// them.
+// tell sets the X-Forwarded headers. Values from the request are passed on only from a trusted
+// proxy, and only the kind that trusted proxies write, Forwarded or X-Forwarded: a client may have
+// forged the other kind. X-Real-IP and similar headers from a trusted proxy are passed on; the
+// upstream must know whether its proxies write them.
 func (f *forwarder) tell(r *httputil.ProxyRequest) {
 	trusted := f.trusts(r.In)
 	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
@@ -53,7 +52,7 @@ func (f *forwarder) tell(r *httputil.ProxyRequest) {
 	}
 }
 
-// pass passes fields on that httputil has taken away.
+// pass restores headers that httputil has removed.
 func pass(r *httputil.ProxyRequest, names ...string) {
 	for _, name := range names {
 		if said := r.In.Header[name]; len(said) > 0 {
@@ -62,10 +61,10 @@ func pass(r *httputil.ProxyRequest, names ...string) {
 	}
 }
 
-// dropForged removes the fields by which proxies tell upstreams who the client is,
-// where forged says so of a name in small letters. With marks other than - they are
-// the same to programs that take fields from environment variables, as CGI and WSGI
-// do; no proxy writes them like that.
+// dropForged removes headers that identify the client, if forged returns true for the name in
+// lower case. It always removes names with other punctuation than -, such as X_Real_IP. Programs
+// that read headers from environment variables (CGI, WSGI) treat them as equal, and no proxy
+// writes them.
 func dropForged(h http.Header, forged func(name string) bool) {
 	for name := range h {
 		plain := strings.Map(plainLetter, name)
@@ -75,7 +74,7 @@ func dropForged(h http.Header, forged func(name string) bool) {
 	}
 }
 
-// plainLetter is the letter of a field's name in small, and - for what is none.
+// plainLetter returns a letter in lower case or a digit, and - for any other character.
 func plainLetter(r rune) rune {
 	switch {
 	case 'A' <= r && r <= 'Z':
@@ -86,9 +85,9 @@ func plainLetter(r rune) rune {
 	return '-'
 }
 
-// tellsClient reports whether programs take the client's address or what it asked for
-// from a field, instead of from the connection and the request's line. It has the
-// names that proxies, content delivery networks and frameworks are known to use.
+// tellsClient reports whether programs are known to read the client's address, the path or the
+// method from a header. It has the names that proxies, content delivery networks and frameworks
+// use.
 func tellsClient(name string) bool {
 	switch name {
 	case "forwarded", "forwarded-for", "x-forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "x-original-forwarded-for",
@@ -97,7 +96,7 @@ func tellsClient(name string) bool {
 		"cf-connecting-ip", "cf-connecting-ipv6", "cf-pseudo-ipv4", "fastly-client-ip", "fly-client-ip", "x-azure-clientip", "x-appengine-user-ip",
 		"x-envoy-external-address", "x-vercel-forwarded-for", "do-connecting-ip", "x-sucuri-clientip", "x-nf-client-connection-ip":
 		return true
-	case "x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-method", "x-method-override": // past paths and methods of rules
+	case "x-original-url", "x-rewrite-url", "x-http-method-override", "x-http-method", "x-method-override": // would bypass rules for paths and methods
 		return true
 	}
 	return forwardedKind(name)
@@ -105,8 +104,8 @@ func tellsClient(name string) bool {
 
 func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
 
-// trusts reports whether the peer is a trusted proxy. Whoever connects by a unix
-// socket may name itself like one.
+// trusts reports whether the peer is a trusted proxy. It trusts no peer of a unix socket, because
+// the name of such a peer can look like an address.
 func (f *forwarder) trusts(r *http.Request) bool {
 	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	peer, err := netip.ParseAddrPort(r.RemoteAddr)

@@ -18,8 +18,8 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// apiWorld is the limits that the examples of openapi.yaml go by.
-const apiWorld = `
+// apiExampleRules is the limits that the examples of openapi.yaml go by.
+const apiExampleRules = `
 rules:
   - name: api
     policy: gcra 100/m burst=20
@@ -43,8 +43,8 @@ func apiRules(t testing.TB, text string) []config.Rule {
 	return file.Rules
 }
 
-// standing is a store in memory whose time stands still.
-func standing() *memory.Store {
+// storeAtFixedTime is a store in memory whose time stands still.
+func storeAtFixedTime() *memory.Store {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	return &memory.Store{Clock: func() time.Time { return noon }}
 }
@@ -52,7 +52,7 @@ func standing() *memory.Store {
 // apiOn serves the limits of apiWorld on store.
 func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
-	return apiWith(t, apiWorld, store, o)
+	return apiWith(t, apiExampleRules, store, o)
 }
 
 // apiWith serves the limits of a file on store.
@@ -86,14 +86,14 @@ func send(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// broken is a store that fails.
-type broken struct{ load, swap error }
+// failingStore is a store that fails.
+type failingStore struct{ load, swap error }
 
-func (b broken) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
+func (b failingStore) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
 	return make([]storage.Record, len(keys)), b.load
 }
 
-func (b broken) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+func (b failingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
 	return nil, false, b.swap
 }
 

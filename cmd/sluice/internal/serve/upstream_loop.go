@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// lookupTime is how long a name may take to be looked up, only to find a mistake.
+// lookupTime limits the DNS lookup, which only serves to find a mistake.
 const lookupTime = time.Second
 
-// CheckUpstream finds whether a proxy that listens at an address, HOST:PORT, would be
-// its own upstream. Each request would then go round until a limit or the system ends
-// it. Of a name that cannot be looked up nothing is said.
+// CheckUpstream returns an error if the upstream is the proxy itself, which listens on HOST:PORT.
+// Each request would then loop until a limit or the system ends it. It returns nil for a name
+// that cannot be resolved.
 func CheckUpstream(upstream *url.URL, listen string) error {
 	resolved, err := resolve(listen)
 	if err != nil {
@@ -42,12 +42,12 @@ func portOf(u *url.URL) uint16 {
 	case port == "":
 		return 80
 	}
-	n, _ := strconv.ParseUint(port, 10, 16) // 0, where nobody listens, if it is none
+	n, _ := strconv.ParseUint(port, 10, 16) // 0 for an invalid port
 	return uint16(n)
 }
 
-// leads reports whether an address leads to who listens at another, or at none, which
-// is all of this machine's.
+// leads reports whether connections to a reach a listener on at. An unspecified at means all
+// addresses of this machine.
 func leads(a, at netip.Addr) bool {
 	if at.IsValid() && !at.IsUnspecified() {
 		return a == at
@@ -59,9 +59,9 @@ func leads(a, at netip.Addr) bool {
 	})
 }
 
-// addressesOf are those at which a host is reached, as far as they can be told.
+// addressesOf returns the addresses of a host, as far as they are known.
 func addressesOf(host string) []netip.Addr {
-	host = strings.TrimSuffix(host, ".") // of a name that is fully qualified
+	host = strings.TrimSuffix(host, ".") // of a fully qualified name
 	addr, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && addr.IsUnspecified(), strings.EqualFold(host, "localhost"):
