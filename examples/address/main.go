@@ -1,5 +1,5 @@
-// Address answers each request with the key that its client has, 3 times an hour.
-// Try with curl who can pass for whom:
+// Address answers each request with the key of its client. Each key has 3 requests an hour.
+// Use curl to try which headers change the key:
 //
 //	go run ./examples/address
 //	go run ./examples/address -trust 127.0.0.1/32
@@ -20,7 +20,7 @@ import (
 
 func main() {
 	address := flag.String("listen", "127.0.0.1:8080", "where to listen")
-	trust := flag.String("trust", "", "the addresses of a proxy, such as 127.0.0.1/32")
+	trust := flag.String("trust", "", "the addresses of a trusted proxy, such as 127.0.0.1/32")
 	flag.Parse()
 	if err := serve(*address, *trust); err != nil {
 		fmt.Fprintln(os.Stderr, "address:", err)
@@ -60,9 +60,9 @@ func newHandler(trust string) (http.Handler, error) {
 		return nil, err
 	}
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "you are", key(r)) })
-	return httplimit.Handler(limiter, answer, httplimit.Options{OnDenied: refuse}), nil
+	return httplimit.Handler(limiter, answer, httplimit.Options{OnDenied: onDenied}), nil
 }
 
-func refuse(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
+func onDenied(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
 	http.Error(w, "not now", refusal.Status)
 }

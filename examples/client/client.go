@@ -1,6 +1,6 @@
-// Client fetches URLs without running into limits. It sends at most 5 requests a second to
-// each host, and fewer if the host announces less. A response 429 or 503 is retried once,
-// after the time that the host asks for.
+// Client fetches URLs within limits. It sends at most 5 requests a second to each host, and
+// fewer if the host announces a lower limit. It retries once after a response 429 or 503, when
+// the wait that the host asks for is over.
 //
 //	go run ./examples/client http://localhost:8080/ http://localhost:8080/about
 package main
@@ -28,8 +28,8 @@ func main() {
 	}
 }
 
-// newClient returns a client that keeps a limit of its own for each host, and the limits that
-// hosts announce in their responses. It waits for up to a minute.
+// newClient returns a client with a limit for each host. It also obeys the limits that hosts
+// announce in their responses. A request waits for up to a minute.
 func newClient(base http.RoundTripper) (*http.Client, error) {
 	limiter, err := sluice.For(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s burst=2"))
 	if err != nil {
@@ -50,8 +50,7 @@ func fetchAll(ctx context.Context, client *http.Client, urls []string) error {
 	return nil
 }
 
-// fetch gets a URL. The transport does not retry, because it cannot know whether a request
-// may be sent twice. A GET may.
+// fetch gets a URL. It retries once, because a GET can be sent twice.
 func fetch(ctx context.Context, client *http.Client, url string) (status int, err error) {
 	for range 2 {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -14,8 +14,8 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// server is a transport that calls a handler. It has no network, so testing/synctest owns
-// the time.
+// server is a transport that calls a handler. It uses no network, so it works under
+// testing/synctest.
 type server struct {
 	http.Handler
 	statuses []int
@@ -28,7 +28,7 @@ func (s *server) RoundTrip(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-// limited returns a server with a limit for all clients together.
+// limited returns a server with one limit for all clients.
 func limited(t *testing.T, spec string) *server {
 	t.Helper()
 	hello := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })
@@ -50,15 +50,14 @@ func fetchMany(t *testing.T, s *server, n int) time.Duration {
 	return time.Since(began)
 }
 
-func TestTheClientKeepsItsOwnLimit(t *testing.T) {
+func TestClientKeepsItsOwnLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took := fetchMany(t, limited(t, "gcra 1000/s"), 12)
 		require.Equal(t, 2*time.Second, took, "2 at once and 10 at 5 a second")
 	})
 }
 
-// The server announces what is left, so the client is never denied.
-func TestTheClientKeepsTheLimitOfTheServer(t *testing.T) {
+func TestClientIsNeverDeniedByAServerThatAnnouncesItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limited(t, "fixedwindow 3/10s")
 		took := fetchMany(t, s, 9)
@@ -68,9 +67,7 @@ func TestTheClientKeepsTheLimitOfTheServer(t *testing.T) {
 	})
 }
 
-// A server that announces nothing denies one request, and the client waits for as long as
-// the server asks.
-func TestTheClientWaitsAfterADenial(t *testing.T) {
+func TestClientWaitsForRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		denied := false
 		s := &server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -86,8 +83,7 @@ func TestTheClientWaitsAfterADenial(t *testing.T) {
 	})
 }
 
-// A wait that is longer than the client's timeout fails at once.
-func TestTheClientDoesNotWaitInVain(t *testing.T) {
+func TestClientFailsAtOnceIfTheWaitExceedsItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := limited(t, "fixedwindow 1/hour")
 		fetchMany(t, s, 1)

@@ -1,6 +1,6 @@
-// Login shows a limit on failed logins. Ann mistypes her password and then logs in. Somebody
-// else guesses it until her account is locked. She unlocks it, and the guesser's address
-// stays limited.
+// Login shows a limit on failed logins. Ann mistypes her password and then logs in. An attacker
+// guesses her password until her account is locked. She unlocks the account. The failures of
+// the attacker's address still count.
 //
 //	go run ./examples/login
 package main
@@ -21,7 +21,7 @@ func main() {
 	}
 }
 
-// run plays the logins with a clock of its own, so that nobody waits.
+// run makes the attempts with its own clock, so that the program does not wait.
 func run(ctx context.Context) error {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, err := sluice.Options[login]{Clock: func() time.Time { return now }}.New(nil, loginRules()...)

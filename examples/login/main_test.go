@@ -65,9 +65,9 @@ func TestOnlyFailuresCount(t *testing.T) {
 	require.True(t, try(t, limiter, login{"bob", "203.0.113.6"}, right), "another account from the same address")
 }
 
-// A success forgets the failures of the account. It does not forget those of the address,
-// or a guesser would log in to an account of their own between two guesses.
-func TestASuccessResetsTheAccountOnly(t *testing.T) {
+// If a success also reset the address, an attacker could log in to an account of their own
+// between two guesses.
+func TestSuccessResetsTheAccountOnly(t *testing.T) {
 	limiter := sluice.MustFor(nil, loginRules()...)
 	ann := login{"ann", "203.0.113.6"}
 	for range 4 {
@@ -91,7 +91,6 @@ func TestUnlockResetsTheAccountOnly(t *testing.T) {
 	require.EqualValues(t, 15, address, "5 failures, and 4 attempts that were denied and paid nothing")
 }
 
-// Attempts that run at the same time cannot all check a password before one of them pays.
 func TestConcurrentGuessesAreLimited(t *testing.T) {
 	limiter := sluice.MustFor(nil, loginRules()...)
 	var checked atomic.Int64
@@ -111,8 +110,7 @@ func TestConcurrentGuessesAreLimited(t *testing.T) {
 	require.EqualValues(t, 5, checked.Load())
 }
 
-// Logins that succeed at the same time leave nothing paid.
-func TestConcurrentLoginsGetBackWhatTheyPaid(t *testing.T) {
+func TestConcurrentSuccessesPayNothing(t *testing.T) {
 	ann := login{"ann", "203.0.113.6"}
 	for range 1000 {
 		limiter := sluice.MustFor(nil, loginRules()...)
@@ -131,9 +129,8 @@ func TestConcurrentLoginsGetBackWhatTheyPaid(t *testing.T) {
 	}
 }
 
-// A success gives back only what it paid: a shadow rule denies as many attempts as it would
-// if it were enforced, and an outage does not add units.
-func TestASuccessGivesBackWhatItPaid(t *testing.T) {
+// A shadow rule denies as many attempts as an enforced rule would, and an outage adds no units.
+func TestSuccessGivesBackOnlyWhatItPaid(t *testing.T) {
 	denied := 0
 	rule := sluice.Rule[login]{Name: "trial", Spec: "fixedwindow 3/h", Shadow: true}
 	limiter, err := sluice.Options[login]{Observer: func(e compose.Event) {
@@ -153,16 +150,15 @@ func TestASuccessGivesBackWhatItPaid(t *testing.T) {
 	require.NoError(t, err)
 	_, err = limiter.AllowN(t.Context(), login{}, 2)
 	require.NoError(t, err)
-	store.err = storage.NotApplied(errors.New("away"))
+	store.err = storage.NotApplied(errors.New("no connection"))
 	require.True(t, try(t, limiter, login{}, func() bool { store.err = nil; return true }))
 	d, err := limiter.Peek(t.Context(), login{})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, d.Remaining)
 }
 
-// A login with the right password succeeds although the client leaves or the store fails
-// before it is settled.
-func TestASuccessDoesNotDependOnItsSettlement(t *testing.T) {
+// A right password succeeds even if the context ends, or the store fails, before Settle.
+func TestSuccessDoesNotDependOnSettle(t *testing.T) {
 	store := &outage{Store: new(memory.Store)}
 	limiter := sluice.MustFor(store, loginRules()...)
 	ann := login{"ann", "203.0.113.6"}
@@ -173,7 +169,7 @@ func TestASuccessDoesNotDependOnItsSettlement(t *testing.T) {
 		require.True(t, ok)
 	}
 	require.True(t, try(t, limiter, ann, func() bool {
-		store.err = storage.NotApplied(errors.New("away"))
+		store.err = storage.NotApplied(errors.New("no connection"))
 		return true
 	}))
 }

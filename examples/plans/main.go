@@ -35,8 +35,8 @@ func run(ctx context.Context) error {
 	return nil
 }
 
-// answer is what a server would answer. It tells an error of the program from a failure of
-// the store.
+// answer returns the response of a server: 500 for a fault of the program, and 503 for a
+// failure of the store.
 func answer(d sluice.Decision, err error) string {
 	var rule *compose.RuleError
 	switch {

@@ -22,7 +22,7 @@ func Example() {
 	// dodo (piad): 500, rule plan: PolicyFor: tenant "dodo" has the unknown plan "piad"
 }
 
-func TestAnUpgradeKeepsWhatWasUsed(t *testing.T) {
+func TestUsedUnitsCountAfterAnUpgrade(t *testing.T) {
 	limiter, err := newLimiter(nil)
 	require.NoError(t, err)
 	d, err := limiter.AllowN(t.Context(), call{"acme", "free"}, 3)
@@ -30,14 +30,13 @@ func TestAnUpgradeKeepsWhatWasUsed(t *testing.T) {
 	require.True(t, d.Allowed)
 	d, err = limiter.AllowN(t.Context(), call{"acme", "paid"}, 30)
 	require.NoError(t, err)
-	require.False(t, d.Allowed, "3 calls are used")
+	require.False(t, d.Allowed, "3 of 30 calls are used")
 	d, err = limiter.AllowN(t.Context(), call{"acme", "paid"}, 20)
 	require.NoError(t, err)
 	require.True(t, d.Allowed)
 }
 
-// A call with an unknown plan pays nothing, also under the rule for everyone.
-func TestAnUnknownPlanIsAnError(t *testing.T) {
+func TestUnknownPlanIsAnErrorThatPaysNothing(t *testing.T) {
 	limiter, err := newLimiter(nil)
 	require.NoError(t, err)
 	for _, plan := range []string{"", "Free", "piad"} {
@@ -50,7 +49,7 @@ func TestAnUnknownPlanIsAnError(t *testing.T) {
 	require.EqualValues(t, 5000, d.Remaining)
 }
 
-func TestAFailureOfTheStoreIsNotAFaultOfThePlan(t *testing.T) {
-	require.Equal(t, "503, away", answer(sluice.Decision{}, errors.New("away")))
+func TestFailureOfTheStoreIsAnswered503(t *testing.T) {
+	require.Equal(t, "503, no connection", answer(sluice.Decision{}, errors.New("no connection")))
 	require.Equal(t, "503, "+storage.ErrUnavailable.Error(), answer(sluice.Decision{}, storage.ErrUnavailable))
 }

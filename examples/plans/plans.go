@@ -7,18 +7,19 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// call is one call of a tenant. The program looks up the plan before it asks the limiter,
-// because the functions of a rule must not wait for a database.
+// call is one call of a tenant. The program looks up the plan before it calls the limiter,
+// because the functions of a rule must not block.
 type call struct{ tenant, plan string }
 
-// plans have the same algorithm, so a tenant that changes its plan keeps what it has used.
+// plans have the same algorithm, so the units that a tenant has used still count after a
+// change of plan.
 var plans = map[string]sluice.Policy{
 	"free": sluice.MustPolicy("gcra 60/hour burst=3"),
 	"paid": sluice.MustPolicy("gcra 600/hour burst=30"),
 }
 
-// planOf returns the policy for a call. Internal tenants have no limit of their own. A plan
-// that is not known is an error, so a misspelled plan is never an unlimited one.
+// planOf returns the policy for a call. Internal tenants have no limit of their own. An
+// unknown plan is an error, so a misspelled plan does not mean that there is no limit.
 func planOf(c call) (sluice.Policy, error) {
 	if c.plan == "internal" {
 		return nil, sluice.Skip

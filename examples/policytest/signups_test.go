@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The policy alone: time is an argument, and the state is a value.
+// The test steps the policy: time is an argument, and the state is a value.
 func TestPolicy(t *testing.T) {
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var state []byte
@@ -35,14 +35,14 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// The most that the policy can admit in an hour, whatever the times of the calls.
+// Bound is the most that the policy admits in any hour, whatever the times of the calls.
 func TestBound(t *testing.T) {
 	if got := signups.Bound(time.Hour); got != 4 {
 		t.Errorf("got %d signups in an hour, want 4", got)
 	}
 }
 
-// The limiter, with a clock that the test sets.
+// The test sets the clock of the limiter.
 func TestLimiterWithAClock(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	limiter, err := newLimiter(nil, func() time.Time { return now })
@@ -62,7 +62,7 @@ func TestLimiterWithAClock(t *testing.T) {
 	}
 }
 
-// The limiter under testing/synctest: it needs no clock of its own, and Wait takes no time.
+// Under testing/synctest the limiter needs no clock, and Wait takes no real time.
 func TestLimiterUnderSynctest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter, err := newLimiter(nil, nil)

@@ -18,8 +18,7 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// open opens the store at an address. What it opens stays open until the
-// process ends.
+// open opens the store at an address. The store stays open until the process ends.
 func open(ctx context.Context, address string) (storage.Store, error) {
 	switch scheme, rest, _ := strings.Cut(address, ":"); scheme {
 	case "memory":
@@ -64,6 +63,6 @@ func openRedis(address string) (storage.Store, error) {
 		return nil, err
 	}
 	options.ContextTimeoutEnabled = true
-	options.DialerRetries = 1 // the limiter tries again by itself
+	options.DialerRetries = 1 // the limiter retries
 	return redis.New(goredis.NewClient(options), redis.Options{})
 }

@@ -1,5 +1,5 @@
-// Sidebyside puts the same calls through four algorithms with the limit 4/10s. The fixed
-// window allows 7 calls from second 7 to 13, because two windows meet at second 10. The moving
+// Sidebyside applies four algorithms with the limit 4/10s to the same calls. The fixed window
+// allows 7 calls from second 7 to 13, because a new window begins at second 10. The moving
 // window never allows more than 4 calls in 10 seconds.
 //
 //	go run ./examples/sidebyside

@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice"
 )
 
-// prompt is a request to a language model. Before the model has answered, tokens is the
-// most that the answer can take.
+// prompt is a request to a language model. tokens is the estimate, which is the most that the
+// model can use, and later the number that it has used.
 type prompt struct {
 	tenant string
 	tokens int64
@@ -35,9 +35,9 @@ func (e *overBudget) Error() string {
 	return fmt.Sprintf("over budget under %s, try again in %v", e.rule, e.retryAfter)
 }
 
-// complete pays for the most tokens that the prompt can take, asks the model, and corrects
-// the payment to the tokens that the model has used. The model returns these with an error
-// too. A prompt that used more than its estimate leaves a debt, so later prompts wait.
+// complete pays the estimate of a prompt, calls the model, and corrects the payment to the
+// tokens that the model has used. The model returns their number also with an error. A prompt
+// that used more than its estimate leaves a debt, so later prompts must wait.
 func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, model func(context.Context) (used int64, err error)) error {
 	reservation, d, err := limiter.Reserve(ctx, p, 1)
 	if err != nil {
@@ -47,8 +47,8 @@ func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, mo
 		return &overBudget{d.Rule, d.RetryAfter}
 	}
 	p.tokens, err = model(ctx)
-	// The caller can have left by now, so its context must not stop the correction. If the
-	// correction fails, the estimate stays paid.
+	// The context can have ended, and must not stop the correction. If the correction fails,
+	// the estimate stays paid.
 	_, _ = reservation.SettleFor(context.WithoutCancel(ctx), p)
 	return err
 }

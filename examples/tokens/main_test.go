@@ -21,7 +21,7 @@ func Example() {
 	// estimate 1000: over budget under llm-tokens, try again in 6.6s; -100 tokens left
 }
 
-// newLimiter makes a limiter with a clock that stands still.
+// newLimiter returns a limiter whose clock never moves.
 func newLimiter(t *testing.T) *sluice.Limiter[prompt] {
 	t.Helper()
 	noon := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -30,7 +30,7 @@ func newLimiter(t *testing.T) *sluice.Limiter[prompt] {
 	return limiter
 }
 
-// uses is a model that uses this many tokens.
+// uses returns a model that uses a number of tokens.
 func uses(tokens int64) func(context.Context) (int64, error) {
 	return func(context.Context) (int64, error) { return tokens, nil }
 }
@@ -42,7 +42,7 @@ func left(t *testing.T, limiter *sluice.Limiter[prompt]) (requests, tokens int64
 	return d.Results[0].Remaining, d.Results[1].Remaining
 }
 
-func TestAPromptPaysForTheTokensItUsed(t *testing.T) {
+func TestPromptPaysForTheTokensItUsed(t *testing.T) {
 	limiter := newLimiter(t)
 	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 9000}, uses(100)))
 	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 9000}, uses(100)))
@@ -51,11 +51,11 @@ func TestAPromptPaysForTheTokensItUsed(t *testing.T) {
 	require.EqualValues(t, 9800, tokens)
 }
 
-func TestADeniedPromptDoesNotReachTheModel(t *testing.T) {
+func TestDeniedPromptDoesNotCallTheModel(t *testing.T) {
 	limiter := newLimiter(t)
 	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 8000}, uses(8000)))
 	err := complete(t.Context(), limiter, prompt{"acme", 8000}, func(context.Context) (int64, error) {
-		t.Error("the model is asked")
+		t.Error("the model was called")
 		return 0, nil
 	})
 	var over *overBudget
@@ -66,8 +66,7 @@ func TestADeniedPromptDoesNotReachTheModel(t *testing.T) {
 	require.EqualValues(t, 9, requests, "a denied prompt does not pay for a request")
 }
 
-// A model that uses more than the estimate, even if the estimate was 0, is charged in full.
-func TestAnEstimateThatIsTooLowIsCharged(t *testing.T) {
+func TestTokensAboveAnEstimateOfZeroAreCharged(t *testing.T) {
 	limiter := newLimiter(t)
 	require.NoError(t, complete(t.Context(), limiter, prompt{"acme", 0}, uses(12000)))
 	_, tokens := left(t, limiter)
@@ -75,8 +74,8 @@ func TestAnEstimateThatIsTooLowIsCharged(t *testing.T) {
 	require.Error(t, complete(t.Context(), limiter, prompt{"acme", 1}, uses(1)))
 }
 
-// A caller that leaves, and a model that fails, pay for what was used.
-func TestAFailedPromptIsSettled(t *testing.T) {
+// A prompt whose context ends, or whose model fails, pays for the tokens that it used.
+func TestFailedPromptIsSettled(t *testing.T) {
 	limiter := newLimiter(t)
 	failed := errors.New("the model failed")
 	ctx, leave := context.WithCancel(t.Context())
