@@ -20,7 +20,7 @@ type Decision struct {
 	Rule string
 	// RetryAfter is the time until all enforced rules can allow the same call, if no other
 	// call spends units. It is 0 if the call is allowed, and algo.Never if waiting does not
-	// help. If the denial is Cached, it does not include what other processes did since the
+	// help. If the denial is Cached, RetryAfter ignores what other processes did since the
 	// denial was cached, which is at most Options.DenialCacheTTL ago.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule
@@ -81,7 +81,7 @@ const (
 	opReserve Op = "reserve" // keeps rules whose estimate is 0; observers see OpAllow
 )
 
-// Outcome is the outcome of an operation. It suits the label of a metric.
+// Outcome is the outcome of an operation. It can be the label of a metric.
 type Outcome string
 
 // The outcomes.

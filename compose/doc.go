@@ -16,8 +16,9 @@
 //	movingwindow 100/m slots=12 trailing=whole
 //	all(gcra 10/s; gcra 100/m)
 //
-// The last one is a [Stack] of two policies on one key. It allows a call if both policies
-// allow it. [All] makes a Stack from policies.
+// A policy counts units. A call takes one unit, unless its rule sets a cost. The last policy is
+// a [Stack] of two policies on one key. It allows a call if both policies allow it. [All] makes
+// a Stack from policies.
 //
 // # Limiters
 //
@@ -51,14 +52,14 @@
 //
 // # Round trips
 //
-// The store makes the decision where the data is. Other processes that use the same keys do
-// not add round trips:
+// The stores of this module make a decision where the data is, so other processes that use the
+// same keys add no round trips. A decision takes
 //
 //	memory        none; a lock protects the record
 //	SQLite        one transaction, for all callers in the process that wait for it
 //	PostgreSQL    one round trip; a function runs on the server
 //	Redis         one round trip; a script runs on the server
-//	other stores  two, Load and CompareAndSwap, and two more after each conflict
+//	other stores  two round trips, Load and CompareAndSwap, and more after each conflict
 //
 // If enough round trips of a limiter are in flight (Options.MaxRoundTrips), further callers
 // wait, and the next round trip serves all of them as a batch. A repeated denial takes no
@@ -70,8 +71,8 @@
 // reports a failure as a denial, and it never allows a call without reporting the failure.
 // Options.OnFailure chooses between these.
 //
-// If a reply is lost, the limiter sends the batch again. The calls of the batch can then pay
-// once too often, but they are never admitted beyond the bound. A refund or a reset is not
+// If a reply is lost, the limiter sends the batch again. Its calls can then be
+// charged twice, but the store never admits calls beyond the bound. A refund or a reset is not
 // sent again. It returns [storage.ErrOutcomeUnknown].
 //
 // # Outages
@@ -95,9 +96,9 @@
 // states deny the call, the call is denied without a round trip. If not, the limiter asks the
 // store. A call is never allowed from the cache.
 //
-// The clock of a server is known only to lie between two times. The cache denies a call only
-// if the states deny it at the latest of these times. It computes RetryAfter at the earliest,
-// so after that wait the call is allowed if no other call has spent units.
+// This process knows only that the clock of a server is between two times. The cache denies a
+// call only if the states deny it at the later time. It computes RetryAfter from the earlier
+// time, so the same call is allowed after that wait if no other call has spent units.
 //
 // If another process refunds or resets a key, or raises its limit, this process can keep
 // denying the key for up to DenialCacheTTL. A limiter sees its own refunds and resets at once.
@@ -106,14 +107,14 @@
 //
 // If Options.Clock is nil, the clock of the store decides:
 //
-//	memory        [memory.Store.Now]
+//	memory        memory.Store.Now
 //	SQLite        sqlite.Options.Clock, by default the clock of the machine
 //	PostgreSQL    the clock of the server, read in the same round trip
 //	Redis         the same; in a Redis Cluster the clock of the node that has the keys, or of
 //	              any node for policies that run in Go
-//	other stores  the clock of the process, unless the store is a [driver.ServerTime]
+//	other stores  the clock of the process, unless the store is a driver.ServerTime
 //
-// The clocks of the processes may then disagree.
+// So with PostgreSQL and Redis the clocks of the processes may disagree.
 //
 // If Options.Clock is set, that clock decides, and each round trip carries its time. States
 // never move back in time, so the fastest clock wins if the clocks disagree. For example,
@@ -130,13 +131,13 @@
 //
 // A clock can also be behind. If it is more than 10 s behind both the clock of the store's
 // server and the clock of another process, the server deletes records that the slow process
-// still needs. The slow process can then admit a burst twice, and again after each quiet
-// period. Synchronise the clocks, or leave Options.Clock nil.
+// still needs. The slow process can then admit a burst twice, and again after each time
+// in which the key is not used. Synchronise the clocks, or leave Options.Clock nil.
 //
 // # Policies that run in Go
 //
 // PostgreSQL and Redis run a policy as a program (see [algo.Portable]). The policies below
-// have no program. A decision by one of them takes two round trips or more, like on other
+// have no program. They run in Go, and a decision takes two round trips or more, as on other
 // stores:
 //
 //	gcra                         if the period is 2^53 ns (104 days) or longer, or if
@@ -150,11 +151,11 @@
 //	                             slot together are 2^53 ns or longer, or if the count is 2^52
 //	                             or more
 //	all(...)                     if one of its policies has no program
-//	your own policy              if it is no [algo.Portable]; on PostgreSQL also if its program
-//	                             is not in postgres.Options.Programs
+//	your own policy              if it does not implement algo.Portable; on PostgreSQL also if
+//	                             its program is not in postgres.Options.Programs
 //
-// The same holds for a call with a cost of 2^53 or more, and for a state with numbers that
-// large.
+// A call with a cost of 2^53 or more also runs in Go, and so does a call on a state with such
+// large numbers.
 //
 // The server returns the states that it found. The limiter evaluates the policies on these
 // states in Go and compares how many steps were applied. If the numbers differ, the program,

@@ -17,14 +17,14 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// request is what a server knows of a call. Any type will do.
+// request is the input of the rules. It can be any type.
 type request struct {
 	user, plan, route, method string
 	tokens                    int64
 }
 
-// still is a clock that stands still, so that the examples print the same every time.
-func still() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+// noon is a clock that always returns the same time, so that the output never changes.
+func noon() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 
 func mustPolicy(spec string) algo.Policy {
 	p, err := compose.ParsePolicy(spec)
@@ -34,10 +34,11 @@ func mustPolicy(spec string) algo.Policy {
 	return p
 }
 
-// Two limits stacked, one by user and one by resource: a call passes both, or
-// pays neither. Ann's fourth call costs the route nothing, so that Bob gets it.
+// Two rules limit users and routes. A call must pass both rules, and a denied call pays under
+// neither. Ann's fourth call is denied and does not count for the route, so Bob's call is
+// allowed.
 func ExampleLimiter() {
-	limiter, err := compose.Options[request]{Clock: still}.New(nil, // nil: in memory
+	limiter, err := compose.Options[request]{Clock: noon}.New(nil, // nil: in memory
 		compose.Rule[request]{Name: "user", Key: func(r request) string { return r.user }, Spec: "gcra 3/m"},
 		compose.Rule[request]{Name: "route", Key: func(r request) string { return r.route }, Spec: "gcra 4/m"},
 	)
@@ -58,9 +59,9 @@ func ExampleLimiter() {
 	// bob false route 0 15s <nil>
 }
 
-// Several limits on one key: no more than 2 in a burst, nor 3 a day.
+// One key can have several limits: here a burst of 2, and 3 a day.
 func ExampleLimiter_severalLimits() {
-	now := still()
+	now := noon()
 	limiter, err := compose.Options[string]{Clock: func() time.Time { return now }}.New(nil, compose.Rule[string]{
 		Name: "user",
 		Key:  func(user string) string { return user },
@@ -83,10 +84,10 @@ func ExampleLimiter_severalLimits() {
 	// 12:00:40 false 0 23h59m20s <nil>
 }
 
-// A key is found in an input of any type: here the address of a client, without
-// its port, which is another for every connection.
+// The key is the address of the client without its port, because each connection has another
+// port. Behind a proxy use httplimit.ClientIP.
 func ExampleRule_httpRequest() {
-	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil, compose.Rule[*http.Request]{
+	limiter, err := compose.Options[*http.Request]{Clock: noon}.New(nil, compose.Rule[*http.Request]{
 		Name: "client",
 		Key: func(r *http.Request) string {
 			host, _, err := net.SplitHostPort(r.RemoteAddr)
@@ -114,13 +115,13 @@ func ExampleRule_httpRequest() {
 	// [2001:db8::1]:5001 true 2001:db8::1 <nil>
 }
 
-// Limits chosen by function: reads and writes have limits of their own, and the
-// customer's plan says how much there is of both together. Staff have no plan. A plan
-// that is misspelt is an error, and not use without a limit.
+// PolicyFor picks a policy for each request. Reads and writes have different limits, and the
+// plan of the customer limits both together. Staff have no plan, so the rule returns Skip. An
+// unknown plan is an error, so it never means that there is no limit.
 func ExampleRule_policyFor() {
 	reads, writes := mustPolicy("gcra 100/m"), mustPolicy("gcra 1/m")
 	plans := map[string]algo.Policy{"free": mustPolicy("gcra 3/m"), "paid": mustPolicy("gcra 1000/m")}
-	limiter, err := compose.Options[request]{Clock: still}.New(nil,
+	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
 		compose.Rule[request]{
 			Name: "method",
 			Key:  func(r request) string { return r.method + " " + r.user },
@@ -138,7 +139,7 @@ func ExampleRule_policyFor() {
 				if r.plan == "staff" {
 					return nil, compose.Skip // the rule does not apply
 				}
-				return plans[r.plan], nil // no policy: an unknown plan is an error
+				return plans[r.plan], nil // nil for an unknown plan, which is an error
 			},
 		})
 	if err != nil {
@@ -169,8 +170,8 @@ func ExampleRule_policyFor() {
 	// eve GET false  0 compose: rule "plan": PolicyFor returned no policy and no error; return Skip as the error if the rule does not apply
 }
 
-// A quota by the calendar: each day has a window of its own length, from midnight to
-// midnight. When summer time ends the day has 25 hours. Months are made likewise.
+// A quota can follow the calendar: each window lasts from midnight to midnight. The day on
+// which summer time ends has 25 hours. Months work in the same way.
 func ExampleRule_calendar() {
 	berlin, err := time.LoadLocation("Europe/Berlin")
 	if err != nil {
@@ -211,9 +212,9 @@ func ExampleRule_calendar() {
 	// 26 Oct 01:00 CET false 23h0m0s <nil>
 }
 
-// An estimate is paid before the work, and settled when the work is done.
+// Reserve pays an estimate before the work. Settle corrects it when the work is done.
 func ExampleLimiter_Reserve() {
-	limiter, err := compose.Options[request]{Clock: still}.New(nil,
+	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
 		compose.Rule[request]{Name: "tokens", Key: func(r request) string { return r.user }, Spec: "gcra 1000/m"})
 	if err != nil {
 		fmt.Println(err)
@@ -222,18 +223,18 @@ func ExampleLimiter_Reserve() {
 	ctx, ann := context.Background(), request{user: "ann"}
 	reservation, d, err := limiter.Reserve(ctx, ann, 400)
 	fmt.Println(d.Allowed, d.Remaining, err)
-	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // also if the caller has left
+	d, err = reservation.Settle(context.WithoutCancel(ctx), 150) // even if ctx has ended
 	fmt.Println(d.Remaining, err)
 	// Output:
 	// true 600 <nil>
 	// 850 <nil>
 }
 
-// Requests and their tokens are limited together: the estimate of the tokens is paid before,
-// and corrected when their number is known. The request stays paid.
+// One rule counts requests and the other counts tokens. Reserve pays one request and the
+// estimated tokens. SettleFor corrects the tokens, and the request stays paid.
 func ExampleReservation_SettleFor() {
 	user := func(r request) string { return r.user }
-	limiter, err := compose.Options[request]{Clock: still}.New(nil,
+	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
 		compose.Rule[request]{Name: "requests", Key: user, Spec: "gcra 10/m"},
 		compose.Rule[request]{Name: "tokens", Key: user, Spec: "gcra 1000/m", Cost: func(r request) int64 { return r.tokens }})
 	if err != nil {
@@ -254,9 +255,9 @@ func ExampleReservation_SettleFor() {
 	// 9 850 <nil>
 }
 
-// A rule on trial: stored and reported, never enforced.
+// A shadow rule is decided, stored and reported, but denies nothing.
 func ExampleRule_shadow() {
-	limiter, err := compose.Options[request]{Clock: still}.New(nil,
+	limiter, err := compose.Options[request]{Clock: noon}.New(nil,
 		compose.Rule[request]{Name: "stricter", Spec: "gcra 1/m", Shadow: true})
 	if err != nil {
 		fmt.Println(err)
@@ -271,8 +272,8 @@ func ExampleRule_shadow() {
 	// true would be false <nil>
 }
 
-// Without a store, use is kept in the memory of this process: here one limiter
-// for many resources, its window of a minute cut into twelve sub-intervals.
+// A nil store keeps the states in memory. The policy counts a window of a minute in twelve
+// slots.
 func ExampleNew() {
 	lastMinute, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(2, time.Minute), Slots: 12})
 	if err != nil {
@@ -296,8 +297,8 @@ func ExampleNew() {
 	// scanner true <nil>
 }
 
-// A call that may wait is made when there is room for it, or not at all: who
-// would wait beyond the deadline is told at once.
+// Wait sleeps until the call is allowed. If the wait would end after the deadline, Wait fails
+// at once.
 func ExampleLimiter_Wait() {
 	limiter, err := compose.New(nil, compose.Rule[string]{Name: "mails", Spec: "gcra 1/h"})
 	if err != nil {
@@ -315,11 +316,11 @@ func ExampleLimiter_Wait() {
 	// false true
 }
 
-// Limits go on in this process while the database is away.
+// With FailLocal, a limiter in the memory of this process decides while the store fails.
 func ExampleOptions_onFailure() {
 	limiter, err := compose.Options[string]{
-		Clock:     still,
-		Timeout:   10 * time.Millisecond, // the longest that a decision may take
+		Clock:     noon,
+		Timeout:   10 * time.Millisecond, // the longest time of a decision
 		OnFailure: compose.FailLocal,
 	}.New(unreachable{}, compose.Rule[string]{
 		Name: "user",
@@ -339,7 +340,7 @@ func ExampleOptions_onFailure() {
 	// false true true <nil>
 }
 
-// unreachable stands for a store whose database is away.
+// unreachable is a store that cannot reach its database.
 type unreachable struct{}
 
 func (unreachable) Load(context.Context, ...string) ([]storage.Record, error) {
@@ -350,8 +351,8 @@ func (unreachable) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.R
 	return nil, false, storage.NotApplied(storage.ErrUnavailable)
 }
 
-// What a limiter decided goes to any system of metrics; Event.Duration, which is
-// different every time, is left out here.
+// An observer can pass each decision to a metrics system. The example does not print
+// Event.Duration, because it differs each time.
 func ExampleOptions_observer() {
 	policy, err := gcra.New(gcra.Options{Limit: algo.Per(1, time.Minute)})
 	if err != nil {
@@ -359,7 +360,7 @@ func ExampleOptions_observer() {
 		return
 	}
 	limiter, err := compose.Options[string]{
-		Clock:    still,
+		Clock:    noon,
 		Observer: func(e compose.Event) { fmt.Println(e.Op, e.Outcome, e.Decision.Rule, e.Decision.Attempts) },
 	}.New(nil, compose.Rule[string]{Name: "user", Policy: policy})
 	if err != nil {

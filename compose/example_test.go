@@ -20,22 +20,22 @@ func ExampleAll() {
 	if err != nil {
 		panic(err)
 	}
-	tiers, err := compose.All(second, day)
+	stack, err := compose.All(second, day)
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(tiers)
+	fmt.Println(stack)
 
 	midnight := time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC)
 	var state []byte
 	for _, at := range []time.Duration{0, 0, 0, time.Second, 2 * time.Second} {
 		var r algo.Result
-		state, r, err = tiers.Step(nil, state, midnight.Add(at), 1)
+		state, r, err = stack.Step(nil, state, midnight.Add(at), 1)
 		if err != nil {
 			panic(err)
 		}
 		fmt.Printf("%v: allowed %v, %d left, retry after %v, bound by %v\n",
-			at, r.Allowed, r.Remaining, r.RetryAfter, tiers.Parts()[r.Part].Limit())
+			at, r.Allowed, r.Remaining, r.RetryAfter, stack.Parts()[r.Part].Limit())
 	}
 	// Output:
 	// all(gcra 2/s; fixedwindow 3/d align=clock)
@@ -46,33 +46,33 @@ func ExampleAll() {
 	// 2s: allowed false, 0 left, retry after 23h59m58s, bound by 3/d
 }
 
-// An estimate is taken from both tiers, and what was not used is given back.
+// Step takes an estimate from both parts. Refund gives the unused units back.
 func ExampleStack_Refund() {
-	tiers, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
+	stack, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
 	if err != nil {
 		panic(err)
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	state, r, _ := tiers.Step(nil, nil, now, 800)
+	state, r, _ := stack.Step(nil, nil, now, 800)
 	fmt.Println("estimate:", r.Remaining, "left")
-	_, r, _ = tiers.Refund(nil, state, now, 350)
+	_, r, _ = stack.Refund(nil, state, now, 350)
 	fmt.Println("settled: ", r.Remaining, "left")
 	// Output:
 	// estimate: 200 left
 	// settled:  550 left
 }
 
-// What turned out to cost more than was asked for is a debt, refilled first.
+// Charge takes units even if they are not left. The debt is refilled first.
 func ExampleStack_Charge() {
-	tiers, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
+	stack, err := compose.ParsePolicy("all(gcra 1000/m; gcra 10000/h)")
 	if err != nil {
 		panic(err)
 	}
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	state, _, _ := tiers.Step(nil, nil, now, 800)
-	state, r, _ := tiers.Charge(nil, state, now, 500)
+	state, _, _ := stack.Step(nil, nil, now, 800)
+	state, r, _ := stack.Charge(nil, state, now, 500)
 	fmt.Println(r.Remaining, "left")
-	r, _ = tiers.Peek(state, now, 1)
+	r, _ = stack.Peek(state, now, 1)
 	fmt.Println("the next unit in", r.RetryAfter)
 	// Output:
 	// -300 left

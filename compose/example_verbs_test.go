@@ -11,9 +11,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// newQuota makes a limiter of 5 an hour for each user, with a clock that stands still.
+// newQuota returns a limiter of 5 an hour for each user, whose clock always shows noon.
 func newQuota() *compose.Limiter[string] {
-	limiter, err := compose.Options[string]{Clock: still}.New(nil, compose.Rule[string]{
+	limiter, err := compose.Options[string]{Clock: noon}.New(nil, compose.Rule[string]{
 		Name: "user",
 		Key:  func(user string) string { return user },
 		Spec: "fixedwindow 5/hour",
@@ -24,7 +24,7 @@ func newQuota() *compose.Limiter[string] {
 	return limiter
 }
 
-// An error is not a denial: the limiter could not decide. Its kind says who has to act.
+// An error means that the limiter could not decide. It is never a denial.
 func ExampleLimiter_Allow_errors() {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -55,7 +55,7 @@ func ExampleLimiter_Allow_errors() {
 		case errors.As(err, &rule):
 			fmt.Println("a rule has a fault:", rule.Rule, rule.Err)
 		case errors.Is(err, context.Canceled):
-			fmt.Println("the caller has left")
+			fmt.Println("the context has ended")
 		case errors.Is(err, storage.ErrUnavailable):
 			fmt.Println("the store is unavailable")
 		default:
@@ -66,10 +66,10 @@ func ExampleLimiter_Allow_errors() {
 	// decided: true
 	// the store is unavailable
 	// a rule has a fault: user PolicyFor: unknown plan
-	// the caller has left
+	// the context has ended
 }
 
-// AllowN asks for several calls, all or none.
+// AllowN allows all n calls or none.
 func ExampleLimiter_AllowN() {
 	limiter, ctx := newQuota(), context.Background()
 	for _, n := range []int64{3, 3, 2, 6} {
@@ -83,8 +83,8 @@ func ExampleLimiter_AllowN() {
 	// 6 false 0 true <nil>
 }
 
-// Peek answers what Allow would answer, and pays nothing. To enforce a limit use Allow,
-// because other calls can pay between a Peek and what follows it.
+// Peek returns the decision that Allow would return, and pays nothing. To enforce a limit use
+// Allow, because other calls can pay right after a Peek.
 func ExampleLimiter_Peek() {
 	limiter, ctx := newQuota(), context.Background()
 	for range 2 {
@@ -111,7 +111,7 @@ func ExampleLimiter_Refund() {
 	// 5 <nil>
 }
 
-// Charge takes units for work that is done already. It does not deny, so it can leave a debt.
+// Charge takes units for work that is already done. It never denies, so it can leave a debt.
 func ExampleLimiter_Charge() {
 	limiter, ctx := newQuota(), context.Background()
 	d, err := limiter.Charge(ctx, "ann", 7)
@@ -143,7 +143,7 @@ func ExampleLimiter_Reset() {
 	// bob 0 <nil>
 }
 
-// ResetRule unlocks the account. The attempts of the address still count.
+// ResetRule resets the account. The attempts of the address still count.
 func ExampleLimiter_ResetRule() {
 	type login struct{ account, address string }
 	limiter, err := compose.New(nil,
@@ -165,18 +165,4 @@ func ExampleLimiter_ResetRule() {
 	// <nil>
 	// 5 15 <nil>
 	// compose: ResetRule: no rule has the name "acount"; the rules are ["account" "address"]
-}
-
-// A rule with a spec needs no policy that is made before.
-func ExampleRule_spec() {
-	limiter, err := compose.New(nil,
-		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Spec: "gcra 100/min burst=20"},
-		compose.Rule[string]{Name: "everyone", Spec: "gcra 1000/s"})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	d, err := limiter.Allow(context.Background(), "ann")
-	fmt.Println(d.Allowed, d.Rule, d.Remaining, err)
-	// Output: true user 19 <nil>
 }

@@ -18,12 +18,12 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// A store that holds a bounded number of keys must choose what to forget. The two laws
-// of this file say that its choice is no way around a limit. They are run through
-// a limiter, because only there it is known what a record means.
+// These tests promise that nobody gets around a limit by creating many keys. A store with
+// MaxKeys must evict keys. Two laws say which keys it may evict. They use a limiter, because
+// only a limiter knows the priority of a record.
 
-// floodSpecs are all algorithms, and stacks. One call uses at most a fifth of each, but for
-// the short parts of two stacks: these are used up by one call, and full again soon.
+// floodSpecs have all algorithms, and stacks. One call uses at most a fifth of each limit, except
+// in the short parts of two stacks: one call uses these up, and they are full again soon.
 var floodSpecs = []string{
 	"gcra 5/h", "gcra 100/m burst=20",
 	"tokenbucket 5/h", "tokenbucket 5/h refill=interval", "tokenbucket 6/m burst=30 refill=interval",
@@ -34,12 +34,12 @@ var floodSpecs = []string{
 	"all(fixedwindow 5/m align=clock; movingwindow 20/h slots=4)",
 }
 
-// boundedStore makes a store that holds up to maxKeys keys of each rule.
+// boundedStore returns a store with at most maxKeys keys.
 type boundedStore func(maxKeys int, clock *fakeClock) storage.Store
 
-// sharedRuleIsKept is the law that, however many keys of another rule arrive, a rule
-// with one key admits no more than its bound.
-func sharedRuleIsKept(spec string, newStore boundedStore) error {
+// sharedRuleHolds is the law that a rule with one key admits at most its bound, however many
+// keys another rule has.
+func sharedRuleHolds(spec string, newStore boundedStore) error {
 	const maxKeys, keys = 10, 400
 	clock := newClock()
 	shared, err := compose.ParsePolicy(spec)
@@ -75,9 +75,9 @@ func sharedRuleIsKept(spec string, newStore boundedStore) error {
 	return nil
 }
 
-// exhaustedKeysAreKept is the law that no key which has used up its limit is admitted
-// before its RetryAfter, when 10 times MaxKeys random keys make one call each.
-func exhaustedKeysAreKept(spec string, seed uint64, newStore boundedStore) error {
+// exhaustedKeysStayDenied is the law that a key that has used up its limit is denied until its
+// RetryAfter is over, while 10 times maxKeys random keys make one call each.
+func exhaustedKeysStayDenied(spec string, seed uint64, newStore boundedStore) error {
 	const maxKeys, victims = 64, 8
 	random, clock := rand.New(rand.NewPCG(seed, 0)), newClock()
 	policy, err := compose.ParsePolicy(spec)
@@ -117,8 +117,8 @@ func exhaustedKeysAreKept(spec string, seed uint64, newStore boundedStore) error
 	return nil
 }
 
-// exhaust spends all that a key has, and returns when it may be allowed again. Of a
-// stack it spends the part whose wait is at least least.
+// exhaust uses up the limit of a key, and returns the end of its RetryAfter. In a stack it uses up
+// the part whose wait is at least least.
 func exhaust(l *compose.Limiter[string], clock *fakeClock, key string, least time.Duration) (until time.Time, err error) {
 	for range 10_000 {
 		d, err := l.Allow(background, key)
@@ -134,7 +134,7 @@ func exhaust(l *compose.Limiter[string], clock *fakeClock, key string, least tim
 	return time.Time{}, fmt.Errorf("%s is never denied for %v", key, least)
 }
 
-// longestPeriod is that of a policy, or of the slowest part of a stack.
+// longestPeriod returns the period of a policy, or of the slowest part of a stack.
 func longestPeriod(p algo.Policy) (longest time.Duration) {
 	stack, ok := p.(*compose.Stack)
 	if !ok {
@@ -148,43 +148,43 @@ func longestPeriod(p algo.Policy) (longest time.Duration) {
 
 func inMemory(maxKeys int, _ *fakeClock) storage.Store { return &memory.Store{MaxKeys: maxKeys} }
 
-// byEngine is the store in memory by way of the engine, without the limiter's own path.
+// byEngine makes the limiter use its engine.
 func byEngine(maxKeys int, _ *fakeClock) storage.Store {
 	return inPlace{&memory.Store{MaxKeys: maxKeys}}
 }
 
-func TestAFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
+func TestFloodOfKeysDoesNotLiftASharedLimit(t *testing.T) {
 	for _, spec := range append([]string{"gcra 2/s", "gcra 1000/s burst=10"}, floodSpecs...) {
-		assert.NoError(t, sharedRuleIsKept(spec, inMemory))
-		assert.NoError(t, sharedRuleIsKept(spec, byEngine))
+		assert.NoError(t, sharedRuleHolds(spec, inMemory))
+		assert.NoError(t, sharedRuleHolds(spec, byEngine))
 	}
 }
 
-func TestAFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
+func TestFloodOfKeysDoesNotResetExhaustedKeys(t *testing.T) {
 	for _, spec := range floodSpecs {
 		for seed := range uint64(2) {
-			assert.NoError(t, exhaustedKeysAreKept(spec, seed, inMemory))
-			assert.NoError(t, exhaustedKeysAreKept(spec, seed, byEngine))
+			assert.NoError(t, exhaustedKeysStayDenied(spec, seed, inMemory))
+			assert.NoError(t, exhaustedKeysStayDenied(spec, seed, byEngine))
 		}
 	}
 }
 
-// The laws see what they are for: each way to choose that was found wanting breaks them.
-func TestTheLawsOfFloodsCatchOtherChoices(t *testing.T) {
+// Stores that evict in the wrong order break the laws.
+func TestLawsOfFloodsCatchOtherEvictionOrders(t *testing.T) {
 	leastRecent := func(maxKeys int, clock *fakeClock) storage.Store {
 		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.written < b.written }}
 	}
 	nearestToLapse := func(maxKeys int, clock *fakeClock) storage.Store {
 		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.lapses.Before(b.lapses) }}
 	}
-	require.ErrorContains(t, sharedRuleIsKept("gcra 2/s", nearestToLapse), "the bound is")
-	require.ErrorContains(t, exhaustedKeysAreKept("fixedwindow 5/h", 1, leastRecent), "an exhausted key is admitted")
+	require.ErrorContains(t, sharedRuleHolds("gcra 2/s", nearestToLapse), "the bound is")
+	require.ErrorContains(t, exhaustedKeysStayDenied("fixedwindow 5/h", 1, leastRecent), "an exhausted key is admitted")
 	for _, spec := range []string{"fixedwindow 5/h", "fixedwindow 5/h align=clock", "tokenbucket 5/h refill=interval"} {
-		require.ErrorContains(t, exhaustedKeysAreKept(spec, 1, nearestToLapse), "an exhausted key is admitted")
+		require.ErrorContains(t, exhaustedKeysStayDenied(spec, 1, nearestToLapse), "an exhausted key is admitted")
 	}
 }
 
-// boundedCAS is a bounded store that forgets the first of its records in some order.
+// boundedCAS is a store that evicts the first of its records in some order.
 type boundedCAS struct {
 	maxKeys int
 	clock   *fakeClock
@@ -234,13 +234,13 @@ func (f *boundedCAS) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) 
 		f.records[strings.Clone(s.Key)] = &boundedRecord{storage.Record{Version: s.New.Version, State: []byte(string(s.New.State))}, f.writes, f.clock.Now().Add(s.TTL)}
 	}
 	for len(f.records) > f.maxKeys {
-		f.forget(created)
+		f.evict(created)
 	}
 	return nil, true, nil
 }
 
-// forget drops the first record that was not just created.
-func (f *boundedCAS) forget(but []string) {
+// evict deletes the first record, except those that were just created.
+func (f *boundedCAS) evict(but []string) {
 	victim := ""
 	for key, m := range f.records {
 		if v := f.records[victim]; !slices.Contains(but, key) && (v == nil || f.first(m, v)) {

@@ -25,17 +25,19 @@ import (
 // An error means that the limiter could not decide. It is never a denial. Options.OnFailure
 // can turn an error of the store into a Degraded decision. These are the errors:
 //
-//   - [storage.ErrUnavailable], [storage.ErrContended]: the time was over, or the circuit
+//   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit
 //     breaker is open. Nothing was paid.
+//   - [storage.ErrContended]: other writers caused conflicts until the end of the timeout.
+//     Nothing was paid.
 //   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was paid.
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the context ended
-//     before it came. The call may have paid.
+//     before the reply came. The call may have paid.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call
 //     may have paid.
-//   - [algo.ErrCost]: n is below 1. A [RuleError] with ErrCost: a cost is below 0.
-//   - A [RuleError] with an error of Rule.PolicyFor, or because it returned no policy.
-//   - A [RuleError] with [algo.ErrState] or [algo.ErrStateVersion]: the stored state belongs
-//     to another algorithm, or to another version of it.
+//   - [algo.ErrCost]: n is below 1.
+//   - [RuleError]: a cost is below 0, PolicyFor failed or returned no policy, or the stored
+//     state belongs to another algorithm or to another version of it ([algo.ErrState],
+//     [algo.ErrStateVersion]).
 //   - The error of the context.
 //
 // A call returns soon after its context ends, with one exception. If the server has answered
@@ -121,7 +123,7 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 }
 
 // PeekN returns the decision that AllowN would return, but pays nothing. The decision has no
-// result of a rule under which in costs 0. n is at least 1. To enforce a limit use AllowN,
+// results of rules whose Cost for in is 0. n is at least 1. To enforce a limit use AllowN,
 // because other calls can pay right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpPeek, in, n)

@@ -13,7 +13,7 @@ import (
 type Options[T any] struct {
 	// Namespace is part of every stored key. Limiters with different namespaces share no
 	// limits, even on one store. Limiters with the same namespace share the limits of rules
-	// with the same name, as the processes of a fleet do.
+	// with the same name, for example in the processes of a fleet.
 	Namespace string
 	// Group returns a name, such as a tenant, that places all keys of a decision on one server
 	// of a store with several servers. In Redis Cluster it is the hash tag. A nil Group places
@@ -24,14 +24,14 @@ type Options[T any] struct {
 	//
 	// A nil Clock means the clock of the store: that of the server for PostgreSQL and Redis,
 	// that of its Options for SQLite, and the monotonic clock of Now for a [memory.Store].
-	// Processes whose clocks disagree then decide alike.
+	// With PostgreSQL and Redis the clocks of the processes may then disagree.
 	//
 	// If processes share a store and set Clock, their clocks must agree. A process whose
 	// clock is ahead gets units early, and the other processes can be denied for as long as it
 	// is ahead. A process whose clock is more than 10 s behind, both behind the clock of the
 	// store's server and behind that of another process, can admit a burst twice, and again
-	// after each quiet period, because the server has dropped the record by then. Leave Clock
-	// nil to avoid both.
+	// after each time in which the key is not used, because the server has deleted the record.
+	// Leave Clock nil to avoid both.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
 	// The decision is still valid. States are ahead if the clock of another process is or was
@@ -44,8 +44,8 @@ type Options[T any] struct {
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. While
 	// it is open, calls do not wait for the store: OnFailure applies at once, and one probe at a
-	// time tests the store in the background. The first success closes the breaker. Cached
-	// denials still work. 0 means one second. A negative value means that it never opens.
+	// time tests the store in the background. After a probe has succeeded, calls use
+	// the store again. Cached denials work at any time. 0 means one second. A negative value means that it never opens.
 	CircuitOpenAfter time.Duration
 	// DenialCacheTTL is how long this process may repeat a denial from its cache, without a
 	// round trip. 0 means one second. A negative value means that there is no cache. If another
@@ -65,8 +65,8 @@ type Options[T any] struct {
 	MaxQueue int
 	// OnFailure is what happens to a call if the store fails. The zero value is FailClosed.
 	OnFailure FailurePolicy
-	// Observer is called after every operation, on the goroutine of the caller. It may keep
-	// the Event. Nil means no observer.
+	// Observer is called after every operation, on the goroutine of the caller. The observer
+	// may keep the Event. Nil means that there is no observer.
 	Observer func(Event)
 }
 
@@ -96,9 +96,9 @@ func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], err
 // DefaultTimeout is the longest time that one decision may take if Options.Timeout is 0.
 const DefaultTimeout = engine.DefaultTimeout
 
-// FailurePolicy is what happens to a call if the store fails. It does not apply to faults of
-// the call or of a rule, such as a negative cost, nor if the context has ended. These calls
-// always fail with an error.
+// FailurePolicy is what happens to a call if the store fails. A call with a fault, such as a
+// negative cost, fails with an error under every policy. So does a call whose context has
+// ended.
 type FailurePolicy uint8
 
 // The failure policies.

@@ -31,7 +31,7 @@ type Reservation[T any] struct {
 // reservation is nil.
 //
 // n and the count that [Reservation.Settle] takes apply to all rules alike. If the rules count
-// different units, such as requests and tokens, let Rule.Cost return the estimate of its unit,
+// different units, such as requests and tokens, let Rule.Cost return the estimate in its unit,
 // and settle with [Reservation.SettleFor].
 //
 // An estimate can be 0. It pays nothing and is never denied. Settle then charges nothing, but

@@ -44,8 +44,8 @@ type Rule[T any] struct {
 	// in the options of a policy has no effect here. New refuses it in Policy, but cannot
 	// check the policies that PolicyFor returns.
 	Cost func(T) int64
-	// Shadow makes the rule decide, store and report, but deny nothing. A shadow rule's denial
-	// may come from the denial cache. If a shadow rule cannot decide, because its policy
+	// Shadow makes the rule deny nothing. It still decides, stores and reports. A shadow rule's
+	// denial may come from the denial cache. If a shadow rule cannot decide, because its policy
 	// cannot read the state, RuleResult.Err has the reason.
 	Shadow bool
 

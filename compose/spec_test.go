@@ -1,5 +1,8 @@
 package compose_test
 
+// These tests promise that ParsePolicy and String are inverse, and that an error shows the word
+// at fault and what would be valid. suggestion_test.go applies the suggestions.
+
 import (
 	"strings"
 	"testing"
@@ -9,7 +12,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-func TestSpecsAreWrittenAsTheyAreRead(t *testing.T) {
+func TestStringIsTheParsedSpec(t *testing.T) {
 	for _, spec := range []string{
 		"gcra 100/m",
 		"gcra 100/m burst=20",
@@ -30,7 +33,7 @@ func TestSpecsAreWrittenAsTheyAreRead(t *testing.T) {
 	}
 }
 
-func TestASpecIsWrittenInItsShortestForm(t *testing.T) {
+func TestStringIsTheShortestSpec(t *testing.T) {
 	for _, spec := range [][2]string{
 		{" gcra\t60/1m   burst=60 cost=1 ", "gcra 60/m"},
 		{"gcra 100/min burst=20", "gcra 100/m burst=20"},
@@ -51,8 +54,8 @@ func TestASpecIsWrittenInItsShortestForm(t *testing.T) {
 	}
 }
 
-// An error points at the word between the guillemets.
-func TestWhatIsWrongIsPointedAt(t *testing.T) {
+// The word at fault is between the guillemets.
+func TestErrorShowsTheWordAtFault(t *testing.T) {
 	for marked, want := range map[string]string{
 		"«»":                             "the spec ends where there should be a policy, an algorithm and its limit such as gcra 100/m; known are gcra, tokenbucket, fixedwindow, movingwindow and all(SPEC; SPEC ...)",
 		"«10/s»":                         `found "10/s" where there should be an algorithm; the limit follows it, for instance gcra 10/s; known are gcra`,
@@ -116,7 +119,7 @@ func TestWhatIsWrongIsPointedAt(t *testing.T) {
 	}
 }
 
-func TestAHostileSpecIsRefusedInFewWords(t *testing.T) {
+func TestErrorOfAHostileSpecIsShort(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	for _, spec := range []string{
 		strings.Repeat("all(", 1<<20),
@@ -139,7 +142,7 @@ func FuzzParsePolicy(f *testing.F) {
 			require.True(t, strings.HasPrefix(e.Spec[e.Offset:], e.Word))
 			require.NotContains(t, err.Error(), "\n")
 			_ = e.Caret()
-			if e.Err != nil { // each has words of its own in specs
+			if e.Err != nil { // each has a message in terms of specs
 				require.Regexp(t, "limit|longer than 2.62 ns|Offset is for AlignClock|All takes at most", e.Err.Error())
 			}
 			return

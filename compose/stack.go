@@ -33,9 +33,9 @@ import (
 // of the part that decided, and Paid and Remaining count units of the part with the least
 // Remaining.
 //
-// You can change the limits and options of the parts while keys have states. If you change
-// the algorithms, the number or the order of the parts, the states of live keys are refused
-// with [algo.ErrState].
+// If you change the limits or options of the parts, stored states stay valid. If you change the
+// algorithms, the number or the order of the parts, the stack refuses stored states with
+// [algo.ErrState].
 //
 // # State encoding
 //
@@ -106,7 +106,7 @@ func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo
 }
 
 // Refund implements [algo.Policy]. It gives cost units back to each part, up to its limit.
-// Paid is negative: it is minus the number of units by which Remaining rose.
+// Paid is 0 or negative: it is minus the units by which Remaining rose.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(algo.Policy.Refund, dst, state, now, cost)
 }

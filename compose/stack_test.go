@@ -1,5 +1,9 @@
 package compose_test
 
+// These tests promise what Stack documents: its state encoding, and the result of each field.
+// laws_test.go holds stacks to the laws of all policies. The traces in testdata show denials,
+// refunds and NextRefill.
+
 import (
 	"encoding/binary"
 	"math"
@@ -18,7 +22,7 @@ func at(d time.Duration) time.Time {
 	return time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).Add(d)
 }
 
-// step is a step that is no error.
+// step makes a step and fails the test if there is an error.
 func step(t testing.TB, p algo.Policy, state []byte, now time.Duration, cost int64) ([]byte, algo.Result) {
 	t.Helper()
 	next, r, err := p.Step(nil, state, at(now), cost)
@@ -26,8 +30,8 @@ func step(t testing.TB, p algo.Policy, state []byte, now time.Duration, cost int
 	return next, r
 }
 
-// framed is a record as the documentation describes it.
-func framed(states ...[]byte) []byte {
+// encode encodes the states of parts as the documentation of Stack describes.
+func encode(states ...[]byte) []byte {
 	b := []byte{'a', 1}
 	for _, s := range states {
 		b = binary.AppendUvarint(b, uint64(len(s)))
@@ -36,7 +40,7 @@ func framed(states ...[]byte) []byte {
 	return b
 }
 
-func TestTheRecordIsTheStatesOfTheParts(t *testing.T) {
+func TestStateHasTheStatesOfTheParts(t *testing.T) {
 	specs := []string{"gcra 10/s", "movingwindow 1000/m slots=200", "fixedwindow 1000/m"}
 	var want [3][]byte
 	var parts []algo.Policy
@@ -46,7 +50,7 @@ func TestTheRecordIsTheStatesOfTheParts(t *testing.T) {
 			want[i], _ = step(t, parts[i], want[i], time.Duration(n)*300*time.Millisecond, 3)
 		}
 	}
-	require.Greater(t, len(want[1]), 127, "a length of two bytes")
+	require.Greater(t, len(want[1]), 127, "the length needs two bytes")
 
 	all, err := compose.All(parts...)
 	require.NoError(t, err)
@@ -54,71 +58,53 @@ func TestTheRecordIsTheStatesOfTheParts(t *testing.T) {
 	for n := range 150 {
 		state, _ = step(t, all, state, time.Duration(n)*300*time.Millisecond, 3)
 	}
-	require.Equal(t, framed(want[:]...), state)
+	require.Equal(t, encode(want[:]...), state)
 }
 
-func TestARecordThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidStatesAreRefused(t *testing.T) {
 	two := policyOf(t, "all(gcra 10/s; fixedwindow 100/m)")
 	state, _ := step(t, two, nil, 0, 1)
 	first, _ := step(t, policyOf(t, "gcra 10/s"), nil, 0, 1)
 	second, _ := step(t, policyOf(t, "fixedwindow 100/m"), nil, 0, 1)
-	require.Equal(t, framed(first, second), state)
+	require.Equal(t, encode(first, second), state)
 
-	for what, c := range map[string]struct {
+	for name, c := range map[string]struct {
 		state []byte
 		want  error
 	}{
-		"a part alone":         {first, algo.ErrState},
-		"one part":             {framed(first), algo.ErrState},
-		"three parts":          {framed(first, second, second), algo.ErrState},
-		"another order":        {framed(second, first), algo.ErrState},
-		"nothing in any":       {framed(nil, nil), algo.ErrState},
-		"nothing framed":       {framed(), algo.ErrState},
-		"a byte more":          {append(framed(first, second), 0), algo.ErrState},
-		"a length overlong":    {append([]byte{'a', 1, 0x80, 0, byte(len(second))}, second...), algo.ErrState},
-		"a length without end": {[]byte{'a', 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, algo.ErrState},
-		"a length too far":     {[]byte{'a', 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, algo.ErrState},
-		"an older format":      {[]byte{'a', 0}, algo.ErrState},
-		"a newer format":       {[]byte{'a', 2}, algo.ErrStateVersion},
-		"a newer part":         {framed([]byte{first[0], 9}, second), algo.ErrStateVersion},
+		"the state of a part":     {first, algo.ErrState},
+		"one part":                {encode(first), algo.ErrState},
+		"three parts":             {encode(first, second, second), algo.ErrState},
+		"another order":           {encode(second, first), algo.ErrState},
+		"only empty parts":        {encode(nil, nil), algo.ErrState},
+		"no parts":                {encode(), algo.ErrState},
+		"an extra byte":           {append(encode(first, second), 0), algo.ErrState},
+		"an overlong length":      {append([]byte{'a', 1, 0x80, 0, byte(len(second))}, second...), algo.ErrState},
+		"an endless length":       {[]byte{'a', 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, algo.ErrState},
+		"a length beyond the end": {[]byte{'a', 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1}, algo.ErrState},
+		"an older format":         {[]byte{'a', 0}, algo.ErrState},
+		"a newer format":          {[]byte{'a', 2}, algo.ErrStateVersion},
+		"a newer part":            {encode([]byte{first[0], 9}, second), algo.ErrStateVersion},
 	} {
 		dst := []byte("dst")
-		for name, move := range map[string]func(algo.Policy, []byte, []byte, time.Time, int64) ([]byte, algo.Result, error){
+		for operation, apply := range map[string]func(algo.Policy, []byte, []byte, time.Time, int64) ([]byte, algo.Result, error){
 			"step": algo.Policy.Step, "refund": algo.Policy.Refund, "charge": algo.Policy.Charge,
 		} {
-			next, r, err := move(two, dst, c.state, at(0), 1)
-			require.ErrorIs(t, err, c.want, "%s: %s", what, name)
+			next, r, err := apply(two, dst, c.state, at(0), 1)
+			require.ErrorIs(t, err, c.want, "%s: %s", name, operation)
 			require.Equal(t, dst, next)
 			require.Zero(t, r)
 		}
 		_, err := two.Peek(c.state, at(0), 1)
-		require.ErrorIs(t, err, c.want, what)
+		require.ErrorIs(t, err, c.want, name)
 	}
-	for _, half := range [][]byte{framed(first, nil), framed(nil, second)} {
+	for _, half := range [][]byte{encode(first, nil), encode(nil, second)} {
 		_, err := two.Peek(half, at(0), 1)
-		require.NoError(t, err, "a part may never have been seen")
+		require.NoError(t, err, "a part can have no state")
 	}
 }
 
-func TestADenialChargesNoPart(t *testing.T) {
-	all := policyOf(t, "all(gcra 100/m; gcra 2/s; gcra 50/h)")
-	state, _ := step(t, all, nil, 0, 2)
-	for range 100 {
-		same, r := step(t, all, state, 0, 1)
-		require.False(t, r.Allowed)
-		require.Equal(t, state, same)
-		require.Equal(t, 1, r.Part)
-	}
-	r, err := all.Peek(state, at(24*time.Hour), 1)
-	require.NoError(t, err)
-	require.True(t, r.Fresh)
-	_, r = step(t, all, state, time.Second, 2)
-	require.Equal(t, int64(0), r.Remaining)
-	_, r = step(t, policyOf(t, "gcra 50/h"), nil, 0, 48)
-	require.Equal(t, int64(2), r.Remaining)
-}
-
-func TestThePartThatBoundIsNamed(t *testing.T) {
+func TestPartIsTheOneThatDecided(t *testing.T) {
 	for _, c := range []struct {
 		spec       string
 		cost, then int64
@@ -145,7 +131,7 @@ func TestThePartThatBoundIsNamed(t *testing.T) {
 	}
 }
 
-func TestZeroAsksEachPartForItsOwnCost(t *testing.T) {
+func TestCostOfZeroIsTheCostOfEachPart(t *testing.T) {
 	p := policyOf(t, "all(gcra 20/s; gcra 1000/m cost=100)")
 	state, r := step(t, p, nil, 0, 0)
 	require.Equal(t, algo.Result{
@@ -158,37 +144,16 @@ func TestZeroAsksEachPartForItsOwnCost(t *testing.T) {
 	require.Equal(t, algo.Result{
 		Allowed: true, Limit: 20, Cost: 100, Available: 11, Refilled: 89, Paid: 100, Part: 1,
 		NextRefill: 60 * time.Millisecond, ResetAfter: time.Minute,
-	}, r, "11 and 100 were left, 10 and 0 are")
+	}, r, "the parts had 11 and 100, and have 10 and 0")
 	_, r = step(t, p, state, 0, 0)
 	require.Equal(t, 1, r.Part)
 	require.Equal(t, int64(100), r.Cost)
 	require.Equal(t, 6*time.Second, r.RetryAfter)
 }
 
-func TestARefundFillsEachPart(t *testing.T) {
-	p := policyOf(t, "all(gcra 10/s; gcra 100/m)")
-	state, _ := step(t, p, nil, 0, 10)
-	state, r, err := p.Refund(nil, state, at(500*time.Millisecond), 8)
-	require.NoError(t, err)
-	require.Equal(t, int64(0), r.Available)
-	require.Equal(t, int64(5), r.Refilled)
-	require.Equal(t, int64(-5), r.Paid, "three of the eight were there already")
-	require.Equal(t, int64(10), r.Remaining)
-	require.Equal(t, time.Duration(0), r.NextRefill)
-	require.Equal(t, 700*time.Millisecond, r.ResetAfter, "the minute has had all eight")
-
-	state, r, err = p.Refund(nil, state, at(500*time.Millisecond), 8)
-	require.NoError(t, err)
-	require.Equal(t, int64(0), r.Paid)
-	require.Equal(t, time.Duration(0), r.ResetAfter)
-	r, err = p.Peek(state, at(500*time.Millisecond), 1)
-	require.NoError(t, err)
-	require.True(t, r.Fresh)
-}
-
-// One part is full and another is the least. After the refund it is the other way
-// round, and what Remaining gained is in neither part's own account.
-func TestARefundCountsWhatRemainingGained(t *testing.T) {
+// Before the refund one part is full and the other has the least. After it they have changed
+// places, so Paid is that of neither part.
+func TestPaidOfARefundIsTheRiseOfRemaining(t *testing.T) {
 	p := policyOf(t, "all(gcra 5/s; gcra 10/m)")
 	state, _ := step(t, p, nil, 0, 5)
 	state, _ = step(t, p, state, time.Second, 2)
@@ -197,7 +162,7 @@ func TestARefundCountsWhatRemainingGained(t *testing.T) {
 	require.Equal(t, [4]int64{3, 0, -2, 5}, [4]int64{r.Available, r.Refilled, r.Paid, r.Remaining})
 }
 
-func TestTheBoundIsTheLeast(t *testing.T) {
+func TestBoundIsTheLeastOfTheParts(t *testing.T) {
 	p := policyOf(t, "all(gcra 10/s; gcra 100/m; fixedwindow 1000/h)")
 	require.Equal(t, int64(19), p.Bound(time.Second))
 	require.Equal(t, int64(199), p.Bound(time.Minute))
@@ -205,8 +170,7 @@ func TestTheBoundIsTheLeast(t *testing.T) {
 	require.Equal(t, algo.Per(10, time.Second), p.Limit())
 }
 
-// A bound that no int64 holds is the largest int64, and never wraps.
-func TestALargeBoundSaturates(t *testing.T) {
+func TestLargeBoundIsMaxInt64(t *testing.T) {
 	for _, spec := range []string{
 		"gcra N/s", "gcra 1/ns burst=N", "tokenbucket N/s", "tokenbucket N/s refill=interval", "fixedwindow N/s", "fixedwindow N/s align=clock",
 		"movingwindow N/s", "movingwindow N/s slots=12", "movingwindow N/s trailing=whole", "all(gcra N/s; fixedwindow N/s)",
@@ -224,19 +188,7 @@ func TestALargeBoundSaturates(t *testing.T) {
 	require.EqualValues(t, 24, p.Bound(24*time.Hour))
 }
 
-func TestAChargeLeavesADebtInEachPart(t *testing.T) {
-	p := policyOf(t, "all(gcra 10/s; gcra 12/m)")
-	state, r, err := p.Charge(nil, nil, at(0), 15)
-	require.NoError(t, err)
-	require.Equal(t, int64(15), r.Paid)
-	require.Equal(t, int64(-5), r.Remaining)
-	require.Equal(t, 100*time.Millisecond, r.NextRefill)
-	_, r = step(t, p, state, 0, 1)
-	require.Equal(t, 20*time.Second, r.RetryAfter)
-	require.Equal(t, 1, r.Part)
-}
-
-func TestAvailableIsWhatTheLastPayingStepLeft(t *testing.T) {
+func TestAvailableIsWhatTheLastPaymentLeft(t *testing.T) {
 	for _, spec := range []string{
 		"all(gcra 10/s; gcra 30/m burst=12)",
 		"all(fixedwindow 10/s; gcra 30/m burst=12)",
@@ -261,7 +213,7 @@ func TestAvailableIsWhatTheLastPayingStepLeft(t *testing.T) {
 	}
 }
 
-func TestAllWantsPolicies(t *testing.T) {
+func TestAllRefusesNilAndTooManyPolicies(t *testing.T) {
 	one := policyOf(t, "gcra 10/s")
 	_, err := compose.All()
 	require.EqualError(t, err, "compose: All needs at least one policy")
@@ -277,15 +229,22 @@ func TestAllWantsPolicies(t *testing.T) {
 	require.EqualError(t, err, "compose: All takes at most 64 policies, got 65")
 	_, err = compose.All(many[:64]...)
 	require.NoError(t, err)
+
+	stack := policyOf(t, "all(gcra 10/s; all(fixedwindow 5/m; tokenbucket 100/h))").(*compose.Stack)
+	require.Equal(t, 3, stack.Len())
+	for i, part := range stack.Parts() {
+		require.Equal(t, part, stack.Part(i))
+	}
+	require.Panics(t, func() { stack.Part(3) })
 }
 
-func TestTheZeroStackDenies(t *testing.T) {
+func TestZeroStackDeniesEverything(t *testing.T) {
 	for _, zero := range []*compose.Stack{new(compose.Stack), nil} {
 		state, r := step(t, zero, nil, 0, 3)
 		require.Empty(t, state)
 		require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
-		for _, move := range []func([]byte, []byte, time.Time, int64) ([]byte, algo.Result, error){zero.Refund, zero.Charge} {
-			state, r, err := move(nil, nil, at(0), 3)
+		for _, apply := range []func([]byte, []byte, time.Time, int64) ([]byte, algo.Result, error){zero.Refund, zero.Charge} {
+			state, r, err := apply(nil, nil, at(0), 3)
 			require.NoError(t, err)
 			require.Empty(t, state)
 			require.Equal(t, algo.Result{Cost: 3, RetryAfter: algo.Never}, r)
@@ -300,7 +259,7 @@ func TestTheZeroStackDenies(t *testing.T) {
 	}
 }
 
-func TestALimitStackedOnItselfIsThatLimit(t *testing.T) {
+func TestStackOfTwoEqualPoliciesDecidesLikeOne(t *testing.T) {
 	for _, spec := range []string{"gcra 7/s burst=3", "tokenbucket 7/s refill=interval", "fixedwindow 7/s", "movingwindow 7/s slots=3"} {
 		one := policyOf(t, spec)
 		two, err := compose.All(one, one)
@@ -364,18 +323,4 @@ func BenchmarkStackStep(b *testing.B) {
 			}
 		})
 	}
-}
-
-// Its parts are the same one by one as together, and those of a stack within are its own.
-func TestPartsOneByOne(t *testing.T) {
-	policy, err := compose.ParsePolicy("all(gcra 10/s; all(fixedwindow 5/m; tokenbucket 100/h))")
-	require.NoError(t, err)
-	stack := policy.(*compose.Stack)
-	var parts []algo.Policy
-	for i := range stack.Len() {
-		parts = append(parts, stack.Part(i))
-	}
-	require.Len(t, parts, 3)
-	require.Equal(t, stack.Parts(), parts)
-	require.Panics(t, func() { stack.Part(3) })
 }

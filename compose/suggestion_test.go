@@ -1,5 +1,7 @@
 package compose_test
 
+// This test promises that a spec is valid after the user follows the suggestion of its error.
+
 import (
 	"regexp"
 	"strings"
@@ -11,20 +13,20 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-var readers = map[string]func(string) (algo.Policy, error){
+var parsers = map[string]func(string) (algo.Policy, error){
 	"ParsePolicy":     compose.ParsePolicy,
 	"ParseRulePolicy": compose.ParseRulePolicy,
 }
 
-// TestEverySuggestionIsTakenByTheNextReading replaces the word at fault by what the error
-// suggests, for all algorithms, all options and all their mistyped names.
-func TestEverySuggestionIsTakenByTheNextReading(t *testing.T) {
-	for name, read := range readers {
+// The test replaces the word at fault with the suggestion, for all algorithms and options and
+// for all their names with one letter missing.
+func TestEverySuggestionIsAValidSpec(t *testing.T) {
+	for name, parse := range parsers {
 		t.Run(name, func(t *testing.T) {
 			tried := 0
-			for _, spec := range misspelt() {
-				for _, remedy := range remedies(t, read, spec) {
-					_, err := read(remedy)
+			for _, spec := range misspelledSpecs() {
+				for _, corrected := range correctedSpecs(t, parse, spec) {
+					_, err := parse(corrected)
 					require.NoError(t, err, spec)
 					tried++
 				}
@@ -36,8 +38,8 @@ func TestEverySuggestionIsTakenByTheNextReading(t *testing.T) {
 
 var optionNames = []string{"burst", "refill", "align", "offset", "slots", "trailing", "cost"}
 
-// misspelt are specs with one word that is wrong.
-func misspelt() (specs []string) {
+// misspelledSpecs returns specs with one wrong word each.
+func misspelledSpecs() (specs []string) {
 	for _, algorithm := range []string{"gcra", "tokenbucket", "fixedwindow", "movingwindow"} {
 		for i := range algorithm {
 			specs = append(specs, algorithm[:i]+algorithm[i+1:]+" 1/s")
@@ -56,7 +58,7 @@ func misspelt() (specs []string) {
 	return append(specs, "", "all", "gcra")
 }
 
-// badValue has no other mistake.
+// badValue returns a spec whose only fault is the value of an option.
 func badValue(algorithm, option string) string {
 	if algorithm == "fixedwindow" && option == "offset" {
 		return "fixedwindow 1/s align=clock offset=?"
@@ -73,9 +75,9 @@ var suggestions = [...]*regexp.Regexp{
 	regexp.MustCompile(`; an? \w+ is (\w+)$`),
 }
 
-// remedies are the specs that come of the suggestions of an error.
-func remedies(t *testing.T, read func(string) (algo.Policy, error), spec string) (specs []string) {
-	_, err := read(spec)
+// correctedSpecs parses a spec and applies the suggestions of the error.
+func correctedSpecs(t *testing.T, parse func(string) (algo.Policy, error), spec string) (specs []string) {
+	_, err := parse(spec)
 	if err == nil {
 		return nil
 	}
@@ -84,20 +86,20 @@ func remedies(t *testing.T, read func(string) (algo.Policy, error), spec string)
 	for _, suggestion := range suggestions {
 		for _, m := range suggestion.FindAllStringSubmatch(e.Problem, -1) {
 			for _, text := range regexp.MustCompile(`, | or `).Split(strings.TrimSuffix(m[1], " or all(SPEC; SPEC ...)"), -1) {
-				specs = append(specs, applied(e, text))
+				specs = append(specs, apply(e, text))
 			}
 		}
 	}
 	return specs
 }
 
-// applied is the spec with the suggestion in place of the word at fault.
-func applied(e *compose.SpecError, text string) string {
+// apply returns the spec with a suggestion in place of the word at fault.
+func apply(e *compose.SpecError, text string) string {
 	before, after := e.Spec[:e.Offset], e.Spec[e.Offset+len(e.Word):]
 	name, _, isOption := strings.Cut(e.Word, "=")
 	switch suggested, rest, hasName := strings.Cut(text, "="); {
 	case hasName: // an option: give it a value
-		return before + suggested + "=" + valueOf(suggested) + condition(rest) + after
+		return before + suggested + "=" + valueOf(suggested) + neededOption(rest) + after
 	case isOption: // a value
 		return before + name + "=" + text + after
 	case strings.Contains(e.Problem, "; a ") || strings.Contains(e.Problem, "; an "): // a unit
@@ -117,13 +119,13 @@ func applied(e *compose.SpecError, text string) string {
 	return before + " " + text + after
 }
 
-// valueOf is a value that the option takes.
+// valueOf returns a valid value of an option.
 func valueOf(option string) string {
 	return map[string]string{"burst": "2", "refill": "interval", "align": "clock", "offset": "15m", "slots": "2", "trailing": "whole", "cost": "1"}[option]
 }
 
-// condition is the other option that the words ask for.
-func condition(words string) string {
+// neededOption returns the other option that a suggestion asks for.
+func neededOption(words string) string {
 	if m := regexp.MustCompile(`\(with (\w+=\w+)\)`).FindStringSubmatch(words); m != nil {
 		return " " + m[1]
 	}

@@ -10,7 +10,7 @@ import (
 )
 
 // ErrExceedsCapacity is the error of Wait and WaitN if the cost is above the capacity of a
-// rule, so that no wait helps.
+// rule. Such a call is never allowed.
 var ErrExceedsCapacity = errors.New("compose: the cost exceeds the capacity")
 
 // Wait is WaitN for one call.
