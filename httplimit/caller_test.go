@@ -41,7 +41,7 @@ func TestOrIPLimitsRequestsWithoutAKeyByAddress(t *testing.T) {
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.2", "")).Code, "another address has its own limit")
-	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "k1")).Code, "so has a key")
+	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "k1")).Code, "a key has its own limit")
 	require.Equal(t, 429, answerOf(h, withKey("192.0.2.3", "k1")).Code)
 	empty := withKey("192.0.2.1", "")
 	empty.Header["X-Api-Key"] = []string{""}
@@ -91,7 +91,7 @@ func TestOrDenyDeniesRequestsWithoutAKey(t *testing.T) {
 		w := answerOf(h, withKey("192.0.2.1", ""))
 		require.Equal(t, 429, w.Code, "also without content, which costs nothing")
 		require.Empty(t, w.Header()["Retry-After"])
-		require.Equal(t, []string{`"all";r=2`}, w.Header()["Ratelimit"], "nothing is paid, and no quota is shown that there is not")
+		require.Equal(t, []string{`"all";r=2`}, w.Header()["Ratelimit"], "nothing is paid, and only the quota of the other rule is shown")
 		require.JSONEq(t, `{"type":"about:blank","title":"Too Many Requests","status":429,"violated-policies":["key"],
 			"detail":"the request lacks the header or cookie that names the caller"}`, w.Body.String())
 	}

@@ -200,7 +200,7 @@ func TestFieldsOfTrustedProxies(t *testing.T) {
 		{"all of an element", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`by=10.0.0.1;host="x;y\"=";FOR="192.0.2.1";proto=http`}},
 		{"two elements", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{`for=198.51.100.7, for=192.0.2.1;by="_x", for=10.0.0.2`}},
 		{"for twice", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=192.0.2.1;for=192.0.2.2"}},
-		{"for nobody", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"by=192.0.2.1"}},
+		{"no for", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"by=192.0.2.1"}},
 		{"for unknown", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{"for=unknown"}},
 		{"a hidden one", "10.0.0.1:80", "Forwarded", "10.0.0.1", []string{`for="_gazonk"`}},
 		{"empty pairs", "10.0.0.1:80", "Forwarded", "192.0.2.1", []string{";;proto=http;;for=192.0.2.1;"}},
@@ -245,8 +245,8 @@ func TestUnixPeersHaveOneKey(t *testing.T) {
 	} {
 		require.Equal(t, test.want, key(onUnix(from("@", xff, test.lines...))), "%q", test.lines)
 	}
-	require.Equal(t, "192.0.2.1", key(from("192.0.2.1:80", xff, "198.51.100.7")), "peers with addresses are trusted by these alone")
-	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a server that does not say where it listens")
+	require.Equal(t, "192.0.2.1", key(from("192.0.2.1:80", xff, "198.51.100.7")), "TrustUnix does not trust peers with addresses")
+	require.Equal(t, "@", key(from("@", xff, "198.51.100.7")), "a request without the server's address")
 }
 
 func TestTrustedPrefixCanBeIPv4Mapped(t *testing.T) {
@@ -416,19 +416,19 @@ func TestForgedFieldsOverRealConnections(t *testing.T) {
 	allowed := 0
 	for _, forgery := range forgedFields(victim) {
 		if strings.Contains(forgery, "\x00") {
-			continue // what no client can send, nor any server read
+			continue // net/http neither sends nor reads it
 		}
-		if ask(t, proxy.Client().Transport, proxy.URL, http.Header{xff: {victim, forgery}, "Forwarded": {forgery}}) == http.StatusOK {
+		if statusOf(t, proxy.Client().Transport, proxy.URL, http.Header{xff: {victim, forgery}, "Forwarded": {forgery}}) == http.StatusOK {
 			allowed++
 		}
 	}
 	require.Equal(t, 3, allowed)
 	for range 3 {
-		require.Equal(t, http.StatusOK, ask(t, transport, "http://server", http.Header{xff: {victim}}))
+		require.Equal(t, http.StatusOK, statusOf(t, transport, "http://server", http.Header{xff: {victim}}))
 	}
 }
 
-func ask(t *testing.T, via http.RoundTripper, address string, h http.Header) (status int) {
+func statusOf(t *testing.T, via http.RoundTripper, address string, h http.Header) (status int) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	require.NoError(t, err)

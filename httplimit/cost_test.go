@@ -14,12 +14,12 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// bin is a ResponseWriter that does nothing, so that only the limiter's allocations count.
-type bin struct{ header http.Header }
+// discardWriter is a ResponseWriter that does nothing, so that only the limiter's allocations count.
+type discardWriter struct{ header http.Header }
 
-func (b *bin) Header() http.Header         { return b.header }
-func (b *bin) Write(p []byte) (int, error) { return len(p), nil }
-func (b *bin) WriteHeader(int)             {}
+func (b *discardWriter) Header() http.Header         { return b.header }
+func (b *discardWriter) Write(p []byte) (int, error) { return len(p), nil }
+func (b *discardWriter) WriteHeader(int)             {}
 
 // bare is a handler that sets a field, as most do. Otherwise the limiter would be charged
 // for the allocation of the header.
@@ -40,7 +40,7 @@ func limited(t testing.TB, next http.Handler, spec string) http.Handler {
 
 // serve calls the handler with a new header, as net/http does.
 func serve(h http.Handler, r *http.Request) {
-	h.ServeHTTP(&bin{header: make(http.Header)}, r)
+	h.ServeHTTP(&discardWriter{header: make(http.Header)}, r)
 }
 
 // Two allocations are for the fields, and one is for the text of an IPv6 prefix.
@@ -111,5 +111,5 @@ func TestCostByMethod(t *testing.T) {
 	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
 		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
 	}
-	require.EqualValues(t, 1, cost(&http.Request{}), "what a client sends as a GET")
+	require.EqualValues(t, 1, cost(&http.Request{}), "an empty method is a GET")
 }

@@ -206,7 +206,7 @@ func ExampleHandler_planByCustomer() {
 		"paid": sluice.MustPolicy("all(gcra 10/s; gcra 100/m)"),
 	}
 	planOf := map[string]string{"ann": "free", "bob": "paid"}
-	customer := httplimit.KeyByHeader("X-Customer").OrShare() // set by what authenticated the request
+	customer := httplimit.KeyByHeader("X-Customer").OrShare() // the proxy sets it after authentication
 	rule := compose.Rule[*http.Request]{
 		Name: "plan",
 		// The plan is part of the key, because the two are policies of different

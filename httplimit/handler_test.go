@@ -117,7 +117,7 @@ func TestCostAboveTheCapacityIsNotRetryable(t *testing.T) {
 		require.Equal(t, []string{"size"}, p.Violated)
 	}
 	s := newServer(t, httplimit.Options{Bytes: []string{"a"}}, byCost("b", "gcra 1/s"), byCost("a", "gcra 1/s"), byCost("c", "gcra 1/s"))
-	require.Equal(t, http.StatusRequestEntityTooLarge, s.get(2).StatusCode, "in whatever order")
+	require.Equal(t, http.StatusRequestEntityTooLarge, s.get(2).StatusCode, "in any order of the rules")
 }
 
 func TestFreeAndShadowRulesAreNotShown(t *testing.T) {
@@ -139,9 +139,9 @@ func TestFreeAndShadowRulesAreNotShown(t *testing.T) {
 }
 
 func TestFieldsShowThePolicyThatDecided(t *testing.T) {
-	asked := 0
+	calls := 0
 	policyFor := func(r *http.Request) (algo.Policy, error) {
-		asked++
+		calls++
 		switch r.Header.Get("Plan") {
 		case "free":
 			return sluice.MustPolicy("gcra 7/m"), nil
@@ -156,11 +156,11 @@ func TestFieldsShowThePolicyThatDecided(t *testing.T) {
 		"paid": `"plan.1";q=10;w=1, "plan.2";q=100;w=60`,
 		"none": "",
 	} {
-		asked = 0
+		calls = 0
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Plan", plan)
 		require.Equal(t, want, respond(s, r).Header.Get("RateLimit-Policy"))
-		require.Equal(t, 1, asked, "the plan may have changed since")
+		require.Equal(t, 1, calls, "a second call could return another plan")
 	}
 }
 

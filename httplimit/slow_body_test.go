@@ -81,7 +81,7 @@ func TestDenialDoesNotWaitForTheBody(t *testing.T) {
 			require.True(t, response.Close, "the response must say that the connection closes")
 			require.Equal(t, []string{"own"}, problemOf(t, response).Violated)
 			_, err = io.Copy(io.Discard, reader)
-			require.NoError(t, err, "the connection ends, and not by a reset")
+			require.NoError(t, err, "the server closes the connection without a reset")
 		})
 	}
 }
@@ -163,5 +163,5 @@ func TestThousandSlowBodiesAreAnswered(t *testing.T) {
 	all.Wait()
 	took := time.Since(began)
 	t.Logf("%d answered in %v", clients, took.Round(time.Millisecond))
-	require.Less(t, took, 5*time.Second, "0.6 s where the machine has nothing else to do")
+	require.Less(t, took, 5*time.Second, "it takes about 0.6 s on an idle machine")
 }

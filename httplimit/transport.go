@@ -74,8 +74,8 @@ type Transport struct {
 	// means an hour. A change has no effect on servers that already had a request.
 	MaxPause time.Duration
 	// MaxRetries is how often a request is sent again after a 429. 0 or less means
-	// never: the caller gets the 429. A retry waits for the pause that the 429 asks
-	// for. The Limiter decides about it as about a new request.
+	// never: the caller gets the 429. A retry queues like a new request, so it waits until
+	// the pause is over, and the Limiter decides about it again.
 	//
 	// Two conditions must hold. The method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or
 	// the request has the field Idempotency-Key. The request has no body, or it has

@@ -24,14 +24,14 @@ import (
 // overtake each other.
 type wire struct {
 	http.Handler
-	slowest time.Duration
-	mu      sync.Mutex
-	random  *rand.Rand
-	seen    map[int]int // responses by status
+	slowest  time.Duration
+	mu       sync.Mutex
+	random   *rand.Rand
+	statuses map[int]int // responses by status
 }
 
 func newWire(h http.Handler, slowest time.Duration) *wire {
-	return &wire{Handler: h, slowest: slowest, random: rand.New(rand.NewPCG(1, 2)), seen: make(map[int]int)}
+	return &wire{Handler: h, slowest: slowest, random: rand.New(rand.NewPCG(1, 2)), statuses: make(map[int]int)}
 }
 
 func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -40,7 +40,7 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	time.Sleep(w.delay())
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.seen[response.StatusCode]++
+	w.statuses[response.StatusCode]++
 	return response, nil
 }
 
@@ -100,8 +100,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// says returns a response with these fields, given as name and value in turn.
-func says(status int, fields ...string) (*http.Response, error) {
+// newResponse returns a response with these fields, given as name and value in turn.
+func newResponse(status int, fields ...string) (*http.Response, error) {
 	response := &http.Response{StatusCode: status, Header: make(http.Header), Body: http.NoBody}
 	for i := 0; i < len(fields); i += 2 {
 		response.Header.Add(fields[i], fields[i+1])
@@ -185,7 +185,7 @@ type recorder struct {
 	*transport
 	t     *testing.T
 	paths []string        // as they were sent
-	ended []time.Duration // since the test began, in whatever way
+	ended []time.Duration // since the test began
 	all   sync.WaitGroup
 }
 
@@ -206,7 +206,7 @@ func (l *recorder) start(ctx context.Context, path string) {
 	r.URL.Path = path
 	l.all.Go(func() {
 		defer func() {
-			_ = recover() // from what a test's limiter does
+			_ = recover() // a limiter of a test may panic
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			l.ended = append(l.ended, time.Since(l.began))
@@ -231,13 +231,13 @@ func uploads(spec string) compose.Rule[*http.Request] {
 }
 
 // countingLimiter counts the calls of the limiter by their operation.
-func countingLimiter(t *testing.T, store storage.Store, asked map[compose.Op]int, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
+func countingLimiter(t *testing.T, store storage.Store, calls map[compose.Op]int, rules ...compose.Rule[*http.Request]) *compose.Limiter[*http.Request] {
 	t.Helper()
 	var mu sync.Mutex
 	limiter, err := limiterOptions{Clock: time.Now, Observer: func(e compose.Event) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked[e.Op]++
+		calls[e.Op]++
 	}}.New(store, rules...)
 	require.NoError(t, err)
 	return limiter
@@ -245,7 +245,7 @@ func countingLimiter(t *testing.T, store storage.Store, asked map[compose.Op]int
 
 // onePerSecond reports that nothing remains, and that one unit comes back each second.
 func onePerSecond(*http.Request) (*http.Response, error) {
-	return says(200, "RateLimit", `"a";r=0;t=1`)
+	return newResponse(200, "RateLimit", `"a";r=0;t=1`)
 }
 
 // hooked is a store that calls before at each round trip. Like the store of a database, it

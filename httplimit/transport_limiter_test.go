@@ -34,16 +34,16 @@ func requireSpaced(t *testing.T, least time.Duration, times []time.Duration) {
 
 // While the server pauses all requests, they do not use the Limiter's quota in advance.
 func TestLimiterHoldsAfterAPause(t *testing.T) {
-	for name, slow := range map[string]time.Duration{"before they ask": 0, "while they wait": 500 * time.Millisecond} {
+	for name, delay := range map[string]time.Duration{"a pause before the requests": 0, "a pause while they wait": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var sent atomic.Int64
 				c := newTransport(func(*http.Request) (*http.Response, error) {
 					if sent.Add(1) > 1 {
-						return says(200)
+						return newResponse(200)
 					}
-					time.Sleep(slow)
-					return says(429, "Retry-After", "3")
+					time.Sleep(delay)
+					return newResponse(429, "Retry-After", "3")
 				})
 				c.Limiter = limiterOf(t, nil, "gcra 5/s burst=1")
 				c.concurrent(t, 13)
@@ -56,7 +56,7 @@ func TestLimiterHoldsAfterAPause(t *testing.T) {
 func TestLimiterHoldsWhenTheServerReportsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fields := []string{"RateLimit", `"a";r=0;t=60`}
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200, fields...) })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200, fields...) })
 		c.Limiter = limiterOf(t, nil, "gcra 5/s burst=1")
 		c.sequential(t, 1)
 		fields = []string{"RateLimit", `"a";r=100;t=1`}
@@ -67,7 +67,7 @@ func TestLimiterHoldsWhenTheServerReportsMore(t *testing.T) {
 
 func TestUnsentRequestsPayNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "2") })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(429, "Retry-After", "2") })
 		c.Limiter = limiterOf(t, nil, "fixedwindow 5/h")
 		for range 6 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -88,7 +88,7 @@ func TestLowerLimitIsUsedUp(t *testing.T) {
 		{"fixedwindow 50/10s", "tokenbucket 10/s burst=50"}, {"tokenbucket 10/s burst=50 refill=interval", "fixedwindow 50/10s"},
 	} {
 		for _, workers := range []int{1, 20} {
-			for name, store := range map[string]storage.Store{"memory": nil, "far": slow()} {
+			for name, store := range map[string]storage.Store{"memory": nil, "slow store": slow()} {
 				t.Run(fmt.Sprintf("%s within %s by %d, %s", test.own, test.server, workers, name), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) { lowerOf(t, test.server, test.own, workers, store) })
 				})
@@ -106,8 +106,8 @@ func lowerOf(t *testing.T, server, own string, workers int, store storage.Store)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute-time.Millisecond)
 	defer cancel()
 	work(ctx, client, workers)
-	sent := int64(w.seen[http.StatusOK] + w.seen[http.StatusServiceUnavailable]) // which is for contexts that end
-	require.Zero(t, w.seen[http.StatusTooManyRequests])
+	sent := int64(w.statuses[http.StatusOK] + w.statuses[http.StatusServiceUnavailable]) // the handler answers 503 if the context ends
+	require.Zero(t, w.statuses[http.StatusTooManyRequests])
 	lowest := min(sluice.MustPolicy(server).Bound(2*time.Minute), sluice.MustPolicy(own).Bound(2*time.Minute))
 	require.LessOrEqual(t, sent-1, lowest)
 	require.GreaterOrEqual(t, float64(sent), 0.8*float64(lowest))
@@ -129,11 +129,11 @@ func TestPaymentIsReturnedIfTheServerPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) {
 			time.Sleep(5 * time.Millisecond)
-			return says(429, "Retry-After", "60")
+			return newResponse(429, "Retry-After", "60")
 		})
 		c.Limiter = limiterOf(t, slow(), "fixedwindow 10/h")
 		go get(t, c, "http://example.com/")
-		time.Sleep(12 * time.Millisecond) // so that the other asks before the answer, and is allowed after it
+		time.Sleep(12 * time.Millisecond) // so that the Limiter decides while the response arrives
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		r, b := request(ctx, t)
@@ -149,7 +149,7 @@ func TestReturningAPaymentTakesAtMostTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, func(*http.Request) (*http.Response, error) {
 			time.Sleep(5 * time.Millisecond)
-			return says(429, "Retry-After", "60")
+			return newResponse(429, "Retry-After", "60")
 		})
 		var stuck atomic.Bool
 		store := hooked{new(memory.Store), func(ctx context.Context) error {
@@ -177,7 +177,7 @@ func TestFailurePolicyOfTheLimiterDecides(t *testing.T) {
 		compose.FailClosed: storage.ErrUnavailable, compose.FailOpen: nil, compose.FailLocal: nil,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+			c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
 			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now, OnFailure: policy}, stuck(), rule("own", "gcra 1/s"))
 			r, b := request(t.Context(), t)
 			_, err := c.RoundTrip(r)
@@ -201,7 +201,7 @@ func TestTooLongAWaitIsATimeout(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTransport(func(*http.Request) (*http.Response, error) {
-				return says(429, append(test.fields, "Retry-After", "0")...)
+				return newResponse(429, append(test.fields, "Retry-After", "0")...)
 			})
 			client := &http.Client{Transport: c, Timeout: time.Second}
 			cost := int64(1)
@@ -228,7 +228,7 @@ func TestTooLongAWaitIsATimeout(t *testing.T) {
 // The error also names the server if it was not certain that the context would end.
 func TestErrorNamesTheReasonOfTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newPausing(func() (*http.Response, error) { time.Sleep(time.Minute); return says(200) }, "Retry-After", "10")
+		c := newPausing(func() (*http.Response, error) { time.Sleep(time.Minute); return newResponse(200) }, "Retry-After", "10")
 		c.sequential(t, 1)
 		for range 100 {
 			go get(t, c, "http://example.com/")
@@ -269,7 +269,7 @@ func TestPanicInBaseCountsAsNoResponse(t *testing.T) {
 			if r.Method == "PUT" {
 				panic("the base")
 			}
-			return says(200, "RateLimit", `"a";r=0;t=2`, "RateLimit-Policy", `"a";q=1;w=30`)
+			return newResponse(200, "RateLimit", `"a";r=0;t=2`, "RateLimit-Policy", `"a";q=1;w=30`)
 		})
 		r, _ := request(t.Context(), t)
 		require.Panics(t, func() { _, _ = c.RoundTrip(r) })
@@ -291,5 +291,5 @@ func TestCloseIdleConnections(t *testing.T) {
 	client.CloseIdleConnections()
 	require.Equal(t, 1, base.closed)
 	client.Transport = &httplimit.Transport{Base: roundTripper(nil)}
-	client.CloseIdleConnections() // does nothing, for it has nothing
+	client.CloseIdleConnections() // must not panic
 }

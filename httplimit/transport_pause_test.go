@@ -51,7 +51,7 @@ func TestPauseFollowsTheResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c := newTransport(func(*http.Request) (*http.Response, error) { return says(test.status, test.fields...) })
+				c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(test.status, test.fields...) })
 				require.Equal(t, test.want, c.sequential(t, 3))
 			})
 		})
@@ -63,7 +63,7 @@ func TestLongFieldsAreReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limits, policies := strings.Repeat(`"a";r=1,`, 100_000)+`"z";r=0;t=3`, strings.Repeat(`"b",`, 200_000)+`"z";qu="content-bytes"`
 		c := newTransport(func(*http.Request) (*http.Response, error) {
-			return says(200, "RateLimit", limits, "RateLimit-Policy", policies)
+			return newResponse(200, "RateLimit", limits, "RateLimit-Policy", policies)
 		})
 		require.Equal(t, seconds(0, 3), c.sequential(t, 2))
 	})
@@ -75,7 +75,7 @@ func TestSuccessEndsTheBackoff(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) {
 			status := statuses[0]
 			statuses = statuses[1:]
-			return says(status)
+			return newResponse(status)
 		})
 		tenth := 100 * time.Millisecond // after the first that is let in
 		require.Equal(t, append(seconds(0, 1, 3, 7), 7*time.Second+tenth, 8*time.Second+tenth), c.sequential(t, 6))
@@ -87,9 +87,9 @@ func TestLongerPauseWins(t *testing.T) {
 		c := newTransport(func(r *http.Request) (*http.Response, error) {
 			if r.Method == "PUT" {
 				time.Sleep(time.Second)
-				return says(503, "Retry-After", "2")
+				return newResponse(503, "Retry-After", "2")
 			}
-			return says(429, "Retry-After", "60")
+			return newResponse(429, "Retry-After", "60")
 		})
 		go func() {
 			r, _ := request(t.Context(), t)
@@ -106,7 +106,7 @@ func TestMaxPauseBoundsPauses(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newTransport(func(*http.Request) (*http.Response, error) {
-				return says(429, "Retry-After", "9000", "RateLimit", `"a";r=0;t=9000`)
+				return newResponse(429, "Retry-After", "9000", "RateLimit", `"a";r=0;t=9000`)
 			})
 			c.MaxPause = maxPause
 			require.Equal(t, want, c.sequential(t, 3))
@@ -118,10 +118,10 @@ func TestConcurrentDenialsCountOnceForTheBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
-			return says(503)
+			return newResponse(503)
 		})
 		c.concurrent(t, 20)
-		require.Equal(t, seconds(2, 5), c.sequential(t, 2)[20:], "a second after the answers at 1, and two after that at 3")
+		require.Equal(t, seconds(2, 5), c.sequential(t, 2)[20:], "1 s after the responses at 1 s, and 2 s after the response at 3 s")
 	})
 }
 
@@ -137,9 +137,9 @@ func TestLateDenialDoesNotExtendTheBackoff(t *testing.T) {
 			select {
 			case after := <-answers:
 				time.Sleep(after)
-				return says(429)
+				return newResponse(429)
 			default:
-				return says(200)
+				return newResponse(200)
 			}
 		})
 		c.concurrent(t, 3)
@@ -154,9 +154,9 @@ func TestBackoffStaysShortIfSomeSucceed(t *testing.T) {
 		c := newTransport(func(r *http.Request) (*http.Response, error) {
 			time.Sleep(20 * time.Millisecond)
 			if d, err := limiter.Allow(r.Context(), r); err != nil || !d.Allowed {
-				return says(429)
+				return newResponse(429)
 			}
-			return says(200)
+			return newResponse(200)
 		})
 		for range 4 {
 			c.concurrent(t, 15)
@@ -174,9 +174,9 @@ func TestEarlierSuccessDoesNotEndTheBackoff(t *testing.T) {
 		c := newTransport(func(r *http.Request) (*http.Response, error) {
 			if r.Method == http.MethodPut {
 				time.Sleep(5 * time.Second)
-				return says(200)
+				return newResponse(200)
 			}
-			return says(503)
+			return newResponse(503)
 		})
 		go func() {
 			r, _ := request(t.Context(), t)
@@ -193,22 +193,22 @@ func newPausing(then func() (*http.Response, error), fields ...string) *transpor
 	var sent atomic.Int64
 	return newTransport(func(*http.Request) (*http.Response, error) {
 		if sent.Add(1) == 1 {
-			return says(503, fields...)
+			return newResponse(503, fields...)
 		}
 		return then()
 	})
 }
 
-func succeed() (*http.Response, error) { return says(200) }
+func succeed() (*http.Response, error) { return newResponse(200) }
 
 // The ramp does not depend on the responses to the requests that are sent in it.
 func TestRampAfterAPause(t *testing.T) {
 	ms := time.Millisecond
 	for name, answer := range map[string]func() (*http.Response, error){
 		"and is let in":      succeed,
-		"and hangs":          func() (*http.Response, error) { time.Sleep(time.Hour); return says(200) },
+		"and hangs":          func() (*http.Response, error) { time.Sleep(time.Hour); return newResponse(200) },
 		"and fails":          func() (*http.Response, error) { return nil, errors.New("reset") },
-		"and may come again": func() (*http.Response, error) { return says(429, "Retry-After", "0") },
+		"and may come again": func() (*http.Response, error) { return newResponse(429, "Retry-After", "0") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -241,11 +241,11 @@ func TestRampWithinAQuota(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) {
 			switch sent.Add(1) {
 			case 1:
-				return says(200, "RateLimit", `"a";r=2000;t=1`, "RateLimit-Policy", `"a";q=2000;w=60`)
+				return newResponse(200, "RateLimit", `"a";r=2000;t=1`, "RateLimit-Policy", `"a";q=2000;w=60`)
 			case 2:
-				return says(503, "Retry-After", "10")
+				return newResponse(503, "Retry-After", "10")
 			}
-			return says(200)
+			return newResponse(200)
 		})
 		c.sequential(t, 2)
 		c.concurrent(t, 1000)
@@ -274,10 +274,10 @@ func TestRampBoundsDecisionsOfTheLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newPausing(succeed, "Retry-After", "10")
 		c.sequential(t, 1)
-		asked := make(map[compose.Op]int)
-		c.Limiter = countingLimiter(t, slow(), asked, rule("own", "fixedwindow 1000/h"))
+		calls := make(map[compose.Op]int)
+		c.Limiter = countingLimiter(t, slow(), calls, rule("own", "fixedwindow 1000/h"))
 		c.concurrent(t, 9)
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 9}, asked)
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 9}, calls)
 		for i, when := range c.times()[1:] {
 			require.GreaterOrEqual(t, when, 10*time.Second+time.Duration(bits.Len(uint(i)))*100*time.Millisecond)
 		}

@@ -25,14 +25,14 @@ func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
 	for _, status := range []int{200, 503} {
 		for _, store := range []storage.Store{new(memory.Store), slow()} {
 			synctest.Test(t, func(t *testing.T) {
-				asked := make(map[compose.Op]int)
+				calls := make(map[compose.Op]int)
 				c := newTransport(func(*http.Request) (*http.Response, error) {
-					return says(status, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`)
+					return newResponse(status, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`)
 				})
-				c.Limiter = countingLimiter(t, store, asked, rule(http.StatusText(status), "gcra 1000/s"))
+				c.Limiter = countingLimiter(t, store, calls, rule(http.StatusText(status), "gcra 1000/s"))
 				c.sequential(t, 1)
 				c.concurrent(t, 30)
-				require.Equal(t, map[compose.Op]int{compose.OpAllow: 31}, asked)
+				require.Equal(t, map[compose.Op]int{compose.OpAllow: 31}, calls)
 			})
 		}
 	}
@@ -41,7 +41,7 @@ func TestLimiterDecidesOnlyWhatTheServerAccepts(t *testing.T) {
 func TestDecisionsOfTheLimiterShareRoundTrips(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTransport(func(*http.Request) (*http.Response, error) {
-			return says(200, "RateLimit", `"a";r=10;t=60`)
+			return newResponse(200, "RateLimit", `"a";r=10;t=60`)
 		})
 		c.sequential(t, 1)
 		c.Limiter = limiterOf(t, slowUpdates{new(memory.Store)}, "gcra 1000/s")
@@ -51,7 +51,7 @@ func TestDecisionsOfTheLimiterShareRoundTrips(t *testing.T) {
 }
 
 func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
-	for name, store := range map[string]storage.Store{"no limiter": nil, "far": slow()} {
+	for name, store := range map[string]storage.Store{"no limiter": nil, "slow store": slow()} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := newRecorder(t, onePerSecond)
@@ -62,7 +62,7 @@ func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
 				for i := range 30 {
 					want = append(want, fmt.Sprintf("/%d", i))
 					l.start(t.Context(), want[i])
-					time.Sleep(70 * time.Millisecond) // so that some come when the gate is open
+					time.Sleep(70 * time.Millisecond) // so that some arrive when the server accepts them
 				}
 				l.all.Wait()
 				require.Equal(t, want, l.paths)
@@ -74,21 +74,21 @@ func TestRequestsAreSentInOrderOfArrival(t *testing.T) {
 // Without this, each refill would cost a decision for every waiting request.
 func TestOneDeniedRequestRetriesForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := make(map[compose.Op]int)
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
-		c.Limiter = countingLimiter(t, nil, asked, rule("own", "gcra 10/s burst=1"))
+		calls := make(map[compose.Op]int)
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
+		c.Limiter = countingLimiter(t, nil, calls, rule("own", "gcra 10/s burst=1"))
 		c.concurrent(t, 1000)
-		require.Less(t, asked[compose.OpAllow], 10_000)
+		require.Less(t, calls[compose.OpAllow], 10_000)
 		require.Equal(t, 99900*time.Millisecond, time.Since(c.began), "at the full rate")
 	})
 }
 
 func TestCheaperRequestsDoNotWaitForDeniedOnes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
 		own := rule("own", "gcra 1/s burst=10")
 		own.Cost = func(r *http.Request) int64 { return int64(len(r.URL.Path)) }
-		l.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 		l.start(t.Context(), "/ten bytes")
 		l.start(t.Context(), "/nine byt") // for which it takes 9 s
 		l.start(t.Context(), "/a")        // for which it takes 2 s
@@ -101,10 +101,10 @@ func TestCheaperRequestsDoNotWaitForDeniedOnes(t *testing.T) {
 
 func TestOtherKeysDoNotWaitForDeniedRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
 		own := rule("own", "gcra 1/10s")
 		own.Key = func(r *http.Request) string { return r.URL.Path }
-		l.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 		for _, path := range []string{"/a", "/b"} {
 			l.start(t.Context(), path)
 			l.start(t.Context(), path)
@@ -118,7 +118,7 @@ func TestOtherKeysDoNotWaitForDeniedRequests(t *testing.T) {
 // The request that retries for all of the denied ones leaves. Another takes its place.
 func TestCancelledDeniedRequestIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return says(200) })
+		l := newRecorder(t, func(*http.Request) (*http.Response, error) { return newResponse(200) })
 		l.Limiter = limiterOf(t, nil, "gcra 1/10s")
 		l.start(t.Context(), "/1")
 		ctx, leave := context.WithCancel(t.Context())
@@ -137,15 +137,15 @@ func TestDeniedRequestLetsOthersPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, onePerSecond)
 		own := uploads("gcra 2/11s burst=1")
-		asked := make(map[compose.Op]int)
-		l.Limiter = countingLimiter(t, nil, asked, own)
+		calls := make(map[compose.Op]int)
+		l.Limiter = countingLimiter(t, nil, calls, own)
 		for _, path := range []string{"/up", "/up/2", "/1", "/2", "/3", "/4", "/5", "/6", "/7"} {
 			l.start(t.Context(), path)
 		}
 		l.all.Wait()
 		require.Equal(t, []string{"/up", "/1", "/2", "/3", "/4", "/5", "/up/2", "/6", "/7"}, l.paths)
-		require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8), l.times(), "no turn was lost")
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 10}, asked, "once for each, and once more for the denied")
+		require.Equal(t, seconds(0, 1, 2, 3, 4, 5, 6, 7, 8), l.times(), "a request is sent each second")
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 10}, calls, "once for each request, and once more for the denied one")
 	})
 }
 
@@ -187,7 +187,7 @@ func TestSlotIsReleasedForAnyReason(t *testing.T) {
 	}
 	for path, test := range map[string]struct {
 		store storage.Store
-		ended []time.Duration // after the first has its turn
+		ended []time.Duration // after the first request has its slot
 	}{
 		"/panics": {nil, []time.Duration{0, 0}},
 		"/fails":  {stuck(), []time.Duration{500 * time.Millisecond, time.Second}},
@@ -220,7 +220,7 @@ func TestAllFailAtOnceIfTheWaitIsCertain(t *testing.T) {
 		wait := "1"
 		l := newRecorder(t, func(*http.Request) (*http.Response, error) {
 			defer func() { wait = "3000" }()
-			return says(200, "RateLimit", `"a";r=0;t=`+wait)
+			return newResponse(200, "RateLimit", `"a";r=0;t=`+wait)
 		})
 		for range 3 { // the last of which has time
 			l.start(t.Context(), "/")
@@ -260,7 +260,7 @@ func TestRequestWaitsWhileAnotherMayBeDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newRecorder(t, onePerSecond)
 		own := uploads("gcra 1/h")
-		l.Limiter = countingLimiter(t, slow(), make(map[compose.Op]int), rule("all", "gcra 1000/s"), own)
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, slow(), rule("all", "gcra 1000/s"), own)
 		l.start(t.Context(), "/up")
 		time.Sleep(100 * time.Millisecond)
 		l.start(t.Context(), "/up/2")
@@ -280,7 +280,7 @@ func TestPauseIsCertainWhateverIsInFlight(t *testing.T) {
 			if r.URL.Path == "/late" {
 				time.Sleep(time.Hour)
 			}
-			return says(429, "Retry-After", "60")
+			return newResponse(429, "Retry-After", "60")
 		})
 		l.start(t.Context(), "/late")
 		l.start(t.Context(), "/")
@@ -310,9 +310,9 @@ func randomTraffic(t *testing.T, random *rand.Rand) {
 	c := newTransport(func(*http.Request) (*http.Response, error) {
 		time.Sleep(time.Duration(draw(100)) * time.Millisecond)
 		if draw(10) == 0 {
-			return says(429, "Retry-After", "3")
+			return newResponse(429, "Retry-After", "3")
 		}
-		return says(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=1`, draw(4)))
+		return newResponse(200, "RateLimit", fmt.Sprintf(`"a";r=%d;t=1`, draw(4)))
 	})
 	c.Limiter = limiterOf(t, slow(), "gcra 5/s burst=3")
 	var all sync.WaitGroup
@@ -358,12 +358,12 @@ func TestDeniedRequestsKeepTheirOrder(t *testing.T) {
 // request.
 func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		asked := make(map[compose.Op]int)
+		calls := make(map[compose.Op]int)
 		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
 			if err := r.Context().Err(); err != nil {
 				return nil, err // as http.Transport does, before anything is on the wire
 			}
-			return says(200, "RateLimit", `"a";r=0;t=60`)
+			return newResponse(200, "RateLimit", `"a";r=0;t=60`)
 		})
 		l.start(t.Context(), "/first")
 		own := rule("own", "gcra 1000/s")
@@ -371,17 +371,17 @@ func TestCancelledRequestSpendsNoQuota(t *testing.T) {
 			time.Sleep(10 * time.Millisecond) // it looks the cost up
 			return 1
 		}
-		l.Limiter = countingLimiter(t, nil, asked, own)
+		l.Limiter = countingLimiter(t, nil, calls, own)
 		ctx, cancel := context.WithCancel(t.Context())
 		l.start(ctx, "/leaves")
 		l.start(t.Context(), "/next")
-		time.Sleep(60*time.Second + 5*time.Millisecond) // its turn, and its limiter is asked
+		time.Sleep(60*time.Second + 5*time.Millisecond) // while the Limiter decides about it
 		cancel()
 		time.Sleep(time.Second)
 		paths, _ := l.snapshot()
 		l.all.Wait()
 		require.Equal(t, []string{"/first", "/next"}, paths)
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 2, compose.OpRefund: 1}, asked)
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 2, compose.OpRefund: 1}, calls)
 	})
 }
 
@@ -390,12 +390,12 @@ func TestDeniedRequestFailsAtOnceOnALongPause(t *testing.T) {
 		l := newRecorder(t, func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/late" {
 				time.Sleep(time.Second)
-				return says(503, "Retry-After", "3000")
+				return newResponse(503, "Retry-After", "3000")
 			}
-			return says(200)
+			return newResponse(200)
 		})
 		own := uploads("gcra 1/30s")
-		l.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+		l.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 		l.start(t.Context(), "/up")
 		l.start(t.Context(), "/late")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -410,13 +410,13 @@ func TestDeniedRequestFailsAtOnceOnALongPause(t *testing.T) {
 
 func TestPanicClosesTheBody(t *testing.T) {
 	for _, who := range []string{"limiter", "key"} {
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
 		own := rule("own", "gcra 1/s")
 		own.Cost = func(*http.Request) int64 { panic("cost") }
 		if who == "key" {
 			c.Key = func(*http.Request) string { panic("key") }
 		} else {
-			c.Limiter = countingLimiter(t, nil, make(map[compose.Op]int), own)
+			c.Limiter = newLimiter(t, limiterOptions{Clock: time.Now}, nil, own)
 		}
 		r, b := request(t.Context(), t)
 		require.Panics(t, func() { _, _ = c.RoundTrip(r) })

@@ -46,17 +46,17 @@ func steady(t *testing.T, spec string, workers int, slowest time.Duration) {
 	limiter := newLimiter(t, limiterOptions{Clock: time.Now}, nil, rule("client", spec))
 	w := newWire(httplimit.Handler(limiter, hello, httplimit.Options{}), slowest)
 	client := &httplimit.Transport{Base: w}
-	get(t, client, "http://example.com/") // its answer is the first that tells anything
+	get(t, client, "http://example.com/") // the first response reports the limit
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	work(ctx, client, workers)
-	require.Zero(t, w.seen[http.StatusTooManyRequests])
+	require.Zero(t, w.statuses[http.StatusTooManyRequests])
 	if slowest <= 10*time.Millisecond { // longer ways limit by themselves
 		policy := sluice.MustPolicy(spec)
 		full, err := policy.Peek(nil, still(), 1)
 		require.NoError(t, err)
 		steadily := policy.Bound(2*time.Minute) - full.Limit
-		require.GreaterOrEqual(t, float64(w.seen[http.StatusOK]), 0.9*float64(steadily))
+		require.GreaterOrEqual(t, float64(w.statuses[http.StatusOK]), 0.9*float64(steadily))
 	}
 }
 
@@ -71,7 +71,7 @@ func TestRequestsWithOneKeyShareALimit(t *testing.T) {
 		{func(r *http.Request) string { return r.URL.Path }, []string{"http://a/1", "http://b/1", "http://b/2"}, seconds(0, 5, 5)},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "5") })
+			c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(429, "Retry-After", "5") })
 			c.Key = test.key
 			for _, url := range test.urls {
 				get(t, c, url)
@@ -83,7 +83,7 @@ func TestRequestsWithOneKeyShareALimit(t *testing.T) {
 
 func TestContextEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "60") })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(429, "Retry-After", "60") })
 		get(t, c, "http://example.com/")
 
 		ctx, cancel := context.WithTimeout(t.Context(), 59*time.Second)
@@ -91,7 +91,7 @@ func TestContextEndsTheWait(t *testing.T) {
 		r, b := request(ctx, t)
 		_, err := c.RoundTrip(r)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, time.Since(c.began), "at once, for there is no hope")
+		require.Zero(t, time.Since(c.began), "at once, because the wait is certain to be too long")
 		require.True(t, b.closed)
 
 		ctx, cancel = context.WithCancel(t.Context())
@@ -111,7 +111,7 @@ func TestLimiterDelaysRequests(t *testing.T) {
 		limiter, err := limiterOptions{Clock: time.Now}.New(nil,
 			compose.Rule[*http.Request]{Name: "host", Key: httplimit.KeyByHost, Spec: "gcra 2/10s"})
 		require.NoError(t, err)
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200) })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200) })
 		c.Limiter = limiter
 		require.Equal(t, seconds(0, 0, 5, 10), c.sequential(t, 4))
 		get(t, c, "http://example.org/")
@@ -136,7 +136,7 @@ func TestRequestWithoutResponseDelaysOthersForAWindow(t *testing.T) {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
 			}
-			return says(200, "RateLimit", `"a";r=0;t=2`, "RateLimit-Policy", `"a";q=1;w=30`)
+			return newResponse(200, "RateLimit", `"a";r=0;t=2`, "RateLimit-Policy", `"a";q=1;w=30`)
 		})
 		c.sequential(t, 1)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -159,7 +159,7 @@ func delayedResponse(r *http.Request) (*http.Response, error) {
 	q := r.URL.Query()
 	after, _ := time.ParseDuration(q.Get("after"))
 	time.Sleep(after)
-	return says(200, "RateLimit", q.Get("limit"), "RateLimit-Policy", `"a";q=10;w=60`)
+	return newResponse(200, "RateLimit", q.Get("limit"), "RateLimit-Policy", `"a";q=10;w=60`)
 }
 
 // send sends a request that gets a delayedResponse, and does not wait for it.
@@ -205,7 +205,7 @@ func TestFailedRequestCountsAsSpent(t *testing.T) {
 				time.Sleep(time.Second)
 				return nil, io.ErrUnexpectedEOF
 			}
-			return says(200, "RateLimit", `"a";r=1;t=100`)
+			return newResponse(200, "RateLimit", `"a";r=1;t=100`)
 		})
 		go func() {
 			r, _ := request(t.Context(), t)
@@ -250,7 +250,7 @@ func TestNewResponseWakesWaitingRequests(t *testing.T) {
 func TestRoutesWithoutALimitAreDelayedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fields := []string{"RateLimit", `"a";r=0;t=5`}
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(200, fields...) })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(200, fields...) })
 		c.sequential(t, 1)
 		fields = nil
 		require.Equal(t, seconds(0, 5, 5, 5), c.sequential(t, 3))
@@ -263,17 +263,17 @@ func TestUnreportedLimitExpires(t *testing.T) {
 		var sent atomic.Int64
 		c := newTransport(func(*http.Request) (*http.Response, error) {
 			if sent.Add(1) == 1 {
-				return says(429, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1000;w=60`)
+				return newResponse(429, "Retry-After", "1", "RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1000;w=60`)
 			}
 			time.Sleep(100 * time.Millisecond)
-			return says(200)
+			return newResponse(200)
 		})
 		c.sequential(t, 1)
 		time.Sleep(time.Hour)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		work(ctx, c, 50)
-		require.Greater(t, sent.Load(), int64(28_000), "of 30,000 that there is time for")
+		require.Greater(t, sent.Load(), int64(28_000), "at most 30,000 are possible")
 	})
 }
 
@@ -282,14 +282,14 @@ func TestUnreportedLimitHoldsForAMinute(t *testing.T) {
 		fields := []string{"RateLimit", `"a";r=0;t=1`, "RateLimit-Policy", `"a";q=1;w=1`}
 		c := newTransport(func(*http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
-			return says(200, fields...)
+			return newResponse(200, fields...)
 		})
 		c.sequential(t, 1)
 		fields = nil
 		time.Sleep(10 * time.Second)
 		c.sequential(t, 1)
 		c.concurrent(t, 3)
-		require.Equal(t, seconds(12, 12, 13), c.times()[2:], "no more than are sure to be let in")
+		require.Equal(t, seconds(12, 12, 13), c.times()[2:], "only as many as the server certainly accepts")
 	})
 }
 
@@ -313,9 +313,9 @@ func TestClientsThatShareALimitGetFewDenials(t *testing.T) {
 			})
 		}
 		all.Wait()
-		t.Log(w.seen)
-		require.Greater(t, w.seen[http.StatusOK], 500)
-		require.Less(t, w.seen[http.StatusTooManyRequests], 3*w.seen[http.StatusOK])
+		t.Log(w.statuses)
+		require.Greater(t, w.statuses[http.StatusOK], 500)
+		require.Less(t, w.statuses[http.StatusTooManyRequests], 3*w.statuses[http.StatusOK])
 	})
 }
 
@@ -323,8 +323,8 @@ func TestClientsThatShareALimitGetFewDenials(t *testing.T) {
 // failed or panicked.
 func TestUnusedHostsAreForgotten(t *testing.T) {
 	for name, answer := range map[string]func(*http.Request) (*http.Response, error){
-		"quota":    func(*http.Request) (*http.Response, error) { return says(200, "RateLimit", `"a";r=0;t=5`) },
-		"backoff":  func(*http.Request) (*http.Response, error) { return says(503) },
+		"quota":    func(*http.Request) (*http.Response, error) { return newResponse(200, "RateLimit", `"a";r=0;t=5`) },
+		"backoff":  func(*http.Request) (*http.Response, error) { return newResponse(503) },
 		"no reply": func(*http.Request) (*http.Response, error) { return nil, errors.New("reset") },
 		"panic":    func(*http.Request) (*http.Response, error) { panic("the base") },
 	} {
@@ -349,7 +349,7 @@ func TestUnusedHostsAreForgotten(t *testing.T) {
 
 func TestPausedHostsAreRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newTransport(func(*http.Request) (*http.Response, error) { return says(429, "Retry-After", "3000") })
+		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(429, "Retry-After", "3000") })
 		c.sequential(t, 1)
 		for i := range 2000 {
 			get(t, c, fmt.Sprintf("http://%d.example.com/", i))

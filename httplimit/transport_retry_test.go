@@ -36,7 +36,7 @@ func newDenying(denials int64, fields ...string) (c *transport, open *atomic.Int
 		if sent.Add(1) <= denials {
 			status = http.StatusTooManyRequests
 		}
-		response, err := says(status, fields...)
+		response, err := newResponse(status, fields...)
 		open.Add(1)
 		response.Body = &countedBody{strings.NewReader("why"), open}
 		return response, err
@@ -121,9 +121,9 @@ func TestOnlyDeniedAndRepeatableRequestsAreRetried(t *testing.T) {
 						text = string(read)
 					}
 					if bodies = append(bodies, text); len(bodies) > 1 {
-						return says(200)
+						return newResponse(200)
 					}
-					return says(test.status, "Retry-After", "1")
+					return newResponse(test.status, "Retry-After", "1")
 				})
 				c.MaxRetries = 1
 				r, err := http.NewRequestWithContext(t.Context(), test.method, "http://example.com/", test.body())
@@ -197,10 +197,10 @@ func TestLimiterDecidesAboutEachRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, _ := newDenying(3, "Retry-After", "1")
 		c.MaxRetries = 5
-		asked := make(map[compose.Op]int)
-		c.Limiter = countingLimiter(t, nil, asked, rule("own", "fixedwindow 10/h"))
+		calls := make(map[compose.Op]int)
+		c.Limiter = countingLimiter(t, nil, calls, rule("own", "fixedwindow 10/h"))
 		require.Equal(t, http.StatusOK, get(t, c, "http://example.com/").StatusCode)
-		require.Equal(t, map[compose.Op]int{compose.OpAllow: 4}, asked)
+		require.Equal(t, map[compose.Op]int{compose.OpAllow: 4}, calls)
 		require.EqualValues(t, 6, remaining(t, &c.Transport))
 	})
 }
@@ -219,8 +219,8 @@ func TestConcurrentRetriesAllSucceed(t *testing.T) {
 			}
 		}
 		all.Wait()
-		require.Equal(t, 200, w.seen[http.StatusOK])
-		require.Positive(t, w.seen[http.StatusTooManyRequests], "the clients do not know of each other")
+		require.Equal(t, 200, w.statuses[http.StatusOK])
+		require.Positive(t, w.statuses[http.StatusTooManyRequests], "the clients do not know of each other")
 	})
 }
 

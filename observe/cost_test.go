@@ -62,8 +62,8 @@ func BenchmarkLimiter(b *testing.B) {
 		name     string
 		observer func(compose.Event)
 	}{
-		{"nobody", nil},
-		{"nothing", func(compose.Event) {}},
+		{"no observer", nil},
+		{"empty observer", func(compose.Event) {}},
 		{"metrics", m.Observer("http")},
 		{"denied", denied.Observe},
 		{"both", Each(m.Observer("http"), denied.Observe)},
