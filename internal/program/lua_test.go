@@ -15,7 +15,7 @@ import (
 	"github.com/sluice-go/sluice/internal/servers"
 )
 
-// runCalls runs a program on many calls in one script.
+// runCalls is a script that runs a program for many calls.
 const runCalls = `
 local p, replies = read(ARGV[1], 1), {}
 for i = 2, #ARGV, 6 do
@@ -24,7 +24,7 @@ for i = 2, #ARGV, 6 do
 end
 return replies`
 
-// onRedis runs programs on a server.
+// onRedis returns a runner of programs on a server.
 func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramRunner {
 	return func(p algo.Program, calls []algotest.ProgramCall) ([]algotest.ProgramReply, error) {
 		script, err := program.Lua(runCalls, p)
@@ -55,7 +55,7 @@ func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramR
 	}
 }
 
-func asItIs(script string) string { return script }
+func unchanged(script string) string { return script }
 
 func newClient(t testing.TB) *goredis.Client {
 	t.Helper()
@@ -65,16 +65,16 @@ func newClient(t testing.TB) *goredis.Client {
 	return client
 }
 
-func TestProgramsInLuaDoWhatStepDoes(t *testing.T) {
+func TestLuaProgramsAgreeWithStep(t *testing.T) {
 	client := newClient(t)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: onRedis(client, asItIs), Seed: uint64(i)})
+			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: onRedis(client, unchanged), Seed: uint64(i)})
 		})
 	}
 }
 
-func TestTwoTextsOfOneNameAreRefused(t *testing.T) {
+func TestInvalidProgramsAreRefused(t *testing.T) {
 	for _, programs := range [][]algo.Program{
 		{{Name: "mine", Lua: "return 1"}, {Name: "mine", Lua: "return 2"}},
 		{{Name: "mine", Lua: "return 1"}, {Parts: []algo.Program{{Name: "mine", Lua: "return 2"}}}},
@@ -89,11 +89,10 @@ func TestTwoTextsOfOneNameAreRefused(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// FuzzLua requires that a program does what Step does, or declines, on any bytes.
-func FuzzLua(f *testing.F) { fuzz(f, onRedis(newClient(f), asItIs)) }
+// FuzzLua checks that a program agrees with Step, or declines, for any state.
+func FuzzLua(f *testing.F) { fuzz(f, onRedis(newClient(f), unchanged)) }
 
-// Each fault in a program is seen. The program with it is held to 20,000 calls.
-func TestFaultsInLuaAreSeen(t *testing.T) {
+func TestEachFaultInLuaIsFound(t *testing.T) {
 	client := newClient(t)
 	checkFaults(t, []fault{
 		{"gcra", "burst * period - owed, cost", "burst * period - owed - 1, cost"},

@@ -1,5 +1,5 @@
-// Package program puts the programs of policies together for servers: into a script for Redis, and
-// into functions for PostgreSQL.
+// Package program combines the programs of policies into Lua scripts for Redis and functions for
+// PostgreSQL.
 package program
 
 import (
@@ -21,13 +21,14 @@ var (
 	readLua string
 )
 
-// Lua returns a script that begins with what body needs, and ends with body. body can use the functions of
-// [algo.LuaPrelude], and one more that reads the given programs and stacks of them:
+// Lua returns a script that ends with body. The script begins with the definitions that body uses. body
+// can use the functions of [algo.LuaPrelude], and the function read, which decodes the result of
+// [AppendArgs] for the given programs and for stacks of them:
 //
-//	p, from = read(s, from)                                               -- what AppendArgs made
-//	count, next, ttl = p.run(op, state, hi, lo, cost, times, p.args)      -- as algo.Program says
+//	p, from = read(s, from)
+//	count, next, ttl = p.run(op, state, hi, lo, cost, times, p.args)      -- see algo.Program
 //
-// Two programs with the same name and another text are an error.
+// Lua returns an error if two programs have the same name and different code.
 func Lua(body string, programs ...algo.Program) (string, error) {
 	texts, err := collect(leaves(programs), luaOf)
 	if err != nil {
@@ -45,8 +46,8 @@ func Lua(body string, programs ...algo.Program) (string, error) {
 	return withPrelude(b.String()), nil
 }
 
-// LuaOf is Lua for the one program p, which is no stack. Instead of read and step, body can use the function that
-// the text of the program returns:
+// LuaOf is Lua for one program, which must not be a stack. Instead of read, body can use the function
+// of the program:
 //
 //	count, next, ttl = program(op, state, hi, lo, cost, times, args)
 func LuaOf(p algo.Program, body string) (string, error) {
@@ -60,7 +61,7 @@ func luaOf(p algo.Program) string { return p.Lua }
 
 var onlyReturn = regexp.MustCompile(`^(?:--.*\n|\s*\n)*return `)
 
-// valueOf returns an expression for what a chunk of Lua returns.
+// valueOf returns an expression for the value that a Lua chunk returns.
 func valueOf(chunk string) string {
 	if start := onlyReturn.FindString(chunk); start != "" {
 		return chunk[len(start):]
@@ -68,17 +69,17 @@ func valueOf(chunk string) string {
 	return "(function()\n" + chunk + "\nend)()"
 }
 
-// withPrelude puts those functions of the prelude before a script that it needs. A server makes
-// all functions of a script anew at each run, so the others would cost time.
+// withPrelude puts the functions of the prelude that a script uses before the script. Redis creates all
+// functions of a script at each run, so unused functions would cost time.
 func withPrelude(script string) string {
-	functions, inline := inlined(definitions(algo.LuaPrelude()))
-	return inline(strings.Join(needed(functions, script), "") + script)
+	functions, inline := splitConstants(parseDefinitions(algo.LuaPrelude()))
+	return inline(strings.Join(neededBy(functions, script), "") + script)
 }
 
-// stack is the name under which a stack is sent. No program may have it.
-const stack = "all"
+// stackName is the name of stacks in encoded arguments. No program may have this name.
+const stackName = "all"
 
-// leaves returns programs, with the parts of stacks instead of the stacks.
+// leaves returns the programs, with stacks replaced by their parts.
 func leaves(programs []algo.Program) (all []algo.Program) {
 	for _, p := range programs {
 		if len(p.Parts) > 0 {
@@ -90,13 +91,13 @@ func leaves(programs []algo.Program) (all []algo.Program) {
 	return all
 }
 
-// collect returns the text of each program by its name.
+// collect returns the code of each program by its name.
 func collect(programs []algo.Program, text func(algo.Program) string) (map[string]string, error) {
 	texts := map[string]string{}
 	for _, p := range programs {
 		switch known, ok := texts[p.Name]; {
-		case p.Name == "" || p.Name == stack || text(p) == "":
-			return nil, fmt.Errorf("program: %q is no program: it needs a name other than %q, and a text", p.Name, stack)
+		case p.Name == "" || p.Name == stackName || text(p) == "":
+			return nil, fmt.Errorf("program: a program needs code and a name other than %q, got the name %q", stackName, p.Name)
 		case ok && known != text(p):
 			return nil, fmt.Errorf("program: two different programs have the name %q", p.Name)
 		}
@@ -105,10 +106,10 @@ func collect(programs []algo.Program, text func(algo.Program) string) (map[strin
 	return texts, nil
 }
 
-// AppendArgs appends what the function read of Lua takes.
+// AppendArgs appends the encoded arguments of a program. The Lua function read decodes them.
 func AppendArgs(dst []byte, p *algo.Program) []byte {
 	if len(p.Parts) > 0 {
-		dst = appendHead(dst, stack, len(p.Parts))
+		dst = appendHead(dst, stackName, len(p.Parts))
 		for i := range p.Parts {
 			dst = AppendArgs(dst, &p.Parts[i])
 		}

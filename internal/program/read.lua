@@ -1,4 +1,5 @@
--- read reads what Go's AppendArgs wrote, and returns where it ends.
+-- read decodes a program that AppendArgs in program.go encoded. It returns the program and the position
+-- after it.
 local function read(s, from)
   local name, n, args = nil, nil, {}
   name, n, from = unpack('>I2c0I2', s, from)

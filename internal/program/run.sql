@@ -1,21 +1,21 @@
--- Decides the requests of a batch in their order, as driver.Batch says.
+-- Decides the requests of a batch in their order; see driver.Batch.
 --
--- states and versions are what is stored under each key: '' and 0 for an absent one. The uses of
--- all requests follow each other: a request has those with its number in requests. keys are
--- indexes of states, shadows are 1 for a shadow use, and the arguments of a program
--- are args[begins:ends].
+-- states and versions have the stored record of each key: '' and 0 if the key is absent. The arrays
+-- from requests to ends have an element for each use, in the order of the requests. requests has the
+-- number of the use's request, keys has its index in states, and shadows has 1 for a shadow use. The
+-- arguments of its program are args[begins:ends].
 --
--- counts has Request.Applied of each request. replies has of each key the reply of the last step
--- that changed its state, or null.
+-- counts has Request.Applied of each request. replies has for each key the result of the last step
+-- that changed its state, or NULL.
 DECLARE
 	n       CONSTANT int := cardinality(requests);
-	first   int := 1; -- the uses of a request
+	first   int := 1; -- first and last are the uses of a request
 	last    int;
 	k       int;
 	state   bytea;
 	reply   bytea;
 	count   bigint;
-	news    bytea[];  -- of each use, the reply that changes the state
+	changes    bytea[];  -- for each use, the result that changes the state
 	applied bigint;
 	allowed bool;
 BEGIN
@@ -30,17 +30,17 @@ BEGIN
 		allowed := true;
 		FOR i IN first..last LOOP
 			k := keys[i];
-			news[i] := NULL;
+			changes[i] := NULL;
 			IF versions[k] = version THEN
 				applied := -3; -- Stored
 			END IF;
 			CONTINUE WHEN applied < 0;
 			IF ops[i] = 4 THEN -- Reset
-				news[i] := int8send(1);
+				changes[i] := int8send(1);
 			END IF;
 			CONTINUE WHEN ops[i] > 2;
 			state := states[k];
-			FOR repeated IN 1..CASE ops[i] WHEN 0 THEN 1 ELSE times[i] END LOOP
+			FOR repetition IN 1..CASE ops[i] WHEN 0 THEN 1 ELSE times[i] END LOOP
 				reply := SCHEMA.STEP(programs[i], ops[i], state, at, costs[i], CASE ops[i] WHEN 0 THEN times[i] ELSE 1 END, args[begins[i]:ends[i]]);
 				count := ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint;
 				IF count > 0 THEN
@@ -52,7 +52,7 @@ BEGIN
 				END IF;
 				EXIT WHEN count <= 0;
 				IF substring(reply FROM 17) <> state THEN
-					news[i] := reply;
+					changes[i] := reply;
 					state := substring(reply FROM 17);
 				END IF;
 			END LOOP;
@@ -62,9 +62,9 @@ BEGIN
 			applied := least(applied, 0);
 		ELSIF applied >= 0 THEN
 			FOR i IN first..last LOOP
-				CONTINUE WHEN news[i] IS NULL;
-				states[keys[i]] := substring(news[i] FROM 17);
-				replies[keys[i]] := news[i];
+				CONTINUE WHEN changes[i] IS NULL;
+				states[keys[i]] := substring(changes[i] FROM 17);
+				replies[keys[i]] := changes[i];
 			END LOOP;
 		END IF;
 		counts := counts || applied;

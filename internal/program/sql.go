@@ -18,14 +18,14 @@ var (
 	runSQL string
 )
 
-// Functions are functions in PL/pgSQL that run programs, and stacks of them. A name ends in a
-// hash of what the function does, so several versions of it can be used side by side.
+// Functions are PL/pgSQL functions that run programs and stacks of them. The name of a function ends in
+// a hash of its text, so several versions of a function can exist in one schema.
 type Functions struct {
 	// Step is the name, without a schema, of the function that runs a program by its number:
 	//
 	//	step(program int, op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) returns bytea
 	//
-	// The parameters from op on are those of Program.SQL, and so is the result.
+	// The parameters from op on and the result are those of Program.SQL.
 	Step string
 	// Run is the name of the function that decides the requests of a batch; see run.sql:
 	//
@@ -38,7 +38,7 @@ type Functions struct {
 	numbers map[string]int32
 }
 
-// function is one of the functions. If it calls others, its body names the schema SCHEMA.
+// function is one of the functions. If it calls others, its body has SCHEMA in place of the schema.
 type function struct {
 	name, parameters, body string
 	calls                  bool
@@ -51,11 +51,11 @@ const (
 		"programs int[], begins int[], ends int[], costs bigint[], times bigint[], args bigint[], OUT replies bytea[], OUT counts bigint[])"
 )
 
-// stackNumber is the number of the program of stacks. The others begin at 1.
+// stackNumber is the number of the program for stacks. The numbers of other programs begin at 1.
 const stackNumber = 0
 
-// SQL returns the functions for programs and for stacks of them. Programs without SQL are left
-// out. Two programs with the same name and another text are an error.
+// SQL returns the functions for programs and for stacks of them. It ignores programs without SQL. It
+// returns an error if two programs have the same name and different code.
 func SQL(programs ...algo.Program) (*Functions, error) {
 	programs = slices.DeleteFunc(leaves(programs), func(p algo.Program) bool { return p.SQL == "" })
 	texts, err := collect(programs, func(p algo.Program) string { return p.SQL })
@@ -71,8 +71,8 @@ func SQL(programs ...algo.Program) (*Functions, error) {
 	return f, nil
 }
 
-// addCallers adds the functions that call the programs. Those of stacks and of Step call each
-// other, so their names depend on both.
+// addCallers adds the functions that call the programs. Step and the function for stacks call each
+// other, so both names have a hash of both texts.
 func (f *Functions) addCallers() {
 	var calls strings.Builder
 	for i, program := range f.all {
@@ -80,7 +80,7 @@ func (f *Functions) addCallers() {
 	}
 	f.Step = functionName("step", stepParameters+calls.String()+stackSQL)
 	f.Run = functionName("run", f.Step+runParameters+runSQL)
-	stacks := functionName(stack, calls.String()+stackSQL)
+	stacks := functionName(stackName, calls.String()+stackSQL)
 	step := fmt.Sprintf("BEGIN\n%s\tRETURN SCHEMA.%s(op, state, at, cost, times, args);\nEND\n", calls.String(), quote(stacks))
 	f.all = append(f.all,
 		function{stacks, parameters, strings.ReplaceAll(stackSQL, "STEP", quote(f.Step)), true},
@@ -88,7 +88,7 @@ func (f *Functions) addCallers() {
 		function{f.Run, runParameters, strings.ReplaceAll(runSQL, "STEP", quote(f.Step)), true})
 }
 
-// Names are the names of all functions.
+// Names returns the names of all functions.
 func (f *Functions) Names() (names []string) {
 	for _, function := range f.all {
 		names = append(names, function.name)
@@ -96,8 +96,8 @@ func (f *Functions) Names() (names []string) {
 	return names
 }
 
-// Create returns the statements that create the functions with these names in a schema, or, if that is
-// empty, in the first one of search_path.
+// Create returns the statements that create the functions with these names. If schema is empty, they
+// create them in the first schema of search_path.
 func (f *Functions) Create(schema string, names ...string) string {
 	if schema != "" {
 		schema = quote(schema) + "."
@@ -130,7 +130,7 @@ func (f *Functions) Runs(p *algo.Program) bool {
 	return true
 }
 
-// Call returns the arguments of Step that stand for a program: its number, and args.
+// Call returns the arguments of Step for a program: its number and args.
 func (f *Functions) Call(p *algo.Program) (number int32, args []int64) {
 	if len(p.Parts) == 0 {
 		return f.numbers[p.Name], p.Args
@@ -143,12 +143,12 @@ func (f *Functions) Call(p *algo.Program) (number int32, args []int64) {
 	return stackNumber, args
 }
 
-// longestName is how much of the name of a program is in the name of its function, in bytes.
-const longestName = 40
+// maxNameLen is the maximum length of a program's name in the name of its function, in bytes.
+const maxNameLen = 40
 
 func functionName(name, text string) string {
 	hash := sha256.Sum256([]byte(text))
-	return fmt.Sprintf("sluice_%s_%x", strings.ToValidUTF8(name[:min(len(name), longestName)], ""), hash[:4])
+	return fmt.Sprintf("sluice_%s_%x", strings.ToValidUTF8(name[:min(len(name), maxNameLen)], ""), hash[:4])
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

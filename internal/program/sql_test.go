@@ -19,7 +19,7 @@ import (
 
 var schemas atomic.Int64
 
-// onPostgres runs programs on a server, in a schema of their own.
+// onPostgres returns a runner of programs on a server, in a new schema.
 func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest.ProgramRunner {
 	ctx, schema := context.Background(), fmt.Sprintf("laws %d", schemas.Add(1))
 	functions, err := program.SQL(program.Standard()...)
@@ -38,7 +38,7 @@ func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest
 	}
 }
 
-// columns are the arguments of the calls.
+// columns returns the arguments of the calls as columns.
 func columns(calls []algotest.ProgramCall) []any {
 	n := len(calls)
 	ops, states, ats, costs, times := make([]int32, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int64, n)
@@ -70,8 +70,8 @@ func connect(t testing.TB) *pgx.Conn {
 	return conn
 }
 
-func TestProgramsInSQLDoWhatStepDoes(t *testing.T) {
-	run := onPostgres(t, connect(t), asItIs)
+func TestSQLProgramsAgreeWithStep(t *testing.T) {
+	run := onPostgres(t, connect(t), unchanged)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
 			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: run, Seed: uint64(i)})
@@ -79,10 +79,10 @@ func TestProgramsInSQLDoWhatStepDoes(t *testing.T) {
 	}
 }
 
-// FuzzSQL requires that a program does what Step does, or declines, on any bytes.
-func FuzzSQL(f *testing.F) { fuzz(f, onPostgres(f, connect(f), asItIs)) }
+// FuzzSQL checks that a program agrees with Step, or declines, for any state.
+func FuzzSQL(f *testing.F) { fuzz(f, onPostgres(f, connect(f), unchanged)) }
 
-func TestTheNameOfAFunctionFollowsItsText(t *testing.T) {
+func TestNameOfAFunctionDependsOnItsText(t *testing.T) {
 	names := func(programs ...algo.Program) []string {
 		f, err := program.SQL(programs...)
 		require.NoError(t, err)
@@ -97,7 +97,7 @@ func TestTheNameOfAFunctionFollowsItsText(t *testing.T) {
 	require.ErrorContains(t, err, "two different programs")
 }
 
-func TestWhichProgramsTheFunctionsRun(t *testing.T) {
+func TestFunctionsRunOnlyTheirPrograms(t *testing.T) {
 	mine := algo.Program{Name: "mine", SQL: "one"}
 	f, err := program.SQL(mine)
 	require.NoError(t, err)
@@ -109,8 +109,7 @@ func TestWhichProgramsTheFunctionsRun(t *testing.T) {
 	}
 }
 
-// Each fault in a program is seen.
-func TestFaultsInSQLAreSeen(t *testing.T) {
+func TestEachFaultInSQLIsFound(t *testing.T) {
 	conn := connect(t)
 	checkFaults(t, []fault{
 		{"gcra", "room := (args[4] * period - owed) / period", "room := (args[4] * period - owed - 1) / period"},

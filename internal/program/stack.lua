@@ -1,4 +1,5 @@
--- frame splits the state of a stack into the states of n parts; nothing if it is no such state.
+-- frame splits the state of a stack into the states of its n parts. It returns nil if the state is
+-- malformed.
 local function frame(state, n)
   local parts, used = {}, false
   if state == '' then
@@ -18,8 +19,8 @@ local function frame(state, n)
   if used and from == #state + 1 then return parts end
 end
 
--- The program of a stack has the programs of its parts for arguments. If one part allows fewer requests
--- than the others, these decide again on no more than that.
+-- The program of a stack. Its arguments are the programs of its parts. If one part allows fewer requests
+-- than the others, the others decide again with that number.
 programs.all = function(op, state, hi, lo, cost, times, parts)
   local states = frame(state, #parts)
   if not states then return DAMAGED end
@@ -38,6 +39,6 @@ programs.all = function(op, state, hi, lo, cost, times, parts)
     longest = math.max(longest, ttls[i] or 0)
     next = next .. touvarint(#nexts[i]) .. nexts[i]
   end
-  if longest == 0 and next ~= state then return least, '' end -- every part is full again
+  if longest == 0 and next ~= state then return least, '' end -- all parts are full
   return least, next, longest
 end

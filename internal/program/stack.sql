@@ -1,15 +1,16 @@
--- The program of a stack: it runs the programs of its parts, as stack.lua does.
+-- The program of a stack. It runs the programs of its parts, like stack.lua.
 --
--- args: how many parts there are; then of each part the number of its program, how many arguments that has, and these
+-- args has the number of parts, and then for each part the number of its program, the number of its
+-- arguments, and the arguments.
 DECLARE
 	n       CONSTANT int := args[1];
 	size    CONSTANT int := length(state);
-	pos     int := least(2, size); -- in the state
+	pos     int := least(2, size); -- the position in state
 	b       int;
-	bytes   int;      -- of a part
+	bytes   int;      -- the length of a part's state
 	framed  bool := false;
 	parts   bytea[];
-	begin_  int := 2; -- of a part in args
+	begin_  int := 2; -- where a part begins in args
 	begins  int[];
 	reply   bytea;
 	replies bytea[];
@@ -48,7 +49,7 @@ BEGIN
 	END LOOP;
 	IF least = 0 THEN RETURN int8send(0) || int8send(0) || state; END IF;
 
-	-- If one part allows fewer requests than the others, these decide again on no more than that.
+	-- If one part allows fewer requests than the others, the others decide again with that number.
 	FOR i IN 1..n LOOP
 		reply := replies[i];
 		IF counts[i] > least THEN
@@ -64,6 +65,6 @@ BEGIN
 		END LOOP;
 		next := next || set_byte(decode('00', 'hex'), 0, bytes) || reply;
 	END LOOP;
-	IF ttl = 0 AND next <> state THEN RETURN int8send(least); END IF; -- every part is full again
+	IF ttl = 0 AND next <> state THEN RETURN int8send(least); END IF; -- all parts are full
 	RETURN int8send(least) || int8send(ttl) || next;
 END

@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// Standard returns the programs of the four algorithms, with the arguments of some limit.
+// Standard returns the programs of the four algorithms. Their arguments are those of an arbitrary limit.
 func Standard() (programs []algo.Program) {
 	limit := algo.Per(1, time.Second)
 	add := func(p algo.Portable, err error) {

@@ -1,3 +1,5 @@
+// The tests of this package promise that the Lua and SQL programs of the algorithms, and of stacks,
+// agree with Step for any state, time and cost, and that the tests find each fault in a program.
 package program_test
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// subjects are all options that programs know.
+// subjects cover all options of the programs.
 var subjects = []struct {
 	name string
 	new  func(algo.Limit) (algo.Policy, error)
@@ -38,7 +40,7 @@ var subjects = []struct {
 		return movingwindow.New(movingwindow.Options{Limit: l, Slots: 12})
 	}},
 	{"movingwindow of any slots", func(l algo.Limit) (algo.Policy, error) {
-		slots := 2 + l.Count%5 // all as wide as the period, so that the slots can be more or fewer for the same state
+		slots := 2 + l.Count%5 // each slot is as long as the period, so that one state can have different numbers of slots
 		return movingwindow.New(movingwindow.Options{Limit: algo.Per(l.Count, l.Period*time.Duration(slots)), Slots: int(slots)})
 	}},
 	{"movingwindow of 3 whole slots", func(l algo.Limit) (algo.Policy, error) {
@@ -61,9 +63,8 @@ var subjects = []struct {
 	}},
 }
 
-// Limits that people write have a program. The others take the general way: Load, Step and
-// CompareAndSwap.
-func TestWhichPoliciesHaveAProgram(t *testing.T) {
+// Common limits have a program. Other limits use Load, Step and CompareAndSwap.
+func TestCommonPoliciesHaveAProgram(t *testing.T) {
 	for spec, want := range map[string]bool{
 		"gcra 1/s": true, "gcra 100/m burst=20": true, "gcra 1000000/s": true, "gcra 10000/24h": true, "gcra 1000000/d": true,
 		"gcra 1/50d": true, "gcra 7/s burst=1000000": true,
@@ -87,7 +88,7 @@ func TestWhichPoliciesHaveAProgram(t *testing.T) {
 	}
 }
 
-// fuzz requires that a program does what Step does, or declines, on any bytes.
+// fuzz checks that a program agrees with Step, or declines, for any state.
 func fuzz(f *testing.F, run algotest.ProgramRunner) {
 	noon := int64(1767268800e9)
 	f.Add(uint8(0), int64(100), int64(time.Minute), []byte(nil), noon, int64(1), uint8(0))
@@ -105,7 +106,7 @@ func fuzz(f *testing.F, run algotest.ProgramRunner) {
 		}
 		portable := policy.(algo.Portable)
 		if _, ok := portable.Program(); !ok || at < 0 || at > algo.MaxInstant || cost < 1 || cost >= algo.MaxExact {
-			t.Skip("outside of what programs take")
+			t.Skip("programs do not accept this input")
 		}
 		call := algotest.ProgramCall{Op: "allow", State: state, At: at, Cost: cost, Times: 1 + int64(op/3)%8}
 		if op%3 > 0 {

@@ -7,19 +7,19 @@ import (
 
 const slots = 16384
 
-// A RedisCluster is a Redis Cluster of three primaries without replicas, each of
-// which owns a third of the slots, in order.
+// RedisCluster is a Redis Cluster of three primaries without replicas. Each primary owns a third of
+// the slots, in order.
 type RedisCluster struct {
 	Nodes [3]*RedisServer
 }
 
-// Cluster starts a Redis Cluster and returns when every node holds it for whole.
+// Cluster starts a Redis Cluster. It returns when all nodes report that the cluster is ready.
 func Cluster(t T, settings ...string) *RedisCluster {
 	t.Helper()
 	return start(t, RedisPrograms, func() (*RedisCluster, error) { return newCluster(settings) })
 }
 
-// Addrs are the addresses of the nodes.
+// Addrs returns the addresses of the nodes.
 func (c *RedisCluster) Addrs() []string {
 	var addrs []string
 	for _, node := range c.Nodes {
@@ -28,18 +28,18 @@ func (c *RedisCluster) Addrs() []string {
 	return addrs
 }
 
-// Owner is the node that was given a slot at the start.
+// Owner returns the node that got a slot at the start.
 func (c *RedisCluster) Owner(slot int) *RedisServer {
 	for i, node := range c.Nodes {
-		if _, end := c.share(i); slot < end {
+		if _, end := c.slotRange(i); slot < end {
 			return node
 		}
 	}
 	return nil
 }
 
-// share is the slots of the i-th node, from first to before end.
-func (c *RedisCluster) share(i int) (first, end int) {
+// slotRange returns the slots of the i-th node. end is excluded.
+func (c *RedisCluster) slotRange(i int) (first, end int) {
 	return i * slots / len(c.Nodes), (i + 1) * slots / len(c.Nodes)
 }
 
@@ -61,17 +61,17 @@ func newCluster(settings []string) (c *RedisCluster, err error) {
 			return c, err
 		}
 	}
-	return c, until("the cluster is whole", c.whole)
+	return c, waitUntil("the cluster is ready", c.isReady)
 }
 
-// join gives the i-th node its slots and has it meet the first.
+// join gives the i-th node its slots and connects it to the first node.
 func (c *RedisCluster) join(i int) error {
 	add := []string{"CLUSTER", "ADDSLOTS"}
-	first, end := c.share(i)
+	first, end := c.slotRange(i)
 	for slot := first; slot < end; slot++ {
 		add = append(add, strconv.Itoa(slot))
 	}
-	// Without epochs of their own the nodes would first quarrel about who is who.
+	// With different epochs the nodes need no election at the start.
 	epoch := []string{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)}
 	meet := []string{"CLUSTER", "MEET", loopback, strconv.Itoa(c.Nodes[0].port)}
 	for _, command := range [][]string{add, epoch, meet} {
@@ -82,7 +82,7 @@ func (c *RedisCluster) join(i int) error {
 	return nil
 }
 
-func (c *RedisCluster) whole() bool {
+func (c *RedisCluster) isReady() bool {
 	for _, node := range c.Nodes {
 		known := fmt.Sprintf("cluster_known_nodes:%d", len(c.Nodes))
 		if text, err := node.Do("CLUSTER", "INFO"); err != nil || !hasLines(text, "cluster_state:ok", known) {

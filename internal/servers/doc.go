@@ -1,11 +1,11 @@
-// Package servers starts throw-away Redis, Postgres and PgBouncer servers for
-// tests: in a temporary directory, on a free loopback port and a unix socket,
-// never one that happens to run. A test gets its own
+// Package servers starts Redis, PostgreSQL and PgBouncer servers for tests. Each server has a
+// temporary directory, a free loopback port and a Unix socket. The package never uses a server that
+// runs already. A test can start its own server:
 //
 //	redis := servers.Redis(t)
 //	client := goredis.NewClient(&goredis.Options{Addr: redis.Addr()})
 //
-// or, when starting takes long beside the test, one that its package shares:
+// If a start takes too long for each test, the tests of a package can share a server:
 //
 //	var shared servers.Shared
 //
@@ -13,10 +13,10 @@
 //
 //	func TestStore(t *testing.T) { dsn := shared.Postgres(t).DSN() ... }
 //
-// Every server can be stopped, killed, frozen and started again on the same
-// data and port; see [Process]. All are ended, by their process ids, when the
-// test or package is over, and on Linux also when the test binary dies.
+// A test can stop, kill and pause a server, and start it again with the same data and port; see
+// [Process]. The package ends all servers after the test or the package, by their process ids. On
+// Linux they also end if the test binary dies.
 //
-// Where a program is missing the test is skipped, with a line that names the
-// package to install; it fails instead if SLUICE_REQUIRE_SERVERS is set.
+// If a program is missing, the test is skipped with a line that names the package to install. If
+// SLUICE_REQUIRE_SERVERS is set, the test fails instead.
 package servers

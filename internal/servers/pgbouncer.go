@@ -6,28 +6,27 @@ import (
 	"syscall"
 )
 
-// A PgBouncerServer is one PgBouncer in front of a Postgres. It lends a
-// server's connection to a client for the length of a transaction.
+// PgBouncerServer is a PgBouncer in transaction mode: a client has a connection of the PostgreSQL
+// server during a transaction.
 type PgBouncerServer struct {
 	*Process
 	port int
 }
 
-// PgBouncer starts a PgBouncer in transaction mode for one test, in front of a
-// Postgres. Settings are lines of the section [pgbouncer], such as
-// "default_pool_size = 2".
-func PgBouncer(t T, behind *PostgresServer, settings ...string) *PgBouncerServer {
+// PgBouncer starts a PgBouncer for one test. It connects to the given PostgreSQL server. Settings are
+// lines of the section [pgbouncer], such as "default_pool_size = 2".
+func PgBouncer(t T, backend *PostgresServer, settings ...string) *PgBouncerServer {
 	t.Helper()
-	return start(t, PgBouncerPrograms, func() (*PgBouncerServer, error) { return newPgBouncer(behind, settings) })
+	return start(t, PgBouncerPrograms, func() (*PgBouncerServer, error) { return newPgBouncer(backend, settings) })
 }
 
-// Addr is the host and port that the server listens on.
+// Addr returns the host and port of the server.
 func (s *PgBouncerServer) Addr() string { return address(s.port) }
 
-// DSN leads to the Postgres behind.
+// DSN returns a connection string for the PostgreSQL server, through PgBouncer.
 func (s *PgBouncerServer) DSN() string { return PostgresDSN(s.Addr()) }
 
-func newPgBouncer(behind *PostgresServer, settings []string) (*PgBouncerServer, error) {
+func newPgBouncer(backend *PostgresServer, settings []string) (*PgBouncerServer, error) {
 	path, err := find("pgbouncer")
 	if err != nil {
 		return nil, err
@@ -42,11 +41,11 @@ func newPgBouncer(behind *PostgresServer, settings []string) (*PgBouncerServer, 
 			return nil, err
 		}
 		s := &PgBouncerServer{port: port, Process: &Process{
-			dir: dir, argv: []string{path, "pgbouncer.ini"}, owner: owner, goodbye: syscall.SIGTERM,
+			dir: dir, argv: []string{path, "pgbouncer.ini"}, owner: owner, stopSignal: syscall.SIGTERM,
 		}}
 		s.ready = func(pid int) bool { return strings.Contains(s.Log(), fmt.Sprintf("[%d] LOG process up:", pid)) }
-		if err = s.configure(behind, settings); err == nil {
-			err = s.begin()
+		if err = s.configure(backend, settings); err == nil {
+			err = s.firstStart()
 		}
 		if err != nil {
 			s.close()
@@ -55,7 +54,7 @@ func newPgBouncer(behind *PostgresServer, settings []string) (*PgBouncerServer, 
 	})
 }
 
-func (s *PgBouncerServer) configure(behind *PostgresServer, settings []string) error {
+func (s *PgBouncerServer) configure(backend *PostgresServer, settings []string) error {
 	ini := fmt.Sprintf(`[databases]
 * = host=%s port=%d
 [pgbouncer]
@@ -67,7 +66,7 @@ auth_file = users
 pool_mode = transaction
 max_client_conn = 500
 %s
-`, loopback, behind.port, loopback, s.port, strings.Join(settings, "\n"))
+`, loopback, backend.port, loopback, s.port, strings.Join(settings, "\n"))
 	if _, err := writeFile(s.dir, "users", `"sluice" ""`+"\n", s.owner); err != nil {
 		return err
 	}

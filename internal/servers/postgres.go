@@ -10,39 +10,38 @@ import (
 	"syscall"
 )
 
-// A PostgresServer is one Postgres with a superuser and a database that are
-// both called sluice, open to whoever can reach it. It does not wait for the
-// disk, so a test may kill the server and lose nothing, but not the machine.
+// PostgresServer is a PostgreSQL server. Its superuser and its database are called sluice, and it
+// needs no password. It has fsync off: commits survive a kill of the server, but not of the machine.
 type PostgresServer struct {
 	*Process
 	port int
 }
 
-// Postgres starts a Postgres for one test. Settings are lines of
-// postgresql.conf, such as "max_connections = 20".
+// Postgres starts a PostgreSQL server for one test. Settings are lines of postgresql.conf, such as
+// "max_connections = 20".
 func Postgres(t T, settings ...string) *PostgresServer {
 	t.Helper()
 	return start(t, PostgresPrograms, func() (*PostgresServer, error) { return newPostgres(settings) })
 }
 
-// Addr is the host and port that the server listens on.
+// Addr returns the host and port of the server.
 func (s *PostgresServer) Addr() string { return address(s.port) }
 
-// Socket is the path of the unix socket that the server listens on.
+// Socket returns the path of the Unix socket of the server.
 func (s *PostgresServer) Socket() string {
 	return filepath.Join(s.dir, ".s.PGSQL."+strconv.Itoa(s.port))
 }
 
-// DSN leads to the server over TCP.
+// DSN returns a connection string for TCP.
 func (s *PostgresServer) DSN() string { return PostgresDSN(s.Addr()) }
 
-// SocketDSN leads to the server over its unix socket.
+// SocketDSN returns a connection string for the Unix socket.
 func (s *PostgresServer) SocketDSN() string {
 	return fmt.Sprintf("postgres:///sluice?user=sluice&host=%s&port=%d", s.dir, s.port)
 }
 
-// PostgresDSN leads to a [PostgresServer] by way of another address, such as
-// that of a proxy in front of it.
+// PostgresDSN returns a connection string for a [PostgresServer] with another address, such as that of
+// a proxy.
 func PostgresDSN(addr string) string {
 	return fmt.Sprintf("postgres://sluice@%s/sluice?sslmode=disable", addr)
 }
@@ -73,13 +72,13 @@ func newPostgresIn(dir string, owner *syscall.Credential, settings []string) (*P
 	}
 	return onFreePort(func(port int) (*PostgresServer, error) {
 		s := &PostgresServer{port: port, Process: &Process{
-			dir:     dir,
-			argv:    []string{path, "-D", "data", "-k", dir, "-h", loopback, "-p", strconv.Itoa(port)},
-			owner:   owner,
-			goodbye: syscall.SIGINT, // SIGTERM would wait for the clients to leave
+			dir:        dir,
+			argv:       []string{path, "-D", "data", "-k", dir, "-h", loopback, "-p", strconv.Itoa(port)},
+			owner:      owner,
+			stopSignal: syscall.SIGINT, // SIGTERM would wait until all clients disconnect
 		}}
-		s.ready = s.accepts
-		return s, s.begin()
+		s.ready = s.isReady
+		return s, s.firstStart()
 	})
 }
 
@@ -101,7 +100,7 @@ func initdb(dir string, owner *syscall.Credential, settings []string) error {
 	return err
 }
 
-// createDatabase works before the server has ever run, in single-user mode.
+// createDatabase creates the database in single-user mode, before the first start.
 func createDatabase(dir string, owner *syscall.Credential) error {
 	path, err := find("postgres")
 	if err != nil {
@@ -116,9 +115,8 @@ func createDatabase(dir string, owner *syscall.Credential) error {
 	return nil
 }
 
-// accepts reads what the server says of itself in the file that also guards its
-// data: its process id in the first line and its state in the eighth.
-func (s *PostgresServer) accepts(pid int) bool {
+// isReady reads postmaster.pid. Its first line is the process id, and its eighth line is the state.
+func (s *PostgresServer) isReady(pid int) bool {
 	text, err := os.ReadFile(filepath.Join(s.dir, "data", "postmaster.pid"))
 	lines := strings.Split(string(text), "\n")
 	return err == nil && len(lines) >= 8 &&

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestPostgresKeepsWhatWasCommitted(t *testing.T) {
+func TestPostgresKeepsCommits(t *testing.T) {
 	s := Postgres(t)
 	execute(t, connect(t, s.DSN()), "CREATE TABLE kept AS SELECT 1 AS n")
 	for _, end := range []func(){s.Kill, s.Stop} {
@@ -28,8 +28,8 @@ func TestPostgresTakesSettings(t *testing.T) {
 	require.Equal(t, "7", setting)
 }
 
-// The process that serves a connection is a child of the one that was started.
-func TestPausedPostgresFreezesOpenConnections(t *testing.T) {
+// The process that serves a connection is a child of the started process.
+func TestPausedPostgresDoesNotAnswerOpenConnections(t *testing.T) {
 	s := Postgres(t)
 	conn := connect(t, s.DSN())
 	answered := make(chan error, 1)
@@ -47,8 +47,8 @@ func TestPausedPostgresFreezesOpenConnections(t *testing.T) {
 	require.NoError(t, <-answered)
 }
 
-// In session mode the second client would wait for the first to leave.
-func TestPgBouncerLendsByTransaction(t *testing.T) {
+// In session mode the second client would wait until the first disconnects.
+func TestPgBouncerUsesTransactionMode(t *testing.T) {
 	s := PgBouncer(t, shared.Postgres(t), "default_pool_size = 1")
 	first, second := connect(t, s.DSN()), connect(t, s.DSN())
 	execute(t, first, "SELECT 1")
@@ -78,7 +78,7 @@ func connect(t *testing.T, dsn string) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
-	config.DefaultQueryExecMode = pgx.QueryExecModeExec // a pool by transaction knows no prepared statements
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // PgBouncer in transaction mode does not support prepared statements
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })

@@ -13,79 +13,78 @@ import (
 	"time"
 )
 
-// patience is how long a server may take to start or to stop: a great deal more
-// than it needs, for the sake of a busy machine.
-const patience = 30 * time.Second
+// maxWait is how long a server may take to start or to stop. It is long, for busy machines.
+const maxWait = 30 * time.Second
 
-// A Process is a server's process, which a test can end, freeze and start again
-// on the same data, port and socket. Its methods may be called at any time from
-// any goroutine; what does not apply (killing what is dead) does nothing.
+// Process is the process of a server. A test can end and pause it, and start it again with the same
+// data, port and socket. The methods are safe for concurrent use. A method does nothing if it does not
+// apply, for instance Kill after the process has ended.
 type Process struct {
-	dir      string   // its own, removed at the end
-	argv     []string // the program, by its full path, and its arguments
-	owner    *syscall.Credential
-	ready    func(pid int) bool
-	goodbye  syscall.Signal // asks for an orderly end
-	mu       sync.Mutex
-	instance *instance // the last one started, maybe dead; nil before the first
+	dir        string   // it is removed at the end
+	argv       []string // the full path of the program, and its arguments
+	owner      *syscall.Credential
+	ready      func(pid int) bool
+	stopSignal syscall.Signal // requests an orderly end
+	mu         sync.Mutex
+	instance   *instance // the last one, which may have ended; nil before the first start
 }
 
-// An instance is one life of a process.
+// instance is one run of a process.
 type instance struct {
-	pid  int
-	dead chan struct{} // closed when the process has ended and was waited for
+	pid   int
+	ended chan struct{} // closed after the process has ended
 }
 
-func (i *instance) alive() bool {
+func (i *instance) isRunning() bool {
 	if i == nil {
 		return false
 	}
 	select {
-	case <-i.dead:
+	case <-i.ended:
 		return false
 	default:
 		return true
 	}
 }
 
-// Start starts a server that was stopped or killed, and returns when it
-// answers. The error holds the end of the server's log.
+// Start starts a server that was stopped or killed. It returns when the server is ready. An error
+// contains the end of the server's log.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(maxWait)
 	for {
 		err := p.startOnce()
-		if err == nil || !passing(err) || time.Now().After(deadline) {
+		if err == nil || !isTransient(err) || time.Now().After(deadline) {
 			return err
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// begin is the first start. It fails at once on a port that is taken, so that
-// another can be tried.
-func (p *Process) begin() error {
+// firstStart starts the server for the first time. It fails at once if the port is in use, so that the
+// caller can try another one.
+func (p *Process) firstStart() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.startOnce()
 }
 
-// passing tells an obstacle that goes away: something of the previous instance
-// that the kernel has not cleared away yet.
-func passing(err error) bool {
-	return portTaken(err) || strings.Contains(err.Error(), "shared memory block")
+// isTransient reports whether a start failed because the kernel has not released the port or the
+// memory of the previous instance yet.
+func isTransient(err error) bool {
+	return isPortInUse(err) || strings.Contains(err.Error(), "shared memory block")
 }
 
-func portTaken(err error) bool {
+func isPortInUse(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "ddress already in use")
 }
 
 func (p *Process) startOnce() error {
-	if p.instance.alive() {
+	if p.instance.isRunning() {
 		return nil
 	}
-	begun := p.logSize()
+	logStart := p.logSize()
 	instance, err := p.launch()
 	if err != nil {
 		return err
@@ -93,35 +92,35 @@ func (p *Process) startOnce() error {
 	p.instance = instance
 	if err := p.await(); err != nil {
 		p.kill()
-		return fmt.Errorf("%s %w; its log ends:\n%s", filepath.Base(p.argv[0]), err, p.logFrom(begun))
+		return fmt.Errorf("%s %w; the end of its log:\n%s", filepath.Base(p.argv[0]), err, p.logFrom(logStart))
 	}
 	return nil
 }
 
-// launch starts the program from a thread that outlives it: the kernel takes
-// the death of the thread that forked for the death of the parent.
+// launch starts the program from a thread that ends after the program. For Pdeathsig, the kernel treats
+// the end of the thread that started the program as the end of its parent.
 func (p *Process) launch() (*instance, error) {
 	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	cmd := p.command(log)
-	started, dead := make(chan error), make(chan struct{})
+	started, ended := make(chan error), make(chan struct{})
 	go func() {
-		defer close(dead)
+		defer close(ended)
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
 		log.Close()
 		started <- err
 		if err == nil {
-			_ = cmd.Wait() // how a server ends, often by our signal, tells nothing
+			_ = cmd.Wait() // the exit status does not matter
 		}
 	}()
 	if err := <-started; err != nil {
 		return nil, err
 	}
-	return &instance{cmd.Process.Pid, dead}, nil
+	return &instance{cmd.Process.Pid, ended}, nil
 }
 
 func (p *Process) command(log *os.File) *exec.Cmd {
@@ -132,37 +131,37 @@ func (p *Process) command(log *os.File) *exec.Cmd {
 	return cmd
 }
 
-// environment leaves out what would steer a server elsewhere: PGDATA, PGPORT.
+// environment omits variables that configure servers, such as PGDATA and PGPORT.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
 }
 
 func (p *Process) await() error {
 	instance := p.instance
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
-		if !instance.alive() {
-			return errors.New("ended while it started")
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); {
+		if !instance.isRunning() {
+			return errors.New("ended during its start")
 		}
 		if p.ready(instance.pid) {
 			return nil
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
-	return fmt.Errorf("did not answer within %v", patience)
+	return fmt.Errorf("was not ready within %v", maxWait)
 }
 
-// Stop ends the server in good order: what it should keep, it has kept.
+// Stop ends the server in an orderly way, so that it saves its data.
 func (p *Process) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.instance.alive() {
+	if !p.instance.isRunning() {
 		return
 	}
 	p.resume()
-	signal(p.instance.pid, p.goodbye)
+	signal(p.instance.pid, p.stopSignal)
 	select {
-	case <-p.instance.dead:
-	case <-time.After(patience):
+	case <-p.instance.ended:
+	case <-time.After(maxWait):
 		p.kill()
 	}
 }
@@ -175,7 +174,7 @@ func (p *Process) Kill() {
 }
 
 func (p *Process) kill() {
-	if !p.instance.alive() {
+	if !p.instance.isRunning() {
 		return
 	}
 	children := p.pause()
@@ -183,20 +182,20 @@ func (p *Process) kill() {
 	for _, pid := range children {
 		signal(pid, syscall.SIGKILL)
 	}
-	<-p.instance.dead
+	<-p.instance.ended
 }
 
-// Pause freezes the server and all its children with SIGSTOP: connections stay
-// open, the kernel still accepts new ones, and nothing is answered.
+// Pause stops the server and all its children with SIGSTOP. Connections stay open, and the kernel
+// accepts new ones, but the server does not answer.
 func (p *Process) Pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.instance.alive() {
+	if p.instance.isRunning() {
 		p.pause()
 	}
 }
 
-// pause stops the parent first, which then has no more children.
+// pause stops the parent first, so that it starts no more children.
 func (p *Process) pause() []int {
 	signal(p.instance.pid, syscall.SIGSTOP)
 	children := descendants(p.instance.pid)
@@ -206,11 +205,11 @@ func (p *Process) pause() []int {
 	return children
 }
 
-// Resume lets a paused server go on.
+// Resume continues a paused server.
 func (p *Process) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.instance.alive() {
+	if p.instance.isRunning() {
 		p.resume()
 	}
 }
@@ -222,11 +221,11 @@ func (p *Process) resume() {
 	signal(p.instance.pid, syscall.SIGCONT)
 }
 
-// signal reaches a process that this package started, or its child. One that
-// has just ended is no error.
+// signal sends a signal to a process that this package started, or to a child of it. It ignores the
+// error for a process that has just ended.
 func signal(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
-// Log is what the server has said last, at most 8 KiB of it.
+// Log returns the end of the server's log, at most 8 KiB.
 func (p *Process) Log() string { return p.logFrom(0) }
 
 func (p *Process) logPath() string { return filepath.Join(p.dir, "log") }
@@ -244,8 +243,8 @@ func (p *Process) logFrom(start int) string {
 	if err != nil {
 		return err.Error()
 	}
-	const most = 8 << 10
-	return string(text[min(len(text), max(start, len(text)-most)):])
+	const limit = 8 << 10
+	return string(text[min(len(text), max(start, len(text)-limit)):])
 }
 
 func (p *Process) close() {

@@ -8,19 +8,19 @@ import (
 	"syscall"
 )
 
-// attributes gives a server its own process group, so that an interrupt at the
-// terminal ends the test first, and a death with the test binary.
+// attributes puts a server into its own process group, so that an interrupt at the terminal ends the
+// test first. The kernel kills the server if the test binary dies.
 func attributes(owner *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Credential: owner, Pdeathsig: syscall.SIGKILL}
 }
 
-// descendants lists the children of a process, and theirs. Those of Postgres
-// have sessions of their own, so a signal to the process group misses them.
+// descendants returns the children of a process and their descendants. The children of PostgreSQL have
+// their own sessions, so a signal to the process group does not reach them.
 func descendants(pid int) []int {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {
-		if child, parent, ok := parse(stat); ok {
+		if child, parent, ok := parseStat(stat); ok {
 			children[parent] = append(children[parent], child)
 		}
 	}
@@ -31,11 +31,11 @@ func descendants(pid int) []int {
 	return found
 }
 
-// parse reads "pid (name) state parent ...". The name may hold anything.
-func parse(stat string) (pid, parent int, ok bool) {
+// parseStat reads "pid (name) state parent ...". The name may contain any character.
+func parseStat(stat string) (pid, parent int, ok bool) {
 	text, err := os.ReadFile(stat)
 	if err != nil {
-		return 0, 0, false // it has just ended
+		return 0, 0, false // the process has just ended
 	}
 	end := bytes.LastIndexByte(text, ')')
 	fields := bytes.Fields(text[end+1:])

@@ -13,7 +13,7 @@ func attributes(owner *syscall.Credential) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Credential: owner}
 }
 
-// descendants lists the children of a process, and theirs.
+// descendants returns the children of a process and their descendants.
 func descendants(pid int) []int {
 	text, _ := exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 	var found []int

@@ -30,7 +30,7 @@ func TestKilledServerStartsAgainOnItsPort(t *testing.T) {
 
 	require.NoError(t, s.Start())
 	require.NoError(t, dial(addr))
-	require.NoError(t, s.Start(), "starting what runs does nothing")
+	require.NoError(t, s.Start(), "Start does nothing if the server runs")
 	require.Equal(t, addr, s.Addr())
 }
 
@@ -48,7 +48,7 @@ func TestPausedServerAcceptsAndDoesNotAnswer(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 
 	s.Resume()
-	require.NoError(t, conn.SetReadDeadline(time.Now().Add(patience)))
+	require.NoError(t, conn.SetReadDeadline(time.Now().Add(maxWait)))
 	_, err = conn.Read(reply)
 	require.NoError(t, err)
 	require.Equal(t, "+PONG\r\n", string(reply))
@@ -67,22 +67,22 @@ func TestPausedServerCanBeStoppedAndKilled(t *testing.T) {
 func TestFailedStartShowsTheLog(t *testing.T) {
 	need(t, RedisPrograms)
 	_, err := newRedis("no-such-setting 1")
-	require.ErrorContains(t, err, "redis-server ended while it started")
+	require.ErrorContains(t, err, "redis-server ended during its start")
 	require.ErrorContains(t, err, "no-such-setting")
 }
 
-func TestTakenPortIsToldApart(t *testing.T) {
+func TestPortInUseIsDetected(t *testing.T) {
 	postgres, redis := shared.Postgres(t), shared.Redis(t)
 
 	_, err := newRedisOn(redis.port, "redis-server")
-	require.True(t, portTaken(err), err)
+	require.True(t, isPortInUse(err), err)
 
 	bouncer := PgBouncer(t, postgres)
 	bouncer.Stop()
 	listener, err := net.Listen("tcp", bouncer.Addr())
 	require.NoError(t, err)
-	err = bouncer.begin()
-	require.True(t, portTaken(err), err)
+	err = bouncer.firstStart()
+	require.True(t, isPortInUse(err), err)
 	require.NoError(t, listener.Close())
 	require.NoError(t, bouncer.Start())
 
@@ -90,8 +90,8 @@ func TestTakenPortIsToldApart(t *testing.T) {
 	own.Stop()
 	listener, err = net.Listen("tcp", own.Addr())
 	require.NoError(t, err)
-	err = own.begin()
-	require.True(t, portTaken(err), err)
+	err = own.firstStart()
+	require.True(t, isPortInUse(err), err)
 
 	time.AfterFunc(100*time.Millisecond, func() { listener.Close() })
 	require.NoError(t, own.Start(), "Start waits for the port")
@@ -113,7 +113,7 @@ func TestAnotherPortIsTried(t *testing.T) {
 	require.EqualError(t, err, "out of memory")
 }
 
-func TestNothingIsLeft(t *testing.T) {
+func TestServerIsRemovedAfterItsTest(t *testing.T) {
 	var dir, addr string
 	t.Run("a test with a server", func(t *testing.T) {
 		s := Redis(t)
@@ -124,7 +124,7 @@ func TestNothingIsLeft(t *testing.T) {
 	require.NoDirExists(t, dir)
 }
 
-func TestFailedStartLeavesNothing(t *testing.T) {
+func TestFailedStartRemovesItsDirectory(t *testing.T) {
 	need(t, PostgresPrograms)
 	before := dirs(t)
 	_, err := newRedis("no-such-setting 1")
@@ -134,35 +134,35 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	require.Subset(t, before, dirs(t))
 }
 
-const startAndDie = "SLUICE_START_AND_DIE"
+const panicVariable = "SLUICE_START_SERVER_AND_PANIC"
 
-// startAndDieNow is what a test binary does that panics outside of its tests.
-func startAndDieNow() {
+// startServerAndPanic simulates a test binary that panics outside of its tests.
+func startServerAndPanic() {
 	s, err := newRedis()
 	if err != nil {
 		panic(err)
 	}
 	fmt.Println(s.Addr(), s.dir)
-	go panic("as a test might")
+	go panic("in a test")
 	select {}
 }
 
 func TestServersDieWithTheTestBinary(t *testing.T) {
 	need(t, RedisPrograms)
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux ends children with their parent")
+		t.Skip("only on Linux, servers end with the test binary")
 	}
 	cmd := exec.CommandContext(context.Background(), os.Args[0])
-	cmd.Env = append(os.Environ(), startAndDie+"=1")
+	cmd.Env = append(os.Environ(), panicVariable+"=1")
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	require.Error(t, cmd.Run())
-	require.Contains(t, stderr.String(), "panic: as a test might")
+	require.Contains(t, stderr.String(), "panic: in a test")
 
 	addr, dir, _ := strings.Cut(strings.TrimSpace(stdout.String()), " ")
 	defer os.RemoveAll(dir)
 	require.NotEmpty(t, addr)
-	require.NoError(t, until("the server is gone", func() bool { return errors.Is(dial(addr), syscall.ECONNREFUSED) }))
+	require.NoError(t, waitUntil("the server has ended", func() bool { return errors.Is(dial(addr), syscall.ECONNREFUSED) }))
 }
 
 func dial(addr string) error {
@@ -173,6 +173,7 @@ func dial(addr string) error {
 	return err
 }
 
+// dirs returns the directories of this process's servers.
 func dirs(t *testing.T) []string {
 	t.Helper()
 	found, err := filepath.Glob(fmt.Sprintf("/tmp/sluice-%d-*", os.Getpid()))

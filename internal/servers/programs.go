@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// What [Shared.Main] is told that a package's tests start.
+// The arguments of [Shared.Main]: the programs that the tests of a package start.
 const (
 	RedisPrograms     = "redis-server"
 	SentinelPrograms  = "redis-server redis-sentinel"
@@ -19,7 +19,7 @@ const (
 	PgBouncerPrograms = "initdb postgres pgbouncer"
 )
 
-// T is what the servers ask of a test. A *testing.T, B and F are one.
+// T has the methods of testing.TB that the package needs. *testing.T, B and F implement it.
 type T interface {
 	Helper()
 	Skip(args ...any)
@@ -27,14 +27,14 @@ type T interface {
 	Cleanup(func())
 }
 
-// server is anything that can be ended for good.
+// server is a server that can be removed.
 type server interface{ close() }
 
-// start starts a server that lives as long as the test.
-func start[S server](t T, programs string, begin func() (S, error)) S {
+// start starts a server and removes it after the test.
+func start[S server](t T, programs string, newServer func() (S, error)) S {
 	t.Helper()
 	need(t, programs)
-	s, err := begin()
+	s, err := newServer()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,44 +44,44 @@ func start[S server](t T, programs string, begin func() (S, error)) S {
 
 func need(t T, programs string) {
 	t.Helper()
-	switch err := leftOut(programs); {
+	switch err := checkPrograms(programs); {
 	case err == nil:
-	case required() && !testing.Short():
+	case isRequired() && !testing.Short():
 		t.Fatal(err)
 	default:
 		t.Skip(err)
 	}
 }
 
-// leftOut returns why a test that needs the programs must not run.
-func leftOut(programs string) error {
+// checkPrograms returns an error if a test that needs the programs cannot run.
+func checkPrograms(programs string) error {
 	if testing.Short() {
-		return errors.New("-short leaves out what needs a server")
+		return errors.New("tests with servers do not run with -short")
 	}
-	return missing(programs)
+	return checkInstalled(programs)
 }
 
-func required() bool { return os.Getenv("SLUICE_REQUIRE_SERVERS") != "" }
+func isRequired() bool { return os.Getenv("SLUICE_REQUIRE_SERVERS") != "" }
 
-// missing says how to get the first of the programs that cannot be found.
-func missing(programs string) error {
+// checkInstalled returns an error that says how to install the first missing program.
+func checkInstalled(programs string) error {
 	for _, program := range strings.Fields(programs) {
 		if _, err := find(program); err != nil {
-			return fmt.Errorf("%s is missing; scripts/test.sh installs it, or on Debian: apt-get install %s", program, debian(program))
+			return fmt.Errorf("%s is missing; scripts/test.sh installs it, or on Debian: apt-get install %s", program, debianPackage(program))
 		}
 	}
 	return nil
 }
 
-func debian(program string) string {
+func debianPackage(program string) string {
 	if program == "initdb" || program == "postgres" {
 		return "postgresql"
 	}
 	return program
 }
 
-// find looks where a server's program may be: on the PATH, where Debian keeps
-// the versions of Postgres (the newest wins), and where only root's PATH leads.
+// find searches for a program in PATH, in Debian's directories for PostgreSQL, where it takes the newest
+// version, and in the sbin directories.
 func find(program string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err == nil {

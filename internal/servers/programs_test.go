@@ -7,41 +7,41 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// witness notes what a test would have done.
-type witness struct {
+// fakeT records a skip or a failure.
+type fakeT struct {
 	T
-	said string
+	result string
 }
 
-func (w *witness) Helper()           {}
-func (w *witness) Skip(args ...any)  { w.said = "skip: " + fmt.Sprint(args...) }
-func (w *witness) Fatal(args ...any) { w.said = "fatal: " + fmt.Sprint(args...) }
+func (w *fakeT) Helper()           {}
+func (w *fakeT) Skip(args ...any)  { w.result = "skip: " + fmt.Sprint(args...) }
+func (w *fakeT) Fatal(args ...any) { w.result = "fatal: " + fmt.Sprint(args...) }
 
 func TestMissingProgramSkipsUnlessRequired(t *testing.T) {
 	if testing.Short() {
-		t.Skip("-short leaves out what needs a server")
+		t.Skip("tests with servers do not run with -short")
 	}
 	const line = "no-such-server is missing; scripts/test.sh installs it, or on Debian: apt-get install no-such-server"
-	tests := []struct{ required, said string }{
+	tests := []struct{ required, result string }{
 		{"", "skip: " + line},
 		{"1", "fatal: " + line},
 	}
 	for _, test := range tests {
 		t.Setenv("SLUICE_REQUIRE_SERVERS", test.required)
-		w := &witness{}
+		w := &fakeT{}
 		need(w, "no-such-server")
-		require.Equal(t, test.said, w.said)
+		require.Equal(t, test.result, w.result)
 	}
 }
 
 func TestPresentProgramsAreFound(t *testing.T) {
 	need(t, PgBouncerPrograms)
-	w := &witness{}
+	w := &fakeT{}
 	need(w, PgBouncerPrograms)
-	require.Empty(t, w.said)
+	require.Empty(t, w.result)
 }
 
-func TestDebianNames(t *testing.T) {
-	require.Equal(t, "postgresql", debian("initdb"))
-	require.Equal(t, "pgbouncer", debian("pgbouncer"))
+func TestDebianPackages(t *testing.T) {
+	require.Equal(t, "postgresql", debianPackage("initdb"))
+	require.Equal(t, "pgbouncer", debianPackage("pgbouncer"))
 }

@@ -7,31 +7,30 @@ import (
 	"syscall"
 )
 
-// A RedisServer is one redis-server. It keeps nothing over a restart unless its
-// settings say so.
+// RedisServer is a redis-server. By default it loses its data at a restart.
 type RedisServer struct {
 	*Process
 	port int
 }
 
-// Redis starts a redis-server for one test. Settings are lines of redis.conf,
-// such as "appendonly yes".
+// Redis starts a redis-server for one test. Settings are lines of redis.conf, such as
+// "appendonly yes".
 func Redis(t T, settings ...string) *RedisServer {
 	t.Helper()
 	return start(t, RedisPrograms, func() (*RedisServer, error) { return newRedis(settings...) })
 }
 
-// Addr is the host and port that the server listens on.
+// Addr returns the host and port of the server.
 func (s *RedisServer) Addr() string { return address(s.port) }
 
-// Port is the port alone.
+// Port returns the port of the server.
 func (s *RedisServer) Port() int { return s.port }
 
-// Socket is the path of the unix socket that the server listens on.
+// Socket returns the path of the Unix socket of the server.
 func (s *RedisServer) Socket() string { return filepath.Join(s.dir, "redis.sock") }
 
-// Do sends one command and returns its reply as text: a string as it is, a
-// number in decimal, an array's elements one a line. An error reply is an error.
+// Do sends a command and returns its reply as text. A number is in decimal, and each element of an
+// array is on its own line. An error reply is returned as an error.
 func (s *RedisServer) Do(args ...string) (string, error) { return do(s.Socket(), args...) }
 
 func newRedis(settings ...string) (*RedisServer, error) {
@@ -48,10 +47,10 @@ func newRedisOn(port int, program string, settings ...string) (*RedisServer, err
 		return nil, err
 	}
 	s := &RedisServer{port: port}
-	s.Process = &Process{dir: dir, argv: []string{path, "redis.conf"}, goodbye: syscall.SIGTERM}
+	s.Process = &Process{dir: dir, argv: []string{path, "redis.conf"}, stopSignal: syscall.SIGTERM}
 	s.ready = func(int) bool { reply, err := s.Do("PING"); return err == nil && reply == "PONG" }
 	if _, err = writeFile(dir, "redis.conf", s.conf(settings), nil); err == nil {
-		err = s.begin()
+		err = s.firstStart()
 	}
 	if err != nil {
 		s.close()
@@ -64,8 +63,8 @@ func (s *RedisServer) conf(settings []string) string {
 		loopback, s.port, s.dir, s.Socket(), strings.Join(settings, "\n"))
 }
 
-// info tells whether a section of INFO has all of the lines.
-func (s *RedisServer) info(section string, lines ...string) bool {
+// hasInfo reports whether a section of INFO has all these lines.
+func (s *RedisServer) hasInfo(section string, lines ...string) bool {
 	text, err := s.Do("INFO", section)
 	return err == nil && hasLines(text, lines...)
 }

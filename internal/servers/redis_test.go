@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRedisForgetsUnlessTold(t *testing.T) {
+func TestRedisKeepsDataOnlyWithAppendOnly(t *testing.T) {
 	tests := []struct {
 		settings []string
 		kept     string
@@ -32,7 +32,7 @@ func TestRedisForgetsUnlessTold(t *testing.T) {
 	}
 }
 
-func TestRedisListensOnBothItsAddresses(t *testing.T) {
+func TestRedisListensOnTCPAndUnixSocket(t *testing.T) {
 	s := shared.Redis(t)
 	for network, addr := range map[string]string{"tcp": s.Addr(), "unix": s.Socket()} {
 		conn, err := net.Dial(network, addr)
@@ -46,8 +46,8 @@ func TestRedisListensOnBothItsAddresses(t *testing.T) {
 	}
 }
 
-func TestReplies(t *testing.T) {
-	tests := []struct{ wire, text, fault string }{
+func TestRepliesAreText(t *testing.T) {
+	tests := []struct{ wire, text, err string }{
 		{"+OK\r\n", "OK", ""},
 		{":-12\r\n", "-12", ""},
 		{"$4\r\na\r\nb\r\n", "a\r\nb", ""},
@@ -63,9 +63,9 @@ func TestReplies(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.wire, func(t *testing.T) {
-			text, err := reply(bufio.NewReader(strings.NewReader(test.wire)))
-			if test.fault != "" {
-				require.EqualError(t, err, test.fault)
+			text, err := readReply(bufio.NewReader(strings.NewReader(test.wire)))
+			if test.err != "" {
+				require.EqualError(t, err, test.err)
 				return
 			}
 			require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 	require.Equal(t, s.Primary.Addr(), addr)
 
 	s.Primary.Kill()
-	require.NoError(t, until("the replica is promoted", func() bool {
+	require.NoError(t, waitUntil("the replica is promoted", func() bool {
 		addr, err := s.PrimaryAddr()
 		return err == nil && addr == s.Replica.Addr()
 	}))
@@ -95,13 +95,13 @@ func TestSentinelPromotesTheReplica(t *testing.T) {
 	require.Equal(t, "OK", reply)
 
 	require.NoError(t, s.Primary.Start())
-	require.NoError(t, until("the old primary follows the new", func() bool {
-		return s.Primary.info("replication", "role:slave", "master_link_status:up")
+	require.NoError(t, waitUntil("the old primary follows the new", func() bool {
+		return s.Primary.hasInfo("replication", "role:slave", "master_link_status:up")
 	}))
 }
 
-func TestClusterSharesTheSlots(t *testing.T) {
-	const key, slot = "123456789", 0x31c3 // the specification's example
+func TestNodesOfAClusterOwnTheirSlots(t *testing.T) {
+	const key, slot = "123456789", 0x31c3 // the example of the specification
 	c := shared.Cluster(t)
 	require.Same(t, c.Nodes[0], c.Owner(5460))
 	require.Same(t, c.Nodes[1], c.Owner(5461))

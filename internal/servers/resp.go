@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// do sends one command over a unix socket. It serves to set servers up before a
-// client is there, and for the odd command in a test.
+// do sends a command over a Unix socket and returns its reply as text.
 func do(socket string, args ...string) (string, error) {
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {
@@ -25,7 +24,7 @@ func do(socket string, args ...string) (string, error) {
 	if _, err := io.WriteString(conn, request(args)); err != nil {
 		return "", err
 	}
-	return reply(bufio.NewReader(conn))
+	return readReply(bufio.NewReader(conn))
 }
 
 func request(args []string) string {
@@ -37,7 +36,7 @@ func request(args []string) string {
 	return b.String()
 }
 
-func reply(r *bufio.Reader) (string, error) {
+func readReply(r *bufio.Reader) (string, error) {
 	line, err := r.ReadString('\n')
 	if err != nil {
 		return "", err
@@ -56,22 +55,22 @@ func reply(r *bufio.Reader) (string, error) {
 	case size < 0:
 		return "", nil
 	case kind == '$':
-		return bulk(r, size)
+		return readBulk(r, size)
 	}
-	return array(r, size)
+	return readArray(r, size)
 }
 
-func bulk(r *bufio.Reader, size int) (string, error) {
+func readBulk(r *bufio.Reader, size int) (string, error) {
 	text := make([]byte, size+len("\r\n"))
 	_, err := io.ReadFull(r, text)
 	return string(text[:size]), err
 }
 
-func array(r *bufio.Reader, size int) (string, error) {
+func readArray(r *bufio.Reader, size int) (string, error) {
 	elements := make([]string, size)
 	for i := range elements {
 		var err error
-		if elements[i], err = reply(r); err != nil {
+		if elements[i], err = readReply(r); err != nil {
 			return "", err
 		}
 	}

@@ -6,27 +6,26 @@ import (
 	"time"
 )
 
-// A RedisSentinel is a primary, its replica and one sentinel that promotes the
-// replica a second or two after the primary has stopped answering.
+// RedisSentinel is a primary, its replica and one sentinel. The sentinel promotes the replica one or
+// two seconds after the primary has stopped responding.
 type RedisSentinel struct {
 	Primary, Replica, Sentinel *RedisServer
 }
 
-// SentinelName is what a [RedisSentinel] calls its primary.
+// SentinelName is the name of the primary of a [RedisSentinel].
 const SentinelName = "primary"
 
-// Sentinel starts a primary, a replica that is in step with it, and a sentinel
-// that knows both. The settings are those of primary and replica.
+// Sentinel starts a primary, a replica and a sentinel. It returns when the replica is synchronized and
+// the sentinel knows it. The settings are those of the primary and the replica.
 func Sentinel(t T, settings ...string) *RedisSentinel {
 	t.Helper()
 	return start(t, SentinelPrograms, func() (*RedisSentinel, error) { return newSentinel(settings) })
 }
 
-// Addrs are the addresses of the sentinels.
+// Addrs returns the addresses of the sentinels.
 func (s *RedisSentinel) Addrs() []string { return []string{s.Sentinel.Addr()} }
 
-// PrimaryAddr is the address of the server that the sentinel holds for the
-// primary now.
+// PrimaryAddr returns the address of the server that the sentinel currently regards as the primary.
 func (s *RedisSentinel) PrimaryAddr() (string, error) {
 	reply, err := s.Sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelName)
 	return strings.Replace(reply, "\n", ":", 1), err
@@ -41,7 +40,7 @@ func newSentinel(settings []string) (s *RedisSentinel, err error) {
 			s.close()
 		}
 	}()
-	// A quick first copy: no pause to wait for more replicas, no file in between.
+	// The first synchronization is fast: without a delay for more replicas, and without a file.
 	settings = append([]string{"repl-diskless-sync yes", "repl-diskless-sync-delay 0"}, settings...)
 	if s.Primary, err = newRedis(settings...); err != nil {
 		return s, err
@@ -50,28 +49,26 @@ func newSentinel(settings []string) (s *RedisSentinel, err error) {
 	if s.Replica, err = newRedis(append(settings, replicaOf)...); err != nil {
 		return s, err
 	}
-	// A sentinel looks for replicas every 10 s, so it must find this one at first sight.
-	if err = until("the replica is in step", func() bool {
-		return s.Replica.info("replication", "master_link_status:up") && s.Primary.info("replication", "connected_slaves:1")
+	// A sentinel searches for replicas every 10 s, so it must find this one the first time.
+	if err = waitUntil("the replica is synchronized", func() bool {
+		return s.Replica.hasInfo("replication", "master_link_status:up") && s.Primary.hasInfo("replication", "connected_slaves:1")
 	}); err != nil {
 		return s, err
 	}
 	if s.Sentinel, err = newSentinelFor(s.Primary); err != nil {
 		return s, err
 	}
-	s.hurry()
-	return s, until("the sentinel knows the replica", func() bool {
+	s.shortenPeriods()
+	return s, waitUntil("the sentinel knows the replica", func() bool {
 		replicas, err := s.Sentinel.Do("SENTINEL", "REPLICAS", SentinelName)
 		return err == nil && strings.Contains(replicas, "\nmaster-link-status\nok\n")
 	})
 }
 
-// hurry shortens the periods of a sentinel of Redis 7. An older one stays with
-// its ping a second, and so takes two to find a server dead: with less it would
-// find the living dead between two pings. Nor may the ping be much quicker:
-// what a sentinel heard of the replica counts for five pings, and it asks every
-// second, so on a busy machine there would be no replica fit to promote.
-func (s *RedisSentinel) hurry() {
+// shortenPeriods shortens the periods of a sentinel of Redis 7. An older sentinel pings each second, so
+// it needs two seconds to detect a dead server. The ping period must not be much shorter: a replica is
+// only promoted if it has answered within five ping periods, which can fail on a busy machine.
+func (s *RedisSentinel) shortenPeriods() {
 	const periods = "ping-period 500 info-period 500 publish-period 200 ask-period 200"
 	if _, err := s.Sentinel.Do(strings.Fields("SENTINEL DEBUG " + periods)...); err == nil {
 		_, _ = s.Sentinel.Do("SENTINEL", "SET", SentinelName, "down-after-milliseconds", "1000")
@@ -87,7 +84,7 @@ func newSentinelFor(primary *RedisServer) (*RedisServer, error) {
 	})
 }
 
-// closeAll ends servers of which some may never have been started.
+// closeAll removes servers. Some may be nil.
 func closeAll(servers ...*RedisServer) {
 	for _, s := range servers {
 		if s != nil {
@@ -96,12 +93,12 @@ func closeAll(servers ...*RedisServer) {
 	}
 }
 
-// until asks until the answer is yes.
-func until(what string, answer func() bool) error {
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if answer() {
+// waitUntil waits until condition is true.
+func waitUntil(what string, condition func() bool) error {
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if condition() {
 			return nil
 		}
 	}
-	return fmt.Errorf("servers: waited %v in vain until %s", patience, what)
+	return fmt.Errorf("servers: after %v, it is still not true that %s", maxWait, what)
 }

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// Shared holds servers that all tests of a package use, each started when it
-// is first asked for. The zero value is ready. Tests that share a server must
-// keep their keys and tables apart and leave the server running.
+// Shared holds servers that all tests of a package use. Each is started at its first use. The zero
+// value is valid. Tests that share a server must use different keys and tables, and must not stop it.
 type Shared struct {
 	redis     once[*RedisServer]
 	sentinel  once[*RedisSentinel]
@@ -19,39 +18,39 @@ type Shared struct {
 	pgBouncer once[*PgBouncerServer]
 }
 
-// Redis is the package's redis-server.
+// Redis returns the shared redis-server.
 func (s *Shared) Redis(t T) *RedisServer {
 	t.Helper()
 	return s.redis.get(t, RedisPrograms, func() (*RedisServer, error) { return newRedis() })
 }
 
-// Sentinel is the package's primary, replica and sentinel.
+// Sentinel returns the shared primary, replica and sentinel.
 func (s *Shared) Sentinel(t T) *RedisSentinel {
 	t.Helper()
 	return s.sentinel.get(t, SentinelPrograms, func() (*RedisSentinel, error) { return newSentinel(nil) })
 }
 
-// Cluster is the package's Redis Cluster.
+// Cluster returns the shared Redis Cluster.
 func (s *Shared) Cluster(t T) *RedisCluster {
 	t.Helper()
 	return s.cluster.get(t, RedisPrograms, func() (*RedisCluster, error) { return newCluster(nil) })
 }
 
-// Postgres is the package's Postgres.
+// Postgres returns the shared PostgreSQL server.
 func (s *Shared) Postgres(t T) *PostgresServer {
 	t.Helper()
 	return s.postgres.get(t, PostgresPrograms, func() (*PostgresServer, error) { return newPostgres(nil) })
 }
 
-// PgBouncer is the package's PgBouncer, in front of the package's Postgres.
+// PgBouncer returns the shared PgBouncer of the shared PostgreSQL server.
 func (s *Shared) PgBouncer(t T) *PgBouncerServer {
 	t.Helper()
 	need(t, PgBouncerPrograms)
-	behind := s.Postgres(t)
-	return s.pgBouncer.get(t, PgBouncerPrograms, func() (*PgBouncerServer, error) { return newPgBouncer(behind, nil) })
+	backend := s.Postgres(t)
+	return s.pgBouncer.get(t, PgBouncerPrograms, func() (*PgBouncerServer, error) { return newPgBouncer(backend, nil) })
 }
 
-// Close ends the servers.
+// Close removes the servers.
 func (s *Shared) Close() {
 	s.pgBouncer.close()
 	s.postgres.close()
@@ -60,14 +59,14 @@ func (s *Shared) Close() {
 	s.redis.close()
 }
 
-// Main runs the tests of a package, ends the servers and returns the code to
-// exit with. Examples cannot skip themselves. If one of the programs that they need is
-// missing, or with -short, Main leaves all examples out and prints why.
+// Main runs the tests of a package, removes the servers and returns the exit code. An example cannot
+// skip itself. So Main skips all examples and prints why, if one of the programs is missing or with
+// -short.
 func (s *Shared) Main(m *testing.M, programs string) int {
 	defer s.Close()
 	flag.Parse()
-	if err := leftOut(programs); err != nil && (testing.Short() || !required()) {
-		fmt.Fprintf(os.Stderr, "examples are left out: %v\n", err)
+	if err := checkPrograms(programs); err != nil && (testing.Short() || !isRequired()) {
+		fmt.Fprintf(os.Stderr, "examples are skipped: %v\n", err)
 		if err := flag.Set("test.skip", "^Example"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -76,51 +75,49 @@ func (s *Shared) Main(m *testing.M, programs string) int {
 	return m.Run()
 }
 
-// Example takes the place of a test where there is none: in an Example that
-// uses a [Shared] server.
+// Example is the [T] of an Example function that uses a [Shared] server.
 type Example struct{}
 
 // Helper does nothing.
 func (Example) Helper() {}
 
-// Skip panics: [Shared.Main] has left the examples out where they cannot run.
+// Skip panics, because [Shared.Main] has skipped the examples if they cannot run.
 func (Example) Skip(args ...any) { panic(fmt.Sprint(args...)) }
 
 // Fatal panics.
 func (Example) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
-// Cleanup panics too: an example has no end at which to run it, so it must not
-// start a server of its own.
-func (Example) Cleanup(func()) { panic("servers: an example uses a Shared server") }
+// Cleanup panics, because nothing runs it after an example. An example must use a [Shared] server.
+func (Example) Cleanup(func()) { panic("servers: an example must use a Shared server") }
 
-// once starts a server at the first call, and gives every caller the same
-// server or the same error.
+// once starts a server at the first call of get. Each call returns the same server or fails with the
+// same error.
 type once[S server] struct {
-	mu    sync.Mutex
-	begun bool
-	found S
-	err   error
+	mu        sync.Mutex
+	isStarted bool
+	server    S
+	err       error
 }
 
-func (o *once[S]) get(t T, programs string, begin func() (S, error)) S {
+func (o *once[S]) get(t T, programs string, newServer func() (S, error)) S {
 	t.Helper()
 	need(t, programs)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if !o.begun {
-		o.begun = true
-		o.found, o.err = begin()
+	if !o.isStarted {
+		o.isStarted = true
+		o.server, o.err = newServer()
 	}
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
-	return o.found
+	return o.server
 }
 
 func (o *once[S]) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.begun && o.err == nil {
-		o.found.close()
+	if o.isStarted && o.err == nil {
+		o.server.close()
 	}
 }

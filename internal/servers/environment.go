@@ -13,9 +13,9 @@ import (
 
 const loopback = "127.0.0.1"
 
-// newDir makes a server's directory, which its owner alone may enter. Its path
-// is short, since that of a unix socket has at most 107 bytes, and open to every
-// user above it: neither is sure of the test's own temporary directory.
+// newDir creates the directory of a server, which only its owner may read. Its path is short, because
+// the path of a Unix socket has at most 107 bytes, and all users may enter its parent. The temporary
+// directory of the test guarantees neither.
 func newDir(owner *syscall.Credential) (string, error) {
 	parent := "/tmp"
 	if _, err := os.Stat(parent); err != nil {
@@ -25,10 +25,10 @@ func newDir(owner *syscall.Credential) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return dir, give(dir, owner)
+	return dir, setOwner(dir, owner)
 }
 
-func give(path string, owner *syscall.Credential) error {
+func setOwner(path string, owner *syscall.Credential) error {
 	if owner == nil {
 		return nil
 	}
@@ -40,11 +40,11 @@ func writeFile(dir, name, text string, owner *syscall.Credential) (string, error
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return "", err
 	}
-	return path, give(path, owner)
+	return path, setOwner(path, owner)
 }
 
-// unprivileged is another user if this one is root, as which Postgres and
-// PgBouncer refuse to run, and otherwise nil.
+// unprivileged returns another user if this one is root, because PostgreSQL and PgBouncer refuse to
+// run as root. Otherwise it returns nil.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -54,7 +54,7 @@ func unprivileged() (*syscall.Credential, error) {
 			return credential(found)
 		}
 	}
-	return nil, fmt.Errorf("servers: root must start Postgres as another user, and there is neither postgres nor nobody")
+	return nil, fmt.Errorf("servers: PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as; create one")
 }
 
 func credential(u *user.User) (*syscall.Credential, error) {
@@ -69,29 +69,29 @@ func credential(u *user.User) (*syscall.Credential, error) {
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, nil
 }
 
-// busOffset is how far above a Redis node's port its cluster bus listens.
+// busOffset is the difference between the cluster bus port and the port of a Redis node.
 const busOffset = 10000
 
-// onFreePort begins a server on a port that is free, and on another when
-// somebody was quicker. Ports come from below those that kernels hand out to
-// clients, so that a server which was killed finds its own again.
-func onFreePort[S server](begin func(port int) (S, error)) (s S, err error) {
+// onFreePort starts a server on a free port. If another process takes the port first, it tries another
+// one. The ports are below the kernel's range for client connections, so that no client takes the
+// port of a killed server.
+func onFreePort[S server](start func(port int) (S, error)) (s S, err error) {
 	for range 10 {
 		port := 10000 + rand.IntN(10000)
-		if !free(port) || !free(port+busOffset) {
+		if !isFree(port) || !isFree(port+busOffset) {
 			continue
 		}
-		if s, err = begin(port); !portTaken(err) {
+		if s, err = start(port); !isPortInUse(err) {
 			return s, err
 		}
 	}
 	if err == nil {
-		err = fmt.Errorf("servers: found no free port")
+		err = fmt.Errorf("servers: no free port found in 10 attempts")
 	}
 	return s, err
 }
 
-func free(port int) bool {
+func isFree(port int) bool {
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {
 		return false

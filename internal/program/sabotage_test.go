@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/algo/algotest"
 )
 
-// fault is an edit of a program that makes it wrong for the subject.
+// fault is an edit that makes the program of a subject wrong.
 type fault struct{ subject, from, to string }
 
 func (f fault) in(t testing.TB, text string) string {
@@ -19,32 +19,32 @@ func (f fault) in(t testing.TB, text string) string {
 	return strings.ReplaceAll(text, f.from, f.to)
 }
 
-// checkFaults requires that the law sees each fault in 20,000 calls.
+// checkFaults checks that the law finds each fault within 20,000 calls.
 func checkFaults(t *testing.T, faults []fault, run func(fault) algotest.ProgramRunner) {
 	for _, fault := range faults {
 		for i, s := range subjects {
 			if s.name != fault.subject {
 				continue
 			}
-			seen := errorsOf(func(t testing.TB) {
+			errs := errorsOf(func(t testing.TB) {
 				algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Seed: uint64(i), Cases: 20_000, Run: run(fault)})
 			})
-			assert.NotEmpty(t, seen, "%s: %q instead of %q", s.name, fault.to, fault.from)
+			assert.NotEmpty(t, errs, "%s: %q instead of %q", s.name, fault.to, fault.from)
 		}
 	}
 }
 
-// listener hears what a test would have failed with.
-type listener struct {
+// errorRecorder records the errors of a test.
+type errorRecorder struct {
 	testing.TB
 	errors []string
 }
 
-func (l *listener) Helper()           {}
-func (l *listener) Error(args ...any) { l.errors = append(l.errors, fmt.Sprint(args...)) }
+func (l *errorRecorder) Helper()           {}
+func (l *errorRecorder) Error(args ...any) { l.errors = append(l.errors, fmt.Sprint(args...)) }
 
 func errorsOf(test func(testing.TB)) []string {
-	var l listener
+	var l errorRecorder
 	test(&l)
 	return l.errors
 }
