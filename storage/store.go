@@ -43,8 +43,8 @@ type Swap struct {
 	Priority Priority
 }
 
-// Priority states how much of its limit the state of a record has used. A full store evicts a
-// record with the lowest priority. It must keep the record of a key that has used up its limit:
+// Priority states how much of its limit a key has used. A full store evicts a record with the
+// lowest priority. It must keep the record of a key that has used up its limit:
 // without the record, that key could spend the whole limit again.
 type Priority uint8
 

@@ -13,8 +13,8 @@ type InPlace interface {
 	storage.Store
 
 	// Update locks the records of keys, calls d, and stores all changes that d made.
-	// Records expire by now, not by any clock: a record whose TTL has ended at now is absent, and
-	// the TTL of a change starts at now. Every record that Update writes gets a new version, so
+	// now is the time of the update, whatever the clocks read: a record whose TTL has ended at now is
+	// absent, and the TTL of a change starts at now. Every record that Update writes gets a new version, so
 	// updates and swaps can be mixed.
 	//
 	// If Update returns an error, it has changed nothing. It returns an error of d unchanged,
