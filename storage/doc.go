@@ -1,5 +1,5 @@
-// Package storage defines what a rate limiter needs of a database. A database stores small byte
-// states under keys. It needs only a compare-and-swap ([Store]):
+// Package storage defines what a rate limiter needs from a database: small records of bytes under
+// keys, and a compare-and-swap ([Store]):
 //
 //	found := Load(keys)
 //	next  := decide(found)                  // a pure function
@@ -15,16 +15,16 @@
 //
 // # Versions
 //
-// Every write stores a random [Version]. Versions are not counters, because a counter starts again
-// when a record expires. A delayed writer could then find its old version on a different record. If
-// the reply to a write is lost, the writer recognises its own write by the version.
+// Every write stores a random [Version]. If the reply to a write is lost, the writer recognises its
+// own write by the version. A counter would not be safe, because it starts again after a record
+// expires. A writer that was delayed until then could find its version on another record.
 //
 // # Time
 //
-// After its TTL, a record means the same as an absent record. So a store that removes expired
-// records late, or never, is still correct. If a store removes a record early, clients can spend
-// that quota again.
+// When the TTL of a record ends, its state has the same meaning as no state. So a store that removes
+// expired records late, or never, is still correct. If a store removes a record early, clients
+// can spend that quota again.
 //
-// A store counts a TTL by its own clock. The clock of a decision may differ from it. So
-// [Swap.Until] also gives a time on the clock of the decision. The record is needed until then.
+// A store counts a TTL by its own clock. The clock of a decision may differ from it. So a swap also
+// states until when the record is needed by the clock of the decision ([Swap.Until]).
 package storage

@@ -43,9 +43,9 @@ type Swap struct {
 	Priority Priority
 }
 
-// Priority says how much of the limit is used, according to the state of a record. A full store
-// evicts a record with the lowest priority. It must keep the record of a key that has used up its
-// limit: without the record, that key could spend the whole limit again.
+// Priority states how much of its limit a key has used. A full store evicts a record with the
+// lowest priority. It must keep the record of a key that has used up its limit:
+// without the record, that key could spend the whole limit again.
 type Priority uint8
 
 // The priorities of a record.

@@ -12,10 +12,10 @@ import (
 type InPlace interface {
 	storage.Store
 
-	// Update locks the records of keys, calls d, and stores all changes that d made. Update
-	// compares expiry with the argument now, not with a clock: a record whose TTL has ended at that
-	// time is absent, and the TTL of a change starts at that time. Every record that Update writes
-	// gets a new version, so updates and swaps can be mixed.
+	// Update locks the records of keys, calls d, and stores all changes that d made.
+	// now is the time of the update, whatever the clocks read: a record whose TTL has ended at now is
+	// absent, and the TTL of a change starts at now. Every record that Update writes gets a new version, so
+	// updates and swaps can be mixed.
 	//
 	// If Update returns an error, it has changed nothing. It returns an error of d unchanged,
 	// [storage.ErrDuplicateKey] if a key occurs twice, and [storage.ErrSwap] for an invalid change;

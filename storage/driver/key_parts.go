@@ -29,9 +29,9 @@ func RuleOfKey(key string) string {
 	return rule
 }
 
-// CutKey takes a key that [AppendKey] made, and splits it just before the last part. It returns
-// last without the encoded length. If AppendKey shortened the key, last is the hash. The keys of
-// one rule differ only in last, so a store that hashes keys can hash the prefix once.
+// CutKey splits a key of [AppendKey] into its last part and the prefix before it. last does not
+// contain the encoded length. If AppendKey shortened the key, last is the hash. The keys of one rule
+// differ only in last, so a store that hashes keys can hash the prefix once.
 //
 // For a key that AppendKey did not make, CutKey returns an empty prefix and the whole key.
 // Different keys never have the same prefix and last.

@@ -65,13 +65,12 @@ type Batch struct {
 	// Now is the time of the decisions. If it is zero, the server reads its own clock in the same
 	// round trip.
 	Now      time.Time
-	Margin   time.Duration
-	Keys     []string // without duplicates
+	Margin   time.Duration // added to the TTLs
+	Keys     []string      // without duplicates
 	Programs []*algo.Program
 	Requests []Request
 
-	// Run sets the fields below. If Err is not nil, the others have no meaning.
-
+	// Err and the fields below are set by Run. If Err is not nil, the other ones have no meaning.
 	Err error
 	At  time.Time // the time of the decisions
 	// Found holds the records that were stored before the batch, one for each key, with their
@@ -101,7 +100,7 @@ const (
 	Stored   = -3 // a key has the version of the batch: an earlier attempt was stored
 )
 
-// Use is the operation of a request on one key. A request uses a key once.
+// Use is the operation of a request on one key. The uses of a request have different keys.
 type Use struct {
 	Key     int // index in Batch.Keys
 	Program int // index in Batch.Programs; of Allow, Refund and Charge

@@ -17,8 +17,8 @@ type Transactor interface {
 	// If only one update fails, it changes nothing, and the others continue.
 	//
 	// clock returns the time of the decisions. Transact calls it once, after the transaction has
-	// begun. If clock is nil, it uses the store's own clock. Records expire by the store's own
-	// clock, but never before the time of the decision plus TTL, as after a swap with Until.
+	// begun. If clock is nil, it uses the store's own clock. A record expires when its TTL has passed by
+	// the store's own clock, and that clock has passed the time of the decision plus the TTL.
 	//
 	// An error of Transact itself applies to all updates. It means the same as an error of
 	// CompareAndSwap: unless it wraps ErrNotApplied, the transaction may have been stored. If a
@@ -31,5 +31,5 @@ type Update struct {
 	Keys    []string // without duplicates
 	Decider Decider
 	Now     time.Time // set by Transact before it calls Decider
-	Err     error     // set by Transact: the error of Decider unchanged, or the error in the update
+	Err     error     // set by Transact: the error of Decider unchanged, or why the update is invalid
 }

@@ -9,7 +9,7 @@
 // A store holds at most MaxKeys records of each rule. When a rule has more, the store evicts a
 // record of the same rule:
 //
-//  1. An expired record, because it means the same as an absent one.
+//  1. An expired record, because it has the same meaning as no record.
 //  2. If none has expired: a record that has used less than half of its limit. Such records are
 //     evicted in turn. A record that was written again gets a second chance.
 //  3. If there is none of these either: the record with the lowest [storage.Priority]. Among equal
@@ -33,10 +33,10 @@
 // [Stats] counts the records that were evicted before they expired. If that number grows, MaxKeys
 // is too small, or someone invents keys.
 //
-// A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A record
-// with a longer state takes 64 bytes plus up to 1.5 times the length of the state. The garbage
-// collector does not scan records. Each rule takes up to 22 KB more, until [Store.Sweep] finds it
-// without records. So the program must bound the number of rules and namespaces.
+// A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A longer
+// state takes up to 1.5 times its length more. The garbage collector does not scan records.
+// Each rule also takes up to 22 KB, as long as the store is in use. So the program must bound the
+// number of rules and namespaces.
 //
 // # Keys
 //

@@ -8,7 +8,7 @@
 //
 // Several processes may share the file. Every write takes SQLite's write lock for some tens of
 // microseconds, with the settings below. A write waits for the lock as long as busy_timeout and the
-// context allow. Then it returns storage.ErrContended, and the limiter retries.
+// context allow. If it does not get the lock, it returns storage.ErrContended, and the limiter retries.
 //
 // The policies run in Go, in a transaction ([Store.Transact]). One transaction serves all callers
 // of a limiter that wait at that moment. It reads each key once, writes each changed key once, and
@@ -23,15 +23,16 @@
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's
 //     default, they do not wait for the disk either, except at a checkpoint. With _synchronous=FULL
 //     each write waits for the disk once. With the rollback journal, SQLite's default, each write
-//     waits for the disk several times. On most disks, both are slower by a factor of ten or more.
+//     waits for the disk several times. On most disks, FULL and the rollback journal are slower
+//     by a factor of ten or more.
 //   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. A single
 //     swap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
 //     database is locked, and the limiter retries. This package waits for locks itself, because
 //     SQLite ignores the context while it waits. It polls the lock without sleeping for 200 µs, and
 //     then about every millisecond. It restores the setting of a connection before the connection
-//     goes back to the pool. Only while the driver opens a connection may it wait for busy_timeout
-//     whatever the context. So let the pool keep enough connections (SetMaxIdleConns).
+//     goes back to the pool. While the driver opens a connection, it may wait for busy_timeout even if
+//     the context ends. So let the pool keep enough connections (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If transactions follow each other
 //     within 10 ms, the store keeps their connection for up to 10 ms, unless it is the last one. So
 //     the file may still be open for 10 ms after db.Close, and a transaction may still be stored.

@@ -13,8 +13,8 @@ var _ storage.Purger = (*Store)(nil)
 // transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. By an index
-// it finds the records whose purge_at has passed. If a later write has postponed the expiry of a record,
+// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. It uses an
+// index to find the records whose purge_at has passed. If a later write has postponed the expiry of a record,
 // Purge sets its purge_at to the new expiry. Purge handles 200 records in a transaction. After each full
 // transaction it pauses, so that waiting writers get the lock. If it fails or ctx ends, it returns the
 // error and the number of records that it has removed.

@@ -11,12 +11,18 @@ import (
 )
 
 var randomBatches = Law{
-	Name:     "any batch is decided as in Go",
-	Sentence: "Random batches find, apply and store the same as the steps in Go: requests are decided in order, a request takes all its units or none, a shadow use never denies, a peek changes nothing, a reset deletes, a refund and a charge apply.",
+	Name: "any batch is decided as in Go",
+	Sentence: "Random batches find, apply and store the same as the steps in Go. Requests are decided in order. A request takes all its units or none. " +
+		"A shadow use never denies. A peek changes nothing, a reset deletes, a refund and a charge apply. " +
+		"A damaged state fails only the requests with an enforced use of it. " +
+		"Requests on records that already have the version of the batch are Stored.",
 	check: func(s *subject) {
 		const batches = 300
 		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]modelRecord{}}
 		for i := range batches {
+			if m.random.IntN(10) == 0 {
+				m.damage()
+			}
 			m.batch()
 			if i%20 == 19 {
 				m.compare()
@@ -63,6 +69,9 @@ func (m *model) batch() {
 			m.fail("%q had %s, but Run found %s", key, show(found[i]), show(b.Found[i]))
 		}
 	}
+	if !b.Now.IsZero() && !b.At.Equal(b.Now) {
+		m.fail("a batch at %v was decided at %v", b.Now, b.At)
+	}
 	changes := Decide(&want, found, b.At, PolicyOf)
 	if !slices.Equal(appliedOf(b), appliedOf(&want)) {
 		m.fail("the requests %s at %v have Applied %v, want %v; the records before were %v", showRequests(b), b.At, appliedOf(b), appliedOf(&want), found)
@@ -80,6 +89,14 @@ func (m *model) batch() {
 		}
 	}
 	m.last = b
+}
+
+// damage replaces the state of a key by one that no program can read.
+func (m *model) damage() {
+	key := randomKey(m.random.IntN(randomKeys))
+	swap := writing(key, m.get(key).Version, "not a state", 0)
+	m.swap(swap)
+	m.records[key] = modelRecord{Record: swap.New}
 }
 
 // compare compares the stored records.
@@ -158,7 +175,7 @@ func (m *model) newUse(b *driver.Batch, order []int, i int) driver.Use {
 	use := driver.Use{Key: i, Program: order[i] % len(b.Programs), Cost: 1 + m.random.Int64N(4), Shadow: m.random.IntN(4) == 0}
 	switch n := m.random.IntN(20); {
 	case n < 2:
-		use.Op = driver.Refund
+		use.Op, use.Cost = driver.Refund, 1+m.random.Int64N(12) // often up to full, which deletes the record
 	case n < 4:
 		use.Op = driver.Charge
 	case n < 5:

@@ -15,28 +15,22 @@ import (
 
 // purgeAndTimeSaboteurs have a faulty Purge, LoadNow or clock.
 var purgeAndTimeSaboteurs = []saboteur{
-	{"purges all records with a TTL", "a purge removes only expired records", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyPurge{r, func(r *reference, ctx context.Context, max int) (removed int) {
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for key, k := range r.records {
-				if removed < max && !k.expires.IsZero() && ctx.Err() == nil {
-					delete(r.records, key)
-					removed++
-				}
+	{"purges all records with a TTL", "a purge removes only expired records", purging(func(r *reference, ctx context.Context, max int) (removed int) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for key, k := range r.records {
+			if removed < max && !k.expires.IsZero() && ctx.Err() == nil {
+				delete(r.records, key)
+				removed++
 			}
-			return removed
-		}}
-	}},
-	{"purges beyond max", "a purge removes only expired records", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyPurge{r, func(r *reference, ctx context.Context, max int) int {
-			removed, _ := r.Purge(ctx, 1000*max)
-			return removed
-		}}
-	}},
-	{"purges nothing", "a purge removes only expired records", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyPurge{r, func(*reference, context.Context, int) int { return 0 }}
-	}},
+		}
+		return removed
+	})},
+	{"purges beyond max", "a purge removes only expired records", purging(func(r *reference, ctx context.Context, max int) int {
+		removed, _ := r.Purge(ctx, 1000*max)
+		return removed
+	})},
+	{"purges nothing", "a purge removes only expired records", purging(func(*reference, context.Context, int) int { return 0 })},
 	{"never purges a record that an earlier purge found live", "a purge removes only expired records", func(r *reference, _ *storagetest.Harness) storage.Store {
 		live := map[string]bool{}
 		return faultyPurge{r, func(r *reference, ctx context.Context, max int) (removed int) {
@@ -53,29 +47,23 @@ var purgeAndTimeSaboteurs = []saboteur{
 			return removed
 		}}
 	}},
-	{"purges with an ended context", "a cancelled or empty purge removes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyPurge{r, func(r *reference, _ context.Context, max int) int {
-			removed, _ := r.Purge(context.Background(), max)
-			return removed
-		}}
-	}},
-	{"has no bound for a negative max", "a cancelled or empty purge removes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyPurge{r, func(r *reference, ctx context.Context, max int) int {
-			if max < 0 {
-				max = math.MaxInt
-			}
-			removed, _ := r.Purge(ctx, max)
-			return removed
-		}}
-	}},
-	{"uses its own clock for updates if it is ahead", "updates use their own time", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			if own := r.world.time(); own.After(now) {
-				now = own
-			}
-			return r.Update(ctx, now, keys, d)
-		}}
-	}},
+	{"purges with an ended context", "a cancelled or empty purge removes nothing", purging(func(r *reference, _ context.Context, max int) int {
+		removed, _ := r.Purge(context.Background(), max)
+		return removed
+	})},
+	{"has no bound for a negative max", "a cancelled or empty purge removes nothing", purging(func(r *reference, ctx context.Context, max int) int {
+		if max < 0 {
+			max = math.MaxInt
+		}
+		removed, _ := r.Purge(ctx, max)
+		return removed
+	})},
+	{"uses its own clock for updates if it is ahead", "updates use their own time", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		if own := r.world.time(); own.After(now) {
+			now = own
+		}
+		return r.Update(ctx, now, keys, d)
+	})},
 	{"returns a time that is ahead", "LoadNow returns the server's time", timing(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
 		records, now, err := r.LoadNow(ctx, keys...)
 		return records, now.Add(time.Second), err
@@ -122,71 +110,61 @@ var updateSaboteurs = []saboteur{
 		}
 		return err
 	})},
-	{"keeps the TTL of a replaced record", "an update sets the TTL", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
-				err := d.Decide(found, next)
-				for i := range next {
-					if k := r.records[keys[i]]; found[i] != nil && !k.expires.IsZero() && next[i].TTL > 0 {
-						next[i].TTL = k.expires.Sub(now)
-					}
-				}
-				return err
-			}))
-		}}
-	}},
-	{"keeps the version of a replaced record", "an update writes a new version", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			before, _ := r.Load(ctx, keys...)
-			err := r.Update(ctx, now, keys, d)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for i := range before {
-				if k := r.records[keys[i]]; err == nil && k.Version != 0 && before[i].Version != 0 && !bytes.ContainsAny(k.State, "0123456789") {
-					k.Version = before[i].Version
-					r.records[keys[i]] = k
+	{"keeps the TTL of a replaced record", "an update sets the TTL", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
+			err := d.Decide(found, next)
+			for i := range next {
+				if k := r.records[keys[i]]; found[i] != nil && !k.expires.IsZero() && next[i].TTL > 0 {
+					next[i].TTL = k.expires.Sub(now)
 				}
 			}
 			return err
-		}}
-	}},
-	{"applies the changes of a failed decision", "a failed update changes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			var failed error
-			err := r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
-				failed = d.Decide(found, next)
-				return nil
-			}))
-			return errors.Join(err, failed)
-		}}
-	}},
+		}))
+	})},
+	{"keeps the version of a replaced record", "an update writes a new version", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		before, _ := r.Load(ctx, keys...)
+		err := r.Update(ctx, now, keys, d)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range before {
+			if k := r.records[keys[i]]; err == nil && k.Version != 0 && before[i].Version != 0 && !bytes.ContainsAny(k.State, "0123456789") {
+				k.Version = before[i].Version
+				r.records[keys[i]] = k
+			}
+		}
+		return err
+	})},
+	{"applies the changes of a failed decision", "a failed update changes nothing", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		var failed error
+		err := r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
+			failed = d.Decide(found, next)
+			return nil
+		}))
+		return errors.Join(err, failed)
+	})},
 	{"returns another error than the decision", "a failed update changes nothing", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		if err := d.Decide(found, next); err != nil {
 			return errors.New(err.Error())
 		}
 		return nil
 	})},
-	{"stays locked after a panic", "a panic changes nothing and releases the lock", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			returned := false
-			defer func() {
-				if !returned && len(keys) > 1 {
-					r.mu.Lock()
-				}
-			}()
-			err := r.Update(ctx, now, keys, d)
-			returned = true
-			return err
-		}}
-	}},
-	{"updates a key twice", "invalid updates are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			if errors.Is(driver.CheckKeys(keys), storage.ErrDuplicateKey) {
-				keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+	{"stays locked after a panic", "a panic changes nothing and releases the lock", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		returned := false
+		defer func() {
+			if !returned && len(keys) > 1 {
+				r.mu.Lock()
 			}
-			return r.Update(ctx, now, keys, d)
-		}}
-	}},
+		}()
+		err := r.Update(ctx, now, keys, d)
+		returned = true
+		return err
+	})},
+	{"updates a key twice", "invalid updates are refused", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		if errors.Is(driver.CheckKeys(keys), storage.ErrDuplicateKey) {
+			keys = slices.Compact(slices.Sorted(slices.Values(keys)))
+		}
+		return r.Update(ctx, now, keys, d)
+	})},
 	{"ignores an unknown verb", "invalid updates are refused", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
 		err := d.Decide(found, next)
 		for i := range next {
@@ -196,33 +174,29 @@ var updateSaboteurs = []saboteur{
 		}
 		return err
 	})},
-	{"does not copy the new state", "an update copies new states", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
-				err := d.Decide(found, next)
-				defer func() {
-					for i, c := range next {
-						if len(c.State) > 0 && err == nil && len(keys) == 1 {
-							r.aliased(now, keys[i], c)
-							next[i].Verb = driver.Keep
-						}
+	{"does not copy the new state", "an update copies new states", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
+			err := d.Decide(found, next)
+			defer func() {
+				for i, c := range next {
+					if len(c.State) > 0 && err == nil && len(keys) == 1 {
+						r.aliased(now, keys[i], c)
+						next[i].Verb = driver.Keep
 					}
-				}()
-				return err
-			}))
-		}}
-	}},
-	{"unlocks while it decides", "no increment is lost between updates and swaps", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
-				err := d.Decide(found, next)
-				r.mu.Unlock()
-				yield()
-				r.mu.Lock()
-				return err
-			}))
-		}}
-	}},
+				}
+			}()
+			return err
+		}))
+	})},
+	{"unlocks while it decides", "no increment is lost between updates and swaps", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
+			err := d.Decide(found, next)
+			r.mu.Unlock()
+			yield()
+			r.mu.Lock()
+			return err
+		}))
+	})},
 }
 
 // faultyTime has another LoadNow.
@@ -241,6 +215,11 @@ func timing(loadNow func(r *reference, ctx context.Context, keys []string) ([]st
 			return loadNow(r, ctx, keys)
 		}}
 	}
+}
+
+// purging returns a builder of stores that use purge.
+func purging(purge func(r *reference, ctx context.Context, max int) int) builder {
+	return func(r *reference, _ *storagetest.Harness) storage.Store { return faultyPurge{r, purge} }
 }
 
 // faultyPurge has another Purge.
@@ -267,15 +246,22 @@ type decider func(found [][]byte, next []driver.Change) error
 
 func (d decider) Decide(found [][]byte, next []driver.Change) error { return d(found, next) }
 
-// updating returns a builder of stores that call decide instead of the Decider.
-func updating(decide func(d driver.Decider, found [][]byte, next []driver.Change) error) builder {
+// updatingWith returns a builder of stores that use update.
+func updatingWith(update func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return faultyUpdate{r, func(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-			return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
-				return decide(d, found, next)
-			}))
+			return update(r, ctx, now, keys, d)
 		}}
 	}
+}
+
+// updating returns a builder of stores that call decide instead of the Decider.
+func updating(decide func(d driver.Decider, found [][]byte, next []driver.Change) error) builder {
+	return updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+		return r.Update(ctx, now, keys, decider(func(found [][]byte, next []driver.Change) error {
+			return decide(d, found, next)
+		}))
+	})
 }
 
 // aliased stores a change without a copy of its state. The caller holds the lock.

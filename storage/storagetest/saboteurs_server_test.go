@@ -14,13 +14,13 @@ import (
 
 // serverSaboteurs break laws of servers. Each may break several of them.
 var serverSaboteurs = []saboteur{
-	{"returns the records after the batch", "a batch returns the records before it", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"returns the records after the batch", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if b.Err == nil && b.KeyErr == nil {
 			b.Found, _ = r.Load(ctx, b.Keys...)
 		}
 	})},
-	{"returns its own memory", "a batch returns the records before it", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"returns its own memory of a batch", "the caller owns the records of a batch", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		for i := range b.Found {
 			if k := r.records[b.Keys[i]]; k.Version == b.Found[i].Version {
@@ -78,13 +78,13 @@ var serverSaboteurs = []saboteur{
 			u.Cost++
 		}
 	}), nil)},
-	{"fails the batch of a damaged state", "a damaged state fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"fails the batch of a damaged state", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if slices.ContainsFunc(b.Requests, func(q driver.Request) bool { return q.Applied == driver.Damaged }) {
 			b.Err = errors.New("damaged")
 		}
 	})},
-	{"deletes a damaged state", "a damaged state fails alone", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"deletes a damaged state", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		for _, key := range b.Keys {
 			if k := r.records[key]; string(k.State) == "not a state" {
 				delete(r.records, key)
@@ -148,7 +148,7 @@ var serverSaboteurs = []saboteur{
 	})},
 	{"keeps records for ever", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL = 0 })},
 	{"keeps records for half of their TTL", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL, s.Until = s.TTL/2, time.Time{} })},
-	{"counts the TTL of a batch only by its own clock", "a record of a batch is kept until it is as new", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.Until = time.Time{} })},
+	{"counts the TTL of a batch only by its own clock", "a batch with a later time keeps its records longer", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.Until = time.Time{} })},
 	{"adds no margin", "the margin is added to TTLs", changingWrites(func(b *driver.Batch, s *storage.Swap) {
 		if s.TTL > 0 {
 			s.TTL, s.Until = s.TTL-b.Margin, time.Time{}
@@ -156,7 +156,7 @@ var serverSaboteurs = []saboteur{
 	})},
 	{"writes its version at a denial", "a denial writes nothing", changingUnwritten(func(_ *reference, b *driver.Batch, k *storedRecord) { k.Version = b.Version })},
 	{"changes the TTL at a denial", "a denial writes nothing", changingUnwritten(func(r *reference, _ *driver.Batch, k *storedRecord) { k.expires = r.world.time().Add(time.Hour) })},
-	{"decides a batch again", "a batch is not applied twice", func(r *reference, h *storagetest.Harness) storage.Store {
+	{"decides a batch again", "any batch is decided as in Go", func(r *reference, h *storagetest.Harness) storage.Store {
 		var version storage.Version
 		r.edit = func(_ *driver.Batch, s *storage.Swap) {
 			if s.New.Version != 0 {
@@ -168,7 +168,7 @@ var serverSaboteurs = []saboteur{
 			runChanged(func(b *driver.Batch) { b.Version = storage.NewVersion() }, nil)(r, ctx, b)
 		})(r, h)
 	}},
-	{"reports all requests as Stored if one is", "a batch is not applied twice", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+	{"reports all requests as Stored if one is", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
 		if slices.ContainsFunc(b.Requests, func(q driver.Request) bool { return q.Applied == driver.Stored }) {
 			for i := range b.Requests {

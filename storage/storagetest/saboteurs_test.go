@@ -52,17 +52,22 @@ func (p plain) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]sto
 	return p.swap(ctx, swaps)
 }
 
+// loading returns a builder of stores that use load.
+func loading(load loadFunc) builder {
+	return func(r *reference, _ *storagetest.Harness) storage.Store {
+		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) { return load(r, ctx, keys) }}
+	}
+}
+
 // changingRecords returns a builder of stores that change each loaded record.
 func changingRecords(change func(r storage.Record) storage.Record) builder {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				records[i] = change(records[i])
-			}
-			return records, err
-		}}
-	}
+	return loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		records, err := r.Load(ctx, keys...)
+		for i := range records {
+			records[i] = change(records[i])
+		}
+		return records, err
+	})
 }
 
 // changingSwaps returns a builder of stores that change each swap.
@@ -458,22 +463,18 @@ var loadSaboteurs = []saboteur{
 		}
 		return r
 	})},
-	{"sorts the keys it loads", "Load keeps the order of keys", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
-		}}
-	}},
-	{"loads a repeated key once", "Load keeps the order of keys", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				if slices.Contains(keys[:i], keys[i]) {
-					records[i] = storage.Record{}
-				}
+	{"sorts the keys it loads", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		return r.Load(ctx, slices.Sorted(slices.Values(keys))...)
+	})},
+	{"loads a repeated key once", "Load keeps the order of keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		records, err := r.Load(ctx, keys...)
+		for i := range records {
+			if slices.Contains(keys[:i], keys[i]) {
+				records[i] = storage.Record{}
 			}
-			return records, err
-		}}
-	}},
+		}
+		return records, err
+	})},
 	{"drops NULs", "states are opaque", changingRecords(func(r storage.Record) storage.Record {
 		r.State = bytes.ReplaceAll(r.State, []byte{0}, nil)
 		return r
@@ -490,65 +491,51 @@ var loadSaboteurs = []saboteur{
 		}
 		return r
 	})},
-	{"returns its own memory", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			for i := range records {
-				if records[i].Version != 0 {
-					records[i].State = r.records[keys[i]].State
-				}
+	{"returns its own memory", "buffers are not shared", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		records, err := r.Load(ctx, keys...)
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range records {
+			if records[i].Version != 0 {
+				records[i].State = r.records[keys[i]].State
 			}
-			return records, err
-		}}
-	}},
-	{"cannot load no keys", "empty calls succeed", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			if len(keys) == 0 {
-				return nil, errors.New("wrong number of arguments for 'mget' command")
-			}
-			return r.Load(ctx, keys...)
-		}}
-	}},
-	{"loads a repeated key into one buffer", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			for i := range records {
-				records[i] = records[slices.Index(keys, keys[i])]
-			}
-			return records, err
-		}}
-	}},
-	{"loads all states into one buffer", "buffers are not shared", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			pack(records)
-			return records, err
-		}}
-	}},
-	{"cannot load more than 1000 keys", "a call may have many keys", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			if len(keys) > 1000 {
-				return nil, errors.New("too many SQL variables")
-			}
-			return r.Load(ctx, keys...)
-		}}
-	}},
-	{"loads with an ended context", "a cancelled call writes nothing", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(_ context.Context, keys []string) ([]storage.Record, error) {
-			return r.Load(context.Background(), keys...)
-		}}
-	}},
-	{"loads a key that is too long", "invalid swaps are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
-		return plain{Store: r, load: func(ctx context.Context, keys []string) ([]storage.Record, error) {
-			records, err := r.Load(ctx, keys...)
-			if errors.Is(err, storage.ErrKey) {
-				return make([]storage.Record, len(keys)), nil
-			}
-			return records, err
-		}}
-	}},
+		}
+		return records, err
+	})},
+	{"cannot load no keys", "empty calls succeed", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		if len(keys) == 0 {
+			return nil, errors.New("wrong number of arguments for 'mget' command")
+		}
+		return r.Load(ctx, keys...)
+	})},
+	{"loads a repeated key into one buffer", "buffers are not shared", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		records, err := r.Load(ctx, keys...)
+		for i := range records {
+			records[i] = records[slices.Index(keys, keys[i])]
+		}
+		return records, err
+	})},
+	{"loads all states into one buffer", "buffers are not shared", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		records, err := r.Load(ctx, keys...)
+		pack(records)
+		return records, err
+	})},
+	{"cannot load more than 1000 keys", "a call may have many keys", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		if len(keys) > 1000 {
+			return nil, errors.New("too many SQL variables")
+		}
+		return r.Load(ctx, keys...)
+	})},
+	{"loads with an ended context", "a cancelled call writes nothing", loading(func(r *reference, _ context.Context, keys []string) ([]storage.Record, error) {
+		return r.Load(context.Background(), keys...)
+	})},
+	{"loads a key that is too long", "invalid swaps are refused", loading(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, error) {
+		records, err := r.Load(ctx, keys...)
+		if errors.Is(err, storage.ErrKey) {
+			return make([]storage.Record, len(keys)), nil
+		}
+		return records, err
+	})},
 }
 
 // otherSaboteurs have other faults.
