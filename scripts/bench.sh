@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
 #
-# Measures sluice beside its peers, writes the figures to benchmarks/results/ and
-# renders benchmarks/README.md from them.
+# Measures sluice and other limiters, writes the figures to benchmarks/results/ and renders
+# benchmarks/README.md from them.
 #
 #   scripts/bench.sh [AREA...]            step, memory, redis, postgres, sqlite, replay; all by default
-#   scripts/bench.sh --goals [AREA...]    also fail, after all, if a goal is missed
-#   scripts/bench.sh --only 'redis 4x16'  only the rows whose name contains this, beside the peers of
-#                                         their goals; a few seconds a row, and nothing is written
-#   scripts/bench.sh --rounds N ...       rounds of turns; more of them for less noise
+#   scripts/bench.sh --goals [AREA...]    also fail at the end if a goal is missed
+#   scripts/bench.sh --only 'redis 4x16'  only the rows whose name contains this text, and only the
+#                                         limiters of their goals; takes a few seconds for each row,
+#                                         and writes nothing
+#   scripts/bench.sh --rounds N ...       the number of rounds; more rounds give less noise
 #
-# A name is the area, then processes x callers, then the rest: 'redis 4x16, one key'. The text
-# after --only begins with the area. 'redis 4x1,' is not 'redis 4x16'.
+# A name has the area, the number of processes x callers, and the rest: 'redis 4x16, one key'. The
+# text after --only must begin with the area. 'redis 4x1,' does not select 'redis 4x16'.
 #
-# It starts the servers that it needs (redis-server and postgres of Debian) and
-# ends them. For figures worth keeping, leave the machine alone meanwhile.
+# The script starts and stops the servers that it needs (redis-server and postgres of Debian).
+# For results that you commit, run nothing else on the machine.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../benchmarks"
 
@@ -30,7 +31,7 @@ fail() {
 area() {
   case $1 in
     step | memory | redis | postgres | sqlite | replay) areas+=("$1") ;;
-    *) fail "$1 is no area; they are step, memory, redis, postgres, sqlite and replay" ;;
+    *) fail "unknown area \"$1\"; the areas are step, memory, redis, postgres, sqlite and replay" ;;
   esac
 }
 
@@ -50,7 +51,7 @@ while (($#)); do
   shift
 done
 if [[ -n $only ]]; then
-  ((${#areas[@]} == 0)) || fail "--only names the area itself; leave ${areas[*]} out"
+  ((${#areas[@]} == 0)) || fail "the text of --only begins with the area; remove ${areas[*]}"
   area "${only%% *}"
   options+=(-only "$only")
 else
@@ -69,6 +70,6 @@ if [[ -z $only ]]; then
   (cd .. && go run ./cmd/sluice/internal/compare)
 fi
 ((${#missed[@]} == 0)) || {
-  echo "bench.sh: a goal was missed, or measuring failed: ${missed[*]}" >&2
+  echo "bench.sh: a goal was missed or a measurement failed in: ${missed[*]}" >&2
   exit 1
 }

@@ -16,14 +16,14 @@ repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$repository"
 
 root=github.com/sluice-go/sluice
-released=(observe cmd/sluice) # each after those that it requires
+released=(observe cmd/sluice) # a module comes after the modules that it requires
 
 die() { printf 'release.sh: %s\n' "$*" >&2; exit 1; }
 
 version=${1:-}
 [[ $version =~ ^v[01]\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?$ ]] ||
-  die "version \"$version\": want one such as v0.2.0; from v2 on, the module paths must end in the major version"
-[[ -z $(git status --porcelain) ]] || die "there are changes that are not committed; commit or stash them"
+  die "version \"$version\" is not valid; use a version such as v0.2.0; from v2 on, the module paths must end in the major version"
+[[ -z $(git status --porcelain) ]] || die "the working tree has uncommitted changes; commit or stash them"
 grep -qF "## [${version#v}]" CHANGELOG.md || die "CHANGELOG.md has no section \"## [${version#v}]\"; write one"
 
 tags=("$version")
@@ -45,9 +45,9 @@ finish() {
 }
 trap finish EXIT
 
-# The go command must see the new tags, which are only in this repository yet. What it
-# reads of them goes to a module cache of its own, because a tag may still be moved. It
-# takes all other modules from the usual cache and proxy.
+# The go command must find the new tags, which exist only in this repository. It uses a
+# separate module cache for them, because the tags may still move. It takes all other
+# modules from the usual cache and proxy.
 export GOWORK=off GOPRIVATE=$root GOPROXY
 GOPROXY="file://$(go env GOMODCACHE)/cache/download,$(go env GOPROXY)"
 export GOMODCACHE=$scratch/modules
@@ -75,8 +75,8 @@ for module in "${released[@]}"; do
   git tag "$module/$version"
 done
 
-# The amended commit is the release. The files of a module did not change after its
-# checksum was written: they do not include nested modules.
+# The amended commit is the release. The checksums are still right, because the files of a
+# module do not include its nested modules.
 for tag in "${tags[@]}"; do
   git tag -f "$tag" >/dev/null
 done

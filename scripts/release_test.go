@@ -13,7 +13,7 @@ import (
 
 const root = "github.com/sluice-go/sluice"
 
-// A repository is a copy of this one, as it is in the working tree, with one commit.
+// A repository is a copy of the working tree, with one commit.
 type repository struct {
 	t   *testing.T
 	dir string
@@ -78,8 +78,7 @@ func (r repository) git(arguments ...string) string {
 	return out
 }
 
-// install plans to install a program from the tags of the repository, as a user would.
-// It does not compile it.
+// install runs go install -n with the tags of the repository. It compiles nothing.
 func (r repository) install(version string) (string, error) {
 	r.t.Helper()
 	goEnv, err := r.run(nil, "go", "env", "GOMODCACHE", "GOPROXY")
@@ -92,7 +91,7 @@ func (r repository) install(version string) (string, error) {
 	}, "go", "install", "-n", root+"/cmd/sluice@"+version)
 }
 
-func TestAReleaseCanBeInstalled(t *testing.T) {
+func TestReleaseCanBeInstalled(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
 	branch := r.git("rev-parse", "HEAD")
@@ -122,39 +121,38 @@ func TestAReleaseCanBeInstalled(t *testing.T) {
 	require.Contains(t, r.git("show", "v0.98.7:cmd/sluice/go.mod"), "\t"+root+"/observe v0.98.7\n")
 }
 
-func TestWhatReleaseRefuses(t *testing.T) {
+func TestReleaseFails(t *testing.T) {
 	t.Parallel()
 	r := newRepository(t)
-	refuses := func(version, says string) {
+	failsWith := func(version, want string) {
 		t.Helper()
 		tags := r.git("tag")
 		out, err := r.run(nil, "scripts/release.sh", version)
 		require.Error(t, err, out)
-		require.Contains(t, out, says)
+		require.Contains(t, out, want)
 		require.Equal(t, tags, r.git("tag"), "no tag is left behind")
 	}
-	refuses("", `version "": want one such as v0.2.0`)
-	refuses("0.98.7", `version "0.98.7": want one`)
-	refuses("v0.98", `version "v0.98": want one`)
-	refuses("v2.0.0", `version "v2.0.0": want one`)
-	refuses("v0.98.8", `CHANGELOG.md has no section "## [0.98.8]"`)
+	failsWith("", `version "" is not valid; use a version such as v0.2.0`)
+	failsWith("0.98.7", `version "0.98.7" is not valid`)
+	failsWith("v0.98", `version "v0.98" is not valid`)
+	failsWith("v2.0.0", `version "v2.0.0" is not valid`)
+	failsWith("v0.98.8", `CHANGELOG.md has no section "## [0.98.8]"`)
 
 	r.git("tag", "observe/v0.98.7")
-	refuses("v0.98.7", "tag observe/v0.98.7 exists")
+	failsWith("v0.98.7", "tag observe/v0.98.7 exists")
 	r.git("tag", "-d", "observe/v0.98.7")
 
 	r.edit("README.md", "# ", "# Our ")
-	refuses("v0.98.7", "there are changes that are not committed")
+	failsWith("v0.98.7", "the working tree has uncommitted changes")
 	r.git("checkout", "-q", "README.md")
 
 	r.edit("observe/go.mod", "replace "+root+" =>", "replace "+root+" v0.0.0 =>")
 	r.git("commit", "-q", "-a", "-m", "replace in another way")
-	refuses("v0.98.7", "observe still replaces a module")
+	failsWith("v0.98.7", "observe still replaces a module")
 }
 
-// TestTheWorkspace holds go.work to the modules: it uses all but benchmarks, whose peers
-// would raise versions.
-func TestTheWorkspace(t *testing.T) {
+// The workspace has no benchmarks, because their requirements would raise versions.
+func TestWorkspaceHasAllOtherModules(t *testing.T) {
 	shown, err := exec.Command("bash", "-c", "source ./test.sh; cd ..; modules").Output()
 	require.NoError(t, err)
 	text, err := os.ReadFile("../go.work")
@@ -170,9 +168,8 @@ func TestTheWorkspace(t *testing.T) {
 	require.Equal(t, want, strings.Fields(list))
 }
 
-// TestTheRootRequires the database clients and testify, and nothing else directly. A user
-// gets every requirement of the root, whatever he imports.
-func TestTheRootRequires(t *testing.T) {
+// A user gets every requirement of the root module, whatever packages the user imports.
+func TestRootRequiresOnlyDatabaseClientsAndTestify(t *testing.T) {
 	text, err := os.ReadFile("../go.mod")
 	require.NoError(t, err)
 	var direct []string

@@ -1,5 +1,5 @@
-// Package scripts tests test.sh, verdict.awk and release.sh: each failure that they must
-// see is put before them.
+// Package scripts tests that test.sh, summary.awk and release.sh pass what is right, and fail for
+// each fault that they must find.
 package scripts
 
 import (
@@ -18,7 +18,7 @@ const (
 	ended = "ok  \texample.org/a\t0.1s\n"
 )
 
-func TestVerdict(t *testing.T) {
+func TestSummary(t *testing.T) {
 	for name, c := range map[string]struct {
 		input, shown string
 		passes       bool
@@ -27,7 +27,7 @@ func TestVerdict(t *testing.T) {
 		"nothing at all":    {input: "", shown: "too few tests passed: 0, want at least 3\n"},
 		"too few subtests":  {input: "--- PASS: TestA (0.00s)\n--- PASS: TestB (0.00s)\n" + ended, shown: ended + "too few tests passed: 2, want at least 3\n"},
 		"too few functions": {input: "--- PASS: TestA (0.00s)\n    --- PASS: TestA/b (0.00s)\n    --- PASS: TestA/c (0.00s)\n" + ended, shown: ended + "too few tests passed: 1 of the 2 that the test files declare\n"},
-		"an example is no test": {
+		"an example is not a test function": {
 			input: "--- PASS: TestA (0.00s)\n--- PASS: ExampleA (0.00s)\n--- PASS: ExampleB (0.00s)\n" + ended,
 			shown: ended + "too few tests passed: 1 of the 2 that the test files declare\n",
 		},
@@ -45,7 +45,7 @@ func TestVerdict(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			command := exec.Command("awk", "-v", "least=3", "-v", "declared=2", "-f", "verdict.awk")
+			command := exec.Command("awk", "-v", "least=3", "-v", "declared=2", "-f", "summary.awk")
 			command.Stdin = bytes.NewBufferString(c.input)
 			out, err := command.CombinedOutput()
 			require.Equal(t, c.passes, err == nil, "%v", err)
@@ -54,7 +54,7 @@ func TestVerdict(t *testing.T) {
 	}
 }
 
-// sound is a module that passes.
+// sound is a module without faults.
 var sound = map[string]string{
 	"go.mod":         "module example.org/sound\n\ngo 1.25\n",
 	"a.go":           "package sound\n",
@@ -64,8 +64,8 @@ var sound = map[string]string{
 	"b/figs_test.go": "//go:build figures\n\npackage b\n\nimport \"testing\"\n\nfunc TestFigures(*testing.T) {}\n",
 }
 
-// inModule runs a command of bash that uses the functions of test.sh, in a module
-// that is sound but for some files.
+// inModule runs a bash command, which can use the functions of test.sh, in the sound module with
+// some files replaced.
 func inModule(t *testing.T, files map[string]string, command string) (shown string, err error) {
 	t.Helper()
 	module := t.TempDir()
@@ -84,7 +84,7 @@ func inModule(t *testing.T, files map[string]string, command string) (shown stri
 	return string(out), err
 }
 
-func TestASoundModulePasses(t *testing.T) {
+func TestSoundModulePasses(t *testing.T) {
 	t.Parallel()
 	shown, err := inModule(t, nil, "check . 3; fuzz .")
 	require.NoError(t, err, shown)
@@ -92,9 +92,9 @@ func TestASoundModulePasses(t *testing.T) {
 	require.Regexp(t, `(?m)^ok  \t.*\tFuzzA$`, shown)
 }
 
-func TestWhatCheckRefuses(t *testing.T) {
+func TestCheckFails(t *testing.T) {
 	for name, c := range map[string]struct {
-		file, text, says string
+		file, text, want string
 	}{
 		"too few tests": {"a_test.go", "package sound\n", "too few tests passed: 1, want at least 3"},
 		"tests that TestMain does not run": {
@@ -118,24 +118,23 @@ func TestWhatCheckRefuses(t *testing.T) {
 			t.Parallel()
 			shown, err := inModule(t, map[string]string{c.file: c.text}, "check . 3")
 			require.Error(t, err, shown)
-			require.Contains(t, shown, c.says)
+			require.Contains(t, shown, c.want)
 		})
 	}
 }
 
-func TestWhatFuzzRefuses(t *testing.T) {
+func TestFuzzFails(t *testing.T) {
 	for name, c := range map[string]struct {
 		files         map[string]string
-		command, says string
+		command, want string
 	}{
 		"a module that go list refuses":           {map[string]string{"b/c.go": "package c\n"}, "fuzz .", "cannot list the fuzz targets of ."},
-		"a time in place of the number of inputs": {nil, "FUZZ_INPUTS=5s; fuzz .", "FUZZ_INPUTS=5s: want the number of inputs"},
+		"a time in place of the number of inputs": {nil, "FUZZ_INPUTS=5s; fuzz .", "FUZZ_INPUTS=5s is not a number"},
 		"a target that fails": {
 			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tif len(b) > 2 {\n\t\t\tt.Error(\"too long\")\n\t\t}\n\t})\n}\n"},
 			"fuzz .", "FuzzA failed in ",
 		},
-		// It hangs at about one input of 256. The run ends when the go command has
-		// waited for 10 seconds.
+		// About one input of 256 hangs. The go command then waits for 10 seconds.
 		"a target that hangs": {
 			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tfor len(b) > 0 && b[0] == 'x' {\n\t\t}\n\t})\n}\n"},
 			"FUZZ_INPUTS=20000; fuzz .", "fuzzing process hung or terminated unexpectedly",
@@ -149,7 +148,7 @@ func TestWhatFuzzRefuses(t *testing.T) {
 			t.Parallel()
 			shown, err := inModule(t, c.files, c.command)
 			require.Error(t, err, shown)
-			require.Contains(t, shown, c.says)
+			require.Contains(t, shown, c.want)
 		})
 	}
 }

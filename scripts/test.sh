@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 #
-# The test command. It runs gofmt, golangci-lint, go vet, every test and example under the race
-# detector, the laws of algo/algotest at full length without it, and a short fuzz
-# of every fuzz target. A skipped test is a failure.
+# The test command. It runs gofmt, golangci-lint, go vet and every test and example under the race
+# detector. It also runs the laws of algo/algotest at full length without the race detector,
+# and fuzzes every fuzz target for a short time. A skipped test is a failure.
 #
-# Each module is tested with the versions that its own go.mod requires. For the root
-# these are the oldest that pass. go.work would raise them. The tests in internal/readme
-# use go.work, and so do the commands of the README.
+# Each module is tested with the versions that its own go.mod requires. For the root these
+# are the oldest versions that pass; go.work would raise them. Only the tests in
+# internal/readme use go.work, like the commands of the README.
 #
 #   scripts/test.sh                        everything
 #   scripts/test.sh --quick                for every save: no race detector, no servers, no linter, no fuzzing, and
@@ -14,18 +14,17 @@
 #   FUZZ_INPUTS=1000000 scripts/test.sh    a longer fuzz of each target
 #   FUZZ_INPUTS=0 scripts/test.sh          no fuzzing
 #
-# Tests start their own servers in temporary directories. If this runs as root on a
-# Debian, it installs the servers and the C compiler that are missing.
+# Tests start their own servers in temporary directories. As root on Debian, the script
+# installs missing servers and a missing C compiler.
 #
 # scripts_test.go sources this file and tests its functions.
 set -euo pipefail
 
-# A fuzz run ends after a number of inputs and not after a time. The go command
-# reports an input that hangs after 10 seconds, but a run that ends by the clock
-# before that passes.
+# A fuzz run ends after a number of inputs, not after a time. The go command reports an
+# input that hangs only after 10 seconds. A run that ended earlier would pass.
 FUZZ_INPUTS=${FUZZ_INPUTS:-20000}
 
-ROOT_TESTS=700 # the root module has more tests than this, subtests not counted
+ROOT_TESTS=700 # at least this many tests of the root module must pass
 
 LINTER=github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 
@@ -33,8 +32,8 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 export SLUICE_REQUIRE_SERVERS=1 # a missing server is a failure, not a skip
 export CGO_ENABLED=1            # for the race detector and SQLite
-export GOWORK=off               # each module as its go.mod has it
-export GOFLAGS="${GOFLAGS:-} -buildvcs=false" # a clone owned by another user has no version to stamp
+export GOWORK=off               # use the versions of each go.mod
+export GOFLAGS="${GOFLAGS:-} -buildvcs=false" # stamping fails in a clone that another user owns
 
 say() { printf '== %s\n' "$*"; }
 die() { printf 'test.sh: %s\n' "$*" >&2; exit 1; }
@@ -43,7 +42,7 @@ have() { PATH="$PATH:/usr/sbin:/usr/local/sbin" command -v "$1" >/dev/null; }
 compiles() { echo '#include <stdlib.h>' | "${CC:-gcc}" -fsyntax-only -x c - 2>/dev/null; }
 have_initdb() { have initdb || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
-# missing prints the Debian packages that the tests need and the machine lacks.
+# missing prints the Debian packages that the tests need and that are not installed.
 missing() {
   compiles || echo gcc libc6-dev
   have redis-server || echo redis-server
@@ -62,15 +61,15 @@ install_missing() {
   ((${#packages[@]})) || return 0
 
   local remedy="apt-get update && apt-get install ${packages[*]}"
-  have apt-get || die "missing ${packages[*]} (Debian's names); install them and run this again"
-  ((EUID == 0)) || die "missing ${packages[*]}; as root: $remedy"
+  have apt-get || die "missing ${packages[*]} (names of Debian packages); install them and try again"
+  ((EUID == 0)) || die "missing ${packages[*]}; run as root: $remedy"
 
   say "installing ${packages[*]}"
   local log=$scratch/apt.log
   export DEBIAN_FRONTEND=noninteractive
   if ! { apt-get update -q && apt-get install -q -y --no-install-recommends "${packages[@]}"; } >"$log" 2>&1 </dev/null; then
     cat "$log" >&2
-    die "could not install ${packages[*]}; by hand: $remedy"
+    die "could not install ${packages[*]}; try: $remedy"
   fi
   [[ -z $(missing) ]] || die "still missing after installing: $(missing | xargs)"
 }
@@ -81,13 +80,13 @@ formatted() {
   [[ -z $unformatted ]] || die "not formatted, run gofmt -w on: $(xargs <<<"$unformatted")"
 }
 
-# judged runs a command of `go test -v` and fails if the command or verdict.awk does.
+# summarize runs a command of `go test -v`. It fails if the command or summary.awk fails.
 #
-# judged LEAST DECLARED COMMAND...
-judged() {
+# summarize LEAST DECLARED COMMAND...
+summarize() {
   local least=$1 declared=$2
   shift 2
-  "$@" 2>&1 | awk -v least="$least" -v declared="$declared" -f "$scripts/verdict.awk"
+  "$@" 2>&1 | awk -v least="$least" -v declared="$declared" -f "$scripts/summary.awk"
 }
 
 # lint runs the linter on all modules of the workspace.
@@ -118,7 +117,7 @@ check() {
   (cd "$1" && go vet ./... && go vet -tags figures ./...)
   declared "$1" 'Test|Fuzz' >"$found" || die "cannot list the tests of $1"
   say "go test -race ($1)"
-  (cd "$1" && judged "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -v ./...)
+  (cd "$1" && summarize "$2" "$(wc -l <"$found")" go test -race -vet=off -count=1 -timeout=10m -v ./...)
 }
 
 # declared MODULE KINDS prints "directory function" for every function of these
@@ -135,23 +134,23 @@ declared() {
 # modules prints the directories of the modules below this one.
 modules() { find . -mindepth 2 -name go.mod -not -path '*/testdata/*' -printf '%h\n' | sort; }
 
-# at_length tests the algorithms without the race detector. Under it, their searches
-# are brief and they do not count allocations.
-at_length() {
+# algorithm_laws tests the algorithms without the race detector. With it, their searches are
+# short and they do not count allocations.
+algorithm_laws() {
   say "go test, the laws at full length"
   local packages
   mapfile -t packages < <(algorithms)
-  ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages are held to the laws"
-  judged 800 0 go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
-  judged 57 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
+  ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages test the laws; want at least 4"
+  summarize 800 0 go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
+  summarize 100 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
 }
 
-# algorithms prints the packages at the top that are held to the laws.
+# algorithms prints the top-level packages that test the laws.
 algorithms() { grep -l 'algotest\.Run(' ./*/laws_test.go | xargs -n1 dirname | grep -vx ./compose; }
 
 # fuzz MODULE fuzzes every fuzz target of a module.
 fuzz() {
-  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS: want the number of inputs for each target, such as 20000"
+  [[ $FUZZ_INPUTS =~ ^[0-9]+$ ]] || die "FUZZ_INPUTS=$FUZZ_INPUTS is not a number; set the number of inputs for each target, such as 20000"
   ((FUZZ_INPUTS)) || return 0
 
   local targets=$scratch/targets
@@ -172,7 +171,7 @@ fuzz_one() {
     return
   fi
   cat "$log"
-  # A clone may be gone before anyone looks. So show the input, and not only its name.
+  # Show the input and not only its file name, because the clone may be deleted.
   local input
   input=$(sed -nE 's|.*Failing input written to (.*)|\1|p' "$log")
   [[ -z $input ]] || { echo "$input:"; cat "$1/$input"; }
@@ -191,10 +190,10 @@ main() {
   formatted
   lint
   check . "$ROOT_TESTS"
-  at_length
+  algorithm_laws
   local nested
   nested=$(modules)
-  [[ -n $nested ]] || die "no module below this one was found, not even cmd/sluice"
+  [[ -n $nested ]] || die "no nested module was found; want at least cmd/sluice"
   local module
   for module in $nested; do
     check "$module" 1

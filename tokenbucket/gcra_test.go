@@ -7,37 +7,37 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 	"github.com/stretchr/testify/require"
 )
 
-// While time does not step back, a bucket whose tokens come one by one is gcra
-// in other words, down to every field of every result.
-func TestTokensOneByOneAreGCRA(t *testing.T) {
+// While the clock does not step back, every field of every result is that of gcra.
+func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
-	for range rounds(5000) {
+	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
 		o.Refill = tokenbucket.Continuous
 		var bucket tokenbucket.State
 		var cells gcra.State
-		run(t, random, o, true, func(v verb, at, cost int64) (r algo.Result) {
+		run(t, random, o, true, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
 			var want algo.Result
-			cells, want = callGCRA(cells, v, at, o, cost)
-			bucket, r = call(bucket, v, at, o, cost)
-			require.Equal(t, want, r, "%v: verb %d at %d, cost %d", o, v, at, cost)
+			cells, want = callGCRA(cells, op, at, o, cost)
+			bucket, r = kit.CallAt(bucket, op, at, o, cost)
+			require.Equal(t, want, r, "%v: operation %d at %d, cost %d", o, op, at, cost)
 			return r
 		})
 	}
 }
 
-func callGCRA(s gcra.State, v verb, at int64, o tokenbucket.Options, cost int64) (gcra.State, algo.Result) {
+func callGCRA(s gcra.State, op algorithmtest.Op, at int64, o tokenbucket.Options, cost int64) (gcra.State, algo.Result) {
 	now, g := time.Unix(0, at), gcra.Options{Limit: o.Limit, Burst: o.Burst, Cost: cost}
-	switch v {
-	case step:
+	switch op {
+	case algorithmtest.Step:
 		return gcra.Step(s, now, g)
-	case refund:
+	case algorithmtest.Refund:
 		return gcra.Refund(s, now, g)
-	case charge:
+	case algorithmtest.Charge:
 		return gcra.Charge(s, now, g)
 	}
 	return s, gcra.Peek(s, now, g)

@@ -1,71 +1,39 @@
 package tokenbucket_test
 
 import (
-	"encoding/hex"
 	"math"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-var y2k = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
-
-// golden are states in mid-stream: after 2, 1, 1 and 2 tokens, 411.522617ms apart.
-// Stores hold such bytes, so they are to be read like this for ever.
-var golden = []struct {
-	o     tokenbucket.Options
-	state string
-	is    tokenbucket.State
-}{
-	{
-		tokenbucket.Options{Limit: algo.Per(3, time.Second)},
-		"7401 14 0d234ccf9bd902ab 03 29f1aa01 3b9aca00",
-		tokenbucket.State{Used: 3, At: 946684801234567851, Part: 703703553, Period: time.Second},
-	},
-	{
-		tokenbucket.Options{Limit: algo.Per(100, time.Minute), Burst: 300},
-		"7401 15 0d234ccf9bd902ab 04 00ce0a5acc 0df8475800",
-		tokenbucket.State{Used: 4, At: 946684801234567851, Part: 3456785100, Period: time.Minute},
-	},
-	{
-		tokenbucket.Options{Limit: algo.Per(3, time.Second), Burst: 5, Refill: tokenbucket.Interval},
-		"7401 14 0d234ccf9bd902ab 03 0dfb38ab 3b9aca00",
-		tokenbucket.State{Used: 3, At: 946684801234567851, Part: 234567851, Period: time.Second},
-	},
+func TestEncodingDoesNotChange(t *testing.T) {
+	kit.GoldenStates(t, []int64{2, 1, 1, 2}, []algorithmtest.Golden[tokenbucket.State, tokenbucket.Options]{
+		{
+			Options: tokenbucket.Options{Limit: algo.Per(3, time.Second)},
+			Hex:     "7401 14 0d234ccf9bd902ab 03 29f1aa01 3b9aca00",
+			State:   tokenbucket.State{Used: 3, At: 946684801234567851, Part: 703703553, Period: time.Second},
+		},
+		{
+			Options: tokenbucket.Options{Limit: algo.Per(100, time.Minute), Burst: 300},
+			Hex:     "7401 15 0d234ccf9bd902ab 04 00ce0a5acc 0df8475800",
+			State:   tokenbucket.State{Used: 4, At: 946684801234567851, Part: 3456785100, Period: time.Minute},
+		},
+		{
+			Options: tokenbucket.Options{Limit: algo.Per(3, time.Second), Burst: 5, Refill: tokenbucket.Interval},
+			Hex:     "7401 14 0d234ccf9bd902ab 03 0dfb38ab 3b9aca00",
+			State:   tokenbucket.State{Used: 3, At: 946684801234567851, Part: 234567851, Period: time.Second},
+		},
+	})
 }
 
-func TestStatesInMidStream(t *testing.T) {
-	for _, g := range golden {
-		p, err := tokenbucket.New(g.o)
-		require.NoError(t, err)
-		var state []byte
-		for i, cost := range []int64{2, 1, 1, 2} {
-			state, _, err = p.Step(nil, state, y2k.Add(time.Duration(i)*411_522_617), cost)
-			require.NoError(t, err)
-		}
-		require.Equal(t, unhex(t, g.state), state, "%v: %x", p, state)
-		s, err := tokenbucket.ParseState(state)
-		require.NoError(t, err)
-		require.Equal(t, g.is, s)
-		require.Equal(t, state, tokenbucket.AppendState(nil, s))
-		require.Equal(t, append([]byte("dst"), state...), tokenbucket.AppendState([]byte("dst"), s))
-	}
-}
-
-func unhex(t *testing.T, s string) []byte {
-	t.Helper()
-	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
-	require.NoError(t, err)
-	return b
-}
-
-func TestWhatIsNoStateIsRefused(t *testing.T) {
-	for b, want := range map[string]error{
+func TestParseStateRefusesOtherBytes(t *testing.T) {
+	kit.ParseErrors(t, map[string]error{
 		"74":                                algo.ErrState,
 		"7401":                              algo.ErrState,
 		"7400 11 0000000000000005 02 01 03": algo.ErrState,
@@ -93,25 +61,15 @@ func TestWhatIsNoStateIsRefused(t *testing.T) {
 		"7401 12 0000000000000005 02 0001 0003":                             algo.ErrState,
 		"7401 91 0000000000000005 000000000000000002 01 03":                 algo.ErrState,
 		"7401 19 0000000000000005 02 000000000000000001 000000000000000003": algo.ErrState,
-	} {
-		s, err := tokenbucket.ParseState(unhex(t, b))
-		require.ErrorIs(t, err, want, "%s", b)
-		require.Zero(t, s)
-	}
-	for b, want := range map[string]tokenbucket.State{
+	})
+	kit.ParseStates(t, map[string]tokenbucket.State{
 		"":                                  {},
 		"7401 11 0000000000000005 02 01 03": {Used: 2, At: 5, Part: 1, Period: 3},
 		"7401 88 3fffffffffffffff 4000000000000000 7ffffffffffffffe 7fffffffffffffff": {Used: algo.MaxCount, At: algo.MaxInstant, Part: math.MaxInt64 - 1, Period: math.MaxInt64},
-	} {
-		s, err := tokenbucket.ParseState(unhex(t, b))
-		require.NoError(t, err)
-		require.Equal(t, want, s)
-		require.Equal(t, unhex(t, b), append([]byte{}, tokenbucket.AppendState(nil, s)...))
-	}
+	})
 }
 
-// Sizes are what the package's documentation says.
-func TestStatesAreSmall(t *testing.T) {
+func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
 	sizes := map[int]bool{}
 	for _, spec := range []string{"10/s", "100/m", "1000/h", "100000/h", "1000/d"} {
 		limit, err := algo.ParseLimit(spec)
@@ -119,8 +77,8 @@ func TestStatesAreSmall(t *testing.T) {
 		for _, refill := range []tokenbucket.Refill{tokenbucket.Continuous, tokenbucket.Interval} {
 			for _, cost := range []int64{1, limit.Count} {
 				o := tokenbucket.Options{Limit: limit, Refill: refill}
-				s, _ := call(tokenbucket.State{}, step, y2k.UnixNano(), o, cost)
-				s, _ = call(s, charge, y2k.UnixNano()+333_333_333, o, 1)
+				s, _ := kit.CallAt(tokenbucket.State{}, algorithmtest.Step, y2k.UnixNano(), o, cost)
+				s, _ = kit.CallAt(s, algorithmtest.Charge, y2k.UnixNano()+333_333_333, o, 1)
 				sizes[len(tokenbucket.AppendState(nil, s))] = true
 			}
 		}
@@ -132,38 +90,26 @@ func TestStatesAreSmall(t *testing.T) {
 	require.True(t, sizes[20] && sizes[26], "%v", sizes)
 }
 
-// A State made by hand is taken for the nearest that a step could have returned.
-func TestStatesMadeByHand(t *testing.T) {
+func TestStatesAreNormalized(t *testing.T) {
 	o := tokenbucket.Options{Limit: algo.Per(10, time.Second)}
-	for _, c := range []struct{ odd, same tokenbucket.State }{
-		{tokenbucket.State{At: 5, Part: 7}, tokenbucket.State{}},
-		{tokenbucket.State{Used: -1, At: 5, Part: 7}, tokenbucket.State{}},
-		{tokenbucket.State{Used: math.MaxInt64, At: 5}, tokenbucket.State{Used: algo.MaxCount, At: 5}},
-		{tokenbucket.State{Used: 3, At: -5}, tokenbucket.State{Used: 3}},
-		{tokenbucket.State{Used: 3, At: math.MaxInt64}, tokenbucket.State{Used: 3, At: algo.MaxInstant}},
-		{tokenbucket.State{Used: 3, At: 5, Part: math.MinInt64, Period: 7}, tokenbucket.State{Used: 3, At: 5, Period: 7}},
-		{tokenbucket.State{Used: 3, At: 5, Part: 7}, tokenbucket.State{Used: 3, At: 5, Period: 1}},
-		{tokenbucket.State{Used: 3, At: 5, Part: 7, Period: -1}, tokenbucket.State{Used: 3, At: 5, Period: 1}},
-		{tokenbucket.State{Used: 3, At: 5, Part: 7, Period: 7}, tokenbucket.State{Used: 3, At: 5, Part: 6, Period: 7}},
-	} {
-		require.Equal(t, tokenbucket.AppendState(nil, c.same), tokenbucket.AppendState(nil, c.odd))
-		for v := step; v <= charge; v++ {
-			next, r := call(c.odd, v, 1000, o, 1)
-			want, wantResult := call(c.same, v, 1000, o, 1)
-			require.Equal(t, wantResult, r, "%+v", c.odd)
-			if r.Paid == 0 {
-				want = c.odd
-			}
-			require.Equal(t, want, next, "%+v", c.odd)
-		}
-	}
-	// More than a whole refill cannot have accrued without coming back.
+	kit.NormalizedStates(t, o, [][2]tokenbucket.State{
+		{{At: 5, Part: 7}, {}},
+		{{Used: -1, At: 5, Part: 7}, {}},
+		{{Used: math.MaxInt64, At: 5}, {Used: algo.MaxCount, At: 5}},
+		{{Used: 3, At: -5}, {Used: 3}},
+		{{Used: 3, At: math.MaxInt64}, {Used: 3, At: algo.MaxInstant}},
+		{{Used: 3, At: 5, Part: math.MinInt64, Period: 7}, {Used: 3, At: 5, Period: 7}},
+		{{Used: 3, At: 5, Part: 7}, {Used: 3, At: 5, Period: 1}},
+		{{Used: 3, At: 5, Part: 7, Period: -1}, {Used: 3, At: 5, Period: 1}},
+		{{Used: 3, At: 5, Part: 7, Period: 7}, {Used: 3, At: 5, Part: 6, Period: 7}},
+	})
+	// Part is cut to less than a whole refill.
 	r := tokenbucket.Peek(tokenbucket.State{Used: 3, At: 5, Part: math.MaxInt64, Period: time.Second}, time.Unix(0, 5), o)
 	require.EqualValues(t, 7, r.Remaining)
 	require.EqualValues(t, 1, r.NextRefill)
 }
 
-func TestThePartOfARefillOutlivesAChangedLimit(t *testing.T) {
+func TestAccruedPartOfARefillSurvivesAChangedLimit(t *testing.T) {
 	o := tokenbucket.Options{Limit: algo.Per(2, time.Second)}
 	s, _ := tokenbucket.Step(tokenbucket.State{}, y2k, o)
 	s, _ = tokenbucket.Step(s, y2k.Add(400*time.Millisecond), o) // 0.8 of a token

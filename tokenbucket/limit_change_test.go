@@ -9,11 +9,11 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// A limit that is only spelled otherwise has the same waits.
-func TestTheSameRateInOtherWordsWaitsAsLong(t *testing.T) {
+func TestSameRateWrittenDifferentlyHasTheSameWaits(t *testing.T) {
 	spellings := []algo.Limit{algo.Per(60, time.Minute), algo.Per(1, time.Second), algo.Per(3600, time.Hour), algo.Per(2, 2*time.Second)}
 	for _, from := range spellings {
 		for _, to := range spellings {
@@ -30,8 +30,7 @@ func TestTheSameRateInOtherWordsWaitsAsLong(t *testing.T) {
 	}
 }
 
-// Intervals are counted from where they were counted from before.
-func TestAChangedIntervalBeganWhenItBegan(t *testing.T) {
+func TestChangedLimitKeepsTheStartOfTheInterval(t *testing.T) {
 	for _, c := range []struct {
 		from, to algo.Limit
 		after    time.Duration
@@ -53,8 +52,8 @@ func TestAChangedIntervalBeganWhenItBegan(t *testing.T) {
 	}
 }
 
-// Policies that take turns at one key give no batch before its interval is over.
-func TestTakingTurnsMakesNoTokens(t *testing.T) {
+// Two policies that use one key in turns must not refill before an interval has passed.
+func TestAlternatingLimitsAddNoTokens(t *testing.T) {
 	fast := tokenbucket.Options{Limit: algo.Per(1, time.Second), Burst: 60, Refill: tokenbucket.Interval}
 	slow := fast
 	slow.Limit = algo.Per(60, time.Minute)
@@ -71,11 +70,10 @@ func TestTakingTurnsMakesNoTokens(t *testing.T) {
 	require.LessOrEqual(t, admitted, int64(29))
 }
 
-// A part of a token is rounded down, by less than one part of the new period.
-func TestAChangedPeriodRoundsDown(t *testing.T) {
+func TestChangedPeriodRoundsDown(t *testing.T) {
 	s := tokenbucket.State{Used: 3, At: 5, Part: 2, Period: 3}
 	for period, part := range map[time.Duration]int64{1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 10: 6, 1 << 62: 1 << 63 / 3} {
-		next, r := call(s, charge, 5, tokenbucket.Options{Limit: algo.Per(1, period), Burst: 1}, 1)
+		next, r := kit.CallAt(s, algorithmtest.Charge, 5, tokenbucket.Options{Limit: algo.Per(1, period), Burst: 1}, 1)
 		if r.Paid == 1 {
 			require.Equal(t, tokenbucket.State{Used: 4, At: 5, Part: part, Period: period}, next)
 		}
@@ -83,23 +81,22 @@ func TestAChangedPeriodRoundsDown(t *testing.T) {
 	}
 }
 
-// Under any limits too, one after the other, tokens one by one are gcra.
-func TestTokensOneByOneAreGCRAThroughEveryChangeOfTheLimit(t *testing.T) {
+func TestContinuousRefillDecidesLikeGCRAIfTheLimitChanges(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
-	for range rounds(5000) {
+	for range algorithmtest.Rounds(5000) {
 		var bucket tokenbucket.State
 		var cells gcra.State
-		now := upTo(random, algo.MaxInstant)
+		now := algorithmtest.UpTo(random, algo.MaxInstant)
 		for range 12 {
 			o := anyOptions(random)
 			o.Refill = tokenbucket.Continuous
-			v := verb(random.IntN(3)) // how far a charge can go differs
-			cost := upTo(random, tokenbucket.Peek(bucket, time.Unix(0, now), o).Limit)
+			op := algorithmtest.Op(random.IntN(3)) // no charges, because their maximum differs
+			cost := algorithmtest.UpTo(random, tokenbucket.Peek(bucket, time.Unix(0, now), o).Limit)
 			var got, want algo.Result
-			bucket, got = call(bucket, v, now, o, cost)
-			cells, want = callGCRA(cells, v, now, o, cost)
-			require.Equal(t, want, got, "%+v: verb %d at %d, cost %d", o, v, now, cost)
-			by := []int64{0, 1, int64(got.NextRefill), upTo(random, int64(o.Limit.Period))}[random.IntN(4)]
+			bucket, got = kit.CallAt(bucket, op, now, o, cost)
+			cells, want = callGCRA(cells, op, now, o, cost)
+			require.Equal(t, want, got, "%+v: operation %d at %d, cost %d", o, op, now, cost)
+			by := []int64{0, 1, int64(got.NextRefill), algorithmtest.UpTo(random, int64(o.Limit.Period))}[random.IntN(4)]
 			if by <= algo.MaxInstant-now {
 				now += by
 			}

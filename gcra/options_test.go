@@ -2,6 +2,8 @@ package gcra_test
 
 import (
 	"math"
+	"math/big"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -9,11 +11,12 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
-func TestOptionsThatAreNotValid(t *testing.T) {
+func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 	minute := algo.Per(100, time.Minute)
-	for want, o := range map[string]gcra.Options{
+	kit.InvalidOptions(t, gcra.State{At: 5, Used: 1, Period: 1}, map[string]gcra.Options{
 		"gcra: algo: Limit.Count must be at least 1, got 0":                                                                    {},
 		"gcra: algo: Limit.Count must be at most 2^62, got 4611686018427387905":                                                {Limit: algo.Per(algo.MaxCount+1, time.Second)},
 		"gcra: algo: Limit.Period must be at least 1ns, got -1s":                                                               {Limit: algo.Per(1, -time.Second)},
@@ -21,26 +24,18 @@ func TestOptionsThatAreNotValid(t *testing.T) {
 		"gcra: Burst must be at most 2^62, got 4611686018427387905":                                                            {Limit: minute, Burst: algo.MaxCount + 1},
 		"gcra: a burst of 76861433640456466 at 1/m takes longer than 2^62 ns to regain; use a smaller burst or a faster limit": {Limit: algo.Per(1, time.Minute), Burst: 76861433640456466},
 		"gcra: Cost is -1: algo: cost must not be negative":                                                                    {Limit: minute, Cost: -1},
-	} {
-		p, err := gcra.New(o)
-		require.EqualError(t, err, want)
-		require.Zero(t, p)
-		deniesForEver(t, step, gcra.State{}, y2k, o)
-	}
-	_, err := gcra.New(gcra.Options{Limit: minute, Cost: math.MinInt64})
-	require.ErrorIs(t, err, algo.ErrCost)
+	})
+	algorithmtest.ZeroPolicyDenies(t, gcra.Policy{})
 }
 
-func TestTheLongestBurstThatIsValid(t *testing.T) {
+func TestLongestValidBursts(t *testing.T) {
 	for _, o := range []gcra.Options{
 		{Limit: algo.Per(1, 1), Burst: algo.MaxCount},
 		{Limit: algo.Per(1, algo.MaxCount)},
 		{Limit: algo.Per(algo.MaxCount, algo.MaxCount)},
 		{Limit: algo.Per(2, math.MaxInt64), Burst: 1},
 	} {
-		p, err := gcra.New(o)
-		require.NoError(t, err)
-		require.Equal(t, o, p.Options())
+		require.NoError(t, o.Validate())
 		o.Cost = gcra.Peek(gcra.State{}, y2k, o).Limit
 		s, r := gcra.Step(gcra.State{}, y2k, o)
 		require.True(t, r.Allowed)
@@ -49,54 +44,35 @@ func TestTheLongestBurstThatIsValid(t *testing.T) {
 	}
 }
 
-func TestTheSpecOfAPolicy(t *testing.T) {
-	for want, o := range map[string]gcra.Options{
+func TestSpecs(t *testing.T) {
+	kit.Specs(t, func(o gcra.Options) algo.Limit { return o.Limit }, map[string]gcra.Options{
 		"gcra 100/m":                 {Limit: algo.Per(100, time.Minute)},
 		"gcra 100/m burst=20":        {Limit: algo.Per(100, time.Minute), Burst: 20},
 		"gcra 5/250ms cost=2":        {Limit: algo.Per(5, 250*time.Millisecond), Burst: 5, Cost: 2},
 		"gcra 1/36h burst=3 cost=10": {Limit: algo.Per(1, 36*time.Hour), Burst: 3, Cost: 10},
-	} {
-		p, err := gcra.New(o)
-		require.NoError(t, err)
-		require.Equal(t, want, p.String())
-		require.Equal(t, o.Limit, p.Limit())
-		require.Equal(t, gcra.Bound(o, time.Hour), p.Bound(time.Hour))
+	})
+}
+
+func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
+	random := rand.New(rand.NewPCG(9, 10))
+	for range algorithmtest.Rounds(20000) {
+		o, x := anyOptions(random), algorithmtest.UpTo(random, algo.MaxInstant)
+		burst := o.Burst
+		if burst == 0 {
+			burst = o.Limit.Count
+		}
+		want := floor(times(whole(o.Limit.Count), big.NewRat(x-1, int64(o.Limit.Period))))
+		if want.Add(want, big.NewInt(burst)); want.IsInt64() {
+			require.Equal(t, want.Int64(), gcra.Bound(o, time.Duration(x)), "%+v", o)
+		} else {
+			require.Equal(t, int64(math.MaxInt64), gcra.Bound(o, time.Duration(x)), "%+v", o)
+		}
+		require.Equal(t, int64(0), gcra.Bound(o, time.Duration(1-x)))
 	}
 }
 
-func TestTheZeroPolicyDenies(t *testing.T) {
-	var p gcra.Policy
-	next, r, err := p.Step(nil, nil, y2k, 1)
+func TestStepIntoIsStep(t *testing.T) {
+	p, err := gcra.New(gcra.Options{Limit: algo.Per(5, time.Minute), Burst: 300})
 	require.NoError(t, err)
-	require.Empty(t, next)
-	require.Equal(t, algo.Result{Cost: 1, RetryAfter: algo.Never}, r)
-	require.Zero(t, p.Bound(time.Hour))
-	require.Zero(t, p.Options())
-}
-
-func TestANegativeCostIsRefused(t *testing.T) {
-	p, err := gcra.New(gcra.Options{Limit: algo.Per(1, time.Second)})
-	require.NoError(t, err)
-	next, r, err := p.Step([]byte("dst"), nil, y2k, -1)
-	require.Equal(t, algo.ErrCost, err)
-	require.Equal(t, "dst", string(next))
-	require.Zero(t, r)
-}
-
-// A cost of 0 is the options' own, in every verb.
-func TestThePolicyHasACostOfItsOwn(t *testing.T) {
-	p, err := gcra.New(gcra.Options{Limit: algo.Per(10, time.Second), Cost: 3})
-	require.NoError(t, err)
-	state, r, err := p.Step(nil, nil, y2k, 0)
-	require.NoError(t, err)
-	require.Equal(t, int64(3), r.Paid)
-	r, err = p.Peek(state, y2k, 0)
-	require.NoError(t, err)
-	require.Equal(t, int64(3), r.Cost)
-	state, r, err = p.Charge(nil, state, y2k, 0)
-	require.NoError(t, err)
-	require.Equal(t, int64(3), r.Paid)
-	_, r, err = p.Refund(nil, state, y2k, 0)
-	require.NoError(t, err)
-	require.Equal(t, int64(-3), r.Paid)
+	algorithmtest.StepIntoIsStep(t, p)
 }

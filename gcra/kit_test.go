@@ -1,0 +1,41 @@
+// The tests promise that the package decides exactly as the model in model_test.go, for any state,
+// time and options; that clocks which disagree never get more than Bound, nor turn a denial
+// into an admission; and that encoded states stay readable.
+package gcra_test
+
+import (
+	"math/rand/v2"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
+)
+
+var kit = algorithmtest.Kit[gcra.State, gcra.Options]{
+	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge, Bound: gcra.Bound,
+	AppendState: gcra.AppendState, ParseState: gcra.ParseState,
+	WithCost: func(o gcra.Options, cost int64) gcra.Options {
+		o.Cost = cost
+		return o
+	},
+	New: func(o gcra.Options) (algo.Policy, error) {
+		p, err := gcra.New(o)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	},
+}
+
+var y2k = algorithmtest.Start
+
+// anyOptions returns small options, common ones, or any valid ones.
+func anyOptions(random *rand.Rand) gcra.Options {
+	for {
+		limit, size := algorithmtest.AnyLimit(random)
+		burst := []int64{random.Int64N(9), random.Int64N(2000), algorithmtest.UpTo(random, algo.MaxCount)}[size]
+		if o := (gcra.Options{Limit: limit, Burst: burst}); o.Validate() == nil {
+			return o
+		}
+	}
+}

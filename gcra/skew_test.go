@@ -1,0 +1,119 @@
+package gcra_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
+)
+
+// smallOptions returns all options with counts up to 3, periods up to 4ns and bursts up to 3.
+func smallOptions() (all []gcra.Options) {
+	for i := range int64(36) {
+		all = append(all, gcra.Options{Limit: algo.Per(i%3+1, time.Duration(i/3%4+1)), Burst: i/12 + 1})
+	}
+	return all
+}
+
+// stepsInAnyOrder makes steps and charges at the instants 0 to 7, in any order, and calls visit
+// with each change of the state.
+func stepsInAnyOrder(o gcra.Options, depth int, s gcra.State, visit func(before, after gcra.State)) {
+	for at := range int64(8) {
+		for cost := int64(1); cost <= o.Burst; cost++ {
+			for _, op := range []algorithmtest.Op{algorithmtest.Step, algorithmtest.Charge} {
+				next, _ := kit.CallAt(s, op, at, o, cost)
+				if next == s {
+					continue
+				}
+				visit(s, next)
+				if depth > 1 {
+					stepsInAnyOrder(o, depth-1, next, visit)
+				}
+			}
+		}
+	}
+}
+
+// If no single change gives units to any clock, no sequence of changes does.
+func TestNoStepGivesUnitsToAnotherClock(t *testing.T) {
+	for _, o := range smallOptions() {
+		denials := 0
+		stepsInAnyOrder(o, 3, gcra.State{}, func(before, after gcra.State) {
+			for at := range int64(12) {
+				old, now := gcra.Peek(before, time.Unix(0, at), o), gcra.Peek(after, time.Unix(0, at), o)
+				if now.Remaining > old.Remaining {
+					t.Fatalf("%+v: at %d %d units are left, but %d after %+v became %+v", o, at, old.Remaining, now.Remaining, before, after)
+				}
+				if old.Remaining < o.Burst {
+					denials++
+				}
+			}
+		})
+		require.Positive(t, denials)
+	}
+}
+
+func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	denials := 0
+	for range algorithmtest.Rounds(5000) {
+		o, now := anyOptions(random), algorithmtest.UpTo(random, algo.MaxInstant)
+		type request struct{ at, cost int64 }
+		var denied []request
+		var s gcra.State
+		for range 20 {
+			op := algorithmtest.Step
+			if random.IntN(4) == 0 {
+				op = algorithmtest.Charge
+			}
+			next, r := kit.CallAt(s, op, now, o, algorithmtest.AnyCost(random, gcra.Peek(s, time.Unix(0, now), o)))
+			s = next
+			for _, d := range denied {
+				_, r := kit.CallAt(s, algorithmtest.Peek, d.at, o, d.cost)
+				require.False(t, r.Allowed, "%+v was denied, but is allowed with %+v", d, s)
+			}
+			if !r.Allowed {
+				denied = append(denied, request{now, r.Cost})
+			}
+			now = algorithmtest.AnyTime(random, now, r, o.Limit.Period)
+		}
+		denials += len(denied)
+	}
+	require.Greater(t, denials, algorithmtest.Rounds(5000))
+}
+
+func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	reached := 0
+	options := smallOptions()
+	for range algorithmtest.Rounds(5000) {
+		o := options[random.IntN(len(options))]
+		var admitted [24]int64
+		var s gcra.State
+		for range 60 {
+			at := random.Int64N(24)
+			next, r := kit.CallAt(s, algorithmtest.Step, at, o, random.Int64N(o.Burst)+1)
+			s = next
+			admitted[at] += r.Paid
+		}
+		for from := range admitted {
+			var sum int64
+			for to := from; to < len(admitted); to++ {
+				sum += admitted[to]
+				bound := gcra.Bound(o, time.Duration(to-from+1))
+				if sum > bound {
+					t.Fatalf("%+v: %d units are admitted from %d to %d of %v, but the bound is %d", o, sum, from, to, admitted, bound)
+				}
+				if sum == bound {
+					reached++
+				}
+			}
+		}
+	}
+	require.Positive(t, reached)
+}

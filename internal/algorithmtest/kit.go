@@ -1,0 +1,361 @@
+// Package algorithmtest has tests that the packages of the four algorithms share. Laws that
+// hold for any algorithm are in algo/algotest; these tests also use the types of the packages.
+package algorithmtest
+
+import (
+	"encoding/hex"
+	"errors"
+	"math"
+	"math/bits"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+)
+
+// Op is an operation of an algorithm.
+type Op int
+
+// The operations.
+const (
+	Step Op = iota
+	Peek
+	Refund
+	Charge
+)
+
+// Ops are all operations.
+var Ops = []Op{Step, Peek, Refund, Charge}
+
+// Kit is the package of an algorithm with states S and options O.
+type Kit[S, O any] struct {
+	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
+	Peek                 func(S, time.Time, O) algo.Result
+	WithCost             func(O, int64) O
+	New                  func(O) (algo.Policy, error)
+	Bound                func(O, time.Duration) int64
+	AppendState          func([]byte, S) []byte
+	ParseState           func([]byte) (S, error)
+}
+
+// Call calls the function of an operation. Peek returns s.
+func (k Kit[S, O]) Call(s S, op Op, now time.Time, o O) (S, algo.Result) {
+	switch op {
+	case Step:
+		return k.Step(s, now, o)
+	case Refund:
+		return k.Refund(s, now, o)
+	case Charge:
+		return k.Charge(s, now, o)
+	}
+	return s, k.Peek(s, now, o)
+}
+
+// CallAt is Call at an instant, with a cost.
+func (k Kit[S, O]) CallAt(s S, op Op, at int64, o O, cost int64) (S, algo.Result) {
+	return k.Call(s, op, time.Unix(0, at), k.WithCost(o, cost))
+}
+
+// CallPolicy calls the method of an operation. For Peek it returns the state.
+func CallPolicy(t testing.TB, p algo.Policy, op Op, state []byte, now time.Time, cost int64) (next []byte, r algo.Result) {
+	t.Helper()
+	var err error
+	switch op {
+	case Step:
+		next, r, err = p.Step([]byte{}, state, now, cost)
+	case Refund:
+		next, r, err = p.Refund([]byte{}, state, now, cost)
+	case Charge:
+		next, r, err = p.Charge([]byte{}, state, now, cost)
+	default:
+		next = append([]byte{}, state...)
+		r, err = p.Peek(state, now, cost)
+	}
+	require.NoError(t, err)
+	return next, r
+}
+
+// CallBoth calls the function and the method, and requires that they agree.
+func (k Kit[S, O]) CallBoth(t testing.TB, s S, op Op, now time.Time, o O) (S, algo.Result) {
+	t.Helper()
+	next, r := k.Call(s, op, now, o)
+	p, err := k.New(o)
+	require.NoError(t, err)
+	bytes, same := CallPolicy(t, p, op, k.AppendState(nil, s), now, 0)
+	require.Equal(t, r, same)
+	require.Equal(t, k.AppendState([]byte{}, next), bytes)
+	return next, r
+}
+
+// RequireSums requires what holds for the result of any operation on any state.
+func RequireSums(t testing.TB, r algo.Result) {
+	t.Helper()
+	require.Equal(t, r.Remaining, r.Available+r.Refilled-r.Paid)
+	require.LessOrEqual(t, r.Remaining, r.Limit)
+	require.GreaterOrEqual(t, min(r.RetryAfter, r.NextRefill, r.ResetAfter, r.Skew), time.Duration(0))
+	require.Equal(t, r.Allowed, r.RetryAfter == 0)
+	require.Equal(t, r.Remaining == r.Limit, r.ResetAfter == 0)
+	require.Equal(t, r.NextRefill == 0, r.ResetAfter == 0)
+	require.LessOrEqual(t, r.NextRefill, r.ResetAfter)
+}
+
+// RequireWaits requires that RetryAfter, NextRefill and ResetAfter are exact, if they end before
+// algo.MaxInstant.
+func (k Kit[S, O]) RequireWaits(t testing.TB, s S, now int64, o O) {
+	t.Helper()
+	r := k.Peek(s, time.Unix(0, now), o)
+	check := func(wait time.Duration, ended func(r algo.Result) bool) {
+		t.Helper()
+		if wait < 1 || int64(wait) > algo.MaxInstant-now {
+			return
+		}
+		end := time.Unix(0, now+int64(wait))
+		require.True(t, ended(k.Peek(s, end, o)), "after %v", wait)
+		require.False(t, ended(k.Peek(s, end.Add(-1), o)), "1ns before %v", wait)
+	}
+	check(r.RetryAfter, func(r algo.Result) bool { return r.Allowed })
+	check(r.NextRefill, func(at algo.Result) bool { return at.Remaining > r.Remaining })
+	check(r.ResetAfter, func(r algo.Result) bool { return r.Fresh })
+}
+
+// InvalidOptions requires that New returns an error with the text in the key, and that all
+// operations deny with these options. used is a state with units in use.
+func (k Kit[S, O]) InvalidOptions(t *testing.T, used S, invalid map[string]O) {
+	t.Helper()
+	var fresh S
+	for text, o := range invalid {
+		p, err := k.New(o)
+		require.ErrorContains(t, err, text)
+		require.Zero(t, p)
+		require.Equal(t, strings.Contains(text, "Cost is -1"), errors.Is(err, algo.ErrCost))
+		require.Zero(t, k.Bound(o, time.Hour), "%+v", o)
+		for _, s := range []S{fresh, used} {
+			for _, op := range Ops {
+				k.RequireDenies(t, s, op, time.Unix(0, 10), o)
+			}
+		}
+	}
+}
+
+// RequireDenies requires that an operation with invalid options denies for ever.
+func (k Kit[S, O]) RequireDenies(t testing.TB, s S, op Op, now time.Time, o O) {
+	t.Helper()
+	next, r := k.Call(s, op, now, o)
+	require.Equal(t, s, next)
+	require.Equal(t, algo.Result{Cost: r.Cost, RetryAfter: algo.Never}, r, "%+v", o)
+}
+
+// ZeroPolicyDenies requires that the zero policy denies everything.
+func ZeroPolicyDenies(t *testing.T, zero algo.Policy) {
+	t.Helper()
+	next, r, err := zero.Step(nil, nil, time.Unix(1, 0), 1)
+	require.NoError(t, err)
+	require.Empty(t, next)
+	require.Equal(t, algo.Result{Cost: 1, RetryAfter: algo.Never}, r)
+	require.Zero(t, zero.Bound(time.Hour))
+}
+
+// Specs requires that policies have these specs, and the limits and bounds of their options.
+func (k Kit[S, O]) Specs(t *testing.T, limit func(O) algo.Limit, specs map[string]O) {
+	t.Helper()
+	for want, o := range specs {
+		p, err := k.New(o)
+		require.NoError(t, err)
+		require.Equal(t, want, p.String())
+		require.Equal(t, o, p.(interface{ Options() O }).Options())
+		require.Equal(t, limit(o), p.Limit())
+		require.Equal(t, k.Bound(o, time.Hour), p.Bound(time.Hour))
+	}
+}
+
+// Start is the time of the first step of the golden states.
+var Start = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Golden is an encoded state after steps with these costs, 411.522617ms apart.
+type Golden[S, O any] struct {
+	Options O
+	Hex     string
+	State   S
+}
+
+// GoldenStates requires that the encoding of states does not change. Stores hold such states.
+func (k Kit[S, O]) GoldenStates(t *testing.T, costs []int64, golden []Golden[S, O]) {
+	t.Helper()
+	for _, g := range golden {
+		p, err := k.New(g.Options)
+		require.NoError(t, err)
+		var state []byte
+		for i, cost := range costs {
+			state, _, err = p.Step(nil, state, Start.Add(time.Duration(i)*411_522_617), cost)
+			require.NoError(t, err)
+		}
+		require.Equal(t, unhex(t, g.Hex), state, "%v: %x", p, state)
+		s, err := k.ParseState(state)
+		require.NoError(t, err)
+		require.Equal(t, g.State, s)
+		require.Equal(t, append([]byte("dst"), state...), k.AppendState([]byte("dst"), s))
+	}
+}
+
+// ParseErrors requires that ParseState returns these errors for bytes in hex.
+func (k Kit[S, O]) ParseErrors(t *testing.T, refused map[string]error) {
+	t.Helper()
+	for text, want := range refused {
+		s, err := k.ParseState(unhex(t, text))
+		require.Equal(t, want, err, text)
+		require.Zero(t, s)
+	}
+}
+
+// ParseStates requires that these bytes in hex are the encodings of these states.
+func (k Kit[S, O]) ParseStates(t *testing.T, states map[string]S) {
+	t.Helper()
+	for text, want := range states {
+		s, err := k.ParseState(unhex(t, text))
+		require.NoError(t, err, text)
+		require.Equal(t, want, s)
+		require.Equal(t, unhex(t, text), k.AppendState([]byte{}, s))
+	}
+}
+
+func unhex(t *testing.T, s string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(s, " ", ""))
+	require.NoError(t, err)
+	return b
+}
+
+// NormalizedStates requires that the two states of a pair have the same encoding and decide alike.
+// No step returns the first. The second is the nearest state that a step can return.
+func (k Kit[S, O]) NormalizedStates(t *testing.T, o O, pairs [][2]S) {
+	t.Helper()
+	for _, pair := range pairs {
+		state, nearest := pair[0], pair[1]
+		require.Equal(t, k.AppendState(nil, nearest), k.AppendState(nil, state), "%+v", state)
+		for _, op := range Ops {
+			for _, at := range []int64{0, 5, 8, 1000} {
+				next, r := k.CallAt(state, op, at, o, 1)
+				want, wantResult := k.CallAt(nearest, op, at, o, 1)
+				require.Equal(t, wantResult, r, "%+v", state)
+				if r.Paid == 0 {
+					want = state
+				}
+				require.Equal(t, want, next, "%+v", state)
+			}
+		}
+	}
+}
+
+// StepInto is a policy with the method that package compose uses for states in memory.
+type StepInto interface {
+	algo.Policy
+	StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error)
+}
+
+// StepIntoIsStep requires that StepInto returns what Step returns, even if dst is the memory of
+// the state.
+func StepIntoIsStep(t *testing.T, p StepInto) {
+	t.Helper()
+	random, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1e9, 0)
+	var state []byte
+	denied := 0
+	for range 3000 {
+		now = now.Add(time.Duration(random.Int64N(int64(time.Second))) - 100*time.Millisecond)
+		cost := random.Int64N(40)
+		want, wanted, err := p.Step(nil, state, now, cost)
+		require.NoError(t, err)
+		memory := slices.Clone(state)
+		var r algo.Result
+		next, err := p.StepInto(memory[:0], memory, algo.Instant(now), cost, &r)
+		require.NoError(t, err)
+		require.Equal(t, wanted, r)
+		require.Equal(t, string(want), string(next))
+		if !r.Allowed {
+			denied++
+		}
+		state = want
+	}
+	require.Positive(t, denied)
+
+	var r algo.Result
+	_, err := p.StepInto(nil, []byte("no state"), 1e18, 1, &r)
+	require.ErrorIs(t, err, algo.ErrState)
+	_, err = p.StepInto(nil, nil, 1e18, -1, &r)
+	require.ErrorIs(t, err, algo.ErrCost)
+	require.Zero(t, r)
+}
+
+// FuzzDecode fuzzes ParseState. Bytes are refused, or they are the only encoding of a state that
+// the functions and the methods accept. last returns the time of a state.
+func (k Kit[S, O]) FuzzDecode(f *testing.F, last func(S) int64, options ...O) {
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := k.ParseState(b)
+		if err != nil {
+			require.True(t, errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion))
+			require.Zero(t, s)
+			return
+		}
+		require.Equal(t, string(b), string(k.AppendState(nil, s)))
+		at := time.Unix(0, last(s))
+		for _, o := range options {
+			for _, now := range []time.Time{{}, at, at.Add(time.Minute), time.Unix(math.MaxInt64, 0)} {
+				for _, op := range Ops {
+					_, r := k.CallBoth(t, s, op, now, o)
+					RequireSums(t, r)
+				}
+			}
+		}
+	})
+}
+
+// Rounds returns n, or less if tests should be short.
+func Rounds(n int) int {
+	if algotest.Brief() {
+		return n / 20
+	}
+	return n
+}
+
+// UpTo returns a log-uniform number from 1 to n: all orders of magnitude are equally likely.
+func UpTo(random *rand.Rand, n int64) int64 {
+	if n <= 1 {
+		return 1
+	}
+	size := random.IntN(bits.Len64(uint64(n))) + 1
+	return min(n, 1<<(size-1)+random.Int64N(1<<(size-1)))
+}
+
+// AnyLimit returns a small limit, a common one, or any valid one. size is 0, 1 or 2 for these.
+func AnyLimit(random *rand.Rand) (limit algo.Limit, size int) {
+	switch size = random.IntN(3); size {
+	case 0:
+		return algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(12)+1)), size
+	case 1:
+		return algo.Per(random.Int64N(1000)+1, []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}[random.IntN(4)]), size
+	}
+	return algo.Per(UpTo(random, algo.MaxCount), time.Duration(UpTo(random, math.MaxInt64))), size
+}
+
+// AnyCost returns a cost, often one at which decisions change. peek is the result of a peek of
+// cost 1.
+func AnyCost(random *rand.Rand, peek algo.Result) int64 {
+	costs := []int64{1, peek.Remaining, peek.Remaining + 1, peek.Remaining / 2, UpTo(random, max(1, peek.Limit)), peek.Limit, peek.Limit + 1}
+	return max(1, costs[random.IntN(len(costs))])
+}
+
+// AnyTime returns the time of the next operation after one with result r, often one at which
+// the result changes. The clock can step back.
+func AnyTime(random *rand.Rand, now int64, r algo.Result, period time.Duration) int64 {
+	by := []int64{0, 1, int64(r.NextRefill), int64(r.NextRefill) - 1, int64(r.RetryAfter), int64(r.RetryAfter) - 1,
+		int64(r.ResetAfter), int64(r.ResetAfter) - 1, UpTo(random, int64(period)), -1, -UpTo(random, now)}[random.IntN(11)]
+	if by > algo.MaxInstant-now {
+		by = 0
+	}
+	return max(0, now+by)
+}

@@ -1,0 +1,42 @@
+// The tests promise that the package decides exactly as the model in model_test.go, and with
+// continuous refill as gcra while clocks agree; that a changed limit keeps the tokens used and
+// the time that has accrued; and that encoded states stay readable.
+package tokenbucket_test
+
+import (
+	"math/rand/v2"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/tokenbucket"
+)
+
+var kit = algorithmtest.Kit[tokenbucket.State, tokenbucket.Options]{
+	Step: tokenbucket.Step, Peek: tokenbucket.Peek, Refund: tokenbucket.Refund, Charge: tokenbucket.Charge, Bound: tokenbucket.Bound,
+	AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState,
+	WithCost: func(o tokenbucket.Options, cost int64) tokenbucket.Options {
+		o.Cost = cost
+		return o
+	},
+	New: func(o tokenbucket.Options) (algo.Policy, error) {
+		p, err := tokenbucket.New(o)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	},
+}
+
+var y2k = algorithmtest.Start
+
+// anyOptions returns small options, common ones, or any valid ones.
+func anyOptions(random *rand.Rand) tokenbucket.Options {
+	for {
+		limit, size := algorithmtest.AnyLimit(random)
+		burst := []int64{random.Int64N(9), random.Int64N(2000), algorithmtest.UpTo(random, algo.MaxCount)}[size]
+		o := tokenbucket.Options{Limit: limit, Burst: burst, Refill: tokenbucket.Refill(random.IntN(2))}
+		if o.Validate() == nil {
+			return o
+		}
+	}
+}
