@@ -21,7 +21,7 @@ func BenchmarkStep(b *testing.B) {
 			var r algo.Result
 			now := y2k
 			b.ReportAllocs()
-			for i := 0; i < b.N; i++ {
+			for b.Loop() {
 				s, r = gcra.Step(s, now, o)
 				allowed = r.Allowed
 				now = now.Add(pace.Duration)
@@ -41,7 +41,7 @@ func BenchmarkPolicyStep(b *testing.B) {
 			var state, spare []byte
 			now := y2k
 			b.ReportAllocs()
-			for i := 0; i < b.N; i++ {
+			for b.Loop() {
 				next, r, _ := p.Step(spare[:0], state, now, 1)
 				allowed = r.Allowed
 				state, spare = next, state

@@ -25,7 +25,8 @@ func ExampleNotApplied() {
 }
 
 func ExampleNewVersion() {
-	fmt.Println(storage.NewVersion() == 0, storage.NewVersion() == storage.NewVersion())
+	a, b := storage.NewVersion(), storage.NewVersion()
+	fmt.Println(a == 0, a == b)
 	// Output:
 	// false false
 }

@@ -130,14 +130,14 @@ func (s *search) damage(state []byte) []byte {
 func refusedOrValid(p *point) {
 	_, err := p.policy.Peek(p.state, instant(p.now), 1)
 	for _, op := range []op{step, refund, charge} {
-		next, r, err2 := p.search.apply(p.policy, op, []byte("dst"), p.state, p.now, 1)
+		next, _, err2 := p.search.apply(p.policy, op, []byte("dst"), p.state, p.now, 1)
 		p.require((err == nil) == (err2 == nil), "bytes %x: the error of Peek is %v, but of %v it is %v", p.state, err, op, err2)
 		if err2 != nil {
 			p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", p.state, err2)
 			p.require(string(next) == "dst", "bytes %x: %v appends to dst, but returns an error", p.state, op)
 			continue
 		}
-		next, r = p.call(op, p.state, p.now, 1)
+		next, r := p.call(op, p.state, p.now, 1)
 		next, r2 := p.step(next, p.now, 1)
 		p.require(r.Available+r.Refilled-r.Paid == r.Remaining && r2.Available+r2.Refilled-r2.Paid == r2.Remaining,
 			"bytes %x: Available + Refilled - Paid is not Remaining: %+v, then %+v", p.state, r, r2)

@@ -51,12 +51,12 @@ func (p *progress) at(log *accesslog.Reader) {
 		return
 	}
 	if p.lines++; p.lines%4096 == 0 {
-		p.bar.Set64(log.BytesRead())
+		_ = p.bar.Set64(log.BytesRead())
 	}
 }
 
 func (p *progress) done() {
 	if p != nil {
-		p.bar.Finish()
+		_ = p.bar.Finish()
 	}
 }

@@ -213,5 +213,5 @@ func (t *table) print() {
 		fmt.Fprintf(tabs, "%s%s", row[0], strings.Repeat(" ", first-utf8.RuneCountInString(row[0])))
 		fmt.Fprintf(tabs, "\t%s\t\n", strings.Join(row[1:], "\t"))
 	}
-	tabs.Flush()
+	_ = tabs.Flush() // as with Fprintf above, the output keeps its first error
 }

@@ -106,7 +106,8 @@ func (o Options) withDefaults(inFlight int) Options {
 func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
 	n := len(r.Keys)
 	r.states, r.changes = slices.Grow(r.states[:0], n)[:n], slices.Grow(r.changes[:0], n)[:n]
-	how, err := How{}, error(nil)
+	var how How
+	var err error
 	switch {
 	case ctx.Err() != nil:
 		err = storage.NotApplied(ctx.Err())

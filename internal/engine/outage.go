@@ -59,7 +59,7 @@ func (q *queue) probe(key string) {
 	defer cancel()
 	err := storage.ErrUnavailable // if the store panics
 	defer func() {
-		if recover(); !isOutage(err) {
+		if _ = recover(); !isOutage(err) {
 			err = nil
 		}
 		q.breaker.Probed(err)

@@ -124,7 +124,7 @@ func cutBare(text string) (value any, rest string, ok bool) {
 		ok = len(text) > 1 && (text[1] == '0' || text[1] == '1')
 		return true, text[min(2, len(text)):], ok
 	case c == '%':
-		value, rest, ok = cutString(strings.TrimPrefix(text[1:], `"`))
+		_, rest, ok = cutString(strings.TrimPrefix(text[1:], `"`))
 		return true, rest, ok && len(text) > 1 && text[1] == '"'
 	case c == '*' || 'a' <= c|0x20 && c|0x20 <= 'z':
 		return true, text[span(text, isTokenByte):], true

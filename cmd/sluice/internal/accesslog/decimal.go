@@ -30,7 +30,7 @@ func sinceEpoch(b []byte) (stamp, bool) {
 
 func (d *decimal) stamp() stamp {
 	var s stamp
-	for i := 0; i < d.exp+9; i++ { // down to nanoseconds; what is below is cut off
+	for i := range d.exp + 9 { // down to nanoseconds; what is below is cut off
 		digit := byte(0)
 		if i < d.n {
 			digit = d.digits[i]

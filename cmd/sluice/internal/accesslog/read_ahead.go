@@ -24,7 +24,7 @@ func (r *Reader) readAhead() {
 	w := writer{r: r, batch: newBatch()}
 	err := w.write()
 	w.batch.last, w.batch.err = true, err
-	w.send()
+	_ = w.send() // the reader was closed
 }
 
 // writer is the goroutine's side of a Reader.

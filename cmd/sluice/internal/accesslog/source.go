@@ -38,7 +38,7 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, info *
 		s.unzip()
 	}
 	if mark, _ := s.lines.r.Peek(3); string(mark) == "\uFEFF" {
-		s.lines.r.Discard(3)
+		_, _ = s.lines.r.Discard(3) // they are in the buffer
 	}
 	return s, nil
 }

@@ -21,7 +21,7 @@ func main() {
 func zip(log []byte) []byte {
 	var b bytes.Buffer
 	z, _ := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	z.Write(log) // a bytes.Buffer takes everything
-	z.Close()
+	_, _ = z.Write(log) // a bytes.Buffer takes everything
+	_ = z.Close()
 	return b.Bytes()
 }
