@@ -59,6 +59,20 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 }
 
+// TestFilesOfTheArchitectureExist finds every Go file that ARCHITECTURE.md names.
+func TestFilesOfTheArchitectureExist(t *testing.T) {
+	names := regexp.MustCompile(`[\w/]+\.(?:go|lua|sql)\b`).FindAllString(readFile(t, root, "ARCHITECTURE.md"), -1)
+	require.Greater(t, len(names), 10)
+	for _, name := range names {
+		found := false
+		for _, dir := range []string{"", "internal/engine", "gcra"} {
+			_, err := os.Stat(filepath.Join(root, dir, name))
+			found = found || err == nil
+		}
+		require.True(t, found, name)
+	}
+}
+
 // TestSpecsAreValid parses the specs of the pages.
 func TestSpecsAreValid(t *testing.T) {
 	for _, page := range []string{"README.md", "docs/policies.md", "docs/operation.md"} {
