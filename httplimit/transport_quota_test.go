@@ -197,6 +197,19 @@ func TestQuotaIsExactWhenAllAreAnswered(t *testing.T) {
 	})
 }
 
+// The unit that came back may be for a request that is still in flight, so only the end of
+// the window is certain.
+func TestUnansweredRequestMayUseTheRefill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(delayedResponse)
+		c.send(t, "2h", `"a";r=0;t=10`)
+		c.send(t, "0s", `"a";r=0;t=10`)
+		c.send(t, "0s", `"a";r=9;t=10`)
+		time.Sleep(3 * time.Hour)
+		require.Equal(t, seconds(0, 0, 60), c.times())
+	})
+}
+
 // A request that failed may have reached the server.
 func TestFailedRequestCountsAsSpent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -347,16 +360,43 @@ func TestUnusedHostsAreForgotten(t *testing.T) {
 	}
 }
 
-func TestPausedHostsAreRemembered(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newTransport(func(*http.Request) (*http.Response, error) { return newResponse(429, "Retry-After", "3000") })
-		c.sequential(t, 1)
-		for i := range 2000 {
-			get(t, c, fmt.Sprintf("http://%d.example.com/", i))
-			time.Sleep(time.Second)
-		}
-		require.Equal(t, 3000*time.Second, c.sequential(t, 1)[2001])
-	})
+// A server is remembered while anything that is known about it matters.
+func TestUsedHostsAreRemembered(t *testing.T) {
+	for name, test := range map[string]struct {
+		answer  func() (*http.Response, error) // for the first host
+		pending int                            // requests to the first host, when the others were sent
+		sent    []time.Duration
+	}{
+		"pause":   {func() (*http.Response, error) { return newResponse(429, "Retry-After", "3000") }, 0, seconds(0, 3000, 6000)},
+		"quota":   {func() (*http.Response, error) { return newResponse(200, "RateLimit", `"a";r=0;t=3000`) }, 0, seconds(0, 3000, 6000)},
+		"backoff": {func() (*http.Response, error) { return newResponse(429) }, 0, seconds(0, 2000, 2002)},
+		"in flight": {func() (*http.Response, error) {
+			time.Sleep(3000 * time.Second)
+			return newResponse(200, "RateLimit", `"a";r=0;t=1`)
+		}, 1, seconds(0, 2000, 5001)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newTransport(func(r *http.Request) (*http.Response, error) {
+					if r.URL.Host != "example.com" {
+						return newResponse(200)
+					}
+					return test.answer()
+				})
+				var all sync.WaitGroup
+				all.Go(func() { get(t, c, "http://example.com/") })
+				for i := range 2000 {
+					get(t, c, fmt.Sprintf("http://%d.example.com/", i))
+					time.Sleep(time.Second)
+				}
+				require.Equal(t, test.pending, c.Pending())
+				all.Go(func() { c.sequential(t, 2) })
+				all.Wait()
+				times := c.times()
+				require.Equal(t, test.sent, append(times[:1:1], times[2001:]...))
+			})
+		})
+	}
 }
 
 // pipes is a net.Listener with connections in memory, so that synctest can control the time.
