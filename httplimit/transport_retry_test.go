@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -222,6 +223,28 @@ func TestConcurrentRetriesAllSucceed(t *testing.T) {
 		require.Equal(t, 200, w.statuses[http.StatusOK])
 		require.Positive(t, w.statuses[http.StatusTooManyRequests], "the clients do not know of each other")
 	})
+}
+
+func TestRetryUsesTheSameConnection(t *testing.T) {
+	var connections, requests atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if requests.Add(1) < 3 {
+			w.Header().Set("Retry-After", "0")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+		_, _ = io.WriteString(w, strings.Repeat("x", 10_000))
+	}))
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateNew {
+			connections.Add(1)
+		}
+	}
+	server.Start()
+	defer server.Close()
+	response := get(t, &httplimit.Transport{Base: server.Client().Transport, MaxRetries: 2}, server.URL)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.EqualValues(t, 1, connections.Load())
 }
 
 // A client sends a request again after a 429.
