@@ -1,7 +1,6 @@
 package httplimit_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -310,7 +309,10 @@ func ExampleTransport() {
 	for range 3 {
 		response, err := client.Get(server.URL)
 		if err != nil {
-			fmt.Println("not sent:", errors.Is(err, context.DeadlineExceeded))
+			var notSent *httplimit.WaitError
+			if errors.As(err, &notSent) {
+				fmt.Println("not sent, delayed by", notSent.By)
+			}
 			return
 		}
 		fmt.Println(response.Status, response.Header.Get("RateLimit"))
@@ -319,5 +321,5 @@ func ExampleTransport() {
 	// Output:
 	// 200 OK "client";r=1;t=1800
 	// 200 OK "client";r=0;t=1800
-	// not sent: true
+	// not sent, delayed by the server
 }
