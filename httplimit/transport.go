@@ -165,17 +165,18 @@ func discard(body io.ReadCloser) {
 // waitToSend returns when the request can be sent, or fails.
 func (t *Transport) waitToSend(r *http.Request) (p *pendingRequest, err error) {
 	send := false
-	defer func() {
-		if !send && r.Body != nil { // even if a function of the limiter's rules panics
+	defer func() { // even if Key or a function of the limiter's rules panics
+		if send {
+			return
+		}
+		if p != nil {
+			p.abandon()
+		}
+		if r.Body != nil {
 			_ = r.Body.Close() // every RoundTripper must close it
 		}
 	}()
 	p = t.enqueue(r)
-	defer func() {
-		if !send {
-			p.abandon()
-		}
-	}()
 	for !send && err == nil {
 		if err = p.waitForSlot(r.Context()); err == nil {
 			send, err = t.useSlot(r, p)
