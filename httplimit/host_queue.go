@@ -61,8 +61,8 @@ func (q *hostQueue) waitIsCertain(now time.Time) bool {
 	return q.pause.until.After(now) || q.inFlight == 0 && q.slots == 0
 }
 
-// insert puts the request among the waiting ones. One that had a slot before is in front
-// of all that arrived later.
+// insert keeps the order of arrival. So a request that had a slot and was not sent goes before
+// all requests that arrived later.
 func (q *hostQueue) insert(p *pendingRequest) {
 	q.waiting = slices.Insert(q.waiting, q.index(p), p)
 }
@@ -74,7 +74,8 @@ func (q *hostQueue) index(p *pendingRequest) int {
 	return at
 }
 
-// remove also wakes those for whom p was responsible or in the way.
+// remove also wakes the next request and the first one with the same denial, because p may
+// have been either of them.
 func (q *hostQueue) remove(p *pendingRequest) {
 	at := q.index(p)
 	q.waiting = slices.Delete(q.waiting, at, at+1)
