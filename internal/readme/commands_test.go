@@ -27,6 +27,14 @@ func commandLines(t *testing.T, containing string) (lines []string) {
 	return lines
 }
 
+// needsCommand skips a test with -short, because to build the command takes long.
+func needsCommand(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out what needs the command")
+	}
+}
+
 // inWorkspace is a command at the root of the repository. It uses the workspace there,
 // even if the tests run without one, and what is built already.
 func inWorkspace(name string, arguments ...string) *exec.Cmd {
@@ -90,6 +98,7 @@ func TestGitIgnoresWhatTheCommandsLeave(t *testing.T) {
 }
 
 func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
+	needsCommand(t)
 	first, second := terminals(t)
 	for _, store := range []string{"sqlite", "postgres", "redis"} {
 		t.Run(store, func(t *testing.T) {
@@ -113,6 +122,7 @@ func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 }
 
 func TestLogsAreReplayedAsShown(t *testing.T) {
+	needsCommand(t)
 	dir := t.TempDir()
 	compressed, err := os.Open(filepath.Join(root, "cmd/sluice/internal/sample/access.log.gz"))
 	require.NoError(t, err)
@@ -136,6 +146,7 @@ func TestLogsAreReplayedAsShown(t *testing.T) {
 }
 
 func TestTheTraceHolds(t *testing.T) {
+	needsCommand(t)
 	trace := regexp.MustCompile(`(?m)^    policy .*\n(?:(?:    .*)?\n)*`).FindString(readFile(t, root, "README.md"))
 	require.NotEmpty(t, trace)
 	file := filepath.Join(t.TempDir(), "readme.trace")

@@ -54,6 +54,7 @@ func serving(t *testing.T, program, containing string, places ...string) (log st
 // signals.
 func built(t *testing.T) string {
 	t.Helper()
+	needsCommand(t)
 	file := filepath.Join(t.TempDir(), "sluice")
 	out, err := inWorkspace("go", "build", "-o", file, "./cmd/sluice").CombinedOutput()
 	require.NoError(t, err, "%s", out)
