@@ -114,7 +114,7 @@ func (m *member) call(caller int) error {
 	return nil
 }
 
-// done reports whether the member has had enough admissions, so that it does not longWindow down the others.
+// done reports whether the member has had enough admissions, so that it does not slow down the others.
 func (m *member) done() bool {
 	return m.page.stopped() || m.Enough > 0 && m.counters.admitted.Load() >= m.Enough
 }
