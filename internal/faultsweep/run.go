@@ -178,7 +178,7 @@ func (r *run) awaitFault() error {
 	}
 	for deadline := time.Now().Add(longTimeout); len(r.Proxy.Hits()) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("the fault did not happen in %d messages", r.Proxy.Seen())
+			return fmt.Errorf("the fault did not happen in %d messages", r.Proxy.Exchanges())
 		}
 		r.Proxy.Release()
 	}

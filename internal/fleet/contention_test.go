@@ -34,8 +34,8 @@ func TestFourProcessesShareOneStore(t *testing.T) {
 	}
 }
 
-// Skewed clocks change which calls are admitted. Each admission must still be allowed by the policy at its
-// time and in its order.
+// Skewed clocks change which calls are admitted. Each admission must still be allowed by the policy
+// at its time and in its order.
 func TestFourProcessesWithSkewedClocks(t *testing.T) {
 	skews := []time.Duration{0, 5 * time.Second, time.Hour, -time.Hour}
 	for name, address := range databases {

@@ -26,8 +26,8 @@ func TestKilledRedisWithoutAppendOnlyLosesAllState(t *testing.T) {
 	require.Len(t, v.chains[stateKey{1, ""}].lives, 2)
 }
 
-// With appendfsync always, each acknowledged write is on disk. With the default everysec, a kill may lose
-// two seconds.
+// With appendfsync always, each acknowledged write is on disk. With the default everysec, a kill
+// may lose two seconds.
 func TestKilledRedisWithAppendFsyncAlwaysLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t, "appendonly yes", "appendfsync always")

@@ -44,8 +44,8 @@ const (
 	noLimit         = 1000 // more allowed calls than this mean that there is no limit
 )
 
-// runSpender is the main function of a spender process. It writes how many calls were allowed for each key
-// of an order.
+// runSpender is the main function of a spender process. It writes how many calls were allowed for
+// each key of an order.
 func runSpender(address string) error {
 	store, release, err := openAddress(address)
 	if err != nil {
@@ -105,8 +105,8 @@ func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
 	return l, err
 }
 
-// spend makes concurrent calls for each key until it is denied. It returns how many calls were allowed for
-// each key.
+// spend makes concurrent calls for each key until it is denied. It returns how many calls were
+// allowed for each key.
 func (l *limiterAt) spend(keys []string) (map[string]int64, error) {
 	allowed, errs := make([]atomic.Int64, len(keys)), make([]error, spenderCallers)
 	var callers sync.WaitGroup
@@ -178,8 +178,8 @@ func (s *spender) result() (counts map[string]int64) {
 	return counts
 }
 
-// spendTogether gives each spender its order at the same time. It returns how many calls were allowed for
-// each key in total.
+// spendTogether gives each spender its order at the same time. It returns how many calls were
+// allowed for each key in total.
 func spendTogether(spenders []*spender, orders []order) map[string]int64 {
 	for i, s := range spenders {
 		s.t.Helper()
@@ -245,8 +245,8 @@ func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// The limiters of four processes use the clocks of the processes, which differ. What a key admits depends on
-// the order of the calls:
+// The limiters of four processes use the clocks of the processes, which differ. What a key admits
+// depends on the order of the calls:
 //
 //   - A process whose clock is ahead spends the refill up to its own time. If the processes call in the
 //     order of their clocks, they admit what one process would admit in that time: the Bound of 2h.

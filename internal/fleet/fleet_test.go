@@ -252,8 +252,8 @@ func (f *fleet) requireValid(v *verifier) {
 	}
 }
 
-// requirePeek peeks at a key at the time of its last decision under the second rule, because the state of
-// this rule has not expired then.
+// requirePeek peeks at a key at the time of its last decision under the second rule, because the
+// state of this rule has not expired then.
 func (f *fleet) requirePeek(v *verifier, key string) {
 	f.t.Helper()
 	all := v.chains[v.stateKeyOf(1, key)]

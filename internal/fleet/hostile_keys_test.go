@@ -27,8 +27,8 @@ func hostile() []string {
 	}
 }
 
-// names returns names with each hostile part at each position, and names whose parts differ only in where
-// one part ends and the next begins.
+// names returns names with each hostile part at each position, and names whose parts differ only in
+// where one part ends and the next begins.
 func names() (all []name) {
 	known := map[name]bool{}
 	add := func(n name) {

@@ -22,8 +22,8 @@ import (
 // states are the states of one key under both rules.
 type states [rules]string
 
-// sequential is the model of a limiter with two rules: both steps pay, or none. The results of admissions
-// must be equal. A denial may be based on older states and have a shorter RetryAfter.
+// sequential is the model of a limiter with two rules: both steps pay, or none. The results of
+// admissions must be equal. A denial may be based on older states and have a shorter RetryAfter.
 func sequential(t *testing.T, workload int) porcupine.Model {
 	policies, err := workloads[workload].policies()
 	require.NoError(t, err)
@@ -147,8 +147,8 @@ func TestFaultyStoresAreNotLinearizable(t *testing.T) {
 	}
 }
 
-// staleCache has a cache that keeps the state of a swap with a conflict. The next load of the key returns
-// this state, which was never stored.
+// staleCache has a cache that keeps the state of a swap with a conflict. The next load of the key
+// returns this state, which was never stored.
 type staleCache struct {
 	storage.Store
 	faulty bool
@@ -184,8 +184,8 @@ func (p *staleCache) Load(ctx context.Context, keys ...string) ([]storage.Record
 	return records, err
 }
 
-// countingStore compares the number of writes since the creation of the record in place of the version. The
-// time of a swap is the time of its decision.
+// countingStore compares the number of writes since the creation of the record in place of the
+// version. The time of a swap is the time of its decision.
 type countingStore struct {
 	memory *memory.Store
 	shared sharedMemory

@@ -34,8 +34,8 @@ type task struct {
 
 const taskVariable = "SLUICE_FLEET_TASK"
 
-// runMember is the main function of a member process. It prints "ready", waits for a line, and then works
-// until the run is stopped or its parent has ended.
+// runMember is the main function of a member process. It prints "ready", waits for a line, and then
+// works until the run is stopped or its parent has ended.
 func runMember(text string) error {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {

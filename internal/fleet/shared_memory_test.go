@@ -16,8 +16,8 @@ const (
 	firstCounters = 8 // where the counters of the first member begin
 )
 
-// tick is how far each reading advances the clock. It is long, so that a limit that contention can use up
-// has a long period, and no record expires while a test runs.
+// tick is how far each reading advances the clock. It is long, so that a limit that contention can
+// use up has a long period, and no record expires while a test runs.
 const tick = time.Minute
 
 func openSharedMemory(path string) (sharedMemory, error) {

@@ -81,8 +81,8 @@ func (v *verifier) verify() []string {
 	return v.faults
 }
 
-// committed returns the committed decisions: those with a known outcome, and those with an unknown outcome
-// that explain a state that another decision found.
+// committed returns the committed decisions: those with a known outcome, and those with an unknown
+// outcome that explain a state that another decision found.
 func (v *verifier) committed() []*entry {
 	v.made = map[stateKey]map[string][]*entry{}
 	var known []*entry
@@ -131,8 +131,8 @@ func (v *verifier) claim(e *entry) {
 	}
 }
 
-// guesses are the entries of decisions with an unknown outcome, by the states that they would have left. A
-// decision is used at most once.
+// guesses are the entries of decisions with an unknown outcome, by the states that they would have
+// left. A decision is used at most once.
 type guesses struct {
 	verifier *verifier
 	entries  map[observation][]*entry
@@ -260,8 +260,8 @@ func (v *verifier) checkStored() {
 	}
 }
 
-// begin begins a life of a chain with an absent state. A later life begins after the state has expired or
-// the store has lost it.
+// begin begins a life of a chain with an absent state. A later life begins after the state has
+// expired or the store has lost it.
 func (v *verifier) begin(c *chain, e *entry) {
 	if n := len(c.entries); n > 0 {
 		last := c.entries[n-1].Steps[c.rule].Next
@@ -349,8 +349,8 @@ func (v *verifier) accounts(c *chain) {
 	}
 }
 
-// oneOrder checks that the decisions of a key have the same order under both rules, and that this order is
-// consistent with the times of calls and returns.
+// oneOrder checks that the decisions of a key have the same order under both rules, and that this
+// order is consistent with the times of calls and returns.
 func (v *verifier) oneOrder() {
 	for l, c := range v.chains {
 		if l.rule == 1 {
@@ -366,7 +366,8 @@ func (v *verifier) oneOrder() {
 	}
 }
 
-// checkRealTime checks that no decision was committed before another one that had returned before its call.
+// checkRealTime checks that no decision was committed before another one that had returned before
+// its call.
 func (v *verifier) checkRealTime(c *chain) {
 	last := c.entries[0]
 	for _, e := range c.entries {
@@ -400,8 +401,8 @@ func (v *verifier) denial(e *entry) {
 	}
 }
 
-// checkDenialState checks that the state of a denial existed in time, and that the state at the time of the
-// denial would have denied too.
+// checkDenialState checks that the state of a denial existed in time, and that the state at the
+// time of the denial would have denied too.
 func (v *verifier) checkDenialState(rule int, e *entry) {
 	c, found := v.chains[v.stateKeyOf(rule, e.Key)], e.Steps[rule].Found
 	n := c.after[string(found)]

@@ -109,7 +109,7 @@ func cancelledByFault(t *testing.T, proxy *faultproxy.Proxy) (ctx context.Contex
 	t.Cleanup(cancel)
 	at := make(chan time.Time, 1)
 	go func() {
-		for ctx.Err() == nil && proxy.Seen() == 0 {
+		for ctx.Err() == nil && proxy.Exchanges() == 0 {
 			time.Sleep(time.Millisecond)
 		}
 		at <- time.Now()
