@@ -51,7 +51,8 @@ func (b *batch) attempt(ctx context.Context) {
 	b.settle()
 }
 
-// call calls the store. A panic of the store is raised in the callers, and not in a goroutine of the engine.
+// call calls the store. A panic of the store is raised in the callers, and not in a goroutine of
+// the engine.
 func (b *batch) call(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -161,8 +162,8 @@ func (b *batch) transact(ctx context.Context) {
 	}
 }
 
-// updateCache updates the denial cache after an evaluation. After a request that was allowed, cached states are
-// out of date: their RetryAfter would be too short.
+// updateCache updates the denial cache after an evaluation. After a request that was allowed,
+// cached states are out of date: their RetryAfter would be too short.
 func (e *Engine) updateCache(r *Request, clock clockReading) {
 	if e.denials == nil || r.err != nil || r.panicked != nil || !r.allows() {
 		return

@@ -48,10 +48,10 @@ func newDenials(keys int, ttl time.Duration) *denials {
 	return &denials{ttl: ttl, seed: maphash.MakeSeed(), blocks: blocks}
 }
 
-// deny evaluates the request on the cached states of its keys, and reports whether they deny
-// it. The time on the server's clock is only known to lie in an interval. deny evaluates the request at
-// the start of the interval, so waiting for RetryAfter is enough. RetryAfter must reach beyond the end of
-// the interval. If clock is not nil, deny uses its time instead.
+// deny evaluates the request on the cached states of its keys, and reports whether they deny it.
+// The time on the server's clock is only known to lie in an interval. deny evaluates the request at
+// the start of the interval, so waiting for RetryAfter is enough. RetryAfter must reach beyond the
+// end of the interval. If clock is not nil, deny uses its time instead.
 //
 // A state has expired if it was cached for longer than ttl when the request began. If all states are
 // cached but some have expired, deny returns one of the expired ones.
@@ -85,9 +85,10 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 	return uncertain >= 0 && r.isDenied(earliest, uncertain), nil
 }
 
-// answerFromCache reports whether the cache denies the request. If a denial has expired, one request
-// renews it by a round trip. The other requests wait for that one and then try the cache again. If renewing is
-// not nil, the request must close it when it has ended. An error means that no time is left after the wait.
+// answerFromCache reports whether the cache denies the request. If a denial has expired, one
+// request renews it by a round trip. The other requests wait for that one and then try the cache
+// again. If renewing is not nil, the request must close it when it has ended. An error means that
+// no time is left after the wait.
 func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, renewing chan struct{}, err error) {
 	denied, expired := e.denials.deny(r, r.began, e.options.Clock)
 	switch {
@@ -149,7 +150,8 @@ func (c *denials) update(r *Request, clock clockReading, denied bool) {
 	}
 }
 
-// drop drops the cached denials of keys. Denials of round trips that began earlier are not cached any more.
+// drop drops the cached denials of keys. Denials of round trips that began earlier are not cached
+// any more.
 func (c *denials) drop(keys []string) {
 	for _, key := range keys {
 		c.put(&denial{key: key, clockReading: clockReading{sent: time.Now()}, dropped: true})
@@ -171,8 +173,8 @@ func (c *denials) find(key string) *denial {
 	return nil
 }
 
-// put stores d. It replaces an earlier denial of the key; otherwise it takes a free slot of the group, or that of the
-// oldest denial.
+// put stores d. It replaces an earlier denial of the key; otherwise it takes a free slot of the
+// group, or that of the oldest denial.
 func (c *denials) put(d *denial) {
 	d.hash = maphash.String(c.seed, d.key)
 	group := c.group(d.hash, true)

@@ -310,7 +310,8 @@ func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) 
 	return applied
 }
 
-// sharded also implements driver.Placer. The first letter of a key is its server, the first two are its slot.
+// sharded also implements driver.Placer. The first letter of a key is its server, the first two are
+// its slot.
 type sharded struct{ server }
 
 var errTwoServers = storage.NotApplied(errors.New("keys of two servers"))

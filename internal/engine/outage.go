@@ -32,8 +32,8 @@ func (q *queue) record(began time.Time, err error) {
 	q.answered = time.Now()
 }
 
-// recordTimeout records a failure if a request ends because the store did not answer within the timeout. The
-// caller must hold q.mu.
+// recordTimeout records a failure if a request ends because the store did not answer within the
+// timeout. The caller must hold q.mu.
 func (q *queue) recordTimeout(r *Request) {
 	if timeout := q.engine.options.Timeout; time.Since(r.began) >= timeout && q.answered.Before(r.began) {
 		q.breaker.Failed(r.began, fmt.Errorf("%w: no answer within %v", storage.ErrUnavailable, timeout))

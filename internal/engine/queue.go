@@ -54,7 +54,8 @@ func (q *queue) decide(ctx context.Context, r *Request) error {
 	return q.await(ctx, r)
 }
 
-// enter lets the request wait for a sender. If sends is true, the caller has a slot and must send it instead.
+// enter lets the request wait for a sender. If sends is true, the caller has a slot and must send
+// it instead.
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -84,8 +85,9 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 	return false, nil
 }
 
-// sendOwn makes one round trip for the caller's request, on the caller's goroutine. If the request needs more
-// round trips, a sender makes them. A store that must be called by the caller's goroutine has no senders.
+// sendOwn makes one round trip for the caller's request, on the caller's goroutine. If the request
+// needs more round trips, a sender makes them. A store that must be called by the caller's
+// goroutine has no senders.
 func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 	b := newBatch(q, r)
 	if q.engine.onCaller {
@@ -119,8 +121,9 @@ func (q *queue) send() {
 	}
 }
 
-// repeat makes more round trips until all requests of a batch are settled. On a server with slots that can fail
-// alone, such as a cluster, it gives the sender's slot back, because requests for other slots may succeed.
+// repeat makes more round trips until all requests of a batch are settled. On a server with slots
+// that can fail alone, such as a cluster, it gives the sender's slot back, because requests for
+// other slots may succeed.
 func (q *queue) repeat(b *batch) {
 	if len(b.requests) == 0 {
 		return

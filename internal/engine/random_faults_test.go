@@ -84,8 +84,8 @@ func (b *ledger) add(c *call) {
 	}
 }
 
-// All paid units are stored. If no reply is lost after a write, the stored units are at most the paid units plus those
-// with an unknown outcome.
+// All paid units are stored. If no reply is lost after a write, the stored units are at most the
+// paid units plus those with an unknown outcome.
 func TestRandomFaultsLoseOrInventNoPayment(t *testing.T) {
 	for _, w := range append(append([]way{}, remoteWays...), callerWays...) {
 		for seed := range uint64(25) {

@@ -149,7 +149,8 @@ func (r *Request) fail(err error) {
 	}
 }
 
-// outcome returns the error of a request that failed with err. If a reply was lost, the outcome is unknown.
+// outcome returns the error of a request that failed with err. If a reply was lost, the outcome is
+// unknown.
 func (r *Request) outcome(err error, lost bool) error {
 	if lost && r.writes() && !errors.Is(err, storage.ErrOutcomeUnknown) {
 		return unknown(err)
@@ -175,8 +176,8 @@ func (r *Request) notify() {
 // errNoAnswer is why a request ends if Options.Timeout is over.
 var errNoAnswer = fmt.Errorf("%w: no answer within the timeout: %w", storage.ErrUnavailable, context.DeadlineExceeded)
 
-// timeout returns the error of a request that ended without an outcome. ended is the error of its context, nil
-// if its deadline is over. lost means that it may have been stored.
+// timeout returns the error of a request that ended without an outcome. ended is the error of its
+// context, nil if its deadline is over. lost means that it may have been stored.
 func (r *Request) timeout(ended error, lost bool) error {
 	switch {
 	case ended == context.Canceled:
@@ -200,8 +201,9 @@ func (r *Request) timeout(ended error, lost bool) error {
 	return storage.NotApplied(cause)
 }
 
-// unknown returns the error of a request that may have been stored. cause may say that the last attempt was not
-// applied. That says nothing about earlier attempts, so the error does not wrap ErrNotApplied.
+// unknown returns the error of a request that may have been stored. cause may say that the last
+// attempt was not applied. That says nothing about earlier attempts, so the error does not wrap
+// ErrNotApplied.
 func unknown(cause error) error {
 	switch {
 	case !errors.Is(cause, storage.ErrNotApplied):
@@ -212,7 +214,8 @@ func unknown(cause error) error {
 	return fmt.Errorf("%w: the last attempt: %v", storage.ErrOutcomeUnknown, cause)
 }
 
-// evaluate calls the evaluator on r.states, and keeps its error or panic. With an error there are no changes.
+// evaluate calls the evaluator on r.states, and keeps its error or panic. With an error there are
+// no changes.
 func (r *Request) evaluate(now time.Time) (applied int, err error) {
 	defer r.recover(&err)
 	r.attempts.Add(1)
@@ -229,7 +232,8 @@ func (r *Request) confirm(now time.Time) (err error) {
 	return r.Evaluator.Confirm(now, r.states)
 }
 
-// recover keeps a panic for Decide, and drops the changes of an evaluation that has failed. It must be deferred.
+// recover keeps a panic for Decide, and drops the changes of an evaluation that has failed. It must
+// be deferred.
 func (r *Request) recover(err *error) {
 	if p := recover(); p != nil {
 		r.panicked, *err = p, errPanicked

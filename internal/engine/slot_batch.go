@@ -12,8 +12,8 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// slotBatch is the requests of a batch whose keys are in one slot of the server. The server decides them in one driver.Batch.
-// A server without slots has one slotBatch.
+// slotBatch is the requests of a batch whose keys are in one slot of the server. The server decides
+// them in one driver.Batch. A server without slots has one slotBatch.
 type slotBatch struct {
 	slot     string
 	requests []*Request
@@ -83,8 +83,8 @@ func (s *slotBatch) fail(err error) {
 	}
 }
 
-// partition divides the requests by the slots of their keys. Requests whose reply was lost stay in the slotBatch
-// that they were in.
+// partition divides the requests by the slots of their keys. Requests whose reply was lost stay in
+// the slotBatch that they were in.
 func (b *batch) partition() (slots []*slotBatch) {
 	bySlot := func(slot string) *slotBatch {
 		for _, s := range slots {
@@ -201,8 +201,8 @@ func (s *slotBatch) check() error {
 	return nil
 }
 
-// replay evaluates the requests on the states that the server found, in the order of the batch. It compares
-// the outcomes with the server's. Requests that it does not settle must be decided again.
+// replay evaluates the requests on the states that the server found, in the order of the batch. It
+// compares the outcomes with the server's. Requests that it does not settle must be decided again.
 func (s *slotBatch) replay(e *Engine, clock clockReading) {
 	b := &s.batch
 	s.states, s.unknown = s.states[:0], nil
@@ -259,8 +259,8 @@ func (s *slotBatch) keyErr(request *driver.Request) error {
 	return nil
 }
 
-// evaluate evaluates the equal requests that a request of the batch stands for, and updates s.states. It returns
-// an error if the server has decided otherwise.
+// evaluate evaluates the equal requests that a request of the batch stands for, and updates
+// s.states. It returns an error if the server has decided otherwise.
 func (s *slotBatch) evaluate(e *Engine, request *driver.Request, first *Request, clock clockReading) error {
 	total, panicked := 0, false
 	for r := first; r != nil; r = r.same {
@@ -303,9 +303,9 @@ func (s *slotBatch) find(request *driver.Request, r *Request) {
 	}
 }
 
-// stored settles requests that an earlier round trip of the batch may have stored. A request was certainly
-// stored if a record that no other request used has the version of the batch. The others are decided again, unless
-// they must not be repeated.
+// stored settles requests that an earlier round trip of the batch may have stored. A request was
+// certainly stored if a record that no other request used has the version of the batch. The others
+// are decided again, unless they must not be repeated.
 func (s *slotBatch) stored(request *driver.Request, first *Request) {
 	proven := false
 	for _, u := range request.Uses {

@@ -34,7 +34,7 @@ func TestFaultsOfPostgres(t *testing.T) {
 
 				conn = connect(t, servers.PostgresDSN(p.Addr()), mode)
 				require.NoError(t, insert(conn, table, longTimeout))
-				require.Equal(t, 4, p.Seen(), "three statements and the start of a connection")
+				require.Equal(t, 4, p.Exchanges(), "three statements and the start of a connection")
 			})
 		}
 	}
@@ -65,14 +65,14 @@ func TestPostgresWithoutFaults(t *testing.T) {
 	var text string
 	require.NoError(t, conn.QueryRow(t.Context(), "SELECT repeat($1, 1000000)", "x").Scan(&text))
 	require.Len(t, text, 1_000_000)
-	require.Equal(t, 2, p.Seen(), "to prepare and to execute")
+	require.Equal(t, 2, p.Exchanges(), "to prepare and to execute")
 
 	var batch pgx.Batch
 	for range 3 {
 		batch.Queue("SELECT 1")
 	}
 	require.NoError(t, conn.SendBatch(t.Context(), &batch).Close())
-	require.Equal(t, 4, p.Seen(), "to prepare and to execute")
+	require.Equal(t, 4, p.Exchanges(), "to prepare and to execute")
 	_, err := conn.Exec(t.Context(), "SELECT nonsense")
 	require.ErrorContains(t, err, "nonsense")
 }
@@ -87,13 +87,13 @@ func TestCancellationIsForwarded(t *testing.T) {
 		_, err := conn.Exec(context.Background(), "SELECT pg_sleep(60)")
 		cancelled <- err
 	}()
-	require.Eventually(t, func() bool { return p.Seen() == 1 }, longTimeout, time.Millisecond)
+	require.Eventually(t, func() bool { return p.Exchanges() == 1 }, longTimeout, time.Millisecond)
 	for {
 		require.NoError(t, conn.PgConn().CancelRequest(t.Context()))
 		select {
 		case err := <-cancelled:
 			require.ErrorContains(t, err, "canceling statement due to user request")
-			require.Equal(t, 1, p.Seen())
+			require.Equal(t, 1, p.Exchanges())
 			return
 		case <-time.After(shortTimeout): // the cancellation came before the statement had begun
 		}

@@ -43,14 +43,14 @@ type Proxy struct {
 	addr    string
 	running sync.WaitGroup // the goroutines of listeners and connections
 
-	mu       sync.Mutex
-	listener net.Listener // nil while connections are refused
-	conns    map[*conn]bool
-	faults   map[int]Kind
-	only     func(request []byte) bool
-	seen     int
-	hits     []Fault
-	release  chan struct{} // closed by Release
+	mu        sync.Mutex
+	listener  net.Listener // nil while connections are refused
+	conns     map[*conn]bool
+	faults    map[int]Kind
+	only      func(request []byte) bool
+	exchanges int
+	hits      []Fault
+	release   chan struct{} // closed by Release
 }
 
 // Redis starts a proxy for a Redis server. target is a host and port, or the path of a Unix socket.
@@ -88,7 +88,7 @@ func (p *Proxy) Addr() string { return p.addr }
 func (p *Proxy) Plan(faults ...Fault) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.seen, p.hits, p.faults = 0, nil, map[int]Kind{}
+	p.exchanges, p.hits, p.faults = 0, nil, map[int]Kind{}
 	for _, fault := range faults {
 		p.faults[fault.At] = fault.Kind
 	}
@@ -102,11 +102,11 @@ func (p *Proxy) Only(match func(request []byte) bool) {
 	p.only = match
 }
 
-// Seen returns the number of the last exchange.
-func (p *Proxy) Seen() int {
+// Exchanges returns how many exchanges were numbered since Plan.
+func (p *Proxy) Exchanges() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.seen
+	return p.exchanges
 }
 
 // Hits returns the faults that have happened. A fault is in the list before the client can notice it.
@@ -230,8 +230,8 @@ func (p *Proxy) number(request []byte) Fault {
 	if p.only != nil && !p.only(request) {
 		return Fault{}
 	}
-	p.seen++
-	return Fault{p.seen, p.faults[p.seen]}
+	p.exchanges++
+	return Fault{p.exchanges, p.faults[p.exchanges]}
 }
 
 func (p *Proxy) hit(fault Fault) {

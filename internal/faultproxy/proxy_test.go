@@ -48,10 +48,10 @@ func TestEachFaultHappensOnce(t *testing.T) {
 			require.ErrorIs(t, err, test.err)
 			require.Equal(t, test.half, line)
 			if test.kind.Hangs() { // the client does not know how far the request came
-				await(t, func() bool { return p.Seen() == 2 && (len(p.Hits()) == 1 || test.kind == LateRequest) })
+				await(t, func() bool { return p.Exchanges() == 2 && (len(p.Hits()) == 1 || test.kind == LateRequest) })
 			}
 			require.Equal(t, test.received, e.lines())
-			require.Equal(t, 2, p.Seen())
+			require.Equal(t, 2, p.Exchanges())
 
 			c.Close()
 			requireHit(t, p, Fault{At: 2, Kind: test.kind})
@@ -86,7 +86,7 @@ func TestFaultInAPipelineHitsOneExchange(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, want, line)
 			}
-			await(t, func() bool { return len(p.Hits()) > 0 || kind == LateRequest && p.Seen() >= 3 })
+			await(t, func() bool { return len(p.Hits()) > 0 || kind == LateRequest && p.Exchanges() >= 3 })
 			c.receive(shortTimeout)
 			c.Close()
 			requireHit(t, p, Fault{At: 3, Kind: kind})
@@ -125,7 +125,7 @@ func TestPlanRestartsTheNumbering(t *testing.T) {
 	c.send(t, "one\n")
 	c.receive(longTimeout)
 	p.Plan(Fault{At: 1, Kind: DropReply})
-	require.Zero(t, p.Seen())
+	require.Zero(t, p.Exchanges())
 	c.send(t, "two\n")
 	_, err := c.receive(longTimeout)
 	require.ErrorIs(t, err, io.EOF)
@@ -145,7 +145,7 @@ func TestExchangesAreNumberedOverAllConnections(t *testing.T) {
 		_, err := c.receive(longTimeout)
 		require.Equal(t, i == 2, err != nil)
 	}
-	require.Equal(t, 3, p.Seen())
+	require.Equal(t, 3, p.Exchanges())
 }
 
 func TestOnlyMatchingExchangesAreNumbered(t *testing.T) {
@@ -162,7 +162,7 @@ func TestOnlyMatchingExchangesAreNumbered(t *testing.T) {
 	c.send(t, "three\n")
 	_, err := c.receive(longTimeout)
 	require.ErrorIs(t, err, io.EOF)
-	require.Equal(t, 2, p.Seen())
+	require.Equal(t, 2, p.Exchanges())
 }
 
 func TestOutageClosesAndRefusesConnections(t *testing.T) {

@@ -48,7 +48,7 @@ func TestFaultsOfRedis(t *testing.T) {
 				require.Equal(t, applied[kind.Applied()], count(t, server, key))
 
 				require.NoError(t, increment(client, key, longTimeout))
-				require.Equal(t, 3, p.Seen())
+				require.Equal(t, 3, p.Exchanges())
 			})
 		}
 	}
@@ -89,7 +89,7 @@ func TestRedisWithoutFaults(t *testing.T) {
 	script := redis.NewScript("return {1, {2, false}, ARGV[1]}")
 	_, err := script.Run(t.Context(), client, nil, "three").Result()
 	require.NoError(t, err)
-	require.Equal(t, 2, p.Seen(), "EVALSHA of an unknown script, and EVAL")
+	require.Equal(t, 2, p.Exchanges(), "EVALSHA of an unknown script, and EVAL")
 }
 
 func emptyRedis(t *testing.T) *servers.RedisServer {

@@ -71,7 +71,7 @@ func countMessages(t *testing.T, open func(t *testing.T) Subject) int {
 			t.Fatal(err)
 		}
 	}
-	return last.Proxy.Seen()
+	return last.Proxy.Exchanges()
 }
 
 // maxConcurrent is the number of concurrent runs. Runs mostly wait.

@@ -12,83 +12,78 @@ import (
 )
 
 const (
-	hasty    = 250 * time.Millisecond // a timeout that an outage exceeds
-	slack    = time.Second            // by which a call on a busy machine may exceed its timeout
-	thinking = 100 * time.Millisecond // so that no process is in the way of the others
+	shortTimeout = 250 * time.Millisecond // shorter than an outage
+	slack        = time.Second            // how late a call on a busy machine may end
+	thinkTime    = 100 * time.Millisecond // so that no process slows down the others
 )
 
-// Redis that was told to keep nothing forgets everything that was used, once:
-// from then on the limits hold anew.
-func TestRedisWithoutAppendonlyForgetsAllWhenItIsKilled(t *testing.T) {
+// Without appendonly, a kill loses all used units once. After that, the limits hold again.
+func TestKilledRedisWithoutAppendOnlyLosesAllState(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t)
 	f := crash(t, redisAt(server), server)
-	j := f.requireSettled(4, 1)
-	require.Len(t, j.chains[lane{1, ""}].lives, 2)
+	v := f.requireValidEventually(4, 1)
+	require.Len(t, v.chains[stateKey{1, ""}].lives, 2)
 }
 
-// With an fsync for every write an answer means that it is on disk. Between
-// fsyncs (everysec, the default of appendonly) a kill may forget up to two
-// seconds of use.
-func TestRedisThatAppendsAlwaysForgetsNothingWhenItIsKilled(t *testing.T) {
+// With appendfsync always, each acknowledged write is on disk. With the default everysec, a kill
+// may lose two seconds.
+func TestKilledRedisWithAppendFsyncAlwaysLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := servers.Redis(t, "appendonly yes", "appendfsync always")
 	f := crash(t, redisAt(server), server)
-	f.requireSettled(4, 0)
+	f.requireValidEventually(4, 0)
 }
 
-// With synchronous_commit, which is the default, an answer means that it is in
-// the log.
-func TestPostgresForgetsNothingWhenItIsKilled(t *testing.T) {
+// With synchronous_commit, the default, each acknowledged commit is in the log.
+func TestKilledPostgresLosesNothing(t *testing.T) {
 	t.Parallel()
 	server := servers.Postgres(t)
 	f := crash(t, server.DSN(), server)
-	f.requireSettled(4, 0)
+	f.requireValidEventually(4, 0)
 }
 
-// crash lets four members work on a server that is killed under them and
-// started again. They fail in the meantime, every call within its timeout, and
-// recover by themselves.
-func crash(t *testing.T, place string, server interface {
+// crash runs four members while their server is killed and started again. In between, each call fails
+// within its timeout. Then the members recover by themselves.
+func crash(t *testing.T, address string, server interface {
 	Kill()
 	Start() error
 }) *fleet {
-	everyone := []int{0, 1, 2, 3}
-	f := newFleet(t, place, slow, hasty).on(place)
-	f.task.Callers, f.task.Think = 8, thinking
-	f.start(len(everyone))
-	f.await("admissions", everyone, admissions, 3)
+	all := []int{0, 1, 2, 3}
+	f := newFleet(t, address, longWindow, shortTimeout).useStore(address)
+	f.task.Callers, f.task.Think = 8, thinkTime
+	f.start(len(all))
+	f.await("admissions", all, admissions, 3)
 	server.Kill()
-	f.await("failures", everyone, failures, int64(f.task.Callers))
+	f.await("failures", all, failures, int64(f.task.Callers))
 	require.NoError(t, server.Start())
-	f.await("admissions", everyone, admissions, 3)
+	f.await("admissions", all, admissions, 3)
 	f.finish()
-	f.requireUnavailable(len(everyone), hasty)
+	f.requireUnavailable(len(all), shortTimeout)
 	return f
 }
 
-// requireUnavailable requires that every member was told of the outage, and that every
-// call ended within its timeout.
+// requireUnavailable checks that each member had ErrUnavailable, and that each call ended within its
+// timeout.
 func (f *fleet) requireUnavailable(members int, timeout time.Duration) {
 	f.t.Helper()
-	told := map[int]bool{}
-	for _, e := range f.judge(members).entries {
+	unavailable := map[int]bool{}
+	for _, e := range f.newVerifier(members).entries {
 		require.LessOrEqual(f.t, e.Took, timeout+slack, e)
 		if strings.Contains(e.Err, storage.ErrUnavailable.Error()) {
-			told[e.Member] = true
+			unavailable[e.Member] = true
 		}
 	}
-	require.Len(f.t, told, members)
+	require.Len(f.t, unavailable, members)
 }
 
-// A commit to a SQLite file in WAL mode survives the death of the process that
-// made it, and one that is cut short counts not at all. The processes that live
-// on notice nothing.
-func TestSQLiteForgetsNothingWhenProcessesAreKilled(t *testing.T) {
+// In WAL mode, a commit survives a kill of its process, and an incomplete commit is ignored. The other
+// processes have no errors.
+func TestKilledProcessLosesNothingInSQLite(t *testing.T) {
 	t.Parallel()
-	place := sqliteFile(t)
-	f := newFleet(t, place, slow, long).on(place)
-	f.task.Callers, f.task.Think, f.task.Careful = 8, thinking, true
+	address := sqliteFile(t)
+	f := newFleet(t, address, longWindow, longTimeout).useStore(address)
+	f.task.Callers, f.task.Think, f.task.Careful = 8, thinkTime, true
 	living, killed := []int{0, 1, 2, 3}, []int(nil)
 	f.start(len(living))
 	for range 3 {
@@ -100,8 +95,8 @@ func TestSQLiteForgetsNothingWhenProcessesAreKilled(t *testing.T) {
 	}
 	f.await("admissions", living, admissions, 3)
 	f.finish(killed...)
-	j := f.requireSettled(len(f.members), 0)
-	for _, e := range j.entries {
+	v := f.requireValidEventually(len(f.members), 0)
+	for _, e := range v.entries {
 		require.Empty(t, e.Err)
 	}
 }

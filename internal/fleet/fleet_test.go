@@ -21,50 +21,49 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// long is what nothing takes.
-const long = 90 * time.Second
+// longTimeout is longer than any call or step of a test takes.
+const longTimeout = 90 * time.Second
 
-// A fleet is the members at work on one store.
+// fleet is a number of processes that use one store.
 type fleet struct {
 	t       *testing.T
-	task    task // of every member
-	page    page
+	task    task // of each member
+	page    sharedMemory
 	members []*process
-	store   storage.Store // the test's own face of it
+	store   storage.Store // a store of the test process, with the same records
 }
 
-// A process is a member that is a process of its own.
+// process is a member in its own process.
 type process struct {
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	said  *os.File // its output
+	cmd    *exec.Cmd
+	stdin  io.WriteCloser
+	output *os.File
 }
 
-func newFleet(t *testing.T, place string, traffic int, timeout time.Duration) *fleet {
+func newFleet(t *testing.T, address string, workload int, timeout time.Duration) *fleet {
 	dir := t.TempDir()
 	f := &fleet{t: t, task: task{
-		Place:     place,
+		Address:   address,
 		Namespace: fmt.Sprintf("%s %x", t.Name(), rand.Uint64()),
-		Traffic:   traffic,
+		Workload:  workload,
 		Callers:   16,
 		Timeout:   timeout,
 		Page:      filepath.Join(dir, "page"),
 		Journal:   filepath.Join(dir, "journal"),
 	}}
 	var err error
-	f.page, err = openPage(f.task.Page)
+	f.page, err = openSharedMemory(f.task.Page)
 	require.NoError(t, err)
 	return f
 }
 
-// on makes the fleet one of processes on a place.
-func (f *fleet) on(place string) *fleet {
-	f.store = openStore(f.t, place)
+// useStore makes the processes use the store at an address.
+func (f *fleet) useStore(address string) *fleet {
+	f.store = openStore(f.t, address)
 	return f
 }
 
-// start starts n members more, with clocks that are skewed by so much or not at all, and
-// lets them begin together.
+// start starts n more members, with skewed clocks if skews are given. They begin at the same time.
 func (f *fleet) start(n int, skews ...time.Duration) {
 	f.t.Helper()
 	var started []*process
@@ -86,23 +85,23 @@ func (f *fleet) start(n int, skews ...time.Duration) {
 
 func (f *fleet) spawn(skew time.Duration) *process {
 	f.t.Helper()
-	own := f.task
-	own.Member = len(f.members)
-	own.Journal, own.Skew = f.journal(own.Member), skew
-	text, err := json.Marshal(own)
+	task := f.task
+	task.Member = len(f.members)
+	task.Journal, task.Skew = f.journal(task.Member), skew
+	text, err := json.Marshal(task)
 	require.NoError(f.t, err)
 	self, err := os.Executable()
 	require.NoError(f.t, err)
 
-	said, err := os.Create(own.Journal + ".log")
+	output, err := os.Create(task.Journal + ".log")
 	require.NoError(f.t, err)
-	p := &process{cmd: exec.Command(self), said: said}
+	p := &process{cmd: exec.Command(self), output: output}
 	p.cmd.Env = append(os.Environ(), taskVariable+"="+string(text))
-	p.cmd.Stdout, p.cmd.Stderr = said, said
+	p.cmd.Stdout, p.cmd.Stderr = output, output
 	p.stdin, err = p.cmd.StdinPipe()
 	require.NoError(f.t, err)
 	require.NoError(f.t, p.cmd.Start())
-	f.t.Cleanup(func() { p.cmd.Process.Kill(); p.cmd.Wait(); said.Close() })
+	f.t.Cleanup(func() { p.cmd.Process.Kill(); p.cmd.Wait(); output.Close() })
 	f.members = append(f.members, p)
 	return p
 }
@@ -110,43 +109,43 @@ func (f *fleet) spawn(skew time.Duration) *process {
 func (f *fleet) journal(member int) string { return fmt.Sprint(f.task.Journal, member) }
 
 func (p *process) log() string {
-	text, _ := os.ReadFile(p.said.Name())
+	text, _ := os.ReadFile(p.output.Name())
 	return string(text)
 }
 
 func (p *process) awaitReady(t *testing.T) {
 	t.Helper()
-	require.Eventually(t, func() bool { return p.log() != "" }, long, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return p.log() != "" }, longTimeout, 5*time.Millisecond)
 	require.Equal(t, "ready\n", p.log())
 }
 
-// kill ends a member with SIGKILL.
+// kill kills a member with SIGKILL.
 func (p *process) kill() {
 	_ = p.cmd.Process.Kill()
 	_ = p.cmd.Wait()
 }
 
-// await waits until every one of the members has come further.
-func (f *fleet) await(what string, members []int, further func(desk) int64, by int64) {
+// await waits until a counter of each member has increased by n.
+func (f *fleet) await(what string, members []int, counter func(counters) int64, n int64) {
 	f.t.Helper()
 	before := map[int]int64{}
 	for _, m := range members {
-		before[m] = further(f.page.desk(m))
+		before[m] = counter(f.page.counters(m))
 	}
 	require.Eventually(f.t, func() bool {
 		for _, m := range members {
-			if further(f.page.desk(m)) < before[m]+by {
+			if counter(f.page.counters(m)) < before[m]+n {
 				return false
 			}
 		}
 		return true
-	}, long, 2*time.Millisecond, "every member: %d more %s", by, what)
+	}, longTimeout, 2*time.Millisecond, "each member: %d more %s", n, what)
 }
 
-func admissions(d desk) int64 { return d.admitted.Load() }
-func failures(d desk) int64   { return d.failed.Load() }
+func admissions(d counters) int64 { return d.admitted.Load() }
+func failures(d counters) int64   { return d.failed.Load() }
 
-// finish stops the members that were not killed and waits for their end.
+// finish stops the members that were not killed, and waits until they have ended.
 func (f *fleet) finish(killed ...int) {
 	f.t.Helper()
 	f.page.stop()
@@ -154,42 +153,42 @@ func (f *fleet) finish(killed ...int) {
 		if slices.Contains(killed, i) {
 			continue
 		}
-		timer := time.AfterFunc(long, func() { p.cmd.Process.Kill() })
+		timer := time.AfterFunc(longTimeout, func() { p.cmd.Process.Kill() })
 		err := p.cmd.Wait()
 		timer.Stop()
 		require.NoError(f.t, err, p.log())
 	}
 }
 
-// judge reads the journals of all members, and what is stored.
-func (f *fleet) judge(members int) *judge {
+// newVerifier reads the journals of all members and the stored states.
+func (f *fleet) newVerifier(members int) *verifier {
 	f.t.Helper()
-	j := &judge{traffic: &traffics[f.task.Traffic], stored: map[lane]string{}}
+	v := &verifier{workload: &workloads[f.task.Workload], stored: map[stateKey]string{}}
 	var err error
-	j.policies, err = j.traffic.policies()
+	v.policies, err = v.workload.policies()
 	require.NoError(f.t, err)
 	for i := range members {
 		entries, err := readJournal(f.journal(i))
 		require.NoError(f.t, err)
-		j.entries = append(j.entries, entries...)
+		v.entries = append(v.entries, entries...)
 	}
 	keys := map[string]bool{}
-	for _, e := range j.entries {
+	for _, e := range v.entries {
 		keys[e.Key] = true
 	}
 	for key := range keys {
 		for r := range ruleNames {
-			j.stored[j.laneOf(r, key)] = f.stored(r, key)
+			v.stored[v.stateKeyOf(r, key)] = f.stored(r, key)
 		}
 	}
-	return j
+	return v
 }
 
-// stored is the state of a rule and key at the end. A connection that was open
-// when the server was killed may be the first to be asked.
+// stored returns the state of a rule and key at the end. The first attempt may use a connection that was
+// open when the server was killed.
 func (f *fleet) stored(rule int, key string) string {
 	f.t.Helper()
-	name := traffics[f.task.Traffic].storedKey(f.task.Namespace, rule, key)
+	name := workloads[f.task.Workload].storedKey(f.task.Namespace, rule, key)
 	state, err := f.load(name)
 	if errors.Is(err, storage.ErrUnavailable) {
 		state, err = f.load(name)
@@ -200,7 +199,7 @@ func (f *fleet) stored(rule int, key string) string {
 
 func (f *fleet) load(name string) (state string, err error) {
 	if s, ok := f.store.(driver.InPlace); ok {
-		err = s.Update(context.Background(), at(-100_000), []string{name}, reader{&state}) // nothing had lapsed by then, by any clock
+		err = s.Update(context.Background(), at(-100_000), []string{name}, reader{&state}) // no state had expired by then, by any clock
 		return state, err
 	}
 	records, err := f.store.Load(context.Background(), name)
@@ -210,7 +209,7 @@ func (f *fleet) load(name string) (state string, err error) {
 	return string(records[0].State), nil
 }
 
-// reader is a decider that reads the state of one key and changes nothing.
+// reader is a driver.Decider that only reads the state of a key.
 type reader struct{ state *string }
 
 func (r reader) Decide(found [][]byte, _ []driver.Change) error {
@@ -218,58 +217,58 @@ func (r reader) Decide(found [][]byte, _ []driver.Change) error {
 	return nil
 }
 
-// requireSettled judges a run whose callers may have left: what they asked for
-// may land after their processes have ended.
-func (f *fleet) requireSettled(members, forgets int) *judge {
+// requireValidEventually verifies a run with cancelled calls. Their requests may be stored after their
+// processes have ended.
+func (f *fleet) requireValidEventually(members, forgets int) *verifier {
 	f.t.Helper()
 	for i := 0; ; i++ {
-		j := f.judge(members)
-		j.forgets = forgets
-		if i == 200 || len(j.verdict()) == 0 {
-			f.report(j, members)
-			f.requireInnocent(j)
-			return j
+		v := f.newVerifier(members)
+		v.forgets = forgets
+		if i == 200 || len(v.verify()) == 0 {
+			f.report(v, members)
+			f.requireValid(v)
+			return v
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// requireInnocent requires that the judge finds no fault, and that a limiter
-// which remembers nothing says of every key what its last decision left.
-func (f *fleet) requireInnocent(j *judge) {
+// requireValid checks that the verifier finds no fault, and that a limiter without cached states reads
+// the state that the last decision on each key left.
+func (f *fleet) requireValid(v *verifier) {
 	f.t.Helper()
-	j.guilt = nil
-	for _, fault := range j.verdict() {
+	v.faults = nil
+	for _, fault := range v.verify() {
 		f.t.Error(fault)
 	}
 	if f.t.Failed() {
 		return
 	}
-	for l, c := range j.chains {
+	for l, c := range v.chains {
 		if l.rule != 0 {
 			continue
 		}
-		f.requirePeek(j, c.key)
+		f.requirePeek(v, c.key)
 	}
 }
 
-// requirePeek looks at a key as of the time of the last decision under the second rule,
-// whose state has not lapsed by then.
-func (f *fleet) requirePeek(j *judge, key string) {
+// requirePeek peeks at a key at the time of its last decision under the second rule, because the
+// state of this rule has not expired then.
+func (f *fleet) requirePeek(v *verifier, key string) {
 	f.t.Helper()
-	all := j.chains[j.laneOf(1, key)]
+	all := v.chains[v.stateKeyOf(1, key)]
 	now := all.latest[len(all.latest)-1]
-	limiter, err := j.traffic.limiter(compose.Options[*asked]{
+	limiter, err := v.workload.limiter(compose.Options[*recordedCall]{
 		Namespace: f.task.Namespace,
 		Clock:     func() time.Time { return now },
-		Timeout:   long,
+		Timeout:   longTimeout,
 	}, f.store)
 	require.NoError(f.t, err)
-	d, err := limiter.Peek(context.Background(), &asked{entry: entry{Key: key, Cost: 1}})
+	d, err := limiter.Peek(context.Background(), &recordedCall{entry: entry{Key: key, Cost: 1}})
 	require.NoError(f.t, err)
 	for r := range d.Results {
-		c := j.chains[j.laneOf(r, key)]
-		want, err := j.policies[r].Peek(c.entries[len(c.entries)-1].Steps[r].Next, now, 1)
+		c := v.chains[v.stateKeyOf(r, key)]
+		want, err := v.policies[r].Peek(c.entries[len(c.entries)-1].Steps[r].Next, now, 1)
 		require.NoError(f.t, err)
 		require.Equal(f.t, want, d.Results[r].Result, "rule %s, key %q", ruleNames[r], key)
 	}

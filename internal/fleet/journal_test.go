@@ -11,50 +11,47 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// An entry is one decision as its process saw it.
+// entry is one decision in a journal.
 type entry struct {
-	Member, Caller, Number int // who asked, and for the how manyth time
+	Member, Caller, Number int // the caller, and the number of its call
 	Key                    string
 	Cost                   int64
-	Call, Return           int64 // readings of the clock before and after; Return is 0 before it returned
-	Now                    int64 // the time that counted, in ns since 1970
+	Call, Return           int64 // readings of the clock before and after the call; Return is 0 before the call has returned
+	Now                    int64 // the time of the decision, in ns since 1970
 	Steps                  [rules]step
-	Fate                   fate
+	Outcome                outcome
 	Err                    string
 	Cached                 bool
 	Attempts               int
-	Took                   time.Duration // by the machine's clock
+	Took                   time.Duration // by the clock of the machine
 }
 
-// A step is what one rule made of it: the state it found and the one it left,
-// the same where it paid nothing.
+// step is the decision of one rule: the state before and after it. They are equal if nothing was paid.
 type step struct {
 	Found, Next []byte
 	Result      algo.Result
 }
 
-// fate is what became of a decision.
-type fate int
+// outcome is the outcome of a decision.
+type outcome int
 
 const (
-	begun    fate = iota // about to be committed; its caller has left or its process died
-	admitted             // committed, and the caller knows
+	begun    outcome = iota // about to be committed; its call was cancelled or its process died
+	admitted                // committed; the call has returned
 	denied
-	refused // an error that proves that nothing was paid
-	unknown // an error that leaves it open
+	refused // an error that reports that nothing was paid
+	unknown // an error that reports an unknown outcome
 )
 
-// allowed reports whether both rules allow.
+// allowed reports whether both rules allowed.
 func (e *entry) allowed() bool { return e.Steps[0].Result.Allowed && e.Steps[1].Result.Allowed }
 
-// A decision is what a caller asked for the how manyth time; it may have several
-// entries.
+// decision identifies a decision. It may have several entries.
 type decision struct{ member, caller, number int }
 
 func (e *entry) decision() decision { return decision{e.Member, e.Caller, e.Number} }
 
-// A journal is written entry by entry, so that who is killed leaves all that it
-// knew.
+// journal is written entry by entry, so that it is complete if the process is killed.
 type journal struct {
 	mu      sync.Mutex
 	file    *os.File
@@ -75,8 +72,7 @@ func (j *journal) write(e *entry) error {
 	return j.encoder.Encode(e)
 }
 
-// readJournal reads all entries. Of a process that was killed the very last may
-// be cut off.
+// readJournal reads all entries. The last entry of a killed process may be incomplete.
 func readJournal(path string) (entries []*entry, err error) {
 	f, err := os.Open(path)
 	if err != nil {

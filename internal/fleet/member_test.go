@@ -16,53 +16,51 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// A task is what one member of a fleet is to do. It travels to another process
-// as JSON in the environment.
+// task is the task of a member. A process gets it as JSON in the environment.
 type task struct {
-	Place     string // of the store; see openPlace
+	Address   string // the address of the store; see openAddress
 	Namespace string
-	Traffic   int // index of traffics
+	Workload  int // index of workloads
 	Member    int
 	Callers   int
 	Timeout   time.Duration
-	Page      string // files
-	Journal   string
-	Enough    int64         // admissions, after which the member stops; 0: it goes on
-	Think     time.Duration // between two calls of a caller, at most
-	Careful   bool          // write down every decision before it is committed too
-	Skew      time.Duration // of the member's clock, ahead of the one that all share
+	Page      string        // path of a file
+	Journal   string        // path of a file
+	Enough    int64         // the member stops after this many admissions; 0 means never
+	Think     time.Duration // maximum time between two calls of a caller
+	Careful   bool          // also write each decision to the journal before it is committed
+	Skew      time.Duration // how far the member's clock is ahead of the shared clock
 }
 
 const taskVariable = "SLUICE_FLEET_TASK"
 
-// serve is the life of a member that is a process: it says when it is ready,
-// waits for a line, and works until it is told to stop or nobody is there to tell
-// it.
-func serve(text string) error {
+// runMember is the main function of a member process. It prints "ready", waits for a line, and then
+// works until the run is stopped or its parent has ended.
+func runMember(text string) error {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
 		return err
 	}
-	store, release, err := openPlace(t.Place)
+	store, release, err := openAddress(t.Address)
 	if err != nil {
 		return err
 	}
 	defer release()
 	fmt.Println("ready")
-	orders := bufio.NewReader(os.Stdin)
-	if _, err := orders.ReadString('\n'); err != nil {
+	input := bufio.NewReader(os.Stdin)
+	if _, err := input.ReadString('\n'); err != nil {
 		return err
 	}
 	go func() {
-		_, _ = io.Copy(io.Discard, orders)
-		os.Exit(3) // the test is gone
+		_, _ = io.Copy(io.Discard, input)
+		os.Exit(3) // the test process has ended
 	}()
 	return t.work(store)
 }
 
-// work lets the callers ask until the page says stop.
+// work makes calls until the run is stopped.
 func (t task) work(store storage.Store) error {
-	shared, err := openPage(t.Page)
+	shared, err := openSharedMemory(t.Page)
 	if err != nil {
 		return err
 	}
@@ -71,13 +69,13 @@ func (t task) work(store storage.Store) error {
 		return err
 	}
 	defer journal.file.Close()
-	limiter, err := traffics[t.Traffic].limiter(compose.Options[*asked]{
+	limiter, err := workloads[t.Workload].limiter(compose.Options[*recordedCall]{
 		Namespace: t.Namespace, Clock: t.clock(shared), Timeout: t.Timeout,
 	}, store)
 	if err != nil {
 		return err
 	}
-	m := &member{task: t, page: shared, desk: shared.desk(t.Member), journal: journal, limiter: limiter}
+	m := &member{task: t, page: shared, counters: shared.counters(t.Member), journal: journal, limiter: limiter}
 	errs := make([]error, t.Callers)
 	var callers sync.WaitGroup
 	for i := range errs {
@@ -87,26 +85,26 @@ func (t task) work(store storage.Store) error {
 	return errors.Join(errs...)
 }
 
-// clock is the clock of the member.
-func (t task) clock(shared page) func() time.Time {
+// clock returns the clock of the member.
+func (t task) clock(shared sharedMemory) func() time.Time {
 	return func() time.Time { return shared.now().Add(t.Skew) }
 }
 
-// A member is one process of the fleet at work.
+// member is a member at work.
 type member struct {
 	task
-	page    page
-	desk    desk
-	journal *journal
-	limiter *compose.Limiter[*asked]
+	page     sharedMemory
+	counters counters
+	journal  *journal
+	limiter  *compose.Limiter[*recordedCall]
 }
 
 func (m *member) call(caller int) error {
 	random := rand.New(rand.NewPCG(uint64(m.Member), uint64(caller)))
 	for number := 0; !m.done(); number++ {
-		a := &asked{entry: entry{Member: m.Member, Caller: caller, Number: number}, careful: m.Careful, tell: m.journal.write}
-		a.Key, a.Cost = traffics[m.Traffic].key(random, m.Member), 1+random.Int64N(3)
-		if err := m.ask(a); err != nil {
+		a := &recordedCall{entry: entry{Member: m.Member, Caller: caller, Number: number}, careful: m.Careful, write: m.journal.write}
+		a.Key, a.Cost = workloads[m.Workload].key(random, m.Member), 1+random.Int64N(3)
+		if err := m.decide(a); err != nil {
 			return err
 		}
 		if m.Think > 0 {
@@ -116,22 +114,21 @@ func (m *member) call(caller int) error {
 	return nil
 }
 
-// done reports whether the member has done its share, so that it is not in the
-// way of those who are slower.
+// done reports whether the member has had enough admissions, so that it does not slow down the others.
 func (m *member) done() bool {
-	return m.page.stopped() || m.Enough > 0 && m.desk.admitted.Load() >= m.Enough
+	return m.page.stopped() || m.Enough > 0 && m.counters.admitted.Load() >= m.Enough
 }
 
-// ask asks for one decision and writes down what became of it.
-func (m *member) ask(a *asked) error {
+// decide makes one decision and writes it to the journal.
+func (m *member) decide(a *recordedCall) error {
 	began := time.Now()
 	a.Call = m.page.read()
 	d, err := m.limiter.Allow(context.Background(), a)
-	f, ok := fateOf(d, err)
+	f, ok := outcomeOf(d, err)
 	if !ok {
-		return fmt.Errorf("neither paid nor not: %w", err)
+		return fmt.Errorf("neither ErrOutcomeUnknown nor ErrNotApplied: %w", err)
 	}
-	e := a.answered(d, f, err, m.page.read())
+	e := a.result(d, f, err, m.page.read())
 	e.Took = time.Since(began)
 	if err := m.journal.write(e); err != nil {
 		return err
@@ -140,7 +137,7 @@ func (m *member) ask(a *asked) error {
 	return nil
 }
 
-func fateOf(d compose.Decision, err error) (f fate, ok bool) {
+func outcomeOf(d compose.Decision, err error) (f outcome, ok bool) {
 	switch {
 	case errors.Is(err, storage.ErrOutcomeUnknown):
 		return unknown, true
@@ -152,13 +149,13 @@ func fateOf(d compose.Decision, err error) (f fate, ok bool) {
 	return denied, true
 }
 
-func (m *member) count(f fate) {
+func (m *member) count(f outcome) {
 	switch f {
 	case admitted:
-		m.desk.admitted.Add(1)
+		m.counters.admitted.Add(1)
 	case denied:
-		m.desk.denied.Add(1)
+		m.counters.denied.Add(1)
 	default:
-		m.desk.failed.Add(1)
+		m.counters.failed.Add(1)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// server is a database that can be had or not.
+// server is a database server that can be stopped and paused.
 type server interface {
 	Stop()
 	Start() error
@@ -21,9 +21,8 @@ type server interface {
 	Resume()
 }
 
-// What each failure policy makes of a store that is not there, and that none
-// needs to be told when it is back.
-func TestOutage(t *testing.T) {
+// Limiters follow their failure policy during an outage, and recover by themselves.
+func TestLimitersFollowTheirFailurePolicy(t *testing.T) {
 	for name, begin := range map[string]func(*testing.T) (server, string){
 		"redis": func(t *testing.T) (server, string) {
 			s := servers.Redis(t, "appendonly yes")
@@ -36,69 +35,69 @@ func TestOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, place := begin(t)
-			var customers []*customer
+			s, address := begin(t)
+			var testers []*tester
 			for _, policy := range []compose.FailurePolicy{compose.FailClosed, compose.FailOpen, compose.FailLocal} {
-				customers = append(customers, newCustomer(t, openStore(t, place), policy))
+				testers = append(testers, newTester(t, openStore(t, address), policy))
 			}
-			outage(t, s, customers)
+			outage(t, s, testers)
 		})
 	}
 }
 
-// outage stops the server, and then freezes it, under limiters of 3 a day.
-func outage(t *testing.T, s server, customers []*customer) {
-	for _, c := range customers {
+// outage stops the server, and later pauses it, while limiters of 3 a day use it.
+func outage(t *testing.T, s server, testers []*tester) {
+	for _, c := range testers {
 		require.EqualValues(t, 2, c.pay())
 	}
 	s.Stop()
-	for _, c := range customers {
+	for _, c := range testers {
 		for range 4 {
-			d, err := c.ask()
+			d, err := c.allow()
 			c.requireOutage(d, err)
 			require.ErrorIs(t, errors.Join(err, d.Err), storage.ErrUnavailable)
 		}
 	}
 	require.NoError(t, s.Start())
-	for _, c := range customers {
+	for _, c := range testers {
 		require.EqualValues(t, 2, c.awaitRecovery(), "nothing was paid during the outage")
 		require.EqualValues(t, 1, c.pay())
 	}
 	s.Pause()
-	for _, c := range customers {
-		d, err := c.ask()
+	for _, c := range testers {
+		d, err := c.allow()
 		require.Error(t, errors.Join(err, d.Err))
 		require.Equal(t, c.policy != compose.FailClosed, d.Degraded)
 	}
 	s.Resume()
-	for _, c := range customers {
-		require.Contains(t, []int64{0, 1}, c.awaitRecovery(), "at most that one call was paid")
+	for _, c := range testers {
+		require.Contains(t, []int64{0, 1}, c.awaitRecovery(), "at most one call was paid")
 	}
 }
 
-// A customer asks a limiter of 3 a day for one call after the other.
-type customer struct {
-	t       *testing.T
-	policy  compose.FailurePolicy
-	limiter *compose.Limiter[string]
-	patient *compose.Limiter[string] // the same, in another process, that has time
-	local   int                      // calls asked for in the outage
+// tester makes calls to a limiter of 3 a day.
+type tester struct {
+	t        *testing.T
+	policy   compose.FailurePolicy
+	limiter  *compose.Limiter[string]
+	longWait *compose.Limiter[string] // the same limiter with a longTimeout timeout
+	local    int                      // calls during the outage
 }
 
-func newCustomer(t *testing.T, store storage.Store, policy compose.FailurePolicy) *customer {
+func newTester(t *testing.T, store storage.Store, policy compose.FailurePolicy) *tester {
 	limit, err := compose.ParsePolicy("fixedwindow 3/24h")
 	require.NoError(t, err)
 	rule := compose.Rule[string]{Name: "daily", Key: func(key string) string { return key }, Policy: limit}
-	c := &customer{t: t, policy: policy}
-	c.limiter, err = compose.Options[string]{Timeout: hasty, OnFailure: policy}.New(store, rule)
+	c := &tester{t: t, policy: policy}
+	c.limiter, err = compose.Options[string]{Timeout: shortTimeout, OnFailure: policy}.New(store, rule)
 	require.NoError(t, err)
-	c.patient, err = compose.Options[string]{Timeout: long}.New(store, rule)
+	c.longWait, err = compose.Options[string]{Timeout: longTimeout}.New(store, rule)
 	require.NoError(t, err)
 	return c
 }
 
-// ask asks for one call, which must end within its timeout.
-func (c *customer) ask() (d compose.Decision, err error) {
+// allow makes a call, which must end within its timeout.
+func (c *tester) allow() (d compose.Decision, err error) {
 	c.t.Helper()
 	done := make(chan struct{})
 	go func() {
@@ -107,25 +106,25 @@ func (c *customer) ask() (d compose.Decision, err error) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(hasty + slack):
-		c.t.Fatalf("a call with a timeout of %v has not ended after %v", hasty, hasty+slack)
+	case <-time.After(shortTimeout + slack):
+		c.t.Fatalf("a call with a timeout of %v has not ended after %v", shortTimeout, shortTimeout+slack)
 	}
 	return d, err
 }
 
-func (c *customer) key() string { return string(rune('a' + c.policy)) }
+func (c *tester) key() string { return string(rune('a' + c.policy)) }
 
-// pay is a call while the store is there. It says how much is left.
-func (c *customer) pay() int64 {
+// pay makes a call while the store is available. It returns how many units remain.
+func (c *tester) pay() int64 {
 	c.t.Helper()
-	d, err := c.patient.Allow(context.Background(), c.key())
+	d, err := c.longWait.Allow(context.Background(), c.key())
 	require.NoError(c.t, err)
 	require.True(c.t, d.Allowed)
 	return d.Remaining
 }
 
-// requireOutage requires what the policy makes of it.
-func (c *customer) requireOutage(d compose.Decision, err error) {
+// requireOutage checks that a decision during the outage follows the failure policy.
+func (c *tester) requireOutage(d compose.Decision, err error) {
 	c.t.Helper()
 	switch c.policy {
 	case compose.FailClosed:
@@ -139,19 +138,18 @@ func (c *customer) requireOutage(d compose.Decision, err error) {
 	case compose.FailLocal:
 		require.NoError(c.t, err)
 		require.True(c.t, d.Degraded)
-		require.Equal(c.t, c.local < 3, d.Allowed, "a limiter of its own, in memory")
+		require.Equal(c.t, c.local < 3, d.Allowed, "the limiter in memory")
 		c.local++
 	}
 }
 
-// awaitRecovery waits until the same limiter hears of the store again, and says
-// how much is left.
-func (c *customer) awaitRecovery() (remaining int64) {
+// awaitRecovery waits until the limiter reaches the store again. It returns how many units remain.
+func (c *tester) awaitRecovery() (remaining int64) {
 	c.t.Helper()
 	require.Eventually(c.t, func() bool {
 		d, err := c.limiter.Peek(context.Background(), c.key())
 		remaining = d.Remaining
 		return err == nil && !d.Degraded
-	}, long, time.Millisecond)
+	}, longTimeout, time.Millisecond)
 	return remaining
 }

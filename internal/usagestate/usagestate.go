@@ -5,8 +5,8 @@
 //	        | tag | version | widths | At | Used | Part | Period |
 //
 // All numbers are big-endian. At takes 8 bytes. The upper four bits of widths are the size of Used
-// in bytes, and the lower four bits are the size of Part and of Period. Used and Period take as few bytes as
-// possible, so each state has exactly one encoding.
+// in bytes, and the lower four bits are the size of Part and of Period. Used and Period take as few
+// bytes as possible, so each state has exactly one encoding.
 package usagestate
 
 import (

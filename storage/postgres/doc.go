@@ -63,10 +63,10 @@
 // clock.
 //
 // Purge finds records by an index on the column purge_at. The column has the earliest expiry that
-// the record has had since it was created or purged. So a decision on an existing record is a HOT update, which
-// writes no index, unless the new expiry is before purge_at or the page is full. When purge_at has
-// passed, Purge removes the record if it has expired, and otherwise sets purge_at to the expiry.
-// Purge locks 200 records at a time for some milliseconds.
+// the record has had since it was created or purged. So a decision on an existing record is a HOT
+// update, which writes no index, unless the new expiry is before purge_at or the page is full. When
+// purge_at has passed, Purge removes the record if it has expired, and otherwise sets purge_at to
+// the expiry. Purge locks 200 records at a time for some milliseconds.
 //
 // # Durability and limits
 //

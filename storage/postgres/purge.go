@@ -48,8 +48,8 @@ type purgeRow struct {
 
 // purgeSQL locks due records, updates purge_at of those that have not expired, and removes the
 // others, up to $2. ORDER BY makes the planner prefer the index to a scan of the table. It compares
-// with statement_timestamp(), because clock_timestamp() is volatile and cannot be used to search an index. Arrays make the
-// planner find the rows by their keys.
+// with statement_timestamp(), because clock_timestamp() is volatile and cannot be used to search an
+// index. Arrays make the planner find the rows by their keys.
 const purgeSQL = `
 WITH _sluice_due AS MATERIALIZED (
 	SELECT key, expires_at FROM TABLE WHERE purge_at <= coalesce($3::timestamptz, statement_timestamp())

@@ -35,7 +35,7 @@ func countSwap(t *testing.T, proxy *faultproxy.Proxy, s *postgres.Store, swaps .
 	proxy.Plan()
 	_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
 	require.NoError(t, err)
-	return proxy.Seen(), swapped
+	return proxy.Exchanges(), swapped
 }
 
 // The first swap on a connection takes two round trips if statements are prepared.
@@ -82,7 +82,7 @@ func TestBatchIsOneRoundTrip(t *testing.T) {
 				proxy.Plan()
 				s.Run(t.Context(), b)
 				require.NoError(t, b.Err)
-				return proxy.Seen()
+				return proxy.Exchanges()
 			}
 			require.Equal(t, first, trips(s, requestEach(t, "a", "b")))
 			require.Equal(t, 1, trips(s, requestEach(t, "a", "c")))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/storage"
@@ -179,22 +178,11 @@ func (s *Store) decideParts(ctx context.Context, parts []*run) {
 	}
 }
 
-// attempt sends the statement once. In a transaction of the caller it uses a savepoint if the
-// statement may fail.
+// attempt sends the statement once.
 func (s *Store) attempt(ctx context.Context, r *run) error {
-	db, release, err := s.connection(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	tx, inTransaction := db.(pgx.Tx)
-	switch {
-	case !inTransaction:
-		return s.withinDeadline(ctx, r.lockTimeout, func(lockTimeout time.Duration) error { return s.execRun(ctx, db, r, lockTimeout) })
-	case r.several:
-		return s.withSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.execRun(ctx, savepoint, r, 0) })
-	}
-	return s.execRun(ctx, tx, r, 0)
+	return s.send(ctx, r.lockTimeout, r.several, func(db DB, lockTimeout time.Duration) error {
+		return s.execRun(ctx, db, r, lockTimeout)
+	})
 }
 
 func (s *Store) execRun(ctx context.Context, db DB, r *run, lockTimeout time.Duration) error {

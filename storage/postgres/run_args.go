@@ -138,8 +138,8 @@ func (u *useColumns) set(i int, request *driver.Request, use *driver.Use, all *p
 	}
 }
 
-// programs are the programs of a batch. The arguments of a program are args[begin:end] in the notation of
-// PostgreSQL: indexes begin at 1, and end is included.
+// programs are the programs of a batch. The arguments of a program are args[begin:end] in the
+// notation of PostgreSQL: indexes begin at 1, and end is included.
 type programs struct {
 	calls []call
 	args  []int64

@@ -86,11 +86,11 @@ func indexName(table string) string {
 // it, and the index and the functions in the schema of the table. If nothing is missing, Migrate
 // changes nothing. Then it needs no right to create anything, and the session may be read-only.
 //
-// Migrate keeps the functions of other versions of this module, which have other names. You may drop
-// them when no process uses them. Writers wait while Migrate creates the index of a large table. To avoid that,
-// call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for a table with other columns. Several
-// processes may call Migrate at the same time. A transaction of the caller stays usable if Migrate
-// fails in it. The errors are those of a [storage.Store].
+// Migrate keeps the functions of other versions of this module, which have other names. You may
+// drop them when no process uses them. Writers wait while Migrate creates the index of a large
+// table. To avoid that, call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for
+// a table with other columns. Several processes may call Migrate at the same time. A transaction of
+// the caller stays usable if Migrate fails in it. The errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
 	if isDuplicate(err) { // another process was first
@@ -171,7 +171,8 @@ func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string,
 	return schema, missing, err
 }
 
-// functionsSQL selects the schema of the table, and the names of the functions that the schema does not have.
+// functionsSQL selects the schema of the table, and the names of the functions that the schema does
+// not have.
 const functionsSQL = `WITH s AS (
 	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
 )

@@ -25,7 +25,10 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 		return nil, true, nil
 	}
 	w := newSwapRun(swaps)
-	switch err := s.swap(ctx, w); {
+	err = s.send(ctx, 0, w.mayFail(), func(db DB, lockTimeout time.Duration) error {
+		return s.execSwap(ctx, db, w, lockTimeout)
+	})
+	switch {
 	case errors.Is(err, errCreated), err == nil && w.created:
 		return s.loadConflict(ctx, swaps)
 	case err != nil:
@@ -48,9 +51,9 @@ func (s *Store) loadConflict(ctx context.Context, swaps []storage.Swap) ([]stora
 	return current, false, nil
 }
 
-// swap sends the statement. In a transaction of the caller it uses a savepoint if the statement may
-// fail.
-func (s *Store) swap(ctx context.Context, w *swapRun) error {
+// send calls exec with a connection and a lock timeout. In a transaction of the caller it uses a
+// savepoint if the statement may fail, and no lock timeout.
+func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail bool, exec func(DB, time.Duration) error) error {
 	db, release, err := s.connection(ctx)
 	if err != nil {
 		return err
@@ -59,11 +62,11 @@ func (s *Store) swap(ctx context.Context, w *swapRun) error {
 	tx, inTransaction := db.(pgx.Tx)
 	switch {
 	case !inTransaction:
-		return s.withinDeadline(ctx, 0, func(lockTimeout time.Duration) error { return s.execSwap(ctx, db, w, lockTimeout) })
-	case w.mayFail():
-		return s.withSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return s.execSwap(ctx, savepoint, w, 0) })
+		return s.withinDeadline(ctx, lockTimeout, func(lockTimeout time.Duration) error { return exec(db, lockTimeout) })
+	case mayFail:
+		return s.withSavepoint(ctx, tx, func(savepoint pgx.Tx) error { return exec(savepoint, 0) })
 	}
-	return s.execSwap(ctx, tx, w, 0)
+	return exec(tx, 0)
 }
 
 // withSavepoint calls send with a savepoint, and rolls back to it if send fails.

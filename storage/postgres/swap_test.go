@@ -36,7 +36,7 @@ func TestSwapWithAFaultIsAllOrNothing(t *testing.T) {
 			defer cancel()
 			if kind.Hangs() {
 				go func() {
-					for ctx.Err() == nil && proxy.Seen() == 0 {
+					for ctx.Err() == nil && proxy.Exchanges() == 0 {
 						time.Sleep(time.Millisecond)
 					}
 					cancel()

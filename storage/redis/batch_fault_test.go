@@ -31,7 +31,7 @@ func TestRetriedBatchIsAppliedOnce(t *testing.T) {
 					run(t, s, b)
 					requireUnknown(t, b.Err)
 					waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
-					require.Equal(t, 1, proxy.Seen(), "the client must not retry a write")
+					require.Equal(t, 1, proxy.Exchanges(), "the client must not retry a write")
 					if !kind.Applied() {
 						for _, key := range b.Keys {
 							require.EqualValues(t, 1, usedOf(t, direct, policy, key))

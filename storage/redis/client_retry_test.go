@@ -69,7 +69,7 @@ func swapWithFault(t *testing.T, s, direct *redis.Store, proxy *faultproxy.Proxy
 	waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) == 1 })
 	require.False(t, swapped)
 	require.ErrorIs(t, err, storage.ErrUnavailable)
-	require.Equal(t, fault.At, proxy.Seen(), "the client must not retry a write")
+	require.Equal(t, fault.At, proxy.Exchanges(), "the client must not retry a write")
 	if fault.Kind != faultproxy.LateRequest { // may be applied later
 		applied := stored(t, direct, a) == "x"
 		require.Equal(t, applied, stored(t, direct, b) == "x", "all or nothing")

@@ -75,9 +75,9 @@
 //
 // A call ends at the deadline of its context. But go-redis itself waits for a reply until its
 // ReadTimeout. Until then the connection stays in use, and in a cluster a goroutine waits. To avoid
-// that, set ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If a caller's context is
-// cancelled while the caller's goroutine makes a round trip, the call returns at the reply or at the deadline;
-// see compose.Limiter.
+// that, set ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If a
+// caller's context is cancelled while the caller's goroutine makes a round trip, the call returns
+// at the reply or at the deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second. If
 // the decision's deadline passes meanwhile, the limiter does not know yet that nothing was sent, and

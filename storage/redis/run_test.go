@@ -101,11 +101,11 @@ func TestBatchIsOneCommand(t *testing.T) {
 	} {
 		proxy.Plan()
 		runOK(t, s, c.batches...)
-		require.Equal(t, c.commands, proxy.Seen())
+		require.Equal(t, c.commands, proxy.Exchanges())
 	}
 	proxy.Plan()
 	run(t, s, &driver.Batch{Keys: []string{"a", "a"}})
-	require.Zero(t, proxy.Seen())
+	require.Zero(t, proxy.Exchanges())
 }
 
 // The callers flush the scripts while they run batches and swaps.

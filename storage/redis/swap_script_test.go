@@ -56,7 +56,7 @@ func TestSwapIsOneCommand(t *testing.T) {
 		_, swapped, err := s.CompareAndSwap(t.Context(), c.swaps...)
 		require.NoError(t, err, c.name)
 		require.Equal(t, c.swapped, swapped, c.name)
-		require.Equal(t, c.commands, proxy.Seen(), c.name)
+		require.Equal(t, c.commands, proxy.Exchanges(), c.name)
 	}
 }
 

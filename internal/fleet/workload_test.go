@@ -13,27 +13,25 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// rules is how many rules every limiter has: one by key, and one for all keys or by key
-// as well.
+// rules is the number of rules of each limiter: one by key, and one for all keys or also by key.
 const rules = 2
 
 var ruleNames = [rules]string{"key", "all"}
 
-// A traffic is a limiter of two rules and how many keys are asked for. Both rules deny
-// most of what is asked.
-type traffic struct {
+// workload is a limiter with two rules, and the keys of the calls. Both rules deny most calls.
+type workload struct {
 	name    string
 	keys    int
 	byKey   bool // both rules are by key, so that no two keys share a rule
-	own     bool // each process has keys of its own
+	own     bool // each process has its own keys
 	specs   [rules]string
-	oracles [rules]algotest.Oracle // the naive accounts of the two
+	oracles [rules]algotest.Oracle // simple accounts for both rules
 }
 
-// slow is the index of the last traffic.
-const slow = 6
+// longWindow is the index of the last workload.
+const longWindow = 6
 
-var traffics = []traffic{
+var workloads = []workload{
 	{
 		name: "1 key, gcra and movingwindow", keys: 1,
 		specs: [rules]string{"gcra 10/h burst=12", "movingwindow 80/8h slots=8"},
@@ -83,9 +81,9 @@ var traffics = []traffic{
 		},
 	},
 	{
-		// The state of the second rule lapses in no test, however far an outage
-		// moves the clock: what the store forgets, shows.
-		name: "1 key, gcra and a long movingwindow", keys: 1,
+		// The state of the second rule never expires in a test, even if the clock advances far during an
+		// outage. So lost state is found.
+		name: "1 key, gcra and a longTimeout movingwindow", keys: 1,
 		specs: [rules]string{"gcra 10/h burst=12", "movingwindow 100000/100000h slots=4"},
 		oracles: [rules]algotest.Oracle{
 			algotest.Bucket(algo.Per(10, time.Hour), 12),
@@ -94,7 +92,7 @@ var traffics = []traffic{
 	},
 }
 
-func (t *traffic) policies() (found [rules]algo.Policy, err error) {
+func (t *workload) policies() (found [rules]algo.Policy, err error) {
 	for i, spec := range t.specs {
 		if found[i], err = compose.ParsePolicy(spec); err != nil {
 			return found, err
@@ -103,8 +101,8 @@ func (t *traffic) policies() (found [rules]algo.Policy, err error) {
 	return found, nil
 }
 
-// key draws a key for a member, those with low numbers more often.
-func (t *traffic) key(random *rand.Rand, member int) string {
+// key returns a random key for a member. Keys with low numbers are more frequent.
+func (t *workload) key(random *rand.Rand, member int) string {
 	key := fmt.Sprint(min(random.IntN(t.keys), random.IntN(t.keys)))
 	if t.own {
 		key = fmt.Sprint(member, " ", key)
@@ -112,63 +110,63 @@ func (t *traffic) key(random *rand.Rand, member int) string {
 	return key
 }
 
-// keyOf is the key by which a rule limits calls for a key.
-func (t *traffic) keyOf(rule int, key string) string {
+// keyOf returns the key that a rule uses for calls with a key.
+func (t *workload) keyOf(rule int, key string) string {
 	if rule == 0 || t.byKey {
 		return key
 	}
 	return ""
 }
 
-// storedKey is where the state of a rule is stored.
-func (t *traffic) storedKey(namespace string, rule int, key string) string {
+// storedKey returns the key of a rule in the store.
+func (t *workload) storedKey(namespace string, rule int, key string) string {
 	return driver.Key("", namespace, ruleNames[rule], t.keyOf(rule, key))
 }
 
-// asked is the input of a limiter whose decisions go into a journal. The entry's
-// key and cost are fixed; all else is under the lock, because a decision whose
-// caller has left may yet be made.
-type asked struct {
+// recordedCall is the input of a limiter whose decisions are written to a journal. Key and Cost of the
+// entry are constant. The mutex guards the other fields, because a request may be decided after its call
+// was cancelled.
+type recordedCall struct {
 	entry
-	mu      sync.Mutex
-	careful bool               // tell of every decision that is about to be committed,
-	left    bool               // or of those that are when the caller has left
-	tell    func(*entry) error // nil: nobody
+	mu       sync.Mutex
+	careful  bool               // write each decision that is about to be committed
+	returned bool               // the call has returned; write later decisions of it
+	write    func(*entry) error // may be nil
 }
 
-// noting is a policy that notes what it steps on, and what it makes of it.
-type noting struct {
+// recordingPolicy records the arguments and results of Step.
+type recordingPolicy struct {
 	algo.Policy
 	rule int
-	a    *asked
+	a    *recordedCall
 }
 
-func (n noting) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+func (n recordingPolicy) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	next, r, err := n.Policy.Step(dst, state, now, cost)
 	if err == nil {
-		err = n.a.note(n.rule, now, step{clone(state), clone(next[len(dst):]), r})
+		err = n.a.record(n.rule, now, step{clone(state), clone(next[len(dst):]), r})
 	}
 	return next, r, err
 }
 
-func (a *asked) note(rule int, now time.Time, s step) error {
+func (a *recordedCall) record(rule int, now time.Time, s step) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.Now, a.Steps[rule] = now.UnixNano(), s
-	if rule < rules-1 || a.tell == nil || !a.careful && !a.left || !a.allowed() {
+	if rule < rules-1 || a.write == nil || !a.careful && !a.returned || !a.allowed() {
 		return nil
 	}
 	e := a.entry
-	return a.tell(&e)
+	return a.write(&e)
 }
 
-// answered notes what the caller was told, when the clock said so.
-func (a *asked) answered(d compose.Decision, f fate, err error, reading int64) *entry {
+// result records the result of the call. reading is the clock after the call.
+func (a *recordedCall) result(d compose.Decision, f outcome, err error, reading int64) *entry {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	e := a.entry
-	a.left = true
-	e.Return, e.Cached, e.Attempts, e.Fate = reading, d.Cached, d.Attempts, f
+	a.returned = true
+	e.Return, e.Cached, e.Attempts, e.Outcome = reading, d.Cached, d.Attempts, f
 	for i := range d.Results {
 		e.Steps[i].Result = d.Results[i].Result
 	}
@@ -180,19 +178,19 @@ func (a *asked) answered(d compose.Decision, f fate, err error, reading int64) *
 
 func clone(b []byte) []byte { return append([]byte(nil), b...) }
 
-// limiter makes a limiter that notes its decisions.
-func (t *traffic) limiter(o compose.Options[*asked], store storage.Store) (*compose.Limiter[*asked], error) {
+// limiter returns a limiter that records its decisions.
+func (t *workload) limiter(o compose.Options[*recordedCall], store storage.Store) (*compose.Limiter[*recordedCall], error) {
 	policies, err := t.policies()
 	if err != nil {
 		return nil, err
 	}
-	var rs [rules]compose.Rule[*asked]
+	var rs [rules]compose.Rule[*recordedCall]
 	for i := range rs {
-		rs[i] = compose.Rule[*asked]{
+		rs[i] = compose.Rule[*recordedCall]{
 			Name:      ruleNames[i],
-			Key:       func(a *asked) string { return t.keyOf(i, a.Key) },
-			PolicyFor: func(a *asked) (algo.Policy, error) { return noting{policies[i], i, a}, nil },
-			Cost:      func(a *asked) int64 { return a.Cost },
+			Key:       func(a *recordedCall) string { return t.keyOf(i, a.Key) },
+			PolicyFor: func(a *recordedCall) (algo.Policy, error) { return recordingPolicy{policies[i], i, a}, nil },
+			Cost:      func(a *recordedCall) int64 { return a.Cost },
 		}
 	}
 	return o.New(store, rs[:]...)

@@ -22,16 +22,15 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// An order asks a spender to call for keys until each of them is denied. Time stands
-// still meanwhile, so the number of calls that a policy allows is known exactly.
+// order is a request to a spender: make calls for each key until it is denied. Time stands still, so the
+// number of allowed calls is known exactly.
 type order struct {
 	Namespace, Spec string
 	Now             time.Time
 	Keys            []string
 }
 
-// A spender is a process that carries out orders, with several callers at once. The
-// only rule of its limiters is by key.
+// spender is a process that executes orders with several concurrent callers. Its limiters have one rule.
 type spender struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -40,15 +39,15 @@ type spender struct {
 }
 
 const (
-	spenderVariable = "SLUICE_FLEET_SPENDER" // holds the place of the store
+	spenderVariable = "SLUICE_FLEET_SPENDER" // has the address of the store
 	spenderCallers  = 8
-	noLimit         = 1000 // so many calls for one key mean that nothing limits them
+	noLimit         = 1000 // more allowed calls than this mean that there is no limit
 )
 
-// serveSpender is the life of a process that is a spender. It writes how many calls were
-// allowed for each key of an order.
-func serveSpender(place string) error {
-	store, release, err := openPlace(place)
+// runSpender is the main function of a spender process. It writes how many calls were allowed for
+// each key of an order.
+func runSpender(address string) error {
+	store, release, err := openAddress(address)
 	if err != nil {
 		return err
 	}
@@ -86,7 +85,7 @@ func serveSpender(place string) error {
 	}
 }
 
-// limiterAt is a limiter whose clock shows what the last order says.
+// limiterAt is a limiter whose clock shows the time of the last order.
 type limiterAt struct {
 	*compose.Limiter[string]
 	now atomic.Int64
@@ -100,14 +99,14 @@ func newLimiterAt(store storage.Store, o order) (*limiterAt, error) {
 	l := new(limiterAt)
 	l.Limiter, err = compose.Options[string]{
 		Namespace: o.Namespace,
-		Timeout:   long,
+		Timeout:   longTimeout,
 		Clock:     func() time.Time { return time.Unix(0, l.now.Load()) },
 	}.New(store, compose.Rule[string]{Name: "key", Key: func(key string) string { return key }, Policy: policy})
 	return l, err
 }
 
-// spend lets several callers ask for every key, each until it is denied. It returns how
-// many calls were allowed for each key.
+// spend makes concurrent calls for each key until it is denied. It returns how many calls were
+// allowed for each key.
 func (l *limiterAt) spend(keys []string) (map[string]int64, error) {
 	allowed, errs := make([]atomic.Int64, len(keys)), make([]error, spenderCallers)
 	var callers sync.WaitGroup
@@ -139,21 +138,21 @@ func (l *limiterAt) spendKey(key string, allowed *atomic.Int64) error {
 			return nil
 		}
 		if n := allowed.Add(1); n > noLimit {
-			return fmt.Errorf("key %q: %d calls were allowed, and no end", key, n)
+			return fmt.Errorf("key %q: %d calls were allowed; there is no limit", key, n)
 		}
 	}
 }
 
-// startSpenders starts spenders on a place. It returns when all of them are connected.
-func startSpenders(t *testing.T, place string, n int) []*spender {
+// startSpenders starts spenders. It returns when all of them are connected.
+func startSpenders(t *testing.T, address string, n int) []*spender {
 	t.Helper()
-	openStore(t, place) // SQLite may refuse a new file to several processes that create it at once
+	openStore(t, address) // SQLite may return an error if several processes create a file at the same time
 	self, err := os.Executable()
 	require.NoError(t, err)
 	spenders := make([]*spender, n)
 	for i := range spenders {
 		s := &spender{t: t, cmd: exec.Command(self)}
-		s.cmd.Env = append(os.Environ(), spenderVariable+"="+place)
+		s.cmd.Env = append(os.Environ(), spenderVariable+"="+address)
 		s.cmd.Stderr = os.Stderr
 		in, err := s.cmd.StdinPipe()
 		require.NoError(t, err)
@@ -170,17 +169,17 @@ func startSpenders(t *testing.T, place string, n int) []*spender {
 	return spenders
 }
 
-// result waits for the end of the order that the spender has.
+// result waits for the result of the current order.
 func (s *spender) result() (counts map[string]int64) {
 	s.t.Helper()
-	hung := time.AfterFunc(long, func() { s.cmd.Process.Kill() })
+	hung := time.AfterFunc(longTimeout, func() { s.cmd.Process.Kill() })
 	defer hung.Stop()
-	require.NoError(s.t, s.counts.Decode(&counts), "a spender failed or did not answer in %v", long)
+	require.NoError(s.t, s.counts.Decode(&counts), "a spender failed or did not answer in %v", longTimeout)
 	return counts
 }
 
-// spendTogether gives each spender its order, all at once, and sums up what was allowed
-// for each key.
+// spendTogether gives each spender its order at the same time. It returns how many calls were
+// allowed for each key in total.
 func spendTogether(spenders []*spender, orders []order) map[string]int64 {
 	for i, s := range spenders {
 		s.t.Helper()
@@ -195,11 +194,10 @@ func spendTogether(spenders []*spender, orders []order) map[string]int64 {
 	return sum
 }
 
-// noon is on the edge of an hour.
+// noon is the beginning of an hour.
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// keyPlans are the keys that each of several processes asks for. No rule is by any other
-// key, so processes meet on these keys or nowhere.
+// keyPlans are the keys of each process. Processes share only the keys with the same name.
 var keyPlans = map[string]func(process int) []string{
 	"one key":            func(int) []string { return []string{"k"} },
 	"keys of their own":  func(process int) []string { return []string{fmt.Sprint("own ", process)} },
@@ -209,13 +207,13 @@ var keyPlans = map[string]func(process int) []string{
 
 var tenKeys = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
 
-// At each time, four processes together admit exactly what the policy has left for a key.
-func TestAFleetAdmitsExactlyTheLimit(t *testing.T) {
+// At each time, four processes together admit exactly what the policy allows for a key.
+func TestProcessesTogetherAdmitExactlyTheLimit(t *testing.T) {
 	const minute, instant = time.Minute, time.Nanosecond
-	for name, place := range databases {
+	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spenders := startSpenders(t, place(t), 4)
+			spenders := startSpenders(t, address(t), 4)
 			for _, c := range []struct {
 				spec string
 				at   []time.Duration
@@ -247,22 +245,21 @@ func TestAFleetAdmitsExactlyTheLimit(t *testing.T) {
 	}
 }
 
-// The clocks of four processes show different times, and the limiters are told to go by
-// them. What a key admits then depends on the order of the calls:
+// The limiters of four processes use the clocks of the processes, which differ. What a key admits
+// depends on the order of the calls:
 //
-//   - A clock ahead spends the refill up to its own time. If the processes call in the order
-//     of their clocks, they admit what one process would in that time, the Bound of 2h.
-//   - A clock behind gets nothing that a clock ahead has spent. If the processes call in the
-//     reverse order, the one ahead admits a burst, and blocks the others.
-//   - Whatever the order, they admit no more than the Bound of the time from the clock that is
-//     furthest behind to the one that is furthest ahead.
-//   - A process is unaffected by other clocks if it has a key of its own.
-func TestAFleetWithSkewedClocks(t *testing.T) {
+//   - A process whose clock is ahead spends the refill up to its own time. If the processes call in the
+//     order of their clocks, they admit what one process would admit in that time: the Bound of 2h.
+//   - A process whose clock is behind gets no units that a process ahead has spent. If the processes call
+//     in the reverse order, the first one admits a burst, and the others admit nothing.
+//   - In any order, they admit at most the Bound of the time between the first and the last clock.
+//   - Other clocks do not affect a process with its own key.
+func TestProcessesWithSkewedClocksStayWithinTheBound(t *testing.T) {
 	skews := []time.Duration{-time.Hour, 0, 5 * time.Second, time.Hour}
-	for name, place := range databases {
+	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spenders := startSpenders(t, place(t), len(skews))
+			spenders := startSpenders(t, address(t), len(skews))
 			for _, c := range []struct {
 				spec      string
 				ascending []int64 // what each process admits if they call in the order of skews

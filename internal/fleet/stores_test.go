@@ -24,9 +24,9 @@ import (
 var shared servers.Shared
 
 func TestMain(m *testing.M) {
-	for variable, life := range map[string]func(text string) error{taskVariable: serve, spenderVariable: serveSpender} {
+	for variable, run := range map[string]func(text string) error{taskVariable: runMember, spenderVariable: runSpender} {
 		if text := os.Getenv(variable); text != "" {
-			if err := life(text); err != nil {
+			if err := run(text); err != nil {
 				fmt.Fprintln(os.Stderr, err)
 				os.Exit(1)
 			}
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Main(m, servers.RedisPrograms+" "+servers.PostgresPrograms))
 }
 
-// networked and databases make the place of a database that others may use too.
+// networked and databases return the address of a database that several tests share.
 var (
 	networked = map[string]func(t *testing.T) string{
 		"redis":    func(t *testing.T) string { return redisAt(shared.Redis(t)) },
@@ -51,23 +51,22 @@ var (
 
 func redisAt(server *servers.RedisServer) string { return "redis://" + server.Addr() }
 
-// sqliteFile is a new file. A commit survives the death of any process.
+// sqliteFile returns the address of a new file. A commit survives a kill of any process.
 func sqliteFile(t *testing.T) string {
 	return "file:" + filepath.Join(t.TempDir(), "fleet.db") + "?_journal_mode=WAL&_synchronous=NORMAL&_busy_timeout=20000"
 }
 
-// openPlace makes a store of its own at a place, which leads to a database that
-// processes share.
-func openPlace(place string) (storage.Store, func(), error) {
+// openAddress opens a store at an address. Several processes can open the same address.
+func openAddress(address string) (storage.Store, func(), error) {
 	switch {
-	case strings.HasPrefix(place, "redis://"):
-		client := goredis.NewClient(&goredis.Options{Addr: strings.TrimPrefix(place, "redis://")})
+	case strings.HasPrefix(address, "redis://"):
+		client := goredis.NewClient(&goredis.Options{Addr: strings.TrimPrefix(address, "redis://")})
 		s, err := redis.New(client, redis.Options{})
 		return s, func() { client.Close() }, err
-	case strings.HasPrefix(place, "postgres://"):
-		return openPostgres(place)
+	case strings.HasPrefix(address, "postgres://"):
+		return openPostgres(address)
 	}
-	return openSQLite(place)
+	return openSQLite(address)
 }
 
 func openPostgres(dsn string) (storage.Store, func(), error) {
@@ -94,25 +93,23 @@ func openSQLite(dsn string) (storage.Store, func(), error) {
 	return s, func() { db.Close() }, err
 }
 
-// openStore makes a store of its own at a place for a test.
-func openStore(t *testing.T, place string) storage.Store {
+// openStore opens a store for a test.
+func openStore(t *testing.T, address string) storage.Store {
 	t.Helper()
-	s, release, err := openPlace(place)
+	s, release, err := openAddress(address)
 	require.NoError(t, err)
 	t.Cleanup(release)
 	return s
 }
 
-// eachStore runs a test on every store; open makes another face of the same
-// one, as another process would have.
-func eachStore(t *testing.T, test func(t *testing.T, open func() storage.Store)) {
-	t.Run("memory", func(t *testing.T) {
-		s := new(memory.Store)
-		test(t, func() storage.Store { return s })
-	})
-	for name, place := range databases {
+// forEachStore runs a test on each store. open opens the same store again, like another process.
+func forEachStore(t *testing.T, test func(t *testing.T, open func() storage.Store)) {
+	for name, s := range map[string]storage.Store{"memory": new(memory.Store), "memory, by swaps": bySwaps{new(memory.Store)}} {
+		t.Run(name, func(t *testing.T) { test(t, func() storage.Store { return s }) })
+	}
+	for name, address := range databases {
 		t.Run(name, func(t *testing.T) {
-			p := place(t)
+			p := address(t)
 			test(t, func() storage.Store { return openStore(t, p) })
 		})
 	}

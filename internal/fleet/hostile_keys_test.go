@@ -12,28 +12,28 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// name is all that makes the key of a record.
+// name is the parts of the key of a record.
 type name struct{ namespace, group, rule, key string }
 
-// hostile are parts of keys that something between us and the database could
-// cut, escape, fold, refuse or take for its own.
+// hostile returns parts of keys that a client or a database could truncate, escape, normalize, refuse or
+// interpret.
 func hostile() []string {
-	long := strings.Repeat("x", 100<<10)
+	large := strings.Repeat("x", 100<<10)
 	return []string{
 		"", "\x00", "\x00\x00", "a\x00", "a\x00b", "\xff", "\xff\xff", "\xc3\x28", "\xed\xa0\x80", "\ufffd",
 		"{", "}", "{}", "{a}", "}{", "a{b}c", ":", "a:", ":a", "a:b", "a/b", "a|b", "a,b", "a b", " a", "a ",
 		"a", "A", "b", "é", "e\u0301", "'", `"`, `\`, `\x00`, "%", "*", "?", "[a]", "\n", "\r\n", "k", "h", "\x01a",
-		long, long + "x", long + "y", "y" + long, "\x00" + long, "\xff" + long,
+		large, large + "x", large + "y", "y" + large, "\x00" + large, "\xff" + large,
 	}
 }
 
-// names puts every hostile part in every place, and moves bytes across the seams
-// between them.
+// names returns names with each hostile part at each position, and names whose parts differ only in
+// where one part ends and the next begins.
 func names() (all []name) {
-	seen := map[name]bool{}
+	known := map[name]bool{}
 	add := func(n name) {
-		if !seen[n] {
-			seen[n] = true
+		if !known[n] {
+			known[n] = true
 			all = append(all, n)
 		}
 	}
@@ -43,11 +43,11 @@ func names() (all []name) {
 		add(name{"n", "g", part, "k"})
 		add(name{"n", "g", "r", part})
 	}
-	for _, seam := range []string{"abcd", ":::::", "\x00\x00\x00\x00\x00", "{{}}", "\x01a\x01b\x01c"} {
-		for i := range seam {
-			for j := i; j < len(seam); j++ {
-				add(name{seam[:i], seam[i:j], "r", seam[j:]})
-				add(name{"n", seam[:i], "r" + seam[i:j], seam[j:]})
+	for _, text := range []string{"abcd", ":::::", "\x00\x00\x00\x00\x00", "{{}}", "\x01a\x01b\x01c"} {
+		for i := range text {
+			for j := i; j < len(text); j++ {
+				add(name{text[:i], text[i:j], "r", text[j:]})
+				add(name{"n", text[:i], "r" + text[i:j], text[j:]})
 			}
 		}
 	}
@@ -56,23 +56,22 @@ func names() (all []name) {
 
 const daily = 4
 
-// limiter makes one of its own for a name, in this run.
+// limiter returns a limiter for one name in this run.
 func (n name) limiter(t *testing.T, store storage.Store, run string) *compose.Limiter[name] {
 	policy, err := compose.ParsePolicy("fixedwindow 4/24h")
 	require.NoError(t, err)
 	l, err := compose.Options[name]{
 		Namespace: n.namespace,
 		Group:     func(n name) string { return n.group },
-		Timeout:   long,
+		Timeout:   longTimeout,
 	}.New(store, compose.Rule[name]{Name: run + n.rule, Key: func(n name) string { return n.key }, Policy: policy})
 	require.NoError(t, err)
 	return l
 }
 
-// Every name has a count of its own, which another process sees, and a limit that
-// holds.
+// Each name has its own count, which another process sees, and its own limit.
 func TestHostileKeysNeitherCollideNorFailOpen(t *testing.T) {
-	eachStore(t, func(t *testing.T, open func() storage.Store) {
+	forEachStore(t, func(t *testing.T, open func() storage.Store) {
 		ours, theirs, run := open(), open(), fmt.Sprintf("%x", rand.Uint64())
 		all := names()
 		spent := func(i int) int64 { return int64(i % daily) }

@@ -1,0 +1,132 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// enough is how many calls of each process must be admitted before a run ends.
+const enough = 300
+
+// Each process has sixteen callers. Each admission must be allowed by the policy at its time and in its
+// order, no admission may be lost, and no denial may be wrong.
+func TestFourProcessesShareOneStore(t *testing.T) {
+	for name, address := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // the processes mostly wait for their databases
+			p := address(t)
+			for i := range longWindow {
+				t.Run(workloads[i].name, func(t *testing.T) {
+					f := newFleet(t, p, i, longTimeout).useStore(p)
+					f.task.Enough = enough
+					f.start(4)
+					f.awaitEnough(4)
+					f.finish()
+					f.requireNoErrors(4)
+				})
+			}
+		})
+	}
+}
+
+// Skewed clocks change which calls are admitted. Each admission must still be allowed by the policy
+// at its time and in its order.
+func TestFourProcessesWithSkewedClocks(t *testing.T) {
+	skews := []time.Duration{0, 5 * time.Second, time.Hour, -time.Hour}
+	for name, address := range databases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := address(t)
+			for _, i := range []int{0, 3, 4, 5} { // all algorithms, with and without a shared rule
+				t.Run(workloads[i].name, func(t *testing.T) {
+					f := newFleet(t, p, i, longTimeout).useStore(p)
+					f.task.Enough = enough
+					f.start(len(skews), skews...)
+					f.awaitEnough(len(skews))
+					f.finish()
+					f.requireNoErrors(len(skews))
+				})
+			}
+		})
+	}
+}
+
+// bySwaps hides the optional interfaces of a store.
+type bySwaps struct{ storage.Store }
+
+func TestSixtyFourCallersShareOneMemory(t *testing.T) {
+	for name, store := range map[string]storage.Store{
+		"in address": new(memory.Store),
+		"by swaps":   bySwaps{new(memory.Store)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for i := range longWindow {
+				t.Run(workloads[i].name, func(t *testing.T) {
+					f := newFleet(t, "", i, longTimeout)
+					f.store, f.task.Callers, f.task.Enough = store, 64, 2*enough
+					own := f.task
+					own.Journal = f.journal(0)
+					done := make(chan error, 1)
+					go func() { done <- own.work(store) }()
+					f.awaitEnough(1)
+					require.NoError(t, <-done)
+					f.requireNoErrors(1)
+				})
+			}
+		})
+	}
+}
+
+// awaitEnough waits until each member has had enough admissions, and stops the run.
+func (f *fleet) awaitEnough(members int) {
+	f.t.Helper()
+	defer f.page.stop()
+	require.Eventually(f.t, func() bool {
+		for m := range members {
+			if admissions(f.page.counters(m)) < f.task.Enough {
+				return false
+			}
+		}
+		return true
+	}, 30*time.Second, time.Millisecond, "%d calls of each process are admitted", f.task.Enough)
+}
+
+// requireNoErrors verifies a run without errors.
+func (f *fleet) requireNoErrors(members int) {
+	f.t.Helper()
+	v := f.newVerifier(members)
+	f.report(v, members)
+	for _, e := range v.entries {
+		require.Empty(f.t, e.Err, e)
+	}
+	f.requireValid(v)
+}
+
+// report logs the numbers of a run.
+func (f *fleet) report(v *verifier, members int) {
+	var outcomes [unknown + 1]int
+	var units, most int64
+	cached, attempts := 0, 0
+	byMember := make([]int, members)
+	var longest time.Duration
+	for _, e := range v.entries {
+		outcomes[e.Outcome]++
+		longest = max(longest, e.Took)
+		if e.Cached {
+			cached++
+		}
+		if e.Outcome == admitted {
+			units += e.Cost
+			attempts += e.Attempts
+			most = max(most, int64(e.Attempts))
+			byMember[e.Member]++
+		}
+	}
+	f.t.Logf("%d decisions: admitted %d (%d units, in %d attempts, at most %d for one), denied %d (%d from the cache), refused %d, unknown %d; by process %v; the longest took %v",
+		len(v.entries), outcomes[admitted], units, attempts, most, outcomes[denied], cached, outcomes[refused], outcomes[unknown]+outcomes[begun], byMember, longest.Round(time.Millisecond))
+}
