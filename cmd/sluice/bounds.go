@@ -11,9 +11,8 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 )
 
-// bounds says the most that a rule can admit for one key in any second, minute, hour
-// and day, and in any period of its own limits. It counts requests, or bytes if the
-// rule does.
+// bounds describes the most that a rule can admit for one key in any second, minute, hour and
+// day, and in any period of its own limits. It is in requests, or in bytes for cost: bytes.
 func bounds(r *config.Rule) string {
 	unit, each := "request", max(r.Cost.Units, 1)
 	if r.Cost.Bytes {
@@ -24,7 +23,7 @@ func bounds(r *config.Rule) string {
 		bound := r.Policy.Bound(interval)
 		most := fmt.Sprint(bound / each)
 		switch {
-		case bound == math.MaxInt64: // or more, see algo.Policy
+		case bound == math.MaxInt64: // math.MaxInt64 or more, see algo.Policy
 			most = "too many to count"
 		case i == 0:
 			most = plural(bound/each, unit)
@@ -34,7 +33,7 @@ func bounds(r *config.Rule) string {
 	return "at most " + strings.Join(all, ", ")
 }
 
-// intervals are the usual ones and the periods of the policy, the shortest first.
+// intervals returns the usual intervals and the periods of the policy, in ascending order.
 func intervals(p algo.Policy) []time.Duration {
 	all := []time.Duration{time.Second, time.Minute, time.Hour, 24 * time.Hour}
 	for _, limit := range limits(p) {

@@ -69,7 +69,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 	return nil
 }
 
-// statConfig finds what cannot be a file of limits without reading it.
+// statConfig returns an error if the path cannot be a rule file. It does not read the file.
 func statConfig(name string) error {
 	_, err := statFile(name, "a rule file such as limits.yaml", "a file in it, for instance "+filepath.Join(name, "limits.yaml"))
 	return err
@@ -86,7 +86,7 @@ func readConfig(name string, stdin io.Reader) (*config.File, error) {
 	return config.Parse("standard input", text)
 }
 
-// printConfig says what the rules of a file amount to.
+// printConfig explains the rules of a file.
 func printConfig(w io.Writer, name string, f *config.File) error {
 	out := &strings.Builder{}
 	fmt.Fprintf(out, "%s: %s\n\n", fileName(name), plural(int64(len(f.Rules)), "rule"))
@@ -115,7 +115,7 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 	return err
 }
 
-// warnTrusted warns of rules by address if the file does not say which proxies to trust.
+// warnTrusted prints a warning if rules limit by address and the file has no field trusted.
 func warnTrusted(w io.Writer, name string, f *config.File) {
 	if rules := f.LacksTrusted(); len(rules) > 0 {
 		fmt.Fprintf(w, "%s: warning: no proxy is trusted, and %s by ip; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit; "+
@@ -137,7 +137,7 @@ func fileName(name string) string {
 	return name
 }
 
-// ruleName is what the tables call a rule.
+// ruleName returns the name of a rule in tables.
 func ruleName(r *config.Rule) string {
 	if r.Shadow {
 		return r.Name + " (shadow)"
@@ -145,7 +145,7 @@ func ruleName(r *config.Rule) string {
 	return r.Name
 }
 
-// ruleText is all that the file says of a rule but its name.
+// ruleText describes a rule, without its name.
 func ruleText(r *config.Rule) string {
 	words := fmt.Sprintf("%v by %s", r.Policy, r.ByString())
 	if len(r.By) == 0 {
@@ -168,7 +168,7 @@ func ruleText(r *config.Rule) string {
 	return words
 }
 
-// methods are all that the rule is for.
+// methods returns the methods that the rule applies to.
 func methods(r *config.Rule) []string {
 	get := slices.Index(r.Methods, http.MethodGet)
 	if get < 0 || slices.Contains(r.Methods, http.MethodHead) {
@@ -177,7 +177,7 @@ func methods(r *config.Rule) []string {
 	return slices.Insert(slices.Clone(r.Methods), get+1, http.MethodHead)
 }
 
-// capacityText is the rule's capacity and its rates in words.
+// capacityText describes the rule's capacity and rates.
 func capacityText(r *config.Rule) string {
 	unit := "request"
 	switch {
@@ -190,7 +190,7 @@ func capacityText(r *config.Rule) string {
 		plural(config.Capacity(r.Policy), unit), list(limits(r.Policy), " and "))
 }
 
-// limits are those of the policy, or of its parts.
+// limits returns the limit of a policy, or of each part of a stack.
 func limits(p algo.Policy) (all []algo.Limit) {
 	stack, ok := p.(*compose.Stack)
 	if !ok {
@@ -210,7 +210,7 @@ func list[T any](values []T, between string) string {
 	return strings.Join(words, between)
 }
 
-// legend is lines that explain names.
+// legend is a list of names with their explanations.
 type legend struct {
 	names, words []string
 	widest       int

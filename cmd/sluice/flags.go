@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
-// replayFlags are the flags as given.
+// replayFlags has the flags of sluice replay.
 type replayFlags struct {
 	policies  []string
 	config    string
@@ -31,7 +31,7 @@ type replayFlags struct {
 	given     func(flag string) bool // on the command line
 }
 
-// logFlags are those that mean nothing to a trace.
+// logFlags are the flags that traces do not support.
 var logFlags = [...]string{"config", "by", "out", "json", "top", "reorder", "time-field", "key-field"}
 
 func (f *replayFlags) define(c *cobra.Command) {
@@ -52,7 +52,7 @@ func (f *replayFlags) define(c *cobra.Command) {
 	refuseRepeats(flags)
 }
 
-// validate finds the flags that are wrong whatever there is to replay.
+// validate checks the flags as far as this is possible without the input.
 func (f *replayFlags) validate() error {
 	for _, flag := range [...]struct{ name, value string }{{"config", f.config}, {"out", f.out}, {"time-field", f.timeField}, {"key-field", f.keyField}} {
 		if flag.value == "" && f.given(flag.name) {
@@ -68,7 +68,7 @@ func (f *replayFlags) validate() error {
 	return nil
 }
 
-// checkConfigFlags refuses what the rules of a file say themselves.
+// checkConfigFlags refuses flags that the rules of a file replace.
 func (f *replayFlags) checkConfigFlags() error {
 	switch {
 	case len(f.policies) > 0:
@@ -79,7 +79,7 @@ func (f *replayFlags) checkConfigFlags() error {
 	return nil
 }
 
-// parseKeyer reads what --by says, or --key-field alone.
+// parseKeyer parses --by. --key-field alone means --by key.
 func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	if f.keyField != "" && !f.given("by") {
 		f.by = "key"
@@ -98,7 +98,7 @@ func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	return k, nil
 }
 
-// checkLogFlags refuses what means nothing to a log.
+// checkLogFlags refuses flags that logs do not support.
 func (f *replayFlags) checkLogFlags(log string) error {
 	if f.check {
 		return usagef("--check works with traces only, and %s is not a trace; leave --check out", log)
@@ -106,7 +106,7 @@ func (f *replayFlags) checkLogFlags(log string) error {
 	return nil
 }
 
-// checkTraceFlags refuses what means nothing to a trace.
+// checkTraceFlags refuses flags that traces do not support.
 func (f *replayFlags) checkTraceFlags(trace string) error {
 	for _, name := range logFlags {
 		if f.given(name) {
@@ -119,8 +119,8 @@ func (f *replayFlags) checkTraceFlags(trace string) error {
 	return nil
 }
 
-// refuseRepeats refuses flags that are given twice, but for lists: the first value would go
-// unnoticed.
+// refuseRepeats refuses flags that are given twice, except lists. Otherwise the first value would
+// be ignored silently.
 func refuseRepeats(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if _, list := f.Value.(pflag.SliceValue); !list {
@@ -184,7 +184,7 @@ func (d *durationFlag) Set(s string) error {
 // Type implements pflag.Value.
 func (d *durationFlag) Type() string { return "DURATION" }
 
-// pictureFormat is svg or png, by the ending of the name; empty if it is neither.
+// pictureFormat returns svg or png, by the ending of the name; empty for any other ending.
 func pictureFormat(path string) string {
 	switch format := strings.ToLower(strings.TrimPrefix(filepath.Ext(path), ".")); format {
 	case "svg", "png":
@@ -193,8 +193,8 @@ func pictureFormat(path string) string {
 	return ""
 }
 
-// withoutPackage is what an error says, without the package that says it: a reader of the
-// command line did not call it.
+// withoutPackage returns the text of an error without the name of its package, which users of the
+// command do not know.
 func withoutPackage(err error) string {
 	text := err.Error()
 	for _, name := range [...]string{"accesslog", "replay", "compose", "algo"} {

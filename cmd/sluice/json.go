@@ -11,7 +11,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// The types below are the output of --json, as its help documents it.
+// The types below are the output of --json, which the help documents.
 type jsonReport struct {
 	Lines         int64        `json:"lines"`
 	Skipped       int64        `json:"skipped"`
@@ -47,7 +47,7 @@ type jsonWorst struct {
 	Interval string `json:"interval"`
 	Admitted int64  `json:"admitted"`
 	Bound    int64  `json:"bound"`
-	Part     string `json:"part,omitempty"` // of all(...), the one whose period the interval is
+	Part     string `json:"part,omitempty"` // of all(...), the part whose period is interval
 }
 
 type jsonDenied struct {
@@ -67,8 +67,8 @@ func printJSON(w io.Writer, report any) error {
 	return err
 }
 
-// escapeControls has JSON escape those control characters that the package leaves
-// as they are: terminals take some of them for the beginning of a command.
+// escapeControls escapes control characters that encoding/json leaves unescaped, because
+// terminals interpret some of them.
 func escapeControls(text []byte) []byte {
 	var out []byte
 	for _, c := range string(text) {

@@ -29,7 +29,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
 
-// streams are what a command reads and writes.
+// streams has the standard streams of a command.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
@@ -39,10 +39,10 @@ type streams struct {
 const (
 	exitOK     = 0
 	exitFailed = 1 // the run failed, or a check found something
-	exitUsage  = 2 // the command line is wrong; nothing was read or written
+	exitUsage  = 2 // the command line is invalid; nothing was read or written
 )
 
-// run is main with everything handed in.
+// run is main with its dependencies as parameters. It returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
 	root := &cobra.Command{
 		Use:           "sluice",
@@ -79,7 +79,7 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitOK
 	case errors.Is(err, errReported):
 		return exitFailed
-	case errors.As(err, &faults): // each begins with its place, for editors to go to
+	case errors.As(err, &faults): // each line begins with its position, for editors
 		fmt.Fprintln(s.err, faults)
 		return exitFailed
 	case errors.Is(err, context.Canceled):
@@ -115,14 +115,14 @@ func noCommand(name string) error {
 	return usagef("unknown command %q: want replay, check, serve or completion; see sluice --help", name)
 }
 
-// usageError is a mistake on the command line.
+// usageError is an error in the command line.
 type usageError struct{ error }
 
 func usagef(format string, args ...any) error {
 	return usageError{fmt.Errorf(format, args...)}
 }
 
-// version is that of the module, as the go command stamped it.
+// version returns the module's version, as the go command stamped it.
 func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return info.Main.Version

@@ -8,12 +8,12 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
-// newLogSummary is the report on a log that is about to be read.
+// newLogSummary returns an empty summary.
 func newLogSummary(name, keyField string, needs accesslog.Fields) logSummary {
 	return logSummary{name: name, keyField: keyField, needs: needs &^ accesslog.Forwarded, missing: make(map[accesslog.Fields]int64)}
 }
 
-// countMissing counts a request that does not have these fields.
+// countMissing counts a request without these fields.
 func (p *logSummary) countMissing(fields accesslog.Fields) {
 	for f := accesslog.IP; f <= fields; f <<= 1 {
 		if fields&f != 0 {
@@ -22,8 +22,8 @@ func (p *logSummary) countMissing(fields accesslog.Fields) {
 	}
 }
 
-// printMissing says for each field how many requests do not have it, and what happens to
-// them instead.
+// printMissing prints for each field how many requests do not have it, and how they are
+// limited.
 func (p *logSummary) printMissing(w io.Writer, instead func(accesslog.Fields) string) {
 	for f := accesslog.IP; f <= p.needs; f <<= 1 {
 		switch n := p.missing[f]; n {
@@ -36,7 +36,7 @@ func (p *logSummary) printMissing(w io.Writer, instead func(accesslog.Fields) st
 	}
 }
 
-// fieldWithArticle is the name of a field with its article.
+// fieldWithArticle returns the name of a field with its article.
 func (p *logSummary) fieldWithArticle(f accesslog.Fields) string {
 	switch f {
 	case accesslog.Key:

@@ -24,7 +24,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 )
 
-// Colours that people who see few colours can still tell apart (Okabe and Ito).
+// Colours for people with colour blindness (Okabe and Ito).
 var (
 	allowedColor = color.NRGBA{0x56, 0xb4, 0xe9, 0xff}
 	deniedColor  = color.NRGBA{0xd5, 0x5e, 0x00, 0xff}
@@ -39,14 +39,14 @@ const (
 	margin       = 0.15 * vg.Inch
 )
 
-// picture is a panel for each row of a timeline, all on equal axes.
+// picture has a panel for each row of a timeline. All panels have equal axes.
 type picture struct {
 	title, subtitle string
 	panels          []panel
 	timeline        *replay.Timeline
 }
 
-// panel is what the title of one tells: whose it is, and counts.
+// panel has the parts of a panel's title.
 type panel struct{ name, counts string }
 
 func (r *result) picture() *picture {
@@ -68,7 +68,7 @@ func countsOf(allowed, denied int64) string {
 	return fmt.Sprintf("%d allowed, %d denied (%s)", allowed, denied, share(denied, allowed+denied))
 }
 
-// drawPicture draws into the file.
+// drawPicture draws the picture into the file.
 func drawPicture(path string, r *picture) error {
 	panels, lines := r.plots()
 	height := headHeight + vg.Length(len(panels))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
@@ -99,8 +99,7 @@ func newCanvas(format string, w, h vg.Length) (vg.CanvasSizer, io.WriterTo) {
 	return c, withFonts{c}
 }
 
-// withFonts names fonts of the same widths for viewers that do not have the one
-// that the text was measured in.
+// withFonts adds fonts of equal width, for viewers without the font that measured the text.
 type withFonts struct{ svg io.WriterTo }
 
 // WriteTo implements io.WriterTo.
@@ -114,8 +113,8 @@ func (f withFonts) WriteTo(w io.Writer) (int64, error) {
 	return int64(n), err
 }
 
-// tryToWrite finds out whether the picture can be written when the log has been
-// read, which may take long. It leaves everything as it was.
+// tryToWrite returns an error if the picture cannot be written, before a long replay. It leaves
+// the file as it was.
 func tryToWrite(path string) error {
 	_, err := os.Lstat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
@@ -144,7 +143,7 @@ func writeFile(path string, content io.WriterTo) (err error) {
 	return err
 }
 
-// head says what the picture shows, and which colour is which.
+// head draws the title and the legend of the colours.
 func (r *picture) head(c draw.Canvas) {
 	head := textStyle(15, draw.XLeft)
 	sub := textStyle(10, draw.XLeft)
@@ -178,7 +177,7 @@ func textStyle(size vg.Length, align draw.XAlignment) draw.TextStyle {
 	}
 }
 
-// plots are those of the panels, and of how many lines their titles are.
+// plots returns the plots of the panels, and the number of lines of their titles.
 func (r *picture) plots() (plots []*plot.Plot, lines int) {
 	highest := r.highest()
 	var titles [][]string
@@ -188,7 +187,7 @@ func (r *picture) plots() (plots []*plot.Plot, lines int) {
 	}
 	for i := range r.panels {
 		p := plot.New()
-		// The shorter titles are filled up from above, so that all axes are equal.
+		// Shorter titles get empty lines above, so that all axes are equal.
 		p.Title.Text = strings.Repeat("\n", lines-len(titles[i])) + strings.Join(titles[i], "\n")
 		p.Title.TextStyle = textStyle(10, draw.XCenter)
 		p.Title.Padding = vg.Points(3)
@@ -212,8 +211,7 @@ func (r *picture) plots() (plots []*plot.Plot, lines int) {
 	return plots, lines
 }
 
-// title is in lines as wide as the picture. Of a very long name the end is left
-// out, never the counts.
+// title returns the lines of the title. It cuts a very long name, but never the counts.
 func (p *panel) title() []string {
 	const most = 3
 	lines := wrap(p.name + ": " + p.counts)
@@ -225,7 +223,7 @@ func (p *panel) title() []string {
 	return lines
 }
 
-// wrap breaks a title between words where it is wider than the picture.
+// wrap breaks a title between words into lines that fit the picture.
 func wrap(title string) []string {
 	style := textStyle(10, draw.XCenter)
 	widest := pictureWidth - 4*margin
@@ -250,14 +248,14 @@ func (r *picture) highest() float64 {
 	return float64(highest)
 }
 
-// span is the time across, in seconds since the Unix epoch.
+// span returns the time range of the picture, in seconds since 1970.
 func (r *picture) span() (from, to float64) {
 	t := r.timeline
 	from = float64(t.Start.Unix())
 	return from, from + float64(len(t.Allowed[0]))*t.Width.Seconds()
 }
 
-// bars draws the stretches of one row: what was denied on top of what was allowed.
+// bars draws the bins of one row: denied requests on top of allowed ones.
 type bars struct {
 	r   *picture
 	row int
@@ -285,10 +283,10 @@ func fill(c draw.Canvas, with color.Color, left, right, bottom, top vg.Length) {
 	c.Fill(vg.Rectangle{Min: vg.Point{X: left, Y: bottom}, Max: vg.Point{X: right, Y: top}}.Path())
 }
 
-// clockTicks puts labels at times that people count by.
+// clockTicks puts labels at round times.
 type clockTicks struct{}
 
-// clockSteps are the distances of labels, and how a label is written then.
+// clockSteps has the distances of labels, with the layout of the labels.
 var clockSteps = []struct {
 	step   time.Duration
 	layout string

@@ -11,11 +11,10 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
-// longInput is the size from which a terminal is shown how far a replay has
-// come.
+// longInput is the size from which a replay shows a progress bar, in bytes.
 const longInput = 16 << 20
 
-// progress is a bar on a terminal. The nil progress shows nothing.
+// progress is a progress bar on a terminal. A nil progress shows nothing.
 type progress struct {
 	bar   *progressbar.ProgressBar
 	lines int

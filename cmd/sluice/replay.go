@@ -20,7 +20,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// defaultPolicies are four ways to promise the same rate.
+// defaultPolicies limit the same rate by each of the four algorithms.
 var defaultPolicies = []string{"gcra 30/m burst=10", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m"}
 
 func replayCommand(s streams) *cobra.Command {
@@ -38,17 +38,17 @@ func replayCommand(s streams) *cobra.Command {
 	return c
 }
 
-// plan is a command line that was understood.
+// plan is a parsed command line.
 type plan struct {
 	replayFlags
 	keyer    *accesslog.Keyer
-	policies []algo.Policy // none: the defaults, or those of the trace
+	policies []algo.Policy // none: the default policies, or those of the trace
 	file     *config.File  // nil: policies are replayed
 	sources  []source
 }
 
 func runReplay(ctx context.Context, f replayFlags, args []string, s streams) error {
-	p, err := await(ctx, f.plan) // which reads a file of limits, perhaps a pipe
+	p, err := await(ctx, f.plan) // it reads a rule file, which may be a pipe
 	if err != nil {
 		return err
 	}
@@ -65,7 +65,7 @@ func runReplay(ctx context.Context, f replayFlags, args []string, s streams) err
 	return p.runLogs(ctx, s)
 }
 
-// plan understands the flags, before anybody is asked for input.
+// plan parses the flags before any input is read.
 func (f *replayFlags) plan() (*plan, error) {
 	if err := f.validate(); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func parsePolicies(specs []string) ([]algo.Policy, error) {
 	return policies, nil
 }
 
-// policyError shows the word at fault, if the spec can be shown on a line.
+// policyError marks the wrong word if the spec is short and printable.
 func policyError(err error) error {
 	var bad *compose.SpecError
 	if !errors.As(err, &bad) || len(bad.Spec) > 200 || strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -124,7 +124,7 @@ func (p *plan) runLogs(ctx context.Context, s streams) error {
 	if p.out == "" {
 		return err
 	}
-	return cmp.Or(err, drawPicture(p.out, report.picture())) // a disk that is full for one may have room for the other
+	return cmp.Or(err, drawPicture(p.out, report.picture())) // if one output fails, the other may succeed
 }
 
 func (p *plan) print(r report, w io.Writer) error {
@@ -134,7 +134,7 @@ func (p *plan) print(r report, w io.Writer) error {
 	return printTables(w, r)
 }
 
-// prepare does all that can fail before the log is read.
+// prepare makes all checks that are possible before the log is read.
 func (p *plan) prepare() (err error) {
 	if err := p.checkLogFlags(p.sources[0].name); err != nil {
 		return err
@@ -152,36 +152,36 @@ func (p *plan) prepare() (err error) {
 	return tryToWrite(p.out)
 }
 
-// subject is what is replayed.
+// subject is the policies or the rules of a replay.
 type subject interface {
-	fields() accesslog.Fields // that it reads
-	named() accesslog.Fields  // those of them that keys and rules name
+	fields() accesslog.Fields // of an entry that it reads
+	named() accesslog.Fields  // the fields that keys and rules name
 	add(ctx context.Context, e *accesslog.Entry) error
 	report(top int, from logSummary) report
 }
 
-// report is what came of it.
+// report is the result of a replay.
 type report interface {
 	tables(w io.Writer)
 	json() any
 	picture() *picture
 }
 
-// logSummary is a log that was read to its end.
+// logSummary describes a log that was read to its end.
 type logSummary struct {
 	accesslog.Stats
 	name       string
-	keyField   string                     // what --key-field names
-	needs      accesslog.Fields           // what the keys are made of, and the rules look at
-	missing    map[accesslog.Fields]int64 // of each of these, the requests that do not have it
+	keyField   string                     // the value of --key-field
+	needs      accesslog.Fields           // the fields that keys and rules need
+	missing    map[accesslog.Fields]int64 // by field, the number of requests without it
 	start, end time.Time
-	latest     place // the first line of the latest time so far
-	behind     int64 // the late lines behind latest
-	ahead      place // the latest that most late lines lay behind
-	most       int64 // how many these were
+	latest     place // the first line with the latest time so far
+	behind     int64 // the number of late lines since latest
+	ahead      place // the position that made the most lines late
+	most       int64 // the number of these lines
 }
 
-// place is a line of a log.
+// place is the position of a line, with its time.
 type place struct {
 	file string
 	line int64
@@ -197,7 +197,7 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 		Reorder:   time.Duration(p.reorder),
 		TimeField: p.timeField,
 		KeyField:  p.keyField,
-		Fields:    cmp.Or(what.fields(), accesslog.Status), // to the reader, none is all
+		Fields:    cmp.Or(what.fields(), accesslog.Status), // for the reader, no fields means all fields
 	})
 	defer log.Close()
 	from := newLogSummary(describe(p.sources), p.keyField, what.named())
@@ -227,7 +227,7 @@ func (p *logSummary) pass(e *accesslog.Entry) {
 	}
 }
 
-// trackLate keeps the place that made most of the late lines late.
+// trackLate finds the position that made the most lines late.
 func (p *logSummary) trackLate(e *accesslog.Entry) {
 	switch {
 	case e.Late:
@@ -253,7 +253,7 @@ func (p *plan) subject() (subject, error) {
 	return &policySubject{replay.New(policies...), p.keyer, nil}, nil
 }
 
-// policySubject is policies side by side, all by the same key.
+// policySubject replays policies side by side, all by the same key.
 type policySubject struct {
 	replay *replay.Replay
 	keyer  *accesslog.Keyer
@@ -272,7 +272,7 @@ func (s *policySubject) report(top int, from logSummary) report {
 	return &result{s.replay.Report(top), from, s.keyer.String()}
 }
 
-// result is what came of policies.
+// result is the report of policies.
 type result struct {
 	replay.Report
 	logSummary

@@ -20,17 +20,16 @@ import (
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
-// ruleSubject is the rules of a file, deciding together on requests that are made
-// of what the log tells of them.
+// ruleSubject replays the rules of a file. It makes an http.Request from each entry of the log.
 type ruleSubject struct {
 	name    string // of the file
 	file    *config.File
 	replay  *replay.Rules[*http.Request]
 	needs   accesslog.Fields
-	keyed   config.Field // the header or cookie that --key-field has; the zero Field: none
+	keyed   config.Field // the header or cookie of --key-field; the zero Field: none
 	request http.Request
-	client  func(*http.Request) string // who is behind the proxies
-	proxied int64                      // requests of whom none but trusted proxies are known
+	client  func(*http.Request) string // returns the address of the client behind the proxies
+	proxied int64                      // requests logged with only addresses of trusted proxies
 }
 
 func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubject, error) {
@@ -57,15 +56,15 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 	return s, err
 }
 
-// rules are those of the file. Whichever header its proxies write, the log has their
-// addresses in the form of X-Forwarded-For.
+// rules returns the rules of the file. The log has addresses in the form of X-Forwarded-For, even
+// if the proxies write Forwarded.
 func (s *ruleSubject) rules() ([]compose.Rule[*http.Request], error) {
 	file := *s.file
 	file.Forwarded = false
 	return file.HTTPRules(0)
 }
 
-// replayable refuses rules that go by what logs do not have.
+// replayable refuses rules that need data that logs do not have.
 func (s *ruleSubject) replayable(keyField string) error {
 	for i := range s.file.Rules {
 		r := &s.file.Rules[i]
@@ -84,7 +83,7 @@ func (s *ruleSubject) replayable(keyField string) error {
 	return nil
 }
 
-// find is where the log has a header or a cookie, if the field is one.
+// find checks whether --key-field supplies the header or cookie of a rule.
 func (s *ruleSubject) find(f config.Field, rule, keyField string) error {
 	switch {
 	case f.Kind != config.Header && f.Kind != config.Cookie:
@@ -98,7 +97,7 @@ func (s *ruleSubject) find(f config.Field, rule, keyField string) error {
 	return nil
 }
 
-// needs is what a rule looks at.
+// needs returns the fields of an entry that a rule reads.
 func needs(r *config.Rule) (set accesslog.Fields) {
 	for _, f := range r.By {
 		set |= fieldOf(f.Kind)
@@ -130,7 +129,7 @@ func fieldOf(k config.Kind) accesslog.Fields {
 
 func (s *ruleSubject) named() accesslog.Fields { return s.needs }
 
-// fields include the address where it stands in for what a request does not have.
+// fields includes IP if a rule limits by address in place of a missing field.
 func (s *ruleSubject) fields() accesslog.Fields {
 	for i := range s.file.Rules {
 		if r := &s.file.Rules[i]; r.MissingByIP() {
@@ -140,7 +139,7 @@ func (s *ruleSubject) fields() accesslog.Fields {
 	return s.needs
 }
 
-// instead says what the rules do with requests without the field.
+// instead describes what the rules do with requests without the field.
 func (s *ruleSubject) instead(f accesslog.Fields) string {
 	var words []string
 	for i := range s.file.Rules {
@@ -165,7 +164,7 @@ func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	return s.replay.Add(ctx, e.Time, &s.request)
 }
 
-// fill makes the request as the server had it.
+// fill sets the request to that of the entry.
 func (s *ruleSubject) fill(e *accesslog.Entry) {
 	s.request = http.Request{
 		Method:     string(e.Method),
@@ -189,8 +188,7 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 	}
 }
 
-// target is what net/http reads of a request's line. What it would refuse stays
-// as it is.
+// target parses a request target like net/http. If that fails, the target is the path.
 func target(path string) *url.URL {
 	if path == "" {
 		return new(url.URL)
@@ -214,7 +212,7 @@ func (s *ruleSubject) report(top int, from logSummary) report {
 	return &ruleResult{s.replay.Report(top), from, s}
 }
 
-// ruleResult is what came of rules.
+// ruleResult is the report of rules.
 type ruleResult struct {
 	replay.RulesReport
 	logSummary
@@ -237,7 +235,7 @@ func (r *ruleResult) tables(w io.Writer) {
 	r.printTopDenied(w)
 }
 
-// printWarnings says what the log does not have.
+// printWarnings reports data that the log does not have.
 func (r *ruleResult) printWarnings(w io.Writer) {
 	r.printMissing(w, r.of.instead)
 	if r.of.proxied > 0 {
@@ -275,8 +273,8 @@ func (r *ruleResult) printTopDenied(w io.Writer) {
 	}
 }
 
-// printable keeps a key on its line, and - stands for one that is empty. Keys of
-// several fields are quoted already.
+// printable escapes a key, and returns - for an empty key. Keys of several fields are already
+// quoted.
 func printable(key string, fields int) string {
 	if key == "" {
 		return "-"

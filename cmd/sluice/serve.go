@@ -34,7 +34,7 @@ func serveCommand(s streams) *cobra.Command {
 }
 
 func runServe(ctx context.Context, f *serveFlags, s streams) error {
-	// Serving is no child of ctx, which hears of no second interrupt.
+	// serving is not derived from ctx, which cannot report a second interrupt.
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
 	h := handleSignals(stop)
@@ -61,8 +61,8 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	return err
 }
 
-// openServer ends with ctx, which not all stores heed while they are opened. What
-// comes of that afterwards is closed.
+// openServer returns when ctx ends, even if opening the store does not. A server that is opened
+// later is closed.
 func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve.Server, error) {
 	return await(ctx, func() (*serve.Server, error) {
 		server, err := open()
@@ -74,18 +74,18 @@ func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve
 	})
 }
 
-// signalHandler does what signals say: reload, end, end at once. It waits for nothing but
-// them, so that a reload that takes its time keeps nobody from ending the program.
+// signalHandler maps signals to a reload, a shutdown, and an immediate end. It only waits for
+// signals, so a slow reload does not delay the end of the program.
 type signalHandler struct {
 	signals chan os.Signal
 	stop    context.CancelCauseFunc
-	server  atomic.Pointer[serve.Server] // nil until it is there
-	reloads chan struct{}                // has room for one: who asks while one is due gets that one
+	server  atomic.Pointer[serve.Server] // nil until the server is open
+	reloads chan struct{}                // holds one pending reload
 	ending  atomic.Bool
 	over    chan struct{}
 }
 
-// handleSignals begins. stop ends the serving.
+// handleSignals starts a signalHandler. stop starts the shutdown.
 func handleSignals(stop context.CancelCauseFunc) *signalHandler {
 	h := &signalHandler{
 		signals: make(chan os.Signal, 8), stop: stop,
@@ -96,8 +96,8 @@ func handleSignals(stop context.CancelCauseFunc) *signalHandler {
 	return h
 }
 
-// release lets signals do again what they do to other programs. Once one has said to
-// end they are kept: those that come late must not make a failure of it.
+// release restores the default effect of signals, unless a shutdown has begun: a late signal must
+// not turn it into a failure.
 func (h *signalHandler) release() {
 	close(h.over)
 	if !h.ending.Load() {
@@ -124,7 +124,7 @@ func (h *signalHandler) run() {
 	}
 }
 
-// stopCause tells a person, who sends an interrupt and waits, from an orchestrator.
+// stopCause returns serve.ErrInterrupted for an interrupt, because a person is waiting.
 func stopCause(s os.Signal) error {
 	if s == os.Interrupt {
 		return serve.ErrInterrupted
@@ -135,18 +135,18 @@ func stopCause(s os.Signal) error {
 func (h *signalHandler) requestReload() {
 	select {
 	case h.reloads <- struct{}{}:
-	default: // one is due, and has not begun to read
+	default: // a pending reload has not begun to read
 	}
 }
 
-// reload reloads as often as was asked, one after the other, until ctx ends.
+// reload runs requested reloads one after the other until ctx ends.
 func (h *signalHandler) reload(ctx context.Context, server *serve.Server) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-h.reloads:
-			_ = server.Reload(ctx) // it logs
+			_ = server.Reload(ctx) // it logs its errors
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// serveFlags are the flags as given.
+// serveFlags has the flags of sluice serve.
 type serveFlags struct {
 	limit, by, config string
 	trust             []string
@@ -49,7 +49,7 @@ type serveFlags struct {
 	given func(flag string) bool // on the command line
 }
 
-// The places that are listened at unless said otherwise.
+// The default addresses.
 const (
 	defaultListen = "127.0.0.1:8080"
 	defaultAPI    = "127.0.0.1:8081"
@@ -100,7 +100,7 @@ func (f *serveFlags) define(c *cobra.Command) {
 	refuseRepeats(flags)
 }
 
-// options understands the flags.
+// options converts the flags to options.
 func (f *serveFlags) options(log io.Writer) (o serve.Options, err error) {
 	for _, step := range [...]func(*serve.Options) error{f.rules, f.proxy, f.service, f.storage, func(o *serve.Options) error { return f.logger(o, log) }} {
 		if err = step(&o); err != nil {
@@ -139,7 +139,7 @@ func (f *serveFlags) rules(o *serve.Options) error {
 	return err
 }
 
-// oneRuleName is what the rule of --limit is called.
+// oneRuleName is the name of the rule of --limit.
 const oneRuleName = "default"
 
 func (f *serveFlags) oneRule() (*config.File, error) {
@@ -250,7 +250,7 @@ func (f *serveFlags) service(o *serve.Options) (err error) {
 }
 
 const (
-	minToken = 16 // what cannot be guessed, if it is drawn at random
+	minToken = 16 // enough for a random token
 	maxToken = 4 << 10
 )
 
@@ -276,11 +276,11 @@ func readToken(file string) (string, error) {
 	return token, nil
 }
 
-// storeVariable is the environment variable with the address of the store. Unlike a flag,
-// it does not show the password to everybody who lists processes.
+// storeVariable is the environment variable with the address of the store. Unlike a flag, process
+// lists do not show it.
 const storeVariable = "SLUICE_STORE"
 
-// storeAddress is the address of the store, and the name of what gave it.
+// storeAddress returns the address of the store, and the name of the flag or variable.
 func (f *serveFlags) storeAddress() (address, from string) {
 	if address := os.Getenv(storeVariable); address != "" && !f.given("store") {
 		return address, storeVariable
@@ -334,7 +334,7 @@ func (f *serveFlags) logger(o *serve.Options, w io.Writer) error {
 	var level slog.Level
 	switch f.logLevel {
 	case "debug", "info", "warn", "error":
-		_ = level.UnmarshalText([]byte(f.logLevel)) // these are its words
+		_ = level.UnmarshalText([]byte(f.logLevel)) // it accepts these four words
 	default:
 		return usagef("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}

@@ -40,7 +40,7 @@ func openSources(args []string, stdin io.Reader) ([]source, error) {
 	return sources, nil
 }
 
-// openSource opens one FILE, which is not one of those before it.
+// openSource opens one FILE. It returns an error if it is one of the files before.
 func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 	if arg == "-" {
 		if slices.ContainsFunc(before, func(s source) bool { return s.info == nil }) {
@@ -60,8 +60,8 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 	return openFile(arg, info)
 }
 
-// statFile finds the file, which is one of those that are wanted. Of a directory
-// inside is wanted in its place.
+// statFile returns the FileInfo of path. want and inside complete the errors for a missing file
+// and for a directory.
 func statFile(path, want, inside string) (os.FileInfo, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -91,7 +91,7 @@ func openFile(path string, info os.FileInfo) (source, error) {
 	return source{path, accesslog.FromFile(path), info.Size(), trace, info}, nil
 }
 
-// openOnce is for what is gone when it has been read.
+// openOnce returns the source for input that can be read only once.
 func openOnce(name string, r io.ReadCloser) source {
 	first, whole := accesslog.Peek(r, peekSize)
 	open := func() (io.ReadCloser, error) {
@@ -118,7 +118,7 @@ func describe(sources []source) string {
 	return fmt.Sprintf("%s and %d more", sources[0].name, len(sources)-1)
 }
 
-// stdinHasData tells whether somebody has put something into standard input.
+// stdinHasData reports whether standard input is a pipe or a file with data.
 func stdinHasData(stdin io.Reader) bool {
 	f, ok := stdin.(*os.File)
 	if !ok {
@@ -128,8 +128,8 @@ func stdinHasData(stdin io.Reader) bool {
 	return err == nil && (info.Mode()&fs.ModeNamedPipe != 0 || info.Mode().IsRegular() && info.Size() > 0)
 }
 
-// await ends with f, or with ctx while f still waits for somebody to type or to
-// open the other end of a pipe. Then f is left behind.
+// await returns the result of f, or the error of ctx if that ends first: f may wait for a
+// terminal or for the writer of a pipe. The goroutine of f is then abandoned.
 func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
 	type outcome struct {
 		value T

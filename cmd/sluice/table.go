@@ -29,7 +29,7 @@ func (r *result) tables(out io.Writer) {
 	printDisagreements(out, r, names)
 }
 
-// missingInKey is what the key of a policy has in place of a field.
+// missingInKey describes what a key has in place of a missing field.
 func missingInKey(f accesslog.Fields) string {
 	if f&(accesslog.User|accesslog.Key) != 0 {
 		return "their key has ip:ADDRESS instead, or - if they have no address"
@@ -39,7 +39,7 @@ func missingInKey(f accesslog.Fields) string {
 
 const stamp = "2006-01-02 15:04:05"
 
-// head says what was read, and ends its first line with how it was limited.
+// head describes the log. limited ends the first line.
 func (r *logSummary) head(w io.Writer, limited string) {
 	fmt.Fprintf(w, "%s: %s, %s, %s\n", r.name, plural(r.Entries, "request"), r.span(), limited)
 	if r.Reordered > 0 {
@@ -58,13 +58,13 @@ func (r *logSummary) head(w io.Writer, limited string) {
 	}
 }
 
-// span is the time from the first request to the last.
+// span returns the times of the first and the last request.
 func (r *logSummary) span() string {
 	return fmt.Sprintf("%s to %s UTC", r.start.UTC().Format(stamp), r.end.UTC().Format(stamp))
 }
 
-// policyNames is what the tables call the policies: their specs or, where those would
-// make the tables too wide to read, numbers that are explained here.
+// policyNames returns the names of the policies in tables: their specs, or numbers if specs
+// would make the tables too wide. It prints the legend of the numbers.
 func policyNames(w io.Writer, r *result) []any {
 	const widest = 100
 	var specs, numbers []any
@@ -83,7 +83,7 @@ func policyNames(w io.Writer, r *result) []any {
 	return numbers
 }
 
-// plural is how many there are of a thing.
+// plural returns a number with a noun.
 func plural(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -101,7 +101,7 @@ func printPolicies(w io.Writer, r *result, names []any) {
 	t.print()
 }
 
-// limitOf is the limit in whose period the most and the bound are counted.
+// limitOf returns the limit whose period the counts are for.
 func limitOf(p algo.Policy) string {
 	if stack, ok := p.(*compose.Stack); ok && stack.Len() > 1 {
 		return fmt.Sprintf("%v (part 1 of %d)", stack.Limit(), stack.Len())
@@ -152,7 +152,7 @@ func verdict(allowed bool) string {
 	return "deny"
 }
 
-// share is - of nothing.
+// share returns a percentage, or - if whole is 0.
 func share(part, whole int64) string {
 	if whole == 0 {
 		return "-"
@@ -160,7 +160,7 @@ func share(part, whole int64) string {
 	return fmt.Sprintf("%.2f%%", 100*float64(part)/float64(whole))
 }
 
-// formatWait tells the longest wait, to a precision that a person reads.
+// formatWait formats the longest wait, rounded to milliseconds.
 func formatWait(longest time.Duration, never int64) string {
 	if longest > time.Second {
 		longest = longest.Round(time.Millisecond)
@@ -172,7 +172,7 @@ func formatWait(longest time.Duration, never int64) string {
 	return s
 }
 
-// shorten keeps a key on its line.
+// shorten cuts a long key.
 func shorten(key string) string {
 	const most = 60
 	if utf8.RuneCountInString(key) <= most {
@@ -182,7 +182,7 @@ func shorten(key string) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// table is rows whose first column is aligned left, the others right.
+// table prints rows. The first column is aligned left, the others right.
 type table struct {
 	w    io.Writer
 	rows [][]string

@@ -10,14 +10,13 @@ import (
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
-// errReported ends a check that found, and told, what is wrong.
-var errReported = errors.New("told already")
+// errReported means that a check found errors, and has already printed them.
+var errReported = errors.New("errors were reported")
 
-// peekSize is how much of a file is looked at to tell a trace from a log.
+// peekSize is how many bytes of a file are read to detect a trace.
 const peekSize = 64 << 10
 
-// isTrace reports whether the first line with a word of its own is one
-// of a trace.
+// isTrace reports whether the first line that is not empty or a comment belongs to a trace.
 func isTrace(first []byte) bool {
 	for line := range bytes.Lines(bytes.TrimPrefix(first, []byte("\uFEFF"))) {
 		words := bytes.Fields(line)
@@ -38,7 +37,7 @@ func (p *plan) traces() (n int) {
 	return n
 }
 
-// firstOfEach are the names of the first trace and of the first log.
+// firstOfEach returns the names of the first trace and the first log.
 func (p *plan) firstOfEach() (trace, log string) {
 	for _, s := range p.sources {
 		switch {

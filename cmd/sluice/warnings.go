@@ -9,16 +9,16 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
-// checkLog returns an error if the log can hardly be the one that was meant.
+// checkLog returns an error if the log is probably the wrong one or unsorted.
 func (p *plan) checkLog(r *logSummary) error {
 	switch {
-	case r.Entries == 0: // lines that are none would have been an error
+	case r.Entries == 0: // if all lines were invalid, the reader has returned an error
 		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", r.name)
 	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
 	case r.missing[accesslog.Key] == r.Entries:
 		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", r.name, p.keyField)
-	case r.most > r.Entries-r.most: // all at the one time: the counts would mean nothing
+	case r.most > r.Entries-r.most: // all of them would be replayed at one time
 		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
 			r.name, r.most, plural(r.Entries, "line"), p.reorder.String(), r.ahead.file, r.ahead.line, r.ahead.at.UTC().Format(stamp))
 	case r.Late > r.Entries-r.Late:
@@ -55,7 +55,7 @@ func withRemedy(err error) error {
 	return err
 }
 
-// zips are the packers, other than gzip, that logs are rotated with.
+// zips has compression formats, other than gzip, of rotated logs.
 var zips = [...]struct{ name, magic, cat string }{
 	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
 	{"bzip2", "BZh", "bzcat"},

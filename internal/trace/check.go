@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// Difference is an event whose answers are not those that its line wants.
+// Difference is an event whose decisions differ from the answers in its line.
 type Difference struct {
-	File  string // the name that the trace was parsed under
+	File  string // the name given to Parse
 	Line  int    // from 1
-	Event string // what stands left of the arrow
-	Got   string // what was decided
-	Want  string // what stands right of the arrow; empty if nothing does
+	Event string // the text left of the arrow
+	Got   string // the decisions
+	Want  string // the text right of the arrow; empty if there is none
 }
 
-// String is three lines, got above want.
+// String returns three lines: the event, the decisions and the wanted answers.
 func (d Difference) String() string {
 	want := d.Want
 	if want == "" {
@@ -24,8 +24,8 @@ func (d Difference) String() string {
 	return fmt.Sprintf("%s:%d: %s\n\tgot  %s\n\twant %s", d.File, d.Line, d.Event, d.Got, want)
 }
 
-// Check runs the trace and returns every event that was answered otherwise than
-// its line wants. An event that wants nothing differs too: it tests nothing.
+// Check runs the trace and returns every event whose decisions differ from its line. An event
+// without answers differs too, because it would test nothing.
 func (t *Trace) Check() ([]Difference, error) {
 	ran, err := t.Run()
 	if err != nil {
@@ -43,7 +43,7 @@ func (t *Trace) Check() ([]Difference, error) {
 	return different, nil
 }
 
-// beside writes two answers so that their words line up.
+// beside formats two answers with aligned words.
 func beside(got, want [][]string) (string, string) {
 	f := layout{widths: make([][]int, len(got))}
 	for i := range got {

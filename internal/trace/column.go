@@ -12,8 +12,8 @@ import (
 // A column is one word of an answer.
 type column struct {
 	name   string
-	values string // what may stand in it
-	// canonical is the word as text writes it, if it is a value of the column.
+	values string // the accepted values, for errors
+	// canonical returns the word in the form of text; false if it is not a value of the column.
 	canonical func(word string) (string, bool)
 	text      func(r *algo.Result) string
 }
@@ -34,7 +34,7 @@ var columns = [...]column{
 	units("part", func(r *algo.Result) int64 { return int64(r.Part) }),
 }
 
-// usual is how many of the columns are shown unless a show line says otherwise.
+// usual is the number of columns without a show line.
 const usual = 4
 
 func units(name string, of func(*algo.Result) int64) column {

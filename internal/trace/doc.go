@@ -1,5 +1,5 @@
-// Package trace is the golden-file format of rate limiting: what happened on the
-// left of an arrow, what was decided on the right.
+// Package trace reads and runs traces, the golden files of rate limiting policies. A trace has
+// events left of an arrow and the decisions right of it.
 //
 //	# A full bucket gives its burst at once, then one token every 100ms.
 //	policy tokenbucket 10/s burst=3
@@ -13,46 +13,46 @@
 //
 // # Goals
 //
-//   - A person reads it as the specification of an algorithm, and edits it by hand.
-//   - The answers can be made anew by machine without touching anything else.
-//   - Several policies, or one changed on live keys, stand side by side in one file.
+//   - People read a trace as the specification of an algorithm, and edit it by hand.
+//   - A program can rewrite the decisions without changing anything else.
+//   - One file can have several policies side by side, or a policy that changes in between.
 //
 // # Non-goals
 //
-// Traces are short and written on purpose: 16 MiB at most, held in memory. They
-// have no variables, loops, includes or quoting; what cannot be said in them is a
-// test in Go. Access logs are not traces.
+// Traces are short and written on purpose: at most 16 MiB, held in memory. They have no
+// variables, loops, includes or quoting. Tests that need these are written in Go. Access logs
+// are not traces.
 //
 // # Grammar
 //
-// A file is lines, a line is words between white space, of characters that can be
-// shown. A word that begins with # begins a comment, up to the end of the line.
+// A file consists of lines, and a line of words that are separated by white space. Words have
+// printable characters only. A word that begins with # begins a comment, which ends with the
+// line.
 //
 //	trace  = { [ policy | show | event ] [ comment ] newline }
 //	policy = "policy" SPEC                                   (compose.ParsePolicy)
 //	show   = "show" column { column }                        (before the first event)
 //	event  = "@"OFFSET KEY COST [ "->" [ answer { "|" answer } ] ]
 //	COST   = N | "peek:"N | "refund:"N | "charge:"N          (0: the policy's own cost)
-//	answer = a word for each column shown; an answer for each policy
+//	answer = a word for each shown column; an answer for each policy
 //	column = "verdict" | "left" | "retry" | "reset" | "available" | "refilled" | "paid"
 //	       | "next" | "limit" | "cost" | "fresh" | "skew" | "part"
 //
-// OFFSET counts from 2000-01-01T00:00:00Z in the notation of [time.ParseDuration],
-// in any order: clocks step back. The columns are the fields of [algo.Result] in the
-// words of a reader (left is Remaining, retry is RetryAfter); those shown are verdict,
-// left, retry and reset, unless there is a show line.
+// OFFSET is the time since 2000-01-01T00:00:00Z in the notation of [time.ParseDuration]. Offsets
+// may step back, as clocks do. The columns are fields of [algo.Result]: left is Remaining, retry
+// is RetryAfter, reset is ResetAfter, next is NextRefill. Without a show line, the columns are
+// verdict, left, retry and reset.
 //
-// Policy lines before the first event are one column of answers each, every one
-// with its own states. Policy lines after an event replace the policies from
-// there on, the first of them the first policy and so on, and keep the states.
+// Each policy line before the first event adds a column of answers, with its own states. Policy
+// lines after an event replace the policies from there on: the first line replaces the first
+// policy, and so on. The states stay.
 //
-// A comment that begins with the words #at key cost is a heading: when answers are
-// written, the names of the columns are written above them.
+// A comment that begins with the words #at key cost is a heading. When answers are written,
+// the names of the columns are written into each heading.
 //
 // # Errors
 //
-// Whatever is not in the grammar is an error that names file, line, the word and
-// what would be accepted there. The first error ends the reading; nothing is
-// skipped or guessed. A policy that cannot read the state another one left
-// (an algorithm was replaced by another) is an error of the event that meets it.
+// Any text outside of the grammar is an error with the file, the line, the word and the
+// accepted words. The first error ends the parsing. If a new policy cannot read the state of
+// the policy before it, because the algorithm differs, the next event has an error.
 package trace

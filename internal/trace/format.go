@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Format writes the trace: what stands left of the arrows as it was read, the
-// arrows and the answers lined up, and above them the names of the columns
-// wherever there is a heading.
+// Format writes the trace. The text left of the arrows is unchanged, arrows and answers are
+// aligned, and headings get the names of the columns.
 func (t *Trace) Format(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	form := t.layout()
@@ -28,10 +27,10 @@ func (t *Trace) Format(w io.Writer) error {
 
 var headings = regexp.MustCompile(`^\s*#at\s+key\s+cost(\s|$)`)
 
-// heading is the left part of a heading; empty if the line is none.
+// heading returns the left part of a heading; empty if the line is not a heading.
 func heading(s string) string { return strings.TrimSpace(headings.FindString(s)) }
 
-// A layout is where everything stands right of the events, in characters.
+// A layout has the positions of the arrow and the columns, in characters.
 type layout struct {
 	names  []string // of the columns
 	arrow  int
@@ -65,7 +64,7 @@ func (f *layout) fit(answers [][]string) {
 	}
 }
 
-// headings are the names of the columns, in the place of each policy's answer.
+// headings returns the names of the columns for each policy.
 func (f *layout) headings() [][]string {
 	all := make([][]string, len(f.widths))
 	for i := range all {

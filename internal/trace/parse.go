@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 const (
@@ -20,19 +21,19 @@ const (
 	maxTrace = 16 << 20
 )
 
-// Parse reads a trace. Errors call it by name and number its lines from 1.
+// Parse parses a trace. Its errors have the name and the line, from 1.
 func Parse(r io.Reader, name string) (*Trace, error) {
 	p := parser{trace: Trace{name: name, shown: columns[:usual]}}
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
-	for lines.Scan() && lines.Err() == nil { // after an error, half a line
+	for lines.Scan() && lines.Err() == nil { // after an error the line is incomplete
 		p.number++
 		if p.size += len(lines.Bytes()) + 1; p.size > maxTrace {
 			return nil, p.fail("the trace is longer than %d bytes", maxTrace)
 		}
 		text := strings.TrimRight(lines.Text(), "\r")
 		if p.number == 1 {
-			text = strings.TrimPrefix(text, "\uFEFF") // some editors begin a file with it
+			text = strings.TrimPrefix(text, "\uFEFF") // some editors write it
 		}
 		if err := p.line(text); err != nil {
 			return nil, err
@@ -54,8 +55,8 @@ type parser struct {
 	trace   Trace
 	number  int
 	size    int
-	running bool // an event has been seen
-	showing bool // a show line has been seen
+	running bool // there was an event
+	showing bool // there was a show line
 	column  int  // the policy that the next policy line sets
 }
 
@@ -65,8 +66,8 @@ func (p *parser) fail(format string, args ...any) error {
 
 func (p *parser) line(text string) error {
 	for word := range strings.FieldsSeq(text) {
-		if !shows(word) { // a terminal that prints the trace would do as it says
-			return p.fail("the word %s has characters that cannot be shown; want text in UTF-8", quote(word))
+		if !shows(word) { // a terminal would interpret control characters
+			return p.fail("the word %s has characters that are not printable; want UTF-8 text", errtext.Quote(word))
 		}
 	}
 	text, comment := cutComment(text)
@@ -84,13 +85,13 @@ func (p *parser) line(text string) error {
 		l.event = &event{arrow: -1, comment: comment}
 		err = p.event(&l)
 	default:
-		err = p.fail("unknown word %s; a line is policy SPEC, show COLUMN ..., @OFFSET KEY COST -> ..., or a # comment", quote(words[0]))
+		err = p.fail("unknown word %s; a line is policy SPEC, show COLUMN ..., @OFFSET KEY COST -> ..., or a # comment", errtext.Quote(words[0]))
 	}
 	p.trace.lines = append(p.trace.lines, l)
 	return err
 }
 
-// shows reports whether a word can be shown as it is.
+// shows reports whether a word is printable.
 func shows(word string) bool {
 	return utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) })
 }
@@ -113,7 +114,7 @@ func (p *parser) policy(l *line, spec string) error {
 		return p.fail("%s", strings.TrimPrefix(err.Error(), "compose: "))
 	}
 	if p.running && p.column == p.trace.policies {
-		return p.fail("the policies before the first event are %d, no more can replace them", p.trace.policies)
+		return p.fail("there are %d policies before the first event, so at most that many can be replaced", p.trace.policies)
 	}
 	l.policy, l.column = policy, p.column
 	p.column++
@@ -124,7 +125,7 @@ func (p *parser) policy(l *line, spec string) error {
 func (p *parser) show(words []string) error {
 	switch {
 	case p.running:
-		return p.fail("show comes before the first event")
+		return p.fail("show must come before the first event")
 	case p.showing:
 		return p.fail("show is given twice")
 	case len(words) == 0:
@@ -135,7 +136,7 @@ func (p *parser) show(words []string) error {
 		c := slices.IndexFunc(columns[:], func(c column) bool { return c.name == word })
 		switch {
 		case c < 0:
-			return p.fail("unknown column %s; known are %s", quote(word), columnNames(columns[:]))
+			return p.fail("unknown column %s; known are %s", errtext.Quote(word), columnNames(columns[:]))
 		case slices.Contains(words[:i], word):
 			return p.fail("column %s is shown twice", word)
 		}
@@ -147,7 +148,7 @@ func (p *parser) show(words []string) error {
 
 func (p *parser) event(l *line) error {
 	if p.trace.policies == 0 {
-		return p.fail("an event before any policy; a trace begins with policy SPEC")
+		return p.fail("the event has no policy; a trace begins with policy SPEC")
 	}
 	p.running, p.column = true, 0
 	left, right, arrow := cutArrow(l.text)
@@ -181,14 +182,14 @@ func cutArrow(s string) (left, right string, found bool) {
 // left reads @OFFSET KEY COST.
 func (p *parser) left(e *event, words []string) error {
 	if len(words) < 3 {
-		return p.fail("%s: an event is @OFFSET KEY COST", quote(strings.Join(words, " ")))
+		return p.fail("%s: an event is @OFFSET KEY COST", errtext.Quote(strings.Join(words, " ")))
 	}
 	if len(words) > 3 {
-		return p.fail("unexpected word %s; after @OFFSET KEY COST comes ->", quote(words[3]))
+		return p.fail("unexpected word %s; after @OFFSET KEY COST comes ->", errtext.Quote(words[3]))
 	}
 	var err error
 	if e.at, err = time.ParseDuration(words[0][1:]); err != nil {
-		return p.fail("offset %s: want a duration, such as @0s or @1m30s", quote(words[0]))
+		return p.fail("offset %s: want a duration, such as @0s or @1m30s", errtext.Quote(words[0]))
 	}
 	e.key = words[1]
 	n := words[2]
@@ -199,7 +200,7 @@ func (p *parser) left(e *event, words []string) error {
 		}
 	}
 	if e.cost, err = strconv.ParseInt(n, 10, 64); err != nil || e.cost < 0 {
-		return p.fail("cost %s: want a whole number from 0, or one after peek:, refund: or charge:", quote(words[2]))
+		return p.fail("cost %s: want a whole number of at least 0, alone or after peek:, refund: or charge:", errtext.Quote(words[2]))
 	}
 	return nil
 }
@@ -226,7 +227,7 @@ func (p *parser) right(e *event, words []string) error {
 		words = words[end+1:]
 	}
 	if n := len(e.answers); n != p.trace.policies {
-		return p.fail("answers right of ->: %d, policies: %d; want an answer for each, with | between", n, p.trace.policies)
+		return p.fail("%d answers right of -> for %d policies; want one answer for each policy, separated by |", n, p.trace.policies)
 	}
 	return nil
 }
@@ -235,23 +236,14 @@ func (p *parser) answer(words []string) ([]string, error) {
 	shown := p.trace.shown
 	if len(words) != len(shown) {
 		return nil, p.fail("the answer %s has %d words; want %d: %s",
-			quote(strings.Join(words, " ")), len(words), len(shown), columnNames(shown))
+			errtext.Quote(strings.Join(words, " ")), len(words), len(shown), columnNames(shown))
 	}
 	answer := make([]string, len(words))
 	for i, word := range words {
 		var ok bool
 		if answer[i], ok = shown[i].canonical(word); !ok {
-			return nil, p.fail("%s %s: want %s", shown[i].name, quote(word), shown[i].values)
+			return nil, p.fail("%s %s: want %s", shown[i].name, errtext.Quote(word), shown[i].values)
 		}
 	}
 	return answer, nil
-}
-
-// quote keeps hostile words out of messages: escaped, and cut when long.
-func quote(s string) string {
-	const most = 60
-	if len(s) > most {
-		return fmt.Sprintf("%.*q...", most, s)
-	}
-	return fmt.Sprintf("%q", s)
 }

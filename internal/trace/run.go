@@ -8,8 +8,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Run replays the events. It returns the same trace with what the policies answer
-// right of every arrow, whatever stood there.
+// Run runs the events. It returns the same trace with the decisions of the policies right of
+// every arrow.
 func (t *Trace) Run() (*Trace, error) {
 	ran := *t
 	ran.lines = make([]line, len(t.lines))
@@ -37,7 +37,7 @@ func (t *Trace) Run() (*Trace, error) {
 
 func remedy(err error) string {
 	if errors.Is(err, algo.ErrState) {
-		return "; a policy line after an event takes the states over, so it needs the same algorithm"
+		return "; a policy line after an event keeps the states, so it needs the same algorithm"
 	}
 	return ""
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Trace is a parsed trace. Make one with [Parse]; it is not changed afterwards.
+// Trace is a parsed trace. It is immutable. See [Parse].
 type Trace struct {
 	name     string
 	lines    []line
@@ -14,17 +14,17 @@ type Trace struct {
 	policies int // columns of answers
 }
 
-// Name is what the trace was called when it was parsed.
+// Name returns the name given to Parse.
 func (t *Trace) Name() string { return t.name }
 
-// A line is kept as it was written, and as what it means: an event, a policy, or
-// neither (a comment, a blank, or a show line that has done its work).
+// A line has its text, and its event or its policy. It has neither if it is a comment, a blank
+// line or a show line.
 type line struct {
 	number int
-	text   string // without the answers and the comment, if it is an event
+	text   string // for an event, without the answers and the comment
 	event  *event
 	policy algo.Policy
-	column int // which policy the policy line sets
+	column int // the policy that a policy line sets
 }
 
 type event struct {
@@ -32,12 +32,12 @@ type event struct {
 	key     string
 	verb    verb
 	cost    int64
-	arrow   int        // where the arrow stands in the line, in characters; -1: there is none
+	arrow   int        // the position of the arrow, in characters; -1: there is none
 	answers [][]string // by policy, then by column, in canonical text; nil: none given
 	comment string     // at the end of the line
 }
 
-// A verb is what an event asks of a policy.
+// A verb is the operation of an event.
 type verb int
 
 const (
@@ -47,15 +47,14 @@ const (
 	charge
 )
 
-// verbs are the prefixes of COST.
+// verbs has the prefixes of COST.
 var verbs = [...]string{step: "", peek: "peek:", refund: "refund:", charge: "charge:"}
 
-// epoch is what offsets count from.
+// epoch returns the time of the offset 0.
 func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
 
-// Under is the trace with other policies: one column of answers for each, from
-// beginning to end, in place of those that its policy lines name. No answers
-// are expected of it.
+// Under returns the trace with other policies in place of its policy lines, one column of
+// answers for each. Its events have no answers.
 func (t *Trace) Under(policies ...algo.Policy) *Trace {
 	under := &Trace{name: t.name, shown: t.shown, policies: len(policies)}
 	for i, p := range policies {

@@ -32,17 +32,17 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		"":                                             `x.trace: not a trace: there is no event`,
 		policy:                                         `x.trace: not a trace`,
 		"polcy gcra 10/s":                              `x.trace:1: unknown word "polcy"; a line is policy SPEC, show COLUMN ..., @OFFSET KEY COST -> ..., or a # comment`,
-		"\x1f\x8b\x08\x00":                             `x.trace:1: the word "\x1f\x8b\b\x00" has characters that cannot be shown; want text in UTF-8`,
+		"\x1f\x8b\x08\x00":                             `x.trace:1: the word "\x1f\x8b\b\x00" has characters that are not printable; want UTF-8 text`,
 		policy + "@0s \x1b[2J 1":                       `x.trace:2: the word "\x1b[2J" has`,
 		policy + "@0s a 1 # b \x9b2J":                  `x.trace:2: the word "\x9b2J" has`,
 		policy + "@0s a\u202e 1":                       `x.trace:2: the word "a\u202e" has`,
 		policy + "@0s a\u009b 1":                       `x.trace:2: the word "a\u009b" has`,
 		"# one\n\npolicy gcra 10/s brust=3":            `x.trace:3: policy "gcra 10/s brust=3", column 11: unknown option "brust"`,
-		"@0s a 1":                                      `x.trace:1: an event before any policy; a trace begins with policy SPEC`,
+		"@0s a 1":                                      `x.trace:1: the event has no policy; a trace begins with policy SPEC`,
 		policy + "@0s a":                               `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
 		policy + "@0s a #1":                            `x.trace:2: "@0s a": an event is @OFFSET KEY COST`,
 		policy + "@soon a 1":                           `x.trace:2: offset "@soon": want a duration, such as @0s or @1m30s`,
-		policy + "@0s a x":                             `x.trace:2: cost "x": want a whole number from 0, or one after peek:, refund: or charge:`,
+		policy + "@0s a x":                             `x.trace:2: cost "x": want a whole number of at least 0, alone or after peek:, refund: or charge:`,
 		policy + "@0s a -1":                            `x.trace:2: cost "-1": want`,
 		policy + "@0s a peak:1":                        `x.trace:2: cost "peak:1": want`,
 		policy + "@0s a 9223372036854775808":           `x.trace:2: cost "9223372036854775808": want`,
@@ -52,10 +52,10 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		policy + "@0s a 1 -> ok 9s 0s 1s":              `x.trace:2: left "9s": want a whole number`,
 		policy + "@0s a 1 -> ok 9 0 soon":              `x.trace:2: reset "soon": want a duration such as 100ms, or never`,
 		policy + "@0s a 1 -> ok 9 0s 1s |":             `x.trace:2: the answer "" has 0 words`,
-		policy + policy + "@0s a 1 -> ok 9 0s 1s":      `x.trace:3: answers right of ->: 1, policies: 2; want an answer for each, with | between`,
-		policy + "@0s a 1 -> ok 9 0s 1s | ok 9 0s 1s":  `x.trace:2: answers right of ->: 2, policies: 1`,
-		policy + "@0s a 1\n" + policy + policy:         `x.trace:4: the policies before the first event are 1`,
-		policy + "@0s a 1\nshow left":                  `x.trace:3: show comes before the first event`,
+		policy + policy + "@0s a 1 -> ok 9 0s 1s":      `x.trace:3: 1 answers right of -> for 2 policies; want one answer for each policy, separated by |`,
+		policy + "@0s a 1 -> ok 9 0s 1s | ok 9 0s 1s":  `x.trace:2: 2 answers right of -> for 1 policies`,
+		policy + "@0s a 1\n" + policy + policy:         `x.trace:4: there are 1 policies before the first event`,
+		policy + "@0s a 1\nshow left":                  `x.trace:3: show must come before the first event`,
 		"show left\nshow left":                         `x.trace:2: show is given twice`,
 		"show":                                         `x.trace:1: show needs a column: verdict left retry`,
 		"show left remaining":                          `x.trace:1: unknown column "remaining"; known are verdict left retry reset available`,
@@ -118,7 +118,7 @@ func TestColumnsAreCountedInCharacters(t *testing.T) {
 
 func TestAStateOfAnotherAlgorithmIsAnError(t *testing.T) {
 	_, err := parse(t, "policy gcra 10/s\n@0s a 1\npolicy all(gcra 10/s)\n@0s b 1\n@0s a 1").Run()
-	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy; a policy line after an event takes the states over, so it needs the same algorithm")
+	require.EqualError(t, err, "x.trace:5: policy all(gcra 10/s): algo: not a state of this policy; a policy line after an event keeps the states, so it needs the same algorithm")
 }
 
 func FuzzParse(f *testing.F) {

@@ -1,6 +1,5 @@
-// Package tracetest runs traces as tests. Any package whose tests import it has
-// the flag -update. It lies apart from package trace so that a program which reads
-// traces does not link package testing.
+// Package tracetest runs traces as tests. It adds the flag -update to tests that import it. It is
+// not part of package trace, so that programs that read traces do not link package testing.
 package tracetest
 
 import (
@@ -14,18 +13,17 @@ import (
 	"github.com/sluice-go/sluice/internal/trace"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files: in traces, what stands right of the arrows")
+var update = flag.Bool("update", false, "rewrite golden files; in traces, the text right of the arrows")
 
 // Updating reports whether the test binary was run with -update.
 func Updating() bool { return *update }
 
-// Run runs every trace that matches the pattern as a subtest of its own name,
-// and fails for every event that is answered otherwise than its line wants. With
+// Run runs every trace that matches the pattern as a subtest with the file's name. It fails for
+// every event whose decisions differ from its line. With
 //
 //	go test ./gcra -update
 //
-// it rewrites the answers instead; the rest of the files stays as it is. No match
-// is a failure.
+// it rewrites only the answers instead. It fails if no file matches.
 func Run(t *testing.T, pattern string) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)

@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// parseClient reads what stands before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
+// parseClient reads the words before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
 func parseClient(b []byte, e *Entry) bool {
 	client, rest, _ := cut(b)
 	host, port := splitPort(client)
@@ -18,8 +18,8 @@ func parseClient(b []byte, e *Entry) bool {
 	return len(client) > 0 && printable(b)
 }
 
-// findClientWord goes to the word that stands for the client, empty if there is none;
-// behind is what stands behind him and his proxy.
+// findClientWord returns the word of the client, empty if there is none, and the text after the
+// client and its proxy.
 func findClientWord(b []byte, e *Entry) (client, behind []byte) {
 	if first, rest, _ := cut(b); isHost(first, rest) {
 		e.Host = address(first)
@@ -35,10 +35,10 @@ func findClientWord(b []byte, e *Entry) (client, behind []byte) {
 
 var space = []byte{' '}
 
-// isHost reports whether the first word names the server, and the client follows.
-// A name with a port does: clients are logged without, or as an address. Any other
-// word is the client's, unless a machine follows; and of two addresses, neither
-// with a port, the first is the client's and the second its proxy's.
+// isHost reports whether the first word is the server's name and the client follows. A name with a
+// port is the server's, because clients are logged without a port or as an address. Any other word
+// is the client's, unless an address or a name follows. Of two addresses without ports, the first
+// is the client's and the second is its proxy's.
 func isHost(first, rest []byte) bool {
 	host, port := splitPort(first)
 	if len(port) == 0 {
@@ -47,8 +47,8 @@ func isHost(first, rest []byte) bool {
 	return len(host) > 0 && bytes.Count(rest, space) >= 2 && (startsWithMachine(rest) || !isIP(host))
 }
 
-// startsWithMachine reports whether the first word of b stands for a machine, and
-// is no IDENT: an address, one of a list, or a name with the - of an IDENT behind.
+// startsWithMachine reports whether the first word of b is an address, an element of a list, or a
+// name before the - of an IDENT.
 func startsWithMachine(b []byte) bool {
 	word, rest, _ := cut(b)
 	if len(word) == 0 || startsWithDash(b) {
@@ -65,8 +65,8 @@ func startsWithDash(b []byte) bool {
 	return len(b) > 0 && b[0] == '-' && (len(b) == 1 || b[1] == ' ')
 }
 
-// cutForwarded cuts all addresses of a list but the last from what b begins with. They
-// may be made up, and have spaces in them.
+// cutForwarded cuts all addresses of a list except the last from the beginning of b. Clients can
+// forge them, with spaces in them.
 func cutForwarded(b []byte) (forwarded, rest []byte) {
 	comma := bytes.LastIndexByte(listOf(b), ',')
 	if comma < 0 {
@@ -75,9 +75,9 @@ func cutForwarded(b []byte) (forwarded, rest []byte) {
 	return bytes.TrimRight(b[:comma], ", "), bytes.TrimLeft(b[comma+1:], " ")
 }
 
-// listOf is what a list of addresses may take up of b: all before the first - that
-// stands alone, for commas behind it are those of users; without one, the words
-// that end in a comma and the next.
+// listOf returns the part of b that may be a list of addresses: the text before the first - between
+// spaces, because later commas belong to user names. Without such a -, it returns the words that end
+// in a comma and the next word.
 func listOf(b []byte) []byte {
 	if i := bytes.Index(b, spacedDash); i >= 0 {
 		return b[:i]
@@ -94,8 +94,8 @@ func listOf(b []byte) []byte {
 
 var spacedDash = []byte(" - ")
 
-// cutLast cuts the last address of a list from those before it. The server's own
-// proxy wrote it; the others are what that was told.
+// cutLast cuts the last address of a list from the others. The server's own proxy wrote the last;
+// clients can forge the others.
 func cutLast(list []byte) (others, last []byte) {
 	if bytes.IndexByte(list, ',') < 0 {
 		return nil, list
@@ -105,19 +105,19 @@ func cutLast(list []byte) (others, last []byte) {
 	return bytes.TrimRight(list[:max(comma, 0)], ", "), bytes.TrimLeft(list[comma+1:], " ")
 }
 
-// isListed reports whether another word of a list follows this one.
+// isListed reports whether the word is an element of a list, and not the last.
 func isListed(word []byte) bool {
 	return len(word) > 0 && word[len(word)-1] == ','
 }
 
-// address is an IP address, or the name of a host, without its port.
+// address returns an IP address or a host name without the port.
 func address(b []byte) []byte {
 	host, _ := splitPort(b)
 	return dash(host)
 }
 
-// isIP reports whether b is written like an IP address, perhaps with a port. Logs
-// have some that are none, such as 216.292.58.48.
+// isIP reports whether b has the form of an IP address, with or without a port. It accepts invalid
+// IPv4 addresses such as 216.292.58.48, because logs contain some.
 func isIP(b []byte) bool {
 	host, _ := splitPort(b)
 	if bytes.IndexByte(host, ':') >= 0 {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// clock reads stamps. It remembers the minute of the last one as it was written,
-// because the next line most often lies in it.
+// clock parses times. It caches the text of the last minute, because the next line usually has the
+// same minute.
 type clock struct {
 	minute, zone []byte // 17/May/2015:10:05 and +0000; empty: there was none
 	sec          int64  // since 1970, at second 0 of that minute

@@ -1,7 +1,7 @@
 package accesslog
 
-// decimal is 0.DIGITS * 10^exp, the first digit not 0. A stamp needs 20 digits at
-// most: 11 of seconds and 9 of nanoseconds; further ones are dropped.
+// decimal is 0.DIGITS * 10^exp. The first digit is not 0. A time needs at most 20 digits: 11 for
+// seconds and 9 for nanoseconds. Further digits are dropped.
 type decimal struct {
 	digits   [20]byte
 	n        int // digits held
@@ -9,7 +9,7 @@ type decimal struct {
 	negative bool
 }
 
-// sinceEpoch reads a JSON number as an instant. Its size tells its unit.
+// sinceEpoch reads a JSON number as a time since 1970. The size of the number determines the unit.
 func sinceEpoch(b []byte) (stamp, bool) {
 	d, ok := parseDecimal(b)
 	if !ok || d.n > 0 && d.exp > 19 {
@@ -30,7 +30,7 @@ func sinceEpoch(b []byte) (stamp, bool) {
 
 func (d *decimal) stamp() stamp {
 	var s stamp
-	for i := range d.exp + 9 { // down to nanoseconds; what is below is cut off
+	for i := range d.exp + 9 { // down to nanoseconds; the rest is cut off
 		digit := byte(0)
 		if i < d.n {
 			digit = d.digits[i]
@@ -85,7 +85,7 @@ func (d *decimal) add(c byte, behind bool) {
 	}
 }
 
-// exponent reads e+09. What is beyond 2^30 no line has the digits to make up for.
+// exponent reads e+09. It caps the value at 2^30, because no line has so many digits.
 func exponent(b []byte) (e int, ok bool) {
 	if b[0]|0x20 != 'e' {
 		return 0, false

@@ -3,6 +3,7 @@ package accesslog
 import (
 	"bytes"
 	"fmt"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -122,24 +123,17 @@ func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
 
 func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
 	switch f {
-	case IP:
-		return appendText(dst, e.IP, joined)
 	case User:
 		return appendCaller(dst, e.User, e.IP, joined)
-	case Method:
-		return appendText(dst, e.Method, joined)
-	case Path:
-		return appendText(dst, e.Path, joined)
-	case Host:
-		return appendText(dst, e.Host, joined)
 	case Key:
 		return appendCaller(dst, e.Key, e.IP, joined)
 	case Status:
 		if e.Status > 0 {
 			return strconv.AppendInt(dst, int64(e.Status), 10)
 		}
+		return append(dst, '-')
 	}
-	return append(dst, '-')
+	return appendText(dst, *e.texts()[bits.TrailingZeros(uint(f))], joined)
 }
 
 const ipTag = "ip:"

@@ -9,7 +9,7 @@ import (
 // in memory as a whole.
 const MaxLine = 1 << 20
 
-// lines cuts a file into lines.
+// lines reads the lines of a file.
 type lines struct {
 	r     *bufio.Reader
 	spill []byte // a line that did not fit r's buffer

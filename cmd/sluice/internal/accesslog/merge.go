@@ -6,10 +6,9 @@ import (
 	"sync/atomic"
 )
 
-// merger gives the entries of several inputs as one stream: of those that the
-// inputs give next always the earliest, and of equal ones that of the first
-// input. An input is opened when its turn comes, so that a year of rotated files
-// needs no more memory than one.
+// merger merges the entries of several inputs by time. For equal times the first input goes first.
+// It opens an input only when its first entry is due, so a year of rotated files needs no more
+// memory than one file.
 type merger struct {
 	ctx    context.Context
 	inputs []Input
@@ -33,8 +32,8 @@ func (t pendingInput) before(u pendingInput) bool {
 // unknown comes before every stamp: the input must be opened to know.
 var unknown = stamp{sec: -1 << 62}
 
-// start looks at every input, so that one that cannot be opened is told before
-// anything is replayed.
+// start opens every input once, so that an input that cannot be opened is an error before the first
+// entry.
 func (m *merger) start() error {
 	m.stats.Files = make([]File, len(m.inputs))
 	for i, in := range m.inputs {
@@ -68,7 +67,7 @@ func (m *merger) peek(t *pendingInput) error {
 	return s.end()
 }
 
-// run gives every entry to add, with the index of its input.
+// run calls add for every entry, with the index of its input.
 func (m *merger) run(add func(*Entry, int) error) error {
 	defer m.close()
 	for len(m.queue) > 0 {

@@ -1,6 +1,6 @@
 package accesslog
 
-// batch is a run of records in the order of delivery.
+// batch has records in the order of delivery.
 type batch struct {
 	records []byte
 	counts  Stats
@@ -8,7 +8,7 @@ type batch struct {
 	err     error // parseRequest ended the reading; in the last batch
 }
 
-// newBatch has room for the record that fills it up, unless that is a long one.
+// newBatch returns a batch with capacity for the record that exceeds batchSize, unless it is long.
 func newBatch() *batch {
 	return &batch{records: make([]byte, 0, batchSize+4096)}
 }
@@ -18,7 +18,7 @@ const (
 	batchAhead = 4
 )
 
-// readAhead fills batches until the end.
+// readAhead fills batches until the end of the inputs.
 func (r *Reader) readAhead() {
 	defer close(r.full)
 	w := writer{r: r, batch: newBatch()}

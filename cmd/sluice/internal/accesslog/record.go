@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A record is an entry as it waits for its turn: its length in four bytes, then
-// numbers as varints and those texts that were asked for, each behind its length.
+// A record is the encoding of a waiting entry: its length in four bytes, then numbers as varints
+// and the requested texts, each after its length.
 
 func appendRecord(dst []byte, e *Entry, input int, fields Fields) []byte {
 	start := len(dst)
@@ -32,20 +32,20 @@ func appendRecord(dst []byte, e *Entry, input int, fields Fields) []byte {
 	return dst
 }
 
-// recordLen is the length of the record that b begins with.
+// recordLen returns the length of the record at the beginning of b.
 func recordLen(b []byte) int {
 	return int(binary.LittleEndian.Uint32(b))
 }
 
-// recordStamp is its time.
+// recordStamp returns the time of a record.
 func recordStamp(b []byte) stamp {
 	d := decoder(b[4:])
 	sec := d.signed()
 	return stamp{sec, int32(d.number() >> 1)}
 }
 
-// readRecord fills e, whose texts become views of b, and returns the index of its
-// input. Fields that were not asked for are left alone.
+// readRecord fills e and returns the index of its input. The texts of e share the memory of b.
+// Fields that were not requested stay unchanged.
 func readRecord(b []byte, e *Entry, fields Fields) (input int) {
 	d := decoder(b[4:])
 	e.at.sec = d.signed()
@@ -65,12 +65,12 @@ func readRecord(b []byte, e *Entry, fields Fields) (input int) {
 	return input
 }
 
-// texts are the fields that are text, each at the place of its bit in Fields.
+// texts returns the text fields, each at the index of its bit in Fields.
 func (e *Entry) texts() [7]*[]byte {
 	return [7]*[]byte{&e.IP, &e.User, &e.Method, &e.Path, &e.Host, &e.Key, &e.Forwarded}
 }
 
-// decoder takes a record apart from its beginning.
+// decoder reads a record.
 type decoder []byte
 
 func (d *decoder) number() uint64 {

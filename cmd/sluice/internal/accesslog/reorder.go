@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// window puts entries right that are out of order by no more than its length. It
-// drops each entry into the bucket of its second, and empties a bucket, oldest
-// first, once nothing can fall into it any more. So an entry costs the same
-// however much the log is shuffled, unless it has stamps finer than a second.
+// window sorts entries that are out of order by at most its length. It adds each entry to the
+// bucket of its second, and emits a bucket, oldest first, when no later entry can belong to it.
+// So the cost of an entry does not depend on the disorder of the log, unless times have
+// fractions of a second.
 //
-// A log may hold any number of entries within the window, above all when one line
-// with a stamp from the future has made all that follow it late. Above most bytes
-// the window grows shorter: the oldest bucket goes before its time, and what comes
-// for it afterwards is late.
+// A log may have any number of entries within the window, in particular after a line with a time
+// in the future. Above most bytes the window becomes shorter: it emits the oldest bucket early,
+// and later entries for that bucket are late.
 type window struct {
 	sec    int64 // length, in seconds
 	nsec   int32 // and nanoseconds
@@ -23,16 +22,16 @@ type window struct {
 	emit   func(record []byte) error
 
 	started bool
-	latest  stamp // of all entries so far
+	latest  stamp // the latest time so far
 	oldest  stamp // parseRequest lies before is late: latest less the window, or more
-	held    int   // bytes in all buckets
-	most    int   // that may be held
+	held    int   // the bytes in all buckets
+	most    int   // the limit of held
 	ring    []bucket
-	low     int64 // number of the oldest bucket; bucket n is ring[n mod len(ring)]
+	low     int64 // the number of the oldest bucket; bucket n is ring[n mod len(ring)]
 	refs    []ref // scratch
 }
 
-// bucket holds the records of one grain of time in the order in which they came.
+// bucket has the records of one grain of time, in the order of arrival.
 type bucket struct {
 	records  []byte
 	last     stamp
@@ -45,7 +44,7 @@ type ref struct {
 }
 
 const (
-	maxBuckets = 1024     // bounds the ring of a very long window
+	maxBuckets = 1024     // limits the ring of a very long window
 	maxHeld    = 64 << 20 // some 800,000 entries with all their fields
 )
 
@@ -58,7 +57,7 @@ func newWindow(length time.Duration, fields Fields, stats *Stats, emit func([]by
 	return w
 }
 
-// add takes an entry in. Its text is copied.
+// add adds an entry. It copies the texts.
 func (w *window) add(e *Entry, input int) error {
 	at := e.at
 	switch {
@@ -83,7 +82,7 @@ func (w *window) add(e *Entry, input int) error {
 	return nil
 }
 
-// advance moves the window so that it ends with at.
+// advance moves the end of the window to at.
 func (w *window) advance(at stamp) error {
 	if w.started && at == w.latest {
 		return nil
@@ -103,7 +102,7 @@ func (w *window) advance(at stamp) error {
 	return nil
 }
 
-// shorten empties the oldest bucket that holds anything.
+// shorten emits the oldest bucket that is not empty.
 func (w *window) shorten() error {
 	number := w.low
 	for len(w.bucket(number).records) == 0 {
@@ -116,12 +115,12 @@ func (w *window) shorten() error {
 	return w.emitBucket(w.bucket(number))
 }
 
-// flush emits all that is left.
+// flush emits all remaining entries.
 func (w *window) flush() error {
 	return w.empty(w.low + int64(len(w.ring)))
 }
 
-// empty emits the buckets below low. A ring's length of them is all there are.
+// empty emits the buckets below low, at most all of the ring.
 func (w *window) empty(low int64) error {
 	low = min(low, w.low+int64(len(w.ring)))
 	for ; w.low < low; w.low++ {
@@ -164,7 +163,7 @@ func (w *window) emitSorted(b *bucket) error {
 	return nil
 }
 
-// reset empties the bucket. One that a burst has blown up gives its memory back.
+// reset empties the bucket. It frees the memory of a bucket that a burst has enlarged.
 func (b *bucket) reset() {
 	if cap(b.records) > 1<<20 && len(b.records) < cap(b.records)/4 {
 		b.records = nil

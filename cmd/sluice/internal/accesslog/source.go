@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// source is an input being read: the entry that it gives next.
+// source is an open input with its next entry.
 type source struct {
 	head   Entry
 	file   io.Closer
@@ -23,7 +23,7 @@ type source struct {
 
 const bufferSize = 64 << 10
 
-// open begins to read the input; what it finds is told in info and stats.
+// open opens the input. It counts in info and stats.
 func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, info *File, stats *Stats) (*source, error) {
 	f, err := in.Open()
 	if err != nil {
@@ -52,8 +52,8 @@ func (s *source) unzip() {
 	s.lines.r = bufio.NewReaderSize(z, bufferSize)
 }
 
-// next moves head to the next entry. It is false at the end of the input, and on
-// an error other than damaged gzip.
+// next moves head to the next entry. It returns false at the end of the input, and on an error other
+// than damaged gzip.
 func (s *source) next() (bool, error) {
 	for {
 		entry, more := s.step()
@@ -102,7 +102,7 @@ func (s *source) skip(line []byte, reason string) {
 	}
 }
 
-// end closes the file and says why it ended.
+// end closes the file and returns the read error.
 func (s *source) end() error {
 	s.file.Close() // it was only read
 	if s.raw.err != nil {

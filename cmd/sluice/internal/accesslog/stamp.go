@@ -2,8 +2,8 @@ package accesslog
 
 import "cmp"
 
-// stamp is an instant: seconds since 1970, rounded down, and nanoseconds. It
-// reaches further than an int64 of nanoseconds, which a log may do by mistake.
+// stamp is a time: seconds since 1970, rounded down, and nanoseconds. Its range is larger than an
+// int64 of nanoseconds, because a log may have wrong years.
 type stamp struct {
 	sec  int64
 	nsec int32
@@ -17,7 +17,7 @@ func (s stamp) compare(t stamp) int {
 	return cmp.Or(cmp.Compare(s.sec, t.sec), cmp.Compare(s.nsec, t.nsec))
 }
 
-// back is s less a duration given in seconds and nanoseconds.
+// back returns s minus a duration in seconds and nanoseconds.
 func (s stamp) back(sec int64, nsec int32) stamp {
 	s.sec -= sec
 	if s.nsec -= nsec; s.nsec < 0 {

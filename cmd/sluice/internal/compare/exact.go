@@ -6,9 +6,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// exactLog is the instants at which one client was admitted within the last period
-// of a limit: the account that decides exactly and that no limiter can afford. The
-// time it is asked about never steps back.
+// exactLog has the times at which one client was admitted in the last period of a limit. It
+// decides exactly, but is too large for a limiter. Times must not step back.
 type exactLog struct {
 	limit    algo.Limit
 	admitted []time.Time
@@ -22,7 +21,7 @@ func (l *exactLog) add(now time.Time) int64 {
 	return int64(len(l.admitted))
 }
 
-// wait is how long after now the limit has room for one more; 0 if it has now.
+// wait returns the time until the limit admits one more request; 0 if it does now.
 func (l *exactLog) wait(now time.Time) time.Duration {
 	l.forget(now)
 	excess := len(l.admitted) - int(l.limit.Count)

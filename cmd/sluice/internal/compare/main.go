@@ -1,10 +1,9 @@
-// Command compare runs the same requests through every algorithm and option, and
-// tells what share each admits, how far each goes over the limit, whom each turns
-// away without need, and for how long. It measures them against the exact log of
-// what they admitted: the account that is right, and too long to keep.
+// Command compare runs the same requests through every algorithm and option. It reports the
+// share of requests that each admits, how far each goes over the limit, how many requests each
+// denies unnecessarily, and the waits that it returns. The reference is an exact log of all
+// admissions, which is correct but too large for a limiter.
 //
-// At the root of the repository, it writes the page and its pictures, the same bytes
-// every time:
+// At the root of the repository it writes the page, the same bytes every time:
 //
 //	go run ./cmd/sluice/internal/compare
 package main
@@ -13,35 +12,25 @@ import (
 	"flag"
 	"log"
 	"os"
-	"path/filepath"
 )
 
 func main() {
-	out := flag.String("out", "benchmarks/compare", "the `directory` to write to")
+	out := flag.String("out", "benchmarks/compare/README.md", "the `file` to write")
 	flag.Parse()
-	files, err := render()
+	text, err := render()
+	if err == nil {
+		err = os.WriteFile(*out, text, 0o644)
+	}
 	if err != nil {
 		log.Fatal("compare: ", err)
 	}
-	for name, content := range files {
-		if err := os.WriteFile(filepath.Join(*out, name), content, 0o644); err != nil {
-			log.Fatal("compare: ", err)
-		}
-	}
 }
 
-// render is every file that the command writes, by name.
-func render() (map[string][]byte, error) {
+// render returns the page.
+func render() ([]byte, error) {
 	sections, err := compare()
 	if err != nil {
 		return nil, err
 	}
-	files := make(map[string][]byte)
-	for _, p := range pictures(sections) {
-		if files[p.file], err = p.svg(); err != nil {
-			return nil, err
-		}
-	}
-	files["README.md"], err = page(sections)
-	return files, err
+	return page(sections)
 }

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// share of all requests that were admitted.
+// share returns the share of the requests that were admitted.
 func (o outcome) share() float64 { return float64(o.admitted) / float64(o.requests) }
 
 // worstPeriod and worstEver are multiples of the limit.
 func (o outcome) worstPeriod() float64 { return float64(o.worst) / float64(limit.Count) }
 func (o outcome) worstEver() float64   { return float64(o.bound) / float64(limit.Count) }
 
-// overDenied is the share of the denials that were without need; 0 if there are none.
+// overDenied returns the share of the denials that were unnecessary; 0 if there are no denials.
 func (o outcome) overDenied() float64 {
 	return float64(o.needless) / float64(max(1, len(o.waits)))
 }
 
-// mean is 0 of no waits.
+// mean returns 0 if there are no waits.
 func mean(waits []time.Duration) time.Duration {
 	var sum time.Duration
 	for _, w := range waits {
@@ -26,8 +26,7 @@ func mean(waits []time.Duration) time.Duration {
 	return sum / time.Duration(max(1, len(waits)))
 }
 
-// p99 is the shortest of the waits, which are in order, that 99 of 100 do not
-// exceed; 0 of no waits.
+// p99 returns the 99th percentile of sorted waits; 0 if there are none.
 func p99(waits []time.Duration) time.Duration {
 	if len(waits) == 0 {
 		return 0

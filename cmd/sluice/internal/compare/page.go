@@ -11,7 +11,7 @@ import (
 //go:embed page.tmpl
 var pageText string
 
-// page is the text with a table for each section in it.
+// page returns the page with a table for each section.
 func page(sections []section) ([]byte, error) {
 	t, err := template.New("page.tmpl").Funcs(template.FuncMap{
 		"limit": func() string { return limit.String() },
@@ -31,7 +31,7 @@ func table(sections []section, name string) (string, error) {
 			return s.table(), nil
 		}
 	}
-	return "", fmt.Errorf("page.tmpl: no pattern is named %q", name)
+	return "", fmt.Errorf("page.tmpl: unknown pattern %q", name)
 }
 
 func (s *section) table() string {

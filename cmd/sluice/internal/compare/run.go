@@ -8,10 +8,10 @@ import (
 	"github.com/sluice-go/sluice/compose"
 )
 
-// limit is that of all policies, and its period the one that is looked at.
+// limit is the limit of all policies. Admissions are counted over its period.
 var limit = algo.Per(30, time.Minute)
 
-// specs are the policies that are compared.
+// specs are the compared policies.
 var specs = []string{
 	"gcra 30/m burst=30",
 	"gcra 30/m burst=10",
@@ -26,7 +26,7 @@ var specs = []string{
 	"movingwindow 30/m slots=12 trailing=whole",
 }
 
-// contender is a policy, or the exact log if it has none.
+// contender is a policy, or the exact log if policy is nil.
 type contender struct {
 	name   string
 	policy algo.Policy
@@ -44,21 +44,20 @@ func contenders() ([]contender, error) {
 	return cs, nil
 }
 
-// outcome is what one contender did with the requests of a pattern, of all their
-// clients together.
+// outcome has the counts of one contender for the requests of a pattern, for all clients together.
 type outcome struct {
 	name     string
 	requests int
 	admitted int
-	needless int   // denied, where the exact log had room
-	worst    int64 // the most admitted to one client in any one period
-	bound    int64 // the most that could ever be
+	needless int   // denied although the exact log had fewer admissions than the limit
+	worst    int64 // the most that one client was admitted in any period
+	bound    int64 // the most that a client can be admitted in any period
 
-	waits      []time.Duration // told at the denials, the shortest first
-	exactWaits []time.Duration // what the exact log would have told there
+	waits      []time.Duration // of the denials, in ascending order
+	exactWaits []time.Duration // the waits by the exact log for the same denials
 }
 
-// client is what a contender remembers of one client, and the truth beside it.
+// client has a contender's state of one client, and the exact log of its admissions.
 type client struct {
 	state []byte
 	log   exactLog
@@ -83,8 +82,8 @@ func (c contender) run(requests []request) (outcome, error) {
 	return o, nil
 }
 
-// add lets the contender decide a request. The log beside it holds what this very
-// contender admitted before.
+// add lets the contender decide a request. The exact log has the earlier admissions of this
+// contender.
 func (o *outcome) add(c contender, from *client, now time.Time) error {
 	exactWait := from.log.wait(now)
 	allowed, wait := exactWait == 0, exactWait
@@ -107,7 +106,7 @@ func (o *outcome) add(c contender, from *client, now time.Time) error {
 	return nil
 }
 
-// section is a pattern and what became of it, the exact log first.
+// section is a pattern with the outcomes, the exact log first.
 type section struct {
 	pattern
 	outcomes []outcome

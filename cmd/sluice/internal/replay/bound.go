@@ -6,9 +6,8 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// bound is the most that one key can be admitted in any period of the policy's
-// limit. It is in units, or in requests where the parts of a composed policy cost
-// different numbers of units, so that no one unit is common to them.
+// bound returns the most that one key can be admitted in any period of the policy's limit. It is
+// in units, or in requests if the parts of a stack cost different numbers of units.
 func bound(p algo.Policy) (most int64, inRequests bool) {
 	period := p.Limit().Period
 	composed, ok := p.(interface{ Parts() []algo.Policy })
@@ -30,7 +29,7 @@ func bound(p algo.Policy) (most int64, inRequests bool) {
 	return most, true
 }
 
-// cost is what one request takes of a policy.
+// cost returns the cost of one request under a policy.
 func cost(p algo.Policy) int64 {
 	r, err := p.Peek(nil, time.Unix(0, 0), 0)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Replay is a replay under way. It is for one goroutine.
+// Replay runs requests through policies and counts the results. Only one goroutine may use it.
 type Replay struct {
 	columns  []column
 	keys     keys
@@ -20,12 +20,12 @@ type Replay struct {
 	verdicts      []bool
 }
 
-// column is one policy and what it did.
+// column has one policy and its counts.
 type column struct {
 	policy     algo.Policy
 	period     int64
 	bound      int64
-	inRequests bool // what bound counts
+	inRequests bool // bound counts requests, not units
 	cells      table
 
 	allowed, denied int64
@@ -35,8 +35,8 @@ type column struct {
 	spare           []byte
 }
 
-// New begins a replay through the policies. Each step costs what its policy's
-// own options say, by default one unit.
+// New returns a Replay of the policies. A request costs what the options of the policy say, by
+// default one unit.
 func New(policies ...algo.Policy) *Replay {
 	r := &Replay{
 		timeline: newTimeline(len(policies)),
@@ -54,7 +54,7 @@ func newColumn(p algo.Policy) column {
 	return c
 }
 
-// Add replays one request. Its time is not before the time of the one before.
+// Add replays one request. It returns an error if the time is before the previous request's.
 func (r *Replay) Add(at time.Time, key []byte) error {
 	now := algo.Instant(at)
 	if now < r.last {
@@ -87,7 +87,7 @@ func (r *Replay) id(key []byte) int32 {
 	return id
 }
 
-// keys numbers keys in the order in which they are first seen.
+// keys numbers keys in the order of their first requests.
 type keys struct {
 	ids   map[string]int32
 	names []string
@@ -103,7 +103,7 @@ func (k *keys) add(name string) (id int32) {
 	return id
 }
 
-// compare notes a request on which the policies do not agree.
+// compare counts the request if the policies disagree on it.
 func (r *Replay) compare(at time.Time, key []byte) {
 	for _, v := range r.verdicts {
 		if v == r.verdicts[0] {
@@ -141,7 +141,7 @@ func (c *column) step(id int32, at time.Time, now int64) (allowed bool, err erro
 	return result.Allowed, nil
 }
 
-// note counts what was decided for one key.
+// note counts a decision for one key.
 func (c *column) note(cell *cell, now int64, result *algo.Result) {
 	if !result.Allowed {
 		cell.denied++
@@ -149,7 +149,7 @@ func (c *column) note(cell *cell, now int64, result *algo.Result) {
 		return
 	}
 	c.allowed++
-	if result.Paid == 0 { // another rule denied
+	if result.Paid == 0 { // another rule denied the request
 		return
 	}
 	admitted := result.Paid
@@ -168,7 +168,7 @@ func (c *column) deny(wait time.Duration) {
 	}
 }
 
-// cell is what one key has come to under one policy.
+// cell has the state and the counts of one key under one policy.
 type cell struct {
 	state  []byte
 	denied int64
@@ -182,7 +182,7 @@ func (c *cell) keep(state []byte) {
 	c.state = append(c.state[:0], state...)
 }
 
-// table holds the cells of a policy by key, in blocks that never move.
+// table has the cells of a policy by key number. It grows by blocks, so cells never move.
 type table struct {
 	blocks [][]cell
 }

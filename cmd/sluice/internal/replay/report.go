@@ -11,15 +11,15 @@ import (
 
 const maxExamples = 3
 
-// Report is what came of a replay.
+// Report has the counts of a replay.
 type Report struct {
 	Requests      int64
 	Keys          int64
 	Disagreements int64     // requests that some policies allow and others deny
-	Examples      []Example // the first of them, of a few keys
+	Examples      []Example // the first of them, one for each key
 	Policies      []Outcome
-	TopDenied     []KeyDenials // the keys that were denied most, by the sum over the policies
-	Timeline      Timeline     // no stretch if there were no requests
+	TopDenied     []KeyDenials // the most denied keys, by the sum over all policies
+	Timeline      Timeline     // without bins if there were no requests
 }
 
 // Example is one request on which the policies disagree.
@@ -29,34 +29,33 @@ type Example struct {
 	Allowed []bool // by policy
 }
 
-// KeyDenials is how often a key was denied under each policy.
+// KeyDenials has the number of denials of a key under each policy.
 type KeyDenials struct {
 	Key    string
 	Denied []int64
 }
 
-// Outcome is what one policy did.
+// Outcome has the counts of one policy.
 type Outcome struct {
 	Policy      algo.Policy
 	Allowed     int64
 	Denied      int64
 	KeysDenied  int64         // keys that were denied at least once
-	Admitted    int64         // the most units that one key was admitted in any one period of Policy.Limit;
-	Bound       int64         // the most it ever could be; both in requests where the parts of Policy differ in cost
-	LongestWait time.Duration // the longest RetryAfter that was told
-	Never       int64         // denials that no wait would have helped
-	TopDenied   []Denials     // the keys denied most
+	Admitted    int64         // the most units that one key was admitted in any period of Policy.Limit
+	Bound       int64         // the most that Policy can admit; both in requests if the parts of Policy differ in cost
+	LongestWait time.Duration // the longest RetryAfter
+	Never       int64         // denials that no wait ends
+	TopDenied   []Denials     // the most denied keys
 }
 
-// Denials is how often a key was denied.
+// Denials has the number of denials of a key.
 type Denials struct {
 	Key    string
 	Denied int64
 }
 
-// Report tells what came of the requests so far, with at most top keys in each
-// list of keys. Of keys denied equally often, the first in the order of bytes
-// goes first.
+// Report returns the counts so far, with at most top keys in each list of keys. Keys with equal
+// counts are in the order of their bytes.
 func (r *Replay) Report(top int) Report {
 	report := Report{
 		Requests:      r.requests,
@@ -115,7 +114,7 @@ func (r *Replay) topDenied(top int) []KeyDenials {
 	return rows
 }
 
-// ranking keeps the most denied of the keys added.
+// ranking has the most denied of the added keys.
 type ranking struct {
 	most int
 	keys []Denials
@@ -123,7 +122,7 @@ type ranking struct {
 
 func (r *ranking) add(d Denials) {
 	r.keys = append(r.keys, d)
-	if len(r.keys)/2-500 >= r.most { // most may be the largest int there is
+	if len(r.keys)/2-500 >= r.most { // most may be math.MaxInt
 		r.cut()
 	}
 }

@@ -11,19 +11,18 @@ import (
 	"github.com/sluice-go/sluice/storage/memory"
 )
 
-// Rules is a replay under way of rules that decide together, each by a key of its
-// own: what is replayed is a limiter, whose clock is that of the requests. It is
-// for one goroutine.
+// Rules replays requests through rules that decide together, each by its own key. It uses a
+// compose.Limiter whose clock is the time of the requests. Only one goroutine may use it.
 type Rules[T any] struct {
 	limiter  *compose.Limiter[T]
 	rules    []ruleColumn
-	together column // of whole decisions; its cells are not used
+	together column // counts whole decisions; its cells are not used
 	timeline Timeline
 	at       time.Time
 	last     int64
 }
 
-// ruleColumn is one rule and what it did.
+// ruleColumn has one rule and its counts.
 type ruleColumn struct {
 	column
 	name     string
@@ -33,8 +32,8 @@ type ruleColumn struct {
 	alone    int64
 }
 
-// NewRules begins a replay. The policies are those of the rules in their order,
-// which a rule's PolicyFor does not tell.
+// NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
+// PolicyFor does not show it.
 func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T], error) {
 	r := &Rules[T]{timeline: newTimeline(len(rules) + 1)}
 	store := &memory.Store{MaxKeys: math.MaxInt}
@@ -49,7 +48,7 @@ func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T]
 	return r, nil
 }
 
-// Add replays one request. Its time is not before the time of the one before.
+// Add replays one request. It returns an error if the time is before the previous request's.
 func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
 	now := algo.Instant(at)
 	if now < r.last {
@@ -63,7 +62,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
 	r.timeline.at(now)
 	r.noteTogether(&d)
 	i := 0
-	for j := range d.Results { // which are in the order of the rules, but not of all
+	for j := range d.Results { // in the order of the rules; rules that do not apply have no result
 		result := &d.Results[j]
 		for r.rules[i].name != result.Rule {
 			i++
@@ -74,7 +73,7 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
 	return nil
 }
 
-// noteTogether counts what the rules decided together.
+// noteTogether counts the decision of all rules together.
 func (r *Rules[T]) noteTogether(d *compose.Decision) {
 	r.timeline.count(len(r.rules), d.Allowed)
 	if d.Allowed {
@@ -91,8 +90,7 @@ func (r *Rules[T]) noteTogether(d *compose.Decision) {
 	}
 }
 
-// denier is the one rule but for which the request had been let through; empty if
-// there are several.
+// denier returns the only enforced rule that denied the request; empty if several did.
 func denier(results []compose.RuleResult) (name string) {
 	for i := range results {
 		switch r := &results[i]; {
@@ -116,30 +114,30 @@ func (c *ruleColumn) note(now int64, result *compose.RuleResult) {
 	c.column.note(c.cells.at(id), now, &result.Result)
 }
 
-// RulesReport is what came of a replay of rules.
+// RulesReport has the counts of a replay of rules.
 type RulesReport struct {
 	Requests    int64
-	Allowed     int64         // let through by all rules that are enforced
-	Denied      int64         // the others, which cost nothing under any rule
-	LongestWait time.Duration // the longest RetryAfter that was told
-	Never       int64         // denials that no wait would have helped
+	Allowed     int64         // allowed by all enforced rules
+	Denied      int64         // all others; they cost nothing under any rule
+	LongestWait time.Duration // the longest RetryAfter
+	Never       int64         // denials that no wait ends
 	Rules       []RuleOutcome
-	Timeline    Timeline // by rule, what it decided of those it was for; the last is what all decided together
+	Timeline    Timeline // by rule, for the requests that it applies to; the last row is for all rules together
 }
 
-// RuleOutcome is what one rule did. Allowed and Denied are its own verdicts, but
-// what a request took of it, only requests that were let through have taken.
+// RuleOutcome has the counts of one rule. Allowed and Denied are the rule's own verdicts. Only
+// requests that all rules allowed have charged it.
 type RuleOutcome struct {
 	Rule     string
 	Shadow   bool
-	Requests int64 // that it was for
+	Requests int64 // that the rule applied to
 	Keys     int64
-	Alone    int64 // requests that it denied, and no other rule that is enforced; 0 in shadow
+	Alone    int64 // requests that only this enforced rule denied; 0 in shadow mode
 	Outcome
 }
 
-// Report tells what came of the requests so far, with at most top keys in each
-// list of keys, as [Replay.Report] does.
+// Report returns the counts so far, with at most top keys in each list of keys, as
+// [Replay.Report] does.
 func (r *Rules[T]) Report(top int) RulesReport {
 	report := RulesReport{
 		Requests:    r.together.allowed + r.together.denied,

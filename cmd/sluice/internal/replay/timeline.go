@@ -2,16 +2,16 @@ package replay
 
 import "time"
 
-// Bins is the most stretches of time that a Timeline is cut into.
+// Bins is the largest number of bins of a Timeline.
 const Bins = 300
 
-// Timeline counts requests over time in stretches of equal width, which widen
-// as time goes on so that there are never more than [Bins]. The widths are such as
-// people count in, from a second to a day and the doubles of a day.
+// Timeline counts requests over time in bins of equal width. As time goes on the bins become
+// wider, so there are never more than [Bins]. The widths are round: from a second to a day, then
+// doubles of a day.
 type Timeline struct {
-	Start   time.Time // of the first stretch, a multiple of Width
+	Start   time.Time // of the first bin, a multiple of Width
 	Width   time.Duration
-	Allowed [][]int64 // by policy, then by stretch
+	Allowed [][]int64 // by policy, then by bin
 	Denied  [][]int64
 
 	start, width int64
@@ -27,8 +27,7 @@ func newTimeline(policies int) Timeline {
 	return t
 }
 
-// at makes the stretch that now falls in the current one. Time does not step
-// back.
+// at makes the bin of now the current bin. Time must not step back.
 func (t *Timeline) at(now int64) {
 	if t.used == 0 {
 		t.width = int64(time.Second)
@@ -41,7 +40,7 @@ func (t *Timeline) at(now int64) {
 	t.used = t.bin + 1
 }
 
-// count counts a request in the current stretch.
+// count counts a request in the current bin.
 func (t *Timeline) count(policy int, allowed bool) {
 	if allowed {
 		t.Allowed[policy][t.bin]++
@@ -53,7 +52,7 @@ func (t *Timeline) count(policy int, allowed bool) {
 // widths are in seconds, each a multiple of the one before.
 var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 43200, 86400}
 
-// wider is how many stretches go into one of the next width.
+// wider returns how many bins make one of the next width.
 func wider(width int64) int64 {
 	for _, seconds := range widths {
 		if w := seconds * int64(time.Second); w > width {
@@ -63,7 +62,7 @@ func wider(width int64) int64 {
 	return 2
 }
 
-// widen makes the stretches wider, keeping their starts multiples of their width.
+// widen makes the bins wider. Their starts stay multiples of their width.
 func (t *Timeline) widen() {
 	n := wider(t.width)
 	before := t.start / t.width % n
@@ -76,7 +75,7 @@ func (t *Timeline) widen() {
 	}
 }
 
-// gather adds up n counts each, as if others of 0 stood before the first.
+// gather adds up n counts each, as if zeros came before the first.
 func gather(c []int64, n, before int) {
 	wide := make([]int64, Bins)
 	for i, count := range c {
@@ -85,7 +84,7 @@ func gather(c []int64, n, before int) {
 	copy(c, wide)
 }
 
-// done is the timeline cut to what was used.
+// done returns the timeline without unused bins.
 func (t *Timeline) done() Timeline {
 	d := Timeline{Start: time.Unix(0, t.start).UTC(), Width: time.Duration(t.width)}
 	for p := range t.Allowed {

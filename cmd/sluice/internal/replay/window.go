@@ -2,19 +2,19 @@ package replay
 
 import "slices"
 
-// A window adds up what one key was admitted within the last period. It keeps the
-// instants run-length encoded: units admitted at one instant are one run.
+// A window adds up the units that one key was admitted in the last period. It stores the times
+// run-length encoded: the units admitted at one time are one run.
 type window struct {
-	runs  []byte // of all instants but the latest, each with the time until the next one
-	gone  int    // the bytes of runs that are forgotten
-	first int64  // the instant of the first run, or the latest if there are no runs
-	last  int64  // the latest instant
-	units int64  // admitted at the latest instant
+	runs  []byte // of all times but the latest, each with the time until the next run
+	gone  int    // the bytes of dropped runs
+	first int64  // the time of the first run, or the latest time if there are no runs
+	last  int64  // the latest time
+	units int64  // admitted at the latest time
 	sum   int64  // of all runs and the latest
 }
 
-// add admits units at now, which is not before the latest instant, and returns
-// what was admitted in the half-open period that ends just after now.
+// add admits units at now, which must not be before the latest time. It returns the units
+// admitted in the half-open period that ends just after now.
 func (w *window) add(now, units, period int64) int64 {
 	switch {
 	case w.sum == 0:
@@ -30,8 +30,8 @@ func (w *window) add(now, units, period int64) int64 {
 	return w.sum
 }
 
-// keep appends a run. There is a window for each key and policy, so it makes room by
-// an eighth, where append would by as much again.
+// keep appends a run. It grows the slice by an eighth, because append would double it, and each
+// key and policy has a window.
 func (w *window) keep(run []byte) {
 	if n := len(w.runs); cap(w.runs)-n < len(run) {
 		w.runs = append(slices.Grow([]byte(nil), n+n/8+len(run)), w.runs...)
@@ -39,8 +39,8 @@ func (w *window) keep(run []byte) {
 	w.runs = append(w.runs, run...)
 }
 
-// forget drops the runs at that instant and before, and makes room for new ones
-// when an eighth of the bytes is of no more use.
+// forget drops the runs at that time and before. It frees their bytes when they are an eighth of
+// all bytes.
 func (w *window) forget(until int64) {
 	for w.first <= until && w.gone < len(w.runs) {
 		units, wait, n := readRun(w.runs[w.gone:])

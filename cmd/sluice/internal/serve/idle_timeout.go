@@ -201,26 +201,15 @@ func transferOf(w http.ResponseWriter) *transfer {
 	}
 }
 
-// brokenBody is the error with which the body of the request ended, or nil if it did not
-// end with one. The errors of whoever read the body do not tell for certain, because the
-// server cancels the request too.
-func brokenBody(w http.ResponseWriter) error {
+// bodyState reports whether there may be more of the request's body, and the error with which the
+// body ended early. Errors of a reader of the body are not reliable, because the server cancels the
+// request too.
+func bodyState(w http.ResponseWriter) (unread bool, broke error) {
 	t := transferOf(w)
 	if t == nil {
-		return nil
+		return false, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.broke
-}
-
-// bodyUnread reports whether there may be more of the request's body.
-func bodyUnread(w http.ResponseWriter) bool {
-	t := transferOf(w)
-	if t == nil {
-		return false
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.unread
+	return t.unread, t.broke
 }

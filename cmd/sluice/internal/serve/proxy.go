@@ -130,10 +130,10 @@ func (u *upstream) tooLarge() *problem {
 // response does not wait for the rest of the body.
 func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var long *http.MaxBytesError
-	if bodyUnread(w) {
+	unread, broken := bodyState(w)
+	if unread {
 		earlyreply.Prepare(w, r)
 	}
-	broken := brokenBody(w)
 	switch {
 	case errors.As(err, &long):
 		u.tooLarge().write(w)

@@ -15,7 +15,7 @@ type request struct {
 	key string
 }
 
-// pattern is a way in which requests come.
+// pattern is a sequence of requests.
 type pattern struct {
 	name     string
 	requests []request
@@ -33,7 +33,7 @@ func patterns() ([]pattern, error) {
 }
 
 const (
-	length = 2 * time.Hour // of the patterns that are made up
+	length = 2 * time.Hour // of the generated patterns
 	seed   = 20260101
 )
 
@@ -44,9 +44,8 @@ type calls []request
 
 func (c *calls) add(at time.Duration) { *c = append(*c, request{midnight.Add(at), "client"}) }
 
-// pace is the mean time between requests: uniform, poisson and bursty have the same
-// load, one and a half times the limit. It divides no period, so that no limiter
-// happens to fit.
+// pace is the mean time between requests. uniform, poisson and bursty have the same load, 1.5
+// times the limit. pace divides no period, so no limiter is favored.
 const pace = 1300 * time.Millisecond
 
 func uniform() []request {
@@ -57,7 +56,7 @@ func uniform() []request {
 	return c
 }
 
-// poisson is requests that know nothing of each other.
+// poisson returns independent random requests.
 func poisson() []request {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var c calls
@@ -67,7 +66,7 @@ func poisson() []request {
 	return c
 }
 
-// bursty is bursts of 1 to 59 requests, with rests between them.
+// bursty returns bursts of 1 to 59 requests, with random pauses between them.
 func bursty() []request {
 	const gap = 20 * time.Millisecond
 	const pause = 30 * (pace - gap)
@@ -82,16 +81,16 @@ func bursty() []request {
 	return c
 }
 
-// rest is a random time with an exponential distribution. It is in whole
-// milliseconds, so that every machine draws the same.
+// rest returns a random time with an exponential distribution, in whole milliseconds so that
+// every machine gets the same times.
 func rest(random *rand.Rand, mean time.Duration) time.Duration {
 	return time.Duration(random.ExpFloat64() * float64(mean)).Truncate(time.Millisecond)
 }
 
-// edges is a client who spends the limit in the last three seconds of a minute and
-// again in the first three of the next, and goes on asking until that minute ends.
-// Every second time it also knocks a minute earlier, which opens the window of a
-// limiter that waits for the first request.
+// edges returns the requests of a client that spends the limit in the last three seconds of a
+// minute and again in the first three of the next, and continues until that minute ends. In every
+// second round it also sends a request a minute earlier, which opens the window of a limiter whose
+// windows begin with the first request.
 func edges() []request {
 	const every, burst, gap = 5 * time.Minute, 3 * time.Second, 100 * time.Millisecond
 	var c calls
@@ -110,7 +109,7 @@ func edges() []request {
 	return c
 }
 
-// sampleLog is the access log that sluice bundles, by address.
+// sampleLog returns the requests of the bundled access log, by address.
 func sampleLog() ([]request, error) {
 	keyer, err := accesslog.ParseKeyer("ip")
 	if err != nil {
