@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,7 @@ func TestLoadOfAbsentKeysTakesNoMemory(t *testing.T) {
 		require.Empty(t, existing(t, s, epoch, driver.Key("", "", fmt.Sprint("rule ", i), "ann")))
 	}
 	require.Less(t, heapInUse()-before, 1_000_000)
+	runtime.KeepAlive(s)
 }
 
 func TestSweepFreesTheMemoryOfExpiredRecords(t *testing.T) {
