@@ -259,9 +259,9 @@ func (m *model) swap(now time.Time, swap storage.Swap) (swapped, created bool) {
 		delete(m.records, swap.Key)
 		return true, false
 	}
-	_, held := m.records[swap.Key]
+	_, exists := m.records[swap.Key]
 	m.records[swap.Key] = modelRecord{swap.New, now.Add(swap.TTL), swap.Priority}
-	return true, !held
+	return true, !exists
 }
 
 // mayEvict reports whether victim may be evicted after created was created.
