@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,7 @@ func TestLoadOfAbsentKeysTakesNoMemory(t *testing.T) {
 		require.Empty(t, existing(t, s, epoch, driver.Key("", "", fmt.Sprint("rule ", i), "ann")))
 	}
 	require.Less(t, heapInUse()-before, 1_000_000)
+	runtime.KeepAlive(s)
 }
 
 func TestSweepFreesTheMemoryOfExpiredRecords(t *testing.T) {
@@ -257,9 +259,9 @@ func (m *model) swap(now time.Time, swap storage.Swap) (swapped, created bool) {
 		delete(m.records, swap.Key)
 		return true, false
 	}
-	_, held := m.records[swap.Key]
+	_, exists := m.records[swap.Key]
 	m.records[swap.Key] = modelRecord{swap.New, now.Add(swap.TTL), swap.Priority}
-	return true, !held
+	return true, !exists
 }
 
 // mayEvict reports whether victim may be evicted after created was created.

@@ -63,7 +63,7 @@ func TestContextEndsTheWaitOfMigrate(t *testing.T) {
 	_, db, dsn := shared(t, wal)
 	s, err := sqlite.New(db, sqlite.Options{Table: "another"})
 	require.NoError(t, err)
-	release := held(t, dsn)
+	release := lockInOtherProcess(t, dsn)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	within(t, 2*time.Second, func() { err = s.Migrate(ctx) })
@@ -90,7 +90,7 @@ func TestDriverThatWrapsGoSQLite3(t *testing.T) {
 	defer db.Close()
 	db.SetMaxOpenConns(1)
 	s := open(t, db, sqlite.Options{})
-	release := held(t, dsn)
+	release := lockInOtherProcess(t, dsn)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var err error

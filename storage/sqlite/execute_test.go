@@ -19,9 +19,9 @@ import (
 	"github.com/sluice-go/sluice/storage/sqlite"
 )
 
-// around is a driver that wraps go-sqlite3. It has only the methods with a context, records the
+// recordingDriver is a driver that wraps go-sqlite3. It has only the methods with a context, records the
 // statements, and can make them fail. It returns all rows in the same memory.
-type around struct {
+type recordingDriver struct {
 	file     string
 	fail     func(text string) error
 	failed   func(text string) error // after the statement
@@ -31,24 +31,24 @@ type around struct {
 	bytes    [100]byte
 }
 
-func (a *around) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
+func (a *recordingDriver) Driver() sqldriver.Driver { return &sqlite3.SQLiteDriver{} }
 
-func (a *around) Connect(context.Context) (sqldriver.Conn, error) {
+func (a *recordingDriver) Connect(context.Context) (sqldriver.Conn, error) {
 	conn, err := a.Driver().Open(a.file)
 	if err != nil {
 		return nil, err
 	}
-	return aroundConn{conn.(*sqlite3.SQLiteConn), a}, nil
+	return recordingConn{conn.(*sqlite3.SQLiteConn), a}, nil
 }
 
 // work returns how many statements were executed directly or prepared.
-func (a *around) work() int {
+func (a *recordingDriver) work() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.texts) + a.prepared
 }
 
-func (a *around) begin(text string) error {
+func (a *recordingDriver) begin(text string) error {
 	a.mu.Lock()
 	a.texts = append(a.texts, text)
 	a.mu.Unlock()
@@ -58,72 +58,72 @@ func (a *around) begin(text string) error {
 	return nil
 }
 
-type aroundConn struct {
+type recordingConn struct {
 	*sqlite3.SQLiteConn
-	around *around
+	driver *recordingDriver
 }
 
-func (c aroundConn) Prepare(string) (sqldriver.Stmt, error) {
+func (c recordingConn) Prepare(string) (sqldriver.Stmt, error) {
 	return nil, errors.New("called without a context")
 }
 
-func (c aroundConn) PrepareContext(ctx context.Context, text string) (sqldriver.Stmt, error) {
-	c.around.mu.Lock()
-	c.around.prepared++
-	c.around.mu.Unlock()
+func (c recordingConn) PrepareContext(ctx context.Context, text string) (sqldriver.Stmt, error) {
+	c.driver.mu.Lock()
+	c.driver.prepared++
+	c.driver.mu.Unlock()
 	stmt, err := c.SQLiteConn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
-	return aroundStmt{stmt.(*sqlite3.SQLiteStmt)}, nil
+	return recordingStmt{stmt.(*sqlite3.SQLiteStmt)}, nil
 }
 
-func (c aroundConn) ExecContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	if err := c.around.begin(text); err != nil {
+func (c recordingConn) ExecContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	if err := c.driver.begin(text); err != nil {
 		return nil, err
 	}
 	r, err := c.SQLiteConn.ExecContext(ctx, text, args)
-	if err == nil && c.around.failed != nil {
-		err = c.around.failed(text)
+	if err == nil && c.driver.failed != nil {
+		err = c.driver.failed(text)
 	}
 	return r, err
 }
 
-func (c aroundConn) QueryContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	if err := c.around.begin(text); err != nil {
+func (c recordingConn) QueryContext(ctx context.Context, text string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	if err := c.driver.begin(text); err != nil {
 		return nil, err
 	}
 	rows, err := c.SQLiteConn.QueryContext(ctx, text, args)
-	return aroundRows{rows, c.around}, err
+	return recordingRows{rows, c.driver}, err
 }
 
-type aroundStmt struct{ *sqlite3.SQLiteStmt }
+type recordingStmt struct{ *sqlite3.SQLiteStmt }
 
-func (aroundStmt) Exec([]sqldriver.Value) (sqldriver.Result, error) {
+func (recordingStmt) Exec([]sqldriver.Value) (sqldriver.Result, error) {
 	return nil, errors.New("called without a context")
 }
 
-func (aroundStmt) Query([]sqldriver.Value) (sqldriver.Rows, error) {
+func (recordingStmt) Query([]sqldriver.Value) (sqldriver.Rows, error) {
 	return nil, errors.New("called without a context")
 }
 
-type aroundRows struct {
+type recordingRows struct {
 	sqldriver.Rows
-	around *around
+	driver *recordingDriver
 }
 
-func (r aroundRows) Next(row []sqldriver.Value) error {
+func (r recordingRows) Next(row []sqldriver.Value) error {
 	err := r.Rows.Next(row)
 	for i := range row {
 		if b, ok := row[i].([]byte); ok {
-			row[i] = r.around.bytes[:copy(r.around.bytes[:], b)]
+			row[i] = r.driver.bytes[:copy(r.driver.bytes[:], b)]
 		}
 	}
 	return err
 }
 
-func openAround(t *testing.T) (*sqlite.Store, *sql.DB, *around) {
-	a := &around{file: "file:" + filepath.Join(t.TempDir(), "around.db") + wal}
+func openRecording(t *testing.T) (*sqlite.Store, *sql.DB, *recordingDriver) {
+	a := &recordingDriver{file: "file:" + filepath.Join(t.TempDir(), "recording.db") + wal}
 	db := sql.OpenDB(a)
 	t.Cleanup(func() { db.Close() })
 	db.SetMaxOpenConns(1)
@@ -149,7 +149,7 @@ func swapTwo(t *testing.T, s *sqlite.Store) {
 }
 
 func TestRecordsDoNotUseTheMemoryOfTheDriver(t *testing.T) {
-	s, _, a := openAround(t)
+	s, _, a := openRecording(t)
 	_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 	require.NoError(t, err)
 	records, err := s.Load(t.Context(), "a")
@@ -200,7 +200,7 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 		"busy_timeout cannot be read":         {fail: failing("PRAGMA busy_timeout", failed), err: failed, notApplied: true, reused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, db, a := openAround(t)
+			s, db, a := openRecording(t)
 			a.fail = test.fail
 			_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 			require.ErrorIs(t, err, test.err)
@@ -221,7 +221,7 @@ func TestConnectionIsClosedIfItsStateIsUnknown(t *testing.T) {
 func TestErrorAfterTheStatementWasExecuted(t *testing.T) {
 	failed := errors.New("the log is full")
 	for prefix, applied := range map[string]bool{"BEGIN": false, "INSERT": false, "COMMIT": true} {
-		s, db, a := openAround(t)
+		s, db, a := openRecording(t)
 		a.failed = failing(prefix, failed)
 		_, _, err := s.CompareAndSwap(t.Context(), creating("a"))
 		require.ErrorIs(t, err, failed, prefix)

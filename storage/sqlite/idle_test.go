@@ -48,7 +48,7 @@ func TestKeptConnectionGoesBackToThePoolUnderLoad(t *testing.T) {
 }
 
 func TestTransactionsUsePreparedStatements(t *testing.T) {
-	s, db, a := openAround(t)
+	s, db, a := openRecording(t)
 	db.SetMaxOpenConns(2)
 	before := -1
 	transactUntil(t, s, func() bool {

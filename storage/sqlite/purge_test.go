@@ -110,7 +110,7 @@ func TestDecisionOnAnExistingRecordDoesNotChangeTheIndex(t *testing.T) {
 // withHook returns a store that calls begin before each of its transactions. It also returns its database,
 // with connections that do not wait for a lock.
 func withHook(t *testing.T, clock func() time.Time, begin func()) (*sqlite.Store, *sql.DB) {
-	a := &around{file: "file:" + filepath.Join(t.TempDir(), "hook.db") + wal}
+	a := &recordingDriver{file: "file:" + filepath.Join(t.TempDir(), "hook.db") + wal}
 	through := sql.OpenDB(a)
 	t.Cleanup(func() { through.Close() })
 	through.SetMaxOpenConns(1) // so that the store keeps no connection and does not prepare BEGIN IMMEDIATE

@@ -86,16 +86,16 @@ func add(_ time.Time, found [][]byte, next []driver.Change) error {
 	return nil
 }
 
-// another starts this test binary as another process.
-func another(t *testing.T, what, dsn string) *exec.Cmd {
+// otherProcess starts this test binary as another process.
+func otherProcess(t *testing.T, what, dsn string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), task+"="+what, file+"="+dsn)
 	return cmd
 }
 
-// held starts a process that holds the lock until release.
-func held(t *testing.T, dsn string) (release func()) {
-	cmd := another(t, "hold", dsn)
+// lockInOtherProcess starts a process that holds the lock until release.
+func lockInOtherProcess(t *testing.T, dsn string) (release func()) {
+	cmd := otherProcess(t, "hold", dsn)
 	stdin, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
@@ -145,7 +145,7 @@ func TestContextEndsTheWaitForTheLock(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
 			s, db, dsn := shared(t, options)
-			release := held(t, dsn)
+			release := lockInOtherProcess(t, dsn)
 			deadline, cancel := context.WithTimeout(context.Background(), soon)
 			defer cancel()
 			var err error

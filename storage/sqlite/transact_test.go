@@ -84,7 +84,7 @@ func TestTransactionsOfTwoProcessesAreCounted(t *testing.T) {
 			var group sync.WaitGroup
 			outputs := make(chan string, 2)
 			for range cap(outputs) {
-				cmd := another(t, "transact", dsn)
+				cmd := otherProcess(t, "transact", dsn)
 				group.Go(func() {
 					text, err := cmd.CombinedOutput()
 					outputs <- fmt.Sprint(string(text), err)
@@ -103,7 +103,7 @@ func TestProcessIsKilledDuringATransaction(t *testing.T) {
 	s, _, dsn := shared(t, wal)
 	for range 3 {
 		before := counted(t, s, "a")[0]
-		cmd := another(t, "transact for ever", dsn)
+		cmd := otherProcess(t, "transact for ever", dsn)
 		output, err := cmd.StdoutPipe()
 		require.NoError(t, err)
 		require.NoError(t, cmd.Start())
@@ -175,7 +175,7 @@ func TestReaderDuringATransactionReadsTheEarlierState(t *testing.T) {
 }
 
 func TestTransactionReadsAndWritesEachKeyOnce(t *testing.T) {
-	s, _, a := openAround(t)
+	s, _, a := openRecording(t)
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a")))
 	a.texts = nil
 	require.NoError(t, s.Transact(t.Context(), nil, adding("a"), adding("a"), adding("a")))
@@ -268,7 +268,7 @@ func TestCommitFailsWhileAReaderHoldsTheLock(t *testing.T) {
 
 func TestOnlyAnErrorOfCommitLeavesTheOutcomeUnknown(t *testing.T) {
 	for prefix, notApplied := range map[string]bool{"PRAGMA busy_timeout": true, "PRAGMA busy_timeout = 0": true, "BEGIN": true, "SELECT": true, "INSERT": true, "COMMIT": false} {
-		s, _, a := openAround(t)
+		s, _, a := openRecording(t)
 		u := adding("a")
 		for i, write := range []func() error{
 			func() error { return s.Transact(t.Context(), nil, u) },

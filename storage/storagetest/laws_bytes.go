@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 var bytesLaws = []Law{
@@ -90,7 +91,7 @@ var bytesLaws = []Law{
 		Sentence: "A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records share memory.",
 		check: func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
-				s.copiesBuffers(key(fmt.Sprint("state of ", long)), strings.Repeat("s", long))
+				s.copiesBuffers(driver.Key("law", "rule", fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}
 			s.recordsShareNoMemory()
 		},

@@ -40,7 +40,7 @@ func (r *reference) Run(ctx context.Context, batches ...*driver.Batch) {
 
 // decide runs a batch. The caller holds the lock.
 func (r *reference) decide(b *driver.Batch) {
-	now, found := r.world.time(), make([]storage.Record, len(b.Keys))
+	now, found := r.clock.time(), make([]storage.Record, len(b.Keys))
 	for i, key := range b.Keys {
 		found[i] = copied(r.find(now, key))
 	}
@@ -52,7 +52,7 @@ func (r *reference) decide(b *driver.Batch) {
 
 // store writes the changes of a batch. The caller holds the lock.
 func (r *reference) store(b *driver.Batch, changes []driver.Change) {
-	now := r.world.time()
+	now := r.clock.time()
 	for i, c := range changes {
 		swap := storage.Swap{Key: b.Keys[i]}
 		switch {

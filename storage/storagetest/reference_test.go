@@ -14,7 +14,7 @@ import (
 
 // reference is a simple store that keeps every law and implements every optional interface.
 type reference struct {
-	world      *world
+	clock      *sharedClock
 	mu         sync.Mutex
 	records    map[string]storedRecord
 	unreadable map[string]bool
@@ -27,32 +27,32 @@ type storedRecord struct {
 	until   time.Time // of the swap
 }
 
-// world is the time of the stores of one database.
-type world struct {
+// sharedClock is the clock of the stores of one database.
+type sharedClock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-func (w *world) time() time.Time {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.now
+func (c *sharedClock) time() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
 }
 
-func (w *world) advance(d time.Duration) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now = w.now.Add(d)
+func (c *sharedClock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
 }
 
-func newReference(w *world) *reference {
-	return &reference{world: w, records: map[string]storedRecord{}, unreadable: map[string]bool{}}
+func newReference(c *sharedClock) *reference {
+	return &reference{clock: c, records: map[string]storedRecord{}, unreadable: map[string]bool{}}
 }
 
 func newHarness() (storagetest.Harness, *reference) {
-	w := &world{now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
-	r := newReference(w)
-	return storagetest.Harness{Store: r, Other: newReference(w), Advance: w.advance, Now: w.time, Spoil: r.spoil}, r
+	c := &sharedClock{now: time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)}
+	r := newReference(c)
+	return storagetest.Harness{Store: r, Other: newReference(c), Advance: c.advance, Now: c.time, Spoil: r.spoil}, r
 }
 
 // find returns the live record of key.
@@ -95,7 +95,7 @@ func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record,
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, records := r.world.time(), make([]storage.Record, len(keys))
+	now, records := r.clock.time(), make([]storage.Record, len(keys))
 	for i, key := range keys {
 		records[i] = copied(r.find(now, key))
 	}
@@ -111,7 +111,7 @@ func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, current, stale := r.world.time(), make([]storage.Record, len(swaps)), false
+	now, current, stale := r.clock.time(), make([]storage.Record, len(swaps)), false
 	for i, swap := range swaps {
 		current[i] = copied(r.find(now, swap.Key))
 		stale = stale || current[i].Version != swap.Old
@@ -127,14 +127,14 @@ func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 
 func (r *reference) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
 	records, err := r.Load(ctx, keys...)
-	return records, r.world.time(), err
+	return records, r.clock.time(), err
 }
 
 func (r *reference) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	now := r.world.time()
+	now := r.clock.time()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key, k := range r.records {
@@ -187,7 +187,7 @@ func (r *reference) Transact(ctx context.Context, clock func() time.Time, update
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now, before, returned := r.world.time(), maps.Clone(r.records), false
+	now, before, returned := r.clock.time(), maps.Clone(r.records), false
 	defer func() {
 		if !returned {
 			r.records = before

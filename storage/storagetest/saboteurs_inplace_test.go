@@ -36,7 +36,7 @@ var purgeAndTimeSaboteurs = []saboteur{
 		return faultyPurge{r, func(r *reference, ctx context.Context, max int) (removed int) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			now := r.world.time()
+			now := r.clock.time()
 			for key, k := range r.records {
 				expired := !k.expires.IsZero() && !now.Before(k.expires)
 				if live[key] = live[key] || !expired; !live[key] && removed < max && ctx.Err() == nil {
@@ -59,7 +59,7 @@ var purgeAndTimeSaboteurs = []saboteur{
 		return removed
 	})},
 	{"uses its own clock for updates if it is ahead", "updates use their own time", updatingWith(func(r *reference, ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
-		if own := r.world.time(); own.After(now) {
+		if own := r.clock.time(); own.After(now) {
 			now = own
 		}
 		return r.Update(ctx, now, keys, d)

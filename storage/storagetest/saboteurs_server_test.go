@@ -143,7 +143,7 @@ var serverSaboteurs = []saboteur{
 	})},
 	{"decides by a clock that is an hour ahead", "a batch without a time uses the server's clock", changingBatches(nil, nil, func(r *reference, b *driver.Batch) {
 		if b.Now.IsZero() {
-			b.Now = r.world.time().Add(time.Hour)
+			b.Now = r.clock.time().Add(time.Hour)
 		}
 	})},
 	{"keeps records for ever", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL = 0 })},
@@ -155,7 +155,7 @@ var serverSaboteurs = []saboteur{
 		}
 	})},
 	{"writes its version at a denial", "a denial writes nothing", changingUnwritten(func(_ *reference, b *driver.Batch, k *storedRecord) { k.Version = b.Version })},
-	{"changes the TTL at a denial", "a denial writes nothing", changingUnwritten(func(r *reference, _ *driver.Batch, k *storedRecord) { k.expires = r.world.time().Add(time.Hour) })},
+	{"changes the TTL at a denial", "a denial writes nothing", changingUnwritten(func(r *reference, _ *driver.Batch, k *storedRecord) { k.expires = r.clock.time().Add(time.Hour) })},
 	{"decides a batch again", "any batch is decided as in Go", func(r *reference, h *storagetest.Harness) storage.Store {
 		var version storage.Version
 		r.edit = func(_ *driver.Batch, s *storage.Swap) {

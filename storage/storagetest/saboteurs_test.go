@@ -138,7 +138,7 @@ func notAtomic(when func(storage.Swap) bool) builder {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range swaps {
-			r.put(r.world.time(), s)
+			r.put(r.clock.time(), s)
 		}
 		return nil, true, nil
 	})
@@ -157,7 +157,7 @@ var swapSaboteurs = []saboteur{
 		defer r.mu.Unlock()
 		for _, s := range swaps {
 			if k, ok := r.records[s.Key]; ok && !swapped {
-				k.expires = r.world.time().Add(s.TTL)
+				k.expires = r.clock.time().Add(s.TTL)
 				if s.TTL == 0 {
 					k.expires = time.Time{}
 				}
@@ -181,7 +181,7 @@ var swapSaboteurs = []saboteur{
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for _, s := range swaps[:len(swaps)-1] {
-			r.put(r.world.time(), s)
+			r.put(r.clock.time(), s)
 		}
 		return nil, true, nil
 	})},
@@ -193,7 +193,7 @@ var swapSaboteurs = []saboteur{
 			if swapped || current[i].Version != s.Old {
 				break
 			}
-			r.put(r.world.time(), s)
+			r.put(r.clock.time(), s)
 		}
 		return current, swapped, err
 	})},
@@ -306,7 +306,7 @@ var swapSaboteurs = []saboteur{
 		s.TTL = max(s.TTL.Truncate(time.Second), min(s.TTL, 1))
 	})},
 	{"overflows on a long TTL", "no record expires before its TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		if now := r.world.time().UnixNano(); s.TTL > 0 && now+int64(s.TTL) < now {
+		if now := r.clock.time().UnixNano(); s.TTL > 0 && now+int64(s.TTL) < now {
 			s.TTL = 1
 		}
 	})},
@@ -321,7 +321,7 @@ var swapSaboteurs = []saboteur{
 		if k := r.records[s.Key]; k.Version != 0 && k.Version == s.Old {
 			s.TTL = 0
 			if !k.expires.IsZero() {
-				s.TTL = k.expires.Sub(r.world.time())
+				s.TTL = k.expires.Sub(r.clock.time())
 			}
 		}
 	})},
@@ -421,7 +421,7 @@ var swapSaboteurs = []saboteur{
 		}
 	})},
 	{"adds the TTL to Until", "a record is kept until Until", changingSwaps(func(r *reference, s *storage.Swap) {
-		if s.Until.After(r.world.time().Add(s.TTL)) {
+		if s.Until.After(r.clock.time().Add(s.TTL)) {
 			s.Until = s.Until.Add(s.TTL)
 		}
 	})},
@@ -438,11 +438,11 @@ var swapSaboteurs = []saboteur{
 	})},
 	{"expires a record at an early Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
 		if s.TTL > 0 && !s.Until.IsZero() {
-			s.TTL = max(1, s.Until.Sub(r.world.time()))
+			s.TTL = max(1, s.Until.Sub(r.clock.time()))
 		}
 	})},
 	{"expires a record without a TTL at Until", "an early Until does not change the TTL", changingSwaps(func(r *reference, s *storage.Swap) {
-		if left := s.Until.Sub(r.world.time()); s.TTL == 0 && left > 0 {
+		if left := s.Until.Sub(r.clock.time()); s.TTL == 0 && left > 0 {
 			s.TTL = left
 		}
 	})},

@@ -44,7 +44,7 @@ func inTransactions(faulty []saboteur) (stores []saboteur) {
 				if err := ctx.Err(); err != nil {
 					return storage.NotApplied(err)
 				}
-				u.Now = r.world.time()
+				u.Now = r.clock.time()
 				u.Err = inner.Update(ctx, u.Now, u.Keys, u.Decider)
 				return nil
 			})(r, h)
@@ -132,7 +132,7 @@ var transactSaboteurs = []saboteur{
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		for key, k := range r.records {
-			if end := r.world.time().Add(time.Hour); clock != nil && k.expires.After(end) {
+			if end := r.clock.time().Add(time.Hour); clock != nil && k.expires.After(end) {
 				k.expires = end
 				r.records[key] = k
 			}

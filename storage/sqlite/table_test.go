@@ -30,9 +30,9 @@ func TestDatabaseInMemoryNeedsASingleConnection(t *testing.T) {
 	require.True(t, swapped)
 
 	db.SetMaxOpenConns(2)
-	held, err := db.Conn(t.Context())
+	conn, err := db.Conn(t.Context())
 	require.NoError(t, err)
-	defer held.Close()
+	defer conn.Close()
 	_, err = s.Load(t.Context(), "a")
 	require.ErrorContains(t, err, "no such table")
 	require.NotErrorIs(t, err, storage.ErrUnavailable)
