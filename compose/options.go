@@ -1,11 +1,9 @@
 package compose
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/storage"
 )
 
 // Options are the settings of a [Limiter] besides its store and rules. The zero value is
@@ -68,29 +66,6 @@ type Options[T any] struct {
 	// Observer is called after every operation, on the goroutine of the caller. The observer
 	// may keep the Event. Nil means that there is no observer.
 	Observer func(Event)
-}
-
-// New returns a limiter with these options. See the function [New].
-func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
-	for _, f := range [...]struct {
-		name     string
-		value    any
-		negative bool
-	}{
-		{"Timeout", o.Timeout, o.Timeout < 0},
-		{"DenialCacheSize", o.DenialCacheSize, o.DenialCacheSize < 0},
-		{"MaxSkew", o.MaxSkew, o.MaxSkew < 0},
-		{"MaxRoundTrips", o.MaxRoundTrips, o.MaxRoundTrips < 0},
-		{"MaxQueue", o.MaxQueue, o.MaxQueue < 0},
-	} {
-		if f.negative {
-			return nil, fmt.Errorf("compose: Options.%s must be at least 0, got %v", f.name, f.value)
-		}
-	}
-	if o.OnFailure > FailLocal {
-		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
-	}
-	return newLimiter(o, store, rules)
 }
 
 // DefaultTimeout is the longest time that one decision may take if Options.Timeout is 0.
