@@ -43,35 +43,14 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) 
 	case n < 1:
 		*d, err = Decision{}, countError(n)
 	case l.memory == nil || ctx.Err() != nil:
-		err = l.decideByEngine(ctx, in, n, d)
+		var e *evaluation
+		if e, err = l.newEvaluation(OpAllow, in, n); err != nil {
+			*d = Decision{}
+			return err
+		}
+		err = l.decideInto(ctx, e, l.options.OnFailure, d)
 	default:
 		err = l.decideInMemory(in, n, d)
 	}
 	return err
-}
-
-// decideByEngine is decide for Allow. It writes the results to the memory of d.
-func (l *Limiter[T]) decideByEngine(ctx context.Context, in T, n int64, d *Decision) error {
-	e, err := l.newEvaluation(OpAllow, in, n)
-	if err != nil {
-		*d = Decision{}
-		return err
-	}
-	defer e.release()
-	how, err := l.engine.Decide(ctx, e.prepare(l.server))
-	switch {
-	case err != nil:
-		*d, err = l.onFailure(ctx, e, how, err, l.options.OnFailure)
-		return err
-	case len(e.results) > inlineRules:
-		*d = e.decision(how)
-	default:
-		d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
-		d.summarize(e.results)
-		if d.Results = d.Results[:copy(d.Results, e.results)]; len(d.Results) == 0 {
-			d.Results = nil
-		}
-	}
-	l.checkSkew(d)
-	return nil
 }

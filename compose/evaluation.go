@@ -57,21 +57,6 @@ func (e *evaluation) key(temporary bool, group string, parts ...string) string {
 	return unsafe.String(&e.keys[start], len(e.keys)-start)
 }
 
-// filter removes the demands for which keep returns false.
-func (e *evaluation) filter(keep func(i int) bool) {
-	n, keys := 0, e.request.Keys
-	for i := range e.results {
-		if keep(i) {
-			e.demands[n], keys[n], e.results[n] = e.demands[i], keys[i], e.results[i]
-			n++
-		}
-	}
-	clear(e.demands[n:])
-	clear(keys[n:])
-	clear(e.results[n:])
-	e.demands, e.request.Keys, e.results = e.demands[:n], keys[:n], e.results[:n]
-}
-
 // release returns the evaluation to the pool, unless the engine can still use it.
 func (e *evaluation) release() {
 	if e.request.InUse() {
@@ -84,29 +69,18 @@ func (e *evaluation) release() {
 	evaluations.Put(e)
 }
 
-// clone returns a new evaluation of the same demands, without results.
-func (e *evaluation) clone() *evaluation {
-	c := pooledEvaluation(e.op)
-	c.demands = append(c.demands, e.demands...)
-	for i := range e.results {
-		r := &e.results[i]
-		c.request.Keys = append(c.request.Keys, strings.Clone(e.request.Keys[i]))
-		c.results = append(c.results, RuleResult{Rule: r.Rule, Key: r.Key, Policy: r.Policy, Cost: r.Cost, Shadow: r.Shadow})
+// derive returns a new evaluation of another operation on the same keys. It has the demands for
+// which cost returns true, with the costs that it returns.
+func (e *evaluation) derive(op Op, cost func(i int) (cost int64, keep bool)) *evaluation {
+	derived := pooledEvaluation(op)
+	for i, d := range e.demands {
+		var keep bool
+		if d.cost, keep = cost(i); keep {
+			derived.add(d, strings.Clone(e.request.Keys[i]), e.results[i].Rule, e.results[i].Shadow)
+		}
 	}
-	return c
+	return derived
 }
-
-// cloneWith returns a clone with another operation, and with costs computed from those of e.
-func (e *evaluation) cloneWith(op Op, cost func(i int, cost int64) int64) *evaluation {
-	c := e.clone()
-	c.op = op
-	for i := range c.demands {
-		c.setCost(i, cost(i, c.demands[i].cost))
-	}
-	return c
-}
-
-func (e *evaluation) setCost(i int, cost int64) { e.demands[i].cost, e.results[i].Cost = cost, cost }
 
 // prepare returns the request for an engine. It has programs if the store runs them.
 func (e *evaluation) prepare(programs bool) *engine.Request {
@@ -250,10 +224,20 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 	return nil
 }
 
-func (e *evaluation) decision(how engine.How) Decision {
-	d := Decision{Allowed: e.allowed, Results: slices.Clone(e.results), Cached: how.Cached, Attempts: how.Attempts}
+// writeDecision writes the decision to d, which is zero but for d.Results. The results go to the
+// memory of d.Results if they fit. That memory stays on the caller's stack, because the compiler
+// sees that d.Results is assigned a slice of itself.
+func (e *evaluation) writeDecision(d *Decision, how engine.How) {
+	if len(e.results) <= len(d.Results) {
+		d.Results = d.Results[:copy(d.Results, e.results)]
+	} else {
+		d.Results = slices.Clone(e.results)
+	}
+	if len(d.Results) == 0 {
+		d.Results = nil
+	}
+	d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
 	d.summarize(e.results)
-	return d
 }
 
 // programOf returns the program of a policy, or nil.

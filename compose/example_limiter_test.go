@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/http"
-	"net/http/httptest"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -82,37 +79,6 @@ func ExampleLimiter_severalLimits() {
 	// 12:00:20 false 0 10s <nil>
 	// 12:00:30 true 0 0s <nil>
 	// 12:00:40 false 0 23h59m20s <nil>
-}
-
-// The key is the address of the client without its port, because each connection has another
-// port. Behind a proxy use httplimit.ClientIP.
-func ExampleRule_httpRequest() {
-	limiter, err := compose.Options[*http.Request]{Clock: noon}.New(nil, compose.Rule[*http.Request]{
-		Name: "client",
-		Key: func(r *http.Request) string {
-			host, _, err := net.SplitHostPort(r.RemoteAddr)
-			if err != nil {
-				return r.RemoteAddr
-			}
-			return host
-		},
-		Spec: "gcra 2/m",
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	for _, addr := range []string{"192.0.2.1:5001", "192.0.2.1:5002", "192.0.2.1:5003", "[2001:db8::1]:5001"} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.RemoteAddr = addr
-		d, err := limiter.Allow(r.Context(), r)
-		fmt.Println(addr, d.Allowed, d.Results[0].Key, err)
-	}
-	// Output:
-	// 192.0.2.1:5001 true 192.0.2.1 <nil>
-	// 192.0.2.1:5002 true 192.0.2.1 <nil>
-	// 192.0.2.1:5003 false 192.0.2.1 <nil>
-	// [2001:db8::1]:5001 true 2001:db8::1 <nil>
 }
 
 // PolicyFor picks a policy for each request. Reads and writes have different limits, and the

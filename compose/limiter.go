@@ -60,8 +60,28 @@ func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
 
-func newLimiter[T any](o Options[T], store storage.Store, rules []Rule[T]) (*Limiter[T], error) {
-	names, rules := make(map[string]bool), slices.Clone(rules)
+// New returns a limiter with these options. See the function [New].
+func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
+	for _, f := range [...]struct {
+		name     string
+		value    any
+		negative bool
+	}{
+		{"Timeout", o.Timeout, o.Timeout < 0},
+		{"DenialCacheSize", o.DenialCacheSize, o.DenialCacheSize < 0},
+		{"MaxSkew", o.MaxSkew, o.MaxSkew < 0},
+		{"MaxRoundTrips", o.MaxRoundTrips, o.MaxRoundTrips < 0},
+		{"MaxQueue", o.MaxQueue, o.MaxQueue < 0},
+	} {
+		if f.negative {
+			return nil, fmt.Errorf("compose: Options.%s must be at least 0, got %v", f.name, f.value)
+		}
+	}
+	if o.OnFailure > FailLocal {
+		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
+	}
+	names := make(map[string]bool)
+	rules = slices.Clone(rules)
 	for i := range rules {
 		if err := rules[i].prepare(i); err != nil {
 			return nil, err
@@ -203,16 +223,23 @@ func (l *Limiter[T]) group(in T) string {
 	return l.options.Group(in)
 }
 
-// decide decides an evaluation by the engine, and releases it.
-func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, onFailure FailurePolicy) (Decision, error) {
+func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, policy FailurePolicy) (d Decision, err error) {
+	err = l.decideInto(ctx, e, policy, &d)
+	return d, err
+}
+
+// decideInto decides an evaluation by the engine, writes the decision to d, and releases the
+// evaluation. The results go to d.Results if they fit.
+func (l *Limiter[T]) decideInto(ctx context.Context, e *evaluation, policy FailurePolicy, d *Decision) error {
 	defer e.release()
 	how, err := l.engine.Decide(ctx, e.prepare(l.server))
 	if err != nil {
-		return l.onFailure(ctx, e, how, err, onFailure)
+		*d, err = l.onFailure(ctx, e, how, err, policy)
+		return err
 	}
-	d := e.decision(how)
-	l.checkSkew(&d)
-	return d, nil
+	e.writeDecision(d, how)
+	l.checkSkew(d)
+	return nil
 }
 
 func (l *Limiter[T]) checkSkew(d *Decision) {
@@ -231,14 +258,14 @@ func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, how engine.Ho
 	}
 	d := Decision{Allowed: true, Attempts: how.Attempts}
 	if policy == FailLocal {
-		e = e.clone()
+		e = e.derive(e.op, func(i int) (int64, bool) { return e.demands[i].cost, true })
 		defer e.release()
 		local, err := l.local.Decide(ctx, e.prepare(false))
 		if err != nil {
 			return Decision{Attempts: how.Attempts}, errors.Join(cause, err)
 		}
 		local.Attempts += how.Attempts
-		d = e.decision(local)
+		e.writeDecision(&d, local)
 	}
 	d.Degraded, d.Err = true, cause
 	return d, nil

@@ -60,11 +60,6 @@ func TestCallPaysUnderAllRulesOrNone(t *testing.T) {
 	require.True(t, allow("bob").Allowed)
 }
 
-func TestRulesReturnsNamesInOrder(t *testing.T) {
-	l := newLimiter(t, compose.Options[call]{}, nil, compose.Rule[call]{Name: "b", Spec: "gcra 1/s"}, compose.Rule[call]{Name: "a", Spec: "gcra 1/s"})
-	require.Equal(t, []string{"b", "a"}, l.Rules())
-}
-
 func TestPolicyForAndCostDependOnTheInput(t *testing.T) {
 	l := newLimiter(t, compose.Options[call]{}, nil,
 		compose.Rule[call]{

@@ -1,11 +1,9 @@
 package compose
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/engine"
-	"github.com/sluice-go/sluice/storage"
 )
 
 // Options are the settings of a [Limiter] besides its store and rules. The zero value is
@@ -26,12 +24,9 @@ type Options[T any] struct {
 	// that of its Options for SQLite, and the monotonic clock of Now for a [memory.Store].
 	// With PostgreSQL and Redis the clocks of the processes may then disagree.
 	//
-	// If processes share a store and set Clock, their clocks must agree. A process whose
-	// clock is ahead gets units early, and the other processes can be denied for as long as it
-	// is ahead. A process whose clock is more than 10 s behind, both behind the clock of the
-	// store's server and behind that of another process, can admit a burst twice, and again
-	// after each time in which the key is not used, because the server has deleted the record.
-	// Leave Clock nil to avoid both.
+	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead
+	// can deny the calls of other processes, and a clock that is behind can admit too many calls. See
+	// "Clocks" in the package documentation. Leave Clock nil to avoid both.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
 	// The decision is still valid. States are ahead if the clock of another process is or was
@@ -44,8 +39,9 @@ type Options[T any] struct {
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. While
 	// it is open, calls do not wait for the store: OnFailure applies at once, and one probe at a
-	// time tests the store in the background. After a probe has succeeded, calls use
-	// the store again. Cached denials work at any time. 0 means one second. A negative value means that it never opens.
+	// time tests the store in the background. After a probe has succeeded, calls use the store
+	// again. Cached denials work at any time. 0 means one second. A negative value means that the
+	// breaker never opens.
 	CircuitOpenAfter time.Duration
 	// DenialCacheTTL is how long this process may repeat a denial from its cache, without a
 	// round trip. 0 means one second. A negative value means that there is no cache. If another
@@ -68,29 +64,6 @@ type Options[T any] struct {
 	// Observer is called after every operation, on the goroutine of the caller. The observer
 	// may keep the Event. Nil means that there is no observer.
 	Observer func(Event)
-}
-
-// New returns a limiter with these options. See the function [New].
-func (o Options[T]) New(store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
-	for _, f := range [...]struct {
-		name     string
-		value    any
-		negative bool
-	}{
-		{"Timeout", o.Timeout, o.Timeout < 0},
-		{"DenialCacheSize", o.DenialCacheSize, o.DenialCacheSize < 0},
-		{"MaxSkew", o.MaxSkew, o.MaxSkew < 0},
-		{"MaxRoundTrips", o.MaxRoundTrips, o.MaxRoundTrips < 0},
-		{"MaxQueue", o.MaxQueue, o.MaxQueue < 0},
-	} {
-		if f.negative {
-			return nil, fmt.Errorf("compose: Options.%s must be at least 0, got %v", f.name, f.value)
-		}
-	}
-	if o.OnFailure > FailLocal {
-		return nil, fmt.Errorf("compose: Options.OnFailure must be FailClosed, FailOpen or FailLocal, got %d", o.OnFailure)
-	}
-	return newLimiter(o, store, rules)
 }
 
 // DefaultTimeout is the longest time that one decision may take if Options.Timeout is 0.

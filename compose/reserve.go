@@ -48,9 +48,10 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		if one, err = l.newEvaluation(opReserve, in, 1); err != nil {
 			return d, err
 		}
-		e := one.cloneWith(OpAllow, func(_ int, cost int64) int64 { return multiply(cost, n) })
-		e.filter(func(i int) bool { return e.demands[i].cost > 0 })
-		return l.decide(ctx, e, l.options.OnFailure)
+		return l.decide(ctx, one.derive(OpAllow, func(i int) (int64, bool) {
+			cost := one.demands[i].cost
+			return multiply(cost, n), cost > 0
+		}), l.options.OnFailure)
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -139,23 +140,22 @@ func (r *Reservation[T]) settle(ctx context.Context, actual func(one *demand) (i
 // correction returns the evaluation that corrects the store to the actual costs: a charge in
 // which a refund has a negative cost, or a refund if no rule needs a charge.
 func (r *Reservation[T]) correction(costs []int64) *evaluation {
-	e := r.one.cloneWith(OpCharge, func(i int, cost int64) int64 {
+	missing := func(i int) (int64, bool) {
 		if r.Decision.Degraded {
-			return costs[i]
+			return costs[i], costs[i] != 0
 		}
-		return costs[i] - multiply(cost, r.n)
-	})
-	e.filter(func(i int) bool {
-		return e.demands[i].cost != 0 && (r.Decision.Degraded || r.covers(i))
-	})
-	if slices.ContainsFunc(e.demands, func(d demand) bool { return d.cost > 0 }) {
-		return e
+		cost := costs[i] - multiply(r.one.demands[i].cost, r.n)
+		return cost, cost != 0 && r.covers(i)
 	}
-	e.op = OpRefund
-	for i := range e.demands {
-		e.setCost(i, -e.demands[i].cost)
+	for i := range costs {
+		if cost, ok := missing(i); ok && cost > 0 {
+			return r.one.derive(OpCharge, missing)
+		}
 	}
-	return e
+	return r.one.derive(OpRefund, func(i int) (int64, bool) {
+		cost, ok := missing(i)
+		return -cost, ok
+	})
 }
 
 // covers reports whether the reservation has the estimate of the i-th demand: the rule was
@@ -174,8 +174,10 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
 	if l.local == nil || r.localRefunded {
 		return
 	}
-	e := r.one.cloneWith(OpRefund, func(i int, cost int64) int64 { return multiply(cost, r.n) - costs[i] })
-	e.filter(func(i int) bool { return e.demands[i].cost > 0 && r.covers(i) })
+	e := r.one.derive(OpRefund, func(i int) (int64, bool) {
+		unused := multiply(r.one.demands[i].cost, r.n) - costs[i]
+		return unused, unused > 0 && r.covers(i)
+	})
 	if r.localRefunded = len(e.demands) > 0; r.localRefunded {
 		_, _ = l.local.Decide(ctx, e.prepare(false))
 	}

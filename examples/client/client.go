@@ -1,12 +1,13 @@
 // Client fetches URLs within limits. It sends at most 5 requests a second to each host, and
-// fewer if the host announces a lower limit. It retries once after a response 429 or 503, when
-// the wait that the host asks for is over.
+// fewer if the host announces a lower limit. After a response 429 it waits as long as the host
+// asks for, and sends the request once more.
 //
 //	go run ./examples/client http://localhost:8080/ http://localhost:8080/about
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -29,13 +30,14 @@ func main() {
 }
 
 // newClient returns a client with a limit for each host. It also obeys the limits that hosts
-// announce in their responses. A request waits for up to a minute.
+// announce in their responses, and sends a request once more after a 429. A request waits for
+// up to a minute.
 func newClient(base http.RoundTripper) (*http.Client, error) {
 	limiter, err := sluice.For(nil, sluice.By("host", httplimit.KeyByHost, "gcra 5/s burst=2"))
 	if err != nil {
 		return nil, err
 	}
-	transport := &httplimit.Transport{Base: base, Limiter: limiter}
+	transport := &httplimit.Transport{Base: base, Limiter: limiter, MaxRetries: 1}
 	return &http.Client{Transport: transport, Timeout: time.Minute}, nil
 }
 
@@ -50,25 +52,15 @@ func fetchAll(ctx context.Context, client *http.Client, urls []string) error {
 	return nil
 }
 
-// fetch gets a URL. It retries once, because a GET can be sent twice.
 func fetch(ctx context.Context, client *http.Client, url string) (status int, err error) {
-	for range 2 {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return 0, err
-		}
-		response, err := client.Do(request) // waits until the request may be sent
-		if err != nil {
-			return 0, err
-		}
-		_, err = io.Copy(io.Discard, response.Body)
-		_ = response.Body.Close()
-		if err != nil {
-			return 0, err
-		}
-		if status = response.StatusCode; status != http.StatusTooManyRequests && status != http.StatusServiceUnavailable {
-			break
-		}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return 0, err
 	}
-	return status, nil
+	response, err := client.Do(request) // waits until the request may be sent
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, response.Body)
+	return response.StatusCode, errors.Join(err, response.Body.Close())
 }

@@ -74,11 +74,11 @@ func TestClientWaitsForRetryAfter(t *testing.T) {
 			if !denied {
 				denied = true
 				w.Header().Set("Retry-After", "30")
-				w.WriteHeader(http.StatusServiceUnavailable)
+				w.WriteHeader(http.StatusTooManyRequests)
 			}
 		})}
 		took := fetchMany(t, s, 1)
-		require.Equal(t, []int{503, 200}, s.statuses)
+		require.Equal(t, []int{429, 200}, s.statuses)
 		require.GreaterOrEqual(t, took, 30*time.Second)
 	})
 }
@@ -89,8 +89,12 @@ func TestClientFailsAtOnceIfTheWaitExceedsItsTimeout(t *testing.T) {
 		fetchMany(t, s, 1)
 		client, err := newClient(s)
 		require.NoError(t, err)
+		began := time.Now()
 		status, err := fetch(t.Context(), client, "http://example.com/")
+		require.NoError(t, err)
+		require.Equal(t, http.StatusTooManyRequests, status, "a retry would come too late")
+		_, err = fetch(t.Context(), client, "http://example.com/")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Zero(t, status)
+		require.Zero(t, time.Since(began))
 	})
 }
