@@ -65,5 +65,7 @@ func FuzzDecode(f *testing.F) {
 	first := fixedwindow.Options{Limit: algo.Per(7, time.Second), Cost: 2}
 	clock := first
 	clock.Align = fixedwindow.AlignClock
-	kit.FuzzDecode(f, func(s fixedwindow.State) int64 { return s.Start }, first, clock)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kit.CheckDecode(t, b, func(s fixedwindow.State) int64 { return s.Start }, first, clock)
+	})
 }
