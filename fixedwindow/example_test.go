@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/fixedwindow"
 )
 
-// Five an hour, from the first request.
+// hourly is five per hour, from the first request.
 var hourly = fixedwindow.Options{Limit: algo.Per(5, time.Hour)}
 
 var noon = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -33,7 +33,7 @@ func ExampleStep_clock() {
 	_, r := fixedwindow.Step(s, noon.Add(50*time.Minute), o)
 	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
 
-	o.Offset = -5 * time.Minute // windows end at five to
+	o.Offset = -5 * time.Minute // windows end at five minutes to the hour
 	_, r = fixedwindow.Step(s, noon.Add(50*time.Minute), o)
 	fmt.Println(r.Allowed, "retry after", r.RetryAfter)
 	// Output:

@@ -3,7 +3,6 @@ package fixedwindow_test
 import (
 	"math"
 	"math/big"
-	"math/bits"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,12 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
-// A model is the window as one would explain it: when it ends, and what has been
-// paid in it. It has numbers of any size and knows no shortcuts.
+// A model is the end of the window and the units paid in it. It uses exact numbers.
 type model struct {
 	o      fixedwindow.Options
 	opened *big.Int // the first payment
@@ -30,7 +28,7 @@ func newModel(o fixedwindow.Options) model {
 	return model{o, integer(0), integer(0), integer(0)}
 }
 
-// endOf is where a window ends that is opened at t.
+// endOf returns the end of a window that is opened at t.
 func (m model) endOf(t *big.Int) *big.Int {
 	period := integer(int64(m.o.Limit.Period))
 	if m.o.Align == fixedwindow.AlignFirst {
@@ -42,17 +40,8 @@ func (m model) endOf(t *big.Int) *big.Int {
 	return number.Mul(number, period).Add(number, offset)
 }
 
-type verb int
-
-const (
-	step verb = iota
-	peek
-	refund
-	charge
-)
-
-// do is what happens at the instant at. Where nothing is paid, nothing changes.
-func (m model) do(v verb, at, cost int64) (next model, r algo.Result) {
+// do makes one operation. If nothing is paid, nothing changes.
+func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Result) {
 	now := integer(at)
 	limit := integer(m.o.Limit.Count)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
@@ -68,11 +57,11 @@ func (m model) do(v verb, at, cost int64) (next model, r algo.Result) {
 
 	there := new(big.Int).Sub(limit, next.paid)
 	fits := there.Cmp(integer(cost)) >= 0
-	r.Allowed = v == refund || v == charge || fits
+	r.Allowed = op == algorithmtest.Refund || op == algorithmtest.Charge || fits
 	switch {
-	case v == refund:
+	case op == algorithmtest.Refund:
 		r.Paid = -min(cost, next.paid.Int64())
-	case v == charge || v == step && fits:
+	case op == algorithmtest.Charge || op == algorithmtest.Step && fits:
 		r.Paid = cost
 	}
 	next.paid = new(big.Int).Add(next.paid, integer(r.Paid))
@@ -93,7 +82,7 @@ func (m model) do(v verb, at, cost int64) (next model, r algo.Result) {
 	return next, r
 }
 
-// wait is how long from an instant until another, or until the last of int64.
+// wait returns the time from an instant to another, at most to math.MaxInt64.
 func wait(until *big.Int, from int64) time.Duration {
 	if !until.IsInt64() {
 		until = integer(math.MaxInt64)
@@ -101,133 +90,44 @@ func wait(until *big.Int, from int64) time.Duration {
 	return time.Duration(until.Int64() - from)
 }
 
-// run plays random events and compares each answer with that of the model.
-func run(t *testing.T, random *rand.Rand, o fixedwindow.Options, answer func(v verb, at, cost int64) algo.Result) {
+// run compares random operations with the model.
+func run(t *testing.T, random *rand.Rand, o fixedwindow.Options, answer func(op algorithmtest.Op, at, cost int64) algo.Result) {
 	m := newModel(o)
-	now := upTo(random, algo.MaxInstant)
+	now := algorithmtest.UpTo(random, algo.MaxInstant)
 	for range 12 {
-		_, look := m.do(peek, now, 1)
+		_, look := m.do(algorithmtest.Peek, now, 1)
 		left := look.Remaining
-		costs := []int64{1, left, left + 1, left / 2, upTo(random, look.Limit), look.Limit, look.Limit + 1}
-		cost := max(1, costs[random.IntN(len(costs))])
-		v := verb(random.IntN(6) % 4) // more steps and peeks than others
-		if v == charge && (cost > algo.MaxCount || look.Limit-left > algo.MaxCount-cost) {
-			v = step
+		cost := algorithmtest.AnyCost(random, look)
+		op := algorithmtest.Op(random.IntN(6) % 4) // more steps and peeks
+		if op == algorithmtest.Charge && (cost > algo.MaxCount || look.Limit-left > algo.MaxCount-cost) {
+			op = algorithmtest.Step
 		}
-		next, want := m.do(v, now, cost)
-		require.Equal(t, want, answer(v, now, cost), "%v on %+v: verb %d at %d, cost %d", o, m, v, now, cost)
+		next, want := m.do(op, now, cost)
+		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
 
-		by := []int64{0, 1, int64(want.ResetAfter), int64(want.ResetAfter) - 1, upTo(random, int64(o.Limit.Period)), -upTo(random, now)}[random.IntN(6)]
-		if by > algo.MaxInstant-now {
-			by = 0
-		}
-		now = max(0, now+by)
+		now = algorithmtest.AnyTime(random, now, want, o.Limit.Period)
 	}
 }
 
-// upTo is a number from 1 to n, of any size alike.
-func upTo(random *rand.Rand, n int64) int64 {
-	if n <= 1 {
-		return 1
-	}
-	size := random.IntN(bits.Len64(uint64(n))) + 1
-	return min(n, 1<<(size-1)+random.Int64N(1<<(size-1)))
-}
-
-// anyOptions are small ones, handy ones, or any that are valid.
-func anyOptions(random *rand.Rand) fixedwindow.Options {
-	o := fixedwindow.Options{Align: fixedwindow.Align(random.IntN(2))}
-	switch random.IntN(3) {
-	case 0:
-		o.Limit = algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(12)+1))
-	case 1:
-		o.Limit = algo.Per(random.Int64N(1000)+1, []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}[random.IntN(4)])
-	default:
-		o.Limit = algo.Per(upTo(random, algo.MaxCount), time.Duration(upTo(random, math.MaxInt64)))
-	}
-	if o.Align == fixedwindow.AlignClock {
-		switch random.IntN(4) {
-		case 0:
-			o.Offset = time.Duration(random.Int64N(25) - 12)
-		case 1:
-			o.Offset = time.Duration(upTo(random, math.MaxInt64))
-		case 2:
-			o.Offset = -time.Duration(upTo(random, math.MaxInt64)) - time.Duration(random.Int64N(2))
-		}
-	}
-	return o
-}
-
-func TestEveryAnswerIsThatOfTheModel(t *testing.T) {
+func TestResultsEqualTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 2))
-	for range rounds(5000) {
+	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
-		policy, err := fixedwindow.New(o)
-		require.NoError(t, err)
 		var s fixedwindow.State
-		var b []byte
-		run(t, random, o, func(v verb, at, cost int64) (r algo.Result) {
-			s, r = call(s, v, at, o, cost)
-			next, same := callPolicy(t, policy, v, b, at, cost)
-			require.Equal(t, r, same)
-			require.Equal(t, fixedwindow.AppendState([]byte{}, s), next)
-			b = next
+		run(t, random, o, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
+			s, r = kit.CallBoth(t, s, op, time.Unix(0, at), kit.WithCost(o, cost))
 			return r
 		})
 	}
 }
 
-func rounds(n int) int {
-	if algotest.Brief() {
-		return n / 20
-	}
-	return n
-}
-
-// call is one of the typed verbs.
-func call(s fixedwindow.State, v verb, at int64, o fixedwindow.Options, cost int64) (fixedwindow.State, algo.Result) {
-	now := time.Unix(0, at)
-	o.Cost = cost
-	switch v {
-	case step:
-		return fixedwindow.Step(s, now, o)
-	case refund:
-		return fixedwindow.Refund(s, now, o)
-	case charge:
-		return fixedwindow.Charge(s, now, o)
-	}
-	return s, fixedwindow.Peek(s, now, o)
-}
-
-// callPolicy is the same verb over bytes.
-func callPolicy(t *testing.T, p fixedwindow.Policy, v verb, state []byte, at, cost int64) (next []byte, r algo.Result) {
-	t.Helper()
-	now := time.Unix(0, at)
-	var err error
-	switch v {
-	case step:
-		next, r, err = p.Step([]byte{}, state, now, cost)
-	case refund:
-		next, r, err = p.Refund([]byte{}, state, now, cost)
-	case charge:
-		next, r, err = p.Charge([]byte{}, state, now, cost)
-	default:
-		next = append([]byte{}, state...)
-		r, err = p.Peek(state, now, cost)
-	}
-	require.NoError(t, err)
-	return next, r
-}
-
-// A window may move under another alignment or period: it ends where the present
-// options end one that holds its first payment.
-func TestTheWindowOfALiveKeyEndsByThePresentOptions(t *testing.T) {
+func TestWindowEndsByTheNewOptions(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 3))
-	for range rounds(5000) {
+	for range algorithmtest.Rounds(5000) {
 		first, then := anyOptions(random), anyOptions(random)
-		at := upTo(random, algo.MaxInstant)
-		s, _ := call(fixedwindow.State{}, charge, at, first, 5)
+		at := algorithmtest.UpTo(random, algo.MaxInstant)
+		s, _ := kit.CallAt(fixedwindow.State{}, algorithmtest.Charge, at, first, 5)
 		end := newModel(then).endOf(integer(at))
 		r := fixedwindow.Peek(s, time.Unix(0, at), then)
 		require.Equal(t, then.Limit.Count-5, r.Remaining)

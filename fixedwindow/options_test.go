@@ -9,70 +9,35 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
-// refused are options that New does not take, and what it says.
-var refused = []struct {
-	o    fixedwindow.Options
-	want string
-}{
-	{fixedwindow.Options{}, "Limit.Count must be at least 1, got 0"},
-	{fixedwindow.Options{Limit: algo.Per(-1, time.Second)}, "Limit.Count must be at least 1, got -1"},
-	{fixedwindow.Options{Limit: algo.Per(math.MaxInt64, time.Second)}, "Limit.Count must be at most 2^62, got 9223372036854775807"},
-	{fixedwindow.Options{Limit: algo.Per(1, 0)}, "Limit.Period must be at least 1ns, got 0s"},
-	{fixedwindow.Options{Limit: algo.Per(1, -1)}, "Limit.Period must be at least 1ns, got -1ns"},
-	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Align: 2}, "Align must be AlignFirst or AlignClock, got 2"},
-	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Align: -1}, "Align must be AlignFirst or AlignClock, got -1"},
-	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Offset: time.Minute}, "Offset is for AlignClock; with AlignFirst it must be 0, got 1m"},
-	{fixedwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1}, "Cost is -1"},
+func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
+	kit.InvalidOptions(t, fixedwindow.State{Start: 5, Used: 1}, map[string]fixedwindow.Options{
+		"fixedwindow: algo: Limit.Count must be at least 1, got 0":                     {},
+		"fixedwindow: algo: Limit.Count must be at least 1, got -1":                    {Limit: algo.Per(-1, time.Second)},
+		"fixedwindow: algo: Limit.Count must be at most 2^62, got 9223372036854775807": {Limit: algo.Per(math.MaxInt64, time.Second)},
+		"fixedwindow: algo: Limit.Period must be at least 1ns, got 0s":                 {Limit: algo.Per(1, 0)},
+		"fixedwindow: algo: Limit.Period must be at least 1ns, got -1ns":               {Limit: algo.Per(1, -1)},
+		"fixedwindow: Align must be AlignFirst or AlignClock, got 2":                   {Limit: algo.Per(1, time.Second), Align: 2},
+		"fixedwindow: Align must be AlignFirst or AlignClock, got -1":                  {Limit: algo.Per(1, time.Second), Align: -1},
+		"fixedwindow: Offset is for AlignClock; with AlignFirst it must be 0, got 1m":  {Limit: algo.Per(1, time.Second), Offset: time.Minute},
+		"fixedwindow: Cost is -1": {Limit: algo.Per(1, time.Second), Cost: -1},
+	})
+	algorithmtest.ZeroPolicyDenies(t, fixedwindow.Policy{})
 }
 
-// taken are options at the edges of what New takes.
-var taken = []fixedwindow.Options{
-	{Limit: algo.Per(1, 1)},
-	{Limit: algo.Per(1, math.MaxInt64)},
-	{Limit: algo.Per(1<<62, 1)},
-	{Limit: algo.Per(1<<62, math.MaxInt64), Align: fixedwindow.AlignClock, Offset: math.MinInt64},
-	{Limit: algo.Per(1, 1), Align: fixedwindow.AlignClock, Offset: math.MaxInt64},
-	{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
-}
-
-func TestWhatIsWrongWithOptionsIsSaid(t *testing.T) {
-	for _, c := range refused {
-		_, err := fixedwindow.New(c.o)
-		require.ErrorContains(t, err, "fixedwindow: ")
-		require.ErrorContains(t, err, c.want)
-		require.Equal(t, err, c.o.Validate())
-		require.Zero(t, fixedwindow.Bound(c.o, time.Hour), "%+v", c.o)
+func TestExtremeOptionsAreValid(t *testing.T) {
+	for _, o := range []fixedwindow.Options{
+		{Limit: algo.Per(1, 1)},
+		{Limit: algo.Per(1, math.MaxInt64)},
+		{Limit: algo.Per(1<<62, 1)},
+		{Limit: algo.Per(1<<62, math.MaxInt64), Align: fixedwindow.AlignClock, Offset: math.MinInt64},
+		{Limit: algo.Per(1, 1), Align: fixedwindow.AlignClock, Offset: math.MaxInt64},
+		{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
+	} {
+		require.NoError(t, o.Validate(), "%+v", o)
 	}
-	_, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1})
-	require.ErrorIs(t, err, algo.ErrCost)
-	for _, o := range taken {
-		_, err := fixedwindow.New(o)
-		require.NoError(t, err, "%+v", o)
-	}
-}
-
-// Options that are not valid deny, whatever is asked of them.
-func TestRefusedOptionsDenyForEver(t *testing.T) {
-	used := fixedwindow.State{Start: 5, Used: 1}
-	for _, c := range refused {
-		want := algo.Result{Cost: max(c.o.Cost, 1), RetryAfter: algo.Never}
-		if c.o.Cost < 0 {
-			want.Cost = c.o.Cost
-		}
-		for _, s := range []fixedwindow.State{{}, used} {
-			for v := step; v <= charge; v++ {
-				next, r := call(s, v, 10, c.o, c.o.Cost)
-				require.Equal(t, want, r, "%+v", c.o)
-				require.Equal(t, s, next)
-			}
-		}
-	}
-	_, r, err := fixedwindow.Policy{}.Step(nil, nil, time.Now(), 1)
-	require.NoError(t, err)
-	require.False(t, r.Allowed)
-	require.Equal(t, algo.Never, r.RetryAfter)
 }
 
 func TestBound(t *testing.T) {
@@ -101,10 +66,9 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// Every way to spend under 2 in 3ns, over three windows: the most that any stretch
-// sees is the bound, but for windows that a first request opened, which see one unit
-// less than that in stretches of up to a period.
-func TestTheWorstCaseOfTheDoc(t *testing.T) {
+// This test tries every way to spend 2 units in 3ns over three windows. The most that an interval
+// sees is the bound. With AlignFirst it is one unit less in intervals of up to a period.
+func TestWorstCaseOfTheDoc(t *testing.T) {
 	const count, period, instants = 2, 3, 9
 	o := fixedwindow.Options{Limit: algo.Per(count, period)}
 	clock := o
@@ -120,7 +84,7 @@ func TestTheWorstCaseOfTheDoc(t *testing.T) {
 	}
 }
 
-// worst is the most that is admitted in the x instants before some instant up to end.
+// worst returns the most units that are admitted in any x consecutive instants from now to end.
 func worst(o fixedwindow.Options, s fixedwindow.State, now, end, x int, spent ...int64) int64 {
 	var most int64
 	for _, units := range spent[max(0, len(spent)-x):] {
@@ -137,8 +101,7 @@ func worst(o fixedwindow.Options, s fixedwindow.State, now, end, x int, spent ..
 	return max(most, worst(o, s, now+1, end, x, append(spent[:now:now], 0)...))
 }
 
-// The time-lines of the package comment.
-func TestTheTimeLinesOfTheDoc(t *testing.T) {
+func TestTimelinesOfTheDoc(t *testing.T) {
 	for _, c := range []struct {
 		align      fixedwindow.Align
 		retryAfter time.Duration
@@ -161,7 +124,7 @@ func TestTheTimeLinesOfTheDoc(t *testing.T) {
 
 func TestSpecs(t *testing.T) {
 	clock := fixedwindow.AlignClock
-	for want, o := range map[string]fixedwindow.Options{
+	kit.Specs(t, func(o fixedwindow.Options) algo.Limit { return o.Limit }, map[string]fixedwindow.Options{
 		"fixedwindow 10/s":                               {Limit: algo.Per(10, time.Second)},
 		"fixedwindow 10/s cost=2":                        {Limit: algo.Per(10, time.Second), Cost: 2},
 		"fixedwindow 5/h align=clock offset=15m":         {Limit: algo.Per(5, time.Hour), Align: clock, Offset: 15 * time.Minute},
@@ -169,13 +132,12 @@ func TestSpecs(t *testing.T) {
 		"fixedwindow 5/d align=clock offset=1h30m":       {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 90 * time.Minute},
 		"fixedwindow 5/d align=clock offset=1m0.5s":      {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 60500 * time.Millisecond},
 		"fixedwindow 5/d align=clock offset=10s cost=10": {Limit: algo.Per(5, 24*time.Hour), Align: clock, Offset: 10 * time.Second, Cost: 10},
-	} {
-		p, err := fixedwindow.New(o)
-		require.NoError(t, err)
-		require.Equal(t, want, p.String())
-		require.Equal(t, o, p.Options())
-		require.Equal(t, o.Limit, p.Limit())
-		require.Equal(t, fixedwindow.Bound(o, time.Hour), p.Bound(time.Hour))
-	}
+	})
 	require.Equal(t, "Align(7)", fixedwindow.Align(7).String())
+}
+
+func TestStepIntoIsStep(t *testing.T) {
+	p, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(5, time.Minute)})
+	require.NoError(t, err)
+	algorithmtest.StepIntoIsStep(t, p)
 }

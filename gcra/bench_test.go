@@ -8,15 +8,14 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 )
 
-// The loops are b.N ones, in which the compiler may inline what it would inline
-// for a caller.
+// The loops use b.N, because b.Loop prevents inlining before Go 1.26.
 
 var allowed bool
 
 func BenchmarkStep(b *testing.B) {
 	o := gcra.Options{Limit: algo.Per(1000, time.Second)}
-	for _, pace := range paces {
-		b.Run(pace.name, func(b *testing.B) {
+	for _, interval := range intervals {
+		b.Run(interval.name, func(b *testing.B) {
 			var s gcra.State
 			var r algo.Result
 			now := y2k
@@ -24,7 +23,7 @@ func BenchmarkStep(b *testing.B) {
 			for b.Loop() {
 				s, r = gcra.Step(s, now, o)
 				allowed = r.Allowed
-				now = now.Add(pace.Duration)
+				now = now.Add(interval.Duration)
 			}
 		})
 	}
@@ -36,8 +35,8 @@ func BenchmarkPolicyStep(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, pace := range paces {
-		b.Run(pace.name, func(b *testing.B) {
+	for _, interval := range intervals {
+		b.Run(interval.name, func(b *testing.B) {
 			var state, spare []byte
 			now := y2k
 			b.ReportAllocs()
@@ -45,14 +44,14 @@ func BenchmarkPolicyStep(b *testing.B) {
 				next, r, _ := p.Step(spare[:0], state, now, 1)
 				allowed = r.Allowed
 				state, spare = next, state
-				now = now.Add(pace.Duration)
+				now = now.Add(interval.Duration)
 			}
 		})
 	}
 }
 
-// paces are how often a request comes, under 1000 per second.
-var paces = []struct {
+// intervals are the times between requests, under 1000 per second.
+var intervals = []struct {
 	name string
 	time.Duration
 }{

@@ -10,7 +10,7 @@ import (
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// A policy is tested with literal times: nothing sleeps and nothing is mocked.
+// To test a limit, use literal times. The test needs no sleep and no mock.
 func Example() {
 	limit := gcra.Options{Limit: algo.Per(3, time.Hour), Burst: 2}
 	var ann gcra.State
@@ -57,7 +57,7 @@ func ExamplePeek() {
 	// 100ms true 2 0
 }
 
-// An estimate is reserved, and what was not needed is given back.
+// Take an estimate first, and give back the units that were not needed.
 func ExampleRefund() {
 	o := gcra.Options{Limit: algo.Per(1000, time.Minute), Cost: 800}
 	s, r := gcra.Step(gcra.State{}, noon, o)
@@ -71,7 +71,7 @@ func ExampleRefund() {
 	// refunded 300 left 500
 }
 
-// What an estimate fell short of is charged afterwards, there or not.
+// Charge the units that exceeded an estimate, even if fewer are left.
 func ExampleCharge() {
 	o := gcra.Options{Limit: algo.Per(1000, time.Minute), Cost: 900}
 	s, _ := gcra.Step(gcra.State{}, noon, o)
@@ -99,7 +99,7 @@ func ExampleBound() {
 	// 6019
 }
 
-// A Policy is the same over bytes, for stores.
+// A Policy has the same functions for encoded states, which a store can hold.
 func ExamplePolicy() {
 	p, err := gcra.New(gcra.Options{Limit: algo.Per(100, time.Minute), Burst: 20})
 	if err != nil {

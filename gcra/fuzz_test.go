@@ -39,5 +39,7 @@ func FuzzStep(f *testing.F) {
 }
 
 func FuzzDecode(f *testing.F) {
-	kit.FuzzDecode(f, func(s gcra.State) int64 { return s.At }, gcra.Options{Limit: algo.Per(7, time.Second), Burst: 50, Cost: 2})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kit.CheckDecode(t, b, func(s gcra.State) int64 { return s.At }, gcra.Options{Limit: algo.Per(7, time.Second), Burst: 50, Cost: 2})
+	})
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/sluice-go/sluice/gcra"
 )
 
-// Burst 0 is the limit's own count: the one that a changed count changes too. A large
-// one has more states than any search can visit.
+// Burst 0 is the limit's count, so the burst changes with the limit.
 func TestLaws(t *testing.T) {
 	for _, burst := range []int64{0, 1, 5, 1 << 20} {
 		name := fmt.Sprintf("gcra burst=%d", burst)

@@ -9,10 +9,10 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-var cuts = []int{1, 12, 60}
+var slotCounts = []int{1, 12, 60}
 
 func BenchmarkStep(b *testing.B) {
-	for _, slots := range cuts {
+	for _, slots := range slotCounts {
 		b.Run(fmt.Sprint("slots=", slots), func(b *testing.B) {
 			o := movingwindow.Options{Limit: algo.Per(1000, time.Second), Slots: slots}
 			now := time.Unix(1e9, 0)
@@ -27,7 +27,7 @@ func BenchmarkStep(b *testing.B) {
 }
 
 func BenchmarkPolicyStep(b *testing.B) {
-	for _, slots := range cuts {
+	for _, slots := range slotCounts {
 		b.Run(fmt.Sprint("slots=", slots), func(b *testing.B) {
 			p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(1000, time.Second), Slots: slots})
 			if err != nil {

@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// Ten a minute, the minute in slots of 10s.
-var sixths = movingwindow.Options{Limit: algo.Per(10, time.Minute), Slots: 6}
+// tenPerMinute has slots of 10s.
+var tenPerMinute = movingwindow.Options{Limit: algo.Per(10, time.Minute), Slots: 6}
 
 var noon = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func ExampleStep() {
-	o := sixths
+	o := tenPerMinute
 	o.Cost = 8
 	s, r := movingwindow.Step(movingwindow.State{}, noon.Add(5*time.Second), o)
 	fmt.Println(r.Allowed, r.Remaining, "left")
@@ -30,7 +30,7 @@ func ExampleStep() {
 }
 
 func ExampleStep_whole() {
-	o := sixths
+	o := tenPerMinute
 	o.Trailing = movingwindow.Whole
 	o.Cost = 8
 	s, _ := movingwindow.Step(movingwindow.State{}, noon.Add(5*time.Second), o)
@@ -42,14 +42,14 @@ func ExampleStep_whole() {
 }
 
 func ExamplePeek() {
-	r := movingwindow.Peek(movingwindow.State{}, noon, sixths)
+	r := movingwindow.Peek(movingwindow.State{}, noon, tenPerMinute)
 	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
 	// Output:
 	// true 10 of 10
 }
 
 func ExampleRefund() {
-	o := sixths
+	o := tenPerMinute
 	o.Cost = 8
 	s, r := movingwindow.Step(movingwindow.State{}, noon, o)
 	fmt.Println("reserved", r.Paid, "left", r.Remaining)
@@ -62,7 +62,7 @@ func ExampleRefund() {
 }
 
 func ExampleCharge() {
-	o := sixths
+	o := tenPerMinute
 	o.Cost = 12
 	s, r := movingwindow.Charge(movingwindow.State{}, noon, o)
 	fmt.Println("left", r.Remaining)
@@ -76,7 +76,7 @@ func ExampleCharge() {
 
 func ExampleBound() {
 	for _, trailing := range []movingwindow.Trailing{movingwindow.Weighted, movingwindow.Whole} {
-		o := sixths
+		o := tenPerMinute
 		o.Trailing = trailing
 		fmt.Println(trailing, "in 50s:", movingwindow.Bound(o, 50*time.Second), "in a minute:", movingwindow.Bound(o, time.Minute))
 	}
@@ -86,7 +86,7 @@ func ExampleBound() {
 }
 
 func ExampleNew() {
-	p, err := movingwindow.New(sixths)
+	p, err := movingwindow.New(tenPerMinute)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -104,7 +104,7 @@ func ExampleNew() {
 }
 
 func ExamplePolicy_Step() {
-	p, _ := movingwindow.New(sixths)
+	p, _ := movingwindow.New(tenPerMinute)
 	var state []byte
 	for _, second := range []time.Duration{0, 30, 65} {
 		next, r, err := p.Step(nil, state, noon.Add(second*time.Second), 6)
@@ -122,7 +122,7 @@ func ExamplePolicy_Step() {
 }
 
 func ExampleParseState() {
-	s, _ := movingwindow.Step(movingwindow.State{}, noon, sixths)
+	s, _ := movingwindow.Step(movingwindow.State{}, noon, tenPerMinute)
 	b := movingwindow.AppendState(nil, s)
 	again, err := movingwindow.ParseState(b)
 	fmt.Println(again.Few[0], "unit in the newest slot,", err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
@@ -51,7 +52,7 @@ func TestLaws(t *testing.T) {
 // all units or a part of them, often at the first or last instant of a slot.
 func TestBoundHoldsForWideSlots(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 7))
-	for range rounds(10_000) {
+	for range algorithmtest.Rounds(10_000) {
 		o := movingwindow.Options{
 			Limit:    algo.Per(random.Int64N(40)+1, time.Duration(random.Int64N(300)+1)),
 			Slots:    random.IntN(24) + 1,
@@ -63,14 +64,14 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 		now := 1000 * width
 		for range 40 {
 			now += []int64{0, 1, random.Int64N(width) + 1, width - 1 - now%width, width - now%width, random.Int64N(3*int64(o.Limit.Period)) + 1}[random.IntN(6)]
-			left := look(s, now, o).Remaining
+			left := peek(s, now, o).Remaining
 			if random.IntN(3) == 0 {
 				left = random.Int64N(left + 1)
 			}
 			if left < 1 {
 				continue
 			}
-			next, r := call(s, step, now, o, left)
+			next, r := kit.CallAt(s, algorithmtest.Step, now, o, left)
 			require.True(t, r.Allowed)
 			s = next
 			log.Add(time.Unix(0, now), left)
@@ -92,10 +93,10 @@ func TestBoundIsReached(t *testing.T) {
 			const width = 1000
 			o := movingwindow.Options{Limit: algo.Per(50, time.Duration(slots*width)), Slots: int(slots), Trailing: trailing}
 			first := int64(100*width - 1)
-			s, _ := call(movingwindow.State{}, step, first, o, 50)
+			s, _ := kit.CallAt(movingwindow.State{}, algorithmtest.Step, first, o, 50)
 			for now := first + 1; now <= first+slots*width+1; now++ {
 				want := movingwindow.Bound(o, time.Duration(now-first+1)) - 50
-				require.Equal(t, want, look(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)
+				require.Equal(t, want, peek(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)
 			}
 		}
 	}

@@ -3,7 +3,6 @@ package movingwindow_test
 import (
 	"math"
 	"math/big"
-	"math/bits"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -11,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// A model is the log of what was paid and when, read anew for every question.
-// Waits are found by asking again and again. It has numbers of any size.
+// A model is a log of payments. It computes every result from the whole log, and finds waits by
+// binary search. It uses exact numbers.
 type model struct {
 	o      movingwindow.Options
 	log    []payment // in the order of time
-	latest *big.Int  // the last event that changed something
+	latest *big.Int  // time of the last event that changed the log
 }
 
 type payment struct{ at, units *big.Int }
@@ -38,12 +37,12 @@ func (m model) width() *big.Int {
 
 func (m model) slot(t *big.Int) *big.Int { return new(big.Int).Div(t, m.width()) }
 
-// back is how many slots before that of t a payment was made.
+// back returns the number of slots from a payment to t.
 func (m model) back(p payment, t *big.Int) *big.Int {
 	return new(big.Int).Sub(m.slot(t), m.slot(p.at))
 }
 
-// used is what counts at t, each payment by its share.
+// used returns the units that count at t.
 func (m model) used(t *big.Int) *big.Rat {
 	sum := new(big.Rat)
 	for _, p := range m.log {
@@ -62,14 +61,14 @@ func (m model) used(t *big.Int) *big.Rat {
 	return sum
 }
 
-// left is the whole units to spend at t.
+// left returns the whole units left at t.
 func (m model) left(t *big.Int) *big.Int {
 	left := new(big.Rat).SetInt64(m.o.Limit.Count)
 	left.Sub(left, m.used(t))
 	return new(big.Int).Div(left.Num(), left.Denom())
 }
 
-// first is the first instant from t on at which so many units are left.
+// first returns the first instant from t on at which that many units are left.
 func (m model) first(t, units *big.Int) *big.Int {
 	lo := t
 	hi := new(big.Int).Add(m.slots(), integer(1))
@@ -86,18 +85,8 @@ func (m model) first(t, units *big.Int) *big.Int {
 	return lo
 }
 
-type verb int
-
-const (
-	step verb = iota
-	peek
-	refund
-	charge
-)
-
-// do is what happens at the instant at. It has no ranges. Where nothing is paid
-// or given back, nothing changes.
-func (m model) do(v verb, at, cost int64) (next model, r algo.Result) {
+// do makes one operation. If no units are paid or given back, nothing changes.
+func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Result) {
 	now, limit, units := integer(at), integer(m.o.Limit.Count), integer(cost)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	if now.Cmp(m.latest) < 0 && m.used(m.latest).Sign() > 0 {
@@ -112,12 +101,12 @@ func (m model) do(v verb, at, cost int64) (next model, r algo.Result) {
 		r.Refilled = there.Int64() - r.Available
 	}
 	fits := there.Cmp(units) >= 0
-	r.Allowed = v == refund || v == charge || fits
+	r.Allowed = op == algorithmtest.Refund || op == algorithmtest.Charge || fits
 	next = m
 	switch {
-	case v == refund && !r.Fresh:
+	case op == algorithmtest.Refund && !r.Fresh:
 		next = m.without(units, now)
-	case v == charge || v == step && fits:
+	case op == algorithmtest.Charge || op == algorithmtest.Step && fits:
 		next = m.with(units, now)
 	}
 	left := next.left(now)
@@ -143,7 +132,7 @@ func (m model) with(units, now *big.Int) model {
 	return m
 }
 
-// without is the log with so many of the newest units struck out that still count.
+// without removes units from the newest payments that still count.
 func (m model) without(units, now *big.Int) model {
 	old := m.log
 	m.log, m.latest = nil, now
@@ -152,19 +141,19 @@ func (m model) without(units, now *big.Int) model {
 		if m.back(p, now).Cmp(m.slots()) > 0 {
 			continue
 		}
-		struck := p.units
-		if struck.Cmp(units) > 0 {
-			struck = units
+		removed := p.units
+		if removed.Cmp(units) > 0 {
+			removed = units
 		}
-		units = new(big.Int).Sub(units, struck)
-		if p.units = new(big.Int).Sub(p.units, struck); p.units.Sign() > 0 {
+		units = new(big.Int).Sub(units, removed)
+		if p.units = new(big.Int).Sub(p.units, removed); p.units.Sign() > 0 {
 			m.log = append([]payment{p}, m.log...)
 		}
 	}
 	return m
 }
 
-// total is the units that count at the instant, in full.
+// total returns the units that count at the instant, without weights.
 func (m model) total(at int64) *big.Int {
 	sum := new(big.Int)
 	now := integer(at)
@@ -179,7 +168,7 @@ func (m model) total(at int64) *big.Int {
 	return sum
 }
 
-// wait is how long from an instant until another, or until the last of int64.
+// wait returns the time from an instant to another, at most to math.MaxInt64.
 func wait(until *big.Int, from int64) time.Duration {
 	if !until.IsInt64() {
 		until = integer(math.MaxInt64)
@@ -187,120 +176,40 @@ func wait(until *big.Int, from int64) time.Duration {
 	return time.Duration(until.Int64() - from)
 }
 
-// run plays random events and compares each answer with that of the model.
-func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(v verb, at, cost int64) algo.Result) {
+// run compares random operations with the model.
+func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(op algorithmtest.Op, at, cost int64) algo.Result) {
 	t.Helper()
 	m := newModel(o)
-	now := upTo(random, algo.MaxInstant)
+	now := algorithmtest.UpTo(random, algo.MaxInstant)
 	width := m.width().Int64()
 	for range 12 {
 		left := m.left(integer(now)).Int64()
-		costs := []int64{1, left, left + 1, left / 2, upTo(random, o.Limit.Count), o.Limit.Count, o.Limit.Count + 1}
-		cost := max(1, costs[random.IntN(len(costs))])
-		v := verb(random.IntN(6) % 4) // more steps and peeks than others
-		if v == charge && new(big.Int).Add(m.total(now), integer(cost)).Cmp(integer(algo.MaxCount)) > 0 {
-			v = step
+		cost := algorithmtest.AnyCost(random, algo.Result{Remaining: left, Limit: o.Limit.Count})
+		op := algorithmtest.Op(random.IntN(6) % 4) // more steps and peeks
+		if op == algorithmtest.Charge && new(big.Int).Add(m.total(now), integer(cost)).Cmp(integer(algo.MaxCount)) > 0 {
+			op = algorithmtest.Step
 		}
-		next, want := m.do(v, now, cost)
-		require.Equal(t, want, answer(v, now, cost), "%+v on %+v: verb %d at %d, cost %d", o, m, v, now, cost)
+		next, want := m.do(op, now, cost)
+		require.Equal(t, want, answer(op, now, cost), "%+v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
 		m = next
 
-		by := []int64{
-			0, 1, int64(want.NextRefill), int64(want.NextRefill) - 1, int64(want.ResetAfter), int64(want.ResetAfter) - 1,
-			upTo(random, int64(o.Limit.Period)), upTo(random, width), width - now%width - 1, -upTo(random, now),
-		}[random.IntN(10)]
-		if by > algo.MaxInstant-now {
-			by = 0
+		if now = algorithmtest.AnyTime(random, now, want, o.Limit.Period); random.IntN(5) == 0 {
+			now = min(now+width-now%width-1, algo.MaxInstant) // the last instant of a slot
 		}
-		now = max(0, now+by)
 	}
 }
 
-// upTo is a number from 1 to n, of any size alike.
-func upTo(random *rand.Rand, n int64) int64 {
-	if n <= 1 {
-		return 1
-	}
-	size := random.IntN(bits.Len64(uint64(n))) + 1
-	return min(n, 1<<(size-1)+random.Int64N(1<<(size-1)))
-}
-
-// anyOptions are small ones, handy ones, or any that are valid.
-func anyOptions(random *rand.Rand) movingwindow.Options {
-	o := movingwindow.Options{Trailing: movingwindow.Trailing(random.IntN(2))}
-	switch random.IntN(3) {
-	case 0:
-		o.Limit = algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(12)+1))
-		o.Slots = random.IntN(6)
-	case 1:
-		o.Limit = algo.Per(random.Int64N(1000)+1, []time.Duration{time.Millisecond, time.Second, time.Minute, time.Hour}[random.IntN(4)])
-		o.Slots = []int{0, 1, 2, 6, 12, 16, 17, 60}[random.IntN(8)]
-	default:
-		o.Limit = algo.Per(upTo(random, algo.MaxCount), time.Duration(upTo(random, math.MaxInt64)))
-		o.Slots = int(upTo(random, movingwindow.MaxSlots))
-	}
-	return o
-}
-
-func TestEveryAnswerIsThatOfTheModel(t *testing.T) {
+func TestResultsEqualTheModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 4))
-	for range rounds(500) {
+	for range algorithmtest.Rounds(500) {
 		o := anyOptions(random)
-		policy, err := movingwindow.New(o)
-		require.NoError(t, err)
 		var s movingwindow.State
-		var b []byte
-		run(t, random, o, func(v verb, at, cost int64) (r algo.Result) {
+		run(t, random, o, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
 			before := movingwindow.AppendState(nil, s)
-			next, r := call(s, v, at, o, cost)
+			next, r := kit.CallBoth(t, s, op, time.Unix(0, at), kit.WithCost(o, cost))
 			require.Equal(t, before, movingwindow.AppendState(nil, s), "the argument was modified")
-			bytes, same := callPolicy(t, policy, v, b, at, cost)
-			require.Equal(t, r, same)
-			require.Equal(t, movingwindow.AppendState([]byte{}, next), bytes)
-			s, b = next, bytes
+			s = next
 			return r
 		})
 	}
-}
-
-func rounds(n int) int {
-	if algotest.Brief() {
-		return n / 20
-	}
-	return n
-}
-
-// call is one of the typed verbs.
-func call(s movingwindow.State, v verb, at int64, o movingwindow.Options, cost int64) (movingwindow.State, algo.Result) {
-	o.Cost = cost
-	return verbs[v](s, time.Unix(0, at), o)
-}
-
-var verbs = [...]func(movingwindow.State, time.Time, movingwindow.Options) (movingwindow.State, algo.Result){
-	step: movingwindow.Step,
-	peek: func(s movingwindow.State, now time.Time, o movingwindow.Options) (movingwindow.State, algo.Result) {
-		return s, movingwindow.Peek(s, now, o)
-	},
-	refund: movingwindow.Refund,
-	charge: movingwindow.Charge,
-}
-
-// callPolicy is the same verb over bytes.
-func callPolicy(t *testing.T, p movingwindow.Policy, v verb, state []byte, at, cost int64) (next []byte, r algo.Result) {
-	t.Helper()
-	now := time.Unix(0, at)
-	var err error
-	switch v {
-	case step:
-		next, r, err = p.Step([]byte{}, state, now, cost)
-	case refund:
-		next, r, err = p.Refund([]byte{}, state, now, cost)
-	case charge:
-		next, r, err = p.Charge([]byte{}, state, now, cost)
-	default:
-		next = append([]byte{}, state...)
-		r, err = p.Peek(state, now, cost)
-	}
-	require.NoError(t, err)
-	return next, r
 }

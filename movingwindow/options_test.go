@@ -10,72 +10,37 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// refused are options that New does not take, and what it says.
-var refused = []struct {
-	o    movingwindow.Options
-	want string
-}{
-	{movingwindow.Options{}, "Limit.Count must be at least 1, got 0"},
-	{movingwindow.Options{Limit: algo.Per(-1, time.Second)}, "Limit.Count must be at least 1, got -1"},
-	{movingwindow.Options{Limit: algo.Per(math.MaxInt64, time.Second)}, "Limit.Count must be at most 2^62, got 9223372036854775807"},
-	{movingwindow.Options{Limit: algo.Per(1, 0)}, "Limit.Period must be at least 1ns, got 0s"},
-	{movingwindow.Options{Limit: algo.Per(1, -1)}, "Limit.Period must be at least 1ns, got -1ns"},
-	{movingwindow.Options{Limit: algo.Per(1, time.Second), Slots: -1}, "Slots must be from 1 to 1024, or 0 for 1, got -1"},
-	{movingwindow.Options{Limit: algo.Per(1, time.Second), Slots: 1025}, "Slots must be from 1 to 1024, or 0 for 1, got 1025"},
-	{movingwindow.Options{Limit: algo.Per(1, time.Second), Trailing: 2}, "Trailing must be Weighted or Whole, got 2"},
-	{movingwindow.Options{Limit: algo.Per(1, time.Second), Trailing: -1}, "Trailing must be Weighted or Whole, got -1"},
-	{movingwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1}, "Cost is -1"},
+func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
+	kit.InvalidOptions(t, movingwindow.State{At: 5, Width: 7, Few: [17]int64{1}}, map[string]movingwindow.Options{
+		"movingwindow: algo: Limit.Count must be at least 1, got 0":                     {},
+		"movingwindow: algo: Limit.Count must be at least 1, got -1":                    {Limit: algo.Per(-1, time.Second)},
+		"movingwindow: algo: Limit.Count must be at most 2^62, got 9223372036854775807": {Limit: algo.Per(math.MaxInt64, time.Second)},
+		"movingwindow: algo: Limit.Period must be at least 1ns, got 0s":                 {Limit: algo.Per(1, 0)},
+		"movingwindow: algo: Limit.Period must be at least 1ns, got -1ns":               {Limit: algo.Per(1, -1)},
+		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got -1":                {Limit: algo.Per(1, time.Second), Slots: -1},
+		"movingwindow: Slots must be from 1 to 1024, or 0 for 1, got 1025":              {Limit: algo.Per(1, time.Second), Slots: 1025},
+		"movingwindow: Trailing must be Weighted or Whole, got 2":                       {Limit: algo.Per(1, time.Second), Trailing: 2},
+		"movingwindow: Trailing must be Weighted or Whole, got -1":                      {Limit: algo.Per(1, time.Second), Trailing: -1},
+		"movingwindow: Cost is -1":                                                      {Limit: algo.Per(1, time.Second), Cost: -1},
+	})
+	algorithmtest.ZeroPolicyDenies(t, movingwindow.Policy{})
 }
 
-// taken are options at the edges of what New takes.
-var taken = []movingwindow.Options{
-	{Limit: algo.Per(1, 1)},
-	{Limit: algo.Per(1, 1), Slots: 1024},
-	{Limit: algo.Per(1, math.MaxInt64)},
-	{Limit: algo.Per(1<<62, 1)},
-	{Limit: algo.Per(1<<62, math.MaxInt64), Slots: 1024, Trailing: movingwindow.Whole},
-	{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
-}
-
-func TestWhatIsWrongWithOptionsIsSaid(t *testing.T) {
-	for _, c := range refused {
-		_, err := movingwindow.New(c.o)
-		require.ErrorContains(t, err, "movingwindow: ")
-		require.ErrorContains(t, err, c.want)
-		require.Equal(t, err, c.o.Validate())
-		require.Zero(t, movingwindow.Bound(c.o, time.Hour), "%+v", c.o)
+func TestExtremeOptionsAreValid(t *testing.T) {
+	for _, o := range []movingwindow.Options{
+		{Limit: algo.Per(1, 1)},
+		{Limit: algo.Per(1, 1), Slots: 1024},
+		{Limit: algo.Per(1, math.MaxInt64)},
+		{Limit: algo.Per(1<<62, 1)},
+		{Limit: algo.Per(1<<62, math.MaxInt64), Slots: 1024, Trailing: movingwindow.Whole},
+		{Limit: algo.Per(1, 1), Cost: math.MaxInt64},
+	} {
+		require.NoError(t, o.Validate(), "%+v", o)
 	}
-	_, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(1, time.Second), Cost: -1})
-	require.ErrorIs(t, err, algo.ErrCost)
-	for _, o := range taken {
-		_, err := movingwindow.New(o)
-		require.NoError(t, err, "%+v", o)
-	}
-}
-
-// Options that are not valid deny, whatever is asked of them.
-func TestRefusedOptionsDenyForEver(t *testing.T) {
-	used := movingwindow.State{At: 5, Width: 7, Few: [17]int64{1}}
-	for _, c := range refused {
-		want := algo.Result{Cost: max(c.o.Cost, 1), RetryAfter: algo.Never}
-		if c.o.Cost < 0 {
-			want.Cost = c.o.Cost
-		}
-		for _, s := range []movingwindow.State{{}, used} {
-			for v := step; v <= charge; v++ {
-				next, r := call(s, v, 10, c.o, c.o.Cost)
-				require.Equal(t, want, r, "%+v", c.o)
-				require.Equal(t, s, next)
-			}
-		}
-	}
-	_, r, err := movingwindow.Policy{}.Step(nil, nil, time.Now(), 1)
-	require.NoError(t, err)
-	require.False(t, r.Allowed)
-	require.Equal(t, algo.Never, r.RetryAfter)
 }
 
 func TestBound(t *testing.T) {
@@ -125,7 +90,6 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// The doc of the package writes the bound in these terms.
 func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 	for _, n := range []int64{1, 2, 3, 5} {
 		for w := int64(1); w <= 6; w++ {
@@ -160,8 +124,7 @@ func saturated(a, b, c int64) int64 {
 	return p.Int64()
 }
 
-// But for 1ns the bound of two counters is that of gcra, as the doc of the package has it.
-func TestTwoCountersAreBoundedAsGCRAIs(t *testing.T) {
+func TestBoundOfOneSlotIsThatOfGCRA1nsEarlier(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(1, 7), algo.Per(10, time.Second), algo.Per(1000, 24*time.Hour)} {
 		for x := time.Duration(2); x < 5*limit.Period; x += max(1, limit.Period/101) {
 			want := gcra.Bound(gcra.Options{Limit: limit}, x-1)
@@ -170,8 +133,7 @@ func TestTwoCountersAreBoundedAsGCRAIs(t *testing.T) {
 	}
 }
 
-// The time-line of the package comment.
-func TestTheTimeLineOfTheDoc(t *testing.T) {
+func TestTimelineOfTheDoc(t *testing.T) {
 	o := movingwindow.Options{Limit: algo.Per(10, time.Minute)}
 	var s movingwindow.State
 	for _, c := range []struct {
@@ -187,9 +149,8 @@ func TestTheTimeLineOfTheDoc(t *testing.T) {
 	}
 }
 
-// What a caller gets of the limit who comes back as soon as there is a unit. The
-// doc of the package says so.
-func TestWhatAGreedyCallerGets(t *testing.T) {
+// A caller that retries as soon as it can gets the share of the limit that the doc states.
+func TestShareOfAGreedyCaller(t *testing.T) {
 	for _, c := range []struct {
 		count    int64
 		slots    int
@@ -221,7 +182,7 @@ func TestWhatAGreedyCallerGets(t *testing.T) {
 }
 
 func TestSpecs(t *testing.T) {
-	for want, o := range map[string]movingwindow.Options{
+	kit.Specs(t, func(o movingwindow.Options) algo.Limit { return o.Limit }, map[string]movingwindow.Options{
 		"movingwindow 10/s":                        {Limit: algo.Per(10, time.Second)},
 		"movingwindow 10/m":                        {Limit: algo.Per(10, time.Minute), Slots: 1, Cost: 1},
 		"movingwindow 100/m slots=12":              {Limit: algo.Per(100, time.Minute), Slots: 12},
@@ -229,13 +190,6 @@ func TestSpecs(t *testing.T) {
 		"movingwindow 1/250ms slots=1024 trailing=whole": {
 			Limit: algo.Per(1, 250*time.Millisecond), Slots: 1024, Trailing: movingwindow.Whole,
 		},
-	} {
-		p, err := movingwindow.New(o)
-		require.NoError(t, err)
-		require.Equal(t, want, p.String())
-		require.Equal(t, o, p.Options())
-		require.Equal(t, o.Limit, p.Limit())
-		require.Equal(t, movingwindow.Bound(o, time.Hour), p.Bound(time.Hour))
-	}
+	})
 	require.Equal(t, "Trailing(7)", movingwindow.Trailing(7).String())
 }

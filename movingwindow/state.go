@@ -12,20 +12,20 @@ type State struct {
 	At    int64 // time of the last paid step, in ns since the Unix epoch
 	Width int64 // width of the slots, in ns
 
-	// Few has the count of each slot: index 0 is the slot of At, and higher indexes are
-	// older slots. Counts at an index above Options.Slots are too old and are ignored.
-	Few [inlineCounts]int64
+	// Few has the counts of up to 16 slots and of the trailing slot. Index 0 is the slot of
+	// At, and higher indexes are older slots. Counts at an index above Options.Slots are too
+	// old and are ignored.
+	Few [17]int64
 	// Many replaces Few if there are more counts than Few can hold. A Many that is part
 	// of a State is never modified, so States may share it.
 	Many []int64
 }
 
 const (
-	inlineCounts = 17 // of up to 16 slots, and of the trailing slot
-	tag          = 'm'
-	version      = 1
-	header       = 18 // tag, version, At and Width
-	maxCounts    = MaxSlots + 1
+	tag       = 'm'
+	version   = 1
+	header    = 18 // tag, version, At and Width
+	maxCounts = MaxSlots + 1
 )
 
 // AppendState appends the encoding of s to dst. A new key appends nothing. AppendState
@@ -176,7 +176,7 @@ func (s State) normalized() State {
 
 // allocate makes room for that many counts in a State without counts.
 func (s *State) allocate(counts int) {
-	if counts > inlineCounts {
+	if counts > len(s.Few) {
 		s.Many = make([]int64, counts)
 	}
 }
@@ -203,10 +203,10 @@ func (s *State) shift(age, slots int) {
 	old := s.counts()
 	old = trim(old[:min(len(old), slots+1-age)])
 	n := age + len(old)
-	if n > inlineCounts {
+	if n > len(s.Few) {
 		many := make([]int64, n)
 		copy(many[age:], old)
-		s.Few, s.Many = [inlineCounts]int64{}, many
+		s.Few, s.Many = [17]int64{}, many
 		return
 	}
 	copy(s.Few[age:], old)

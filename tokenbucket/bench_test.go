@@ -8,7 +8,7 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// refills are the same rate, one by one and at once.
+// refills are the same rate with both kinds of refill.
 var refills = []tokenbucket.Options{
 	{Limit: algo.Per(1000, time.Second)},
 	{Limit: algo.Per(100, 100*time.Millisecond), Refill: tokenbucket.Interval},

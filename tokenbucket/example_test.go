@@ -8,13 +8,13 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-// Three tokens every 50ms, at once; the bucket holds five.
-var perishable = tokenbucket.Options{Limit: algo.Per(3, 50*time.Millisecond), Burst: 5, Refill: tokenbucket.Interval}
+// batches refills three tokens every 50ms. The bucket holds five.
+var batches = tokenbucket.Options{Limit: algo.Per(3, 50*time.Millisecond), Burst: 5, Refill: tokenbucket.Interval}
 
 var noon = time.Date(2000, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func ExampleStep() {
-	o := perishable
+	o := batches
 	o.Cost = 2
 	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, o)
 	s, r := tokenbucket.Step(s, noon.Add(2*time.Millisecond), o)
@@ -27,14 +27,14 @@ func ExampleStep() {
 }
 
 func ExamplePeek() {
-	r := tokenbucket.Peek(tokenbucket.State{}, noon, perishable)
+	r := tokenbucket.Peek(tokenbucket.State{}, noon, batches)
 	fmt.Println(r.Allowed, r.Remaining, "of", r.Limit)
 	// Output:
 	// true 5 of 5
 }
 
 func ExampleRefund() {
-	o := perishable
+	o := batches
 	o.Cost = 4
 	s, r := tokenbucket.Step(tokenbucket.State{}, noon, o)
 	fmt.Println("reserved", r.Paid, "left", r.Remaining)
@@ -47,7 +47,7 @@ func ExampleRefund() {
 }
 
 func ExampleCharge() {
-	o := perishable
+	o := batches
 	o.Cost = 7
 	s, r := tokenbucket.Charge(tokenbucket.State{}, noon, o)
 	fmt.Println("left", r.Remaining)
@@ -61,12 +61,12 @@ func ExampleCharge() {
 
 func ExampleBound() {
 	o := tokenbucket.Options{Limit: algo.Per(100, time.Minute)}
-	fmt.Println("one by one:", tokenbucket.Bound(o, time.Minute))
+	fmt.Println("continuous:", tokenbucket.Bound(o, time.Minute))
 	o.Refill = tokenbucket.Interval
-	fmt.Println("at once:", tokenbucket.Bound(o, time.Minute))
+	fmt.Println("interval:", tokenbucket.Bound(o, time.Minute))
 	// Output:
-	// one by one: 199
-	// at once: 200
+	// continuous: 199
+	// interval: 200
 }
 
 func ExampleNew() {
@@ -88,7 +88,7 @@ func ExampleNew() {
 }
 
 func ExamplePolicy_Step() {
-	p, _ := tokenbucket.New(perishable)
+	p, _ := tokenbucket.New(batches)
 	var state []byte
 	for _, ms := range []time.Duration{0, 2, 50} {
 		next, r, err := p.Step(nil, state, noon.Add(ms*time.Millisecond), 4)
@@ -106,7 +106,7 @@ func ExamplePolicy_Step() {
 }
 
 func ExampleParseState() {
-	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, perishable)
+	s, _ := tokenbucket.Step(tokenbucket.State{}, noon, batches)
 	b := tokenbucket.AppendState(nil, s)
 	again, err := tokenbucket.ParseState(b)
 	fmt.Println(again == s, err)

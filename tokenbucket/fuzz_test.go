@@ -43,5 +43,7 @@ func FuzzDecode(f *testing.F) {
 	continuous := tokenbucket.Options{Limit: algo.Per(7, time.Second), Burst: 50, Cost: 2}
 	interval := continuous
 	interval.Refill = tokenbucket.Interval
-	kit.FuzzDecode(f, func(s tokenbucket.State) int64 { return s.At }, continuous, interval)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		kit.CheckDecode(t, b, func(s tokenbucket.State) int64 { return s.At }, continuous, interval)
+	})
 }

@@ -50,6 +50,13 @@ func (s *Subject) admitted(op op, cost int64, r algo.Result) int64 {
 	return r.Paid
 }
 
+func (s *search) greedyCallers() *violation {
+	if v := s.spendAll(); v != nil {
+		return v
+	}
+	return s.adversaries()
+}
+
 // spendAll searches the history of a caller that takes all units at the first instant, and
 // again after every refill.
 func (s *search) spendAll() *violation {

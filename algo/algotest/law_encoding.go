@@ -43,6 +43,13 @@ func (p *point) requireRefused(state []byte, want error, what string) {
 	}
 }
 
+func (s *search) otherBytes() *violation {
+	if v := s.otherHeaders(); v != nil {
+		return v
+	}
+	return s.damagedStates()
+}
+
 // otherHeaders tries states with every other first byte, and with every other second byte.
 func (s *search) otherHeaders() *violation {
 	for range 4 {

@@ -59,7 +59,11 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	case s.effort == (effort{}):
 		s.effort = thorough
 	}
-	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.extra...) {
+	searches := []func(*search) *violation{(*search).smallLimits, (*search).randomLimits}
+	if l.extra != nil {
+		searches = append(searches, l.extra)
+	}
+	for _, run := range searches {
 		s.tried, s.refused = 0, 0
 		if v := run(s); v != nil {
 			t.Errorf("%s", s.report(s.shrink(v)))

@@ -291,27 +291,27 @@ func StepIntoIsStep(t *testing.T, p StepInto) {
 	require.Zero(t, r)
 }
 
-// FuzzDecode fuzzes ParseState. Bytes are refused, or they are the only encoding of a state that
-// the functions and the methods accept. last returns the time of a state.
-func (k Kit[S, O]) FuzzDecode(f *testing.F, last func(S) int64, options ...O) {
-	f.Fuzz(func(t *testing.T, b []byte) {
-		s, err := k.ParseState(b)
-		if err != nil {
-			require.True(t, errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion))
-			require.Zero(t, s)
-			return
-		}
-		require.Equal(t, string(b), string(k.AppendState(nil, s)))
-		at := time.Unix(0, last(s))
-		for _, o := range options {
-			for _, now := range []time.Time{{}, at, at.Add(time.Minute), time.Unix(math.MaxInt64, 0)} {
-				for _, op := range Ops {
-					_, r := k.CallBoth(t, s, op, now, o)
-					RequireSums(t, r)
-				}
+// CheckDecode requires that ParseState refuses the bytes, or that they are the only encoding of a
+// state that the functions and the methods accept. last returns the time of a state.
+func (k Kit[S, O]) CheckDecode(t *testing.T, b []byte, last func(S) int64, options ...O) S {
+	t.Helper()
+	s, err := k.ParseState(b)
+	if err != nil {
+		require.True(t, errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion))
+		require.Zero(t, s)
+		return s
+	}
+	require.Equal(t, string(b), string(k.AppendState(nil, s)))
+	at := time.Unix(0, last(s))
+	for _, o := range options {
+		for _, now := range []time.Time{{}, at, at.Add(time.Minute), time.Unix(math.MaxInt64, 0)} {
+			for _, op := range Ops {
+				_, r := k.CallBoth(t, s, op, now, o)
+				RequireSums(t, r)
 			}
 		}
-	})
+	}
+	return s
 }
 
 // Rounds returns n, or less if tests should be short.

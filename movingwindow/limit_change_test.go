@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// used is a state of some payments in order, and those that it still knows of: the
-// newest instant each may have been made at, and the units.
+// used returns a state after several payments. counts has the units that the state still knows, by
+// the newest instant at which they may have been paid.
 func used(random *rand.Rand, o movingwindow.Options) (s movingwindow.State, counts map[int64]int64) {
 	o.Cost = 1
 	at := int64(100 + random.IntN(20))
@@ -38,9 +39,9 @@ func used(random *rand.Rand, o movingwindow.Options) (s movingwindow.State, coun
 	return s, counts
 }
 
-// After a change of slots or period, every unit counts as if it had been paid at
-// the newest instant that its old slot had of it.
-func TestOtherSlotsKeepWhatWasUsed(t *testing.T) {
+// After a change of slots or period, every unit counts as if it had been paid at the newest
+// instant of its old slot.
+func TestChangedSlotsKeepUnitsUsed(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 5))
 	anySmall := func() movingwindow.Options {
 		return movingwindow.Options{
@@ -49,7 +50,7 @@ func TestOtherSlotsKeepWhatWasUsed(t *testing.T) {
 			Trailing: movingwindow.Trailing(random.IntN(2)),
 		}
 	}
-	for range rounds(4000) {
+	for range algorithmtest.Rounds(4000) {
 		o, other := anySmall(), anySmall()
 		s, counts := used(random, o)
 		m := newModel(other)
@@ -60,13 +61,12 @@ func TestOtherSlotsKeepWhatWasUsed(t *testing.T) {
 			}
 		}
 		for _, after := range []int64{-5, 0, 1, random.Int64N(60)} {
-			_, want := m.do(peek, s.At+after, 1)
+			_, want := m.do(algorithmtest.Peek, s.At+after, 1)
 			require.Equal(t, want, movingwindow.Peek(s, time.Unix(0, s.At+after), other), "%+v, then %+v: %v", o, other, counts)
 		}
 	}
 }
 
-// The same slots of a longer or shorter window are the same counts, more or fewer.
 func TestMoreSlotsOfTheSameWidthKeepEveryCount(t *testing.T) {
 	short := movingwindow.Options{Limit: algo.Per(1000, 2*time.Second), Slots: 2}
 	long := movingwindow.Options{Limit: algo.Per(1000, 40*time.Second), Slots: 40}
@@ -85,9 +85,8 @@ func TestMoreSlotsOfTheSameWidthKeepEveryCount(t *testing.T) {
 	require.EqualValues(t, 1000-4, movingwindow.Peek(s, at, long).Remaining)
 }
 
-// Counts that fewer slots no longer read do not add up with what is paid since to
-// more than a state can hold.
-func TestCountsTooOldLeaveRoom(t *testing.T) {
+// Old counts that a window with fewer slots ignores must not make the sum too large.
+func TestOldCountsDoNotOverflow(t *testing.T) {
 	policy := func(slots int) movingwindow.Policy {
 		p, err := movingwindow.New(movingwindow.Options{
 			Limit: algo.Per(algo.MaxCount, time.Duration(slots)*time.Second), Slots: slots,
@@ -97,14 +96,14 @@ func TestCountsTooOldLeaveRoom(t *testing.T) {
 	}
 	one, two := policy(1), policy(2)
 	var state []byte
-	spend := func(at time.Time) { // all that is there
+	spend := func(at time.Time) { // all units left
 		r, err := one.Peek(state, at, 1)
 		require.NoError(t, err)
 		require.Greater(t, r.Remaining, int64(algo.MaxCount/2))
 		state, _, err = one.Step(nil, state, at, r.Remaining)
 		require.NoError(t, err)
 	}
-	end := time.Second - 1 // of a slot, when the one before hardly counts
+	end := time.Second - 1 // the last instant of a slot, when the slot before hardly counts
 	spend(time.Unix(0, 0))
 	spend(time.Unix(1, 0).Add(end))
 	var err error
@@ -115,9 +114,8 @@ func TestCountsTooOldLeaveRoom(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Counts that meet in one slot, because slots are longer now, are no more than a
-// slot can hold.
-func TestCountsThatMeetLeaveRoom(t *testing.T) {
+// If slots become longer, several counts can move to one slot. Their sum must not be too large.
+func TestJoinedCountsDoNotOverflow(t *testing.T) {
 	var state []byte
 	spend := func(period time.Duration, at time.Time) {
 		p, err := movingwindow.New(movingwindow.Options{Limit: algo.Per(algo.MaxCount, period)})
@@ -135,7 +133,7 @@ func TestCountsThatMeetLeaveRoom(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Who knows fewer slots of the same width leaves the counts of those who know more.
+// A policy with fewer slots of the same width keeps the older counts.
 func TestFewerSlotsKeepOlderCounts(t *testing.T) {
 	long := movingwindow.Options{Limit: algo.Per(10, 4*time.Second), Slots: 4}
 	short := movingwindow.Options{Limit: algo.Per(10, time.Second)}

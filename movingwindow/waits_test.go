@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-// Every wait is the one that is found by looking at one instant after the other.
-func TestWaitsAreThoseFoundByLooking(t *testing.T) {
+// This test finds each wait by trying one instant after the other.
+func TestWaitsAreExact(t *testing.T) {
 	random := rand.New(rand.NewPCG(2, 6))
-	for range rounds(4000) {
+	for range algorithmtest.Rounds(4000) {
 		o := movingwindow.Options{
 			Limit:    algo.Per(random.Int64N(6)+1, time.Duration(random.Int64N(12)+1)),
 			Slots:    random.IntN(5),
@@ -23,10 +24,10 @@ func TestWaitsAreThoseFoundByLooking(t *testing.T) {
 		s, _ := used(random, o)
 		now := s.At + random.Int64N(2*int64(o.Limit.Period)) - 3
 		for o.Cost = range o.Limit.Count + 1 {
-			r := look(s, now, o)
+			r := peek(s, now, o)
 			first := func(found func(algo.Result) bool) time.Duration {
 				for at := now; ; at++ {
-					if found(look(s, at, o)) {
+					if found(peek(s, at, o)) {
 						return time.Duration(at - now)
 					}
 				}
@@ -40,8 +41,4 @@ func TestWaitsAreThoseFoundByLooking(t *testing.T) {
 			require.Equal(t, first(func(r algo.Result) bool { return r.Fresh }), r.ResetAfter)
 		}
 	}
-}
-
-func look(s movingwindow.State, at int64, o movingwindow.Options) algo.Result {
-	return movingwindow.Peek(s, time.Unix(0, at), o)
 }

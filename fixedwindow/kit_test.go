@@ -1,0 +1,49 @@
+// The tests promise that the package decides exactly as the model in model_test.go, for any state,
+// time and options; that a changed limit or alignment keeps the units used; and that encoded
+// states stay readable.
+package fixedwindow_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
+)
+
+var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options]{
+	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge, Bound: fixedwindow.Bound,
+	AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState,
+	WithCost: func(o fixedwindow.Options, cost int64) fixedwindow.Options {
+		o.Cost = cost
+		return o
+	},
+	New: func(o fixedwindow.Options) (algo.Policy, error) {
+		p, err := fixedwindow.New(o)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	},
+}
+
+var y2k = algorithmtest.Start
+
+// anyOptions returns small options, common ones, or any valid ones.
+func anyOptions(random *rand.Rand) fixedwindow.Options {
+	limit, _ := algorithmtest.AnyLimit(random)
+	o := fixedwindow.Options{Limit: limit, Align: fixedwindow.Align(random.IntN(2))}
+	if o.Align == fixedwindow.AlignClock {
+		switch random.IntN(4) {
+		case 0:
+			o.Offset = time.Duration(random.Int64N(25) - 12)
+		case 1:
+			o.Offset = time.Duration(algorithmtest.UpTo(random, math.MaxInt64))
+		case 2:
+			o.Offset = -time.Duration(algorithmtest.UpTo(random, math.MaxInt64)) - time.Duration(random.Int64N(2))
+		}
+	}
+	return o
+}

@@ -1,0 +1,42 @@
+// The tests promise that the package decides exactly as the model in model_test.go, for any state,
+// time and options; that Bound holds and is reached; that a changed limit keeps the units used;
+// and that encoded states stay readable.
+package movingwindow_test
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithmtest"
+	"github.com/sluice-go/sluice/movingwindow"
+)
+
+var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options]{
+	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge, Bound: movingwindow.Bound,
+	AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
+	WithCost: func(o movingwindow.Options, cost int64) movingwindow.Options {
+		o.Cost = cost
+		return o
+	},
+	New: func(o movingwindow.Options) (algo.Policy, error) {
+		p, err := movingwindow.New(o)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	},
+}
+
+var y2k = algorithmtest.Start
+
+// anyOptions returns small options, common ones, or any valid ones.
+func anyOptions(random *rand.Rand) movingwindow.Options {
+	limit, size := algorithmtest.AnyLimit(random)
+	slots := []int{random.IntN(6), []int{0, 1, 2, 6, 12, 16, 17, 60}[random.IntN(8)], int(algorithmtest.UpTo(random, movingwindow.MaxSlots))}[size]
+	return movingwindow.Options{Limit: limit, Slots: slots, Trailing: movingwindow.Trailing(random.IntN(2))}
+}
+
+func peek(s movingwindow.State, at int64, o movingwindow.Options) algo.Result {
+	return movingwindow.Peek(s, time.Unix(0, at), o)
+}
