@@ -92,6 +92,9 @@ func (r repository) install(version string) (string, error) {
 }
 
 func TestReleaseCanBeInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what runs the go command")
+	}
 	t.Parallel()
 	r := newRepository(t)
 	branch := r.git("rev-parse", "HEAD")
@@ -122,6 +125,9 @@ func TestReleaseCanBeInstalled(t *testing.T) {
 }
 
 func TestReleaseFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what runs the go command")
+	}
 	t.Parallel()
 	r := newRepository(t)
 	failsWith := func(version, want string) {

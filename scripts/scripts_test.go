@@ -85,6 +85,9 @@ func inModule(t *testing.T, files map[string]string, command string) (shown stri
 }
 
 func TestSoundModulePasses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what runs the go command")
+	}
 	t.Parallel()
 	shown, err := inModule(t, nil, "check . 3; fuzz .")
 	require.NoError(t, err, shown)
@@ -93,6 +96,9 @@ func TestSoundModulePasses(t *testing.T) {
 }
 
 func TestCheckFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what runs the go command")
+	}
 	for name, c := range map[string]struct {
 		file, text, want string
 	}{
@@ -124,6 +130,9 @@ func TestCheckFails(t *testing.T) {
 }
 
 func TestFuzzFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out what runs the go command")
+	}
 	for name, c := range map[string]struct {
 		files         map[string]string
 		command, want string
