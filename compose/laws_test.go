@@ -22,9 +22,8 @@ import (
 // stacks have parts of all algorithms. L is each limit of the searches. 2L and 9L have a few
 // more units in a period that is two or nine times as long, so that each part decides in turn.
 var stacks = []string{
-	"all(gcra L; gcra 9L)",
-	"all(tokenbucket L refill=interval; fixedwindow 2L align=clock)",
-	"all(fixedwindow 9L; gcra L burst=2; movingwindow 2L slots=2 trailing=whole)",
+	"all(gcra L; gcra 9L burst=2; fixedwindow 2L)",
+	"all(tokenbucket 2L refill=interval; movingwindow L slots=2 trailing=whole)",
 }
 
 // over returns the stack for one L.

@@ -142,7 +142,7 @@ algorithm_laws() {
   mapfile -t packages < <(algorithms)
   ((${#packages[@]} >= 4)) || die "only ${#packages[@]} packages test the laws; want at least 4"
   summarize 800 0 go test -vet=off -count=1 -timeout=10m -v ./algo/... "${packages[@]}"
-  summarize 100 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
+  summarize 38 0 go test -vet=off -count=1 -timeout=10m -v -run='^TestLaws' ./compose
 }
 
 # algorithms prints the top-level packages that test the laws.
