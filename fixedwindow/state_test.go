@@ -87,17 +87,3 @@ func TestWindowBeyondMaxInt64DoesNotEnd(t *testing.T) {
 		require.False(t, r.Allowed, "%+v: %+v", o, r)
 	}
 }
-
-func TestFunctionsDoNotAllocate(t *testing.T) {
-	for _, align := range []fixedwindow.Align{fixedwindow.AlignFirst, fixedwindow.AlignClock} {
-		o := fixedwindow.Options{Limit: algo.Per(100, time.Minute), Align: align}
-		var s fixedwindow.State
-		now := y2k
-		require.Zero(t, testing.AllocsPerRun(100, func() {
-			now = now.Add(time.Second)
-			s, _ = fixedwindow.Step(s, now, o)
-			s, _ = fixedwindow.Refund(s, now, o)
-			s, _ = fixedwindow.Charge(s, now, o)
-		}))
-	}
-}

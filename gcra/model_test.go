@@ -84,8 +84,8 @@ func (m model) do(op algorithmtest.Op, now, cost int64, o gcra.Options) (next mo
 	}
 	r.Refilled = there - r.Available
 
-	asked := times(whole(cost), interval)
-	retry := minus(plus(minus(larger(tat, whole(now)), whole(now)), asked), times(burst, interval))
+	requested := times(whole(cost), interval)
+	retry := minus(plus(minus(larger(tat, whole(now)), whole(now)), requested), times(burst, interval))
 	r.Allowed = retry.Sign() <= 0
 	switch {
 	case op == algorithmtest.Refund:

@@ -2,7 +2,7 @@
 --
 -- args: the limit's count and period divided by their greatest common divisor, that divisor, the burst
 --
--- What is owed stays below 2^52. Then the operator % and the rounding of a quotient are exact.
+-- The units in use stay below 2^52, so the operator % and the rounding of a quotient are exact.
 return function(op, state, hi, lo, cost, times, args)
   local count, period, divisor, burst = args[1], args[2], args[3], args[4]
   local at_hi, at_lo, used, part = hi, lo, 0, 0
@@ -16,7 +16,7 @@ return function(op, state, hi, lo, cost, times, args)
   local owed = used * period + part
   if owed >= HALF then return DECLINED end
 
-  -- What is owed drains by count in a nanosecond. A clock that is behind sees more.
+  -- Every nanosecond drains count. A clock that is behind sees more units in use.
   local drained = ((hi - at_hi) * WORD + (lo - at_lo)) * count
   local behind = drained < 0
   if op == 'allow' then

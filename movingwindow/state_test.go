@@ -164,17 +164,3 @@ func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
 		require.Len(t, movingwindow.AppendState(nil, s), c.least)
 	}
 }
-
-func TestUpToSixteenSlotsAllocateNothing(t *testing.T) {
-	for _, slots := range []int{1, 12, 16} {
-		o := movingwindow.Options{Limit: algo.Per(100, time.Minute), Slots: slots}
-		var s movingwindow.State
-		now := y2k
-		require.Zero(t, testing.AllocsPerRun(100, func() {
-			now = now.Add(time.Second)
-			s, _ = movingwindow.Step(s, now, o)
-			s, _ = movingwindow.Refund(s, now, o)
-			s, _ = movingwindow.Charge(s, now, o)
-		}))
-	}
-}

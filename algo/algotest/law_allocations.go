@@ -49,7 +49,7 @@ func simplePolicy(s Subject) (policy algo.Policy, period time.Duration, err erro
 	return policy, period, err
 }
 
-// allocations returns how often f allocates. Unlike testing.AllocsPerRun it works beside parallel
+// allocations returns how often f allocates. Unlike testing.AllocsPerRun it works in parallel
 // tests: it takes the minimum of many short measurements, and other goroutines do not allocate
 // in all of them.
 func allocations(f func()) uint64 {
