@@ -17,7 +17,7 @@ var randomBatches = Law{
 		"A damaged state fails only the requests with an enforced use of it. " +
 		"Requests on records that already have the version of the batch are Stored.",
 	check: func(s *subject) {
-		const batches = 300
+		const batches = 500
 		m := &model{subject: s, random: rand.New(rand.NewPCG(1, 2)), now: s.Now().Round(0), records: map[string]modelRecord{}}
 		for i := range batches {
 			if m.random.IntN(10) == 0 {
@@ -121,6 +121,13 @@ func (m *model) newBatch() *driver.Batch {
 	b := &driver.Batch{Version: storage.NewVersion()}
 	if m.last != nil && m.random.IntN(8) == 0 {
 		b.Version = m.last.Version
+		if m.random.IntN(2) == 0 { // the same batch, as after a lost reply
+			b.Now, b.Keys, b.Programs, b.Requests = m.last.Now, m.last.Keys, m.last.Programs, slices.Clone(m.last.Requests)
+			for i := range b.Requests {
+				b.Requests[i].Applied = 0
+			}
+			return b
+		}
 	}
 	m.now = m.now.Add(time.Duration(m.random.Int64N(int64(20*time.Minute))) - time.Minute)
 	if m.random.IntN(4) > 0 {
