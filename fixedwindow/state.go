@@ -19,8 +19,8 @@ const (
 	header  = 10 // tag, version and Start
 )
 
-// AppendState appends the encoding of s to dst. A new key appends nothing. AppendState
-// first replaces a State that no step returns with the nearest State that one can return.
+// AppendState appends the encoding of s to dst. A new key appends nothing. If no step can return s,
+// AppendState encodes the nearest State that a step can return.
 func AppendState(dst []byte, s State) []byte {
 	s = s.normalized()
 	return s.append(dst)

@@ -7,11 +7,10 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Bound]). This holds in whatever order clocks are read, because a clock that is
-// behind sees fewer units. For example, a limit of 100/m with a burst of 20
-// admits at most 119 units in any minute, and a caller at a steady pace gets exactly 100.
-// Units are refilled one by one, at equal intervals. No window ends at which all of them
-// come back at once.
+// units ([Bound]). This holds even if clocks disagree, because a request whose clock is behind
+// finds fewer units. For example, a limit of 100/m with a burst of 20 admits at most 119 units in
+// any minute, and a caller at a steady pace gets exactly 100. Units are refilled one by one, at
+// equal intervals. There is no end of a window at which all units come back at once.
 //
 // A denial stays correct. If a request is denied at an instant, then the same request
 // at the same instant is still denied after other requests were admitted, whatever clock
@@ -20,9 +19,9 @@
 //
 // # When not to use it
 //
-// Use fixedwindow for quotas that follow the calendar ("1000 per day, from midnight").
-// If no interval of one Period may ever see more than Count units, use movingwindow with
-// whole trailing slots, or gcra with Burst=1.
+// Use fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"). If no
+// interval of one Period may ever have more than Count units, use movingwindow with Trailing:
+// Whole, or gcra with Burst=1.
 //
 // # Timeline
 //
@@ -46,10 +45,10 @@
 //
 // # Range
 //
-// Under a fast limit, a clock that is far behind the state can see more than 2^63-1 units in
-// use. Remaining is then the burst less 2^63-1, and Available is lowered so that Available +
-// Refilled - Paid == Remaining. The decision, the waits, and the units that a
-// charge or a refund moves are exact even then.
+// If the limit is fast and the clock is far behind State.At, more than 2^63-1 units can be in use.
+// Remaining is then the burst less 2^63-1, and Available is lowered so that Available + Refilled -
+// Paid == Remaining. The decision, the waits, and the units that a charge or a refund moves are
+// exact even then.
 //
 // # Changed limits
 //

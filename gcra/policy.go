@@ -7,9 +7,9 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
-// Policy is the algorithm with its options. Its methods take and return encoded states.
-// Make a Policy with [New]; the zero Policy denies everything. To compare two policies,
-// compare their String: == reports only whether one is a copy of the other.
+// Policy is the algorithm with its options. Its methods take and return encoded states. Make a
+// Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
+// for copies of the same Policy.
 type Policy struct{ options *Options } // a pointer, because an interface holds it without an allocation
 
 var _ algo.Policy = Policy{}

@@ -4,14 +4,13 @@
 //
 // # Promise
 //
-// The period is cut into Slots slots of w = ceil(Period/Slots). The state counts the
-// units of the current slot, of the Slots-1 slots before it, and of the trailing slot,
-// which is the one that the window is about to leave. Trailing sets how the
-// trailing slot counts, and so what is promised:
+// The period is cut into Slots slots of w = ceil(Period/Slots). The state has Slots+1 counts: the
+// current slot, the Slots-1 slots before it, and before these the trailing slot, which is only
+// partly in the window. Trailing sets how the trailing slot counts, and so what is promised:
 //
 //   - Whole counts all of its units. No interval of Slots*w+1 ns, which is longer than
-//     one Period, ever sees more than Count units. No other setting of the
-//     algorithms of sluice promises this and still admits Count units at once.
+//     one Period, ever has more than Count units. In sluice, only this setting promises this
+//     and also admits Count units at once.
 //   - Weighted, the default, counts its units in proportion to its overlap with the window,
 //     as if the units were spread evenly over the slot. Since they may not be, an interval
 //     of one Period can see up to 2*Count-1 units. More slots keep bursts apart:
@@ -31,8 +30,8 @@
 //
 // # When not to use it
 //
-// Do not use it for small limits, because counting in slots denies more than the limit
-// requires. A caller that retries as soon as it can gets this share of the limit:
+// Do not use it for small limits, because counting in slots denies more than the limit requires. A
+// caller that always retries at the earliest allowed time gets this part of the limit:
 //
 //	Weighted, n=1:  50% at L=1    80% at L=5    99% at L=100
 //	Weighted, n=8:  89% at L=1
@@ -63,9 +62,9 @@
 //
 // # Changed limits
 //
-// The limit, its period and the slots of a key may change. The units used stay used. Each
-// count moves to the new slot that contains the newest instant at which its units may have
-// been used.
+// The limit, its period and the slots of a key may change. The units used stay used. The units of
+// an old slot count as used at the latest possible time in it. They move to the new slot that
+// contains this time.
 //
 // # State encoding
 //

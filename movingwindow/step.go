@@ -27,8 +27,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return s, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units become a debt until
-// the slot has left the window. The counts together can be at most 2^62; Charge takes fewer
+// Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends when
+// the current slot has left the window. The counts together can be at most 2^62; Charge takes fewer
 // units rather than exceed that.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	decide(&s, now, &o, &r, opCharge)

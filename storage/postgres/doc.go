@@ -16,8 +16,8 @@
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
 // the right to create functions once for each version. Other calls only need the right to execute
-// them, which every role has by default. After an update, you may drop the functions that are not in
-// [Store.Schema], as soon as no process runs the old version.
+// them, which every role has by default. When no process runs the old version any more, you may
+// drop the functions that [Store.Schema] of the new version does not contain.
 //
 // With Options.NoFunctions, the store neither creates nor calls functions. Then the steps run in the
 // process, and a decision takes two round trips or more.
@@ -26,8 +26,8 @@
 //
 // A swap is one statement for any number of keys. It locks the rows in the order of their keys,
 // compares the versions, and writes all records or none. A swap takes one round trip. It takes more
-// if another process creates one of its keys at the same moment, and on the first use of a
-// connection, which prepares the statement.
+// in two cases: if another process creates one of its keys at the same moment, and at the first use
+// of a connection, because the statement is prepared then.
 //
 // # In the caller's transaction
 //
@@ -58,15 +58,16 @@
 // A record counts as absent as soon as it has expired by the server's clock_timestamp(). A deleted
 // record is written as expired. Both stay in the table until [Store.Purge] removes them. Call Purge
 // about once a minute from one of the processes; the command sluice serve does. A TTL begins when
-// the statement compares the versions, which is before it waits for another process that creates the
-// key. A record lives longer than its TTL while its Until ([storage.Swap]) is ahead of the server's
-// clock.
+// the statement compares the versions. If the statement must then wait for another process that
+// creates the key, the TTL already runs. A record lives longer than its TTL while its Until
+// ([storage.Swap]) is ahead of the server's clock.
 //
-// Purge finds records by an index on the column purge_at. The column has the earliest expiry that
-// the record has had since it was created or purged. So a decision on an existing record is a HOT
-// update, which writes no index, unless the new expiry is before purge_at or the page is full. When
-// purge_at has passed, Purge removes the record if it has expired, and otherwise sets purge_at to
-// the expiry. Purge locks 200 records at a time for some milliseconds.
+// Purge finds records by an index on the column purge_at. The column is the earliest expiry of the
+// record since it was created, or since Purge last set the column. So a decision on an existing
+// record is normally a heap-only tuple (HOT) update, which writes no index. It is not one if the
+// new expiry is before purge_at or if the page is full. When purge_at has passed, Purge removes the
+// record if it has expired, and otherwise sets purge_at to the expiry. Purge locks 200 records at a
+// time for some milliseconds.
 //
 // # Durability and limits
 //
@@ -74,11 +75,11 @@
 // decisions of the last moments are lost. With Options.Unlogged, all records are lost. After a
 // failover to an asynchronous replica, the decisions that had not reached it are lost.
 //
-// A call that waits for locked rows fails with storage.ErrContended shortly before its context ends,
-// or when the session's statement_timeout or lock_timeout has passed. In a batch of several requests
-// it fails after a quarter of a second. In the caller's transaction only the settings of the
-// transaction apply. Set a lock_timeout there, because a context that ends during a statement closes
-// the connection.
+// A call that waits for locked rows fails with storage.ErrContended shortly before its context
+// ends, or when the session's statement_timeout or lock_timeout has passed. In a batch of several
+// requests, the requests for a locked key fail after a quarter of a second. In the caller's
+// transaction only the settings of the transaction apply. Set a lock_timeout there, because a
+// context that ends during a statement closes the connection.
 //
 // If the server or the network stops responding during a statement, the connection stays in the
 // pool until pgx has closed it, which can take 15 s. If that happens to all connections, decisions

@@ -5,15 +5,16 @@
 // # One round trip
 //
 // A batch of requests is one Lua script. The script runs the steps of the policies in the server
-// ([Store.Run]). It reads each key once, decides the requests in order, and writes each changed
-// key once. It uses the server's clock, unless the batch has a time. Redis runs a script
-// atomically: no other command runs meanwhile. A script of 64 requests takes the server about
+// ([Store.Run]). It reads each key once, decides the requests in order, and writes each changed key
+// once. If the batch has a time, the script uses it. Otherwise it uses the server's clock. Redis
+// runs a script atomically: no other command runs meanwhile. A script of 64 requests takes the
+// server about
 // 0.3 ms.
 //
 // The store sends a script by its hash. If the server does not know the script, for instance after
-// a restart or SCRIPT FLUSH, the store sends it again in full. The client never retries a write by
-// itself, whatever its MaxRetries is. Only the limiter can find out whether the first attempt was
-// applied.
+// a restart or SCRIPT FLUSH, the store sends it again in full. The store lets go-redis retry no
+// write, even if MaxRetries of the client is set, because only the limiter can find out whether the
+// first attempt was applied.
 //
 // A policy without a Lua program takes two round trips: [Store.LoadNow] and
 // [Store.CompareAndSwap]. The swap is a script, too.
@@ -34,17 +35,18 @@
 //
 // # Keys
 //
-// A record is a Redis string with the name PREFIX{GROUP}KEY. Braces in the user's part of a key
-// do not change its hash slot, because the braces of the store come first.
+// A record is a Redis string with the name PREFIX{GROUP}KEY. Braces in KEY do not change the hash
+// slot, because Redis uses the first pair of braces, which is the store's.
 //
 // In a Redis Cluster, all keys of one decision must be in one hash slot. To put them there, set
 // compose.Options.Group, for instance to the tenant. Otherwise a decision with several keys fails
 // with [ErrCrossSlot]. Keys without a group spread over the cluster. They work for decisions with
 // one key.
 //
-// Requests share a script if their keys are on one server. In a cluster, their keys must be in one
-// hash slot. If a proxy stands between the client and several servers, set [Options.Spread]. Then
-// only requests with the same keys share a script. See [Store.Place].
+// Without a cluster, requests share a script if their keys are on one server. In a cluster, they
+// share a script only if their keys are in one hash slot. If a proxy stands between the client and
+// several servers, set [Options.Spread]. Then only requests with the same keys share a script. See
+// [Store.Place].
 //
 // # Expiry
 //
@@ -75,9 +77,9 @@
 //
 // A call ends at the deadline of its context. But go-redis itself waits for a reply until its
 // ReadTimeout. Until then the connection stays in use, and in a cluster a goroutine waits. To avoid
-// that, set ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If a
-// caller's context is cancelled while the caller's goroutine makes a round trip, the call returns
-// at the reply or at the deadline; see compose.Limiter.
+// that, set ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If the
+// goroutine of the caller makes the round trip itself, a cancelled call returns only when the reply
+// or the deadline comes; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second. If
 // the decision's deadline passes meanwhile, the limiter does not know yet that nothing was sent, and

@@ -20,8 +20,7 @@
 // Limits are correct with all settings except _journal_mode=OFF. With OFF, SQLite cannot roll back
 // a transaction. These settings make limits fast:
 //
-//   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's
-//     default, they do not wait for the disk either, except at a checkpoint. With _synchronous=FULL
+//   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's default, writes wait for the disk only at a checkpoint. With _synchronous=FULL
 //     each write waits for the disk once. With the rollback journal, SQLite's default, each write
 //     waits for the disk several times. On most disks, FULL and the rollback journal are slower
 //     by a factor of ten or more.
@@ -31,11 +30,9 @@
 //     database is locked, and the limiter retries. This package waits for locks itself, because
 //     SQLite ignores the context while it waits. It polls the lock without sleeping for 200 µs, and
 //     then about every millisecond. It restores the setting of a connection before the connection
-//     goes back to the pool. While the driver opens a connection, it may wait for busy_timeout even if
-//     the context ends. So let the pool keep enough connections (SetMaxIdleConns).
+//     goes back to the pool. Opening a connection can wait for the whole busy_timeout, even if the context ends before. So let the pool keep enough connections (SetMaxIdleConns).
 //   - SetMaxOpenConns: each call takes a connection of the pool. If transactions follow each other
-//     within 10 ms, the store keeps their connection for up to 10 ms, unless it is the last one. So
-//     the file may still be open for 10 ms after db.Close, and a transaction may still be stored.
+//     within 10 ms, the store keeps their connection for up to 10 ms, unless it is the last one. So for up to 10 ms after db.Close the file may be open, and a running transaction may still commit.
 //   - _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
 // # Durability
@@ -47,8 +44,8 @@
 //
 // # Expiry
 //
-// A record expires when its TTL and its Until ([storage.Swap]) have passed by Options.Clock. Expired
-// records are absent at once. They stay in the table until their keys are written again or
+// A record expires when, by Options.Clock, both its TTL and its Until ([storage.Swap]) have passed.
+// Expired records are absent at once. They stay in the table until their keys are written again or
 // [Store.Purge] removes them. Call Purge about once a minute from one of the processes. The command
 // sluice serve calls it itself.
 //
