@@ -28,7 +28,7 @@ type Result struct {
 	RetryAfter time.Duration // time until the same cost is allowed: 0 if it was allowed, Never if it never will be
 	NextRefill time.Duration // time until Remaining next grows; 0 if nothing is missing
 	ResetAfter time.Duration // time until the state is equivalent to no state
-	Fresh      bool          // the key was new, or its state had lapsed
+	Fresh      bool          // the key was new, or its state had expired
 	Skew       time.Duration // how far the state's time is ahead of now, because clocks disagree; otherwise 0
 	Part       int           // in a composed policy, the index of the part that decided, from 0
 }

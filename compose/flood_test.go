@@ -175,7 +175,7 @@ func TestLawsOfFloodsCatchOtherEvictionOrders(t *testing.T) {
 		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.written < b.written }}
 	}
 	nearestToLapse := func(maxKeys int, clock *fakeClock) storage.Store {
-		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.lapses.Before(b.lapses) }}
+		return &boundedCAS{maxKeys: maxKeys, clock: clock, first: func(a, b *boundedRecord) bool { return a.expires.Before(b.expires) }}
 	}
 	require.ErrorContains(t, sharedRuleHolds("gcra 2/s", nearestToLapse), "the bound is")
 	require.ErrorContains(t, exhaustedKeysStayDenied("fixedwindow 5/h", 1, leastRecent), "an exhausted key is admitted")
@@ -197,13 +197,13 @@ type boundedCAS struct {
 type boundedRecord struct {
 	storage.Record
 	written int
-	lapses  time.Time
+	expires time.Time
 }
 
 func (f *boundedCAS) Load(_ context.Context, keys ...string) (records []storage.Record, err error) {
 	for _, key := range keys {
 		var r storage.Record
-		if m := f.records[key]; m != nil && f.clock.Now().Before(m.lapses) {
+		if m := f.records[key]; m != nil && f.clock.Now().Before(m.expires) {
 			r = storage.Record{Version: m.Version, State: []byte(string(m.State))}
 		}
 		records = append(records, r)

@@ -65,7 +65,7 @@ func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, e
 	case t.Fresh:
 		t.Available = 0
 	case t.freshParts != 0:
-		s.addLapsedAvailable(t, state)
+		s.addExpiredAvailable(t, state)
 	}
 	if t.Paid <= 0 { // a refund can change which part has the least
 		t.Paid = t.before - t.Remaining
@@ -74,10 +74,10 @@ func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, e
 	return t.Result, nil
 }
 
-// addLapsedAvailable corrects Available if some parts have lapsed and others have not. A
-// lapsed part no longer reports the units that its last step left, except at the time of that
+// addExpiredAvailable corrects Available if some parts have expired and others have not. An
+// expired part no longer reports the units that its last step left, except at the time of that
 // step. That time is found by a Peek long before it, whose Skew is the distance.
-func (s *Stack) addLapsedAvailable(t *stackResult, state []byte) {
+func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
 	epoch := time.Unix(0, 0)
 	states, _ := decodeStates(state)
 	for i, part := range s.all() {

@@ -72,7 +72,7 @@ func (m model) left(t *big.Int) *big.Int {
 func (m model) first(t, units *big.Int) *big.Int {
 	lo := t
 	hi := new(big.Int).Add(m.slots(), integer(1))
-	hi.Mul(hi, m.width()).Add(hi, t) // everything has lapsed by then
+	hi.Mul(hi, m.width()).Add(hi, t) // everything has expired by then
 	for lo.Cmp(hi) < 0 {
 		mid := new(big.Int).Add(lo, hi)
 		mid.Rsh(mid, 1)

@@ -28,10 +28,10 @@
 //
 // These are the metrics of [NewMemoryCollector]:
 //
-//	sluice_memory_store_keys             gauge    store
-//	sluice_memory_store_keys_limit       gauge    store
-//	sluice_memory_store_evictions_total  counter  store
-//	sluice_memory_store_lapses_total     counter  store
+//	sluice_memory_store_keys               gauge    store
+//	sluice_memory_store_keys_limit         gauge    store
+//	sluice_memory_store_evictions_total    counter  store
+//	sluice_memory_store_expirations_total  counter  store
 //
 // sluice_decisions_total counts each decision once, whatever its cost and the number of its
 // rules. The label rule names the rule that decided. For an allowed decision, that is the
@@ -59,7 +59,7 @@
 //
 // sluice_memory_store_evictions_total counts records that were evicted before they had
 // expired. The key of such a record has its full limit again. If the number keeps growing,
-// MaxKeys is too small. sluice_memory_store_lapses_total counts expired records that were deleted.
+// MaxKeys is too small. sluice_memory_store_expirations_total counts expired records that were deleted.
 //
 // # The labels
 //

@@ -18,22 +18,22 @@ func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 		return prometheus.NewDesc(namespace+"_memory_store_"+metric, help, nil, prometheus.Labels{"store": label(name)})
 	}
 	return &memoryCollector{
-		store:     store,
-		keys:      describe("keys", "Records in the store, including expired records that are not deleted yet."),
-		limit:     describe("keys_limit", "The maximum number of records per rule."),
-		evictions: describe("evictions_total", "Unexpired records that were evicted because the store was full. Their keys have a full limit again."),
-		lapses:    describe("lapses_total", "Expired records that were deleted."),
+		store:       store,
+		keys:        describe("keys", "Records in the store, including expired records that are not deleted yet."),
+		limit:       describe("keys_limit", "The maximum number of records per rule."),
+		evictions:   describe("evictions_total", "Unexpired records that were evicted because the store was full. Their keys have a full limit again."),
+		expirations: describe("expirations_total", "Expired records that were deleted."),
 	}
 }
 
 type memoryCollector struct {
-	store                          *memory.Store
-	keys, limit, evictions, lapses *prometheus.Desc
+	store                               *memory.Store
+	keys, limit, evictions, expirations *prometheus.Desc
 }
 
 // Describe implements prometheus.Collector.
 func (c *memoryCollector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, description := range []*prometheus.Desc{c.keys, c.limit, c.evictions, c.lapses} {
+	for _, description := range []*prometheus.Desc{c.keys, c.limit, c.evictions, c.expirations} {
 		descriptions <- description
 	}
 }
@@ -48,5 +48,5 @@ func (c *memoryCollector) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.MustNewConstMetric(c.keys, prometheus.GaugeValue, float64(stats.Keys))
 	metrics <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(limit))
 	metrics <- prometheus.MustNewConstMetric(c.evictions, prometheus.CounterValue, float64(stats.Evicted))
-	metrics <- prometheus.MustNewConstMetric(c.lapses, prometheus.CounterValue, float64(stats.Lapsed))
+	metrics <- prometheus.MustNewConstMetric(c.expirations, prometheus.CounterValue, float64(stats.Expired))
 }

@@ -261,7 +261,7 @@ func TestMemoryCollectorReadsTheStore(t *testing.T) {
 	requireSeries(t, registry, "sluice_memory_store_keys", `{store="small"} 1`)
 	requireSeries(t, registry, "sluice_memory_store_keys_limit", `{store="small"} 2`, `{store="unused"} 1.048576e+06`)
 	requireSeries(t, registry, "sluice_memory_store_evictions_total", `{store="small"} 1`)
-	requireSeries(t, registry, "sluice_memory_store_lapses_total", `{store="small"} 1`)
+	requireSeries(t, registry, "sluice_memory_store_expirations_total", `{store="small"} 1`)
 }
 
 // registryWithAllSeries returns a registry in which every metric has a series.

@@ -17,7 +17,7 @@
 // This list is a summary. A failure prints the exact text of the law.
 //
 //	 1 Deterministic       the same arguments give the same result, and are not modified
-//	 2 NewKeyIsEmpty       empty bytes and a lapsed state decide alike
+//	 2 NewKeyIsEmpty       empty bytes and an expired state decide alike
 //	 3 StateEncoding       bytes that are not a state are refused, and never reset
 //	 4 DenialKeepsState    a denial returns the same state
 //	 5 RetryIsExact        at RetryAfter the cost is allowed, and 1ns earlier it is not

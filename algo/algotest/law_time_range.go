@@ -25,7 +25,7 @@ func timeIsClamped(p *point) {
 		for _, o := range outOfRange {
 			p.clearProbes()
 			p.requireClamped(p.state, cost, o.clamped, o.time)
-			used, _ := p.charge(p.state, o.clamped, cost) // because the state may have lapsed
+			used, _ := p.charge(p.state, o.clamped, cost) // because the state may have expired
 			p.requireClamped(used, cost, o.clamped, o.time)
 		}
 	}

@@ -77,16 +77,16 @@ func resetIsExact(p *point) {
 			if reset > algo.MaxInstant || !p.isNew(next, reset) {
 				continue
 			}
-			p.requireLapsed(next, reset)
+			p.requireExpired(next, reset)
 			if r.ResetAfter > 0 {
-				p.requireNotLapsed(next, reset-1)
+				p.requireNotExpired(next, reset-1)
 			}
 		}
 	}
 }
 
-// requireLapsed requires that from t on the state decides like a new key.
-func (p *point) requireLapsed(state []byte, t int64) {
+// requireExpired requires that from t on the state decides like a new key.
+func (p *point) requireExpired(state []byte, t int64) {
 	for _, at := range []int64{t, t + 1, t + (algo.MaxInstant-t)/2} {
 		if at > algo.MaxInstant {
 			continue
@@ -98,14 +98,14 @@ func (p *point) requireLapsed(state []byte, t int64) {
 				p.fail("ResetAfter ends at %s, but at %s a step of cost %d returns\n    %+v, and for a new key\n    %+v",
 					offset(t), offset(at), cost, y, x)
 			}
-			p.requireAlike(a, b, at, sameResult, "after the same step on a new key and on a lapsed state")
+			p.requireAlike(a, b, at, sameResult, "after the same step on a new key and on an expired state")
 		}
 	}
 }
 
-// requireNotLapsed requires that at t the state does not decide like a new key. In a composed
+// requireNotExpired requires that at t the state does not decide like a new key. In a composed
 // policy, one part can hide the difference in another, so any field may differ.
-func (p *point) requireNotLapsed(state []byte, t int64) {
+func (p *point) requireNotExpired(state []byte, t int64) {
 	all := p.peek(state, t, 1).Limit
 	x, y := p.peek(state, t, all), p.peek(nil, t, all)
 	differ := !sameDecision(x, y)

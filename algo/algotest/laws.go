@@ -27,7 +27,7 @@ var laws = []law{
 	},
 	{
 		name: "NewKeyIsEmpty", check: newKeyIsEmpty, ops: adjusting,
-		sentence: "nil, empty bytes, the encoding of State{} and a lapsed state decide alike",
+		sentence: "nil, empty bytes, the encoding of State{} and an expired state decide alike",
 	},
 	{
 		name: "StateEncoding", check: stateEncoding, ops: adjusting, clockStepsBack: true,

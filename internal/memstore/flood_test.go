@@ -46,7 +46,7 @@ func TestExpiredKeysAreEvictedFirst(t *testing.T) {
 	for i := range expiring {
 		put(t, store, epoch.Add(time.Duration(i)*time.Millisecond), fmt.Sprint("once ", i), 100*time.Millisecond)
 	}
-	require.Equal(t, memstore.Stats{Keys: maxKeys, Lapsed: 100 + expiring - maxKeys}, store.Stats())
+	require.Equal(t, memstore.Stats{Keys: maxKeys, Expired: 100 + expiring - maxKeys}, store.Stats())
 }
 
 func BenchmarkUpdate(b *testing.B) {

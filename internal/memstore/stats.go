@@ -2,8 +2,8 @@ package memstore
 
 // Stats is memory.Stats.
 type Stats struct {
-	Keys            int
-	Evicted, Lapsed int64
+	Keys             int
+	Evicted, Expired int64
 }
 
 // Stats returns the sums over all rules; see memory.Store.
@@ -22,5 +22,5 @@ func (s *shard) addTo(stats *Stats) {
 	defer s.unlock()
 	stats.Keys += s.table.entries.count
 	stats.Evicted += s.table.evicted
-	stats.Lapsed += s.table.expired
+	stats.Expired += s.table.expired
 }

@@ -164,9 +164,9 @@ func TestSweepFreesTheMemoryOfExpiredRecords(t *testing.T) {
 	require.Greater(t, heapInUse()-before, 5_000_000)
 	require.Equal(t, 100_000, s.Sweep(epoch.Add(time.Second), math.MaxInt))
 	require.Less(t, heapInUse()-before, 500_000)
-	require.Equal(t, memstore.Stats{Lapsed: 100_000}, s.Stats())
+	require.Equal(t, memstore.Stats{Expired: 100_000}, s.Stats())
 	put(t, s, epoch, driver.Key("", "", "old rule", "1"), time.Second)
-	require.Equal(t, memstore.Stats{Keys: 1, Lapsed: 100_000}, s.Stats())
+	require.Equal(t, memstore.Stats{Keys: 1, Expired: 100_000}, s.Stats())
 }
 
 func TestSwapOfMoreThanMaxKeys(t *testing.T) {
@@ -201,7 +201,7 @@ func TestSweepRemovesOnlyExpiredRecords(t *testing.T) {
 	require.Equal(t, 1, s.Sweep(epoch.Add(time.Second), math.MaxInt))
 	require.Equal(t, 100, s.Sweep(epoch.Add(500*time.Second), 100))
 	require.Equal(t, 399, s.Sweep(epoch.Add(500*time.Second), math.MaxInt))
-	require.Equal(t, memstore.Stats{Keys: 500, Lapsed: 500}, s.Stats())
+	require.Equal(t, memstore.Stats{Keys: 500, Expired: 500}, s.Stats())
 	for i := range 1000 {
 		require.Len(t, existing(t, s, epoch, strconv.Itoa(i)), i/500)
 	}

@@ -77,7 +77,7 @@ func ExampleStore_Stats() {
 	fmt.Printf("%+v\n", store.Stats())
 	// Output:
 	// 1 0 1
-	// {Keys:2 Evicted:1 Lapsed:0}
+	// {Keys:2 Evicted:1 Expired:0}
 }
 
 func ExampleStore_Sweep() {

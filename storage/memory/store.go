@@ -82,7 +82,7 @@ func (s *Store) Now() time.Time { return s.Table().Now() }
 type Stats struct {
 	Keys    int   // records in the store, including expired ones
 	Evicted int64 // records that were removed before they expired, because the store was full
-	Lapsed  int64 // records that were removed after they expired
+	Expired int64 // records that were removed after they expired
 }
 
 // Stats returns the sums over all rules. If other goroutines write, the numbers are of slightly

@@ -60,7 +60,7 @@ func (p *program) requireFull(maxKeys, created int64) {
 	p.t.Helper()
 	const store = "sluice_memory_store_"
 	require.EqualValues(p.t, maxKeys, p.metric(store+"keys"))
-	require.GreaterOrEqual(p.t, p.metric(store+"evictions_total")+p.metric(store+"lapses_total"), float64(created-maxKeys))
+	require.GreaterOrEqual(p.t, p.metric(store+"evictions_total")+p.metric(store+"expirations_total"), float64(created-maxKeys))
 }
 
 // metric is the sum of a metric over all of its labels. Its absence is a failure.
