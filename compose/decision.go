@@ -29,8 +29,8 @@ type Decision struct {
 	// Results has the results of the rules that applied, in the order of the rules. No rule
 	// has paid if the call was denied, or if the operation was Peek.
 	Results []RuleResult
-	// Skew is how far the states are ahead of the clock that decided, at most. It is above 0
-	// if a process whose clock is ahead wrote them, or if the clock that decided is behind.
+	// Skew is the largest lead of a state over the clock that decided. It is above 0 if a process
+	// whose clock is ahead wrote them, or if the clock that decided is behind.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache of this process, without a

@@ -71,9 +71,9 @@
 // reports a failure as a denial, and it never allows a call without reporting the failure.
 // Options.OnFailure chooses between these.
 //
-// If a reply is lost, the limiter sends the batch again. Its calls can then be
-// charged twice, but the store never admits calls beyond the bound. A refund or a reset is not
-// sent again. It returns [storage.ErrOutcomeUnknown].
+// If a reply is lost, the limiter sends the batch again. Its calls can then be charged twice. Even
+// so, the store never admits more than the bound. A refund or a reset is not sent again. It returns
+// [storage.ErrOutcomeUnknown].
 //
 // # Outages
 //
@@ -96,9 +96,10 @@
 // states deny the call, the call is denied without a round trip. If not, the limiter asks the
 // store. A call is never allowed from the cache.
 //
-// This process knows only that the clock of a server is between two times. The cache denies a
-// call only if the states deny it at the later time. It computes RetryAfter from the earlier
-// time, so the same call is allowed after that wait if no other call has spent units.
+// This process does not know the exact time on the server. It knows only an earliest and a latest
+// possible time. The cache denies a call only if the states deny it at the later time. It computes
+// RetryAfter from the earliest time, so the wait is never too short. After the wait the same call
+// is allowed, if no other call has spent units.
 //
 // If another process refunds or resets a key, or raises its limit, this process can keep
 // denying the key for up to DenialCacheTTL. A limiter sees its own refunds and resets at once.
@@ -114,7 +115,7 @@
 //	              any node for policies that run in Go
 //	other stores  the clock of the process, unless the store is a driver.ServerTime
 //
-// So with PostgreSQL and Redis the clocks of the processes may disagree.
+// So with PostgreSQL and Redis it does no harm if the clocks of the processes disagree.
 //
 // If Options.Clock is set, that clock decides, and each round trip carries its time. States
 // never move back in time, so the fastest clock wins if the clocks disagree. For example,
@@ -123,16 +124,16 @@
 //   - That process gets units an hour before they are due, and the other processes can be
 //     denied for that hour.
 //   - The store keeps the record for that hour longer. So the process gets units early only
-//     once, unless no call uses the key for that hour.
+//     once. If no call uses the key for that hour, it can happen again.
 //   - Decision.Skew shows how far a state is ahead. Options.MaxSkew makes it an error in
 //     Decision.Err. Reset ends the effect for one key.
-//   - A state is not moved back to a slower clock, because two clocks that disagree would then
-//     admit calls without bound.
+//   - The limiter never moves a state back to a slower clock. If it did, two clocks that
+//     disagree could admit any number of calls.
 //
-// A clock can also be behind. If it is more than 10 s behind both the clock of the store's
-// server and the clock of another process, the server deletes records that the slow process
-// still needs. The slow process can then admit a burst twice, and again after each time
-// in which the key is not used. Synchronise the clocks, or leave Options.Clock nil.
+// A clock can also be behind. If it is more than 10 s behind both the clock of the store's server
+// and the clock of another process, the server deletes records that the slow process still needs.
+// The slow process can then admit a burst twice. This can happen again after each time in which no
+// call uses the key. Synchronise the clocks, or leave Options.Clock nil.
 //
 // # Policies that run in Go
 //
@@ -164,9 +165,9 @@
 //
 // # In memory
 //
-// On a [memory.Store] the limiter updates the records in place, under their locks. Allow and
-// AllowN do not allocate for one to three rules, if you call them as methods and the decision
-// does not escape to the heap: the results are then on the caller's stack.
+// On a [memory.Store] the limiter updates the records in place, under their locks. With one to
+// three rules, Allow and AllowN do not allocate if you call them as methods of a *Limiter and the
+// decision does not escape to the heap. The results are then on the caller's stack.
 //
 // The default clock of a memory.Store does not jump when the wall clock is set. To keep
 // windows aligned with the wall clock after such a change, set Clock to time.Now.

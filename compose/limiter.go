@@ -152,9 +152,9 @@ func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error)
 // Refund gives back the cost of n calls under every rule that applies, up to the full limit.
 // n is at least 1.
 //
-// Refund does not know what was charged. It also gives back units under a shadow rule that
-// denied the call, and after a Degraded decision that no store knows of. To return only what
-// was charged, use [Limiter.Reserve] and [Reservation.Settle].
+// Refund does not know what was charged. It gives units back even if nothing was paid: under a
+// shadow rule that denied the call, or after a Degraded decision, which no store recorded. To
+// return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpRefund, in, n)
 }

@@ -34,8 +34,8 @@ type Reservation[T any] struct {
 // different units, such as requests and tokens, let Rule.Cost return the estimate in its unit,
 // and settle with [Reservation.SettleFor].
 //
-// An estimate can be 0. It pays nothing and is never denied. Settle then charges nothing, but
-// SettleFor charges the actual cost.
+// Rule.Cost can return 0, so an estimate can be 0 although n is at least 1. It pays nothing and is
+// never denied. Settle then charges nothing, but SettleFor charges the actual cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.memory != nil && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
@@ -72,10 +72,10 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 //   - If ctx has ended, Settle fails and the estimate stays paid. After the end of a request
 //     use [context.WithoutCancel].
 //
-// If Reserve ran degraded, Settle charges the full actual cost, because the store probably
-// has no payment. It may charge twice: if Decision.Err is storage.ErrOutcomeUnknown, the first
-// write can have been stored after all. Under FailLocal, Settle also gives unused units back
-// to the local limiter.
+// If Reserve ran degraded, Settle charges the full actual cost, because the store probably has no
+// payment. If Decision.Err is storage.ErrOutcomeUnknown, the payment of Reserve may have been
+// stored. Settle then charges twice. Under FailLocal, Settle also gives unused units back to the
+// local limiter.
 //
 // Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
 // correction is not made then. You can call Settle again after an error or a Degraded

@@ -32,12 +32,12 @@ type Rule[T any] struct {
 	// because Cost sets the cost of a call. It also refuses a zero policy, which would deny
 	// everything.
 	Policy algo.Policy
-	// PolicyFor returns the policy for an input, for example by plan, method or route. If the
-	// rule does not apply to the input, return Skip as the error. A nil policy without an
-	// error is an error of the decision, so a plan that is missing from a map does not switch
-	// the limit off. If PolicyFor returns an error, the decision fails with a RuleError, under
-	// every Options.OnFailure and also if the rule is a Shadow. Policies of different
-	// algorithms cannot share a key, so include the plan in Key if their algorithms differ.
+	// PolicyFor returns the policy for an input, for example by plan, method or route. If the rule
+	// does not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and
+	// a nil error, the decision fails. So a plan that is missing from a map does not switch the
+	// limit off. If PolicyFor returns an error, the decision fails with a RuleError, under every
+	// Options.OnFailure and also if the rule is a Shadow. Policies of different algorithms cannot
+	// share a key, so include the plan in Key if their algorithms differ.
 	PolicyFor func(T) (algo.Policy, error)
 	// Cost returns how many units one call takes of this rule. A nil Cost means 1. A cost of 0
 	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost. The cost

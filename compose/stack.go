@@ -20,11 +20,11 @@ import (
 // The states of the parts are one state under one key, so a store never has some parts
 // charged and others not. The result of a step combines the results of the parts:
 //
-//   - Limit, Available and Remaining are the minimum over the parts. Available is the
-//     minimum that the last paying step left. Refilled is what came back since then.
+//   - Limit, Available and Remaining are the minimum over the parts. Available is the minimum
+//     of what the last step that paid left. Refilled is what came back since that step.
 //   - RetryAfter and ResetAfter are the maximum over the parts.
-//   - NextRefill is the time until Remaining rises. All parts tied for the minimum must
-//     refill before that. It is 0 if one of them is full.
+//   - NextRefill is the time until Remaining rises. Several parts can share the least
+//     Remaining. All of these must refill first. If one of them is full, NextRefill is 0.
 //   - Part is the index of the part that decided. On a denial it is the part with the greatest
 //     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
@@ -105,8 +105,8 @@ func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo
 	return s.apply(algo.Policy.Step, dst, state, now, cost)
 }
 
-// Refund implements [algo.Policy]. It gives cost units back to each part, up to its limit.
-// Paid is 0 or negative: it is minus the units by which Remaining rose.
+// Refund implements [algo.Policy]. It gives as many units as cost back to each part, at most until
+// the part is full. If Remaining rose by x units, Paid is -x.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(algo.Policy.Refund, dst, state, now, cost)
 }

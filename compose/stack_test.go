@@ -304,7 +304,7 @@ func FuzzStackState(f *testing.F) {
 
 func BenchmarkStackStep(b *testing.B) {
 	for name, spec := range map[string]string{
-		"two live":   "all(gcra 1000000/s; gcra 60000000/m)",
+		"two live":    "all(gcra 1000000/s; gcra 60000000/m)",
 		"one expired": "all(gcra 1000000000/s; gcra 60000000/m)",
 	} {
 		b.Run(name, func(b *testing.B) {

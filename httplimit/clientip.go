@@ -91,9 +91,8 @@ func (c *ClientIP) check(r *http.Request) error {
 // Key returns a rule's Key: an IPv4 address such as "192.0.2.1", or an IPv6 prefix such as
 // "2001:db8::/64". It drops zones, and writes IPv4-mapped IPv6 addresses as IPv4.
 //
-// An IPv4 address that a NAT64 translator wrote as 64:ff9b::192.0.2.1 (RFC 6052) gives the
-// key of the IPv4 address. To trust the IPv4 address does not make the translated address
-// trusted.
+// An IPv4 address that a NAT64 translator wrote as 64:ff9b::192.0.2.1 (RFC 6052) gives the key of
+// the IPv4 address. If Trusted contains only the IPv4 address, its translated form is not trusted.
 //
 // The peers of unix sockets have no address, so the key of all of them is "unix", unless
 // TrustUnix is set and the field has an address. Key returns an error if the options are

@@ -60,11 +60,10 @@
 //
 // # In front of a reverse proxy
 //
-// httputil.ReverseProxy clears the header, and so the limiter's fields, if the backend sends
-// an interim response such as 103. It also adds the backend's own X-RateLimit fields to
-// those of Options.Legacy. To prevent both, take the fields out of the header before the
-// proxy runs, and add them to its response. The reverse proxy example of [Handler] does
-// this.
+// If the backend sends an interim response such as 103, httputil.ReverseProxy clears the response
+// header. The limiter's fields are then lost. It also adds the backend's own X-RateLimit fields to
+// those of Options.Legacy. To prevent both, take the fields out of the header before the proxy
+// runs, and add them to its response. The reverse proxy example of [Handler] does this.
 //
 // # Bodies and response writers
 //

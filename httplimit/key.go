@@ -50,8 +50,9 @@ func defaultPort(scheme string) string {
 	return ""
 }
 
-// JoinKeys returns a rule's Key that consists of several keys. Each of them is quoted, so
-// that different values never give the same key. It panics if one of the functions is nil.
+// JoinKeys returns a rule's Key that consists of several keys. Each key is quoted before they are
+// joined, so two different lists of keys never give the same result. It panics if one of the
+// functions is nil.
 func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 	for i, key := range keys {
 		if key == nil {

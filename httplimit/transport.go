@@ -21,21 +21,20 @@ import (
 //
 // # Limits that servers report
 //
-// The field RateLimit of a response reports r, the number of remaining requests, and t, the
-// time until there are more. Transport sends at most r more requests, and then one request
-// after each t, until a response reports more. If the limit counts requests and no other
-// client shares it, the server denies no request that is sent after its first response.
-// If some routes of the server report no limits, it can deny a few requests.
+// The field RateLimit of a response reports r, the number of remaining requests, and t, the time
+// until there are more. Transport sends at most r more requests, and then one request after each t,
+// until a response reports more. Suppose that the limit counts requests and no other client shares
+// it. Then, after the server's first response, it denies no request that Transport sends. If some
+// routes of the server report no limits, it can deny a few requests.
 //
 // If the responses stop reporting a limit, the limit stays in force for its window, and for
 // at least a minute. With more than 64 servers, Transport forgets servers whose windows are
 // over.
 //
-// A response with the status 429 or 503 pauses all requests that share the limit. The pause
-// is the response's Retry-After, or else the t of its RateLimit. If the response has
-// neither, Transport backs off exponentially, starting with 1 second. A response with
-// another status ends the backoff. Several 429 and 503 for requests that were in flight
-// together count once for the backoff.
+// A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
+// response's Retry-After, or else the t of its RateLimit. If the response has neither, Transport
+// backs off exponentially, starting with 1 second. A response with another status ends the backoff.
+// If several requests in flight at the same time get 429 or 503, the backoff grows only once.
 //
 // After a pause, the waiting requests are not sent all at once. Transport sends one request
 // first, and then doubles the number of sent requests every tenth of a second. After a
@@ -58,10 +57,10 @@ type Transport struct {
 	// Limiter is a limiter of the client's own. It decides about each request, in
 	// addition to the servers' limits. Nil means that there is none.
 	//
-	// The Limiter decides only when the server's limit allows the request, so a request
-	// that waits for the server has paid nothing. If the server pauses all requests while
-	// the Limiter decides, Transport refunds the payment. The refund takes at most the
-	// limiter's Timeout, even if the request's context has ended.
+	// The Limiter decides only when the server's limit allows the request, so a request that waits
+	// for the server has paid nothing. If a response starts a pause while the Limiter decides about
+	// a request, Transport refunds what the request paid. The refund takes at most the limiter's
+	// Timeout, even if the request's context has ended.
 	//
 	// A rule with the key KeyByHost limits each host separately. If the store fails,
 	// the limiter's failure policy decides whether the request fails.
@@ -77,9 +76,10 @@ type Transport struct {
 	// never: the caller gets the 429. A retry queues like a new request, so it waits until
 	// the pause is over, and the Limiter decides about it again.
 	//
-	// Two conditions must hold. The method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE, or
-	// the request has the field Idempotency-Key. The request has no body, or it has
-	// GetBody. If the context is certain to end before the pause, the caller gets the 429.
+	// A request is sent again only if two conditions hold. The method is GET, HEAD, OPTIONS, TRACE,
+	// PUT or DELETE, or the request has the field Idempotency-Key. The request has no body, or it
+	// has GetBody. If the deadline of the context is before the end of the pause, the caller gets
+	// the 429.
 	MaxRetries int
 
 	mu        sync.Mutex

@@ -33,10 +33,10 @@
 //	sluice_memory_store_evictions_total    counter  store
 //	sluice_memory_store_expirations_total  counter  store
 //
-// sluice_decisions_total counts each decision once, whatever its cost and the number of its
-// rules. The label rule names the rule that decided. For an allowed decision, that is the
-// rule with the least remaining. For a denied decision, it is the rule with the longest
-// wait. The label is empty if the decision failed or no rule applied.
+// sluice_decisions_total counts each decision once, whatever its cost and the number of its rules.
+// In this metric, the label rule names the rule that decided. For an allowed decision, that is the
+// rule with the least remaining. For a denied decision, it is the rule with the longest wait. The
+// label is empty if the decision failed or no rule applied.
 //
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the
 // decision. With the outcome allowed, the call would be denied if the rule were enforced.
