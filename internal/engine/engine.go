@@ -103,18 +103,17 @@ func (o Options) withDefaults(inFlight int) Options {
 //   - [storage.ErrOutcomeUnknown]: the request may have been stored
 //   - [storage.ErrProgram]: the server decided otherwise than Go
 //   - the error of the context, or a permanent error of the store
-func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
+func (e *Engine) Decide(ctx context.Context, r *Request) (how How, err error) {
 	n := len(r.Keys)
 	r.states, r.changes = slices.Grow(r.states[:0], n)[:n], slices.Grow(r.changes[:0], n)[:n]
-	var how How
-	var err error
 	switch {
 	case ctx.Err() != nil:
 		err = storage.NotApplied(ctx.Err())
 	case len(r.Keys) == 0:
 		_, err = r.evaluate(time.Time{})
 	case e.inPlace != nil:
-		err = e.updateInPlace(ctx, r)
+		r.update.Now = e.options.Clock()
+		err = e.inPlace.Update(ctx, r.update.Now, r.Keys, (*decider)(r))
 	default:
 		how.Cached, err = e.decide(ctx, r)
 	}
@@ -123,12 +122,6 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (How, error) {
 		panic(r.panicked)
 	}
 	return how, err
-}
-
-// updateInPlace decides under the lock of the store.
-func (e *Engine) updateInPlace(ctx context.Context, r *Request) error {
-	r.update.Now = e.options.Clock()
-	return e.inPlace.Update(ctx, r.update.Now, r.Keys, (*decider)(r))
 }
 
 // decide decides on a store that needs a round trip.
