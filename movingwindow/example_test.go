@@ -125,7 +125,7 @@ func ExampleParseState() {
 	s, _ := movingwindow.Step(movingwindow.State{}, noon, tenPerMinute)
 	b := movingwindow.AppendState(nil, s)
 	again, err := movingwindow.ParseState(b)
-	fmt.Println(again.Few[0], "unit in the newest slot,", err)
+	fmt.Println(again.Counts[0], "unit in the newest slot,", err)
 	_, err = movingwindow.ParseState(b[1:])
 	fmt.Println(err)
 	// Output:

@@ -28,7 +28,7 @@ func FuzzStep(f *testing.F) {
 			width = min(newModel(o).width().Int64(), algo.MaxInstant+1)
 		}
 		s := stateOf(at, width, counts)
-		many := slices.Clone(s.Many)
+		many := slices.Clone(s.LongCounts)
 		now := time.Unix(sec, nsec)
 		for _, op := range algorithmtest.Ops {
 			if o.Validate() != nil {
@@ -36,7 +36,7 @@ func FuzzStep(f *testing.F) {
 				continue
 			}
 			next, r := kit.Call(s, op, now, o)
-			require.Equal(t, many, s.Many, "the argument was modified")
+			require.Equal(t, many, s.LongCounts, "the argument was modified")
 			algorithmtest.RequireSums(t, r)
 			requireModel(t, s, op, algo.Instant(now), o, r)
 			requireMethod(t, s, op, now, o, next, r)
@@ -48,10 +48,10 @@ func FuzzStep(f *testing.F) {
 
 func stateOf(at, width int64, counts []byte) movingwindow.State {
 	s := movingwindow.State{At: at, Width: width}
-	to := s.Few[:]
-	if len(counts)/8 > len(s.Few) {
-		s.Many = make([]int64, len(counts)/8)
-		to = s.Many
+	to := s.Counts[:]
+	if len(counts)/8 > len(s.Counts) {
+		s.LongCounts = make([]int64, len(counts)/8)
+		to = s.LongCounts
 	}
 	for i := range len(counts) / 8 {
 		to[i] = int64(binary.LittleEndian.Uint64(counts[8*i:]))
@@ -67,9 +67,9 @@ func requireModel(t *testing.T, s movingwindow.State, op algorithmtest.Op, now i
 	if s.Width != m.width().Int64() || s.At < 0 || s.At > algo.MaxInstant {
 		return
 	}
-	counts := s.Few[:]
-	if s.Many != nil {
-		counts = s.Many
+	counts := s.Counts[:]
+	if s.LongCounts != nil {
+		counts = s.LongCounts
 	}
 	total := new(big.Int)
 	m.latest = integer(s.At)
@@ -117,7 +117,7 @@ func requireMethod(t *testing.T, s movingwindow.State, op algorithmtest.Op, now 
 // encodes reports whether the sum of all counts is small enough for the encoding.
 func encodes(s movingwindow.State) bool {
 	sum := new(big.Int)
-	for _, c := range append(s.Few[:], s.Many...) {
+	for _, c := range append(s.Counts[:], s.LongCounts...) {
 		sum.Add(sum, integer(c))
 	}
 	return sum.IsInt64()
@@ -130,6 +130,6 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := kit.CheckDecode(t, b, func(s movingwindow.State) int64 { return s.At }, options...)
-		require.LessOrEqual(t, cap(s.Many), len(b), "more counts than bytes are allocated")
+		require.LessOrEqual(t, cap(s.LongCounts), len(b), "more counts than bytes are allocated")
 	})
 }

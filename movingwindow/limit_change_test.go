@@ -81,7 +81,7 @@ func TestMoreSlotsOfTheSameWidthKeepEveryCount(t *testing.T) {
 
 	s, r := movingwindow.Step(s, at, short)
 	require.EqualValues(t, 1000-4, r.Remaining)
-	require.Nil(t, s.Many, "three counts need no slice")
+	require.Nil(t, s.LongCounts, "three counts need no slice")
 	require.EqualValues(t, 1000-4, movingwindow.Peek(s, at, long).Remaining)
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
-	kit.InvalidOptions(t, movingwindow.State{At: 5, Width: 7, Few: [17]int64{1}}, map[string]movingwindow.Options{
+	kit.InvalidOptions(t, movingwindow.State{At: 5, Width: 7, Counts: [17]int64{1}}, map[string]movingwindow.Options{
 		"movingwindow: algo: Limit.Count must be at least 1, got 0":                     {},
 		"movingwindow: algo: Limit.Count must be at least 1, got -1":                    {Limit: algo.Per(-1, time.Second)},
 		"movingwindow: algo: Limit.Count must be at most 2^62, got 9223372036854775807": {Limit: algo.Per(math.MaxInt64, time.Second)},

@@ -12,13 +12,13 @@ type State struct {
 	At    int64 // time of the last paid step, in ns since the Unix epoch
 	Width int64 // width of the slots, in ns
 
-	// Few has the counts of up to 16 slots and of the trailing slot. Index 0 is the slot of
+	// Counts has the counts of up to 16 slots and of the trailing slot. Index 0 is the slot of
 	// At, and higher indexes are older slots. Counts at an index above Options.Slots are too
 	// old and are ignored.
-	Few [17]int64
-	// Many replaces Few if there are more counts than Few can hold. A Many that is part
-	// of a State is never modified, so States may share it.
-	Many []int64
+	Counts [17]int64
+	// LongCounts replaces Counts if there are more counts than Counts can hold. The LongCounts of
+	// a State is never modified, so States may share it.
+	LongCounts []int64
 }
 
 const (
@@ -135,10 +135,10 @@ func uvarint(b []byte, pos int) (x uint64, end int) {
 }
 
 func (s *State) counts() []int64 {
-	if s.Many != nil {
-		return s.Many
+	if s.LongCounts != nil {
+		return s.LongCounts
 	}
-	return s.Few[:]
+	return s.Counts[:]
 }
 
 // trim returns the counts up to the oldest that is not 0.
@@ -176,8 +176,8 @@ func (s State) normalized() State {
 
 // allocate makes room for that many counts in a State without counts.
 func (s *State) allocate(counts int) {
-	if counts > len(s.Few) {
-		s.Many = make([]int64, counts)
+	if counts > len(s.Counts) {
+		s.LongCounts = make([]int64, counts)
 	}
 }
 
@@ -198,21 +198,21 @@ func (s *State) sum(slots int) (recent, trailing int64, ok bool) {
 }
 
 // shift makes the counts older by age slots, where slots is the number of slots in the
-// window. It drops counts that are too old; at least one must be left. It copies Many.
+// window. It drops counts that are too old; at least one must be left. It copies LongCounts.
 func (s *State) shift(age, slots int) {
 	old := s.counts()
 	old = trim(old[:min(len(old), slots+1-age)])
 	n := age + len(old)
-	if n > len(s.Few) {
+	if n > len(s.Counts) {
 		many := make([]int64, n)
 		copy(many[age:], old)
-		s.Few, s.Many = [17]int64{}, many
+		s.Counts, s.LongCounts = [17]int64{}, many
 		return
 	}
-	copy(s.Few[age:], old)
-	clear(s.Few[:age])
-	clear(s.Few[n:])
-	s.Many = nil
+	copy(s.Counts[age:], old)
+	clear(s.Counts[:age])
+	clear(s.Counts[n:])
+	s.LongCounts = nil
 }
 
 // resize converts the counts to slots of another width. Each count moves to the new slot

@@ -19,22 +19,22 @@ func TestEncodingDoesNotChange(t *testing.T) {
 		{
 			Options: movingwindow.Options{Limit: algo.Per(1000, time.Second)},
 			Hex:     "6d01 0d234ccf9bd902ab 000000003b9aca00 02 5a2b",
-			State:   movingwindow.State{At: 946684801234567851, Width: 1e9, Few: [17]int64{90, 43}},
+			State:   movingwindow.State{At: 946684801234567851, Width: 1e9, Counts: [17]int64{90, 43}},
 		},
 		{
 			Options: movingwindow.Options{Limit: algo.Per(1000, time.Minute)},
 			Hex:     "6d01 0d234ccf9bd902ab 0000000df8475800 01 8501",
-			State:   movingwindow.State{At: 946684801234567851, Width: 60e9, Few: [17]int64{133}},
+			State:   movingwindow.State{At: 946684801234567851, Width: 60e9, Counts: [17]int64{133}},
 		},
 		{
 			Options: movingwindow.Options{Limit: algo.Per(1000, time.Second), Slots: 7, Trailing: movingwindow.Whole},
 			Hex:     "6d01 0d234ccf9bd902ab 000000000883d3b7 07 5a000028000001",
-			State:   movingwindow.State{At: 946684801234567851, Width: 142857143, Few: [17]int64{90, 0, 0, 40, 0, 0, 1}},
+			State:   movingwindow.State{At: 946684801234567851, Width: 142857143, Counts: [17]int64{90, 0, 0, 40, 0, 0, 1}},
 		},
 		{
 			Options: movingwindow.Options{Limit: algo.Per(1000, time.Second), Slots: 24},
 			Hex:     "6d01 0d234ccf9bd902ab 00000000027bc86b 14 5a00000000000000000028000000000000000001",
-			State:   movingwindow.State{At: 946684801234567851, Width: 41666667, Many: []int64{0: 90, 10: 40, 19: 1}},
+			State:   movingwindow.State{At: 946684801234567851, Width: 41666667, LongCounts: []int64{0: 90, 10: 40, 19: 1}},
 		},
 	})
 }
@@ -78,11 +78,11 @@ func TestParseStateRefusesOtherBytes(t *testing.T) {
 	})
 	kit.ParseStates(t, map[string]movingwindow.State{
 		"": {},
-		"6d01 0000000000000005 0000000000000007 01 01":                                          {At: 5, Width: 7, Few: [17]int64{1}},
-		"6d01 0000000000000005 0000000000000007 03 000001":                                      {At: 5, Width: 7, Few: [17]int64{2: 1}},
-		"6d01 3fffffffffffffff 4000000000000000 02 808080808080808040 ffffffffffffffff3f":       {At: algo.MaxInstant, Width: 1 << 62, Few: [17]int64{algo.MaxCount, algo.MaxCount - 1}},
-		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 05":       {At: 5, Width: 7, Many: []int64{17: 5}},
-		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 feffff7f": {At: 5, Width: 7, Many: []int64{17: 1<<28 - 2}},
+		"6d01 0000000000000005 0000000000000007 01 01":                                          {At: 5, Width: 7, Counts: [17]int64{1}},
+		"6d01 0000000000000005 0000000000000007 03 000001":                                      {At: 5, Width: 7, Counts: [17]int64{2: 1}},
+		"6d01 3fffffffffffffff 4000000000000000 02 808080808080808040 ffffffffffffffff3f":       {At: algo.MaxInstant, Width: 1 << 62, Counts: [17]int64{algo.MaxCount, algo.MaxCount - 1}},
+		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 05":       {At: 5, Width: 7, LongCounts: []int64{17: 5}},
+		"6d01 0000000000000005 0000000000000007 12 0000000000000000000000000000000000 feffff7f": {At: 5, Width: 7, LongCounts: []int64{17: 1<<28 - 2}},
 	})
 	for _, text := range []string{
 		"6d01 0000000000000005 0000000000000007 01 808080808080808040",
@@ -103,39 +103,39 @@ func TestStatesAreNormalized(t *testing.T) {
 		return f
 	}
 	kit.NormalizedStates(t, o, [][2]movingwindow.State{
-		{{At: 5, Few: few(1)}, {}},
-		{{At: 5, Width: -4, Few: few(1)}, {}},
+		{{At: 5, Counts: few(1)}, {}},
+		{{At: 5, Width: -4, Counts: few(1)}, {}},
 		{{At: 5, Width: 4}, {}},
-		{{At: 5, Width: 4, Few: few(-1, -1)}, {}},
-		{{At: 5, Width: 4, Few: few(-1, 2)}, {At: 5, Width: 4, Few: few(0, 2)}},
-		{{At: 5, Width: 4, Few: few(math.MaxInt64, math.MaxInt64)}, {At: 5, Width: 4, Few: few(algo.MaxCount, algo.MaxCount-1)}},
-		{{At: 5, Width: 4, Few: few(1, math.MaxInt64, 1)}, {At: 5, Width: 4, Few: few(1, algo.MaxCount, 1)}},
-		{{At: 5, Width: 4, Few: few(math.MinInt64, math.MinInt64, 1)}, {At: 5, Width: 4, Few: few(0, 0, 1)}},
-		{{At: -5, Width: 4, Few: few(3)}, {Width: 4, Few: few(3)}},
-		{{At: math.MaxInt64, Width: 4, Few: few(3)}, {At: algo.MaxInstant, Width: 4, Few: few(3)}},
-		{{At: 5, Width: math.MaxInt64, Few: few(3)}, {At: 5, Width: 1 << 62, Few: few(3)}},
-		{{At: 5, Width: 4, Many: []int64{}}, {}},
-		{{At: 5, Width: 4, Many: []int64{2, 1, 0}}, {At: 5, Width: 4, Few: few(2, 1)}},
-		{{At: 5, Width: 4, Few: few(9), Many: []int64{2}}, {At: 5, Width: 4, Few: few(2)}},
-		{{At: 5, Width: 4, Few: few(9), Many: []int64{2: -7}}, {}},
-		{{At: 5, Width: 4, Many: []int64{2, 2000: 3}}, {At: 5, Width: 4, Few: few(2)}},
+		{{At: 5, Width: 4, Counts: few(-1, -1)}, {}},
+		{{At: 5, Width: 4, Counts: few(-1, 2)}, {At: 5, Width: 4, Counts: few(0, 2)}},
+		{{At: 5, Width: 4, Counts: few(math.MaxInt64, math.MaxInt64)}, {At: 5, Width: 4, Counts: few(algo.MaxCount, algo.MaxCount-1)}},
+		{{At: 5, Width: 4, Counts: few(1, math.MaxInt64, 1)}, {At: 5, Width: 4, Counts: few(1, algo.MaxCount, 1)}},
+		{{At: 5, Width: 4, Counts: few(math.MinInt64, math.MinInt64, 1)}, {At: 5, Width: 4, Counts: few(0, 0, 1)}},
+		{{At: -5, Width: 4, Counts: few(3)}, {Width: 4, Counts: few(3)}},
+		{{At: math.MaxInt64, Width: 4, Counts: few(3)}, {At: algo.MaxInstant, Width: 4, Counts: few(3)}},
+		{{At: 5, Width: math.MaxInt64, Counts: few(3)}, {At: 5, Width: 1 << 62, Counts: few(3)}},
+		{{At: 5, Width: 4, LongCounts: []int64{}}, {}},
+		{{At: 5, Width: 4, LongCounts: []int64{2, 1, 0}}, {At: 5, Width: 4, Counts: few(2, 1)}},
+		{{At: 5, Width: 4, Counts: few(9), LongCounts: []int64{2}}, {At: 5, Width: 4, Counts: few(2)}},
+		{{At: 5, Width: 4, Counts: few(9), LongCounts: []int64{2: -7}}, {}},
+		{{At: 5, Width: 4, LongCounts: []int64{2, 2000: 3}}, {At: 5, Width: 4, Counts: few(2)}},
 	})
 }
 
-// States may share Many, so no function may write to it.
-func TestManyIsCopiedBeforeAChange(t *testing.T) {
+// States may share LongCounts, so no function may write to it.
+func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 	o := movingwindow.Options{Limit: algo.Per(1000, 40*time.Second), Slots: 40}
 	var s movingwindow.State
 	for i := range 30 {
 		s, _ = movingwindow.Step(s, y2k.Add(time.Duration(i)*time.Second), o)
 	}
-	require.Len(t, s.Many, 30)
-	before := append([]int64{}, s.Many...)
+	require.Len(t, s.LongCounts, 30)
+	before := append([]int64{}, s.LongCounts...)
 	for _, op := range algorithmtest.Ops {
 		for _, after := range []time.Duration{29, 30, 50, 69, 70, 100} {
 			next, _ := kit.Call(s, op, y2k.Add(after*time.Second), o)
-			require.Equal(t, before, s.Many)
-			if op != algorithmtest.Peek && len(next.Many) > 0 && &next.Many[0] == &s.Many[0] {
+			require.Equal(t, before, s.LongCounts)
+			if op != algorithmtest.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
 				require.Equal(t, s, next, "a changed state shares its counts")
 			}
 		}

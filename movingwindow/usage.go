@@ -172,7 +172,7 @@ func (u *usage) update() {
 	s := u.state
 	if u.recent|u.trailing == 0 {
 		*s = State{Width: u.width}
-	} else if u.age > 0 || s.Many != nil {
+	} else if u.age > 0 || s.LongCounts != nil {
 		s.shift(int(u.age), u.slots)
 	}
 	s.At = u.begin + u.into
