@@ -407,6 +407,18 @@ func TestHelpListsTheDefaultPolicies(t *testing.T) {
 	}
 }
 
+// TestTraceInTheHelpIsCorrect: a trace of the help's lines has no differences.
+func TestTraceInTheHelpIsCorrect(t *testing.T) {
+	_, help, _ := sluice(t, "", "replay", "--help")
+	_, rest, found := strings.Cut(help, "is a trace, such as\n\n")
+	require.True(t, found)
+	trace, _, _ := strings.Cut(rest, "\n\n")
+	exitCode, out, errs := sluice(t, trace+"\n", "replay", "--check", "-")
+	require.Zero(t, exitCode, out+errs)
+	exitCode, _, _ = sluice(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
+	require.Equal(t, exitFailed, exitCode)
+}
+
 func TestJSONAndPictureGoTogether(t *testing.T) {
 	picture := filepath.Join(t.TempDir(), "REPORT.SVG")
 	exitCode, out, errs := sluice(t, fourLines, "replay", "--json", "--out", picture, "-")

@@ -75,11 +75,11 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream has not begun its response after this time; 0s is no limit")
 	flags.Var(&f.clientTimeout, "client-timeout", "close a connection if the client sends no byte of a request body for this time, or reads no byte of the response for 10 times as long; 1s to 24h, 0s is never")
 	flags.Var(&f.minBodyRate, "min-body-rate", "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
-	flags.Var(&f.bodyGrace, "body-grace", "how long a client may be slower than --min-body-rate, at the start or later; 1s to 24h")
+	flags.Var(&f.bodyGrace, "body-grace", "how far a client may fall behind --min-body-rate, at the start or later, before it gets 408; 1s to 24h")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with a body of more than `N` bytes; 0 is no limit")
 	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
-	flags.StringVar(&f.api, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream; with it, no service)")
+	flags.StringVar(&f.api, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default: "+defaultAPI+", or no API if --upstream is set)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")
 
 	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open at once, `N` for --listen and N for --api; further ones wait; 0 is no limit")
