@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // serveFlags has the flags of sluice serve.
@@ -145,6 +146,9 @@ const oneRuleName = "default"
 func (f *serveFlags) oneRule() (*config.File, error) {
 	policy, err := compose.ParseRulePolicy(f.limit)
 	if err != nil {
+		if _, other := compose.ParsePolicy(f.limit); other == nil { // cost= is the only fault
+			return nil, usagef("--limit %s: --limit takes no cost=; write a limits.yaml with the field cost beside policy, and use --config", errtext.Quote(f.limit))
+		}
 		return nil, usagef("--limit: %s", withoutPackage(err))
 	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
@@ -206,9 +210,20 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 }
 
 func parseUpstream(text string) (*url.URL, error) {
+	shown := "--upstream"
+	if !strings.ContainsAny(text, "@?") { // otherwise it may contain a password
+		shown += " " + errtext.Quote(text)
+	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, usagef("--upstream: want a URL such as http://localhost:3000")
+	switch {
+	case !strings.Contains(text, "://"):
+		return nil, usagef("%s: the URL has no scheme; want http:// or https:// in front, such as http://localhost:3000", shown)
+	case err != nil:
+		return nil, usagef("%s: not a valid URL; want a URL such as http://localhost:3000", shown)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, usagef("%s: the scheme is not supported; want http or https, such as http://localhost:3000", shown)
+	case u.Hostname() == "":
+		return nil, usagef("%s: the URL has no host; want a URL such as http://localhost:3000", shown)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, usagef("--upstream: want only a scheme, a host and a path, such as http://localhost:3000/app")
@@ -255,9 +270,12 @@ const (
 )
 
 func readToken(file string) (string, error) {
+	if _, err := statFile(file, "a file with one token, for instance from openssl rand -hex 32", "a file in it"); err != nil {
+		return "", usagef("--token-file: %w", err)
+	}
 	f, err := os.Open(file)
 	if err != nil {
-		return "", usagef("--token-file: %w", err)
+		return "", usagef("--token-file: %w; let sluice read the file, or name another", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))
