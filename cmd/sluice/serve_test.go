@@ -223,7 +223,7 @@ func TestInvalidCommandLinesOfServe(t *testing.T) {
 		{2, "--upstream http://localhost:8080 is the address of --listen 127.0.0.1:8080", []string{limit, "--upstream", "http://localhost:8080"}},
 		{2, "--listen needs --upstream", []string{limit, "--listen", ":8080"}},
 		{2, "--max-body needs --upstream", []string{limit, "--max-body", "1"}},
-		{2, `--listen "8080": want HOST:PORT`, []string{limit, "--upstream", "http://h", "--listen", "8080"}},
+		{2, "--listen \"8080\": want HOST:PORT or :PORT\n", []string{limit, "--upstream", "http://h", "--listen", "8080"}},
 		{2, "--listen unix:x: a unix socket has no client address", []string{limit, "--upstream", "http://h", "--listen", "unix:x"}},
 		{2, "--listen is empty", []string{limit, "--upstream", "http://h", "--listen", ""}},
 		{1, "--listen 192.0.2.1:80: ", []string{limit, "--upstream", "http://192.0.2.2", "--listen", "192.0.2.1:80"}},
