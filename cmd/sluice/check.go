@@ -119,15 +119,28 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 func warnTrusted(w io.Writer, name string, f *config.File) {
 	if rules := f.LacksTrusted(); len(rules) > 0 {
 		fmt.Fprintf(w, "%s: warning: no proxy is trusted, and %s by ip; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit; "+
-			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", fileName(name), rulesLimit(rules))
+			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", fileName(name), rulesLimit(f, rules))
 	}
 }
 
-func rulesLimit(names []string) string {
-	if len(names) == 1 {
-		return "rule " + names[0] + " limits"
+// rulesLimit begins a sentence about rules that limit all requests, or those without a field, by
+// address.
+func rulesLimit(f *config.File, names []string) string {
+	var words []string
+	for i := range f.Rules {
+		r := &f.Rules[i]
+		switch {
+		case !slices.Contains(names, r.Name):
+		case slices.Contains(r.By, config.Field{Kind: config.IP}):
+			words = append(words, r.Name)
+		default:
+			words = append(words, fmt.Sprintf("%s (requests without %s)", r.Name, list(r.MayLack(), " or ")))
+		}
 	}
-	return "rules " + list(names, ", ") + " limit"
+	if len(words) == 1 {
+		return "rule " + words[0] + " limits"
+	}
+	return "rules " + list(words, ", ") + " limit"
 }
 
 func fileName(name string) string {

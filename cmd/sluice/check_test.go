@@ -53,7 +53,7 @@ func TestCheckWarnsIfRulesByIPTrustNoProxy(t *testing.T) {
 	exitCode, out, errs := sluice(t, rules, "check", "-")
 	require.Zero(t, exitCode, "a warning is no fault")
 	require.Contains(t, out, "standard input: 3 rules")
-	require.Equal(t, "standard input: warning: no proxy is trusted, and rules a, b limit by ip; if sluice serve --upstream, or the program, is behind a proxy, "+
+	require.Equal(t, "standard input: warning: no proxy is trusted, and rules a, b (requests without user) limit by ip; if sluice serve --upstream, or the program, is behind a proxy, "+
 		"all clients share one limit; add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", errs)
 	for _, trusted := range []string{"trusted: []\n", "trusted: 10.0.0.1\n"} {
 		exitCode, _, errs = sluice(t, trusted+rules, "check", "-")

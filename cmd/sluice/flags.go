@@ -14,6 +14,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // replayFlags has the flags of sluice replay.
@@ -83,6 +84,11 @@ func (f *replayFlags) checkConfigFlags() error {
 func (f *replayFlags) parseKeyer() (*accesslog.Keyer, error) {
 	if f.keyField != "" && !f.given("by") {
 		f.by = "key"
+	}
+	for word := range strings.SplitSeq(f.by, "+") {
+		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
+			return nil, usagef("--by %s: replay does not look for a %s in logs; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(f.by), kind)
+		}
 	}
 	k, err := accesslog.ParseKeyer(f.by)
 	if err != nil {

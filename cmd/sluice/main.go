@@ -19,8 +19,10 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 func main() {
@@ -57,7 +59,7 @@ func run(ctx context.Context, args []string, s streams) int {
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%v; see %s --help", err, c.CommandPath())
+		return usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
 	root.Args = func(c *cobra.Command, args []string) error {
 		if len(args) > 0 {
@@ -91,6 +93,20 @@ func run(ctx context.Context, args []string, s streams) int {
 		return exitUsage
 	}
 	return exitFailed
+}
+
+// similarFlag returns a hint if err is about an unknown flag and c has a flag with a similar name.
+func similarFlag(c *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return ""
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if name := errtext.Nearest(unknown.GetSpecifiedName(), names); name != "" {
+		return ", did you mean --" + name + "?"
+	}
+	return ""
 }
 
 // helpCommand replaces cobra's help command. It returns an error for an unknown command.

@@ -210,7 +210,7 @@ func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 		bar.at(log)
 	}
 	if err := log.Err(); err != nil {
-		return nil, withRemedy(err)
+		return nil, p.withRemedy(err)
 	}
 	from.Stats = log.Stats()
 	return what.report(int(p.top), from), p.checkLog(&from)

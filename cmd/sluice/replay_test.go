@@ -131,7 +131,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		waitForLog []string
 	}{
 		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "want replay, check, serve or completion"}},
-		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"--polcy", "--help"}},
+		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"unknown flag: --polcy, did you mean --policy?; see sluice replay --help"}},
 		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
 		"limit alone":                 {[]string{"replay", "-p", "10/s"}, 2, []string{"the limit follows it, for instance gcra 10/s"}},
 		"negative alone":              {[]string{"replay", "-p", "-1/s"}, 2, []string{"the limit follows it, for instance gcra 100/m"}},
@@ -147,13 +147,17 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"empty policy":                {[]string{"replay", "-p", ""}, 2, []string{"an algorithm and its limit such as gcra 100/m"}},
 		"policy of defaults":          {[]string{"replay", "-p"}, 2, []string{"-p", "--help"}},
 		"unknown field":               {[]string{"replay", "--by", "colour"}, 2, []string{`--by: no field "colour"`, "ip, user"}},
+		"header in a log":             {[]string{"replay", "--by", "ip+header:X-Key", log}, 2, []string{`--by "ip+header:X-Key"`, "--key-field, and write key in --by"}},
+		"field after a plus":          {[]string{"replay", "--by", "ip+"}, 2, []string{`--by: "ip+": a field is missing before or after a +`}},
 		"key without a field":         {[]string{"replay", "--by", "key", log}, 2, []string{"--key-field"}},
 		"keys without field":          {[]string{"replay", "--by", "ip+key", log}, 2, []string{"--by ip+key", "--key-field"}},
 		"field without a key":         {[]string{"replay", "--by", "ip", "--key-field", "k", log}, 2, []string{"--by ip", "--key-field", "ip+key"}},
-		"field not of JSON":           {[]string{"replay", "--key-field", "k", log}, 1, []string{"access.log", "no lines of JSON", "--key-field"}},
-		"time not of JSON":            {[]string{"replay", "--time-field", "t", log}, 1, []string{"access.log", "no lines of JSON", "--time-field"}},
+		"field not of JSON":           {[]string{"replay", "--key-field", "k", log}, 1, []string{"access.log has no lines of JSON; leave --key-field out"}},
+		"time not of JSON":            {[]string{"replay", "--time-field", "t", log}, 1, []string{"access.log has no lines of JSON; leave --time-field out"}},
+		"both not of JSON":            {[]string{"replay", "--time-field", "t", "--key-field", "k", log}, 1, []string{"leave --time-field and --key-field out"}},
 		"member nobody has":           {[]string{"replay", "--key-field", "tenantt", json}, 1, []string{"a.json", `"tenantt"`, "--key-field"}},
-		"time nobody has":             {[]string{"replay", "--time-field", "t", json}, 1, []string{"a.json:1", "no time", "--time-field"}},
+		"time nobody has":             {[]string{"replay", "--time-field", "t", json}, 1, []string{"a.json:1", `no member "t" in the JSON object`, "--time-field wants the name of the member that holds the time"}},
+		"no usual time":               {[]string{"replay", write(t, "b.json", `{"at":1}`+"\n")}, 1, []string{"b.json:1", "no time in the JSON object", "with --time-field"}},
 		"empty field":                 {[]string{"replay", "--time-field", "", json}, 2, []string{"--time-field is empty"}},
 		"no picture":                  {[]string{"replay", "--out=", log}, 2, []string{"--out is empty"}},
 		"unknown picture":             {[]string{"replay", "--out", "a.gif"}, 2, []string{"a.gif", ".svg or .png"}},
@@ -405,6 +409,18 @@ func TestHelpListsTheDefaultPolicies(t *testing.T) {
 	for _, policy := range defaultPolicies {
 		require.Contains(t, out, "\n  "+policy+"\n")
 	}
+}
+
+// TestTraceInTheHelpIsCorrect: a trace of the help's lines has no differences.
+func TestTraceInTheHelpIsCorrect(t *testing.T) {
+	_, help, _ := sluice(t, "", "replay", "--help")
+	_, rest, found := strings.Cut(help, "is a trace, such as\n\n")
+	require.True(t, found)
+	trace, _, _ := strings.Cut(rest, "\n\n")
+	exitCode, out, errs := sluice(t, trace+"\n", "replay", "--check", "-")
+	require.Zero(t, exitCode, out+errs)
+	exitCode, _, _ = sluice(t, strings.Replace(trace, "ok", "deny", 1)+"\n", "replay", "--check", "-")
+	require.Equal(t, exitFailed, exitCode)
 }
 
 func TestJSONAndPictureGoTogether(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // serveFlags has the flags of sluice serve.
@@ -75,11 +76,11 @@ func (f *serveFlags) define(c *cobra.Command) {
 	flags.Var(&f.upstreamTimeout, "upstream-timeout", "answer 504 if the upstream has not begun its response after this time; 0s is no limit")
 	flags.Var(&f.clientTimeout, "client-timeout", "close a connection if the client sends no byte of a request body for this time, or reads no byte of the response for 10 times as long; 1s to 24h, 0s is never")
 	flags.Var(&f.minBodyRate, "min-body-rate", "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
-	flags.Var(&f.bodyGrace, "body-grace", "how long a client may be slower than --min-body-rate, at the start or later; 1s to 24h")
+	flags.Var(&f.bodyGrace, "body-grace", "how far a client may fall behind --min-body-rate, at the start or later, before it gets 408; 1s to 24h")
 	flags.Var(&f.maxBody, "max-body", "refuse requests with a body of more than `N` bytes; 0 is no limit")
 	flags.BoolVar(&f.legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
-	flags.StringVar(&f.api, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default \""+defaultAPI+"\" without --upstream; with it, no service)")
+	flags.StringVar(&f.api, "api", "", "the `ADDRESS` of the decision service: HOST:PORT or unix:PATH (default: "+defaultAPI+", or no API if --upstream is set)")
 	flags.StringVar(&f.tokenFile, "token-file", "", "callers of --api must send the token in this `FILE`; without it, --api must be a loopback address or a unix socket")
 
 	flags.Var(&f.maxConnections, "max-connections", "how many connections may be open at once, `N` for --listen and N for --api; further ones wait; 0 is no limit")
@@ -145,6 +146,9 @@ const oneRuleName = "default"
 func (f *serveFlags) oneRule() (*config.File, error) {
 	policy, err := compose.ParseRulePolicy(f.limit)
 	if err != nil {
+		if _, other := compose.ParsePolicy(f.limit); other == nil { // cost= is the only fault
+			return nil, usagef("--limit %s: --limit takes no cost=; write a limits.yaml with the field cost beside policy, and use --config", errtext.Quote(f.limit))
+		}
 		return nil, usagef("--limit: %s", withoutPackage(err))
 	}
 	rule := config.Rule{Name: oneRuleName, Policy: policy, Cost: config.Cost{Units: 1}}
@@ -206,9 +210,20 @@ func (f *serveFlags) proxy(o *serve.Options) error {
 }
 
 func parseUpstream(text string) (*url.URL, error) {
+	shown := "--upstream"
+	if !strings.ContainsAny(text, "@?") { // otherwise it may contain a password
+		shown += " " + errtext.Quote(text)
+	}
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return nil, usagef("--upstream: want a URL such as http://localhost:3000")
+	switch {
+	case !strings.Contains(text, "://"):
+		return nil, usagef("%s: the URL has no scheme; want http:// or https:// in front, such as http://localhost:3000", shown)
+	case err != nil:
+		return nil, usagef("%s: not a valid URL; want a URL such as http://localhost:3000", shown)
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, usagef("%s: the scheme is not supported; want http or https, such as http://localhost:3000", shown)
+	case u.Hostname() == "":
+		return nil, usagef("%s: the URL has no host; want a URL such as http://localhost:3000", shown)
 	}
 	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, usagef("--upstream: want only a scheme, a host and a path, such as http://localhost:3000/app")
@@ -255,9 +270,12 @@ const (
 )
 
 func readToken(file string) (string, error) {
+	if _, err := statFile(file, "a file with one token, for instance from openssl rand -hex 32", "a file in it"); err != nil {
+		return "", usagef("--token-file: %w", err)
+	}
 	f, err := os.Open(file)
 	if err != nil {
-		return "", usagef("--token-file: %w", err)
+		return "", usagef("--token-file: %w; let sluice read the file, or name another", err)
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxToken+1))

@@ -9,33 +9,41 @@ RateLimit. A denied request gets 429, Retry-After and a problem document; the
 upstream does not see it. Bodies are streamed. A WebSocket connection counts as
 one request; other protocol upgrades are not passed on. The proxy speaks
 HTTP/1.1 and HTTP/2 without TLS. For https, put a proxy that terminates TLS in
-front of it, and name that proxy in --trust.
+front of it, and trust that proxy: in --trust, or in trusted in the file of
+--config.
 
 Slow clients. A denied request is answered at once, without waiting for its
 body, and then its connection closes. The bodies of other requests must arrive
-at --min-body-rate or faster, on average over --body-grace; otherwise the client
-gets 408. The total time of an upload is not limited. Over HTTP/2 the rate is no
-longer checked once the response begins, so streams in both directions may pause
-from then on. For clients that pause earlier, such as some gRPC clients, set
---min-body-rate 0. Downloads, server-sent events and WebSockets may pause.
-Request headers must arrive within 10 seconds. When --max-connections are open,
-sluice closes idle connections, and new connections wait in the queue of the
-operating system. A connection needs two open files (ulimit -n).
+at --min-body-rate or faster. A client that falls behind that rate by more than
+--body-grace gets 408. The total time of an upload is not limited. Over HTTP/2
+the rate is checked only until the response begins. Bidirectional streams may
+pause after that. If clients pause before, as some gRPC clients do, set
+--min-body-rate 0. The upstream may pause while it sends a response, such as
+server-sent events. The client must read: if it reads no byte of a response for
+10 times --client-timeout, the connection closes. WebSockets may pause in both
+directions. Request headers must arrive within 10 seconds. When
+--max-connections are open, sluice closes idle connections, and new connections
+wait in the queue of the operating system. A connection needs two open files
+(ulimit -n).
 
 Addresses. By default sluice listens on the loopback address only; --listen
 changes that. Behind your own proxy or load balancer, every request comes from
-the address of that proxy. Name it in --trust; otherwise all clients share one
-limit. X-Forwarded-For is used only if it comes from a trusted proxy. From
-requests of other peers sluice removes X-Forwarded-For, X-Real-IP and similar
-headers, by which the upstream could mistake one client for another. It also
-removes X-Original-URL, X-Rewrite-URL, X-HTTP-Method-Override and similar
-headers, by which the upstream could use another path or method.
+the address of that proxy. Name it in --trust, or in trusted in the file of
+--config; otherwise all clients share one limit. X-Forwarded-For is used only if
+it comes from a trusted proxy. If a peer is not trusted, sluice removes these
+headers from its requests: X-Forwarded-For, X-Real-IP and similar headers. With
+them, the upstream could mistake one client for another. It also removes
+X-Original-URL, X-Rewrite-URL, X-HTTP-Method-Override and similar headers. With
+them, the upstream could use another path or method.
 
 API. Programs ask for decisions with POST /v1/allow. There are also /v1/peek,
-/v1/refund, /v1/charge and /v1/reset. /openapi.yaml describes them. The key of a
-rule by ip is the address, such as 203.0.113.7; that of a rule by ip+path is
-"203.0.113.7" "/login", with the quotation marks. With such a key, programs can
-read, refund and reset what the proxy counted. The API also serves
+/v1/refund, /v1/charge and /v1/reset. /openapi.yaml describes them. The keys are
+
+  rule by ip        203.0.113.7
+  rule by ip+path   "203.0.113.7" "/login"    with the quotation marks
+
+With such a key, programs can read, refund and reset what the proxy counted. The
+API also serves
 
   /livez         200 while the process serves; /livez and /readyz need no token
   /readyz        200 if requests are answered as configured, else 503
@@ -43,9 +51,9 @@ read, refund and reset what the proxy counted. The API also serves
   /debug/denied  the keys denied most; answers this machine only, because keys
                  identify clients
 
-Anyone who can reach --api can reset limits. So --api accepts loopback addresses
-and unix sockets, which get the mode 0660. Other addresses need --token-file;
-callers then send "Authorization: Bearer TOKEN". The token is not encrypted:
+Anyone who can reach --api can reset limits. Without --token-file, --api must be
+a loopback address or a unix socket (mode 0660). With --token-file, callers must
+send "Authorization: Bearer TOKEN". The token is not encrypted:
 across a network that you do not trust, put a TLS proxy in front of the API.
 Requests from web pages are refused. With --upstream, there is no API unless
 --api is given.
@@ -62,15 +70,20 @@ Without --store, sluice reads the address from the environment variable
 SLUICE_STORE. Everybody who can list processes, for instance with ps, can read a
 password in a flag. Logs and errors show the address without its password.
 
-Failures. A failed store is not a denial. --on-failure closed, the default,
-answers 503: your program is unavailable while the store is. open allows all
-requests without limits. local limits in the memory of each process until the
-store is back, and begins with full quotas. A decision fails after
---decision-timeout. When the store has failed for --circuit-open-after, the
-circuit breaker opens: decisions then fail at once, and one probe at a time, at
-most ten a second, tests the store in the background. The first probe that
-succeeds lets decisions use the store again. If the store then fails again, the
-breaker opens at once. --circuit-open-after 0s turns the breaker off.
+Failures. A failed store is not a denial.
+
+  --on-failure closed  (default) answers 503, so your program is down while the
+                       store is down
+               open    allows all requests, without limits
+               local   each process limits in its own memory until the store is
+                       back, starting with full quotas
+
+A decision fails after --decision-timeout. When the store has failed for
+--circuit-open-after, the circuit breaker opens: decisions then fail at once,
+and one probe at a time, at most ten a second, tests the store in the
+background. The first probe that succeeds lets decisions use the store again.
+If the first decision after that fails, the breaker opens again at once.
+--circuit-open-after 0s turns the breaker off.
 
 Denial cache. For up to --denial-cache-ttl, sluice denies a denied key again
 without asking the store. If another process resets or refunds the key, requests
@@ -95,9 +108,9 @@ always named default. To change its algorithm, use another --namespace.
 Shutdown. After SIGTERM, /readyz answers 503 at once, and sluice keeps serving
 for --shutdown-delay, so that load balancers can send requests elsewhere. Then
 the listeners close. The process ends when all requests in flight have ended, or
-after --drain. Give it more time than the sum of both: Kubernetes kills after 30
-seconds, docker stop after 10. SIGINT skips the delay. A second signal ends the
-process at once.
+after --drain. Let your orchestrator wait longer than --shutdown-delay plus
+--drain: by default Kubernetes kills after 30 seconds, docker stop after 10.
+SIGINT skips the delay. A second signal ends the process at once.
 
 Unverified keys. sluice does not check passwords: the user of --by user is the
 name in Authorization: Basic. Clients choose their headers and cookies freely.

@@ -15,7 +15,7 @@ func (p *plan) checkLog(r *logSummary) error {
 	case r.Entries == 0: // if all lines were invalid, the reader has returned an error
 		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", r.name)
 	case r.JSON == 0 && (p.timeField != "" || p.keyField != ""):
-		return fmt.Errorf("%s has no lines of JSON; leave --time-field and --key-field out", r.name)
+		return fmt.Errorf("%s has no lines of JSON; leave %s out", r.name, p.memberFlags())
 	case r.missing[accesslog.Key] == r.Entries:
 		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", r.name, p.keyField)
 	case r.most > r.Entries-r.most: // all of them would be replayed at one time
@@ -28,8 +28,19 @@ func (p *plan) checkLog(r *logSummary) error {
 	return nil
 }
 
+// memberFlags names the flags for members of JSON lines that were given.
+func (p *plan) memberFlags() string {
+	switch {
+	case p.keyField == "":
+		return "--time-field"
+	case p.timeField == "":
+		return "--key-field"
+	}
+	return "--time-field and --key-field"
+}
+
 // withRemedy adds a remedy to the error of a log that could not be read.
-func withRemedy(err error) error {
+func (p *plan) withRemedy(err error) error {
 	var bad *accesslog.UnreadableError
 	if !errors.As(err, &bad) {
 		return err
@@ -49,7 +60,11 @@ func withRemedy(err error) error {
 	if first.Reason == accesslog.NoRequest {
 		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
 	}
-	if bytes.HasPrefix(first.Text, []byte("{")) {
+	switch {
+	case !bytes.HasPrefix(first.Text, []byte("{")):
+	case p.timeField != "":
+		return fmt.Errorf("%w; --time-field wants the name of the member that holds the time, with dots if it is nested, such as request.at", err)
+	default:
 		return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
 	}
 	return err

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/jsontext"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // jsonParser reads lines of JSON. It accepts valid JSON only, so that half a line is not
@@ -16,6 +17,7 @@ import (
 type jsonParser struct {
 	names    map[string]memberName
 	keyField string // in lower case; empty: no member
+	noTime   string // the reason to skip an object without a time
 	hostOnly bool   // Options.Fields has nothing but the host
 
 	name  []byte // the dotted name of the current member, in lower case
@@ -32,7 +34,12 @@ type member struct {
 }
 
 func newJSONParser(o Options) jsonParser {
+	noTime := reasonObject
+	if o.TimeField != "" {
+		noTime = "no member " + errtext.Quote(o.TimeField) + " in the JSON object"
+	}
 	return jsonParser{
+		noTime:   noTime,
 		names:    namesOfParts(o.TimeField),
 		keyField: lower(o.KeyField),
 		hostOnly: o.Fields&^Forwarded == Host,
@@ -48,7 +55,7 @@ func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
 	p.object(gjson.ParseBytes(line), 0)
 	at := &p.found[partTime]
 	if at.rank == 0 {
-		return reasonObject
+		return p.noTime
 	}
 	var ok bool
 	if e.at, ok = c.json(at.text, at.kind == gjson.Number); !ok {

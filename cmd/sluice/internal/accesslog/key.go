@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // keyNames are the words of a key's spec, in the order of messages.
@@ -50,7 +52,11 @@ func ParseKeyer(spec string) (*Keyer, error) {
 	if strings.TrimSpace(spec) == everything {
 		return k, nil
 	}
-	for _, word := range strings.Split(spec, "+") {
+	words := strings.Split(spec, "+")
+	for _, word := range words {
+		if strings.TrimSpace(word) == "" && len(words) > 1 {
+			return nil, fmt.Errorf("accesslog: %s: a field is missing before or after a +; write for instance ip+path", errtext.Quote(spec))
+		}
 		field, err := parseField(strings.TrimSpace(word))
 		if err != nil {
 			return nil, err

@@ -71,7 +71,7 @@ func TestUnknownFieldsAreErrors(t *testing.T) {
 		{"", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"ip+adress", `accesslog: no field "adress"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
 		{"IP", `accesslog: no field "IP"; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
-		{"ip+", `accesslog: no field ""; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything`},
+		{"ip+", `accesslog: "ip+": a field is missing before or after a +; write for instance ip+path`},
 		{"ip+path+ip", `accesslog: key "ip+path+ip" names ip twice`},
 	}
 	for _, test := range tests {

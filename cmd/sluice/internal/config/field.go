@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -25,10 +26,18 @@ func ParseFields(by string) ([]Field, error) {
 		return nil, nil
 	}
 	var fields []Field
-	for _, word := range strings.Split(by, "+") {
-		field, err := parseField(strings.TrimSpace(word))
-		if err != nil {
+	words := strings.Split(by, "+")
+	for _, word := range words {
+		word = strings.TrimSpace(word)
+		if word == "" && len(words) > 1 {
+			return nil, fmt.Errorf("%s: a field is missing before or after a +; write for instance ip+path", errtext.Quote(by))
+		}
+		field, err := parseField(word)
+		if errors.Is(err, errNoField) {
 			return nil, fmt.Errorf("%w, or several joined by +, such as ip+path, or everything", err)
+		}
+		if err != nil {
+			return nil, err
 		}
 		if slices.Contains(fields, field) {
 			return nil, fmt.Errorf("%v is there twice; write it once", field)
@@ -37,6 +46,9 @@ func ParseFields(by string) ([]Field, error) {
 	}
 	return fields, nil
 }
+
+// errNoField is the beginning of the error for an unknown word.
+var errNoField = errors.New("no field")
 
 func parseField(word string) (Field, error) {
 	kind, name, named := strings.Cut(word, ":")
@@ -49,8 +61,8 @@ func parseField(word string) (Field, error) {
 	case Header, Cookie:
 		return namedField(k, name)
 	}
-	return Field{}, fmt.Errorf("no field %s%s; want %s",
-		errtext.Quote(word), didYouMean(word, fieldNames()), fieldWords)
+	return Field{}, fmt.Errorf("%w %s%s; want %s",
+		errNoField, errtext.Quote(word), didYouMean(word, fieldNames()), fieldWords)
 }
 
 func namedField(kind Kind, name string) (Field, error) {

@@ -299,9 +299,11 @@ func TestFieldsAreReadBack(t *testing.T) {
 		"pth":     "did you mean path?",
 		"ip+ip":   "ip is there twice",
 		"cookie:": `want cookie:NAME, such as cookie:session`,
+		"+ip":     `"+ip": a field is missing before or after a +; write for instance ip+path`,
 	} {
 		_, err := config.ParseFields(by)
 		require.ErrorContains(t, err, want)
+		require.Equal(t, strings.Contains(want, "no field") || strings.Contains(want, "did you mean"), strings.Contains(err.Error(), "or several joined by +"), by)
 	}
 }
 

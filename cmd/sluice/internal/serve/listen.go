@@ -43,11 +43,8 @@ func unlistened(err error) error {
 	return err
 }
 
-// CheckListen validates an address, HOST:PORT or unix:PATH, without listening.
+// CheckListen validates the address of the proxy, HOST:PORT or :PORT, without listening.
 func CheckListen(address string) error {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return clearSocket(path)
-	}
 	_, err := resolve(address)
 	return err
 }
@@ -72,14 +69,17 @@ func CheckApart(listen, api string) error {
 	return nil
 }
 
-// CheckAPI is CheckListen for the decision service. Without a token, the address must be a
-// loopback address or a unix socket.
+// CheckAPI validates the address of the decision service, HOST:PORT, :PORT or unix:PATH, without
+// listening. Without a token, the address must be a loopback address or a unix socket.
 func CheckAPI(address, token string) error {
-	if token != "" || isUnix(address) {
-		return CheckListen(address)
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return clearSocket(path)
 	}
 	resolved, err := resolve(address)
-	if err == nil && !resolved.IP.IsLoopback() {
+	if errors.Is(err, errForm) {
+		return fmt.Errorf("%w, or unix:PATH", err)
+	}
+	if err == nil && token == "" && !resolved.IP.IsLoopback() {
 		err = fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
 	}
 	return err
@@ -87,13 +87,23 @@ func CheckAPI(address, token string) error {
 
 func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
 
+// errForm is the end of the error for an address that is not HOST:PORT or :PORT.
+var errForm = errors.New("want HOST:PORT or :PORT")
+
 func resolve(address string) (*net.TCPAddr, error) {
 	if address == "" {
-		return nil, errors.New("is empty; want HOST:PORT, :PORT or unix:PATH")
+		return nil, fmt.Errorf("is empty; %w", errForm)
+	}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", address, errForm)
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		return nil, fmt.Errorf("%q: invalid port %q; %w", address, port, errForm)
 	}
 	resolved, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("%q: want HOST:PORT, :PORT or unix:PATH: %w", address, err)
+		return nil, fmt.Errorf("%q: no address found for the host %q; use its IP address", address, host)
 	}
 	return resolved, nil
 }

@@ -106,8 +106,9 @@ func TestInvalidSocketPaths(t *testing.T) {
 		"unix:" + link:                   "the file exists and is not a socket",
 		"unix:" + dir + "/missing/s":     "no such file or directory",
 		"unix:" + long + "/s":            "the path is too long for a socket; use a shorter one",
-		"8080":                           `"8080": want HOST:PORT, :PORT or unix:PATH`,
-		"127.0.0.1:http-that-is-no-port": "want HOST:PORT",
+		"8080":                           `"8080": want HOST:PORT or :PORT, or unix:PATH`,
+		"127.0.0.1:http-that-is-no-port": `invalid port "http-that-is-no-port"; want HOST:PORT or :PORT, or unix:PATH`,
+		"no-host.invalid:8081":           `"no-host.invalid:8081": no address found for the host "no-host.invalid"; use its IP address`,
 	} {
 		_, err := newTestServer(t, oneByIP, func(o *Options) { o.API = address })
 		require.ErrorContains(t, err, want, address)

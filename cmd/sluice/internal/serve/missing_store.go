@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
@@ -53,6 +54,9 @@ func (s *Server) reachStore(ctx context.Context) error {
 // prepareStore connects to the store, creates its table and writes to it.
 func (s *Server) prepareStore(ctx context.Context) error {
 	if err := s.store.prepare(ctx); err != nil {
+		if refused := new(net.OpError); errors.As(err, &refused) && refused.Op == "dial" {
+			return fmt.Errorf("%s; start the store, or check its address", oneLine(err))
+		}
 		return errors.New(oneLine(err))
 	}
 	if err := s.probe.write(ctx); err != nil {

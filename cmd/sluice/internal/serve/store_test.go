@@ -94,6 +94,16 @@ func TestStoreErrorsHaveNoPasswords(t *testing.T) {
 	}
 }
 
+// TestStoppedStoreErrorHasARemedy: a store that answers with an error does not get this remedy.
+func TestStoppedStoreErrorHasARemedy(t *testing.T) {
+	const remedy = "; start the store, or check its address"
+	gone := unusedAddress(t)
+	for _, address := range []string{"redis://" + gone, "postgres://u@" + gone + "/db"} {
+		require.True(t, strings.HasSuffix(unreached(t, address), remedy), address)
+	}
+	require.NotContains(t, unreached(t, "sqlite:"+filepath.Join(t.TempDir(), "missing", "x.db")), remedy)
+}
+
 // unreached is what New says of a store that it cannot use.
 func unreached(t *testing.T, address string) string {
 	t.Helper()
