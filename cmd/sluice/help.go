@@ -92,7 +92,7 @@ Durations are written like "1m0s". --json can be combined with --out.
                 "worst":{"interval":DURATION, "admitted":UNITS, "bound":UNITS},
                 "longest_wait":DURATION, "never":N,
                 "top_denied":[{"key":KEY, "denied":N}]}],
-   "damaged":[{"file":NAME, "problem":TEXT}], "lacking":{FIELD:N}}
+   "damaged":[{"file":NAME, "problem":TEXT}], "missing":{FIELD:N}}
 
 With --config the object is
 
@@ -101,7 +101,7 @@ With --config the object is
                "never":N},
    "rules":[{"rule":NAME, "by":[FIELD], "cost":N, "shadow":BOOL, "alone":N,
              ... and the members of a policy ...}],
-   "damaged":[...], "lacking":{...}}
+   "damaged":[...], "missing":{...}}
 
   disagreements  requests that some policies allow and others deny
   keys_denied    keys that were denied at least once
@@ -119,7 +119,7 @@ With --config the object is
   alone          requests that this rule denied and no other rule did. Rules in
                  shadow mode have 0 and are not counted as another rule.
   damaged        gzip files that are cut short
-  lacking        for each field in --by or in a rule (named as in --by): the number
+  missing        for each field in --by or in a rule (named as in --by): the number
                  of requests that lack it
 
 Exit status: 0 on success; 1 if the run failed, was interrupted, or --check

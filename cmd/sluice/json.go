@@ -20,7 +20,7 @@ type jsonReport struct {
 	Disagreements int64        `json:"disagreements"`
 	Policies      []jsonPolicy `json:"policies"`
 	Damaged       []jsonDamage `json:"damaged"`
-	Lacking       jsonMissing  `json:"lacking"`
+	Missing       jsonMissing  `json:"missing"`
 }
 
 type jsonMissing map[string]int64 // by the field's name
@@ -89,7 +89,7 @@ func (r *result) json() any {
 		Late:          r.Late,
 		Disagreements: r.Disagreements,
 		Damaged:       r.damages(),
-		Lacking:       r.missingJSON(),
+		Missing:       r.missingJSON(),
 	}
 	for i := range r.Policies {
 		report.Policies = append(report.Policies, jsonOf(&r.Policies[i], r.Requests, r.Keys))
@@ -147,7 +147,7 @@ type jsonRulesReport struct {
 	Together  jsonTogether `json:"together"`
 	Rules     []jsonRule   `json:"rules"`
 	Damaged   []jsonDamage `json:"damaged"`
-	Lacking   jsonMissing  `json:"lacking"`
+	Missing   jsonMissing  `json:"missing"`
 }
 
 type jsonTogether struct {
@@ -176,7 +176,7 @@ func (r *ruleResult) json() any {
 		Proxied:   r.of.proxied,
 		Together:  jsonTogether{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never},
 		Damaged:   r.damages(),
-		Lacking:   r.missingJSON(),
+		Missing:   r.missingJSON(),
 	}
 	for i := range r.Rules {
 		report.Rules = append(report.Rules, r.jsonRule(i))

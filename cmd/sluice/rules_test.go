@@ -211,7 +211,7 @@ func TestTrustedProxiesAreSkippedInLists(t *testing.T) {
 		require.Equal(t, []jsonDenied{{"192.0.2.1", 2}}, r.Rules[0].TopDenied)
 		require.EqualValues(t, 2, r.Rules[0].Keys)
 		require.Zero(t, r.Proxied)
-		require.Empty(t, r.Lacking)
+		require.Empty(t, r.Missing)
 	}
 	r := rulesOf(t, oneRule, log)
 	require.Equal(t, []jsonDenied{{"10.0.0.1", 3}}, r.Rules[0].TopDenied, "nobody is trusted")
