@@ -8,24 +8,16 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
-var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options]{
+var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
 	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge, Bound: fixedwindow.Bound,
-	AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState,
+	New: fixedwindow.New, AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState,
 	WithCost: func(o fixedwindow.Options, cost int64) fixedwindow.Options {
 		o.Cost = cost
 		return o
-	},
-	New: func(o fixedwindow.Options) (algo.Policy, error) {
-		p, err := fixedwindow.New(o)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
 	},
 }
 

@@ -11,19 +11,12 @@ import (
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
-var kit = algorithmtest.Kit[gcra.State, gcra.Options]{
+var kit = algorithmtest.Kit[gcra.State, gcra.Options, gcra.Policy]{
 	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge, Bound: gcra.Bound,
-	AppendState: gcra.AppendState, ParseState: gcra.ParseState,
+	New: gcra.New, AppendState: gcra.AppendState, ParseState: gcra.ParseState,
 	WithCost: func(o gcra.Options, cost int64) gcra.Options {
 		o.Cost = cost
 		return o
-	},
-	New: func(o gcra.Options) (algo.Policy, error) {
-		p, err := gcra.New(o)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
 	},
 }
 

@@ -12,19 +12,12 @@ import (
 	"github.com/sluice-go/sluice/movingwindow"
 )
 
-var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options]{
+var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
 	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge, Bound: movingwindow.Bound,
-	AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
+	New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
 	WithCost: func(o movingwindow.Options, cost int64) movingwindow.Options {
 		o.Cost = cost
 		return o
-	},
-	New: func(o movingwindow.Options) (algo.Policy, error) {
-		p, err := movingwindow.New(o)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
 	},
 }
 

@@ -11,19 +11,12 @@ import (
 	"github.com/sluice-go/sluice/tokenbucket"
 )
 
-var kit = algorithmtest.Kit[tokenbucket.State, tokenbucket.Options]{
+var kit = algorithmtest.Kit[tokenbucket.State, tokenbucket.Options, tokenbucket.Policy]{
 	Step: tokenbucket.Step, Peek: tokenbucket.Peek, Refund: tokenbucket.Refund, Charge: tokenbucket.Charge, Bound: tokenbucket.Bound,
-	AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState,
+	New: tokenbucket.New, AppendState: tokenbucket.AppendState, ParseState: tokenbucket.ParseState,
 	WithCost: func(o tokenbucket.Options, cost int64) tokenbucket.Options {
 		o.Cost = cost
 		return o
-	},
-	New: func(o tokenbucket.Options) (algo.Policy, error) {
-		p, err := tokenbucket.New(o)
-		if err != nil {
-			return nil, err
-		}
-		return p, nil
 	},
 }
 

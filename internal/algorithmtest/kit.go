@@ -33,19 +33,25 @@ const (
 // Ops are all operations.
 var Ops = []Op{Step, Peek, Refund, Charge}
 
-// Kit is the package of an algorithm with states S and options O.
-type Kit[S, O any] struct {
+// policy is the Policy of an algorithm with options O.
+type policy[O any] interface {
+	algo.Policy
+	Options() O
+}
+
+// Kit is the package of an algorithm with states S, options O and policies P.
+type Kit[S, O any, P policy[O]] struct {
 	Step, Refund, Charge func(S, time.Time, O) (S, algo.Result)
 	Peek                 func(S, time.Time, O) algo.Result
 	WithCost             func(O, int64) O
-	New                  func(O) (algo.Policy, error)
+	New                  func(O) (P, error)
 	Bound                func(O, time.Duration) int64
 	AppendState          func([]byte, S) []byte
 	ParseState           func([]byte) (S, error)
 }
 
 // Call calls the function of an operation. Peek returns s.
-func (k Kit[S, O]) Call(s S, op Op, now time.Time, o O) (S, algo.Result) {
+func (k Kit[S, O, P]) Call(s S, op Op, now time.Time, o O) (S, algo.Result) {
 	switch op {
 	case Step:
 		return k.Step(s, now, o)
@@ -58,7 +64,7 @@ func (k Kit[S, O]) Call(s S, op Op, now time.Time, o O) (S, algo.Result) {
 }
 
 // CallAt is Call at an instant, with a cost.
-func (k Kit[S, O]) CallAt(s S, op Op, at int64, o O, cost int64) (S, algo.Result) {
+func (k Kit[S, O, P]) CallAt(s S, op Op, at int64, o O, cost int64) (S, algo.Result) {
 	return k.Call(s, op, time.Unix(0, at), k.WithCost(o, cost))
 }
 
@@ -82,7 +88,7 @@ func CallPolicy(t testing.TB, p algo.Policy, op Op, state []byte, now time.Time,
 }
 
 // CallBoth calls the function and the method, and requires that they agree.
-func (k Kit[S, O]) CallBoth(t testing.TB, s S, op Op, now time.Time, o O) (S, algo.Result) {
+func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op Op, now time.Time, o O) (S, algo.Result) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	p, err := k.New(o)
@@ -107,7 +113,7 @@ func RequireSums(t testing.TB, r algo.Result) {
 
 // RequireWaits requires that RetryAfter, NextRefill and ResetAfter are exact, if they end before
 // algo.MaxInstant.
-func (k Kit[S, O]) RequireWaits(t testing.TB, s S, now int64, o O) {
+func (k Kit[S, O, P]) RequireWaits(t testing.TB, s S, now int64, o O) {
 	t.Helper()
 	r := k.Peek(s, time.Unix(0, now), o)
 	check := func(wait time.Duration, ended func(r algo.Result) bool) {
@@ -126,7 +132,7 @@ func (k Kit[S, O]) RequireWaits(t testing.TB, s S, now int64, o O) {
 
 // InvalidOptions requires that New returns an error with the text in the key, and that all
 // operations deny with these options. used is a state with units in use.
-func (k Kit[S, O]) InvalidOptions(t *testing.T, used S, invalid map[string]O) {
+func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O) {
 	t.Helper()
 	var fresh S
 	for text, o := range invalid {
@@ -144,7 +150,7 @@ func (k Kit[S, O]) InvalidOptions(t *testing.T, used S, invalid map[string]O) {
 }
 
 // RequireDenies requires that an operation with invalid options denies for ever.
-func (k Kit[S, O]) RequireDenies(t testing.TB, s S, op Op, now time.Time, o O) {
+func (k Kit[S, O, P]) RequireDenies(t testing.TB, s S, op Op, now time.Time, o O) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	require.Equal(t, s, next)
@@ -162,13 +168,13 @@ func ZeroPolicyDenies(t *testing.T, zero algo.Policy) {
 }
 
 // Specs requires that policies have these specs, and the limits and bounds of their options.
-func (k Kit[S, O]) Specs(t *testing.T, limit func(O) algo.Limit, specs map[string]O) {
+func (k Kit[S, O, P]) Specs(t *testing.T, limit func(O) algo.Limit, specs map[string]O) {
 	t.Helper()
 	for want, o := range specs {
 		p, err := k.New(o)
 		require.NoError(t, err)
 		require.Equal(t, want, p.String())
-		require.Equal(t, o, p.(interface{ Options() O }).Options())
+		require.Equal(t, o, p.Options())
 		require.Equal(t, limit(o), p.Limit())
 		require.Equal(t, k.Bound(o, time.Hour), p.Bound(time.Hour))
 	}
@@ -185,7 +191,7 @@ type Golden[S, O any] struct {
 }
 
 // GoldenStates requires that the encoding of states does not change. Stores hold such states.
-func (k Kit[S, O]) GoldenStates(t *testing.T, costs []int64, golden []Golden[S, O]) {
+func (k Kit[S, O, P]) GoldenStates(t *testing.T, costs []int64, golden []Golden[S, O]) {
 	t.Helper()
 	for _, g := range golden {
 		p, err := k.New(g.Options)
@@ -204,7 +210,7 @@ func (k Kit[S, O]) GoldenStates(t *testing.T, costs []int64, golden []Golden[S, 
 }
 
 // ParseErrors requires that ParseState returns these errors for bytes in hex.
-func (k Kit[S, O]) ParseErrors(t *testing.T, refused map[string]error) {
+func (k Kit[S, O, P]) ParseErrors(t *testing.T, refused map[string]error) {
 	t.Helper()
 	for text, want := range refused {
 		s, err := k.ParseState(unhex(t, text))
@@ -214,7 +220,7 @@ func (k Kit[S, O]) ParseErrors(t *testing.T, refused map[string]error) {
 }
 
 // ParseStates requires that these bytes in hex are the encodings of these states.
-func (k Kit[S, O]) ParseStates(t *testing.T, states map[string]S) {
+func (k Kit[S, O, P]) ParseStates(t *testing.T, states map[string]S) {
 	t.Helper()
 	for text, want := range states {
 		s, err := k.ParseState(unhex(t, text))
@@ -233,7 +239,7 @@ func unhex(t *testing.T, s string) []byte {
 
 // NormalizedStates requires that the two states of a pair have the same encoding and decide alike.
 // No step returns the first. The second is the nearest state that a step can return.
-func (k Kit[S, O]) NormalizedStates(t *testing.T, o O, pairs [][2]S) {
+func (k Kit[S, O, P]) NormalizedStates(t *testing.T, o O, pairs [][2]S) {
 	t.Helper()
 	for _, pair := range pairs {
 		state, nearest := pair[0], pair[1]
@@ -293,7 +299,7 @@ func StepIntoIsStep(t *testing.T, p StepInto) {
 
 // CheckDecode requires that ParseState refuses the bytes, or that they are the only encoding of a
 // state that the functions and the methods accept. last returns the time of a state.
-func (k Kit[S, O]) CheckDecode(t *testing.T, b []byte, last func(S) int64, options ...O) S {
+func (k Kit[S, O, P]) CheckDecode(t *testing.T, b []byte, last func(S) int64, options ...O) S {
 	t.Helper()
 	s, err := k.ParseState(b)
 	if err != nil {
