@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"net"
+	"slices"
 	"sync"
 )
 
@@ -26,6 +27,7 @@ type conn struct {
 	framing        framing
 	closed         chan struct{} // closed with the connection
 	closing        sync.Once
+	clientGone     chan struct{} // closed when the client sends no more requests
 
 	mu       sync.Mutex
 	waiting  []Fault       // of the forwarded requests without a reply, in order
@@ -35,7 +37,7 @@ type conn struct {
 func newConn(p *Proxy, client, server net.Conn) *conn {
 	return &conn{
 		proxy: p, client: client, server: server, framing: p.framing(),
-		closed: make(chan struct{}), answered: make(chan struct{}, 1),
+		closed: make(chan struct{}), clientGone: make(chan struct{}), answered: make(chan struct{}, 1),
 	}
 }
 
@@ -62,6 +64,10 @@ func (c *conn) requests() {
 	for {
 		message, counts, err := c.framing.request(r)
 		if err != nil {
+			close(c.clientGone)
+			if c.stalls() {
+				c.drain() // the server answers before the connection ends, as without the fault
+			}
 			return
 		}
 		var fault Fault
@@ -164,6 +170,7 @@ func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
 	case StallReply:
 		select {
 		case <-c.closed:
+		case <-c.clientGone:
 		case <-c.proxy.released():
 			_, err := c.client.Write(reply)
 			return err == nil
@@ -187,6 +194,13 @@ func (c *conn) oldest() Fault {
 		return Fault{}
 	}
 	return c.waiting[0]
+}
+
+// stalls reports whether a reply will be held.
+func (c *conn) stalls() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.waiting, func(f Fault) bool { return f.Kind == StallReply })
 }
 
 func (c *conn) removeWaiting() {
