@@ -11,7 +11,7 @@ import (
 )
 
 // enough is how many calls of each process must be admitted before a run ends.
-const enough = 300
+const enough = 120
 
 // Each process has sixteen callers. Each admission must be allowed by the policy at its time and in its
 // order, no admission may be lost, and no denial may be wrong.
