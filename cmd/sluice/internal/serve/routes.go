@@ -17,7 +17,7 @@ func (s *Server) routes(private bool) http.Handler {
 	if private {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}
-	mux.Handle("/", s.admit(API(s.current.Load, s.sampled)))
+	mux.Handle("/", s.admit(&api{s.current.Load, s.sampled}))
 	if private && !isUnix(s.options.API) && s.options.Token == "" {
 		return onlyLocal(mux)
 	}
@@ -29,7 +29,7 @@ func (s *Server) routes(private bool) http.Handler {
 func reading(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			methodProblem(r, "GET, HEAD").write(w)
+			methodProblem(w, r, "GET, HEAD").write(w)
 			return
 		}
 		guard(w.Header())
