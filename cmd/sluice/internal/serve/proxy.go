@@ -39,9 +39,6 @@ type upstream struct {
 const dialTimeout = 10 * time.Second
 
 func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) *upstream {
-	for _, status := range [...]int{http.StatusBadGateway, http.StatusGatewayTimeout} { // so that the series exist from the start
-		failures.WithLabelValues(strconv.Itoa(status))
-	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // if the upstream offers it over TLS

@@ -90,7 +90,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	}
 	if s.options.Upstream != nil {
 		s.behind = newUpstream(&s.options, s.sampled, s.metrics.upstream)
-		s.behind.forwarding = newForwardingMonitor(s.log, s.metrics.forwarding)
+		s.behind.forwarding = &forwardingMonitor{sampleLog(s.log, forwardingSamples), s.metrics.forwarding}
 	}
 	s.base = s.newBase()
 	if err := s.reachStore(ctx); err != nil {
