@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
@@ -56,52 +55,31 @@ func (p *probe) write(ctx context.Context) error {
 	return errProbe
 }
 
-// storeHealth is the result of the last probe.
+// storeHealth is the result of a probe.
 type storeHealth struct {
-	mu  sync.Mutex
 	err error
 	at  time.Time
 }
 
-// set stores the result of a probe. It reports whether the store's state has changed.
-func (h *storeHealth) set(err error) (changed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	changed = (h.err == nil) != (err == nil)
-	h.err, h.at = err, time.Now()
-	return changed
-}
-
 // failure returns the reason why the store is unavailable; nil if it is available.
 func (h *storeHealth) failure() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if age := time.Since(h.at); h.err == nil && age > probeStale {
 		return fmt.Errorf("no answer for %v", age.Round(time.Second))
 	}
 	return h.err
 }
 
-// watchStore probes the store until ctx ends.
-func (s *Server) watchStore(ctx context.Context) {
-	ticks := time.NewTicker(probeEvery)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
-		err := s.probeStore(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		switch changed := s.health.set(err); {
-		case err != nil:
-			s.sampled.Warn("the store is unavailable", "error", err)
-		case changed:
-			s.log.Info("the store is available again")
-		}
+// checkStore probes the store.
+func (s *Server) checkStore(ctx context.Context) {
+	err := s.probeStore(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	switch before := s.health.Swap(&storeHealth{err, time.Now()}); {
+	case err != nil:
+		s.sampled.Warn("the store is unavailable", "error", err)
+	case before.err != nil:
+		s.log.Info("the store is available again")
 	}
 }
 
@@ -123,7 +101,7 @@ func live(w http.ResponseWriter, _ *http.Request) {
 // ready is the readiness probe. It returns the result of the last probe of the store at once.
 // The reason of a failure goes to the log only.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	failure := s.health.failure()
+	failure := s.health.Load().failure()
 	if reason := s.unreadiness(failure); reason != "" {
 		plainProblem(http.StatusServiceUnavailable, "%s", reason).write(w)
 		return

@@ -31,21 +31,20 @@ type Limits struct {
 	front   http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
-// base has the store and the options that the limiters of all reloads share.
+// base has the options that the limiters of all reloads share.
 type base struct {
-	store    storage.Store
 	service  compose.Options[DecisionRequest]
 	requests compose.Options[*http.Request]
 	unknown  int64 // assumed size of a request body of unknown length
 }
 
-func (b *base) limits(file *config.File) (l *Limits, err error) {
+func (b *base) limits(store storage.Store, file *config.File) (l *Limits, err error) {
 	l = &Limits{Rules: file.Rules, file: file, unknown: b.unknown}
 	requests, err := file.HTTPRules(b.unknown)
 	if err != nil {
 		return nil, err
 	}
-	if l.Proxy, err = b.requests.New(b.store, requests...); err != nil {
+	if l.Proxy, err = b.requests.New(store, requests...); err != nil {
 		return nil, err
 	}
 	var asked []compose.Rule[DecisionRequest]
@@ -53,7 +52,7 @@ func (b *base) limits(file *config.File) (l *Limits, err error) {
 		l.names = append(l.names, file.Rules[i].Name)
 		asked = append(asked, serviceRule(&file.Rules[i]))
 	}
-	l.Service, err = b.service.New(b.store, asked...)
+	l.Service, err = b.service.New(store, asked...)
 	return l, err
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
@@ -26,6 +27,13 @@ func (missingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.
 	return nil, false, errMissing
 }
 
+// startTime is how long the server waits for the store's first response. A server that can start
+// without the store waits only for degradedStartTime.
+const (
+	startTime         = 15 * time.Second
+	degradedStartTime = 3 * time.Second
+)
+
 // reachStore makes the store ready for the first decision. If that fails, the server
 // starts without it, unless it could only refuse requests.
 func (s *Server) reachStore(ctx context.Context) error {
@@ -42,10 +50,9 @@ func (s *Server) reachStore(ctx context.Context) error {
 	case err != nil && s.options.OnFailure == compose.FailClosed:
 		return fmt.Errorf("%s %s: %w", s.options.storeFrom(), s.store.address, err)
 	}
-	s.health.set(err)
+	s.health.Store(&storeHealth{err, time.Now()})
 	if err != nil {
 		s.missing.Store(true)
-		s.base.store = missingStore{}
 		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", err)
 	}
 	return nil
@@ -77,10 +84,8 @@ func (s *Server) takeUpStore(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	s.missing.Store(false)
-	s.base.store = s.store.Store
 	if err := s.adopt(ctx, s.current.Load().file); err != nil {
 		s.missing.Store(true)
-		s.base.store = missingStore{}
 		return err
 	}
 	return nil

@@ -38,13 +38,15 @@ type upstream struct {
 
 const dialTimeout = 10 * time.Second
 
-func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) *upstream {
+func newUpstream(s *Server) *upstream {
+	o := &s.options
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // if the upstream offers it over TLS
 	return &upstream{
 		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, clientTimeout: o.ClientTimeout, bodyRate: bodyRate{o.MinBodyRate, o.BodyGrace}, legacy: o.Legacy,
-		log: log, failures: failures,
+		log: s.sampled, failures: s.metrics.upstream,
+		forwarding: &forwardingMonitor{sampleLog(s.log, forwardingSamples), s.metrics.forwarding},
 		transport: &http.Transport{
 			// No Proxy: HTTP_PROXY is for requests to the outside, not to the upstream.
 			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
