@@ -99,11 +99,21 @@ func live(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ready is the readiness probe. It returns the result of the last probe of the store at once.
-// The reason of a failure goes to the log only.
+// The reason of a failure goes to the log only. With compose.FailOpen and FailLocal, the server is
+// ready without the store, but not with states that the rules cannot read.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	failure := s.health.Load().failure()
-	if reason := s.unreadiness(failure); reason != "" {
-		plainProblem(http.StatusServiceUnavailable, "%s", reason).write(w)
+	var unready string
+	switch {
+	case s.draining.Load():
+		unready = "shutting down"
+	case errors.Is(failure, errRuleChanged):
+		unready = "the store holds states of another algorithm under a rule's name"
+	case failure != nil && s.options.OnFailure == compose.FailClosed:
+		unready = "the store accepts no writes"
+	}
+	if unready != "" {
+		plainProblem(http.StatusServiceUnavailable, "%s", unready).write(w)
 		return
 	}
 	store := "ok"
@@ -111,20 +121,4 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		store = "failed"
 	}
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok", "store": store})
-}
-
-// unreadiness returns the reason why requests are not answered as configured; empty if they are.
-// With compose.FailOpen and FailLocal, a failed store is no such reason, but states that the
-// rules cannot read are.
-func (s *Server) unreadiness(failure error) string {
-	var changed *ruleChangedError
-	switch {
-	case s.draining.Load():
-		return "shutting down"
-	case errors.As(failure, &changed):
-		return "the store holds states of another algorithm under a rule's name"
-	case failure != nil && s.options.OnFailure == compose.FailClosed:
-		return "the store accepts no writes"
-	}
-	return ""
 }

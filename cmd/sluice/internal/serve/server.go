@@ -65,7 +65,10 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, log: o.Log, sampled: sampleLog(o.Log, failureSamples), denied: observe.NewDenied(0), purgeEvery: purgeEvery}
+	s := &Server{
+		options: o, log: o.Log, sampled: sampleLog(o.Log, failureSamples),
+		denied: observe.NewDenied(0), fingerprints: make(map[string]string), purgeEvery: purgeEvery,
+	}
 	if s.store, err = newStore(o); err != nil {
 		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
 	}
