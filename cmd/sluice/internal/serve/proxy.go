@@ -129,7 +129,7 @@ func (u *upstream) tooLarge() *problem {
 // response does not wait for the rest of the body.
 func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var long *http.MaxBytesError
-	unread, broken := bodyState(w)
+	unread, broken := bodyState(r)
 	if unread {
 		earlyreply.Prepare(w, r)
 	}
