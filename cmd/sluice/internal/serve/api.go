@@ -5,6 +5,7 @@ import (
 	_ "embed" // for the document
 	"log/slog"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -25,19 +26,14 @@ const (
 // routes are the paths below apiRoot. Each is an operation of a limiter.
 var routes = [...]compose.Op{compose.OpAllow, compose.OpPeek, compose.OpRefund, compose.OpCharge, compose.OpReset}
 
-// API returns the handler of the decision service: the routes below /v1/, and /openapi.yaml,
-// which describes them. Each request uses the limits that current returns at that time. Failures
-// are logged without keys.
+// api is the handler of the decision service: the routes below /v1/, and /openapi.yaml,
+// which describes them.
 //
 // A decision has the status 200, allowed or denied. Every other status means that there is no
 // decision; the body is then a problem document (RFC 9457).
-func API(current func() *Limits, log *slog.Logger) http.Handler {
-	return &api{current, log}
-}
-
 type api struct {
-	current func() *Limits
-	log     *slog.Logger
+	current func() *Limits // the limits for the next request
+	log     *slog.Logger   // for failures, without keys
 }
 
 // ServeHTTP implements http.Handler.
@@ -46,9 +42,14 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		reading(http.HandlerFunc(serveDocument)).ServeHTTP(w, r)
 		return
 	}
-	if p := a.serve(w, r); p != nil {
-		p.write(w)
+	p := a.serve(w, r)
+	if p == nil {
+		return
 	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", storeRetryAfter)
+	}
+	p.write(w)
 }
 
 func serveDocument(w http.ResponseWriter, _ *http.Request) {
@@ -59,25 +60,23 @@ func serveDocument(w http.ResponseWriter, _ *http.Request) {
 
 // serve writes the response, or returns the problem for the caller to write.
 func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
-	op, ok := routeOf(r.URL.Path)
+	word, below := strings.CutPrefix(r.URL.Path, apiRoot)
+	op := compose.Op(word)
 	switch {
-	case !ok:
-		return routeProblem(r)
+	case !below || !slices.Contains(routes[:], op):
+		return newProblem("unknown-route", "unknown path %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
 	case fromPage(r.Header):
-		return pageProblem()
+		return newProblem("web-page", "the header Origin or Sec-Fetch-Site shows that a web page sent the request; send it from a program, without these headers")
 	case r.Method != http.MethodPost:
-		return methodProblem(r, http.MethodPost)
+		return methodProblem(w, r, http.MethodPost)
 	}
 	ask, p := readRequest(w, r)
 	if p != nil {
 		return p
 	}
 	limits := a.current()
-	if p := findLimits(limits, ask.Limits); p != nil {
+	if p := limits.check(ask); p != nil {
 		return p
-	}
-	if rule := limits.withoutAddress(ask); rule != nil {
-		return missingKeyProblem(rule)
 	}
 	if err := answer(r.Context(), w, limits.Service, op, ask); err != nil {
 		return a.failure(r.Context(), op, err)
@@ -85,88 +84,44 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 	return nil
 }
 
-func routeOf(path string) (compose.Op, bool) {
-	word, below := strings.CutPrefix(path, apiRoot)
-	for _, op := range routes {
-		if below && word == string(op) {
-			return op, true
-		}
-	}
-	return "", false
-}
-
-// findLimits returns the problem of the first unknown limit.
-func findLimits(limits *Limits, names []string) *problem {
-	for _, name := range names {
-		if !limits.has(name) {
-			return limitProblem(limits, name)
-		}
-	}
-	return nil
-}
-
-func (l *Limits) has(name string) bool {
-	for i := range l.Rules {
-		if l.Rules[i].Name == name {
-			return true
-		}
-	}
-	return false
-}
-
 // answer writes the response of an operation. If it returns an error, it has written nothing.
-func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[DecisionRequest], op compose.Op, ask DecisionRequest) error {
+func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[DecisionRequest], op compose.Op, ask DecisionRequest) (err error) {
+	var d compose.Decision
+	decides := false
 	switch op {
 	case compose.OpAllow:
-		d, err := limiter.Allow(ctx, ask)
-		return writeDecision(w, &d, err)
+		d, err = limiter.Allow(ctx, ask)
+		decides = true
 	case compose.OpPeek:
-		d, err := limiter.Peek(ctx, ask)
-		return writeDecision(w, &d, err)
+		d, err = limiter.Peek(ctx, ask)
+		decides = true
 	case compose.OpRefund:
-		d, err := limiter.Refund(ctx, ask, 1)
-		return writeBalance(w, &d, err)
+		d, err = limiter.Refund(ctx, ask, 1)
 	case compose.OpCharge:
-		d, err := limiter.Charge(ctx, ask, 1)
-		return writeBalance(w, &d, err)
+		d, err = limiter.Charge(ctx, ask, 1)
+	case compose.OpReset:
+		err = limiter.Reset(ctx, ask)
 	}
-	err := limiter.Reset(ctx, ask)
-	if err == nil {
-		guard(w.Header())
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
-}
-
-func writeDecision(w http.ResponseWriter, d *compose.Decision, err error) error {
-	if err != nil {
-		return err
-	}
-	if wait := d.RetryAfter; !d.Allowed && waitable(wait) {
-		w.Header().Set("Retry-After", strconv.FormatInt(seconds(wait), 10))
-	}
-	writeJSON(w, http.StatusOK, "application/json", decisionOf(d))
-	return nil
-}
-
-// writeBalance returns an error for a degraded result, because the refund or charge is not in
-// the store. A failure policy can replace a decision, but not a write.
-func writeBalance(w http.ResponseWriter, d *compose.Decision, err error) error {
 	switch {
 	case err != nil:
 		return err
-	case d.Degraded:
+	case decides:
+		writeDecision(w, &d)
+	case d.Degraded: // a failure policy can replace a decision, but not a write to the store
 		return d.Err
+	case op == compose.OpReset:
+		guard(w.Header())
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		writeJSON(w, http.StatusOK, "application/json", balanceOf(&d))
 	}
-	writeJSON(w, http.StatusOK, "application/json", balanceOf(d))
 	return nil
 }
 
-// seconds rounds a duration up to whole seconds, at least 1.
-func seconds(d time.Duration) int64 {
-	whole := int64(d / time.Second)
-	if d%time.Second > 0 {
-		whole++
+func writeDecision(w http.ResponseWriter, d *compose.Decision) {
+	if wait := waitOf(d.RetryAfter); !d.Allowed && wait != nil {
+		roundedUp := (max(*wait, 1)-1)/int64(time.Second) + 1
+		w.Header().Set("Retry-After", strconv.FormatInt(roundedUp, 10))
 	}
-	return max(whole, 1)
+	writeJSON(w, http.StatusOK, "application/json", decisionOf(d))
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -23,8 +22,6 @@ type problem struct {
 	Offset *int     `json:"offset,omitempty"`
 	Limits []string `json:"limits,omitempty"`
 	Paid   string   `json:"paid,omitempty"`
-	allow  string   // the header Allow
-	retry  bool     // whether to send Retry-After
 }
 
 // storeRetryAfter is the Retry-After of a 503 in seconds, as httplimit has it.
@@ -62,12 +59,6 @@ func newProblem(kind, format string, args ...any) *problem {
 }
 
 func (p *problem) write(w http.ResponseWriter) {
-	if p.allow != "" {
-		w.Header().Set("Allow", p.allow)
-	}
-	if p.retry {
-		w.Header().Set("Retry-After", storeRetryAfter)
-	}
 	writeJSON(w, p.Status, "application/problem+json", p)
 }
 
@@ -85,35 +76,9 @@ func invalid(field, format string, args ...any) *problem {
 	return p
 }
 
-func mediaProblem(format string, args ...any) *problem {
-	return newProblem("media-type", format, args...)
-}
-
-func pageProblem() *problem {
-	return newProblem("web-page", "the header Origin or Sec-Fetch-Site shows that a web page sent the request; send it from a program, without these headers")
-}
-
-func routeProblem(r *http.Request) *problem {
-	return newProblem("unknown-route", "unknown path %q; want /v1/allow, /v1/peek, /v1/refund, /v1/charge or /v1/reset", r.URL.Path)
-}
-
-func methodProblem(r *http.Request, allow string) *problem {
-	p := newProblem("method", "%s is not allowed for %s; want %s", r.Method, r.URL.Path, allow)
-	p.allow = allow
-	return p
-}
-
-func limitProblem(limits *Limits, name string) *problem {
-	p := newProblem("unknown-limit", "unknown limit %q; the member limits lists the names of all limits", name)
-	p.Field = "limit"
-	for i := range limits.Rules {
-		p.Limits = append(p.Limits, limits.Rules[i].Name)
-	}
-	return p
-}
-
-func missingKeyProblem(rule *config.Rule) *problem {
-	return invalid("key", "the key is empty, and limit %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
+func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *problem {
+	w.Header().Set("Allow", allow)
+	return newProblem("method", "%s is not allowed for %s; want %s", r.Method, r.URL.Path, allow)
 }
 
 // failure returns the problem document for a request that could not be decided. The error goes
@@ -135,7 +100,7 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 
 func failureProblem(err error) *problem {
 	p := problemOfError(err)
-	p.Paid, p.retry = "unknown", p.Status == http.StatusServiceUnavailable
+	p.Paid = "unknown"
 	unknown := errors.Is(err, storage.ErrOutcomeUnknown) || errors.Is(err, storage.ErrProgram)
 	if !unknown && (p.Status == http.StatusInternalServerError || errors.Is(err, storage.ErrNotApplied)) {
 		p.Paid = "no"

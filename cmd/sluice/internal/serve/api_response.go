@@ -99,11 +99,9 @@ func (b *balance) add(l *limitsBalance) {
 	}
 }
 
-func waitable(d time.Duration) bool { return d != algo.Never }
-
 // waitOf returns nil if waiting does not help.
 func waitOf(d time.Duration) *int64 {
-	if !waitable(d) {
+	if d == algo.Never {
 		return nil
 	}
 	return (*int64)(&d)

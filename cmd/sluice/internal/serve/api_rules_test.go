@@ -58,15 +58,10 @@ func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]
 // apiWith serves the limits of a file on store.
 func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
-	limits := &Limits{Rules: apiRules(t, file)}
-	var asked []compose.Rule[DecisionRequest]
-	for i := range limits.Rules {
-		asked = append(asked, serviceRule(&limits.Rules[i]))
-	}
-	var err error
-	limits.Service, err = o.New(store, asked...)
+	b := base{service: o}
+	limits, err := b.limits(store, &config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
-	return API(func() *Limits { return limits }, slog.New(slog.DiscardHandler))
+	return &api{func() *Limits { return limits }, slog.New(slog.DiscardHandler)}
 }
 
 func post(h http.Handler, path, body string) *httptest.ResponseRecorder {

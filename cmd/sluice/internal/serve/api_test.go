@@ -371,7 +371,7 @@ func TestFailuresAreLoggedWithoutKeys(t *testing.T) {
 func TestRequestsUseTheCurrentLimits(t *testing.T) {
 	first, second := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{}).(*api).current(), &Limits{}
 	now := first
-	h := API(func() *Limits { return now }, slog.New(slog.DiscardHandler))
+	h := &api{func() *Limits { return now }, slog.New(slog.DiscardHandler)}
 	require.Equal(t, http.StatusOK, post(h, "/v1/peek", askOne).Code)
 	now = second
 	require.Equal(t, http.StatusNotFound, post(h, "/v1/peek", askOne).Code)

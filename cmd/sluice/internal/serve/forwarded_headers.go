@@ -1,11 +1,15 @@
 package serve
 
 import (
+	"errors"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/httplimit"
@@ -24,37 +28,27 @@ func newForwarder(file *config.File) (*forwarder, error) {
 	return &forwarder{file.Trusted, file.Forwarded, client}, err
 }
 
-const (
-	forwardedFor   = "X-Forwarded-For"
-	forwardedHost  = "X-Forwarded-Host"
-	forwardedProto = "X-Forwarded-Proto"
-)
-
 // tell sets the X-Forwarded headers. Values from the request are passed on only from a trusted
 // proxy, and only the kind that trusted proxies write, Forwarded or X-Forwarded: a client may have
 // forged the other kind. X-Real-IP and similar headers from a trusted proxy are passed on; the
 // upstream must know whether its proxies write them.
 func (f *forwarder) tell(r *httputil.ProxyRequest) {
+	const forwardedFor = "X-Forwarded-For"
 	trusted := f.trusts(r.In)
 	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
-	switch {
-	case trusted && f.forwarded:
+	if !trusted {
+		r.SetXForwarded()
+		return
+	}
+	passed := []string{"X-Forwarded-Host", "X-Forwarded-Proto"} // httputil has removed them
+	if f.forwarded {
+		passed = []string{"Forwarded"}
 		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
-	case trusted:
+	} else {
 		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 	}
 	r.SetXForwarded()
-	switch {
-	case trusted && f.forwarded:
-		pass(r, "Forwarded")
-	case trusted:
-		pass(r, forwardedHost, forwardedProto)
-	}
-}
-
-// pass restores headers that httputil has removed.
-func pass(r *httputil.ProxyRequest, names ...string) {
-	for _, name := range names {
+	for _, name := range passed {
 		if said := r.In.Header[name]; len(said) > 0 {
 			r.Out.Header[name] = said
 		}
@@ -113,4 +107,42 @@ func (f *forwarder) trusts(r *http.Request) bool {
 		return false
 	}
 	return trustedproxy.Contains(f.trusted, peer.Addr())
+}
+
+// forwardingMonitor counts and logs requests that may be limited under a wrong address, because
+// the list of trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers
+// need no more memory.
+type forwardingMonitor struct {
+	log    *slog.Logger           // samples
+	faults *prometheus.CounterVec // by reason
+}
+
+// watch checks each request, then calls next.
+func (m *forwardingMonitor) watch(file *config.File, next http.Handler) (http.Handler, error) {
+	check, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded}.Check()
+	if err != nil {
+		return nil, err
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(r); err != nil {
+			m.report(r, err)
+		}
+		next.ServeHTTP(w, r)
+	}), nil
+}
+
+func (m *forwardingMonitor) report(r *http.Request, fault error) {
+	peer, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		peer = r.RemoteAddr
+	}
+	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
+		m.faults.WithLabelValues(untrustedPeer).Inc()
+		m.log.Warn("ignored X-Forwarded-For or Forwarded from a peer that is not trusted", "peer", peer,
+			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip")
+		return
+	}
+	m.faults.WithLabelValues(noAddress).Inc()
+	m.log.Warn("X-Forwarded-For or Forwarded from a trusted proxy has no client address", "peer", peer,
+		"remedy", "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address")
 }

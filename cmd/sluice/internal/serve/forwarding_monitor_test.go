@@ -79,7 +79,7 @@ func TestForwardingWarningsAreSampled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var logged lines
 		faults := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "faults"}, []string{"reason"})
-		m := newForwardingMonitor(slog.New(slog.NewTextHandler(&logged, nil)), faults)
+		m := &forwardingMonitor{sampleLog(slog.New(slog.NewTextHandler(&logged, nil)), forwardingSamples), faults}
 		h, err := m.watch(&config.File{}, http.HandlerFunc(hello))
 		require.NoError(t, err)
 		const peers = 10_000

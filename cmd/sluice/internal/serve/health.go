@@ -5,8 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/compose"
@@ -56,52 +56,31 @@ func (p *probe) write(ctx context.Context) error {
 	return errProbe
 }
 
-// storeHealth is the result of the last probe.
+// storeHealth is the result of a probe.
 type storeHealth struct {
-	mu  sync.Mutex
 	err error
 	at  time.Time
 }
 
-// set stores the result of a probe. It reports whether the store's state has changed.
-func (h *storeHealth) set(err error) (changed bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	changed = (h.err == nil) != (err == nil)
-	h.err, h.at = err, time.Now()
-	return changed
-}
-
 // failure returns the reason why the store is unavailable; nil if it is available.
 func (h *storeHealth) failure() error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	if age := time.Since(h.at); h.err == nil && age > probeStale {
 		return fmt.Errorf("no answer for %v", age.Round(time.Second))
 	}
 	return h.err
 }
 
-// watchStore probes the store until ctx ends.
-func (s *Server) watchStore(ctx context.Context) {
-	ticks := time.NewTicker(probeEvery)
-	defer ticks.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticks.C:
-		}
-		err := s.probeStore(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		switch changed := s.health.set(err); {
-		case err != nil:
-			s.sampled.Warn("the store is unavailable", "error", err)
-		case changed:
-			s.log.Info("the store is available again")
-		}
+// checkStore probes the store.
+func (s *Server) checkStore(ctx context.Context) {
+	err := s.probeStore(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	switch before := s.health.Swap(&storeHealth{err, time.Now()}); {
+	case err != nil:
+		s.sampled.Warn("the store is unavailable", "error", err)
+	case before.err != nil:
+		s.log.Info("the store is available again")
 	}
 }
 
@@ -114,6 +93,86 @@ func (s *Server) probeStore(ctx context.Context) error {
 	return s.probe.write(ctx)
 }
 
+// missingStore replaces a store that has been unavailable since the start. It fails at once, so
+// that requests do not wait for their timeout.
+type missingStore struct{}
+
+var errMissing = storage.NotApplied(errors.New("the store has been unavailable since the start"))
+
+// Load implements storage.Store.
+func (missingStore) Load(context.Context, ...string) ([]storage.Record, error) {
+	return nil, errMissing
+}
+
+// CompareAndSwap implements storage.Store.
+func (missingStore) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Record, bool, error) {
+	return nil, false, errMissing
+}
+
+// startTime is how long the server waits for the store's first response. A server that can start
+// without the store waits only for degradedStartTime.
+const (
+	startTime         = 15 * time.Second
+	degradedStartTime = 3 * time.Second
+)
+
+// reachStore makes the store ready for the first decision. If that fails, the server
+// starts without it, unless it could only refuse requests.
+func (s *Server) reachStore(ctx context.Context) error {
+	wait := startTime
+	if s.options.OnFailure != compose.FailClosed {
+		wait = degradedStartTime
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	err := s.prepareStore(ctx)
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return context.Canceled
+	case err != nil && s.options.OnFailure == compose.FailClosed:
+		return fmt.Errorf("%s %s: %w", s.options.storeFrom(), s.store.address, err)
+	}
+	s.health.Store(&storeHealth{err, time.Now()})
+	if err != nil {
+		s.missing.Store(true)
+		s.log.Warn("the store is unavailable; until it is available, --on-failure decides", "store", s.store.address, "error", err)
+	}
+	return nil
+}
+
+// prepareStore connects to the store, creates its table and writes to it.
+func (s *Server) prepareStore(ctx context.Context) error {
+	if err := s.store.prepare(ctx); err != nil {
+		if refused := new(net.OpError); errors.As(err, &refused) && refused.Op == "dial" {
+			return fmt.Errorf("%s; start the store, or check its address", oneLine(err))
+		}
+		return errors.New(oneLine(err))
+	}
+	if err := s.probe.write(ctx); err != nil {
+		return fmt.Errorf("the store can be read but not written: %s", oneLine(err))
+	}
+	return nil
+}
+
+// takeUpStore starts to use a store that was unavailable at the start. If the store has states of
+// another algorithm under a rule's name, the server does not use it, as it would have refused to
+// start.
+func (s *Server) takeUpStore(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	if err := s.prepareStore(ctx); err != nil {
+		return err
+	}
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	s.missing.Store(false)
+	if err := s.adopt(ctx, s.current.Load().file); err != nil {
+		s.missing.Store(true)
+		return err
+	}
+	return nil
+}
+
 // live is the liveness probe. It does not check the store, because an orchestrator must not
 // restart a process when the store is down.
 func live(w http.ResponseWriter, _ *http.Request) {
@@ -121,11 +180,21 @@ func live(w http.ResponseWriter, _ *http.Request) {
 }
 
 // ready is the readiness probe. It returns the result of the last probe of the store at once.
-// The reason of a failure goes to the log only.
+// The reason of a failure goes to the log only. With compose.FailOpen and FailLocal, the server is
+// ready without the store, but not with states that the rules cannot read.
 func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
-	failure := s.health.failure()
-	if reason := s.unreadiness(failure); reason != "" {
-		plainProblem(http.StatusServiceUnavailable, "%s", reason).write(w)
+	failure := s.health.Load().failure()
+	var unready string
+	switch {
+	case s.draining.Load():
+		unready = "shutting down"
+	case errors.Is(failure, errRuleChanged):
+		unready = "the store holds states of another algorithm under a rule's name"
+	case failure != nil && s.options.OnFailure == compose.FailClosed:
+		unready = "the store accepts no writes"
+	}
+	if unready != "" {
+		plainProblem(http.StatusServiceUnavailable, "%s", unready).write(w)
 		return
 	}
 	store := "ok"
@@ -133,20 +202,4 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		store = "failed"
 	}
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok", "store": store})
-}
-
-// unreadiness returns the reason why requests are not answered as configured; empty if they are.
-// With compose.FailOpen and FailLocal, a failed store is no such reason, but states that the
-// rules cannot read are.
-func (s *Server) unreadiness(failure error) string {
-	var changed *ruleChangedError
-	switch {
-	case s.draining.Load():
-		return "shutting down"
-	case errors.As(failure, &changed):
-		return "the store holds states of another algorithm under a rule's name"
-	case failure != nil && s.options.OnFailure == compose.FailClosed:
-		return "the store accepts no writes"
-	}
-	return ""
 }

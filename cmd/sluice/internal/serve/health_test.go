@@ -63,10 +63,10 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
 	log := slog.New(slog.DiscardHandler)
 	s := &Server{log: log, sampled: log, probe: newProbe(store, ""), options: Options{OnFailure: policy}}
-	s.health.set(nil)
+	s.health.Store(&storeHealth{at: time.Now()})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	go s.watchStore(ctx)
+	go every(ctx, probeEvery, s.checkStore)
 	return s
 }
 

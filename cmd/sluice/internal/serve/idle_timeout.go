@@ -1,12 +1,27 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
 	"sync"
 	"time"
 )
+
+// The defaults for slow clients. Kestrel's MinRequestBodyDataRate is 240 bytes a second too,
+// after 5 seconds; Apache's mod_reqtimeout requires 500 bytes a second after 20 seconds. Ten
+// seconds cover the pauses of a bad mobile connection.
+const (
+	DefaultMinBodyRate = 240
+	DefaultBodyGrace   = 10 * time.Second
+)
+
+// bodyRate is the least rate at which clients must send bodies.
+type bodyRate struct {
+	bytes int64         // a second; 0: any rate
+	grace time.Duration // how long a client may be slower
+}
 
 // idleTimeout closes the connection of a client that sends none of its request's body for
 // d, or sends it more slowly than rate, or takes none of the response for writeFactor
@@ -16,16 +31,18 @@ import (
 // upstream may then be talking in both directions, as gRPC streams do, with pauses.
 func idleTimeout(d time.Duration, rate bodyRate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &transfer{ResponseController: http.NewResponseController(w), idle: d, credit: rate.credit(), duplex: r.ProtoMajor > 1}
+		t := &transfer{ResponseController: http.NewResponseController(w), idle: d, rate: rate, credit: rate.grace, duplex: r.ProtoMajor > 1}
 		if r.Body != nil && r.Body != http.NoBody {
 			t.unread = true
-			r = r.WithContext(r.Context()) // the server goes by the type of its own Body
+			r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
 			r.Body = &trackedBody{r.Body, t}
 		}
 		defer t.end() // a reverse proxy panics if a response breaks off
 		next.ServeHTTP(&trackedWriter{w, t}, r)
 	})
 }
+
+type transferKey struct{} // of the context of a request with a body
 
 // transfer sets deadlines while a body is read and a response is written, and clears them
 // in between: then it may be the upstream that is idle. Over HTTP/1 the server itself
@@ -34,68 +51,66 @@ func idleTimeout(d time.Duration, rate bodyRate, next http.Handler) http.Handler
 type transfer struct {
 	*http.ResponseController
 	idle   time.Duration
+	rate   bodyRate
 	duplex bool // the body can be read after the response has begun
 
-	mu      sync.Mutex // the body is read and the response written at the same time
-	credit  bodyCredit
-	unread  bool  // there may be more of the body
-	begun   bool  // the response has
-	waiting int   // calls that wait for the client to send
-	broke   error // why the rest of the body cannot be read
-	fixed   bool  // the handler has set a read deadline of its own
-	over    bool  // the connection is the server's again
+	mu sync.Mutex // the body is read and the response written at the same time
+	// credit is how long the server still waits for a client that is slower than the rate. Waiting
+	// reduces it, and each byte adds the time that it takes at the rate. It never exceeds the grace,
+	// so a fast beginning does not pay for a slow rest.
+	credit   time.Duration
+	unread   bool  // there may be more of the body
+	begun    bool  // the response has
+	waiting  int   // calls that wait for the client to send
+	broke    error // why the rest of the body cannot be read
+	released bool  // the handler has set a read deadline of its own, or has returned
 }
 
 // beginRead sets the read deadline.
-func (t *transfer) beginRead() {
+func (t *transfer) beginRead(writes bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting++
-	if wait, bounded := t.longestWait(); bounded && t.unread && !t.fixed && !t.over {
+	t.begun = t.begun || writes
+	rated := t.rate.bytes > 0 && !(t.begun && t.duplex)
+	wait := t.idle
+	if rated && (wait == 0 || t.credit < wait) {
+		wait = t.credit
+	}
+	if (rated || t.idle > 0) && t.unread && !t.released {
 		_ = t.ResponseController.SetReadDeadline(time.Now().Add(wait))
 	}
 }
 
-// longestWait is for how long the client may now send nothing.
-func (t *transfer) longestWait() (wait time.Duration, bounded bool) {
-	rated := t.credit.bytes > 0 && !(t.begun && t.duplex)
-	switch {
-	case rated && t.idle > 0:
-		return min(t.credit.left, t.idle), true
-	case rated:
-		return t.credit.left, true
-	}
-	return t.idle, t.idle > 0
-}
-
-// endRead clears the read deadline.
-func (t *transfer) endRead(err error) {
+// endRead clears the read deadline, when n bytes of the body or an error came after a wait.
+func (t *transfer) endRead(waited time.Duration, n int, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.rate.bytes > 0 {
+		earned := time.Duration(float64(n) / float64(t.rate.bytes) * float64(time.Second))
+		t.credit = min(t.rate.grace, t.credit-waited+earned)
+	}
 	switch {
 	case errors.Is(err, io.EOF):
 		t.unread = false
-	case t.broke == nil && !t.over:
+	case t.broke == nil && !t.released:
 		t.broke = err
 	}
-	if t.waiting--; t.waiting == 0 && !t.fixed && !t.over && (t.idle > 0 || t.credit.bytes > 0) {
+	if t.waiting--; t.waiting == 0 && !t.released && (t.idle > 0 || t.rate.bytes > 0) {
 		_ = t.ResponseController.SetReadDeadline(time.Time{})
 	}
 }
 
-// received updates the credit after n bytes of the body came after a wait.
-func (t *transfer) received(waited time.Duration, n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.credit.note(waited, n)
-}
-
 // SetReadDeadline sets a deadline that replaces those of the timeout.
 func (t *transfer) SetReadDeadline(deadline time.Time) error {
+	t.release()
+	return t.ResponseController.SetReadDeadline(deadline)
+}
+
+func (t *transfer) release() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.fixed = true
-	return t.ResponseController.SetReadDeadline(deadline)
+	t.released = true
 }
 
 // end is called when the handler returns. The server then reads and writes what is left,
@@ -104,10 +119,8 @@ func (t *transfer) SetReadDeadline(deadline time.Time) error {
 // HTTP/2 the stream is gone.
 func (t *transfer) end() {
 	t.beginWrite()
-	t.beginRead()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.over = true
+	t.beginRead(false)
+	t.release()
 }
 
 // writeFactor is how many times longer a client may take nothing than send nothing. The
@@ -121,12 +134,6 @@ func (t *transfer) beginWrite() {
 	}
 }
 
-func (t *transfer) endWrite() {
-	if t.idle > 0 {
-		_ = t.SetWriteDeadline(time.Time{})
-	}
-}
-
 // trackedBody is the body of a request.
 type trackedBody struct {
 	io.ReadCloser
@@ -135,11 +142,10 @@ type trackedBody struct {
 
 // Read implements io.Reader.
 func (b *trackedBody) Read(p []byte) (n int, err error) {
-	b.t.beginRead()
+	b.t.beginRead(false)
 	began := time.Now()
 	n, err = b.ReadCloser.Read(p)
-	b.t.received(time.Since(began), n)
-	b.t.endRead(err)
+	b.t.endRead(time.Since(began), n, err)
 	return n, err
 }
 
@@ -172,41 +178,21 @@ func (w *trackedWriter) FlushError() (err error) {
 // send sets both deadlines, because the server may read the rest of the body before it
 // writes.
 func (w *trackedWriter) send(write func()) {
-	w.t.begin()
-	w.t.beginRead()
+	w.t.beginRead(true)
 	w.t.beginWrite()
 	write()
-	w.t.endWrite()
-	w.t.endRead(nil)
-}
-
-// begin notes that the response begins.
-func (t *transfer) begin() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.begun = true
-}
-
-// transferOf finds the transfer that a response belongs to, or nil.
-func transferOf(w http.ResponseWriter) *transfer {
-	for {
-		switch v := w.(type) {
-		case *trackedWriter:
-			return v.t
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = v.Unwrap()
-		default:
-			return nil
-		}
+	if w.t.idle > 0 {
+		_ = w.t.SetWriteDeadline(time.Time{})
 	}
+	w.t.endRead(0, 0, nil)
 }
 
 // bodyState reports whether there may be more of the request's body, and the error with which the
 // body ended early. Errors of a reader of the body are not reliable, because the server cancels the
 // request too.
-func bodyState(w http.ResponseWriter) (unread bool, broke error) {
-	t := transferOf(w)
-	if t == nil {
+func bodyState(r *http.Request) (unread bool, broke error) {
+	t, ok := r.Context().Value(transferKey{}).(*transfer)
+	if !ok {
 		return false, nil
 	}
 	t.mu.Lock()

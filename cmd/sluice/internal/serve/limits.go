@@ -25,33 +25,34 @@ type Limits struct {
 	Service *compose.Limiter[DecisionRequest]
 	Proxy   *compose.Limiter[*http.Request]
 
+	names   []string // of the rules
 	file    *config.File
 	unknown int64        // see base
 	front   http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
-// base has the store and the options that the limiters of all reloads share.
+// base has the options that the limiters of all reloads share.
 type base struct {
-	store    storage.Store
 	service  compose.Options[DecisionRequest]
 	requests compose.Options[*http.Request]
 	unknown  int64 // assumed size of a request body of unknown length
 }
 
-func (b *base) limits(file *config.File) (l *Limits, err error) {
+func (b *base) limits(store storage.Store, file *config.File) (l *Limits, err error) {
 	l = &Limits{Rules: file.Rules, file: file, unknown: b.unknown}
 	requests, err := file.HTTPRules(b.unknown)
 	if err != nil {
 		return nil, err
 	}
-	if l.Proxy, err = b.requests.New(b.store, requests...); err != nil {
+	if l.Proxy, err = b.requests.New(store, requests...); err != nil {
 		return nil, err
 	}
 	var asked []compose.Rule[DecisionRequest]
 	for i := range file.Rules {
+		l.names = append(l.names, file.Rules[i].Name)
 		asked = append(asked, serviceRule(&file.Rules[i]))
 	}
-	l.Service, err = b.service.New(b.store, asked...)
+	l.Service, err = b.service.New(store, asked...)
 	return l, err
 }
 
@@ -86,13 +87,20 @@ func lacksCaller(a DecisionRequest, rule *config.Rule) bool {
 	return a.Key == "" && len(rule.MayLack()) > 0
 }
 
-// withoutAddress returns a rule that would limit a request without a key by its address, which
-// the service does not know; nil if there is none.
-func (l *Limits) withoutAddress(a DecisionRequest) *config.Rule {
+// check returns the problem of a request for an unknown limit, or without a key that a rule
+// needs: the rule would limit such a request by its address, which the service does not know.
+func (l *Limits) check(ask DecisionRequest) *problem {
+	for _, name := range ask.Limits {
+		if !slices.Contains(l.names, name) {
+			p := newProblem("unknown-limit", "unknown limit %q; the member limits lists the names of all limits", name)
+			p.Field, p.Limits = "limit", l.names
+			return p
+		}
+	}
 	for i := range l.Rules {
 		rule := &l.Rules[i]
-		if a.asks(rule) && lacksCaller(a, rule) && rule.MissingByIP() {
-			return rule
+		if ask.asks(rule) && lacksCaller(ask, rule) && rule.MissingByIP() {
+			return invalid("key", "the key is empty, and limit %s is by %s; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7", rule.Name, rule.ByString())
 		}
 	}
 	return nil

@@ -14,44 +14,25 @@ import (
 	"time"
 )
 
-// listen listens on HOST:PORT or unix:PATH. private means that only this machine can reach it.
-func listen(address string) (l net.Listener, private bool, err error) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		l, err = listenUnix(path)
-		return l, true, err
-	}
-	resolved, err := resolve(address)
-	if err != nil {
-		return nil, false, err
-	}
-	if l, err = net.ListenTCP("tcp", resolved); err != nil {
-		return nil, false, fmt.Errorf("%s: %w", address, unlistened(err))
-	}
-	return l, resolved.IP.IsLoopback(), nil
-}
-
-// unlistened returns the reason why listening failed, with a remedy if another process uses the
-// address.
-func unlistened(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
-		err = op.Err
-	}
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return errors.New("another process listens on this address; stop it, or use another port")
-	}
-	return err
-}
-
 // CheckListen validates the address of the proxy, HOST:PORT or :PORT, without listening.
 func CheckListen(address string) error {
 	_, err := resolve(address)
 	return err
 }
 
+// CheckAPI validates the address of the decision service, HOST:PORT, :PORT or unix:PATH, without
+// listening. Without a token, the address must be a loopback address or a unix socket.
+func CheckAPI(address, token string) error {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		return clearSocket(path)
+	}
+	_, err := resolveAPI(address, token)
+	return err
+}
+
 // CheckApart returns an error if two listeners would use the same port.
 func CheckApart(listen, api string) error {
-	if isUnix(listen) || isUnix(api) {
+	if isUnix(api) {
 		return nil
 	}
 	a, err := resolve(listen)
@@ -69,23 +50,51 @@ func CheckApart(listen, api string) error {
 	return nil
 }
 
-// CheckAPI validates the address of the decision service, HOST:PORT, :PORT or unix:PATH, without
-// listening. Without a token, the address must be a loopback address or a unix socket.
-func CheckAPI(address, token string) error {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return clearSocket(path)
-	}
+func listen(address string) (net.Listener, error) {
 	resolved, err := resolve(address)
-	if errors.Is(err, errForm) {
-		return fmt.Errorf("%w, or unix:PATH", err)
+	if err != nil {
+		return nil, err
 	}
-	if err == nil && token == "" && !resolved.IP.IsLoopback() {
-		err = fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
-	}
-	return err
+	return listenTCP(address, resolved)
 }
 
-func isUnix(address string) bool { return strings.HasPrefix(address, "unix:") }
+// listenAPI never binds a public address without a token.
+func listenAPI(address, token string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		return listenUnix(path)
+	}
+	resolved, err := resolveAPI(address, token)
+	if err != nil {
+		return nil, err
+	}
+	return listenTCP(address, resolved)
+}
+
+// listenTCP returns an error with a remedy if another process uses the address.
+func listenTCP(address string, resolved *net.TCPAddr) (net.Listener, error) {
+	l, err := net.ListenTCP("tcp", resolved)
+	if err == nil {
+		return l, nil
+	}
+	var op *net.OpError
+	if errors.As(err, &op) {
+		err = op.Err
+	}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		err = errors.New("another process listens on this address; stop it, or use another port")
+	}
+	return nil, fmt.Errorf("%s: %w", address, err)
+}
+
+// isPrivate reports whether only this machine can reach a listener.
+func isPrivate(l net.Listener) bool {
+	tcp, ok := l.Addr().(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
+}
+
+const unixPrefix = "unix:"
+
+func isUnix(address string) bool { return strings.HasPrefix(address, unixPrefix) }
 
 // errForm is the end of the error for an address that is not HOST:PORT or :PORT.
 var errForm = errors.New("want HOST:PORT or :PORT")
@@ -108,6 +117,17 @@ func resolve(address string) (*net.TCPAddr, error) {
 	return resolved, nil
 }
 
+func resolveAPI(address, token string) (*net.TCPAddr, error) {
+	resolved, err := resolve(address)
+	switch {
+	case errors.Is(err, errForm):
+		return nil, fmt.Errorf("%w, or unix:PATH", err)
+	case err == nil && token == "" && !resolved.IP.IsLoopback():
+		return nil, fmt.Errorf("%s: other machines can reach this address, and anyone who can reach it can reset limits; want --token-file, or an address such as 127.0.0.1:8081 or unix:PATH", address)
+	}
+	return resolved, err
+}
+
 // socket is a unix socket that this process created. Close removes it.
 type socket struct {
 	*net.UnixListener
@@ -116,47 +136,45 @@ type socket struct {
 	gone sync.Once
 }
 
-// listenUnix creates a socket that only the owner and the group may connect to. It creates the
-// socket in a private directory, sets its mode, and moves it to its path. A umask would apply to
-// the whole process.
 func listenUnix(path string) (net.Listener, error) {
 	if err := clearSocket(path); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(path), ".s")
-	if err != nil {
-		return nil, fmt.Errorf("unix:%s: %w", path, err)
-	}
-	defer os.RemoveAll(dir)
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, "s")})
-	if err != nil {
-		return nil, fmt.Errorf("unix:%s: %w", path, tooLong(dir, err))
-	}
-	l.SetUnlinkOnClose(false)
-	s := &socket{UnixListener: l, path: path}
-	if err := s.place(filepath.Join(dir, "s")); err != nil {
-		l.Close()
+	s := &socket{path: path}
+	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
 	}
 	return s, nil
 }
 
-// tooLong explains the system's error "invalid argument".
-func tooLong(dir string, err error) error {
-	if errors.Is(err, syscall.EINVAL) || len(dir) > 100 {
+// open creates a socket that only the owner and the group may connect to. It creates the
+// socket in a private directory, sets its mode, and moves it to its path. A umask would apply to
+// the whole process.
+func (s *socket) open() error {
+	dir, err := os.MkdirTemp(filepath.Dir(s.path), ".s")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	name := filepath.Join(dir, "s")
+	s.UnixListener, err = net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
+	switch {
+	case err != nil && (errors.Is(err, syscall.EINVAL) || len(name) > 100):
 		return errors.New("the path is too long for a socket; use a shorter one")
+	case err != nil:
+		return err
+	}
+	s.SetUnlinkOnClose(false)
+	if err = os.Chmod(name, 0o660); err == nil {
+		s.made, err = os.Lstat(name)
+	}
+	if err == nil {
+		err = os.Rename(name, s.path)
+	}
+	if err != nil {
+		s.UnixListener.Close()
 	}
 	return err
-}
-
-func (s *socket) place(from string) (err error) {
-	if err = os.Chmod(from, 0o660); err != nil {
-		return err
-	}
-	if s.made, err = os.Lstat(from); err != nil {
-		return err
-	}
-	return os.Rename(from, s.path)
 }
 
 // clearSocket returns an error if a new socket would replace something in use. A socket that no

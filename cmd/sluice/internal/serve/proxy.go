@@ -38,16 +38,15 @@ type upstream struct {
 
 const dialTimeout = 10 * time.Second
 
-func newUpstream(o *Options, log *slog.Logger, failures *prometheus.CounterVec) *upstream {
-	for _, status := range [...]int{http.StatusBadGateway, http.StatusGatewayTimeout} { // so that the series exist from the start
-		failures.WithLabelValues(strconv.Itoa(status))
-	}
+func newUpstream(s *Server) *upstream {
+	o := &s.options
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // if the upstream offers it over TLS
 	return &upstream{
 		url: o.Upstream, ownHost: o.UpstreamHost, maxBody: o.MaxBody, clientTimeout: o.ClientTimeout, bodyRate: bodyRate{o.MinBodyRate, o.BodyGrace}, legacy: o.Legacy,
-		log: log, failures: failures,
+		log: s.sampled, failures: s.metrics.upstream,
+		forwarding: &forwardingMonitor{sampleLog(s.log, forwardingSamples), s.metrics.forwarding},
 		transport: &http.Transport{
 			// No Proxy: HTTP_PROXY is for requests to the outside, not to the upstream.
 			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
@@ -130,7 +129,7 @@ func (u *upstream) tooLarge() *problem {
 // response does not wait for the rest of the body.
 func (u *upstream) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var long *http.MaxBytesError
-	unread, broken := bodyState(w)
+	unread, broken := bodyState(r)
 	if unread {
 		earlyreply.Prepare(w, r)
 	}

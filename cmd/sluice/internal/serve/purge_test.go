@@ -43,24 +43,18 @@ func TestPurge(t *testing.T) {
 	require.Equal(t, []int{purgeBatch, purgeBatch, 5}, e.batches)
 }
 
-func TestPurgeStopsAtTheEnd(t *testing.T) {
+func TestFailedPurgesAreLoggedAndCounted(t *testing.T) {
 	w := startTestServer(t, oneByIP)
-	ctx, cancel := context.WithCancel(context.Background())
-	ticks := make(chan time.Time)
 	e := &expired{n: 7, err: errors.New("disk full")}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		w.purgeAt(ctx, ticks, e)
-	}()
-	ticks <- time.Time{}
-	ticks <- time.Time{} // the first is over
-	cancel()
-	<-done
+	w.purge(t.Context(), e)
 	require.Zero(t, e.n)
 	require.Contains(t, w.logged.String(), "disk full")
-	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"}`)
-	require.NotContains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 0`)
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 1`)
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.purge(ended, e)
+	require.Contains(t, fetch(t, w.apiURL("/metrics")).body, `sluice_purges_total{outcome="failed"} 1`, "the server stops")
 }
 
 // The server purges the stores that need it by itself, without any request.

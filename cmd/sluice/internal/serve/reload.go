@@ -66,7 +66,11 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	l, err := s.base.limits(file)
+	store := s.store.Store
+	if s.missing.Load() {
+		store = missingStore{}
+	}
+	l, err := s.base.limits(store, file)
 	if err != nil {
 		return err
 	}

@@ -23,17 +23,21 @@ const fingerprintTimeout = 5 * time.Second
 // rule has another fingerprint than before, because the store still has its old states.
 func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string]string, error) {
 	all := maps.Clone(known)
-	if all == nil {
-		all = make(map[string]string)
-	}
 	for _, r := range rules {
-		fingerprintText := fingerprint(r.Policy)
-		if before, ok := all[r.Name]; ok && before != fingerprintText {
-			return nil, &ruleChangedError{r.Name, before, fingerprintText}
+		if err := checkFingerprint(r, all[r.Name]); err != nil {
+			return nil, err
 		}
-		all[r.Name] = fingerprintText
+		all[r.Name] = fingerprint(r.Policy)
 	}
 	return all, nil
+}
+
+// checkFingerprint returns an error if the rule had another fingerprint before; empty: none.
+func checkFingerprint(r config.Rule, before string) error {
+	if now := fingerprint(r.Policy); before != "" && before != now {
+		return fmt.Errorf("rule %q was %s and is now %s, which %w; %s", r.Name, before, now, errRuleChanged, newName)
+	}
+	return nil
 }
 
 // fingerprint returns the algorithms of a policy. Policies with different fingerprints cannot
@@ -51,15 +55,10 @@ func fingerprint(p algo.Policy) string {
 	return "all(" + strings.Join(parts, "; ") + ")"
 }
 
+var errRuleChanged = errors.New("cannot read the rule's stored states")
+
 // newName is the remedy for a rule that cannot read its states.
 const newName = "give the rule a new name, or start with another --namespace (with --limit only the latter works)"
-
-// ruleChangedError means that a rule cannot read its stored states.
-type ruleChangedError struct{ rule, before, now string }
-
-func (e *ruleChangedError) Error() string {
-	return fmt.Sprintf("rule %q was %s and is now %s, which cannot read the rule's stored states; %s", e.rule, e.before, e.now, newName)
-}
 
 // recordFingerprints compares the rules with the fingerprints in the store, which earlier or
 // other processes wrote, and stores those of new rules. If the store fails, it only logs that:
@@ -71,12 +70,11 @@ func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) er
 	ctx, cancel := context.WithTimeout(ctx, fingerprintTimeout)
 	defer cancel()
 	err := s.checkAndRecord(ctx, rules)
-	var changed *ruleChangedError
-	if err == nil || errors.As(err, &changed) {
-		return err
+	if err != nil && !errors.Is(err, errRuleChanged) {
+		s.log.Warn("the algorithms of the stored rules could not be read", "error", err)
+		return nil
 	}
-	s.log.Warn("the algorithms of the stored rules could not be read", "error", err)
-	return nil
+	return err
 }
 
 // checkAndRecord checks all rules before it writes any fingerprint, so that refused rules leave
@@ -91,7 +89,7 @@ func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error 
 		return err
 	}
 	for i, r := range rules {
-		if err := checkFingerprint(r, found[i]); err != nil {
+		if err := checkFingerprint(r, string(found[i].State)); err != nil {
 			return err
 		}
 	}
@@ -99,25 +97,14 @@ func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error 
 		if found[i].Version != 0 {
 			continue
 		}
-		if err := s.recordFingerprint(ctx, keys[i], r); err != nil {
+		record := storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}
+		now, swapped, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: keys[i], New: record})
+		if err == nil && !swapped { // another process has written it first
+			err = checkFingerprint(r, string(now[0].State))
+		}
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (s *Server) recordFingerprint(ctx context.Context, key string, r config.Rule) error {
-	record := storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}
-	now, swapped, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: record})
-	if err != nil || swapped {
-		return err
-	}
-	return checkFingerprint(r, now[0]) // another process has written it first
-}
-
-func checkFingerprint(r config.Rule, found storage.Record) error {
-	if fingerprintText := fingerprint(r.Policy); found.Version != 0 && string(found.State) != fingerprintText {
-		return &ruleChangedError{r.Name, string(found.State), fingerprintText}
 	}
 	return nil
 }

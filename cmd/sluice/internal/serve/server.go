@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,36 +17,37 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/observe"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // Server runs the proxy, the decision service, or both.
 type Server struct {
 	options Options
 	log     *slog.Logger
-	base    base
-	store   *opened
-	missing atomic.Bool // the store has been unavailable since the start
-	probe   *probe
-	health  storeHealth
 	sampled *slog.Logger // for failures that can happen at every request
-	behind  *upstream    // nil: no proxy
+	base    base
+	behind  *upstream // nil: no proxy
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
 
+	store   *opened
+	missing atomic.Bool // the store has been unavailable since the start
+	probe   *probe
+	health  atomic.Pointer[storeHealth]
+
 	reloading    sync.Mutex
 	fingerprints map[string]string // of all rules since the start, by name
 
-	proxy, api  *listener // nil if there is none
-	draining    atomic.Bool
-	drained     atomic.Bool // all requests have ended
-	activeConns activeConns
-	closing     chan struct{}
-	closeOnce   sync.Once
-	background  context.Context // of the background tasks; Close cancels it
-	stop        context.CancelFunc
-	cut         bool // Close cut off requests; valid after Close
-	purgeEvery  time.Duration
+	proxy, api *listener       // nil if there is none
+	background context.Context // of the background tasks; Close cancels it
+	stop       context.CancelFunc
+	closeOnce  sync.Once
+	busy       sync.Map // the connections with a request in flight, without upgraded ones
+	draining   atomic.Bool
+	drained    atomic.Bool // all requests have ended
+	cut        bool        // Close cut off requests; valid after Close
+	purgeEvery time.Duration
 }
 
 // listener is a listening address with its HTTP server.
@@ -56,20 +58,16 @@ type listener struct {
 	full atomic.Bool        // the number of connections has reached the limit
 }
 
-// startTime is how long New waits for the store's first response. A server that can start
-// without the store waits only for degradedStartTime.
-const (
-	startTime         = 15 * time.Second
-	degradedStartTime = 3 * time.Second
-)
-
 // New opens the store and the listeners. It serves no requests before [Server.Serve]. The
 // caller must close the server.
 func New(ctx context.Context, o Options) (*Server, error) {
-	s := &Server{options: o, log: o.Log, closing: make(chan struct{}), purgeEvery: purgeEvery}
 	file, err := o.Read(ctx)
 	if err != nil {
 		return nil, err
+	}
+	s := &Server{
+		options: o, log: o.Log, sampled: sampleLog(o.Log, failureSamples),
+		denied: observe.NewDenied(0), fingerprints: make(map[string]string), purgeEvery: purgeEvery,
 	}
 	if s.store, err = newStore(o); err != nil {
 		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
@@ -83,16 +81,18 @@ func New(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context, file *config.File) (err error) {
-	s.denied, s.sampled = observe.NewDenied(0), sampleLog(s.log, failureSamples)
 	s.probe = newProbe(s.store.Store, s.options.Namespace)
 	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
 		return err
 	}
 	if s.options.Upstream != nil {
-		s.behind = newUpstream(&s.options, s.sampled, s.metrics.upstream)
-		s.behind.forwarding = newForwardingMonitor(s.log, s.metrics.forwarding)
+		s.behind = newUpstream(s)
 	}
-	s.base = s.newBase()
+	s.base = base{
+		service:  limiterOptions[DecisionRequest](s, serviceSide),
+		requests: limiterOptions[*http.Request](s, proxySide),
+		unknown:  cmp.Or(s.options.MaxBody, math.MaxInt64),
+	}
 	if err := s.reachStore(ctx); err != nil {
 		return err
 	}
@@ -102,56 +102,33 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	return s.listen()
 }
 
-func (s *Server) newBase() base {
+func limiterOptions[In any](s *Server, side string) compose.Options[In] {
 	o := &s.options
-	b := base{store: s.store.Store, unknown: o.MaxBody}
-	if b.unknown == 0 {
-		b.unknown = math.MaxInt64
-	}
-	b.service = compose.Options[DecisionRequest]{
+	return compose.Options[In]{
 		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
-		OnFailure: o.OnFailure, Observer: s.observer(serviceSide),
+		OnFailure: o.OnFailure, Observer: s.observer(side),
 	}
-	b.requests = compose.Options[*http.Request]{
-		Namespace: o.Namespace, Timeout: o.DecisionTimeout, CircuitOpenAfter: o.CircuitOpenAfter, DenialCacheTTL: o.DenialCacheTTL,
-		OnFailure: o.OnFailure, Observer: s.observer(proxySide),
-	}
-	return b
 }
 
-func (s *Server) listen() (err error) {
+func (s *Server) listen() error {
 	if s.behind != nil {
-		front := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().front.ServeHTTP(w, r) })
-		l, _, err := listen(s.options.Listen)
+		l, err := listen(s.options.Listen)
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
 		}
-		s.proxy = s.server(l, front)
+		s.proxy = s.server(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.current.Load().front.ServeHTTP(w, r) }))
 	}
 	if s.options.API == "" {
 		return nil
 	}
-	l, private, err := listenAPI(s.options.API, s.options.Token)
+	l, err := listenAPI(s.options.API, s.options.Token)
 	if err != nil {
 		return fmt.Errorf("--api %w", err)
 	}
-	s.api = s.server(l, s.routes(private))
+	s.api = s.server(l, s.routes(isPrivate(l)))
 	s.api.http.ReadTimeout = askTime
 	s.api.http.WriteTimeout = askTime + cmp.Or(s.options.DecisionTimeout, compose.DefaultTimeout) + answerTime
 	return nil
-}
-
-// listenAPI never binds a public address without a token.
-func listenAPI(address, token string) (net.Listener, bool, error) {
-	if err := CheckAPI(address, token); err != nil {
-		return nil, false, err
-	}
-	l, private, err := listen(address)
-	if err == nil && token == "" && !private { // the host name has changed its address since the check
-		l.Close()
-		return nil, false, fmt.Errorf("%s: no longer a loopback address", address)
-	}
-	return l, private, err
 }
 
 // Limits for requests, so that slow clients cannot hold resources.
@@ -175,7 +152,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnState:         s.activeConns.note,
+		ConnState:         s.noteState,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
@@ -217,11 +194,8 @@ var ErrInterrupted = errors.New("serve: interrupted")
 // flight. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	s.announce()
-	stopPurging := s.purgeInBackground()
-	defer stopPurging()
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	watching.Go(func() { s.watchStore(s.background) })
+	stopTasks := s.startTasks()
+	defer stopTasks()
 	failed := make(chan error, 2)
 	for _, l := range s.listeners() {
 		go func() { failed <- l.http.Serve(l.Listener) }()
@@ -230,23 +204,52 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 		s.announceEnd(errors.Is(context.Cause(ctx), ErrInterrupted))
 		s.drain()
-	case <-s.closing:
+	case <-s.background.Done():
 	case err := <-failed:
 		if !errors.Is(err, http.ErrServerClosed) {
-			s.stop()
 			return err
 		}
 	}
-	return s.end()
+	s.Close()
+	s.log.Info("shut down", "cut", s.cut)
+	if s.cut {
+		return ErrCut
+	}
+	return nil
 }
 
-func (s *Server) listeners() (all []*listener) {
-	for _, l := range [...]*listener{s.proxy, s.api} {
-		if l != nil {
-			all = append(all, l)
+// startTasks starts the background tasks. They end at Close, or when stop is called. stop waits
+// for their end.
+func (s *Server) startTasks() (stop func()) {
+	var tasks sync.WaitGroup
+	tasks.Go(func() { every(s.background, probeEvery, s.checkStore) })
+	if purger, ok := s.store.Store.(storage.Purger); ok {
+		tasks.Go(func() {
+			every(s.background, s.purgeEvery, func(ctx context.Context) { s.purge(ctx, purger) })
+		})
+	}
+	return func() {
+		s.stop()
+		tasks.Wait()
+	}
+}
+
+// every calls task once every d, until ctx ends.
+func every(ctx context.Context, d time.Duration, task func(context.Context)) {
+	ticks := time.NewTicker(d)
+	defer ticks.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticks.C:
+			task(ctx)
 		}
 	}
-	return all
+}
+
+func (s *Server) listeners() []*listener {
+	return slices.DeleteFunc([]*listener{s.proxy, s.api}, func(l *listener) bool { return l == nil })
 }
 
 // announceEnd makes /readyz fail, and waits so that load balancers notice.
@@ -257,26 +260,17 @@ func (s *Server) announceEnd(atOnce bool) {
 	}
 	s.draining.Store(true)
 	s.log.Info("shutting down", "delay", delay, "drain", s.options.Drain)
-	timer := time.NewTimer(delay)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
-	case <-s.closing:
+	case <-time.After(delay):
+	case <-s.background.Done():
 	}
 }
 
 // drain shuts down the proxy before the decision service, which serves health checks until
 // then. It does not wait for upgraded connections.
 func (s *Server) drain() {
-	ctx, cancel := context.WithTimeout(context.Background(), s.options.Drain)
+	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
-	go func() {
-		select {
-		case <-s.closing:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
 	drained := true
 	for _, l := range s.listeners() {
 		drained = l.http.Shutdown(ctx) == nil && drained
@@ -284,21 +278,10 @@ func (s *Server) drain() {
 	s.drained.Store(drained)
 }
 
-// end closes the server. It returns ErrCut if that cut off requests.
-func (s *Server) end() error {
-	s.Close()
-	s.log.Info("shut down", "cut", s.cut)
-	if s.cut {
-		return ErrCut
-	}
-	return nil
-}
-
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.drained.Load() && !s.activeConns.waitIdle(cutGrace)
-		close(s.closing)
+		s.cut = !s.drained.Load() && !s.waitIdle(cutGrace)
 		s.stop()
 		for _, l := range s.listeners() {
 			l.cut()
@@ -310,6 +293,38 @@ func (s *Server) Close() {
 		}
 		s.store.close()
 	})
+}
+
+// noteState is an http.Server.ConnState hook.
+func (s *Server) noteState(conn net.Conn, state http.ConnState) {
+	if state == http.StateActive {
+		s.busy.Store(conn, nil)
+	} else {
+		s.busy.Delete(conn)
+	}
+}
+
+// cutGrace is how long Close waits for requests to end. A client can have its complete response
+// before the server marks the connection as idle.
+const cutGrace = 100 * time.Millisecond
+
+// waitIdle waits until no connection has a request, for at most d. It reports whether there is
+// none.
+func (s *Server) waitIdle(d time.Duration) bool {
+	for end := time.Now().Add(d); s.isBusy(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Server) isBusy() (busy bool) {
+	s.busy.Range(func(any, any) bool {
+		busy = true
+		return false
+	})
+	return busy
 }
 
 func (s *Server) announce() {

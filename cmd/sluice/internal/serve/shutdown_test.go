@@ -88,9 +88,10 @@ func TestShutdownDelayEnds(t *testing.T) {
 			log := slog.New(slog.DiscardHandler)
 			s := &Server{
 				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sampled: log,
-				store: &opened{Store: new(memory.Store), close: func() {}}, closing: make(chan struct{}), purgeEvery: purgeEvery,
+				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
 			s.probe = newProbe(s.store.Store, "")
+			s.health.Store(new(storeHealth))
 			s.current.Store(new(Limits))
 			s.background, s.stop = context.WithCancel(context.Background())
 			front := newPipes()
@@ -150,7 +151,7 @@ func TestIdleConnectionsAreNotCutRequests(t *testing.T) {
 		response, err := http.ReadResponse(reader, nil)
 		require.NoError(t, err)
 		require.Equal(t, "hello", contentOf(t, response.Body))
-		require.Eventually(t, func() bool { return !w.activeConns.any() }, testTimeout, time.Millisecond)
+		require.Eventually(t, func() bool { return !w.isBusy() }, testTimeout, time.Millisecond)
 	}
 	w.stop()
 	require.Eventually(t, w.draining.Load, testTimeout, time.Millisecond)

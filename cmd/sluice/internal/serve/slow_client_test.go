@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
@@ -75,16 +74,20 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 			MinBodyRate: DefaultMinBodyRate, BodyGrace: DefaultBodyGrace,
 		}
 		log := slog.New(slog.DiscardHandler)
-		u := newUpstream(&o, log, prometheus.NewCounterVec(prometheus.CounterOpts{Name: "failures"}, []string{"status"}))
+		store := new(memory.Store)
+		metrics, err := newMetrics("", store)
+		require.NoError(t, err)
+		s := &Server{options: o, log: log, sampled: log, metrics: metrics}
+		u := newUpstream(s)
 		u.transport.DialContext = back.dial
 		defer u.transport.CloseIdleConnections()
 		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
 		require.NoError(t, err)
-		limits, err := (&base{store: new(memory.Store)}).limits(file)
+		limits, err := s.base.limits(store, file)
 		require.NoError(t, err)
 		h, err := u.front(limits)
 		require.NoError(t, err)
-		l := (&Server{options: o, log: log, sampled: log}).server(front, h)
+		l := s.server(front, h)
 		go l.http.Serve(l.Listener)
 		defer l.http.Close()
 		defer l.cut()

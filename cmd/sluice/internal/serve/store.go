@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -10,9 +11,11 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/mattn/go-sqlite3" // the driver
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -30,11 +33,14 @@ type opened struct {
 	close   func()
 }
 
-const storeForms = "memory:, sqlite:FILE, postgres://... or redis://..."
-
-// CheckStore validates the address of a store without opening it.
+// CheckStore validates the address of a store without opening it. It refuses addresses whose
+// password another parser would take for a host, a database name or a parameter, which errors show.
 func CheckStore(address string) error {
 	scheme, rest, _ := strings.Cut(address, ":")
+	authority, path, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "/")
+	path, _, _ = strings.Cut(path, "?")
+	_, host, _ := strings.Cut(authority, "@")
+	host, _, _ = strings.Cut(host, "?")
 	switch {
 	case scheme == "memory" && rest != "":
 		return fmt.Errorf("%s: the store memory: takes no name; want memory:", redacted(address))
@@ -42,10 +48,10 @@ func CheckStore(address string) error {
 		return checkFile(rest)
 	case scheme == "memory":
 	case !slices.Contains([]string{"postgres", "postgresql", "redis", "rediss"}, scheme) || !strings.HasPrefix(rest, "//"):
-		return fmt.Errorf("%s: want %s", redacted(address), storeForms)
-	case misread(scheme, rest):
+		return fmt.Errorf("%s: want memory:, sqlite:FILE, postgres://... or redis://...", redacted(address))
+	case strings.Contains(path, "@"), strings.Contains(host, "@") && strings.HasPrefix(scheme, "postgres"): // the parser for redis uses the last @
 		return fmt.Errorf("%s://...: the address has more than one @; in a password, write / as %%2F and @ as %%40", scheme)
-	case strings.Contains(pathOf(rest), ";"):
+	case strings.Contains(path, ";"):
 		return fmt.Errorf("%s://...: the name has a semicolon; write parameters after a ? with & between, and a semicolon in a name as %%3B", scheme)
 	}
 	return nil
@@ -95,20 +101,16 @@ func (o *opened) sqlite(file string) error {
 	}
 	o.close = func() { _ = db.Close() }
 	store, err := sqlite.New(db, sqlite.Options{})
-	if err != nil {
-		return err
-	}
 	o.Store = store
 	o.prepare = func(ctx context.Context) error {
 		createPrivate(file)
 		return store.Migrate(ctx)
 	}
-	return nil
+	return err
 }
 
-// createPrivate creates a file, if it is not there, that nobody else may read: keys may
-// be personal data. SQLite, which tells why a file cannot be created, gives the same
-// mode to those that it puts beside it.
+// createPrivate creates a file that nobody else may read, unless it exists: keys may be personal
+// data. SQLite reports why a file cannot be created, and gives the files beside it the same mode.
 func createPrivate(file string) {
 	if f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600); err == nil {
 		_ = f.Close()
@@ -118,34 +120,26 @@ func createPrivate(file string) {
 func (o *opened) postgres(address string, noFunctions bool) error {
 	pool, err := pgxpool.New(context.Background(), address)
 	if err != nil {
-		return unparsed(err)
+		return withoutAddress(err)
 	}
 	o.close = pool.Close
 	store, err := postgres.New(pool, postgres.Options{NoFunctions: noFunctions})
-	if err != nil {
-		return err
-	}
 	o.Store = store
 	o.prepare = func(ctx context.Context) error {
 		err := store.Migrate(ctx)
-		if err != nil && canDecide(ctx, store, noFunctions) {
+		if err != nil && canDecide(ctx, store) {
 			return nil
 		}
 		return err
 	}
-	return nil
+	return err
 }
 
 // canDecide reports whether there are the table and the functions that a store uses. A role that may not
 // create them may still use them.
-func canDecide(ctx context.Context, store *postgres.Store, noFunctions bool) bool {
-	absent := driver.Key("")
-	if noFunctions {
-		_, err := store.Load(ctx, absent)
-		return err == nil
-	}
+func canDecide(ctx context.Context, store *postgres.Store) bool {
 	reset := driver.Request{Uses: []driver.Use{{Op: driver.Reset}}, Times: 1}
-	b := driver.Batch{Version: storage.NewVersion(), Keys: []string{absent}, Requests: []driver.Request{reset}}
+	b := driver.Batch{Version: storage.NewVersion(), Keys: []string{driver.Key("")}, Requests: []driver.Request{reset}}
 	store.Run(ctx, &b)
 	return b.Err == nil
 }
@@ -153,11 +147,11 @@ func canDecide(ctx context.Context, store *postgres.Store, noFunctions bool) boo
 func (o *opened) redis(address string) error {
 	options, err := goredis.ParseURL(address)
 	if err != nil {
-		return unparsed(err)
+		return withoutAddress(err)
 	}
 	options.ContextTimeoutEnabled = true
 	options.DialerRetries = 1 // the limiter tries again by itself
-	quietRedis()
+	disableRedisLog()
 	client := goredis.NewClient(options)
 	o.close = func() { _ = client.Close() }
 	o.prepare = func(ctx context.Context) error { return client.Ping(ctx).Err() }
@@ -165,16 +159,46 @@ func (o *opened) redis(address string) error {
 	return err
 }
 
-// quietRedis keeps go-redis from printing each connection that fails, beside the
-// errors that tell it here. Its logger is one for the whole process.
-var quietRedis = sync.OnceFunc(func() { goredis.SetLogger(silence{}) })
+// disableRedisLog keeps go-redis from printing each connection that fails; the server logs these
+// errors too. The log of go-redis is one for the whole process.
+var disableRedisLog = sync.OnceFunc(logging.Disable)
 
-type silence struct{}
-
-// Printf implements the logger of go-redis.
-func (silence) Printf(context.Context, string, ...any) {}
-
-// oneLine is the text of an error on one line.
-func oneLine(err error) string {
-	return strings.Join(strings.Fields(err.Error()), " ")
+// redacted returns an address without its secrets. It hides all parameters, because an unknown one
+// may be a secret. If it cannot tell which parts are secret, it returns only the scheme.
+func redacted(address string) string {
+	scheme, rest, _ := strings.Cut(address, ":")
+	switch {
+	case scheme == "sqlite":
+		return address
+	case !strings.HasPrefix(rest, "//") && strings.ContainsAny(address, "@="):
+		return "..."
+	case !strings.HasPrefix(rest, "//"):
+		return address // without a place for a secret
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Fragment != "" || strings.Contains(u.EscapedPath()+u.RawQuery, "@") || strings.Contains(u.EscapedPath(), ";") {
+		return scheme + "://..." // a password may contain the #, / or ?, or come after the ;
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "xxxxx" // as Redacted hides the password
+	}
+	return u.Redacted()
 }
+
+// withoutAddress returns the error of an invalid address without any part of the address, which
+// may contain a password.
+func withoutAddress(err error) error {
+	var bad *url.Error
+	var config *pgconn.ParseConfigError
+	switch {
+	case errors.As(err, &config):
+		text := err.Error()
+		return errors.New("invalid address: " + text[strings.LastIndex(text, "`: ")+len("`: "):])
+	case errors.As(err, &bad):
+		return errors.New(unquoted(bad.Err.Error()))
+	}
+	return err
+}
+
+// oneLine returns the text of an error on one line.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

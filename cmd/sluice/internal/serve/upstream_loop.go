@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -23,27 +24,15 @@ func CheckUpstream(upstream *url.URL, listen string) error {
 	if err != nil {
 		return err
 	}
-	at := resolved.AddrPort()
-	if at.Port() == 0 || at.Port() != portOf(upstream) {
+	defaultPort := map[string]string{"http": "80", "https": "443"}[upstream.Scheme]
+	if resolved.Port == 0 || strconv.Itoa(resolved.Port) != cmp.Or(upstream.Port(), defaultPort) {
 		return nil
 	}
-	leadsHere := func(a netip.Addr) bool { return leads(a, at.Addr().Unmap()) }
-	if slices.ContainsFunc(addressesOf(upstream.Hostname()), leadsHere) {
+	at := resolved.AddrPort().Addr().Unmap()
+	if slices.ContainsFunc(addressesOf(upstream.Hostname()), func(a netip.Addr) bool { return leads(a.Unmap(), at) }) {
 		return fmt.Errorf("%s is the address of --listen %s, so each request would return to the proxy; want the program behind the proxy, or another --listen", upstream.Redacted(), listen)
 	}
 	return nil
-}
-
-func portOf(u *url.URL) uint16 {
-	port := u.Port()
-	switch {
-	case port == "" && u.Scheme == "https":
-		return 443
-	case port == "":
-		return 80
-	}
-	n, _ := strconv.ParseUint(port, 10, 16) // 0 for an invalid port
-	return uint16(n)
 }
 
 // leads reports whether connections to a reach a listener on at. An unspecified at means all
@@ -62,18 +51,11 @@ func leads(a, at netip.Addr) bool {
 // addressesOf returns the addresses of a host, as far as they are known.
 func addressesOf(host string) []netip.Addr {
 	host = strings.TrimSuffix(host, ".") // of a fully qualified name
-	addr, err := netip.ParseAddr(host)
-	switch {
-	case err == nil && addr.IsUnspecified(), strings.EqualFold(host, "localhost"):
+	if addr, _ := netip.ParseAddr(host); addr.IsUnspecified() || strings.EqualFold(host, "localhost") {
 		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}
-	case err == nil:
-		return []netip.Addr{addr.Unmap()}
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), lookupTime)
 	defer cancel()
-	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-	for i := range found {
-		found[i] = found[i].Unmap()
-	}
+	found, _ := net.DefaultResolver.LookupNetIP(ctx, "ip", host) // an IP address is returned as it is
 	return found
 }

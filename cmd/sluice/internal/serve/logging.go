@@ -1,0 +1,186 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	stdlog "log"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+
+	"github.com/sluice-go/sluice"
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/observe"
+	"github.com/sluice-go/sluice/storage/memory"
+)
+
+// How often the same message is logged.
+const (
+	failureSamples    = "gcra 1/10s burst=3"
+	forwardingSamples = "gcra 1/m"
+)
+
+// sampleLog returns a log that writes each message no more often than the limit allows. The
+// next one that it writes says how many it omitted. It remembers messages, which are few,
+// because they are constants of this program, and not their attributes.
+func sampleLog(log *slog.Logger, limit string) *slog.Logger {
+	limiter, err := sluice.New(nil, limit)
+	if err != nil {
+		panic(err) // the limits are constants
+	}
+	return slog.New(&samplingHandler{log.Handler(), &samples{limiter: limiter, omitted: make(map[string]int)}})
+}
+
+type samplingHandler struct {
+	slog.Handler
+	*samples
+}
+
+// samples counts how often each message was omitted since it was last written.
+type samples struct {
+	limiter *sluice.Limiter[string]
+	mu      sync.Mutex
+	omitted map[string]int
+}
+
+// Handle implements slog.Handler.
+func (h *samplingHandler) Handle(ctx context.Context, r slog.Record) error {
+	omitted, ok := h.take(r.Message)
+	if !ok {
+		return nil
+	}
+	if omitted > 0 {
+		r = r.Clone()
+		r.AddAttrs(slog.Int("omitted", omitted))
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// take reports whether to write the message, and how many were omitted before it.
+func (s *samples) take(message string) (omitted int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Not the request's context: a failure is logged also when the request is over.
+	if d, err := s.limiter.Allow(context.Background(), message); err == nil && !d.Allowed {
+		s.omitted[message]++
+		return 0, false
+	}
+	omitted = s.omitted[message]
+	delete(s.omitted, message)
+	return omitted, true
+}
+
+// WithAttrs implements slog.Handler.
+func (h *samplingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &samplingHandler{h.Handler.WithAttrs(attrs), h.samples}
+}
+
+// WithGroup implements slog.Handler.
+func (h *samplingHandler) WithGroup(name string) slog.Handler {
+	return &samplingHandler{h.Handler.WithGroup(name), h.samples}
+}
+
+// TakeStandardLog redirects package log, to which libraries write, to this log: each line
+// becomes a warning. Package log is one for the whole process; release restores it.
+func TakeStandardLog(log *slog.Logger) (release func()) {
+	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
+	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library", unquoted})
+	stdlog.SetFlags(0)
+	stdlog.SetPrefix("")
+	return func() {
+		stdlog.SetOutput(writer)
+		stdlog.SetFlags(flags)
+		stdlog.SetPrefix(prefix)
+	}
+}
+
+// errorLog is the ErrorLog for net/http. All lines have one message, so that sampling keeps
+// clients that break connections from filling the log. The addresses of connections are
+// removed, because they are keys.
+func errorLog(log *slog.Logger, message string) *stdlog.Logger {
+	return stdlog.New(errorLines{log, message, func(line string) string { return withoutAddresses(unquoted(line)) }}, "", 0)
+}
+
+type errorLines struct {
+	log     *slog.Logger
+	message string
+	redact  func(line string) string
+}
+
+// Write implements io.Writer.
+func (l errorLines) Write(line []byte) (int, error) {
+	l.log.Warn(l.message, "error", l.redact(strings.TrimSpace(string(line))))
+	return len(line), nil
+}
+
+var (
+	quotation = regexp.MustCompile(`(?s)"(\\.|[^"\\])*("|\\?$)`)
+	badHeader = regexp.MustCompile(`(?s)(malformed MIME header[^:]*: ).*`)
+	address   = regexp.MustCompile(`(\d+(\.\d+){3}|\[[^\]\s]*:[^\]\s]*\]):\d+`) // as net.Addr has that of a connection
+)
+
+// unquoted removes quotations from text. net/http quotes what it cannot read of a response,
+// which may be a secret; older releases of Go also show the line of a header.
+func unquoted(text string) string {
+	text = badHeader.ReplaceAllString(text, "${1}...")
+	return quotation.ReplaceAllLiteralString(text, "...")
+}
+
+// withoutAddresses removes the addresses of connections from text.
+func withoutAddresses(text string) string { return address.ReplaceAllLiteralString(text, "...") }
+
+// observer returns the Observer for the limiters of one side, or nil if nothing would use
+// it, because limiters are faster without one.
+func (s *Server) observer(side string) func(compose.Event) {
+	var observers []func(compose.Event)
+	if s.options.API != "" {
+		observers = append(observers, s.metrics.decisions.Observer(side), s.denied.Observe)
+	}
+	if _, ok := s.store.Store.(*memory.Store); !ok {
+		observers = append(observers, func(e compose.Event) { logFailure(s.sampled, side, &e) })
+	}
+	return observe.Each(observers...)
+}
+
+// The sides, each with its own limiters.
+const (
+	proxySide   = "proxy"
+	serviceSide = "service"
+)
+
+// logFailure logs a decision that failed or was degraded. The decision service logs its
+// own failures itself.
+func logFailure(log *slog.Logger, side string, e *compose.Event) {
+	if e.Err == nil || errors.Is(e.Err, context.Canceled) || side == serviceSide && e.Outcome == compose.Failed {
+		return
+	}
+	level, message := slog.LevelWarn, "the store failed"
+	if p := problemOfError(e.Err); p.Status == http.StatusInternalServerError {
+		level, message = slog.LevelError, "a limit cannot be decided"
+	}
+	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
+	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)
+}
+
+// logAttributes are the attributes that the log shows for an error. For a rule that cannot
+// read its states they include the rule and the remedy.
+func logAttributes(err error) []any {
+	args := []any{"error", withoutKey(err)}
+	var of *compose.RuleError
+	if errors.As(err, &of) && (errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion)) {
+		args = append(args, "rule", of.Rule, "remedy", newName)
+	}
+	return args
+}
+
+// withoutKey removes the key from the error of a decision, because it may be a secret.
+func withoutKey(err error) error {
+	var of *compose.RuleError
+	if errors.As(err, &of) {
+		return of.Err
+	}
+	return err
+}
