@@ -36,10 +36,10 @@ const shards = 8
 // Keys can be personal data or secrets: addresses, accounts, sessions, tokens. Serve the
 // list on a loopback listener or behind authentication, and never to the public.
 type Denied struct {
-	size   int
-	clock  func() time.Time
-	seed   maphash.Seed
-	shards [shards]shard
+	size        int
+	clock       func() time.Time
+	keys, rules maphash.Seed
+	shards      [shards]shard
 
 	mu    sync.Mutex
 	since time.Time
@@ -69,7 +69,7 @@ func NewDenied(size int) *Denied {
 	if size <= 0 {
 		size = DefaultDenied
 	}
-	d := &Denied{size: size, clock: time.Now, seed: maphash.MakeSeed()}
+	d := &Denied{size: size, clock: time.Now, keys: maphash.MakeSeed(), rules: maphash.MakeSeed()}
 	d.Reset()
 	return d
 }
@@ -90,7 +90,7 @@ func (d *Denied) Observe(e compose.Event) {
 // hash identifies a rule's key. Nobody outside the process can predict it, so nobody can
 // make keys with equal hashes.
 func (d *Denied) hash(rule, key string) uint64 {
-	return maphash.Comparable(d.seed, [2]string{rule, key})
+	return maphash.String(d.keys, key) ^ maphash.String(d.rules, rule)
 }
 
 func (d *Denied) add(rule, key string) {
@@ -147,8 +147,8 @@ func (d *Denied) report() report {
 		s.mu.Lock()
 		r.Denials += s.total
 		r.Missing = max(r.Missing, s.maxMissing())
-		for _, c := range s.counters {
-			r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: c.count, ErrorBound: c.errorBound})
+		for i, c := range s.counters {
+			r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: s.counts[i], ErrorBound: c.errorBound})
 		}
 		s.mu.Unlock()
 	}

@@ -13,15 +13,15 @@ type summary struct {
 	size     int
 	total    uint64 // items so far
 	index    map[uint64]*counter
-	counters []*counter // in descending order of their counts
+	counters []*counter
+	counts   []uint64 // of the counters, in descending order
 }
 
 // counter is the counter of one item.
 type counter struct {
 	item       uint64 // a hash
-	count      uint64
-	errorBound uint64
-	place      int // the index in counters
+	errorBound uint64 // of the count
+	place      int    // the index in counters and counts
 
 	rule string
 	key  []byte // from cutKey
@@ -39,34 +39,35 @@ func (s *summary) add(item uint64) (c *counter, isNew bool) {
 	if !found {
 		c = s.assign(item)
 	}
-	// The first of the counters with the same count can grow without breaking the order.
-	place := sort.Search(c.place, func(i int) bool { return s.counters[i].count == c.count })
+	// The counter takes the first place of its count, so that its count can grow there.
+	count := s.counts[c.place]
+	place := sort.Search(c.place, func(i int) bool { return s.counts[i] == count })
 	first := s.counters[place]
 	s.counters[place], s.counters[c.place] = c, first
 	c.place, first.place = place, c.place
-	c.count++
+	s.counts[place]++
 	return c, !found
 }
 
 // assign returns a counter for an item that has none: a new one, or else the lowest.
 func (s *summary) assign(item uint64) *counter {
-	n := len(s.counters)
-	if n < s.size {
-		s.counters = append(s.counters, &counter{place: n})
+	last := len(s.counters) - 1
+	if last+1 < s.size {
+		last++
+		s.counters, s.counts = append(s.counters, &counter{place: last}), append(s.counts, 0)
 	} else {
-		n--
-		delete(s.index, s.counters[n].item)
-		s.counters[n].errorBound = s.counters[n].count
+		delete(s.index, s.counters[last].item)
+		s.counters[last].errorBound = s.counts[last]
 	}
-	c := s.counters[n]
+	c := s.counters[last]
 	c.item, s.index[item] = item, c
 	return c
 }
 
 // maxMissing is how often an item without a counter can have occurred at most.
 func (s *summary) maxMissing() uint64 {
-	if len(s.counters) < s.size {
+	if len(s.counts) < s.size {
 		return 0
 	}
-	return s.counters[s.size-1].count
+	return s.counts[s.size-1]
 }

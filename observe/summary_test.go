@@ -65,16 +65,16 @@ func requireBounds(t *testing.T, s *summary, exact map[uint64]uint64) {
 	t.Helper()
 	var total uint64
 	for place, c := range s.counters {
-		n := exact[c.item]
-		ok := c.count-c.errorBound <= n && n <= c.count && c.errorBound <= s.total/uint64(s.size) &&
+		n, count := exact[c.item], s.counts[place]
+		ok := count-c.errorBound <= n && n <= count && c.errorBound <= s.total/uint64(s.size) &&
 			c.place == place && s.index[c.item] == c &&
-			(place == 0 || c.count <= s.counters[place-1].count)
+			(place == 0 || count <= s.counts[place-1])
 		if !ok {
 			t.Fatalf("counter %+v at %d of an item that occurred %d times in %d", *c, place, n, s.total)
 		}
-		total += c.count
+		total += count
 	}
-	if total != s.total || len(s.index) != len(s.counters) || len(s.counters) > s.size {
+	if total != s.total || len(s.index) != len(s.counters) || len(s.counters) != len(s.counts) || len(s.counters) > s.size {
 		t.Fatalf("%d counters, %d indexed, add up to %d of %d", len(s.counters), len(s.index), total, s.total)
 	}
 	for item, n := range exact {
