@@ -3,7 +3,6 @@ package httplimit
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"net"
 	"net/http"
 	"net/netip"
@@ -71,19 +70,12 @@ func (c ClientIP) Check() (func(*http.Request) error, error) {
 }
 
 func (c *ClientIP) check(r *http.Request) error {
-	addr, _, ok := parsePeer(r.RemoteAddr)
-	unix := onUnix(r)
+	_, found := c.find(r)
 	switch {
-	case unix && c.TrustUnix:
-		addr = netip.Addr{}
-	case unix, !ok, !c.trusts(addr):
-		if len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0 {
-			return ErrUntrustedPeer
-		}
-		return nil
-	}
-	if _, ok := c.client(addr, r.Header); !ok {
+	case found == malformedField:
 		return ErrForwarding
+	case found == untrustedPeer && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0):
+		return ErrUntrustedPeer
 	}
 	return nil
 }
@@ -113,32 +105,25 @@ func (c ClientIP) validated() (*ClientIP, error) {
 	if c.IPv6Bits < 32 || c.IPv6Bits > 128 {
 		return nil, fmt.Errorf("httplimit: ClientIP.IPv6Bits must be from 32 to 128, or 0 for 64, got %d", c.IPv6Bits)
 	}
-	trusted := make([]netip.Prefix, 0, len(c.Trusted))
-	for _, prefix := range c.Trusted {
+	c.Trusted = slices.Clone(c.Trusted)
+	for i, prefix := range c.Trusted {
 		if !prefix.IsValid() {
 			return nil, fmt.Errorf("httplimit: ClientIP.Trusted must not have an invalid prefix, got %v", prefix)
 		}
-		trusted = append(trusted, trustedproxy.Unmap(prefix))
+		c.Trusted[i] = trustedproxy.Unmap(prefix)
 	}
-	c.Trusted = trusted
 	return &c, nil
 }
 
 func (c *ClientIP) key(r *http.Request) string {
-	if onUnix(r) {
-		return c.keyOnUnix(r.Header)
-	}
-	addr, text, ok := parsePeer(r.RemoteAddr)
+	addr, _ := c.find(r)
 	switch {
-	case !ok:
-		return r.RemoteAddr
-	case len(c.Trusted) > 0 && c.trusts(addr):
-		client, _ := c.client(addr, r.Header)
-		return c.keyOf(client)
-	case text != "":
-		return text
+	case addr.IsValid():
+		return c.keyOf(addr, r.RemoteAddr)
+	case onUnix(r):
+		return "unix"
 	}
-	return c.keyOf(addr)
+	return r.RemoteAddr
 }
 
 // onUnix looks at the server's end of the connection, because the peer can bind its own end
@@ -148,21 +133,63 @@ func onUnix(r *http.Request) bool {
 	return ok && local.Network() == "unix"
 }
 
-func (c *ClientIP) keyOnUnix(h http.Header) string {
-	if c.TrustUnix {
-		if addr, _ := c.client(netip.Addr{}, h); addr.IsValid() {
-			return c.keyOf(addr)
+// origin says where the address of a client comes from.
+type origin int
+
+const (
+	untrustedPeer  origin = iota // it is that of the peer, and the field was not read
+	trustedField                 // it is from the field, or that of the last trusted proxy
+	malformedField               // it is that of a proxy, because an element of the field is no address
+)
+
+// find returns the address of the client. It is not valid if there is none.
+func (c *ClientIP) find(r *http.Request) (addr netip.Addr, _ origin) {
+	unix := onUnix(r)
+	if !unix {
+		addr, _ = parseHop(r.RemoteAddr)
+	}
+	if unix && !c.TrustUnix || !unix && !c.trusts(addr) {
+		return addr, untrustedPeer
+	}
+	field, lastComma, read := "Forwarded", lastUnquotedComma, parseForwarded
+	if !c.Forwarded {
+		field, lastComma, read = "X-Forwarded-For", func(list string) int { return strings.LastIndexByte(list, ',') }, parseHop
+	}
+	for _, list := range slices.Backward(r.Header[field]) {
+		for comma := len(list); comma >= 0; {
+			list = list[:comma]
+			comma = lastComma(list)
+			hop := strings.Trim(list[comma+1:], " \t")
+			if hop == "" {
+				continue // RFC 9110, 5.6.1: a list can have empty elements
+			}
+			next, ok := read(hop)
+			if !ok {
+				return addr, malformedField
+			}
+			if addr = next; !c.trusts(addr) {
+				return addr, trustedField
+			}
 		}
 	}
-	return "unix"
+	return addr, trustedField
 }
 
-func (c *ClientIP) keyOf(addr netip.Addr) string {
-	if addr = translated(addr); addr.Is4() {
-		return addr.String()
+func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }
+
+// keyOf returns the key of an address. If remote begins with it, the key is a part of remote,
+// which saves an allocation.
+func (c *ClientIP) keyOf(addr netip.Addr, remote string) string {
+	text := make([]byte, 0, 64)
+	if addr = translated(addr); !addr.Is4() {
+		prefix, _ := addr.Prefix(c.IPv6Bits)
+		return string(prefix.AppendTo(text))
 	}
-	prefix, _ := addr.Prefix(c.IPv6Bits)
-	return string(prefix.AppendTo(make([]byte, 0, 64)))
+	text = addr.AppendTo(text)
+	if strings.HasPrefix(remote, string(text)) {
+		return remote[:len(text)]
+	}
+	return string(text)
 }
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
@@ -182,82 +209,20 @@ func translated(addr netip.Addr) netip.Addr {
 	return addr
 }
 
-// parsePeer reads RemoteAddr. text is the part that is an IPv4 address, so that a caller can
-// use it without an allocation.
-func parsePeer(remote string) (addr netip.Addr, text string, ok bool) {
-	colon := strings.LastIndexByte(remote, ':')
-	if colon > 0 && remote[0] != '[' {
-		if addr, err := netip.ParseAddr(remote[:colon]); err == nil && addr.Is4() {
-			return addr, remote[:colon], true
-		}
-	}
-	addr, ok = parseHop(remote)
-	return addr, "", ok
-}
-
-func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }
-
-// client returns the client of the peer addr. ok is false if an element that is no address
-// ended the search.
-func (c *ClientIP) client(addr netip.Addr, h http.Header) (_ netip.Addr, ok bool) {
-	field, cut, read := "X-Forwarded-For", cutLast, parseHop
-	if c.Forwarded {
-		field, cut, read = "Forwarded", cutForwarded, parseForwarded
-	}
-	for hop := range fromTheRight(h[field], cut) {
-		next, ok := read(hop)
-		if !ok {
-			return addr, false
-		}
-		if addr = next; !c.trusts(addr) {
-			return addr, true
-		}
-	}
-	return addr, true
-}
-
-// fromTheRight yields the elements of a list in several lines. It skips empty elements, as
-// RFC 9110, 5.6.1 says.
-func fromTheRight(lines []string, cut func(string) (rest, last string, more bool)) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, rest := range slices.Backward(lines) {
-			for more := true; more; {
-				var last string
-				rest, last, more = cut(rest)
-				if last = strings.Trim(last, " \t"); last != "" && !yield(last) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// cutLast splits off the last element of a list.
-func cutLast(list string) (rest, last string, more bool) {
-	comma := strings.LastIndexByte(list, ',')
-	if comma < 0 {
-		return "", list, false
-	}
-	return list[:comma], list[comma+1:], true
-}
-
 // parseHop reads an address, with or without a port, brackets and zone.
 func parseHop(hop string) (netip.Addr, bool) {
 	const longest = len("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%]:65535") + 32 // for a zone
-	if len(hop) > longest {
-		return netip.Addr{}, false
-	}
-	bracket := strings.IndexByte(hop, ']') // without this, a failed attempt to parse would allocate
 	switch {
-	case bracket < 0 && strings.Count(hop, ":") != 1:
+	case len(hop) > longest:
+		return netip.Addr{}, false
+	case strings.HasSuffix(hop, "]"):
+		hop += ":0"
+	case !strings.Contains(hop, "]") && strings.Count(hop, ":") != 1:
 		addr, err := netip.ParseAddr(hop)
 		return plain(addr), err == nil
-	case bracket != len(hop)-1:
-		with, err := netip.ParseAddrPort(hop)
-		return plain(with.Addr()), err == nil
 	}
-	addr, err := netip.ParseAddr(strings.TrimPrefix(hop[:bracket], "["))
-	return plain(addr), err == nil && hop[0] == '[' && addr.Is6()
+	with, err := netip.ParseAddrPort(hop)
+	return plain(with.Addr()), err == nil
 }
 
 // plain returns the address without its zone, and as IPv4 if it is IPv4-mapped.

@@ -37,7 +37,7 @@
 //
 // # Statuses
 //
-//	429  denied for now; or the request has no caller's name, see [Caller].OrDeny
+//	429  denied for now; or the request lacks a key, see [OptionalKey].OrDeny
 //	413  the cost is a size above the capacity, so no wait helps
 //	422  the cost is above the capacity, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;

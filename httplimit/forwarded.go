@@ -3,24 +3,22 @@ package httplimit
 import (
 	"net/netip"
 	"strings"
-
-	"github.com/sluice-go/sluice/internal/structured"
 )
 
-// cutForwarded splits off the last element of a list. It reads from the right, also within
-// quoted strings, because a client may have opened a quote to the left of the nearest
-// proxy's element.
-func cutForwarded(list string) (rest, last string, more bool) {
+// lastUnquotedComma returns the index of the last comma that is not in a quoted string, or -1.
+// It reads from the right, also within quoted strings, because a client may have opened a quote
+// to the left of the nearest proxy's element.
+func lastUnquotedComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
 		switch c := list[i]; {
 		case c == '"' && !escaped(list[:i]):
 			quoted = !quoted
 		case c == ',' && !quoted:
-			return list[:i], list[i+1:], true
+			return i
 		}
 	}
-	return "", list, false
+	return -1
 }
 
 // escaped reports whether a backslash at the end of text escapes the next byte.
@@ -36,13 +34,16 @@ func parseForwarded(element string) (addr netip.Addr, ok bool) {
 			element = element[1:]
 			continue
 		}
-		var name, value string
-		name, value, element = cutPair(element)
-		switch {
-		case name == "" || ok && strings.EqualFold(name, "for"):
+		name, rest, hasValue := strings.Cut(element, "=")
+		value, rest, valid := cutValue(rest)
+		if element = rest; !hasValue || !valid || !isToken(name, "") {
 			return netip.Addr{}, false
-		case !strings.EqualFold(name, "for"):
+		}
+		if !strings.EqualFold(name, "for") {
 			continue
+		}
+		if ok { // for the second time
+			return netip.Addr{}, false
 		}
 		if addr, ok = parseHop(value); !ok {
 			return netip.Addr{}, false
@@ -51,35 +52,21 @@ func parseForwarded(element string) (addr netip.Addr, ok bool) {
 	return addr, ok
 }
 
-// cutPair splits off the first pair of an element. The name is empty if there is no valid
-// pair.
-func cutPair(element string) (name, value, rest string) {
-	name, rest, found := strings.Cut(element, "=")
-	if !found || !isToken(name, "") {
-		return "", "", ""
-	}
-	if quoted, ok := strings.CutPrefix(rest, `"`); ok {
-		value, rest, found = cutQuoted(quoted)
-		found = found && (rest == "" || rest[0] == ';')
-	} else {
-		value, rest, _ = strings.Cut(rest, ";")
-		found = isToken(value, ":[]") // many proxies do not quote addresses
-	}
+// cutValue splits off a token or a quoted string and reports whether it is valid. Escapes stay
+// in the value, because no address has any.
+func cutValue(text string) (value, rest string, valid bool) {
+	quoted, found := strings.CutPrefix(text, `"`)
 	if !found {
-		return "", "", ""
+		value, rest, _ = strings.Cut(text, ";")
+		return value, rest, isToken(value, ":[]") // many proxies do not quote addresses
 	}
-	return name, value, rest
-}
-
-// cutQuoted splits off a quoted string without its opening quote. Escapes stay in the value,
-// because no address has any.
-func cutQuoted(text string) (value, rest string, found bool) {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
+	for i := 0; i < len(quoted); i++ {
+		switch quoted[i] {
 		case '\\':
 			i++
 		case '"':
-			return text[:i], text[i+1:], true
+			value, rest = quoted[:i], quoted[i+1:]
+			return value, rest, rest == "" || rest[0] == ';'
 		}
 	}
 	return "", "", false
@@ -88,7 +75,9 @@ func cutQuoted(text string) (value, rest string, found bool) {
 // isToken reports whether text is a token of RFC 9110 that may also have the other bytes.
 func isToken(text, others string) bool {
 	for i := range len(text) {
-		if !structured.IsTokenByte(text[i]) && strings.IndexByte(others, text[i]) < 0 {
+		c := text[i]
+		alphanumeric := 'a' <= c|0x20 && c|0x20 <= 'z' || '0' <= c && c <= '9'
+		if !alphanumeric && strings.IndexByte("!#$%&'*+-.^_`|~", c) < 0 && strings.IndexByte(others, c) < 0 {
 			return false
 		}
 	}

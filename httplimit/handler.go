@@ -27,9 +27,6 @@ type Options struct {
 	// whole quota is available. If a route has several limiters, the fields show the
 	// limiter with the least remaining.
 	Legacy bool
-	// Clock returns the current time, which Legacy needs. Nil means time.Now. If the
-	// limiter has a Clock, use the same one.
-	Clock func() time.Time
 	// PartitionSecret adds the parameter pk to the RateLimit fields. It is a hash of the
 	// client's key under this secret, so that a client with several keys can tell their
 	// limits apart. Empty means no pk.
@@ -57,7 +54,7 @@ func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(h
 			panic("httplimit: the handler must not be nil")
 		}
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if g.skip != nil && g.skip(r) || g.allow(w, r) {
+			if g.Skip != nil && g.Skip(r) || g.allow(w, r) {
 				next.ServeHTTP(w, r)
 			}
 		})
@@ -66,12 +63,8 @@ func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(h
 
 // guard is what all handlers of one middleware share.
 type guard struct {
-	limiter  *compose.Limiter[*http.Request]
-	fields   headerWriter
-	skip     func(*http.Request) bool
-	legacy   bool
-	clock    func() time.Time
-	onDenied func(http.ResponseWriter, *http.Request, Refusal)
+	limiter *compose.Limiter[*http.Request]
+	Options
 }
 
 func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
@@ -83,21 +76,11 @@ func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
 			panic(fmt.Sprintf("httplimit: Options.Bytes has %q, but the rules of the limiter are %q", name, limiter.Rules()))
 		}
 	}
-	g := &guard{
-		limiter:  limiter,
-		fields:   headerWriter{byteRules: slices.Clone(o.Bytes), secret: slices.Clone(o.PartitionSecret)},
-		skip:     o.Skip,
-		legacy:   o.Legacy,
-		clock:    o.Clock,
-		onDenied: o.OnDenied,
+	o.Bytes, o.PartitionSecret = slices.Clone(o.Bytes), slices.Clone(o.PartitionSecret)
+	if o.OnDenied == nil {
+		o.OnDenied = Problem
 	}
-	if g.clock == nil {
-		g.clock = time.Now
-	}
-	if g.onDenied == nil {
-		g.onDenied = Problem
-	}
-	return g
+	return &guard{limiter, o}
 }
 
 // allow reports whether the request is let through. If it is not, allow has answered it.
@@ -108,9 +91,9 @@ func (g *guard) allow(w http.ResponseWriter, r *http.Request) bool {
 		g.refuse(w, r, refusalOfError(err))
 		return false
 	}
-	g.fields.write(w.Header(), d.Results)
-	if g.legacy {
-		writeLegacy(w.Header(), &d, g.clock())
+	g.writeFields(w.Header(), d.Results)
+	if g.Legacy {
+		writeLegacy(w.Header(), &d, time.Now())
 	}
 	if !d.Allowed {
 		g.refuse(w, r, g.refusalOfDenial(&d))
@@ -124,5 +107,5 @@ func (g *guard) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) 
 		w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))
 	}
 	earlyreply.Prepare(w, r)
-	g.onDenied(w, r, refusal)
+	g.OnDenied(w, r, refusal)
 }

@@ -2,9 +2,16 @@ package httplimit
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/retrywait"
 )
 
 // hostQueue holds the requests that share one limit of a server. A request waits until it
@@ -16,17 +23,36 @@ type hostQueue struct {
 	pause     serverPause
 	quota     serverQuota
 	waiting   []*pendingRequest // by arrival
-	arrivals  int64             // all requests so far
 	active    int               // requests that arrived and have not ended
 	slots     int64             // requests that have a slot
 	preferNew bool              // the Limiter denied a request again: the next slot goes to one it has not denied
 	inFlight  int               // requests that were sent and have no response
 	responses int64             // all responses so far
-	events    int64             // all sends and responses so far; gives them an order
+	events    int64             // all arrivals, sends and responses so far; gives them an order
 }
 
-func newHostQueue(maxPause time.Duration) *hostQueue {
-	return &hostQueue{pause: serverPause{max: maxPause}, quota: newServerQuota(maxPause)}
+// pendingRequest is a request from its arrival in a hostQueue until its response. The lock of the
+// queue guards it.
+type pendingRequest struct {
+	queue   *hostQueue
+	wakeUp  chan struct{} // with a buffer of one
+	hasSlot bool
+	denial  denial    // the Limiter's last denial
+	retryAt time.Time // the end of that denial
+
+	// These are the values of queue.events, and of queue.responses, at an event of the request.
+	arrivedAt, sentAt, responsesAtSend int64
+}
+
+// denial identifies calls that a limiter denies for the same time: calls of one cost under
+// one key of a rule. The zero value is no denial.
+type denial struct {
+	rule, key string
+	cost      int64
+}
+
+func newHostQueue() *hostQueue {
+	return &hostQueue{quota: serverQuota{leastSeen: math.MaxInt64}}
 }
 
 // unused reports whether the queue can be deleted: it has no requests, and a new queue
@@ -43,8 +69,8 @@ func (q *hostQueue) add() *pendingRequest {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.active++
-	q.arrivals++
-	return &pendingRequest{queue: q, arrival: q.arrivals, wakeUp: make(chan struct{}, 1)}
+	q.events++
+	return &pendingRequest{queue: q, arrivedAt: q.events, wakeUp: make(chan struct{}, 1)}
 }
 
 // earliestSend is when a request can be sent, as far as is known now, if so many others
@@ -59,30 +85,6 @@ func (q *hostQueue) earliestSend(now time.Time, before int64) time.Time {
 // waitIsCertain reports whether no response and no decision can make earliestSend earlier.
 func (q *hostQueue) waitIsCertain(now time.Time) bool {
 	return q.pause.until.After(now) || q.inFlight == 0 && q.slots == 0
-}
-
-// insert keeps the order of arrival. So a request that had a slot and was not sent goes before
-// all requests that arrived later.
-func (q *hostQueue) insert(p *pendingRequest) {
-	q.waiting = slices.Insert(q.waiting, q.index(p), p)
-}
-
-func (q *hostQueue) index(p *pendingRequest) int {
-	at, _ := slices.BinarySearchFunc(q.waiting, p.arrival, func(other *pendingRequest, arrival int64) int {
-		return cmp.Compare(other.arrival, arrival)
-	})
-	return at
-}
-
-// remove also wakes the next request and the first one with the same denial, because p may
-// have been either of them.
-func (q *hostQueue) remove(p *pendingRequest) {
-	at := q.index(p)
-	q.waiting = slices.Delete(q.waiting, at, at+1)
-	q.next(time.Now()).wake()
-	if p.denial != (denial{}) {
-		q.firstDenied(p.denial).wake()
-	}
 }
 
 // next returns the request that gets the next slot, or nil. Requests that the Limiter
@@ -121,6 +123,201 @@ func (q *hostQueue) wakeWaiters(now time.Time) {
 	for _, p := range q.waiting {
 		p.wake()
 	}
+}
+
+// startWaiting keeps the order of arrival. So a request that had a slot and was not sent goes
+// before all requests that arrived later.
+func (p *pendingRequest) startWaiting() {
+	q := p.queue
+	at, _ := slices.BinarySearchFunc(q.waiting, p, func(a, b *pendingRequest) int { return cmp.Compare(a.arrivedAt, b.arrivedAt) })
+	q.waiting = slices.Insert(q.waiting, at, p)
+}
+
+// stopWaiting also wakes the next request and the first one with the same denial, because p may
+// have been either of them.
+func (p *pendingRequest) stopWaiting() {
+	q := p.queue
+	at := slices.Index(q.waiting, p)
+	q.waiting = slices.Delete(q.waiting, at, at+1)
+	q.next(time.Now()).wake()
+	if p.denial != (denial{}) {
+		q.firstDenied(p.denial).wake()
+	}
+}
+
+// waitForSlot returns nil when the request has a slot.
+func (p *pendingRequest) waitForSlot(ctx context.Context) error {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p.startWaiting()
+	defer p.stopWaiting()
+	for by := p.delayedByRule(); ; by = cmp.Or(p.delayedByRule(), theServer) {
+		if ctx.Err() != nil {
+			return contextEnded(ctx, by)
+		}
+		now := time.Now()
+		at, isNext := q.earliestSend(now, q.slots), q.next(now) == p
+		switch {
+		case isNext && !at.After(now):
+			q.slots++
+			p.hasSlot, q.preferNew = true, false
+			return nil
+		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, at.Sub(now)):
+			return outlastsContext(theServer, at.Sub(now))
+		case p.retryAt.After(now):
+			p.sleep(ctx, q.firstDenied(p.denial) == p, p.retryAt.Sub(now))
+		default:
+			p.sleep(ctx, isNext, at.Sub(now))
+		}
+	}
+}
+
+// sleep waits without the lock until another goroutine wakes the request, the context ends
+// or, if timed, d is over.
+func (p *pendingRequest) sleep(ctx context.Context, timed bool, d time.Duration) {
+	p.queue.mu.Unlock()
+	defer p.queue.mu.Lock()
+	var over <-chan time.Time
+	if timed {
+		over = time.After(d)
+	}
+	select {
+	case <-p.wakeUp:
+	case <-over:
+	case <-ctx.Done():
+	}
+}
+
+func (p *pendingRequest) wake() {
+	if p == nil {
+		return
+	}
+	select {
+	case p.wakeUp <- struct{}{}:
+	default: // it is awake or about to be
+	}
+}
+
+func (p *pendingRequest) releaseSlot() {
+	p.hasSlot = false
+	p.queue.slots--
+}
+
+// trySend ends the slot and reports whether the request is sent now. It is not if the
+// server has paused meanwhile, or the context has ended: sending would waste the server's
+// quota.
+func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	p.releaseSlot()
+	if ctx.Err() != nil {
+		err = contextEnded(ctx, p.delayedByRule())
+	}
+	if err != nil || q.earliestSend(now, 0).After(now) {
+		q.wakeWaiters(now)
+		return false, err
+	}
+	q.inFlight++
+	q.events++
+	q.pause.sent++
+	q.quota.spend(now, q.events)
+	p.sentAt, p.responsesAtSend = q.events, q.responses
+	return true, nil
+}
+
+// postpone lets others pass until the limiter can allow the request. All waiting requests
+// with the same denial would be denied until then too.
+func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) error {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	p.releaseSlot()
+	q.preferNew = !p.retryAt.IsZero()
+	q.wakeWaiters(now)
+	p.retryAt = now.Add(d.RetryAfter)
+	for i := range d.Results {
+		if r := &d.Results[i]; r.Rule == d.Rule {
+			p.denial = denial{r.Rule, r.Key, r.Cost}
+		}
+	}
+	if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
+		return outlastsContext(p.delayedByRule(), d.RetryAfter)
+	}
+	for _, other := range q.waiting {
+		if other.denial == p.denial {
+			other.retryAt = later(other.retryAt, p.retryAt)
+		}
+	}
+	return nil
+}
+
+// abandon ends a request that is not sent.
+func (p *pendingRequest) abandon() {
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.active--
+	if p.hasSlot {
+		p.releaseSlot()
+		q.wakeWaiters(time.Now())
+	}
+}
+
+// updateFromResponse ends a request that was sent. The response is nil if there was none.
+// It returns how long the server pauses all requests.
+func (p *pendingRequest) updateFromResponse(response *http.Response) time.Duration {
+	var reported reportedQuota
+	ok := false
+	if response != nil {
+		reported, ok = readQuota(response.Header) // outside the lock, because the field can be long
+	}
+	q := p.queue
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	q.inFlight--
+	q.active--
+	q.events++
+	if response == nil {
+		q.quota.lost++
+	} else {
+		q.pause.update(now, p.sentAt, q.events, response, reported.wait)
+	}
+	switch {
+	case ok:
+		uncounted := q.responses - p.responsesAtSend + int64(q.inFlight)
+		q.quota.update(now, p.sentAt, q.events, reported, uncounted)
+	case response != nil:
+		q.quota.updateWithoutReport(now)
+	}
+	q.responses++
+	if q.inFlight == 0 {
+		q.quota.allAnswered()
+	}
+	q.wakeWaiters(now)
+	return q.pause.until.Sub(now)
+}
+
+const theServer = "the server"
+
+// delayedByRule is the By of a request that the Limiter denied, else empty.
+func (p *pendingRequest) delayedByRule() string {
+	if p.denial == (denial{}) {
+		return ""
+	}
+	return fmt.Sprintf("the rule %q", p.denial.rule)
+}
+
+func outlastsContext(by string, wait time.Duration) *WaitError {
+	return &WaitError{By: by, Wait: wait, err: context.DeadlineExceeded, cause: context.DeadlineExceeded}
+}
+
+func contextEnded(ctx context.Context, by string) *WaitError {
+	return &WaitError{By: by, err: ctx.Err(), cause: context.Cause(ctx)}
 }
 
 func later(a, b time.Time) time.Time {

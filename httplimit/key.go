@@ -23,31 +23,19 @@ func KeyByPattern(r *http.Request) string { return r.Pattern }
 // that each server has one key. The key has the port unless it is the default port of the
 // scheme. On a server, the client chooses the host.
 func KeyByHost(r *http.Request) string {
-	host, scheme := r.Host, ""
+	host, scheme := r.Host, "" // on a server
 	if r.URL != nil && r.URL.Host != "" {
-		host, scheme = r.URL.Host, r.URL.Scheme
+		host, scheme = r.URL.Host, strings.ToLower(r.URL.Scheme)
 	}
-	host = strings.ToLower(host)
-	name, port := host, ""
-	if colon := strings.LastIndexByte(host, ':'); colon > strings.LastIndexByte(host, ']') {
-		name, port = host[:colon], host[colon:]
+	name, port := strings.ToLower(host), ""
+	if colon := strings.LastIndexByte(name, ':'); colon > strings.LastIndexByte(name, ']') {
+		name, port = name[:colon], name[colon:]
 	}
 	name = strings.TrimSuffix(name, ".")
-	if port == ":" || port == defaultPort(scheme) {
+	if port == ":" || scheme == "http" && port == ":80" || scheme == "https" && port == ":443" {
 		return name
 	}
 	return name + port
-}
-
-// defaultPort returns the port of http and https. On a server the scheme is empty.
-func defaultPort(scheme string) string {
-	switch {
-	case strings.EqualFold(scheme, "http"):
-		return ":80"
-	case strings.EqualFold(scheme, "https"):
-		return ":443"
-	}
-	return ""
 }
 
 // JoinKeys returns a rule's Key that consists of several keys. Each key is quoted before they are
@@ -68,5 +56,25 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 			text = strconv.AppendQuote(text, key(r))
 		}
 		return string(text)
+	}
+}
+
+// CostByContentLength returns a rule's Cost: the length of the request's content in bytes.
+// A request without content costs 0, so the rule does not apply to it.
+//
+// unknown is the cost if the request does not say the length. On a server, use the most
+// bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client, use the
+// most bytes that are sent. CostByContentLength panics if unknown is negative.
+func CostByContentLength(unknown int64) func(*http.Request) int64 {
+	if unknown < 0 {
+		panic(fmt.Sprintf("httplimit: a cost must not be negative, got %d", unknown))
+	}
+	return func(r *http.Request) int64 {
+		// If the length is not known, it is -1 on a server, and 0 on a client.
+		onClient := r.RequestURI == ""
+		if r.ContentLength < 0 || onClient && r.ContentLength == 0 && hasBody(r) {
+			return unknown
+		}
+		return r.ContentLength
 	}
 }

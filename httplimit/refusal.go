@@ -21,8 +21,8 @@ type Refusal struct {
 	// seconds, rounded up. If the store failed, it is 5 seconds, because nobody knows when
 	// the store is back. 0 means that waiting does not help; then there is no field.
 	RetryAfter time.Duration
-	// Missing is true if a rule denied because the request has no caller's name: see
-	// [Caller].OrDeny.
+	// Missing is true if a rule denied because the request lacks a key: see
+	// [OptionalKey].OrDeny.
 	Missing bool
 	// Decision is the denial, without its Err. It is the zero Decision if Err is set.
 	Decision compose.Decision
@@ -68,7 +68,7 @@ func (g *guard) refusalOfDenial(d *compose.Decision) Refusal {
 		}
 		switch {
 		case result.Cost <= result.Limit:
-		case slices.Contains(g.fields.byteRules, result.Rule):
+		case slices.Contains(g.Bytes, result.Rule):
 			refusal.Status = http.StatusRequestEntityTooLarge
 		case refusal.Status == http.StatusTooManyRequests:
 			refusal.Status = http.StatusUnprocessableEntity

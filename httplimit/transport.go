@@ -3,11 +3,14 @@ package httplimit
 import (
 	"cmp"
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/retrywait"
 )
@@ -34,12 +37,12 @@ import (
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
 // response's Retry-After, or else the t of its RateLimit. If the response has neither, Transport
 // backs off exponentially, starting with 1 second. A response with another status ends the backoff.
-// If several requests in flight at the same time get 429 or 503, the backoff grows only once.
+// If several requests in flight at the same time get 429 or 503, the backoff grows only once. No
+// pause is longer than an hour.
 //
 // After a pause, the waiting requests are not sent all at once. Transport sends one request
 // first, and then doubles the number of sent requests every tenth of a second. After a
-// second, it sends the others. If MaxPause is shorter than a second, this ramp takes
-// MaxPause.
+// second, it sends the others.
 //
 // # Order
 //
@@ -69,9 +72,6 @@ type Transport struct {
 	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
 	// routes.
 	Key func(*http.Request) string
-	// MaxPause is the longest time for which a response can pause requests. 0 or less
-	// means an hour. A change has no effect on servers that already had a request.
-	MaxPause time.Duration
 	// MaxRetries is how often a request is sent again after a 429. 0 or less means
 	// never: the caller gets the 429. A retry queues like a new request, so it waits until
 	// the pause is over, and the Limiter decides about it again.
@@ -94,16 +94,21 @@ var _ http.RoundTripper = (*Transport)(nil)
 // errors are those of Base.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	for retries := t.MaxRetries; ; retries-- {
-		response, wait, err := t.sendOnce(r)
-		if err != nil || retries <= 0 || !retryable(r, response) || retrywait.ExceedsDeadline(r.Context(), wait) {
+		response, pause, err := t.sendOnce(r)
+		if err != nil || retries <= 0 || !retryable(r, response) || retrywait.ExceedsDeadline(r.Context(), pause) {
 			return response, err
 		}
-		next, err := rewind(r)
-		if err != nil {
-			return response, nil
+		if hasBody(r) { // which Base has read and closed
+			body, err := r.GetBody()
+			if err != nil {
+				return response, nil
+			}
+			r = r.WithContext(r.Context())
+			r.Body = body
 		}
-		discard(response.Body)
-		r = next
+		// After a short body was read to its end, the connection can be used again.
+		_, _ = io.CopyN(io.Discard, response.Body, 64<<10)
+		_ = response.Body.Close()
 	}
 }
 
@@ -117,14 +122,52 @@ func (t *Transport) CloseIdleConnections() {
 
 // sendOnce sends the request when the limits allow it. It returns the server's pause
 // after the response.
-func (t *Transport) sendOnce(r *http.Request) (response *http.Response, wait time.Duration, err error) {
-	p, err := t.waitToSend(r)
-	if err != nil {
-		return nil, 0, err
+func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause time.Duration, err error) {
+	var p *pendingRequest
+	sent := false
+	defer func() { // even if Base, Key or a function of the limiter's rules panics
+		if sent {
+			pause = p.updateFromResponse(response)
+			return
+		}
+		if p != nil {
+			p.abandon()
+		}
+		if r.Body != nil {
+			_ = r.Body.Close() // every RoundTripper must close it
+		}
+	}()
+	p = t.enqueue(r)
+	for !sent {
+		if err = p.waitForSlot(r.Context()); err != nil {
+			return nil, 0, err
+		}
+		if sent, err = t.useSlot(r, p); err != nil {
+			return nil, 0, err
+		}
 	}
-	defer func() { wait = p.updateFromResponse(response) }() // even if Base panics
 	response, err = t.base().RoundTrip(r)
 	return response, 0, err
+}
+
+// useSlot asks the limiter about a request that has a slot. If the server has paused
+// meanwhile, the payment is given back. Otherwise all requests that have paid would be sent
+// in one burst after the pause, whatever the limit.
+func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (sent bool, err error) {
+	if t.Limiter == nil {
+		return p.trySend(r.Context())
+	}
+	paid, d, err := t.Limiter.Reserve(r.Context(), r, 1)
+	switch {
+	case err != nil:
+		return false, err
+	case paid == nil:
+		return false, p.postpone(r.Context(), &d)
+	}
+	if sent, err = p.trySend(r.Context()); !sent {
+		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // if this fails, too much is paid and less is sent
+	}
+	return sent, err
 }
 
 // retryable reports whether the server denied a request that can be sent again.
@@ -141,80 +184,6 @@ func retryable(r *http.Request, response *http.Response) bool {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-// rewind returns the request with a new body, because Base has read and closed the old one.
-func rewind(r *http.Request) (*http.Request, error) {
-	if !hasBody(r) {
-		return r, nil
-	}
-	body, err := r.GetBody()
-	if err != nil {
-		return nil, err
-	}
-	next := r.WithContext(r.Context())
-	next.Body = body
-	return next, nil
-}
-
-// discard closes a response's body. A short body is read to its end first, so that the
-// connection can be used again.
-func discard(body io.ReadCloser) {
-	_, _ = io.CopyN(io.Discard, body, 64<<10)
-	_ = body.Close()
-}
-
-// waitToSend returns when the request can be sent, or fails.
-func (t *Transport) waitToSend(r *http.Request) (p *pendingRequest, err error) {
-	send := false
-	defer func() { // even if Key or a function of the limiter's rules panics
-		if send {
-			return
-		}
-		if p != nil {
-			p.abandon()
-		}
-		if r.Body != nil {
-			_ = r.Body.Close() // every RoundTripper must close it
-		}
-	}()
-	p = t.enqueue(r)
-	for !send && err == nil {
-		if err = p.waitForSlot(r.Context()); err == nil {
-			send, err = t.useSlot(r, p)
-		}
-	}
-	return p, err
-}
-
-// useSlot asks the limiter about a request that has a slot. If the server has paused
-// meanwhile, the payment is given back. Otherwise all requests that have paid would be sent
-// in one burst after the pause, whatever the limit.
-func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (send bool, err error) {
-	if t.Limiter == nil {
-		return p.trySend(r.Context())
-	}
-	paid, d, err := t.reserve(r, p)
-	switch {
-	case err != nil:
-		return false, err
-	case paid == nil:
-		return false, p.postpone(r.Context(), &d)
-	}
-	if send, err = p.trySend(r.Context()); !send {
-		_, _ = paid.Settle(context.WithoutCancel(r.Context()), 0) // if this fails, too much is paid and less is sent
-	}
-	return send, err
-}
-
-// reserve releases the slot unless the limiter allows the request.
-func (t *Transport) reserve(r *http.Request, p *pendingRequest) (paid *compose.Reservation[*http.Request], d compose.Decision, err error) {
-	defer func() {
-		if paid == nil { // even if a function of the limiter's rules panics
-			p.releaseSlot()
-		}
-	}()
-	return t.Limiter.Reserve(r.Context(), r, 1)
-}
-
 func (t *Transport) base() http.RoundTripper {
 	if t.Base == nil {
 		return http.DefaultTransport
@@ -225,7 +194,11 @@ func (t *Transport) base() http.RoundTripper {
 // enqueue adds the request to the queue of its host. It holds t.mu, so that the queue
 // is not deleted meanwhile.
 func (t *Transport) enqueue(r *http.Request) *pendingRequest {
-	key := t.keyOf(r)
+	keyOf := t.Key
+	if keyOf == nil {
+		keyOf = KeyByHost
+	}
+	key := keyOf(r)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	q := t.queues[key]
@@ -234,17 +207,10 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 		if t.queues == nil {
 			t.queues = make(map[string]*hostQueue)
 		}
-		q = newHostQueue(cmp.Or(max(t.MaxPause, 0), time.Hour))
+		q = newHostQueue()
 		t.queues[key] = q
 	}
 	return q.add()
-}
-
-func (t *Transport) keyOf(r *http.Request) string {
-	if t.Key == nil {
-		return KeyByHost(r)
-	}
-	return t.Key(r)
 }
 
 // deleteUnusedQueues runs when the number of queues has doubled since it last ran.
@@ -259,3 +225,38 @@ func (t *Transport) deleteUnusedQueues() {
 	}
 	t.nextSweep = 2 * len(t.queues)
 }
+
+// WaitError is the error of a request that [Transport] did not send. Its context ended, or
+// was certain to end, before the limits allowed the request. A WaitError wraps the context's
+// error and cause. If the context has not ended, it wraps [context.DeadlineExceeded].
+type WaitError struct {
+	// By is what delayed the request: "the server", or the Limiter's rule as in
+	// `the rule "own"`. It is empty if the context ended before there was a delay.
+	By string
+	// Wait is the remaining wait if the context has not ended. It is [algo.Never] if the
+	// Limiter will never allow the request. It is 0 if the context has ended.
+	Wait time.Duration
+
+	err, cause error // of the context
+}
+
+// Error implements error.
+func (e *WaitError) Error() string {
+	reason := ""
+	switch {
+	case e.Wait == algo.Never:
+		reason = e.By + " will never allow it: "
+	case e.Wait > 0:
+		reason = fmt.Sprintf("%s requires a wait of %s, which is longer than the context lasts: ", e.By, e.Wait)
+	case e.By != "":
+		reason = fmt.Sprintf("the context ended while it waited for %s: ", e.By)
+	}
+	return fmt.Sprintf("httplimit: request not sent: %s%v", reason, e.cause)
+}
+
+// Unwrap returns the context's error and cause.
+func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
+
+// Timeout reports whether the context's deadline is the reason. The method Timeout of
+// url.Error calls it.
+func (e *WaitError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }

@@ -25,7 +25,6 @@ const shards = 8
 //
 // It counts the denials of Allow and its variants by enforced rules. It does not count
 // denials of Peek or of shadow rules. It counts since it was made or last reset.
-// [Denied.Since] returns that time.
 //
 // After N denials, a Denied of size M lists every key with more than N/M denials. Usually it lists
 // the M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].
@@ -47,15 +46,15 @@ type Denied struct {
 }
 
 // DeniedKey is a key that a rule denied. The rule denied it at most Count times, and at
-// least Count-Error times. If Error is 0, Count is exact.
+// least Count-ErrorBound times. If ErrorBound is 0, Count is exact.
 type DeniedKey struct {
-	Rule string
+	Rule string `json:"rule"`
 	// Key is the key as the rule made it, so it can have any bytes. If it is longer than
 	// MaxDeniedKey bytes, it is cut, and ends with "~" and a hash of the whole key. The
 	// hash differs from one Denied to another.
-	Key   string
-	Count uint64
-	Error uint64
+	Key        string `json:"key"`
+	Count      uint64 `json:"count"`
+	ErrorBound uint64 `json:"error_bound"`
 }
 
 // shard has the summary of the keys whose hash selects it.
@@ -124,26 +123,19 @@ func (d *Denied) Reset() {
 		s.summary = newSummary(d.size)
 		s.mu.Unlock()
 	}
-	d.since = d.clock()
+	d.since = d.clock().UTC()
 }
 
 // Top returns the keys with the highest Count, in descending order. It returns at most as
 // many as the size of the Denied.
 func (d *Denied) Top() []DeniedKey { return d.report().Keys }
 
-// Since returns when the Denied was made or last reset.
-func (d *Denied) Since() time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.since
-}
-
 // report is a snapshot. It may lack denials that happen while it is made.
 type report struct {
-	Since   time.Time
-	Denials uint64
-	Missing uint64 // the most denials that a key that is not listed can have
-	Keys    []DeniedKey
+	Since   time.Time   `json:"since"`
+	Denials uint64      `json:"denials"`
+	Missing uint64      `json:"missing_at_most"` // the most denials that a key that is not listed can have
+	Keys    []DeniedKey `json:"keys"`
 }
 
 func (d *Denied) report() report {
@@ -151,24 +143,22 @@ func (d *Denied) report() report {
 	defer d.mu.Unlock()
 	r := report{Since: d.since, Keys: []DeniedKey{}}
 	for i := range d.shards {
-		d.shards[i].reportTo(&r)
+		s := &d.shards[i]
+		s.mu.Lock()
+		r.Denials += s.total
+		r.Missing = max(r.Missing, s.maxMissing())
+		for i, c := range s.counters {
+			r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: s.counts[i], ErrorBound: c.errorBound})
+		}
+		s.mu.Unlock()
 	}
 	slices.SortFunc(r.Keys, func(a, b DeniedKey) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Error, b.Error), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.ErrorBound, b.ErrorBound),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Key, b.Key))
 	})
 	if len(r.Keys) > d.size {
 		r.Missing = max(r.Missing, r.Keys[d.size].Count)
 		r.Keys = slices.Clip(r.Keys[:d.size])
 	}
 	return r
-}
-
-func (s *shard) reportTo(r *report) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.Denials += s.total
-	r.Missing = max(r.Missing, s.maxMissing())
-	for _, c := range s.counters {
-		r.Keys = append(r.Keys, DeniedKey{Rule: c.rule, Key: string(c.key), Count: c.count, Error: c.error})
-	}
 }

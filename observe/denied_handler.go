@@ -3,8 +3,10 @@ package observe
 import (
 	"encoding/json"
 	"fmt"
+	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -27,62 +29,78 @@ func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	report := d.report()
 	if prefersJSON(r.Header.Values("Accept")) {
 		h.Set("Content-Type", "application/json")
-		w.Write(report.appendJSON(nil)) // fails only if the client is gone
+		w.Write(report.json()) // fails only if the client is gone
 		return
 	}
 	h.Set("Content-Type", "text/plain; charset=utf-8")
-	w.Write(report.appendText(nil, d.clock()))
+	w.Write(report.text(d.clock()))
 }
 
-// appendText appends the report for people.
-func (r *report) appendText(b []byte, now time.Time) []byte {
-	b = fmt.Appendf(b, "%d denials since %s (%s).\n", r.Denials, r.Since.UTC().Format(time.RFC3339), now.Sub(r.Since).Truncate(time.Second))
-	b = fmt.Appendf(b, "Each count is too high by at most its error. A key that is not listed was denied at most %d times.\n\n", r.Missing)
-	b = fmt.Appendf(b, "%12s %12s  %s\n", "count", "error", "rule and key")
+// text returns the report for people.
+func (r *report) text(now time.Time) []byte {
+	b := fmt.Appendf(nil, "%d denials since %s (%s).\n", r.Denials, r.Since.Format(time.RFC3339), now.Sub(r.Since).Truncate(time.Second))
+	b = fmt.Appendf(b, "Each count is too high by at most its error bound. A key that is not listed was denied at most %d times.\n\n", r.Missing)
+	b = fmt.Appendf(b, "%12s %12s  %s\n", "count", "error bound", "rule and key")
 	for _, k := range r.Keys {
-		b = fmt.Appendf(b, "%12d %12d  %s %s\n", k.Count, k.Error, strconv.QuoteToASCII(k.Rule), strconv.QuoteToASCII(k.Key))
+		b = fmt.Appendf(b, "%12d %12d  %s %s\n", k.Count, k.ErrorBound, strconv.QuoteToASCII(k.Rule), strconv.QuoteToASCII(k.Key))
 	}
 	return b
 }
 
-// appendJSON appends the report for programs. They may print it to a terminal.
-func (r *report) appendJSON(b []byte) []byte {
+// json returns the report for programs. They may print it to a terminal, so all characters
+// are printable ASCII. Package json leaves no other control character than DEL.
+func (r *report) json() []byte {
 	type key struct {
-		Rule  string `json:"rule"`
-		Key   string `json:"key"`
+		DeniedKey
 		Bytes []byte `json:"bytes,omitempty"`
-		Count uint64 `json:"count"`
-		Error uint64 `json:"error"`
 	}
 	keys := make([]key, len(r.Keys))
 	for i, k := range r.Keys {
-		keys[i] = key{Rule: k.Rule, Key: k.Key, Count: k.Count, Error: k.Error}
+		keys[i].DeniedKey = k
 		if !utf8.ValidString(k.Key) {
 			keys[i].Bytes = []byte(k.Key)
 		}
 	}
 	text, _ := json.Marshal(struct { // these types cannot fail
-		Since   time.Time `json:"since"`
-		Denials uint64    `json:"denials"`
-		Missing uint64    `json:"missing_at_most"`
-		Keys    []key     `json:"keys"`
-	}{r.Since.UTC(), r.Denials, r.Missing, keys})
-	return append(appendASCII(b, text), '\n')
-}
-
-// appendASCII appends JSON text and escapes what is not printable ASCII in its strings.
-// Package json leaves no other control character than DEL.
-func appendASCII(b, text []byte) []byte {
-	for _, c := range string(text) {
-		switch {
-		case c < 0x7f:
-			b = append(b, byte(c))
-		case c <= 0xffff:
-			b = fmt.Appendf(b, `\u%04x`, c)
-		default:
-			high, low := utf16.EncodeRune(c)
-			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		report
+		Keys []key `json:"keys"` // instead of those of the report
+	}{*r, keys})
+	var b []byte
+	for _, unit := range utf16.Encode([]rune(string(text))) {
+		if unit < 0x7f {
+			b = append(b, byte(unit))
+		} else {
+			b = fmt.Appendf(b, `\u%04x`, unit)
 		}
 	}
-	return b
+	return append(b, '\n')
+}
+
+// prefersJSON reports whether an Accept field (RFC 9110, section 12.5.1) prefers
+// application/json to text/plain. If it prefers neither, the answer is true only if it
+// names application/json.
+func prefersJSON(accept []string) bool {
+	qualities := make(map[string]float64)
+	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
+		media, parameters, err := mime.ParseMediaType(item)
+		q, invalid := strconv.ParseFloat(parameters["q"], 64)
+		if invalid != nil || !(q >= 0 && q <= 1) {
+			q = 1
+		}
+		if _, repeated := qualities[media]; err == nil && !repeated {
+			qualities[media] = q
+		}
+	}
+	mostPrecise := func(ranges ...string) float64 {
+		for _, r := range ranges {
+			if q, found := qualities[r]; found {
+				return q
+			}
+		}
+		return 0
+	}
+	json := mostPrecise("application/json", "application/*", "*/*")
+	text := mostPrecise("text/plain", "text/*", "*/*")
+	_, named := qualities["application/json"]
+	return json > text || json == text && json > 0 && named
 }

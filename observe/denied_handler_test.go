@@ -40,9 +40,9 @@ func TestListAsText(t *testing.T) {
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	require.Equal(t, "no-store", w.Header().Get("Cache-Control"))
 	require.Equal(t, `3 denials since 2026-01-01T12:00:00Z (1m30s).
-Each count is too high by at most its error. A key that is not listed was denied at most 0 times.
+Each count is too high by at most its error bound. A key that is not listed was denied at most 0 times.
 
-       count        error  rule and key
+       count  error bound  rule and key
            2            0  "client" "203.0.113.7"
            1            0  "client" "a\x1b[2J\u202e\n\x9b<b>"
 `, w.Body.String())
@@ -53,9 +53,9 @@ func TestListAsJSON(t *testing.T) {
 	require.Equal(t, "application/json", w.Header().Get("Content-Type"))
 	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
 	require.Equal(t, `{"since":"2026-01-01T12:00:00Z","denials":6,"missing_at_most":0,"keys":[`+
-		`{"rule":"client","key":"203.0.113.7","count":3,"error":0},`+
-		`{"rule":"client","key":"a\u001b\u007f\u003cb\u003e\u00e9\u009b\ud83d\ude00","count":2,"error":0},`+
-		`{"rule":"client","key":"\ufffd","bytes":"/w==","count":1,"error":0}]}`+"\n", w.Body.String())
+		`{"rule":"client","key":"203.0.113.7","count":3,"error_bound":0},`+
+		`{"rule":"client","key":"a\u001b\u007f\u003cb\u003e\u00e9\u009b\ud83d\ude00","count":2,"error_bound":0},`+
+		`{"rule":"client","key":"\ufffd","count":1,"error_bound":0,"bytes":"/w=="}]}`+"\n", w.Body.String())
 }
 
 func TestListAnswersOnlyGetAndHead(t *testing.T) {

@@ -90,8 +90,8 @@ func requireListBounds(t *testing.T, d *Denied, exact map[string]uint64, total i
 	for i, k := range r.Keys {
 		n := exact[k.Key]
 		require.LessOrEqual(t, n, k.Count)
-		require.GreaterOrEqual(t, n, k.Count-k.Error)
-		require.LessOrEqual(t, k.Error, most)
+		require.GreaterOrEqual(t, n, k.Count-k.ErrorBound)
+		require.LessOrEqual(t, k.ErrorBound, most)
 		require.False(t, listed[k.Key], "listed twice")
 		listed[k.Key] = true
 		if i > 0 {
@@ -164,7 +164,7 @@ func TestResetForgetsAllDenials(t *testing.T) {
 	d.Reset()
 	require.Empty(t, d.Top())
 	require.NotNil(t, d.Top())
-	require.Equal(t, now, d.Since())
+	require.Equal(t, now, d.report().Since)
 	require.Zero(t, d.report().Denials)
 	d.add("client", "bob")
 	require.Equal(t, []DeniedKey{{Rule: "client", Key: "bob", Count: 1}}, d.Top())

@@ -11,11 +11,8 @@ import (
 // for observers.
 func Each(observers ...func(compose.Event)) func(compose.Event) {
 	all := slices.DeleteFunc(slices.Clone(observers), func(o func(compose.Event)) bool { return o == nil })
-	switch len(all) {
-	case 0:
+	if len(all) == 0 {
 		return nil
-	case 1:
-		return all[0]
 	}
 	return func(e compose.Event) {
 		for _, observer := range all {

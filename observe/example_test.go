@@ -74,7 +74,7 @@ func Example() {
 	// sluice_shadow_denials_total{limiter="api",op="allow",outcome="allowed",rule="stricter"} 1
 	// sluice_shadow_denials_total{limiter="api",op="allow",outcome="denied",rule="stricter"} 2
 	// sluice_memory_store_keys{store="memory"} 4
-	//        count        error  rule and key
+	//        count  error bound  rule and key
 	//            2            0  "client" "ann"
 }
 
@@ -92,7 +92,7 @@ func ExampleDenied_Top() {
 		}
 	}
 	for _, k := range denied.Top() {
-		fmt.Printf("%s %s: from %d to %d denials\n", k.Rule, k.Key, k.Count-k.Error, k.Count)
+		fmt.Printf("%s %s: from %d to %d denials\n", k.Rule, k.Key, k.Count-k.ErrorBound, k.Count)
 	}
 	// Output:
 	// client ann: from 2 to 2 denials

@@ -1,23 +1,26 @@
 package observe
 
 import (
-	"strings"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
 )
 
 // limiterMetrics are the metrics with one value of the label limiter.
 type limiterMetrics struct {
-	metrics *Metrics
+	*Metrics
 	name    string
 	skew    prometheus.Observer
-	kinds   []errorKind
-
-	decisions copyOnWriteMap[decisionLabels, *decisionMetrics]
-	shadows   copyOnWriteMap[decisionLabels, prometheus.Counter]
-	errors    copyOnWriteMap[errorLabels, prometheus.Counter]
+	decided *seriesMap[*decisionSeries]
+	shadow  *seriesMap[prometheus.Counter]
 }
 
 // decisionLabels has bounded values: the operations, the limiter's rules and the outcomes.
@@ -27,31 +30,31 @@ type decisionLabels struct {
 	outcome compose.Outcome
 }
 
-type errorLabels struct {
-	op   compose.Op
-	kind string
-}
-
-type decisionMetrics struct {
+type decisionSeries struct {
 	decisions prometheus.Counter
 	cached    prometheus.Counter // nil if no rule can have denied
 	retries   prometheus.Counter
 	duration  prometheus.Observer
 }
 
-func (m *Metrics) newLimiterMetrics(name string) *limiterMetrics {
-	name = label(name)
-	l := &limiterMetrics{metrics: m, name: name, skew: m.skews.WithLabelValues(name), kinds: errorKinds()}
-	l.decisions.create = l.newDecisionMetrics
-	l.shadows.create = l.newShadowCounter
-	l.errors.create = l.newErrorCounter
-	return l
+// Observer returns an observer for the Options of a limiter. limiter is the value of the
+// label limiter. Observers with the same name add to the same metrics. So the counters
+// keep their values if a program replaces a limiter, for example after a change of its
+// configuration.
+func (m *Metrics) Observer(limiter string) func(compose.Event) {
+	name := label(limiter)
+	l := &limiterMetrics{Metrics: m, name: name, skew: m.skews.WithLabelValues(name)}
+	l.decided = newSeriesMap(l.newDecisionSeries)
+	l.shadow = newSeriesMap(func(d decisionLabels) prometheus.Counter {
+		return m.shadows.WithLabelValues(name, string(d.op), label(d.rule), string(d.outcome))
+	})
+	return l.observe
 }
 
 // observe must not keep the event, because the caller owns its Results.
 func (l *limiterMetrics) observe(e compose.Event) {
 	d := &e.Decision
-	m := l.decisions.get(decisionLabels{e.Op, d.Rule, e.Outcome})
+	m := l.decided.get(decisionLabels{e.Op, d.Rule, e.Outcome})
 	m.decisions.Inc()
 	m.duration.Observe(e.Duration.Seconds())
 	if d.Cached && m.cached != nil {
@@ -65,10 +68,22 @@ func (l *limiterMetrics) observe(e compose.Event) {
 	}
 	l.countError(e.Op, e.Err)
 	for i := range d.Results {
-		l.countError(e.Op, d.Results[i].Err) // of a shadow rule
+		l.observeRule(&e, &d.Results[i])
 	}
-	if canDeny(e.Op) {
-		l.observeRules(&e)
+}
+
+// observeRule counts the errors and the denials of shadow rules. It also creates the denial
+// counters of enforced rules that did not decide, so that they are 0 before their first denial.
+func (l *limiterMetrics) observeRule(e *compose.Event, r *compose.RuleResult) {
+	l.countError(e.Op, r.Err)
+	switch {
+	case !canDeny(e.Op):
+	case !r.Shadow && r.Rule != e.Decision.Rule:
+		l.decided.get(decisionLabels{e.Op, r.Rule, compose.Denied})
+	case r.Shadow && r.Err == nil:
+		if denials := l.shadow.get(decisionLabels{e.Op, r.Rule, e.Outcome}); !r.Allowed {
+			denials.Inc()
+		}
 	}
 }
 
@@ -76,59 +91,76 @@ func (l *limiterMetrics) countError(op compose.Op, err error) {
 	if err == nil {
 		return
 	}
-	for i := range l.kinds {
-		if l.kinds[i].matches(err) {
-			l.errors.get(errorLabels{op, l.kinds[i].name}).Inc()
+	for _, kind := range errorKinds {
+		if kind.causes == nil || slices.ContainsFunc(kind.causes, func(cause error) bool { return errors.Is(err, cause) }) {
+			l.errors.WithLabelValues(l.name, string(op), kind.name).Inc()
 			return
 		}
 	}
 }
 
-// observeRules counts the denials of shadow rules. It also creates the denial counters of
-// enforced rules that did not decide, so that they are 0 before their first denial.
-func (l *limiterMetrics) observeRules(e *compose.Event) {
-	for i := range e.Decision.Results {
-		switch r := &e.Decision.Results[i]; {
-		case !r.Shadow && r.Rule != e.Decision.Rule:
-			l.decisions.get(decisionLabels{e.Op, r.Rule, compose.Denied})
-		case r.Shadow && r.Err == nil:
-			if denials := l.shadows.get(decisionLabels{e.Op, r.Rule, e.Outcome}); !r.Allowed {
-				denials.Inc()
-			}
-		}
-	}
+// errorKinds are the values of the label kind. An error that wraps several causes has the first
+// kind that matches.
+var errorKinds = []struct {
+	name   string
+	causes []error // nil matches every error
+}{
+	{"program", []error{storage.ErrProgram}},
+	{"outcome_unknown", []error{storage.ErrOutcomeUnknown}},
+	{"overloaded", []error{storage.ErrOverloaded}}, // also wraps ErrUnavailable
+	{"contended", []error{storage.ErrContended}},
+	{"unavailable", []error{storage.ErrUnavailable}}, // often wraps the error of a context
+	{"cost", []error{algo.ErrCost}},
+	{"state", []error{algo.ErrState, algo.ErrStateVersion}},
+	{"skew", []error{compose.ErrSkew}},
+	{"context", []error{context.Canceled, context.DeadlineExceeded}},
+	{"other", nil},
 }
 
-// newDecisionMetrics also creates series that are likely to follow. Prometheus sees no
+// newDecisionSeries also creates series that are likely to follow. Prometheus sees no
 // increase in a series that starts with its first increment.
-func (l *limiterMetrics) newDecisionMetrics(d decisionLabels) *decisionMetrics {
-	all, op, rule := l.metrics, string(d.op), label(d.rule)
-	for i := range l.kinds {
-		all.errors.WithLabelValues(l.name, op, l.kinds[i].name)
+func (l *limiterMetrics) newDecisionSeries(d decisionLabels) *decisionSeries {
+	op, rule := string(d.op), label(d.rule)
+	for _, kind := range errorKinds {
+		l.errors.WithLabelValues(l.name, op, kind.name)
 	}
-	m := &decisionMetrics{
-		decisions: all.decisions.WithLabelValues(l.name, op, rule, string(d.outcome)),
-		retries:   all.retries.WithLabelValues(l.name, op),
-		duration:  all.durations.WithLabelValues(l.name, op),
+	s := &decisionSeries{
+		decisions: l.decisions.WithLabelValues(l.name, op, rule, string(d.outcome)),
+		retries:   l.retries.WithLabelValues(l.name, op),
+		duration:  l.durations.WithLabelValues(l.name, op),
 	}
 	if canDeny(d.op) && rule != "" {
-		all.decisions.WithLabelValues(l.name, op, rule, string(compose.Allowed))
-		all.decisions.WithLabelValues(l.name, op, rule, string(compose.Denied))
-		m.cached = all.cached.WithLabelValues(l.name, op, rule)
+		l.decisions.WithLabelValues(l.name, op, rule, string(compose.Allowed))
+		l.decisions.WithLabelValues(l.name, op, rule, string(compose.Denied))
+		s.cached = l.cached.WithLabelValues(l.name, op, rule)
 	}
-	return m
-}
-
-func (l *limiterMetrics) newShadowCounter(d decisionLabels) prometheus.Counter {
-	return l.metrics.shadows.WithLabelValues(l.name, string(d.op), label(d.rule), string(d.outcome))
-}
-
-func (l *limiterMetrics) newErrorCounter(e errorLabels) prometheus.Counter {
-	return l.metrics.errors.WithLabelValues(l.name, string(e.op), e.kind)
+	return s
 }
 
 // canDeny reports whether rules can deny the operation.
 func canDeny(op compose.Op) bool { return op == compose.OpAllow || op == compose.OpPeek }
 
-// label returns the name as valid UTF-8, because Prometheus panics at other label values.
-func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }
+// seriesMap creates the series of each key, and never deletes them. To get existing series takes
+// no lock and no allocation. A sync.Map would allocate an interface for each key.
+type seriesMap[V any] struct {
+	create func(decisionLabels) V               // returns equal series for equal labels
+	values atomic.Pointer[map[decisionLabels]V] // never changed, only replaced
+}
+
+func newSeriesMap[V any](create func(decisionLabels) V) *seriesMap[V] {
+	m := &seriesMap[V]{create: create}
+	m.values.Store(&map[decisionLabels]V{})
+	return m
+}
+
+func (m *seriesMap[V]) get(key decisionLabels) V {
+	for {
+		before := m.values.Load()
+		if v, ok := (*before)[key]; ok {
+			return v
+		}
+		next := maps.Clone(*before)
+		next[key] = m.create(key)
+		m.values.CompareAndSwap(before, &next)
+	}
+}

@@ -1,12 +1,14 @@
 package observe
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // Metrics counts the decisions of limiters by limiter, rule and outcome, but never by key.
@@ -29,7 +31,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
 	}
 	m := newMetrics()
-	err := registerer.Register(collector{m})
+	err := registerer.Register(&collectors{m.decisions, m.shadows, m.cached, m.durations, m.retries, m.errors, m.skews})
 	switch {
 	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
 		return nil, fmt.Errorf("observe: these metrics are already registered; share the Metrics that registered them, and call its Observer for each limiter: %w", err)
@@ -39,62 +41,81 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Observer returns an observer for the Options of a limiter. limiter is the value of the
-// label limiter. Observers with the same name add to the same metrics. So the counters
-// keep their values if a program replaces a limiter, for example after a change of its
-// configuration.
-func (m *Metrics) Observer(limiter string) func(compose.Event) {
-	return m.newLimiterMetrics(limiter).observe
-}
-
 func newMetrics() *Metrics {
+	// The durations go from a decision in memory to above any sensible timeout.
+	durations := []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5}
+	// The skews go from those of well-kept clocks to that of a broken clock.
+	skews := []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600}
 	return &Metrics{
-		decisions: counter("decisions_total", "Decisions, by the rule that decided.", "limiter", "op", "rule", "outcome"),
-		shadows:   counter("shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
-		cached:    counter("cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
-		durations: histogram("decision_duration_seconds", "The time that decisions took.", durationBuckets(), "limiter", "op"),
-		retries:   counter("retries_total", "Attempts at decisions after the first attempt.", "limiter", "op"),
-		errors:    counter("errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
-		skews:     histogram("skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skewBuckets(), "limiter"),
+		decisions: newCounter("decisions_total", "Decisions, by the rule that decided.", "limiter", "op", "rule", "outcome"),
+		shadows:   newCounter("shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
+		cached:    newCounter("cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
+		durations: newHistogram("decision_duration_seconds", "The time that decisions took.", durations, "limiter", "op"),
+		retries:   newCounter("retries_total", "Attempts at decisions after the first attempt.", "limiter", "op"),
+		errors:    newCounter("errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
+		skews:     newHistogram("skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skews, "limiter"),
 	}
 }
 
 const namespace = "sluice"
 
-func counter(name, help string, labels ...string) *prometheus.CounterVec {
+func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
 }
 
-func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+func newHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
-// durationBuckets are from the time of a decision in memory to above any sensible timeout.
-func durationBuckets() []float64 {
-	return []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5}
+// NewMemoryCollector returns a collector of the number of records that a memory store holds,
+// has evicted and has deleted. name is the value of the label store. The collector reads
+// the store when Prometheus scrapes, so decisions do not become slower. It panics if the
+// store is nil.
+func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
+	if store == nil {
+		panic("observe: NewMemoryCollector: the store must not be nil")
+	}
+	labels := prometheus.Labels{"store": label(name)}
+	options := func(name, help string) prometheus.Opts {
+		return prometheus.Opts{
+			Namespace: namespace, Subsystem: "memory_store", Name: name, Help: help,
+			ConstLabels: labels,
+		}
+	}
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts(options(name, help)), func() float64 { return float64(value()) })
+	}
+	counter := func(name, help string, value func() int64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts(options(name, help)), func() float64 { return float64(value()) })
+	}
+	return &collectors{
+		gauge("keys", "Records in the store, including expired records that are not deleted yet.",
+			func() int { return store.Stats().Keys }),
+		gauge("keys_limit", "The maximum number of records per rule.",
+			func() int { return cmp.Or(max(store.MaxKeys, 0), memory.DefaultMaxKeys) }),
+		counter("evictions_total", "Unexpired records that were evicted because the store was full. Their keys have a full limit again.",
+			func() int64 { return store.Stats().Evicted }),
+		counter("expirations_total", "Expired records that were deleted.",
+			func() int64 { return store.Stats().Expired }),
+	}
 }
 
-// skewBuckets are from the skew of well-kept clocks to that of a broken clock.
-func skewBuckets() []float64 { return []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600} }
-
-// collector has the methods that a registry needs, so that Metrics does not export them. All
-// metrics are one collector, so that all or none of them are registered.
-type collector struct{ *Metrics }
-
-func (c collector) all() []prometheus.Collector {
-	return []prometheus.Collector{c.decisions, c.shadows, c.cached, c.durations, c.retries, c.errors, c.skews}
-}
+// collectors are registered together or not at all.
+type collectors []prometheus.Collector
 
 // Describe implements prometheus.Collector.
-func (c collector) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, metric := range c.all() {
+func (c *collectors) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, metric := range *c {
 		metric.Describe(descriptions)
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c collector) Collect(metrics chan<- prometheus.Metric) {
-	for _, metric := range c.all() {
+func (c *collectors) Collect(metrics chan<- prometheus.Metric) {
+	for _, metric := range *c {
 		metric.Collect(metrics)
 	}
 }
+
+// label returns the name as valid UTF-8, because Prometheus panics at other label values.
+func label(name string) string { return strings.ToValidUTF8(name, "\uFFFD") }

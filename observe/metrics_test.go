@@ -301,7 +301,7 @@ func TestPackageCommentListsTheErrorKinds(t *testing.T) {
 	_, list, found := strings.Cut(comment, "\tkind ")
 	require.True(t, found)
 	list, _, _ = strings.Cut(list, "\tstore ")
-	for _, k := range errorKinds() {
+	for _, k := range errorKinds {
 		require.Regexp(t, `\b`+k.name+`\b`, list)
 	}
 }

@@ -65,17 +65,17 @@ func requireBounds(t *testing.T, s *summary, exact map[uint64]uint64) {
 	t.Helper()
 	var total uint64
 	for place, c := range s.counters {
-		n := exact[c.item]
-		ok := c.count-c.error <= n && n <= c.count && c.error <= s.total/uint64(s.size) &&
+		n, count := exact[c.item], s.counts[place]
+		ok := count-c.errorBound <= n && n <= count && c.errorBound <= s.total/uint64(s.size) &&
 			c.place == place && s.index[c.item] == c &&
-			(place == 0 || c.count <= s.counters[place-1].count)
-		if first := s.counters[c.bucket.first]; !ok || first.count != c.count || first.bucket != c.bucket {
+			(place == 0 || count <= s.counts[place-1])
+		if !ok {
 			t.Fatalf("counter %+v at %d of an item that occurred %d times in %d", *c, place, n, s.total)
 		}
-		total += c.count
+		total += count
 	}
-	if total != s.total || len(s.index) != len(s.counters) || len(s.counters) > s.size || len(s.free) > s.size {
-		t.Fatalf("%d counters, %d indexed, %d free buckets add up to %d of %d", len(s.counters), len(s.index), len(s.free), total, s.total)
+	if total != s.total || len(s.index) != len(s.counters) || len(s.counters) != len(s.counts) || len(s.counters) > s.size {
+		t.Fatalf("%d counters, %d indexed, add up to %d of %d", len(s.counters), len(s.index), total, s.total)
 	}
 	for item, n := range exact {
 		if s.index[item] == nil && n > s.maxMissing() {
@@ -93,7 +93,7 @@ func TestSummaryOfFewItemsIsExact(t *testing.T) {
 		s.add(item)
 	}
 	for _, c := range s.counters {
-		require.Zero(t, c.error)
+		require.Zero(t, c.errorBound)
 	}
 	require.Zero(t, newSummary(1).maxMissing())
 }

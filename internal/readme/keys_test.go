@@ -41,7 +41,7 @@ func accountOf(r *http.Request) (name string, found bool) {
 func afterSignIn(store storage.Store, client func(*http.Request) string) (*sluice.Limiter[*http.Request], error) {
 	return sluice.For(store,
 		sluice.By("client", client, "gcra 1000/m"),
-		sluice.By("account", httplimit.Caller(accountOf).OrIP(client), "all(gcra 10/s; gcra 100/m)"))
+		sluice.By("account", httplimit.OptionalKey(accountOf).OrIP(client), "all(gcra 10/s; gcra 100/m)"))
 }
 
 func perKey(spec string, client func(*http.Request) string) sluice.Rule[*http.Request] {

@@ -35,7 +35,7 @@ func (m Missing) String() string {
 }
 
 // caller returns the function that reads the field; nil if every request has the field.
-func (f Field) caller() httplimit.Caller {
+func (f Field) caller() httplimit.OptionalKey {
 	switch f.Kind {
 	case User:
 		return userOf

@@ -16,7 +16,7 @@ import (
 	"github.com/sluice-go/sluice/httplimit"
 )
 
-// These tests promise what happens to requests without a caller's name, and that no name
+// These tests promise what happens to requests without a key, and that no key
 // equals the key of an address.
 
 func clientKey(t testing.TB) func(*http.Request) string {
@@ -36,8 +36,8 @@ func withKey(ip, key string) *http.Request {
 }
 
 func TestOrIPLimitsRequestsWithoutAKeyByAddress(t *testing.T) {
-	caller := httplimit.KeyByHeader("X-Api-Key")
-	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: caller.OrIP(clientKey(t)), Spec: "fixedwindow 1/h"})
+	optional := httplimit.KeyByHeader("X-Api-Key")
+	h := limitedBy(t, compose.Rule[*http.Request]{Name: "key", Key: optional.OrIP(clientKey(t)), Spec: "fixedwindow 1/h"})
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 429, answerOf(h, withKey("192.0.2.1", "")).Code)
 	require.Equal(t, 200, answerOf(h, withKey("192.0.2.2", "")).Code, "another address has its own limit")
@@ -117,8 +117,8 @@ func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 	unknown := errors.New("unknown plan")
 	for _, want := range []error{unknown, nil} { // nil is no policy and no error
 		rule := compose.Rule[*http.Request]{Name: "key", PolicyFor: func(*http.Request) (algo.Policy, error) { return nil, want }}
-		caller := httplimit.KeyByHeader("X-Api-Key")
-		for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+		optional := httplimit.KeyByHeader("X-Api-Key")
+		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule)} {
 			limiter, err := compose.New(nil, r)
 			require.NoError(t, err)
 			for _, key := range []string{"", "a"} {
@@ -132,7 +132,7 @@ func TestFailingPolicyForFailsTheDecision(t *testing.T) {
 // A rule that is not valid fails each decision. It is an error to set Policy after OrSkip or
 // OrDeny, because that would undo the choice.
 func TestInvalidRuleFailsEachDecision(t *testing.T) {
-	caller := httplimit.KeyByHeader("X-Api-Key")
+	optional := httplimit.KeyByHeader("X-Api-Key")
 	policy := sluice.MustPolicy("gcra 1/s")
 	costly, err := compose.ParsePolicy("gcra 10/s cost=2")
 	require.NoError(t, err)
@@ -144,7 +144,7 @@ func TestInvalidRuleFailsEachDecision(t *testing.T) {
 	} {
 		_, want := compose.New(nil, rule)
 		require.Error(t, want)
-		for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+		for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule)} {
 			for _, name := range []string{"", "abc"} {
 				request := httptest.NewRequest(http.MethodGet, "/", nil)
 				request.Header.Set("X-Api-Key", name)
@@ -158,13 +158,13 @@ func TestInvalidRuleFailsEachDecision(t *testing.T) {
 			require.ErrorContains(t, err, "more than one of Spec, Policy and PolicyFor")
 		}
 	}
-	require.Panics(t, func() { caller.OrIP(nil) })
+	require.Panics(t, func() { optional.OrIP(nil) })
 }
 
 func TestInvalidSpecIsAnErrorOfNew(t *testing.T) {
-	caller := httplimit.KeyByHeader("X-Api-Key")
+	optional := httplimit.KeyByHeader("X-Api-Key")
 	rule := compose.Rule[*http.Request]{Name: "key", Spec: "fixedwindow 1/x"}
-	for _, r := range []compose.Rule[*http.Request]{caller.OrSkip(rule), caller.OrDeny(rule)} {
+	for _, r := range []compose.Rule[*http.Request]{optional.OrSkip(rule), optional.OrDeny(rule)} {
 		_, err := compose.New(nil, r)
 		require.ErrorContains(t, err, `compose: rule "key": policy "fixedwindow 1/x", column 13: `)
 		r.Spec = "fixedwindow 1/h" // would replace the choice that OrSkip or OrDeny made
@@ -174,8 +174,8 @@ func TestInvalidSpecIsAnErrorOfNew(t *testing.T) {
 }
 
 func TestNameMayBeSetAfterOrDeny(t *testing.T) {
-	caller := httplimit.KeyByHeader("X-Api-Key")
-	rule := caller.OrDeny(compose.Rule[*http.Request]{Spec: "gcra 1/s"})
+	optional := httplimit.KeyByHeader("X-Api-Key")
+	rule := optional.OrDeny(compose.Rule[*http.Request]{Spec: "gcra 1/s"})
 	_, err := compose.New(nil, rule)
 	require.ErrorContains(t, err, "Name must not be empty")
 	rule.Name = "key"
@@ -196,7 +196,7 @@ func answerOf(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 
 // Requests with an API key are limited by it, and requests without one by the client's
 // address.
-func ExampleCaller_OrIP() {
+func ExampleOptionalKey_OrIP() {
 	client, err := httplimit.ClientIP{}.Key()
 	if err != nil {
 		fmt.Println(err)
@@ -216,7 +216,7 @@ func ExampleCaller_OrIP() {
 }
 
 // The application answers requests without a session itself.
-func ExampleCaller_OrDeny() {
+func ExampleOptionalKey_OrDeny() {
 	limiter, err := compose.Options[*http.Request]{Clock: still}.New(nil,
 		httplimit.KeyByCookie("session").OrDeny(compose.Rule[*http.Request]{Name: "session", Spec: "gcra 10/m"}))
 	if err != nil {

@@ -2,8 +2,13 @@ package httplimit
 
 import (
 	"math"
+	"math/bits"
+	"net/http"
 	"time"
 )
+
+// maxWait is the longest pause, and the longest time for which a reported limit delays requests.
+const maxWait = time.Hour
 
 // minBelief is how long a limit stays in force, at least, after the last response that
 // reported it. A server may report it on some routes only, or only with denials.
@@ -17,8 +22,7 @@ const minBelief = time.Minute
 // request is in flight, the server has counted all, so the lowest number reported since
 // the last such moment is exact, but for requests without a response.
 type serverQuota struct {
-	max         time.Duration // the longest wait and window
-	known       bool          // a response reported a limit; all else is valid only then
+	known       bool // a response reported a limit; all else is valid only then
 	remaining   int64
 	leastSeen   int64         // the least that was reported since no request was in flight
 	lost        int64         // requests without a response since then
@@ -27,10 +31,6 @@ type serverQuota struct {
 	fullAt      time.Time     // when the whole quota is back, whatever was not answered
 	window      time.Duration // the time in which the whole quota comes back
 	expiresAt   time.Time     // when the limit is forgotten unless it is reported again
-}
-
-func newServerQuota(max time.Duration) serverQuota {
-	return serverQuota{max: max, leastSeen: math.MaxInt64}
 }
 
 func (s *serverQuota) isOver(now time.Time) bool { return !s.known || !now.Before(s.fullAt) }
@@ -73,12 +73,12 @@ func (s *serverQuota) update(now time.Time, sentAt, event int64, reported report
 	s.remaining = min(max(s.remaining, reported.remaining-uncounted), reported.remaining)
 	s.leastSeen = min(s.leastSeen, reported.remaining)
 	wait := max(reported.wait, time.Second) // a server that reports no time is probed soon
-	s.window = min(max(reported.window, wait), s.max)
+	s.window = min(max(reported.window, wait), maxWait)
 	s.fullAt = now.Add(s.window)
 	s.expiresAt = now.Add(max(s.window, minBelief))
 	// A request that was sent after refillAt was set has newer information. An older one
 	// may be outdated, so it counts only if it reports a later time.
-	if refillAt := now.Add(min(wait, s.max)); sentAt >= s.refillSetAt || refillAt.After(s.refillAt) {
+	if refillAt := now.Add(min(wait, maxWait)); sentAt >= s.refillSetAt || refillAt.After(s.refillAt) {
 		s.refillAt, s.refillSetAt = refillAt, event
 	}
 }
@@ -99,4 +99,64 @@ func (s *serverQuota) allAnswered() {
 		s.remaining = max(s.remaining, s.leastSeen-s.lost)
 	}
 	s.leastSeen, s.lost = math.MaxInt64, 0
+}
+
+// serverPause is the time in which no request is sent, because the server answered 429 or
+// 503, and the ramp of a second after it.
+type serverPause struct {
+	until           time.Time
+	sent            int64 // requests sent since until
+	failures        int   // 429 and 503 in a row without a time, for the exponential backoff
+	failureEvent    int64 // the event that last raised failures
+	previousFailure int64 // the one before
+}
+
+// isOver reports whether nothing would change if all were forgotten. Failures are kept for
+// the longest pause; after that, the backoff can start again.
+func (s *serverPause) isOver(now time.Time) bool {
+	end := s.until.Add(time.Second)
+	if s.failures > 0 {
+		end = end.Add(maxWait)
+	}
+	return !now.Before(end)
+}
+
+// rampUp is when a request can be sent after the pause, if so many others are sent before
+// it. The number that is sent doubles in each step. After the last step it has no bound.
+func (s *serverPause) rampUp(now time.Time, before int64) time.Time {
+	const steps = 10
+	doublings := min(bits.Len64(uint64(s.sent+before)), steps)
+	return later(now, s.until.Add(time.Second/steps*time.Duration(doublings)))
+}
+
+// update starts a pause after a 429 or 503: for its Retry-After, else for the time that its
+// RateLimit reports, else by exponential backoff.
+func (s *serverPause) update(now time.Time, sentAt, event int64, response *http.Response, reported time.Duration) {
+	if code := response.StatusCode; code != http.StatusTooManyRequests && code != http.StatusServiceUnavailable {
+		if sentAt > s.previousFailure { // else it was sent before the failures, and was slow
+			s.failures = 0
+		}
+		return
+	}
+	wait, ok := readRetryAfter(now, response.Header)
+	if !ok {
+		wait = reported
+	}
+	if !ok && wait == 0 {
+		wait = s.backOff(sentAt, event)
+	}
+	if until := now.Add(min(wait, maxWait)); wait > 0 && until.After(s.until) {
+		s.until, s.sent = until, 0
+	}
+}
+
+// backOff returns the next pause of the backoff. Only a request that was sent after the
+// last failure shows that the pause was too short. Failures of requests that were in flight
+// together count as one.
+func (s *serverPause) backOff(sentAt, event int64) time.Duration {
+	if sentAt > s.failureEvent {
+		s.failures++
+		s.previousFailure, s.failureEvent = s.failureEvent, event
+	}
+	return time.Second << min(max(s.failures-1, 0), 30)
 }

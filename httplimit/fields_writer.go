@@ -1,0 +1,207 @@
+package httplimit
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/denyall"
+	"github.com/sluice-go/sluice/internal/u128"
+)
+
+// The names of the fields of draft-ietf-httpapi-ratelimit-headers-11, in the canonical form of
+// http.Header. Only this file, and fields_reader.go, depend on the revision of the draft.
+const (
+	limitField  = "Ratelimit"
+	policyField = "Ratelimit-Policy"
+)
+
+// writeFields appends the items of a decision to both fields. Items that another limiter or a
+// proxy has set stay in front. All items are on one field line, because many clients read
+// only the first line of a field.
+func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
+	var buffer [256]byte
+	text := buffer[:0]
+	for i := range results {
+		if isVisible(&results[i]) {
+			text = g.appendLimit(text, &results[i])
+		}
+	}
+	if len(text) == 0 {
+		return
+	}
+	split := len(text)
+	for i := range results {
+		if isVisible(&results[i]) {
+			text = g.appendPolicies(text, &results[i])
+		}
+	}
+	all := string(text) // one allocation for both fields, and one for their slices
+	values := []string{all[:split], all[split:]}
+	addItems(h, limitField, values[:1:1])
+	addItems(h, policyField, values[1:])
+}
+
+// isVisible reports whether clients see the result. A rule that denied a request without a
+// key has no quota to show.
+func isVisible(result *compose.RuleResult) bool {
+	_, missing := result.Policy.(denyall.Policy)
+	return !result.Shadow && !missing
+}
+
+const separator = ", "
+
+// addItems sets a field to its items so far and those in value, each of which begins with a
+// separator.
+func addItems(h http.Header, field string, value []string) {
+	value[0] = strings.TrimPrefix(strings.Join(h[field], separator)+value[0], separator)
+	h[field] = value
+}
+
+// appendLimit appends an item of RateLimit. Its t is the time until a client can get more than
+// Remaining: after a denial, the time until the denied cost is available.
+func (g *guard) appendLimit(text []byte, result *compose.RuleResult) []byte {
+	part := -1
+	if _, ok := result.Policy.(*compose.Stack); ok {
+		part = result.Part
+	}
+	wait := result.RetryAfter
+	switch {
+	case result.Allowed:
+		wait = result.NextRefill
+	case wait == algo.Never:
+		wait = 0
+	}
+	text = appendName(text, result.Rule, part)
+	text = appendParameter(text, ";r=", result.Remaining)
+	if wait > 0 {
+		text = appendParameter(text, ";t=", seconds(wait))
+	}
+	return g.appendPartition(text, result)
+}
+
+// appendPolicies appends the items of RateLimit-Policy for one rule.
+func (g *guard) appendPolicies(text []byte, result *compose.RuleResult) []byte {
+	stack, ok := result.Policy.(*compose.Stack)
+	if !ok {
+		return g.appendPolicy(text, result, -1, result.Limit, result.Policy.Limit())
+	}
+	for i := range stack.Len() {
+		part := stack.Part(i)
+		unused, _ := part.Peek(nil, time.Unix(0, 0), 1) // only a state can cause an error
+		text = g.appendPolicy(text, result, i, unused.Limit, part.Limit())
+	}
+	return text
+}
+
+// appendPolicy appends an item of RateLimit-Policy. Its w is the time in which as many units
+// come back as its q says. It is rounded up, so that the item never promises a higher rate than
+// the limit.
+func (g *guard) appendPolicy(text []byte, result *compose.RuleResult, part int, capacity int64, limit algo.Limit) []byte {
+	window := time.Duration(0)
+	if limit.Count > 0 {
+		window = time.Duration(u128.Mul(max(capacity, 0), int64(max(limit.Period, 0))).CeilDiv(limit.Count))
+	}
+	text = appendName(text, result.Rule, part)
+	text = appendParameter(text, ";q=", capacity)
+	text = appendParameter(text, ";w=", seconds(window))
+	if slices.Contains(g.Bytes, result.Rule) {
+		text = append(text, `;qu="content-bytes"`...)
+	}
+	return g.appendPartition(text, result)
+}
+
+// appendPartition appends the parameter pk, a keyed hash of the rule and its key.
+func (g *guard) appendPartition(text []byte, result *compose.RuleResult) []byte {
+	if len(g.PartitionSecret) == 0 {
+		return text
+	}
+	mac := hmac.New(sha256.New, g.PartitionSecret)
+	mac.Write([]byte(strconv.Quote(result.Rule)))
+	mac.Write([]byte(result.Key))
+	text = append(text, ";pk=:"...)
+	text = base64.StdEncoding.AppendEncode(text, mac.Sum(nil)[:12])
+	return append(text, ':')
+}
+
+// policyName is the name of a result's policy as clients read it.
+func policyName(result *compose.RuleResult) string {
+	if _, ok := result.Policy.(*compose.Stack); ok {
+		return fmt.Sprintf("%s.%d", printable(result.Rule), result.Part+1)
+	}
+	return printable(result.Rule)
+}
+
+// appendName appends a separator and a rule's name as a String, with the number of a part, from
+// 1, if part is not negative.
+func appendName(text []byte, rule string, part int) []byte {
+	text = strconv.AppendQuote(append(text, separator...), printable(rule)) // escapes as a String does
+	if part < 0 {
+		return text
+	}
+	text = append(text[:len(text)-1], '.') // instead of the quotation mark
+	return append(strconv.AppendInt(text, int64(part)+1, 10), '"')
+}
+
+// printable returns the name with other bytes than printable ASCII as %xx, because a String
+// cannot have them.
+func printable(name string) string {
+	isOther := func(r rune) bool { return r < ' ' || r > '~' }
+	if strings.IndexFunc(name, isOther) < 0 {
+		return name
+	}
+	var text []byte
+	for i := range len(name) {
+		if isOther(rune(name[i])) {
+			text = fmt.Appendf(text, "%%%02x", name[i])
+		} else {
+			text = append(text, name[i])
+		}
+	}
+	return string(text)
+}
+
+// appendParameter appends an Integer, which has at most 15 digits. A debt, which is negative, is
+// written as 0.
+func appendParameter(text []byte, name string, n int64) []byte {
+	const maxInteger = 999_999_999_999_999
+	return strconv.AppendInt(append(text, name...), min(max(n, 0), maxInteger), 10)
+}
+
+// seconds rounds up, to at least 1.
+func seconds(d time.Duration) int64 {
+	whole := int64(d / time.Second)
+	if d%time.Second > 0 {
+		whole++
+	}
+	return max(whole, 1)
+}
+
+// writeLegacy sets the X-RateLimit fields of the rule that decided. It leaves the fields
+// alone if another limiter of the route has set a lower number of remaining units.
+func writeLegacy(h http.Header, d *compose.Decision, now time.Time) {
+	for i := range d.Results {
+		r := &d.Results[i]
+		if r.Rule != d.Rule || !isVisible(r) {
+			continue
+		}
+		remaining := max(r.Remaining, 0)
+		before, err := strconv.ParseInt(h.Get("X-Ratelimit-Remaining"), 10, 64)
+		if err == nil && before < remaining {
+			continue
+		}
+		h.Set("X-Ratelimit-Limit", decimal(r.Limit))
+		h.Set("X-Ratelimit-Remaining", decimal(remaining))
+		h.Set("X-Ratelimit-Reset", decimal(now.Add(r.ResetAfter).Add(time.Second-1).Unix())) // rounded up
+	}
+}
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }

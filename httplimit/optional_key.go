@@ -1,0 +1,137 @@
+package httplimit
+
+import (
+	"cmp"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/denyall"
+)
+
+// OptionalKey returns a key that a request may lack, such as an API key, a session or an
+// account. found is false if the request lacks it.
+//
+// An OptionalKey is not a rule's Key yet, because every client can leave a header out. Choose
+// what happens to requests without the key:
+//
+//	OrIP     the rule limits them by the client's address; the usual choice
+//	OrShare  they share one limit, so one client can use it up for all others
+//	OrSkip   the rule does not apply to them, so another rule must limit them
+//	OrDeny   the rule denies them
+//
+// [KeyByHeader] and [KeyByCookie] return OptionalKeys. A function of your own can be one too.
+type OptionalKey func(*http.Request) (key string, found bool)
+
+// KeyByHeader returns the OptionalKey that is the first value of a header field. An empty
+// value counts as missing. If clients can choose the value, each new value gets a new
+// limit. So use a field that is authenticated before, or that your own proxy sets.
+func KeyByHeader(name string) OptionalKey {
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) (string, bool) {
+		value := r.Header.Get(name)
+		if name == "Host" {
+			value = r.Host // net/http moves it there
+		}
+		return value, value != ""
+	}
+}
+
+// KeyByCookie returns the OptionalKey that is the value of the first cookie with this
+// name. An empty value counts as missing. If clients can choose the value, each new value
+// gets a new limit.
+func KeyByCookie(name string) OptionalKey {
+	return func(r *http.Request) (string, bool) {
+		cookie, err := r.Cookie(name)
+		if err != nil {
+			return "", false
+		}
+		return cookie.Value, cookie.Value != ""
+	}
+}
+
+// OrIP returns a rule's Key: the optional key, or "ip:" and the client's address if the
+// request lacks the key. ip is a function that [ClientIP].Key returned; OrIP panics if it is
+// nil. A key that starts with "ip:" or a quotation mark is quoted, so that it never equals
+// the key of an address.
+func (k OptionalKey) OrIP(ip func(*http.Request) string) func(*http.Request) string {
+	if ip == nil {
+		panic("httplimit: OrIP needs a function that returns the address, such as that of ClientIP.Key, got nil")
+	}
+	const tag = "ip:"
+	return func(r *http.Request) string {
+		key, found := k(r)
+		switch {
+		case !found:
+			return tag + ip(r)
+		case strings.HasPrefix(key, tag) || strings.HasPrefix(key, `"`):
+			return strconv.Quote(key)
+		}
+		return key
+	}
+}
+
+// OrShare returns a rule's Key: the optional key, or the empty key if the request lacks it.
+func (k OptionalKey) OrShare() func(*http.Request) string {
+	return func(r *http.Request) string {
+		if key, found := k(r); found {
+			return key
+		}
+		return ""
+	}
+}
+
+// OrSkip returns the rule, changed so that it does not apply to requests without the key.
+// If the rule has no Key, its key is the optional key.
+func (k OptionalKey) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
+	return k.withPolicyIfMissing(rule, func(algo.Policy) (algo.Policy, error) { return nil, compose.Skip })
+}
+
+// OrDeny returns the rule, changed so that it denies requests without the key. If the rule
+// has no Key, its key is the optional key. A denied request pays under no rule. It is
+// answered with 429 without Retry-After. [Refusal].Missing is true, so that an
+// Options.OnDenied can ask for credentials.
+func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {
+	if cost := rule.Cost; cost != nil {
+		rule.Cost = func(r *http.Request) int64 {
+			if _, found := k(r); !found {
+				return 1 // a cost of 0, as of a request without content, would not be denied
+			}
+			return cost(r)
+		}
+	}
+	return k.withPolicyIfMissing(rule, func(p algo.Policy) (algo.Policy, error) { return denyall.Policy{Policy: p}, nil })
+}
+
+// withPolicyIfMissing returns the rule with missing's policy for requests without the key.
+// If the rule is not valid, each decision fails with the error of compose.New, because
+// compose.New cannot check the policy in the returned rule.
+func (k OptionalKey) withPolicyIfMissing(rule compose.Rule[*http.Request], missing func(algo.Policy) (algo.Policy, error)) compose.Rule[*http.Request] {
+	named := rule
+	named.Name = cmp.Or(rule.Name, "unnamed") // the name may be set later
+	_, invalid := compose.New(nil, named)
+	policy, policyFor := rule.Policy, rule.PolicyFor
+	if p, err := compose.ParseRulePolicy(rule.Spec); err == nil {
+		policy, rule.Spec = p, "" // a faulty spec stays, so that compose.New returns its error
+	}
+	rule.Policy, rule.PolicyFor = nil, func(r *http.Request) (p algo.Policy, err error) {
+		switch {
+		case invalid != nil:
+			return nil, invalid
+		case policyFor != nil:
+			p, err = policyFor(r)
+		default:
+			p = policy
+		}
+		if _, found := k(r); p == nil || err != nil || found {
+			return p, err
+		}
+		return missing(p)
+	}
+	if rule.Key == nil {
+		rule.Key = k.OrShare()
+	}
+	return rule
+}
