@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // State is the use of one key. The zero State is a new key.
@@ -23,7 +24,6 @@ type State struct {
 
 const (
 	tag       = 'm'
-	version   = 1
 	header    = 18 // tag, version, At and Width
 	maxCounts = MaxSlots + 1
 )
@@ -43,7 +43,7 @@ func (s *State) append(dst []byte) []byte {
 	if len(counts) == 0 {
 		return dst
 	}
-	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, tag, algorithm.Version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint64(dst[len(dst)-16:], uint64(s.At))
 	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.Width))
 	dst = binary.AppendUvarint(dst, uint64(len(counts)))
@@ -74,17 +74,8 @@ func ParseState(b []byte) (s State, err error) {
 
 // parse decodes b into s, which must be zero. After an error s has no meaning.
 func (s *State) parse(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if b[0] != tag || len(b) < 2 || b[1] < version {
-		return algo.ErrState
-	}
-	if b[1] > version {
-		return algo.ErrStateVersion
-	}
-	if len(b) <= header {
-		return algo.ErrState
+	if len(b) <= header || b[0] != tag || b[1] != algorithm.Version {
+		return algorithm.HeaderError(b, tag)
 	}
 	s.At = int64(binary.BigEndian.Uint64(b[2:]))
 	s.Width = int64(binary.BigEndian.Uint64(b[10:]))
