@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -36,15 +37,7 @@ const (
 )
 
 // String returns the word used in a spec: "first" or "clock".
-func (a Align) String() string {
-	switch a {
-	case AlignFirst:
-		return "first"
-	case AlignClock:
-		return "clock"
-	}
-	return fmt.Sprintf("Align(%d)", int(a))
-}
+func (a Align) String() string { return algorithm.Word("Align", int(a), "first", "clock") }
 
 // Validate returns an error that names the first option that is not valid.
 func (o Options) Validate() error {
@@ -69,13 +62,6 @@ func (o *Options) valid() bool {
 		(o.Align == AlignClock || o.Align == AlignFirst && o.Offset == 0)
 }
 
-func (o *Options) cost() int64 {
-	if o.Cost == 0 {
-		return 1
-	}
-	return o.Cost
-}
-
 // end returns the end of the window that is opened at start, at most math.MaxInt64.
 func (o *Options) end(start int64) int64 {
 	length := int64(o.Limit.Period)
@@ -90,18 +76,24 @@ func (o *Options) end(start int64) int64 {
 
 // untilClockEdge returns the time from t to the end of the clock's window that contains t.
 func (o *Options) untilClockEdge(t int64) int64 {
-	period, offset := int64(o.Limit.Period), int64(o.Offset)
+	period, offset := int64(o.Limit.Period), o.offset()
 	rest := period - t%period
-	if offset == 0 {
-		return rest
-	}
-	if offset %= period; offset < 0 {
-		offset += period
-	}
 	if rest > period-offset {
 		rest -= period
 	}
 	return rest + offset
+}
+
+// offset returns Offset modulo the period, from 0.
+func (o *Options) offset() int64 {
+	if o.Offset == 0 { // needs no division
+		return 0
+	}
+	offset := int64(o.Offset % o.Limit.Period)
+	if offset < 0 {
+		offset += int64(o.Limit.Period)
+	}
+	return offset
 }
 
 // Bound returns the most units that can be admitted in any interval of that length:

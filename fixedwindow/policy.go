@@ -1,10 +1,11 @@
 package fixedwindow
 
 import (
-	"strconv"
+	_ "embed"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
@@ -12,7 +13,7 @@ import (
 // for copies of the same Policy.
 type Policy struct{ options *Options } // a pointer, because an interface holds it without an allocation
 
-var _ algo.Policy = Policy{}
+var _ algo.Portable = Policy{}
 
 // New returns a policy with the options. If they are not valid, the error names the field.
 // For a negative cost the error wraps [algo.ErrCost].
@@ -35,49 +36,36 @@ func (p Policy) opts() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opStep)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Step)
 	return next, r, err
+}
+
+// StepInto is Step for a store that holds states in memory. at is the time, as
+// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be state[:0].
+func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
+	return p.decide(dst, state, at, cost, r, algorithm.Step)
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, now, cost, &r, opPeek)
+	_, err = p.decide(nil, state, algo.Instant(now), cost, &r, algorithm.Peek)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opRefund)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Refund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opCharge)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Charge)
 	return next, r, err
 }
 
-// StepInto is Step for a store that holds states in memory. at is the time, as
-// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be
-// state[:0]. If the state does not change, StepInto returns state.
-func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	return p.decideInto(dst, state, at, cost, r, opStep)
-}
-
-// decide appends the next state to dst, or state if nothing is paid. For opPeek it appends
-// nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op operation) (next []byte, err error) {
-	next, err = p.decideInto(dst, state, algo.Instant(now), cost, r, op)
-	switch {
-	case err != nil || op == opPeek:
-		return dst, err
-	case r.Paid == 0:
-		return append(dst, state...), nil
-	}
-	return next, nil
-}
-
-func (p Policy) decideInto(dst, state []byte, at, cost int64, r *algo.Result, op operation) (next []byte, err error) {
+// decide appends the next state to dst. For a Peek it appends nothing.
+func (p Policy) decide(dst, state []byte, at, cost int64, r *algo.Result, op algorithm.Op) (next []byte, err error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}
@@ -86,8 +74,12 @@ func (p Policy) decideInto(dst, state []byte, at, cost int64, r *algo.Result, op
 		return dst, err
 	}
 	r.Cost = cost
-	if !decide(&s, at, p.opts(), r, op) {
-		return state, nil
+	decide(&s, at, p.opts(), r, op)
+	switch {
+	case op == algorithm.Peek:
+		return dst, nil
+	case r.Paid == 0:
+		return append(dst, state...), nil
 	}
 	return s.append(dst), nil
 }
@@ -101,15 +93,26 @@ func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 // String returns the policy's spec, such as "fixedwindow 5/h align=clock offset=15m".
 func (p Policy) String() string {
 	o := p.opts()
-	s := "fixedwindow " + o.Limit.String()
-	if o.Align != AlignFirst {
-		s += " align=" + o.Align.String()
+	return algorithm.Spec("fixedwindow", o.Limit,
+		algorithm.Option{Name: "align", Value: o.Align, Default: AlignFirst},
+		algorithm.Option{Name: "offset", Value: algo.FormatDuration(o.Offset), Default: "0s"},
+		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+}
+
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
+
+// Program implements [algo.Portable]. There is no program if Count is 2^52 or more, or if Period
+// is 2^52 ns (52 days) or longer.
+func (p Policy) Program() (algo.Program, bool) {
+	o := p.opts()
+	if !o.valid() || o.Limit.Count >= algo.MaxExact/2 || o.Limit.Period >= algo.MaxExact/2 {
+		return algo.Program{}, false
 	}
-	if o.Offset != 0 {
-		s += " offset=" + algo.FormatDuration(o.Offset)
-	}
-	if c := o.cost(); c != 1 {
-		s += " cost=" + strconv.FormatInt(c, 10)
-	}
-	return s
+	return algo.Program{Name: "fixedwindow", Lua: stepLua, SQL: stepSQL,
+		Args: []int64{o.Limit.Count, int64(o.Limit.Period), int64(o.Align), o.offset()}}, true
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // State is the use of one key. The zero State is a new key. Any State with Used 0 is
@@ -14,23 +15,21 @@ type State struct {
 }
 
 const (
-	tag     = 'f'
-	version = 1
-	header  = 10 // tag, version and Start
+	tag    = 'f'
+	header = 10 // the size of tag, version and Start
 )
 
 // AppendState appends the encoding of s to dst. A new key appends nothing. If no step can return s,
 // AppendState encodes the nearest State that a step can return.
 func AppendState(dst []byte, s State) []byte {
-	s = s.normalized()
-	return s.append(dst)
+	return s.normalized().append(dst)
 }
 
-func (s *State) append(dst []byte) []byte {
+func (s State) append(dst []byte) []byte {
 	if s.Used == 0 {
 		return dst
 	}
-	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, tag, algorithm.Version, 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.Start))
 	return binary.AppendUvarint(dst, uint64(s.Used))
 }
@@ -38,17 +37,8 @@ func (s *State) append(dst []byte) []byte {
 // ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
 // bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
 func ParseState(b []byte) (State, error) {
-	if len(b) == 0 {
-		return State{}, nil
-	}
-	if b[0] != tag || len(b) < 2 || b[1] < version {
-		return State{}, algo.ErrState
-	}
-	if b[1] > version {
-		return State{}, algo.ErrStateVersion
-	}
-	if len(b) <= header {
-		return State{}, algo.ErrState
+	if len(b) <= header || b[0] != tag || b[1] != algorithm.Version {
+		return State{}, algorithm.HeaderError(b, tag)
 	}
 	used, n := uint64(b[header]), 1
 	if used >= 0x80 {
@@ -63,7 +53,7 @@ func ParseState(b []byte) (State, error) {
 }
 
 // isNormal reports whether a paid step can return s.
-func (s *State) isNormal() bool {
+func (s State) isNormal() bool {
 	return uint64(s.Start) <= algo.MaxInstant && uint64(s.Used)-1 < algo.MaxCount
 }
 

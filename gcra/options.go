@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -54,19 +55,7 @@ func (o *Options) capacity() u128.Uint {
 	return u128.Mul(o.burst(), int64(o.Limit.Period))
 }
 
-func (o *Options) burst() int64 {
-	if o.Burst == 0 {
-		return o.Limit.Count
-	}
-	return o.Burst
-}
-
-func (o *Options) cost() int64 {
-	if o.Cost == 0 {
-		return 1
-	}
-	return o.Cost
-}
+func (o *Options) burst() int64 { return algorithm.Or(o.Burst, o.Limit.Count) }
 
 // Bound returns the most units that can be admitted in any interval of that length:
 // Burst + floor(Count*(interval-1)/Period), or 0 if interval is below 1ns or o is not valid.

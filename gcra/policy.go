@@ -1,10 +1,12 @@
 package gcra
 
 import (
-	"strconv"
+	_ "embed"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
@@ -12,7 +14,7 @@ import (
 // for copies of the same Policy.
 type Policy struct{ options *Options } // a pointer, because an interface holds it without an allocation
 
-var _ algo.Policy = Policy{}
+var _ algo.Portable = Policy{}
 
 // New returns a policy with the options. If they are not valid, the error names the field.
 // For a negative cost the error wraps [algo.ErrCost].
@@ -35,71 +37,52 @@ func (p Policy) opts() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.StepInto(dst, state, algo.Instant(now), cost, &r)
-	if err == nil && r.Paid == 0 {
-		next = append(dst, state...)
-	}
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Step)
 	return next, r, err
 }
 
 // StepInto is Step for a store that holds states in memory. at is the time, as
-// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be
-// state[:0]. If the state does not change, StepInto returns state.
+// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be state[:0].
 func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	s, err := parse(state, cost)
-	if err != nil {
-		return dst, err
-	}
-	r.Cost = cost
-	after := decide(s, at, p.opts(), r, opStep)
-	if r.Paid == 0 {
-		return state, nil
-	}
-	return after.append(dst), nil
+	return p.decide(dst, state, at, cost, r, algorithm.Step)
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	s, err := parse(state, cost)
-	if err != nil {
-		return r, err
-	}
-	r.Cost = cost
-	decide(s, algo.Instant(now), p.opts(), &r, opPeek)
-	return r, nil
+	_, err = p.decide(nil, state, algo.Instant(now), cost, &r, algorithm.Peek)
+	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.adjust(dst, state, now, cost, &r, giveBack)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Refund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.adjust(dst, state, now, cost, &r, take)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Charge)
 	return next, r, err
 }
 
-// adjust appends the next state to dst, or state if nothing changed.
-func (p Policy) adjust(dst, state []byte, now time.Time, cost int64, r *algo.Result, sign direction) ([]byte, error) {
-	s, err := parse(state, cost)
+// decide appends the next state to dst. For a Peek it appends nothing.
+func (p Policy) decide(dst, state []byte, at, cost int64, r *algo.Result, op algorithm.Op) (next []byte, err error) {
+	if cost < 0 {
+		return dst, algo.ErrCost
+	}
+	s, err := ParseState(state)
 	if err != nil {
 		return dst, err
 	}
 	r.Cost = cost
-	next := adjust(s, algo.Instant(now), p.opts(), r, sign)
-	if next == s {
+	after := decide(s, at, p.opts(), r, op)
+	switch {
+	case op == algorithm.Peek:
+		return dst, nil
+	case r.Paid == 0:
 		return append(dst, state...), nil
 	}
-	return next.append(dst), nil
-}
-
-func parse(state []byte, cost int64) (State, error) {
-	if cost < 0 {
-		return State{}, algo.ErrCost
-	}
-	return ParseState(state)
+	return after.append(dst), nil
 }
 
 // Bound implements [algo.Policy]; see [Bound].
@@ -110,12 +93,32 @@ func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 
 // String returns the policy's spec, such as "gcra 100/m burst=20".
 func (p Policy) String() string {
-	s := "gcra " + p.opts().Limit.String()
-	if b := p.opts().burst(); b != p.opts().Limit.Count {
-		s += " burst=" + strconv.FormatInt(b, 10)
+	o := p.opts()
+	return algorithm.Spec("gcra", o.Limit,
+		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
+		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+}
+
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
+
+// Program implements [algo.Portable]. There is no program if Period is 2^53 ns (104 days) or
+// longer, if Count is 2^53 or more, or if Burst*Period/d is 2^52 or more. Period is in nanoseconds, and
+// d is the greatest common divisor of Count and Period. For 10000/24h with the default burst
+// Burst*Period/d is 8.64e13, which is far below 2^52.
+func (p Policy) Program() (algo.Program, bool) {
+	o := p.opts()
+	if o.Validate() != nil || o.Limit.Count >= algo.MaxExact || int64(o.Limit.Period) >= algo.MaxExact {
+		return algo.Program{}, false
 	}
-	if c := p.opts().cost(); c != 1 {
-		s += " cost=" + strconv.FormatInt(c, 10)
+	divisor := u128.GCD(o.Limit.Count, int64(o.Limit.Period))
+	count, period := o.Limit.Count/divisor, int64(o.Limit.Period)/divisor
+	if !u128.Mul(o.burst(), period).Less(u128.From(algo.MaxExact / 2)) {
+		return algo.Program{}, false
 	}
-	return s
+	return algo.Program{Name: "gcra", Lua: stepLua, SQL: stepSQL, Args: []int64{count, period, divisor, o.burst()}}, true
 }

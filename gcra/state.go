@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -20,10 +21,26 @@ type State struct {
 	Period time.Duration // period of the limit at that step
 }
 
-// isNormal reports whether a step with that period can return s.
-func (s *State) isNormal(period time.Duration) bool {
-	return s.Period == period && uint64(s.Part) < uint64(period) &&
-		uint64(s.Used) <= algo.MaxCount && uint64(s.At) <= algo.MaxInstant
+const tag = 'g'
+
+// AppendState appends the encoding of s to dst. A new key appends nothing. If no step can return s,
+// AppendState encodes the nearest State that a step can return.
+func AppendState(dst []byte, s State) []byte {
+	return s.normalized().append(dst)
+}
+
+func (s State) append(dst []byte) []byte {
+	if s.Period == 0 {
+		return dst
+	}
+	return algorithm.Usage(s).Append(dst, tag)
+}
+
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
+// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
+func ParseState(b []byte) (State, error) {
+	s, err := algorithm.ParseUsage(b, tag)
+	return State(s), err
 }
 
 // normalized returns the State nearest to s that a step can return.
@@ -31,11 +48,7 @@ func (s State) normalized() State {
 	if s == (State{}) {
 		return s
 	}
-	s.At = min(max(s.At, 0), algo.MaxInstant)
-	s.Used = min(max(s.Used, 0), algo.MaxCount)
-	s.Period = max(s.Period, 1)
-	s.Part = min(max(s.Part, 0), int64(s.Period)-1)
-	return s
+	return State(algorithm.Usage(s).Normalized())
 }
 
 // withPeriod returns s with Part converted to that period, rounded up.
@@ -61,19 +74,23 @@ func (s *State) usedRoundedUp() int64 {
 	return s.Used
 }
 
-// drain brings s forward to now. If now is before s.At, it does nothing.
-func (s *State) drain(now, count int64) {
-	if now > s.At {
-		inUse := s.weight().Sub(u128.Mul(now-s.At, count))
-		s.At = now
-		s.Used, s.Part = inUse.DivMod(int64(s.Period))
+// adjust refunds or charges r.Cost units and sets r.Paid. It returns the weight of the units in
+// use after that, given the weight before. That weight is above s.weight() for a clock that is
+// behind s.At. A refund that empties s empties it for every clock.
+func (s *State) adjust(op algorithm.Op, r *algo.Result, inUse u128.Uint) u128.Uint {
+	units, period := s.usedRoundedUp(), int64(s.Period)
+	switch {
+	case op == algorithm.Charge:
+		r.Paid = min(r.Cost, max(0, algo.MaxCount-units))
+		inUse = inUse.Add(u128.Mul(r.Paid, period))
+	case 0 < units && units <= r.Cost:
+		r.Paid = -units
+		*s = State{}
+		return u128.Uint{}
+	default:
+		r.Paid = -min(r.Cost, units)
+		inUse = inUse.Sub(u128.Mul(-r.Paid, period))
 	}
-}
-
-// addUsed adds units to those in use; units may be negative.
-func (s *State) addUsed(units int64) {
-	s.Used += min(units, max(0, algo.MaxCount-s.usedRoundedUp()))
-	if s.Used < 0 {
-		s.Used, s.Part = 0, 0
-	}
+	s.Used += r.Paid
+	return inUse
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -12,26 +13,33 @@ import (
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, opStep)
+	next = decideAt(s, now, &o, &r, algorithm.Step)
 	return next, r
 }
 
 // Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, opPeek)
+	decideAt(s, now, &o, &r, algorithm.Peek)
 	return r
 }
 
-// operation is what to do with a request that is allowed.
-type operation bool
+// Refund gives o.Cost units back, at most until the key is full. If now is before s.At,
+// Refund uses s.At.
+func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
+	next = decideAt(s, now, &o, &r, algorithm.Refund)
+	return next, r
+}
 
-const (
-	opPeek operation = false
-	opStep operation = true
-)
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. At
+// most 2^62 units can be in use; Charge takes fewer rather than exceed that. If now is
+// before s.At, Charge uses s.At.
+func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
+	next = decideAt(s, now, &o, &r, algorithm.Charge)
+	return next, r
+}
 
 // decideAt converts the time. The exported functions could not be inlined if they did.
-func decideAt(s State, now time.Time, o *Options, r *algo.Result, op operation) State {
+func decideAt(s State, now time.Time, o *Options, r *algo.Result, op algorithm.Op) State {
 	return decide(s, algo.Instant(now), o, r, op)
 }
 
@@ -44,72 +52,81 @@ func decideAt(s State, now time.Time, o *Options, r *algo.Result, op operation) 
 //
 // decide is one long function for speed: passing a Result through the stack takes as long
 // as two divisions. The exported functions are short enough to be inlined.
-func decide(s State, now int64, o *Options, r *algo.Result, op operation) State {
-	count, period := o.Limit.Count, int64(o.Limit.Period)
-	burst, cost := o.burst(), r.Cost
-	if cost == 0 {
-		cost = o.cost()
+func decide(s State, now int64, o *Options, r *algo.Result, op algorithm.Op) State {
+	count, period, burst := o.Limit.Count, int64(o.Limit.Period), o.burst()
+	if r.Cost == 0 {
+		r.Cost = algorithm.Or(o.Cost, 1)
 	}
-	r.Cost = cost
+	cost := r.Cost
 	if !o.inRange() || !o.refillsInTime(u128.Mul(burst, period)) {
 		r.RetryAfter = algo.Never
 		return s
 	}
 	r.Limit = burst
 
-	before := s
-	if !before.isNormal(o.Limit.Period) {
-		before = before.withPeriod(o.Limit.Period)
+	next := s
+	if !algorithm.Usage(next).IsNormal(o.Limit.Period) {
+		next = next.withPeriod(o.Limit.Period)
 	}
-	inUse := before.weight()
-	if now >= before.At {
-		inUse = inUse.Sub(u128.Mul(now-before.At, count))
+	before, inUse := next.usedRoundedUp(), next.weight()
+	behind := now < next.At
+	if behind {
+		inUse = inUse.Add(u128.Mul(next.At-now, count))
+		r.Skew = time.Duration(next.At - now)
 	} else {
-		inUse = inUse.Add(u128.Mul(before.At-now, count))
-		r.Skew = time.Duration(before.At - now)
+		inUse = inUse.Sub(u128.Mul(now-next.At, count))
 	}
 	used, part := inUse.DivMod(period)
-	left, untilNext := burst-used, part // untilNext is the weight that drains before the next unit
-	if part > 0 {
-		left--
-	} else {
-		untilNext = period
+	if !behind {
+		next.At, next.Used, next.Part = now, used, part
 	}
+	left := o.unitsLeft(used, part)
 	if inUse.IsZero() {
 		r.Fresh, r.Refilled = true, burst
 	} else {
-		r.Available = min(burst-before.usedRoundedUp(), left)
+		r.Available = min(burst-before, left)
 		r.Refilled = left - r.Available
 	}
 
-	if r.Allowed = cost <= left; !r.Allowed {
-		r.RetryAfter = o.retry(inUse, cost)
-	} else if op == opStep {
+	switch r.Allowed = true; {
+	case op >= algorithm.Refund:
+		inUse = next.adjust(op, r, inUse)
+		used, part = inUse.DivMod(period)
+		left = max(o.unitsLeft(used, part), math.MinInt64-min(r.Paid, 0))
+		r.Available = left + r.Paid - r.Refilled // a clock that is behind may see fewer units than there are
+	case cost > left:
+		r.Allowed, r.RetryAfter = false, o.retry(inUse, cost)
+	case op == algorithm.Step:
 		r.Paid = cost
 		left, used = left-cost, used+cost
+		next.Used += cost
 		inUse = inUse.Add(u128.Mul(cost, period))
 	}
 
 	r.Remaining = left
 	if !inUse.IsZero() {
-		r.NextRefill = time.Duration((uint64(untilNext)-1)/uint64(count) + 1)
-		wait, rest := inUse.DivMod(count)
-		if rest > 0 {
-			wait++
+		untilNext := part // the weight that drains before the next unit
+		if part == 0 {
+			untilNext = period
 		}
-		r.ResetAfter = time.Duration(wait)
+		r.NextRefill = time.Duration((uint64(untilNext)-1)/uint64(count) + 1)
+		r.ResetAfter = time.Duration(inUse.CeilDiv(count))
 		if used == math.MaxInt64 {
 			r.NextRefill = o.untilRemainingGrows(inUse)
 		}
 	}
-	switch {
-	case r.Paid == 0:
+	if r.Paid == 0 {
 		return s
-	case now < before.At:
-		before.Used += cost
-		return before
 	}
-	return State{now, used, part, o.Limit.Period}
+	return next
+}
+
+// unitsLeft returns how much of the burst is left. It rounds down.
+func (o *Options) unitsLeft(used, part int64) int64 {
+	if part > 0 {
+		used++
+	}
+	return o.burst() - used
 }
 
 // retry returns the time until a denied cost is allowed.

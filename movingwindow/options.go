@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -36,13 +37,7 @@ const (
 
 // String returns the word used in a spec: "weighted" or "whole".
 func (t Trailing) String() string {
-	switch t {
-	case Weighted:
-		return "weighted"
-	case Whole:
-		return "whole"
-	}
-	return fmt.Sprintf("Trailing(%d)", int(t))
+	return algorithm.Word("Trailing", int(t), "weighted", "whole")
 }
 
 // Validate returns an error that names the first option that is not valid.
@@ -69,34 +64,19 @@ func (o *Options) valid() bool {
 
 func (o *Options) slots() int { return max(o.Slots, 1) }
 
-func (o *Options) cost() int64 {
-	if o.Cost == 0 {
-		return 1
-	}
-	return o.Cost
-}
-
-// window is the options, converted for the arithmetic. If slots is 0, the options are not
-// valid, and the window denies everything.
+// window is valid options, with numbers for the arithmetic.
 type window struct {
-	limit int64
+	*Options
 	width int64 // of a slot, ns
-	slots int
-	whole bool
-	cost  int64
+	slots int   // 0 if the options are not valid; the window then denies everything
 }
 
-// set converts the options. w must be zero.
-func (w *window) set(o *Options) {
-	w.cost = o.cost()
+func newWindow(o *Options) window {
 	if !o.valid() {
-		return
+		return window{Options: o}
 	}
-	w.limit = o.Limit.Count
 	// A slot of this width contains all instants. Sums of longer slots could overflow.
-	w.width = min(o.width(), algo.MaxInstant+1)
-	w.slots = o.slots()
-	w.whole = o.Trailing == Whole
+	return window{o, min(o.width(), algo.MaxInstant+1), o.slots()}
 }
 
 // width returns Period/Slots, rounded up.

@@ -1,23 +1,19 @@
 package movingwindow
 
 import (
-	"strconv"
+	_ "embed"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ config *config } // a pointer, because an interface holds it without an allocation
+type Policy struct{ of *window } // a pointer, because an interface holds it without an allocation
 
-type config struct {
-	options Options
-	window  window
-}
-
-var _ algo.Policy = Policy{}
+var _ algo.Portable = Policy{}
 
 // New returns a policy with the options. If they are not valid, the error names the field.
 // For a negative cost the error wraps [algo.ErrCost].
@@ -25,54 +21,46 @@ func New(o Options) (Policy, error) {
 	if err := o.Validate(); err != nil {
 		return Policy{}, err
 	}
-	c := config{options: o}
-	c.window.set(&o)
-	return Policy{&c}, nil
+	w := newWindow(&o)
+	return Policy{&w}, nil
 }
 
 // Options returns the options that were passed to New.
-func (p Policy) Options() Options {
-	if p.config == nil {
-		return Options{}
-	}
-	return p.config.options
-}
+func (p Policy) Options() Options { return *p.window().Options }
 
-// window returns a window that denies everything if p is the zero Policy.
 func (p Policy) window() *window {
-	if p.config == nil {
-		return &window{cost: 1}
+	if p.of == nil {
+		return &window{Options: &Options{}}
 	}
-	return &p.config.window
+	return p.of
 }
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opStep)
+	next, err = p.decide(dst, state, now, cost, &r, algorithm.Step)
 	return next, r, err
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, now, cost, &r, opPeek)
+	_, err = p.decide(nil, state, now, cost, &r, algorithm.Peek)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opRefund)
+	next, err = p.decide(dst, state, now, cost, &r, algorithm.Refund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opCharge)
+	next, err = p.decide(dst, state, now, cost, &r, algorithm.Charge)
 	return next, r, err
 }
 
-// decide appends the next state to dst, or state if nothing changed. For opPeek it appends
-// nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op operation) ([]byte, error) {
+// decide appends the next state to dst. For a Peek it appends nothing.
+func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op algorithm.Op) ([]byte, error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}
@@ -84,7 +72,7 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	switch changed := p.window().decide(&s, algo.Instant(now), r, op); {
 	case changed:
 		return s.append(dst), nil
-	case op == opPeek:
+	case op == algorithm.Peek:
 		return dst, nil
 	}
 	return append(dst, state...), nil
@@ -99,15 +87,28 @@ func (p Policy) Limit() algo.Limit { return p.Options().Limit }
 // String returns the policy's spec, such as "movingwindow 100/m slots=12 trailing=whole".
 func (p Policy) String() string {
 	o := p.Options()
-	s := "movingwindow " + o.Limit.String()
-	if n := o.slots(); n != 1 {
-		s += " slots=" + strconv.Itoa(n)
+	return algorithm.Spec("movingwindow", o.Limit,
+		algorithm.Option{Name: "slots", Value: o.slots(), Default: 1},
+		algorithm.Option{Name: "trailing", Value: o.Trailing, Default: Weighted},
+		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+}
+
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
+
+// Program implements [algo.Portable]. There is no program if Count is 2^52 or more, if a slot is
+// 2^51 ns (26 days) or longer, or if the window and one slot together are 2^53 ns (104 days) or
+// longer.
+func (p Policy) Program() (algo.Program, bool) {
+	w := p.window()
+	if w.slots == 0 || w.Limit.Count >= algo.MaxExact/2 || w.width >= algo.MaxExact/4 ||
+		w.width*int64(w.slots+1) >= algo.MaxExact {
+		return algo.Program{}, false
 	}
-	if o.Trailing != Weighted {
-		s += " trailing=" + o.Trailing.String()
-	}
-	if c := o.cost(); c != 1 {
-		s += " cost=" + strconv.FormatInt(c, 10)
-	}
-	return s
+	return algo.Program{Name: "movingwindow", Lua: stepLua, SQL: stepSQL,
+		Args: []int64{w.Limit.Count, w.width, int64(w.slots), int64(w.Trailing)}}, true
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // State is the use of one key. The zero State is a new key.
@@ -23,7 +24,6 @@ type State struct {
 
 const (
 	tag       = 'm'
-	version   = 1
 	header    = 18 // tag, version, At and Width
 	maxCounts = MaxSlots + 1
 )
@@ -43,7 +43,7 @@ func (s *State) append(dst []byte) []byte {
 	if len(counts) == 0 {
 		return dst
 	}
-	dst = append(dst, tag, version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+	dst = append(dst, tag, algorithm.Version, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 	binary.BigEndian.PutUint64(dst[len(dst)-16:], uint64(s.At))
 	binary.BigEndian.PutUint64(dst[len(dst)-8:], uint64(s.Width))
 	dst = binary.AppendUvarint(dst, uint64(len(counts)))
@@ -74,21 +74,15 @@ func ParseState(b []byte) (s State, err error) {
 
 // parse decodes b into s, which must be zero. After an error s has no meaning.
 func (s *State) parse(b []byte) error {
-	if len(b) == 0 {
-		return nil
-	}
-	if b[0] != tag || len(b) < 2 || b[1] < version {
-		return algo.ErrState
-	}
-	if b[1] > version {
-		return algo.ErrStateVersion
-	}
-	if len(b) <= header {
-		return algo.ErrState
+	if len(b) <= header || b[0] != tag || b[1] != algorithm.Version {
+		return algorithm.HeaderError(b, tag)
 	}
 	s.At = int64(binary.BigEndian.Uint64(b[2:]))
 	s.Width = int64(binary.BigEndian.Uint64(b[10:]))
-	n, pos := uvarint(b, header)
+	n, pos := uint64(b[header]), header+1
+	if n >= 0x80 {
+		n, pos = uvarint(b, header)
+	}
 	rest := uint64(len(b) - pos) // a count takes at least one byte
 	if uint64(s.At) > algo.MaxInstant || uint64(s.Width)-1 > algo.MaxInstant || n-1 >= min(rest, maxCounts) {
 		return algo.ErrState
@@ -105,7 +99,9 @@ func (s *State) parse(b []byte) error {
 			c = uint64(b[pos]&0x7f) | uint64(b[pos+1])<<7
 			pos += 2
 		default:
-			c, pos = uvarint(b, pos)
+			if c, pos = uvarint(b, pos); pos > len(b) {
+				return algo.ErrState
+			}
 		}
 		counts[i] = int64(c)
 		sum += c
@@ -120,18 +116,11 @@ func (s *State) parse(b []byte) error {
 // uvarint decodes the number at pos and returns the position after it. That position is
 // beyond the end of b if there is no number, or if it is not in its shortest form.
 func uvarint(b []byte, pos int) (x uint64, end int) {
-	for shift := 0; pos < len(b) && shift < 64; shift += 7 {
-		c := uint64(b[pos])
-		pos++
-		if c < 0x80 {
-			if shift > 0 && c == 0 || shift == 63 && c > 1 {
-				break
-			}
-			return x | c<<shift, pos
-		}
-		x |= c & 0x7f << shift
+	x, n := binary.Uvarint(b[pos:])
+	if end = pos + n; n <= 0 || n > 1 && b[end-1] == 0 {
+		return 0, len(b) + 1
 	}
-	return 0, len(b) + 1
+	return x, end
 }
 
 func (s *State) counts() []int64 {
@@ -144,7 +133,7 @@ func (s *State) counts() []int64 {
 // trim returns the counts up to the oldest that is not 0.
 func trim(counts []int64) []int64 {
 	n := len(counts)
-	for n >= 4 && counts[n-1]|counts[n-2]|counts[n-3]|counts[n-4] == 0 {
+	for n >= 4 && counts[n-1]|counts[n-2]|counts[n-3]|counts[n-4] == 0 { // four at once, for speed
 		n -= 4
 	}
 	for n > 0 && counts[n-1] == 0 {
@@ -159,17 +148,17 @@ func (s State) normalized() State {
 	if s.Width < 1 {
 		return State{}
 	}
-	n := State{At: min(max(s.At, 0), algo.MaxInstant), Width: min(s.Width, algo.MaxInstant+1)}
 	counts := trim(s.counts())
 	if len(counts) == 0 {
 		return State{}
 	}
-	n.allocate(min(len(counts), maxCounts))
+	counts = counts[:min(len(counts), maxCounts)]
+	n := State{At: min(max(s.At, 0), algo.MaxInstant), Width: min(s.Width, algo.MaxInstant+1)}
+	n.allocate(len(counts))
 	left := int64(math.MaxInt64)
-	for i := range n.counts()[:min(len(counts), maxCounts)] {
-		c := min(max(counts[i], 0), left, algo.MaxCount)
-		n.counts()[i] = c
-		left -= c
+	for i, c := range counts {
+		n.counts()[i] = min(max(c, 0), left, algo.MaxCount)
+		left -= n.counts()[i]
 	}
 	return n
 }

@@ -4,26 +4,27 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // Step decides a request of o.Cost units at now. It accepts any state, any time and any
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, opStep)
+	decide(&s, now, &o, &r, algorithm.Step)
 	return s, r
 }
 
 // Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decide(&s, now, &o, &r, opPeek)
+	decide(&s, now, &o, &r, algorithm.Peek)
 	return r
 }
 
 // Refund gives o.Cost units back, at most until the key is full. It starts with the newest
 // slot and ends with the trailing one.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, opRefund)
+	decide(&s, now, &o, &r, algorithm.Refund)
 	return s, r
 }
 
@@ -31,32 +32,22 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 // the current slot has left the window. The counts together can be at most 2^62; Charge takes fewer
 // units rather than exceed that.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	decide(&s, now, &o, &r, opCharge)
+	decide(&s, now, &o, &r, algorithm.Charge)
 	return s, r
 }
 
-type operation int
-
-const (
-	opStep operation = iota
-	opPeek
-	opRefund
-	opCharge
-)
-
 // decide changes the state in place, because a copy takes as long as the decision. The
 // exported functions are short enough to be inlined.
-func decide(s *State, now time.Time, o *Options, r *algo.Result, op operation) {
-	var w window
-	w.set(o)
+func decide(s *State, now time.Time, o *Options, r *algo.Result, op algorithm.Op) {
+	w := newWindow(o)
 	w.decide(s, algo.Instant(now), r, op)
 }
 
 // decide fills in r, of which only Cost is set; a Cost of 0 means that of the options. It
 // reports whether it changed the state.
-func (w *window) decide(s *State, now int64, r *algo.Result, op operation) (changed bool) {
+func (w *window) decide(s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
 	if r.Cost == 0 {
-		r.Cost = w.cost
+		r.Cost = algorithm.Or(w.Cost, 1)
 	}
 	if w.slots == 0 {
 		r.RetryAfter = algo.Never
@@ -69,25 +60,22 @@ func (w *window) decide(s *State, now int64, r *algo.Result, op operation) (chan
 	var u usage // a literal would be copied
 	u.window, u.state, u.now, u.recent, u.trailing = w, s, now, recent, trailing
 	u.advance(r)
-	switch op {
-	case opStep, opPeek:
-		if r.Allowed = r.Cost <= u.left; !r.Allowed {
-			r.RetryAfter = u.wait(r.Cost)
-		} else if op == opStep {
-			u.pay(r.Cost, r)
-			changed = true
-		}
-	case opRefund:
-		if r.Allowed = true; !r.Fresh {
+	r.Allowed = true
+	switch {
+	case op == algorithm.Refund:
+		if changed = !r.Fresh; changed {
 			u.giveBack(r.Cost, r)
-			changed = true
 		}
-	case opCharge:
-		r.Allowed = true
-		if room := algo.MaxCount - u.recent - u.trailing; room > 0 {
+	case op == algorithm.Charge:
+		room := algo.MaxCount - u.recent - u.trailing
+		if changed = room > 0; changed {
 			u.pay(min(r.Cost, room), r)
-			changed = true
 		}
+	case r.Cost > u.left:
+		r.Allowed, r.RetryAfter = false, u.wait(r.Cost)
+	case op == algorithm.Step:
+		u.pay(r.Cost, r)
+		changed = true
 	}
 	u.complete(r)
 	return changed
@@ -95,7 +83,7 @@ func (w *window) decide(s *State, now int64, r *algo.Result, op operation) (chan
 
 // decideNormalized decides on a state that no step with w returns, for example that of a
 // new key.
-func (w *window) decideNormalized(s *State, now int64, r *algo.Result, op operation) (changed bool) {
+func (w *window) decideNormalized(s *State, now int64, r *algo.Result, op algorithm.Op) (changed bool) {
 	normal := s.normalized()
 	if normal.Width != w.width {
 		normal.resize(w.width, w.slots)

@@ -2,10 +2,10 @@ package movingwindow
 
 import (
 	"math"
-	"math/bits"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // usage is the use of a key at now, or at the last paid step if that is later.
@@ -36,13 +36,13 @@ func (u *usage) advance(r *algo.Result) {
 	if s.At < u.begin {
 		u.shift((u.begin-s.At-1)/w.width + 1)
 	}
-	r.Limit = w.limit
+	r.Limit = w.Limit.Count
 	if u.recent|u.trailing == 0 {
-		r.Fresh, r.Refilled, u.left = true, w.limit, w.limit
+		r.Fresh, r.Refilled, u.left = true, w.Limit.Count, w.Limit.Count
 		return
 	}
 	share, surplus := w.share(u.trailing, u.into)
-	u.surplus, u.left = surplus, w.limit-u.recent-share
+	u.surplus, u.left = surplus, w.Limit.Count-u.recent-share
 	r.Skew = time.Duration(at - u.now)
 	r.Refilled = u.refilled(at, recent, trailing)
 	r.Available = u.left - r.Refilled
@@ -54,12 +54,12 @@ func (u *usage) refilled(at, recent, trailing int64) int64 {
 	before := u.state.At
 	if u.age > 0 {
 		share, _ := u.share(trailing, before-(u.begin-u.age*u.width))
-		return u.left - (u.limit - recent - share)
+		return u.left - (u.Limit.Count - recent - share)
 	}
-	if before == at || trailing == 0 || u.whole {
+	if before == at || trailing == 0 || u.Trailing == Whole {
 		return 0
 	}
-	return u.expired(at - before)
+	return u128.Mul(u.trailing, at-before).Sub(u128.From(u.surplus)).CeilDiv(u.width)
 }
 
 // shift makes the counts older by that many slots.
@@ -86,43 +86,14 @@ func (u *usage) shift(slots int64) {
 // slot. It is rounded up to whole units, by surplus/width of a unit. Rounding does not change
 // decisions, because costs are whole units.
 func (w *window) share(count, into int64) (share, surplus int64) {
-	if count == 0 || w.whole {
+	if count == 0 || w.Trailing == Whole {
 		return count, 0
 	}
-	width := uint64(w.width)
-	q, rest := divide(uint64(count), width-uint64(into), width)
+	share, rest := u128.Mul(count, w.width-into).DivMod(w.width)
 	if rest == 0 {
-		return int64(q), 0
+		return share, 0
 	}
-	return int64(q) + 1, int64(width - rest)
-}
-
-// divide returns floor(a*b/c) and the remainder. a*b/c must be below 2^64.
-func divide(a, b, c uint64) (q, rest uint64) {
-	hi, lo := bits.Mul64(a, b)
-	if hi == 0 { // faster than Div64
-		q = lo / c
-		return q, lo - q*c
-	}
-	return bits.Div64(hi, lo, c)
-}
-
-// expired returns by how much the weighted share of the trailing units has decreased in the
-// last ago nanoseconds of the current slot.
-func (u *usage) expired(ago int64) int64 {
-	hi, lo := bits.Mul64(uint64(u.trailing), uint64(ago))
-	lo, borrow := bits.Sub64(lo, uint64(u.surplus), 0)
-	switch {
-	case hi < borrow || hi == borrow && lo == 0:
-		return 0
-	case hi == borrow && lo <= uint64(u.width): // the common case needs no division
-		return 1
-	}
-	q, rest := bits.Div64(hi-borrow, lo, uint64(u.width))
-	if rest > 0 {
-		q++
-	}
-	return int64(q)
+	return share + 1, w.width - rest
 }
 
 // wait returns the time until that many units are left. units must exceed u.left.
@@ -132,22 +103,22 @@ func (u *usage) expired(ago int64) int64 {
 // units fit when at most room units of it still count. At first it counts for
 // more than room, or else the units would have fit earlier.
 func (u *usage) wait(units int64) time.Duration {
-	if units > u.limit {
+	if units > u.Limit.Count {
 		return algo.Never
 	}
 	counts := u.state.counts()
 	n := u.slots - int(u.age)
 	k := min(n, len(counts))
-	room, trailing := u.limit-units-u.recent, u.trailing
+	room, trailing := u.Limit.Count-units-u.recent, u.trailing
 	for room < 0 {
 		k--
 		trailing = counts[k]
 		room += trailing
 	}
 	gone := uint64(n-k+1) * uint64(u.width)
-	if !u.whole {
-		early, _ := divide(uint64(room), uint64(u.width), uint64(trailing))
-		gone -= early
+	if u.Trailing == Weighted {
+		early, _ := u128.Mul(room, u.width).DivMod(trailing)
+		gone -= uint64(early)
 	}
 	return u.until(uint64(u.begin) + gone)
 }
@@ -203,7 +174,7 @@ func (u *usage) giveBack(units int64, r *algo.Result) {
 		counts[u.slots] = u.trailing
 	}
 	share, surplus := u.share(u.trailing, u.into)
-	left := u.limit - u.recent - share
+	left := u.Limit.Count - u.recent - share
 	r.Paid = u.left - left
 	u.surplus, u.left = surplus, left
 	if u.recent|u.trailing == 0 {
@@ -218,7 +189,7 @@ func (u *usage) complete(r *algo.Result) {
 		return
 	}
 	r.ResetAfter = u.lapse()
-	if u.trailing == 0 || u.whole {
+	if u.trailing == 0 || u.Trailing == Whole {
 		r.NextRefill = u.wait(u.left + 1)
 		return
 	}

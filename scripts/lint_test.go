@@ -28,7 +28,7 @@ func TestTheLinterRefusesWrongImports(t *testing.T) {
 		"sqlite":          "storage/sqlite/a.go github.com/jackc/fake",
 		"engine":          "internal/engine/a.go compose",
 		"compose":         "compose/b.go httplimit",
-		"examples":        "examples/x/a.go internal/usagestate",
+		"examples":        "examples/x/a.go internal/algorithm",
 		"testing":         "httplimit/a.go testing",
 	}
 	dir := t.TempDir()
@@ -42,7 +42,7 @@ func TestTheLinterRefusesWrongImports(t *testing.T) {
 		write("fake/"+fake+"/go.mod", "module github.com/"+fake+"/fake\n\ngo 1.25.0\n")
 		write("fake/"+fake+"/fake.go", "package fake\n")
 	}
-	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/usagestate examples/x") {
+	for _, name := range strings.Fields("gcra storage storage/memory storage/postgres storage/redis storage/sqlite compose httplimit internal/engine internal/algorithm examples/x") {
 		write(name+"/doc.go", "package "+filepath.Base(name)+"\n")
 	}
 	for _, fault := range wrong {

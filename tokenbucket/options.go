@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -34,13 +35,7 @@ const (
 
 // String returns the word used in a spec: "continuous" or "interval".
 func (r Refill) String() string {
-	switch r {
-	case Continuous:
-		return "continuous"
-	case Interval:
-		return "interval"
-	}
-	return fmt.Sprintf("Refill(%d)", int(r))
+	return algorithm.Word("Refill", int(r), "continuous", "interval")
 }
 
 // Validate returns an error that names the first option that is not valid.
@@ -63,19 +58,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-func (o *Options) burst() int64 {
-	if o.Burst == 0 {
-		return o.Limit.Count
-	}
-	return o.Burst
-}
-
-func (o *Options) cost() int64 {
-	if o.Cost == 0 {
-		return 1
-	}
-	return o.Cost
-}
+func (o *Options) burst() int64 { return algorithm.Or(o.Burst, o.Limit.Count) }
 
 // inRange reports whether the options are valid, apart from the time to refill the burst.
 // It is faster than Validate.

@@ -1,10 +1,12 @@
 package tokenbucket
 
 import (
-	"strconv"
+	_ "embed"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
@@ -12,7 +14,7 @@ import (
 // for copies of the same Policy.
 type Policy struct{ options *Options } // a pointer, because an interface holds it without an allocation
 
-var _ algo.Policy = Policy{}
+var _ algo.Portable = Policy{}
 
 // New returns a policy with the options. If they are not valid, the error names the field.
 // For a negative cost the error wraps [algo.ErrCost].
@@ -35,49 +37,36 @@ func (p Policy) opts() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opStep)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Step)
 	return next, r, err
+}
+
+// StepInto is Step for a store that holds states in memory. at is the time, as
+// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be state[:0].
+func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
+	return p.decide(dst, state, at, cost, r, algorithm.Step)
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, now, cost, &r, opPeek)
+	_, err = p.decide(nil, state, algo.Instant(now), cost, &r, algorithm.Peek)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opRefund)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Refund)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, now, cost, &r, opCharge)
+	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Charge)
 	return next, r, err
 }
 
-// StepInto is Step for a store that holds states in memory. at is the time, as
-// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be
-// state[:0]. If the state does not change, StepInto returns state.
-func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	return p.decideInto(dst, state, at, cost, r, opStep)
-}
-
-// decide appends the next state to dst, or state if nothing is paid. For opPeek it appends
-// nothing.
-func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Result, op operation) (next []byte, err error) {
-	next, err = p.decideInto(dst, state, algo.Instant(now), cost, r, op)
-	switch {
-	case err != nil || op == opPeek:
-		return dst, err
-	case r.Paid == 0:
-		return append(dst, state...), nil
-	}
-	return next, nil
-}
-
-func (p Policy) decideInto(dst, state []byte, at, cost int64, r *algo.Result, op operation) (next []byte, err error) {
+// decide appends the next state to dst. For a Peek it appends nothing.
+func (p Policy) decide(dst, state []byte, at, cost int64, r *algo.Result, op algorithm.Op) (next []byte, err error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}
@@ -87,8 +76,11 @@ func (p Policy) decideInto(dst, state []byte, at, cost int64, r *algo.Result, op
 	}
 	r.Cost = cost
 	after := decide(s, at, p.opts(), r, op)
-	if r.Paid == 0 {
-		return state, nil
+	switch {
+	case op == algorithm.Peek:
+		return dst, nil
+	case r.Paid == 0:
+		return append(dst, state...), nil
 	}
 	return after.append(dst), nil
 }
@@ -102,15 +94,35 @@ func (p Policy) Limit() algo.Limit { return p.opts().Limit }
 // String returns the policy's spec, such as "tokenbucket 10/s burst=50 refill=interval".
 func (p Policy) String() string {
 	o := p.opts()
-	s := "tokenbucket " + o.Limit.String()
-	if b := o.burst(); b != o.Limit.Count {
-		s += " burst=" + strconv.FormatInt(b, 10)
+	return algorithm.Spec("tokenbucket", o.Limit,
+		algorithm.Option{Name: "burst", Value: o.burst(), Default: o.Limit.Count},
+		algorithm.Option{Name: "refill", Value: o.Refill, Default: Continuous},
+		algorithm.Option{Name: "cost", Value: algorithm.Or(o.Cost, 1), Default: int64(1)})
+}
+
+var (
+	//go:embed step.lua
+	stepLua string
+	//go:embed step.sql
+	stepSQL string
+)
+
+// Program implements [algo.Portable]. There is no program in these cases:
+//
+//   - Period is 2^53 ns (104 days) or longer, Count is 2^53 or more, or Burst is 2^52 or more.
+//   - Refill is Continuous, and Burst*Period/d is 2^52 or more. Period is in nanoseconds, and d is
+//     the greatest common divisor of Count and Period.
+//   - Refill is Interval, and refilling the burst takes 2^52 ns (52 days) or longer.
+func (p Policy) Program() (algo.Program, bool) {
+	o := p.opts()
+	if o.Validate() != nil || int64(o.Limit.Period) >= algo.MaxExact || o.Limit.Count >= algo.MaxExact {
+		return algo.Program{}, false
 	}
-	if o.Refill != Continuous {
-		s += " refill=" + o.Refill.String()
+	divisor := u128.GCD(o.speed(), int64(o.Limit.Period))
+	period := int64(o.Limit.Period) / divisor
+	if o.burst() >= algo.MaxExact/2 || !u128.Mul(o.refills(o.burst()), period).Less(u128.From(algo.MaxExact/2)) {
+		return algo.Program{}, false
 	}
-	if c := o.cost(); c != 1 {
-		s += " cost=" + strconv.FormatInt(c, 10)
-	}
-	return s
+	return algo.Program{Name: "tokenbucket", Lua: stepLua, SQL: stepSQL,
+		Args: []int64{o.speed() / divisor, period, divisor, o.burst(), o.batch(), int64(o.Refill)}}, true
 }

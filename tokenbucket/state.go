@@ -4,22 +4,42 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // State is the use of one key. The zero State is a new key. Any State with Used 0 is
 // equivalent to it.
 type State struct {
-	Used   int64         // tokens missing from the bucket after the last paid step, at most 2^62
-	At     int64         // time of that step, in ns since the Unix epoch
+	At     int64         // time of the last paid step, in ns since the Unix epoch
+	Used   int64         // tokens missing from the bucket after that step, at most 2^62
 	Part   int64         // Part/Period of the next refill had accrued by then
 	Period time.Duration // period of the limit at that step
 }
 
-// isNormal reports whether a paid step with that period can return s.
-func (s *State) isNormal(period time.Duration) bool {
-	return s.Period == period && uint64(s.Part) < uint64(period) &&
-		uint64(s.Used)-1 < algo.MaxCount && uint64(s.At) <= algo.MaxInstant
+const tag = 't'
+
+// AppendState appends the encoding of s to dst. A new key appends nothing. If no step can return s,
+// AppendState encodes the nearest State that a step can return.
+func AppendState(dst []byte, s State) []byte {
+	return s.normalized().append(dst)
+}
+
+func (s State) append(dst []byte) []byte {
+	if s.Used == 0 {
+		return dst
+	}
+	return algorithm.Usage(s).Append(dst, tag)
+}
+
+// ParseState decodes bytes from AppendState. Empty bytes are the zero State. For any other
+// bytes it returns [algo.ErrState] or [algo.ErrStateVersion].
+func ParseState(b []byte) (State, error) {
+	s, err := algorithm.ParseUsage(b, tag)
+	if s.Used == 0 && len(b) > 0 && err == nil {
+		return State{}, algo.ErrState
+	}
+	return State(s), err
 }
 
 // normalized returns the State nearest to s that a step can return.
@@ -27,11 +47,7 @@ func (s State) normalized() State {
 	if s.Used <= 0 {
 		return State{}
 	}
-	s.Used = min(s.Used, algo.MaxCount)
-	s.At = min(max(s.At, 0), algo.MaxInstant)
-	s.Period = max(s.Period, 1)
-	s.Part = min(max(s.Part, 0), int64(s.Period)-1)
-	return s
+	return State(algorithm.Usage(s).Normalized())
 }
 
 // withPeriod returns s with Part converted to the period of the options. With continuous

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
@@ -12,19 +13,19 @@ import (
 // options. With options that are not valid it denies everything, with a RetryAfter of
 // [algo.Never].
 func Step(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, opStep)
+	next = decideAt(s, now, &o, &r, algorithm.Step)
 	return next, r
 }
 
 // Peek returns the Result that Step would return, but pays nothing.
 func Peek(s State, now time.Time, o Options) (r algo.Result) {
-	decideAt(s, now, &o, &r, opPeek)
+	decideAt(s, now, &o, &r, algorithm.Peek)
 	return r
 }
 
 // Refund gives o.Cost tokens back, at most until the bucket is full.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, opRefund)
+	next = decideAt(s, now, &o, &r, algorithm.Refund)
 	return next, r
 }
 
@@ -32,21 +33,12 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 // most 2^62 tokens can be missing, and no more than are refilled by 2^63-1 ns since the Unix
 // epoch; Charge takes fewer rather than exceed that.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
-	next = decideAt(s, now, &o, &r, opCharge)
+	next = decideAt(s, now, &o, &r, algorithm.Charge)
 	return next, r
 }
 
-type operation int
-
-const (
-	opStep operation = iota
-	opPeek
-	opRefund
-	opCharge
-)
-
 // decideAt converts the time. The exported functions could not be inlined if they did.
-func decideAt(s State, at time.Time, o *Options, r *algo.Result, op operation) State {
+func decideAt(s State, at time.Time, o *Options, r *algo.Result, op algorithm.Op) State {
 	return decide(s, algo.Instant(at), o, r, op)
 }
 
@@ -58,12 +50,12 @@ func decideAt(s State, at time.Time, o *Options, r *algo.Result, op operation) S
 //
 // decide is one long function for speed: passing a Result through the stack takes as long
 // as two divisions. The exported functions are short enough to be inlined.
-func decide(s State, at int64, o *Options, r *algo.Result, op operation) State {
-	burst, period, cost := o.burst(), int64(o.Limit.Period), r.Cost
-	if cost == 0 {
-		cost = o.cost()
+func decide(s State, at int64, o *Options, r *algo.Result, op algorithm.Op) State {
+	burst, period := o.burst(), int64(o.Limit.Period)
+	if r.Cost == 0 {
+		r.Cost = algorithm.Or(o.Cost, 1)
 	}
-	r.Cost = cost
+	cost := r.Cost
 	if !o.inRange() || !o.refillsInTime(burst) {
 		r.RetryAfter = algo.Never
 		return s
@@ -71,7 +63,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, op operation) State {
 	r.Limit = burst
 
 	before := s
-	if !before.isNormal(o.Limit.Period) {
+	if !algorithm.Usage(before).IsNormal(o.Limit.Period) {
 		before = before.withPeriod(o)
 	}
 	used, part := before.Used, before.Part
@@ -100,13 +92,13 @@ func decide(s State, at int64, o *Options, r *algo.Result, op operation) State {
 
 	paid, denied := cost, false
 	switch {
-	case op == opRefund:
+	case op == algorithm.Refund:
 		paid = -min(cost, used)
-	case op == opCharge:
+	case op == algorithm.Charge:
 		paid = min(cost, o.chargeable(used, part, at))
 	case cost > burst-used:
 		paid, denied = 0, true
-	case op == opPeek:
+	case op == algorithm.Peek:
 		paid = 0
 	}
 	r.Allowed, r.Paid = !denied, paid
@@ -117,8 +109,11 @@ func decide(s State, at int64, o *Options, r *algo.Result, op operation) State {
 		r.NextRefill = r.Skew + o.untilWeight(uint64(period-part))
 		r.ResetAfter = o.untilRefills(o.refills(used), part, r)
 	}
-	if denied {
-		r.RetryAfter = o.retry(part, r)
+	switch {
+	case denied && cost > burst:
+		r.RetryAfter = algo.Never
+	case denied:
+		r.RetryAfter = o.untilRefills(o.refills(cost-r.Remaining), part, r)
 	}
 	switch {
 	case paid == 0:
@@ -126,15 +121,7 @@ func decide(s State, at int64, o *Options, r *algo.Result, op operation) State {
 	case used == 0:
 		return State{}
 	}
-	return State{used, at, part, o.Limit.Period}
-}
-
-// retry returns the time until r.Cost, which exceeds r.Remaining, is allowed.
-func (o *Options) retry(part int64, r *algo.Result) time.Duration {
-	if r.Cost > r.Limit {
-		return algo.Never
-	}
-	return o.untilRefills(o.refills(r.Cost-r.Remaining), part, r)
+	return State{at, used, part, o.Limit.Period}
 }
 
 // untilRefills returns the time until that many refills. part is the weight that has
@@ -143,20 +130,11 @@ func (o *Options) untilRefills(refills, part int64, r *algo.Result) time.Duratio
 	if refills == 1 {
 		return r.NextRefill
 	}
-	return o.untilAccrued(refills, part, r)
-}
-
-// untilAccrued is untilRefills for any number of refills.
-func (o *Options) untilAccrued(refills, part int64, r *algo.Result) time.Duration {
 	weight := u128.Mul(refills, int64(o.Limit.Period)).Sub(u128.From(part))
 	if weight.Hi == 0 && weight.Lo < algo.MaxCount {
 		return r.Skew + o.untilWeight(weight.Lo)
 	}
-	ns := weight.CeilDiv(o.speed())
-	if ns > math.MaxInt64-int64(r.Skew) {
-		return math.MaxInt64
-	}
-	return r.Skew + time.Duration(ns)
+	return time.Duration(min(weight.CeilDiv(o.speed()), math.MaxInt64-int64(r.Skew))) + r.Skew
 }
 
 // untilWeight returns the time in which that weight accrues, rounded up. weight is not 0.

@@ -1,6 +1,6 @@
-// These tests promise that each state has one encoding, that Parse inverts Append, and that all
+// These tests promise that each state has one encoding, that ParseUsage inverts Append, and that all
 // other bytes are refused.
-package usagestate_test
+package algorithm_test
 
 import (
 	"encoding/hex"
@@ -11,39 +11,39 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/internal/usagestate"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 func TestParseInvertsAppend(t *testing.T) {
 	for _, c := range []struct {
-		state usagestate.State
+		state algorithm.Usage
 		want  string
 	}{
-		{usagestate.State{Period: 1}, "7a01" + "01" + "0000000000000000" + "" + "00" + "01"},
-		{usagestate.State{At: 5, Used: 255, Part: 7, Period: 256}, "7a01" + "12" + "0000000000000005" + "ff" + "0007" + "0100"},
-		{usagestate.State{At: 5, Used: 256, Part: 255, Period: 256}, "7a01" + "22" + "0000000000000005" + "0100" + "00ff" + "0100"},
+		{algorithm.Usage{Period: 1}, "7a01" + "01" + "0000000000000000" + "" + "00" + "01"},
+		{algorithm.Usage{At: 5, Used: 255, Part: 7, Period: 256}, "7a01" + "12" + "0000000000000005" + "ff" + "0007" + "0100"},
+		{algorithm.Usage{At: 5, Used: 256, Part: 255, Period: 256}, "7a01" + "22" + "0000000000000005" + "0100" + "00ff" + "0100"},
 		{
-			usagestate.State{At: algo.MaxInstant, Used: algo.MaxCount, Part: math.MaxInt64 - 1, Period: time.Duration(math.MaxInt64)},
+			algorithm.Usage{At: algo.MaxInstant, Used: algo.MaxCount, Part: math.MaxInt64 - 1, Period: time.Duration(math.MaxInt64)},
 			"7a01" + "88" + "3fffffffffffffff" + "4000000000000000" + "7ffffffffffffffe" + "7fffffffffffffff",
 		},
 	} {
-		require.True(t, c.state.IsNormal())
+		require.True(t, c.state.IsNormal(c.state.Period))
 		b := c.state.Append([]byte("before"), 'z')
 		require.Equal(t, c.want, hex.EncodeToString(b[len("before"):]))
 		require.Equal(t, "before", string(b[:len("before")]))
-		got, err := usagestate.Parse(b[len("before"):], 'z')
+		got, err := algorithm.ParseUsage(b[len("before"):], 'z')
 		require.NoError(t, err)
 		require.Equal(t, c.state, got)
 	}
-	got, err := usagestate.Parse(nil, 'z')
+	got, err := algorithm.ParseUsage(nil, 'z')
 	require.NoError(t, err)
 	require.Zero(t, got)
 }
 
 func TestMalformedBytesAreRefused(t *testing.T) {
-	good := usagestate.State{At: 5, Used: 300, Part: 7, Period: 1000}.Append(nil, 'z')
+	good := algorithm.Usage{At: 5, Used: 300, Part: 7, Period: 1000}.Append(nil, 'z')
 	for i := range good {
-		_, err := usagestate.Parse(good[:i], 'z')
+		_, err := algorithm.ParseUsage(good[:i], 'z')
 		require.Equal(t, i > 0, err != nil, "the first %d bytes", i)
 	}
 	for _, c := range []struct {
@@ -63,7 +63,7 @@ func TestMalformedBytesAreRefused(t *testing.T) {
 	} {
 		b, err := hex.DecodeString(c.text)
 		require.NoError(t, err)
-		got, err := usagestate.Parse(b, 'z')
+		got, err := algorithm.ParseUsage(b, 'z')
 		require.Equal(t, c.want, err, c.text)
 		require.Zero(t, got, c.text)
 	}

@@ -1,0 +1,71 @@
+// Package algorithm has what the packages of the four algorithms share: the operations, the
+// encoding of states, and the text of specs.
+package algorithm
+
+import (
+	"fmt"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Op is an operation on the state of a key.
+type Op int
+
+// The operations. The ones from Refund on are allowed at any cost.
+const (
+	Step Op = iota
+	Peek
+	Refund
+	Charge
+)
+
+// Or returns value, or otherwise if value is 0. It is faster than cmp.Or.
+func Or(value, otherwise int64) int64 {
+	if value == 0 {
+		return otherwise
+	}
+	return value
+}
+
+// Version is the version of all state encodings. It is the second byte of a state, after the tag
+// of the algorithm.
+const Version = 1
+
+// HeaderError returns the error for bytes that do not begin with that tag and Version. It is nil
+// for empty bytes, which are the state of a new key.
+func HeaderError(b []byte, tag byte) error {
+	switch {
+	case len(b) == 0:
+		return nil
+	case len(b) > 1 && b[0] == tag && b[1] > Version:
+		return algo.ErrStateVersion
+	}
+	return algo.ErrState
+}
+
+// Option is an option in the spec of a policy. Value and Default have the same type, which can be
+// compared with ==.
+type Option struct {
+	Name           string
+	Value, Default any
+}
+
+// Spec returns the spec of a policy. It omits options that have their default values.
+func Spec(name string, limit algo.Limit, options ...Option) string {
+	spec := name + " " + limit.String()
+	for _, o := range options {
+		if o.Value != o.Default {
+			spec += fmt.Sprintf(" %s=%v", o.Name, o.Value)
+		}
+	}
+	return spec
+}
+
+// Word returns the word of a value that counts from 0, or the value as a call of its type, such as
+// "Refill(7)", if it has no word.
+func Word(typeName string, value int, words ...string) string {
+	if value < 0 || value >= len(words) {
+		return fmt.Sprintf("%s(%d)", typeName, value)
+	}
+	return words[value]
+}
