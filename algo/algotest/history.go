@@ -1,9 +1,8 @@
 package algotest
 
 import (
-	"fmt"
 	"math"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -23,6 +22,23 @@ var allOps = []op{step, peek, refund, charge}
 
 func (o op) String() string { return [...]string{"step", "peek", "refund", "charge"}[o] }
 
+// apply calls one operation of the policy. A peek appends state to dst.
+func apply(policy algo.Policy, op op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	switch op {
+	case step:
+		return policy.Step(dst, state, now, cost)
+	case refund:
+		return policy.Refund(dst, state, now, cost)
+	case charge:
+		return policy.Charge(dst, state, now, cost)
+	}
+	r, err := policy.Peek(state, now, cost)
+	if err == nil {
+		dst = append(dst, state...)
+	}
+	return dst, r, err
+}
+
 // An event is a call of a policy and its result.
 type event struct {
 	limit algo.Limit
@@ -31,6 +47,49 @@ type event struct {
 	cost  int64
 	r     algo.Result
 	err   error
+}
+
+// A node is a state and the event that led to it. The root is a new key.
+type node struct {
+	state  []byte
+	before *node // nil in the root
+	event  event
+	latest int64 // latest time of an event that changed the state; -1: none
+	time   int64 // the same since the key was last full, because a full key has no state; -1: none
+	depth  int
+}
+
+func root() *node { return &node{latest: -1, time: -1} }
+
+// extend returns the node that e leads to.
+func (n *node) extend(e event, state []byte) *node {
+	return &node{state: state, before: n, event: e, latest: max(n.latest, e.at), time: max(n.time, e.at), depth: n.depth + 1}
+}
+
+// history returns the events from the root to n.
+func (n *node) history() []event {
+	var h []event
+	for ; n.before != nil; n = n.before {
+		h = append(h, n.event)
+	}
+	slices.Reverse(h)
+	return h
+}
+
+// isSteady reports whether the clock never stepped back and the limit never changed.
+func (n *node) isSteady() bool {
+	for ; n.before != nil && n.before.before != nil; n = n.before {
+		if n.event.at < n.before.event.at || n.event.limit != n.before.event.limit {
+			return false
+		}
+	}
+	return true
+}
+
+// hasRefund reports whether the history has a refund. A refund can fill a key, which then has
+// no state and so no time.
+func (n *node) hasRefund() bool {
+	return slices.ContainsFunc(n.history(), func(e event) bool { return e.op == refund })
 }
 
 // epoch is time 0 of a trace.
@@ -42,87 +101,6 @@ func instant(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 type offset int64
 
 func (o offset) String() string { return "@" + time.Duration(int64(o)-epoch.UnixNano()).String() }
-
-func formatWait(d time.Duration) string {
-	if d == algo.Never {
-		return "never"
-	}
-	return d.String()
-}
-
-func (e event) verdict() string {
-	switch {
-	case e.err != nil:
-		return e.err.Error()
-	case e.op == refund || e.op == charge:
-		return e.op.String()
-	case e.r.Allowed:
-		return "ok"
-	}
-	return "deny"
-}
-
-func (e event) columns() []string {
-	return []string{
-		offset(e.at).String(), "a", fmt.Sprint(e.cost), "->", e.verdict(),
-		fmt.Sprint(e.r.Remaining), formatWait(e.r.RetryAfter), formatWait(e.r.ResetAfter),
-	}
-}
-
-// trace formats a history as a trace. A policy line precedes each change of the limit. last is
-// the limit after the history.
-func trace(s Subject, history []event, last algo.Limit) string {
-	rows := [][]string{{"#at", "key", "cost", "  ", "verdict", "left", "retry", "reset"}}
-	for _, e := range history {
-		rows = append(rows, e.columns())
-	}
-	lines := table(rows)
-
-	var b strings.Builder
-	var limit algo.Limit
-	setLimit := func(l algo.Limit) {
-		if l != limit {
-			fmt.Fprintf(&b, "policy %s\n", spec(s, l))
-			limit = l
-		}
-	}
-	for i, e := range history {
-		setLimit(e.limit)
-		if i == 0 {
-			fmt.Fprintln(&b, lines[0])
-		}
-		fmt.Fprintln(&b, lines[i+1])
-	}
-	setLimit(last)
-	return b.String()
-}
-
-func spec(s Subject, l algo.Limit) string {
-	p, err := s.New(l)
-	if err != nil {
-		return l.String()
-	}
-	return p.String()
-}
-
-// table pads the columns to equal width.
-func table(rows [][]string) []string {
-	var width [8]int
-	for _, row := range rows {
-		for i, cell := range row {
-			width[i] = max(width[i], len(cell))
-		}
-	}
-	lines := make([]string, len(rows))
-	for n, row := range rows {
-		var b strings.Builder
-		for i, cell := range row {
-			fmt.Fprintf(&b, "%-*s ", width[i], cell)
-		}
-		lines[n] = strings.TrimRight(b.String(), " ")
-	}
-	return lines
-}
 
 // after returns t+d, at most math.MaxInt64.
 func after(t int64, d time.Duration) int64 {

@@ -15,7 +15,7 @@ func timesBefore(now, end int64) (all []int64) {
 func retryIsExact(p *point) {
 	for _, cost := range p.costs() {
 		p.clearProbes()
-		_, r := p.step(p.state, p.now, cost)
+		_, r := p.call(step, p.state, p.now, cost)
 		if r.Allowed {
 			p.require(r.RetryAfter == 0, "cost %d is allowed, but RetryAfter is %v", cost, r.RetryAfter)
 			continue
@@ -92,8 +92,8 @@ func (p *point) requireExpired(state []byte, t int64) {
 			continue
 		}
 		for _, cost := range []int64{1, p.peek(nil, at, 1).Limit} {
-			a, x := p.step(nil, at, cost)
-			b, y := p.step(state, at, cost)
+			a, x := p.call(step, nil, at, cost)
+			b, y := p.call(step, state, at, cost)
 			if x != y {
 				p.fail("ResetAfter ends at %s, but at %s a step of cost %d returns\n    %+v, and for a new key\n    %+v",
 					offset(t), offset(at), cost, y, x)

@@ -13,9 +13,9 @@ type law struct {
 	clockStepsBack bool // the clock of histories steps back
 	limitChanges   bool // the limit of histories changes
 	effort         effort
-	extra          func(*search) *violation // one more search
+	extra          []func(*search) *violation // more searches
 
-	run func(testing.TB, Subject) // instead of a search
+	run func(testing.TB, *search) // instead of a search
 }
 
 var adjusting = []op{refund, charge}
@@ -31,7 +31,7 @@ var laws = []law{
 	},
 	{
 		name: "StateEncoding", check: stateEncoding, ops: adjusting, clockStepsBack: true,
-		extra: (*search).otherBytes,
+		extra: []func(*search) *violation{(*search).otherHeaders, (*search).damagedStates},
 		sentence: "a decoded and encoded state decides like the original; a newer format is refused with ErrStateVersion, " +
 			"any other bytes with ErrState; no bytes cause a panic or a reset",
 	},
@@ -53,7 +53,7 @@ var laws = []law{
 	},
 	{
 		name: "BoundHolds", check: boundHolds, ops: []op{refund},
-		extra:    (*search).greedyCallers,
+		extra:    []func(*search) *violation{(*search).spendAll, (*search).adversaries},
 		sentence: "the units admitted in any interval, net of refunds, are at most Bound",
 	},
 	{

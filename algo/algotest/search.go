@@ -2,7 +2,9 @@ package algotest
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -18,10 +20,11 @@ type search struct {
 	number  int // of the law
 	subject Subject
 	effort  effort
-	random  *rand.Rand
+	random  random
 	tried   int // limits
 	refused int
 	refusal error
+	missing error   // New returned neither a policy nor an error
 	calls   int     // calls of the policy so far
 	checked visited // states that need not be checked again, under this limit
 	buffers buffers
@@ -29,10 +32,11 @@ type search struct {
 
 // A violation is a point at which the law is broken.
 type violation struct {
-	past    *node
-	limit   algo.Limit
-	now     int64
-	failure failure
+	past   *node
+	limit  algo.Limit
+	now    int64
+	text   string
+	probes []event // the calls of the check
 }
 
 // test reports where the subject breaks the law.
@@ -42,14 +46,13 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 		t.Errorf("algotest: Subject.New is nil; it is required")
 		return
 	}
-	subject, missing := subject.withStrictNew()
-	if l.run != nil {
-		l.run(t, subject)
-		return
-	}
 	s := &search{
 		law: l, number: number, subject: subject, effort: subject.effort, checked: visited{},
-		random: rand.New(rand.NewPCG(seed, uint64(number))),
+		random: random{rand.New(rand.NewPCG(seed, uint64(number)))},
+	}
+	if l.run != nil {
+		l.run(t, s)
+		return
 	}
 	switch {
 	case l.effort != (effort{}):
@@ -59,18 +62,14 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	case s.effort == (effort{}):
 		s.effort = thorough
 	}
-	searches := []func(*search) *violation{(*search).smallLimits, (*search).randomLimits}
-	if l.extra != nil {
-		searches = append(searches, l.extra)
-	}
-	for _, run := range searches {
+	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.extra...) {
 		s.tried, s.refused = 0, 0
 		if v := run(s); v != nil {
 			t.Errorf("%s", s.report(s.shrink(v)))
 			return
 		}
-		if *missing != nil {
-			t.Errorf("algotest: %s: %v", subject.Name, *missing)
+		if s.missing != nil {
+			t.Errorf("algotest: %s: %v", subject.Name, s.missing)
 			return
 		}
 		if s.tried > 0 && s.refused > s.tried-(s.tried+15)/16 {
@@ -80,10 +79,20 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	}
 }
 
-// policy returns the subject's policy, or nil if New refuses the limit.
+// new returns the subject's policy, or an error.
+func (s *search) new(l algo.Limit) (algo.Policy, error) {
+	p, err := s.subject.New(l)
+	if p == nil && err == nil {
+		err = fmt.Errorf("New returned neither a policy nor an error for %v", l)
+		s.missing = err
+	}
+	return p, err
+}
+
+// policy is new for the limits of a search. It returns nil if New refuses the limit.
 func (s *search) policy(l algo.Limit) algo.Policy {
 	s.tried++
-	p, err := s.subject.New(l)
+	p, err := s.new(l)
 	if err != nil {
 		s.refused++
 		s.refusal = err
@@ -92,24 +101,17 @@ func (s *search) policy(l algo.Limit) algo.Policy {
 	return p
 }
 
-// check checks the law at one point.
-func (s *search) check(past *node, limit algo.Limit, policy algo.Policy, now int64) *violation {
-	return s.checkWith(s.law.check, past, limit, policy, now)
-}
-
-func (s *search) checkWith(check func(*point), past *node, limit algo.Limit, policy algo.Policy, now int64) *violation {
+// check makes a check, usually that of the law, at one point.
+func (s *search) check(check func(*point), past *node, limit algo.Limit, policy algo.Policy, now int64) *violation {
 	s.buffers.block = s.buffers.block[:0]
 	p := &s.buffers.point
-	*p = point{
-		search: s, subject: &s.subject, limit: limit, policy: policy, state: past.state, now: now, past: past,
-		probes: p.probes[:0],
-	}
+	*p = point{search: s, limit: limit, policy: policy, state: past.state, now: now, past: past, probes: p.probes[:0]}
 	v := s.catch(past, limit, now, func() *violation {
 		check(p)
 		return nil
 	})
 	if v != nil {
-		v.failure.probes = slices.Clone(p.probes)
+		v.probes = slices.Clone(p.probes)
 	}
 	return v
 }
@@ -119,35 +121,25 @@ func (s *search) catch(past *node, limit algo.Limit, now int64, run func() *viol
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
-		case *failure:
-			v = &violation{past, limit, now, *r}
+		case failure:
+			v = &violation{past: past, limit: limit, now: now, text: string(r)}
 		default:
-			v = &violation{past, limit, now, failure{text: fmt.Sprintf("panic: %v", r)}}
+			v = &violation{past: past, limit: limit, now: now, text: fmt.Sprintf("panic: %v", r)}
 		}
 	}()
 	return run()
 }
 
-// apply calls the policy and counts the call.
-func (s *search) apply(policy algo.Policy, op op, dst, state []byte, now, cost int64) ([]byte, algo.Result, error) {
-	s.calls++
-	return apply(policy, op, dst, state, now, cost)
-}
-
-// next returns the node after an event, or n if the event changed nothing or the policy
-// panicked.
-func (s *search) next(n *node, policy algo.Policy, e event) *node {
-	return s.nextUnvisited(n, policy, e, nil)
-}
-
-// nextUnvisited is next, but also returns n if the new state is in v.
-func (s *search) nextUnvisited(n *node, policy algo.Policy, e event, v visited) (to *node) {
+// next returns the node after an event. It returns n if the event changed nothing, if the policy
+// panicked, or if the new state is in v.
+func (s *search) next(n *node, policy algo.Policy, e event, v visited) (to *node) {
 	defer func() {
 		if recover() != nil {
 			to = n
 		}
 	}()
-	next, r, err := s.apply(policy, e.op, s.buffers.dst(0), n.state, e.at, e.cost)
+	s.calls++
+	next, r, err := apply(policy, e.op, s.buffers.dst(0), n.state, instant(e.at), e.cost)
 	if err != nil || bytes.Equal(next, n.state) || !isExact(r) || e.op == step && !r.Allowed {
 		return n
 	}
@@ -155,7 +147,7 @@ func (s *search) nextUnvisited(n *node, policy algo.Policy, e event, v visited) 
 		return n
 	}
 	e.r = r
-	to = n.extend(e, append([]byte(nil), next...))
+	to = n.extend(e, append([]byte(nil), next...)) // nil if empty
 	if r, err := policy.Peek(to.state, instant(to.time), 1); e.op == refund && err == nil && r.Remaining >= r.Limit {
 		to.time = -1
 	}
@@ -166,4 +158,78 @@ func (s *search) nextUnvisited(n *node, policy algo.Policy, e event, v visited) 
 // a charge it need not be.
 func isExact(r algo.Result) bool {
 	return r.Remaining > -1<<60 && (r.Remaining >= 0 || r.ResetAfter < 1<<61)
+}
+
+// visited is a set of pairs of a state and an instant.
+type visited map[string]struct{}
+
+// add reports whether the pair is new.
+func (v visited) add(state []byte, t int64) bool {
+	var array [128]byte
+	key := append(binary.BigEndian.AppendUint64(array[:0], uint64(t)), state...)
+	if _, ok := v[string(key)]; ok {
+		return false
+	}
+	v[string(key)] = struct{}{}
+	return true
+}
+
+// effort limits the searches. It counts calls of the policy, not time, so that every run is
+// the same.
+type effort struct {
+	limits int // test every n-th of the small limits
+	layer  int // states to keep at each depth
+	tries  int // events to try from each state
+	depth  int // events in a row
+	checks int // calls to check the states of one depth, for each small limit
+	random int // calls for random histories
+	bound  int // calls of the adversary, for each small limit
+}
+
+var (
+	thorough = effort{limits: 1, layer: 16, tries: 16, depth: 4, checks: 350, random: 40_000, bound: 40_000}
+	brief    = effort{limits: 5, layer: 10, tries: 12, depth: 4, checks: 500, random: 12_000, bound: 5_000}
+)
+
+// Brief reports whether searches should be short: with testing.Short, and under the race
+// detector, which is slow and finds nothing in pure functions.
+func Brief() bool { return raceEnabled || testing.Short() }
+
+// exhaustive is the largest product of count and period for which a thorough search tries
+// every event. Larger products have too many states for a test that runs on every commit.
+const exhaustive = 3
+
+func (e effort) forLimit(l algo.Limit) effort {
+	if e.limits == 1 && l.Count*int64(l.Period) <= exhaustive {
+		e.layer, e.tries, e.checks = 1_000, math.MaxInt, 30_000
+	}
+	return e
+}
+
+// buffers is memory that all points use, one after the other. An allocation for every call
+// would take most of the time of a search.
+type buffers struct {
+	point point
+	block []byte
+}
+
+// dst returns an empty slice with a capacity of at least 192+more. The next call of dst
+// returns the same memory, unless retain is called first.
+func (b *buffers) dst(more int) []byte {
+	size := 192 + more
+	if cap(b.block)-len(b.block) < size {
+		b.block = make([]byte, 0, 64*size)
+	}
+	n := len(b.block)
+	return b.block[n : n : n+size]
+}
+
+// retain protects the bytes that were appended to dst until the next point, and returns
+// them without spare capacity. It returns nil for empty bytes.
+func (b *buffers) retain(state []byte) []byte {
+	if len(state) == 0 {
+		return nil
+	}
+	b.block = b.block[:min(len(b.block)+len(state), cap(b.block))]
+	return slices.Clip(state)
 }

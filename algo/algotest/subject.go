@@ -1,7 +1,6 @@
 package algotest
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/sluice-go/sluice/algo"
@@ -67,19 +66,4 @@ func Run(t *testing.T, s Subject) {
 			law.test(t, s, i+1)
 		})
 	}
-}
-
-// withStrictNew returns the subject with a New that always returns a policy or an error.
-// The pointer gets the error if the original New returns neither.
-func (s Subject) withStrictNew() (Subject, *error) {
-	original, missing := s.New, new(error)
-	s.New = func(l algo.Limit) (algo.Policy, error) {
-		p, err := original(l)
-		if p == nil && err == nil {
-			err = fmt.Errorf("New returned neither a policy nor an error for %v", l)
-			*missing = err
-		}
-		return p, err
-	}
-	return s, missing
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/internal/servers"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -57,7 +59,7 @@ func TestEachFaultInTheScriptsBreaksALaw(t *testing.T) {
 func brokenLaw(t *testing.T, client *goredis.Client) string {
 	t.Helper()
 	for _, law := range storagetest.Laws() {
-		if !law.IsOfServers() {
+		if !law.Applies(struct{ driver.Server }{}) || law.Applies(struct{ storage.Store }{}) {
 			continue
 		}
 		require.NoError(t, client.FlushAll(t.Context()).Err())
@@ -66,7 +68,7 @@ func brokenLaw(t *testing.T, client *goredis.Client) string {
 		other, err := New(client, Options{Prefix: "other:"})
 		require.NoError(t, err)
 		if law.Check(storagetest.Harness{
-			Store: s, Other: other, Slack: 2 * time.Millisecond, Patience: 5 * time.Second,
+			Store: s, Other: other, Slack: 2 * time.Millisecond, Timeout: 5 * time.Second,
 			Advance: func(d time.Duration) { advance(t, client, d) },
 			Spoil:   func(key string) { require.NoError(t, client.LPush(t.Context(), s.key(key), "x").Err()) },
 		}) != nil {

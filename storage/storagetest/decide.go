@@ -17,58 +17,50 @@ func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf fun
 		now = b.Now
 	}
 	b.Err, b.KeyErr, b.At, b.Found = nil, nil, now, found
-	d := decision{batch: b, policyOf: policyOf, changes: make([]driver.Change, len(found))}
-	for _, record := range found {
-		d.states = append(d.states, record.State)
+	states, changes := make([][]byte, len(found)), make([]driver.Change, len(found))
+	for i, record := range found {
+		states[i] = record.State
 	}
 	for i := range b.Requests {
-		b.Requests[i].Applied = d.request(&b.Requests[i])
-	}
-	return d.changes
-}
-
-// decision is the state of Decide.
-type decision struct {
-	batch    *driver.Batch
-	policyOf func(*algo.Program) algo.Policy
-	states   [][]byte // of each key, after the requests that were decided
-	changes  []driver.Change
-}
-
-// request decides a request and returns its Applied.
-func (d *decision) request(r *driver.Request) (applied int) {
-	for _, use := range r.Uses {
-		if d.batch.Found[use.Key].Version == d.batch.Version {
-			return driver.Stored
+		r := &b.Requests[i]
+		r.Applied = 0
+		for range max(r.Times, 1) {
+			next, applied := decideOnce(b, r.Uses, states, policyOf)
+			if applied < 0 {
+				r.Applied = applied
+				break
+			}
+			for key, change := range next {
+				states[key], changes[key] = change.State, change
+			}
+			r.Applied += applied
 		}
 	}
-	for range max(r.Times, 1) {
-		changes, n := d.once(r.Uses)
-		if n < 0 {
-			return n
-		}
-		for key, change := range changes {
-			d.states[key], d.changes[key] = change.State, change
-		}
-		applied += n
-	}
-	return applied
+	return changes
 }
 
-// once decides a request with Times 1. It returns the changes by key and the number of applied steps.
-func (d *decision) once(uses []driver.Use) (changes map[int]driver.Change, applied int) {
-	changes = map[int]driver.Change{}
-	denied := false
+// decideOnce decides a request with Times 1. It returns the changes by key and the Applied of the request.
+func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte, policyOf func(*algo.Program) algo.Policy) (map[int]driver.Change, int) {
+	changes, applied, denied := map[int]driver.Change{}, 0, false
 	for _, use := range uses {
-		switch {
-		case use.Op == driver.Peek:
+		if b.Found[use.Key].Version == b.Version {
+			return nil, driver.Stored
+		}
+	}
+	for _, use := range uses {
+		step := algo.Policy.Step
+		switch use.Op {
+		case driver.Peek:
 			continue
-		case use.Op == driver.Reset:
+		case driver.Reset:
 			changes[use.Key] = driver.Change{Verb: driver.Delete}
 			continue
+		case driver.Refund:
+			step = algo.Policy.Refund
+		case driver.Charge:
+			step = algo.Policy.Charge
 		}
-		state := d.states[use.Key]
-		next, r, err := d.step(use, state)
+		next, r, err := step(policyOf(b.Programs[use.Program]), nil, states[use.Key], b.At, use.Cost)
 		switch {
 		case err != nil && use.Shadow:
 		case err != nil:
@@ -79,7 +71,7 @@ func (d *decision) once(uses []driver.Use) (changes map[int]driver.Change, appli
 			applied++
 			if len(next) == 0 {
 				changes[use.Key] = driver.Change{Verb: driver.Delete}
-			} else if !bytes.Equal(next, state) {
+			} else if !bytes.Equal(next, states[use.Key]) {
 				changes[use.Key] = driver.Change{Verb: driver.Put, State: next, TTL: r.ResetAfter}
 			}
 		}
@@ -88,15 +80,4 @@ func (d *decision) once(uses []driver.Use) (changes map[int]driver.Change, appli
 		return nil, 0
 	}
 	return changes, applied
-}
-
-func (d *decision) step(use driver.Use, state []byte) ([]byte, algo.Result, error) {
-	policy := d.policyOf(d.batch.Programs[use.Program])
-	switch use.Op {
-	case driver.Refund:
-		return policy.Refund(nil, state, d.batch.At, use.Cost)
-	case driver.Charge:
-		return policy.Charge(nil, state, d.batch.At, use.Cost)
-	}
-	return policy.Step(nil, state, d.batch.At, use.Cost)
 }

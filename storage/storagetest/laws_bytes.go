@@ -12,10 +12,8 @@ import (
 )
 
 var bytesLaws = []Law{
-	{
-		Name:     "states are opaque",
-		Sentence: "A state may be any bytes. Load returns it unchanged.",
-		check: func(s *subject) {
+	law("states are opaque",
+		"A state may be any bytes. Load returns it unchanged.", func(s *subject) {
 			every := make([]byte, 256)
 			for i := range every {
 				every[i] = byte(i)
@@ -28,32 +26,24 @@ var bytesLaws = []Law{
 				k := key(fmt.Sprint("state ", i))
 				s.holds(k, s.put(k, state, 0), state)
 			}
-		},
-	},
-	{
-		Name:     "an empty state is not absent",
-		Sentence: "A record with an empty state exists: Load returns its version, and it cannot be created again.",
-		check: func(s *subject) {
+		}),
+	law("an empty state is not absent",
+		"A record with an empty state exists: Load returns its version, and it cannot be created again.", func(s *subject) {
 			for i, state := range [][]byte{nil, {}} {
-				k := key(fmt.Sprint("empty ", i))
-				create := storage.Swap{Key: k, New: storage.Record{Version: storage.NewVersion(), State: state}}
-				s.swap(create)
-				s.holds(k, create.New.Version, "")
-				if _, swapped := s.try(writing(k, 0, "x", 0)); swapped {
-					s.fail("a creation applied over a record with an empty state")
+				k, version := key(fmt.Sprint("empty ", i)), storage.Version(0)
+				for range 2 { // create, then replace
+					empty := storage.Swap{Key: k, Old: version, New: storage.Record{Version: storage.NewVersion(), State: state}}
+					s.swap(empty)
+					s.holds(k, empty.New.Version, "")
+					s.conflicts("creates a record that exists with an empty state", writing(k, 0, "x", 0))
+					full := writing(k, empty.New.Version, "full", 0)
+					s.swap(full)
+					version = full.New.Version
 				}
-				full := writing(k, create.New.Version, "full", 0)
-				s.swap(full)
-				empty := storage.Swap{Key: k, Old: full.New.Version, New: storage.Record{Version: storage.NewVersion(), State: state}}
-				s.swap(empty)
-				s.holds(k, empty.New.Version, "")
 			}
-		},
-	},
-	{
-		Name:     "keys are opaque",
-		Sentence: "A key may be any bytes, up to MaxKey of them. Different keys have different records.",
-		check: func(s *subject) {
+		}),
+	law("keys are opaque",
+		"A key may be any bytes, up to MaxKey of them. Different keys have different records.", func(s *subject) {
 			longest := strings.Repeat("x", storage.MaxKey-1)
 			keys := []string{
 				"", "\x00", "\x00\x00", "a", "A", "a\x00", "\x00a", "a\x00b", "a\x00c", "\xff", "\xff\xff", "\xc3\x28", "\xef\xbf\xbd", "é", "e\u0301",
@@ -67,35 +57,26 @@ var bytesLaws = []Law{
 			for i, k := range keys {
 				s.holds(k, versions[i], fmt.Sprint("state of key ", i))
 			}
-		},
-	},
-	{
-		Name:     "versions are opaque",
-		Sentence: "A version has 64 significant bits.",
-		check: func(s *subject) {
+		}),
+	law("versions are opaque",
+		"A version has 64 significant bits.", func(s *subject) {
 			for i, version := range []storage.Version{1, 255, math.MaxInt32, math.MaxUint32 + 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
 				k := key(fmt.Sprint("version ", i))
 				s.swap(storage.Swap{Key: k, New: storage.Record{Version: version, State: []byte("state")}})
 				s.holds(k, version, "state")
 				for _, neighbour := range []storage.Version{version ^ 1, version - 1, version + 1, version ^ 1<<63, version ^ 1<<32} {
-					if _, swapped := s.try(writing(k, neighbour, "x", 0)); swapped {
-						s.fail("a swap from version %d applied to version %d", neighbour, version)
-					}
+					s.conflicts(fmt.Sprintf("is from version %d to a record of version %d", neighbour, version), writing(k, neighbour, "x", 0))
 				}
 				s.swap(writing(k, version, "next", 0))
 			}
-		},
-	},
-	{
-		Name:     "buffers are not shared",
-		Sentence: "A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records share memory.",
-		check: func(s *subject) {
+		}),
+	law("buffers are not shared",
+		"A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records share memory.", func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
 				s.copiesBuffers(driver.Key("law", "rule", fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}
 			s.recordsShareNoMemory()
-		},
-	},
+		}),
 }
 
 func (s *subject) copiesBuffers(k, text string) {
@@ -125,7 +106,7 @@ func (s *subject) recordsShareNoMemory() {
 	a, b := key("a"), key("b")
 	s.put(a, "state a", 0)
 	s.put(b, "state b", 0)
-	loaded := s.load(s.Store, a, b, a)
+	loaded := s.load(a, b, a)
 	current, _ := s.try(writing(a, storage.NewVersion(), "x", 0), writing(b, storage.NewVersion(), "x", 0))
 	for _, records := range [][]storage.Record{loaded, current} {
 		for i, r := range records {

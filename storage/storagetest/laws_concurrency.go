@@ -9,10 +9,8 @@ import (
 )
 
 var concurrencyLaws = []Law{
-	{
-		Name:     "only one creation succeeds",
-		Sentence: "If many goroutines create a key concurrently, exactly one succeeds, and its record is stored.",
-		check: func(s *subject) {
+	law("only one creation succeeds",
+		"If many goroutines create a key concurrently, exactly one succeeds, and its record is stored.", func(s *subject) {
 			const rounds, creators = 10, 8
 			for round := range rounds {
 				k := key(fmt.Sprint("round ", round))
@@ -31,33 +29,13 @@ var concurrencyLaws = []Law{
 					s.fail("the successful creation wrote version %d, but the key has %s", version.Load(), show(got))
 				}
 			}
-		},
-	},
-	{
-		Name:     "no increment is lost",
-		Sentence: "If many goroutines increment two numbers with Load and CompareAndSwap concurrently, no increment is lost.",
-		check: func(s *subject) {
-			const adders, times = 8, 20
-			a, b := key("a"), key("b")
-			s.put(a, "0", 0)
-			s.put(b, "0", 0)
-			s.concurrently(adders, func(int) {
-				for range times {
-					for !s.increment(a, b) {
-					}
-				}
-			})
-			for _, k := range []string{a, b} {
-				if got := s.get(k); string(got.State) != strconv.Itoa(adders*times) {
-					s.fail("after %d increments the key has %s", adders*times, show(got))
-				}
-			}
-		},
-	},
-	{
-		Name:     "swaps in opposite orders do not deadlock",
-		Sentence: "Concurrent swaps with the same keys in opposite orders all end without an error.",
-		check: func(s *subject) {
+		}),
+	law("no increment is lost",
+		"If many goroutines increment two numbers with Load and CompareAndSwap concurrently, no increment is lost.", func(s *subject) {
+			s.incrementsAddUp(func(int) { s.increment(key("a"), key("b")) })
+		}),
+	law("swaps in opposite orders do not deadlock",
+		"Concurrent swaps with the same keys in opposite orders all end without an error.", func(s *subject) {
 			const swappers, times = 6, 20
 			names := []string{"a", "b", "c"}
 			for _, name := range names {
@@ -72,25 +50,46 @@ var concurrencyLaws = []Law{
 					}
 				}
 			})
-		},
-	},
+		}),
 }
 
-// increment tries once to add one to both numbers.
-func (s *subject) increment(a, b string) bool {
-	var swaps []storage.Swap
-	for _, k := range []string{a, b} {
-		r := s.get(k)
-		swaps = append(swaps, writing(k, r.Version, s.successor(r), 0))
+// incrementsAddUp requires that no increment is lost if several goroutines call increment(i), which adds one to
+// the numbers under the keys "a" and "b".
+func (s *subject) incrementsAddUp(increment func(i int)) {
+	const adders, times = 8, 20
+	keys := []string{key("a"), key("b")}
+	for _, k := range keys {
+		s.put(k, "0", 0)
 	}
-	_, swapped := s.try(swaps...)
-	return swapped
+	s.concurrently(adders, func(i int) {
+		for range times {
+			increment(i)
+		}
+	})
+	for _, k := range keys {
+		if got := s.get(k); string(got.State) != strconv.Itoa(adders*times) {
+			s.fail("after %d increments the key has %s", adders*times, show(got))
+		}
+	}
 }
 
-func (s *subject) successor(r storage.Record) string {
-	n, err := strconv.Atoi(string(r.State))
+// increment adds one to both numbers with a swap. It retries after conflicts.
+func (s *subject) increment(a, b string) {
+	for swapped := false; !swapped; {
+		var swaps []storage.Swap
+		for _, k := range []string{a, b} {
+			r := s.get(k)
+			swaps = append(swaps, writing(k, r.Version, s.successor(r.State), 0))
+		}
+		_, swapped = s.try(swaps...)
+	}
+}
+
+// successor returns the next number after the one in state.
+func (s *subject) successor(state []byte) string {
+	n, err := strconv.Atoi(string(state))
 	if err != nil {
-		s.fail("a key with a number has %s", show(r))
+		s.fail("a key with a number has the state %.40q", state)
 	}
 	return strconv.Itoa(n + 1)
 }

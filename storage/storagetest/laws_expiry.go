@@ -1,20 +1,23 @@
 package storagetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 const year = 365 * 24 * time.Hour
 
 var expiryLaws = []Law{
-	{
-		Name:     "no record expires before its TTL",
-		Sentence: "A record exists until its TTL has passed, however short or long it is: a store never rounds a TTL down.",
-		check: func(s *subject) {
+	law("no record expires before its TTL",
+		"A record exists until its TTL has passed, however short or long it is: a store never rounds a TTL down.", func(s *subject) {
 			for _, c := range []struct{ ttl, passed time.Duration }{
 				{999 * time.Millisecond, 0},
 				{1999 * time.Millisecond, time.Second},
@@ -29,128 +32,100 @@ var expiryLaws = []Law{
 			for _, short := range []time.Duration{1, time.Microsecond, time.Millisecond - 1} {
 				s.put(key(fmt.Sprint("short ", short)), "x", short) // may expire at once, but must be valid
 			}
-		},
-	},
-	{
-		Name:     "a record without a TTL never expires",
-		Sentence: "A store keeps a record with the TTL 0 for ever.",
-		check: func(s *subject) {
+		}),
+	law("a record without a TTL never expires",
+		"A store keeps a record with the TTL 0 for ever.", func(s *subject) {
 			version := s.put(key("k"), "state", 0)
 			s.Advance(100 * year)
 			s.holds(key("k"), version, "state")
-		},
-	},
-	{
-		Name:     "an expired key is absent",
-		Sentence: "When its TTL and the harness's Slack have passed, a record is absent for Load and CompareAndSwap.",
-		check: func(s *subject) {
+		}),
+	law("an expired key is absent",
+		"When its TTL and the harness's Slack have passed, a record is absent for Load and CompareAndSwap.", func(s *subject) {
 			const ttl = time.Hour
-			loaded, conflicting, created, replaced, deleted := key("loaded"), key("conflicting"), key("created"), key("replaced"), key("deleted")
 			versions := map[string]storage.Version{}
-			for _, k := range []string{loaded, conflicting, created, replaced, deleted} {
-				versions[k] = s.put(k, "state", ttl)
+			for _, name := range []string{"loaded", "conflicting", "created", "replaced", "deleted"} {
+				versions[name] = s.put(key(name), "state", ttl)
 			}
 			s.Advance(ttl + s.Slack)
-			s.lacks(loaded)
-			if current, _ := s.try(writing(conflicting, storage.NewVersion(), "x", 0)); len(current) == 1 && !absent(current[0]) {
+			s.lacks(key("loaded"))
+			if current, _ := s.try(writing(key("conflicting"), storage.NewVersion(), "x", 0)); len(current) == 1 && !absent(current[0]) {
 				s.fail("a conflict returned an expired record: %s", show(current[0]))
 			}
-			again := writing(created, 0, "again", 0)
+			again := writing(key("created"), 0, "again", 0)
 			s.swap(again)
-			s.holds(created, again.New.Version, "again")
-			for _, stale := range []storage.Swap{writing(replaced, versions[replaced], "x", 0), deleting(deleted, versions[deleted])} {
-				if _, ok := s.try(stale); ok {
-					s.fail("a swap from the version of the expired record %q applied", stale.Key)
-				}
-			}
-		},
-	},
-	{
-		Name:     "a swap replaces the TTL",
-		Sentence: "A swap that applies replaces TTL and Until. The new TTL may be longer, shorter or 0.",
-		check: func(s *subject) {
-			const ttl, long = time.Hour, 48 * time.Hour
-			for _, c := range []struct {
-				name     string
-				from, to time.Duration
-			}{{"longer", ttl, long}, {"shorter", long, ttl}, {"to no TTL", ttl, 0}, {"from no TTL", 0, ttl}} {
-				s.swap(writing(key(c.name), s.put(key(c.name), "before", c.from), "after", c.to))
+			s.holds(again.Key, again.New.Version, "again")
+			s.conflicts("replaces an expired record", writing(key("replaced"), versions["replaced"], "x", 0))
+			s.conflicts("deletes an expired record", deleting(key("deleted"), versions["deleted"]))
+		}),
+	law("a swap replaces the TTL",
+		"A swap that applies replaces TTL and Until. The new TTL may be longer, shorter or 0.", func(s *subject) {
+			const ttl, long = time.Hour, 24 * time.Hour
+			lifetimes := map[string]time.Duration{"longer": long, "shorter": ttl, "to no TTL": 0, "from no TTL": ttl, "without Until": ttl}
+			for name, before := range map[string]time.Duration{"longer": ttl, "shorter": long, "to no TTL": ttl, "from no TTL": 0} {
+				s.swap(writing(key(name), s.put(key(name), "before", before), "after", lifetimes[name]))
 			}
 			before := until(writing(key("without Until"), 0, "before", ttl), s.Now().Add(long))
 			s.swap(before)
 			s.swap(writing(before.Key, before.New.Version, "after", ttl))
-			s.Advance(ttl + s.Slack)
-			s.present("longer", "to no TTL")
-			s.expired("shorter", "from no TTL", "without Until")
-		},
-	},
-	{
-		Name:     "each key has its own TTL",
-		Sentence: "Each record of a CompareAndSwap with several keys is kept for its own TTL.",
-		check: func(s *subject) {
-			const ttl, long = time.Hour, 48 * time.Hour
-			s.swap(writing(key("long"), 0, "state", long), writing(key("short"), 0, "state", ttl), writing(key("none"), 0, "state", 0),
-				writing(key("long too"), 0, "state", long), writing(key("short too"), 0, "state", ttl))
-			s.Advance(ttl + s.Slack)
-			s.present("long", "none", "long too")
-			s.expired("short", "short too")
-		},
-	},
-	{
-		Name:     "a record is kept until Until",
-		Sentence: "If Until is after the end of the TTL, a record exists until the store's clock has passed Until.",
-		check: func(s *subject) {
+			s.last(lifetimes)
+		}),
+	law("each key has its own TTL",
+		"Each record of a CompareAndSwap with several keys is kept for its own TTL.", func(s *subject) {
+			const ttl, long = time.Hour, 24 * time.Hour
+			lifetimes := map[string]time.Duration{"long": long, "short": ttl, "none": 0, "long too": long, "short too": ttl}
+			var swaps []storage.Swap
+			for name, lifetime := range lifetimes {
+				swaps = append(swaps, writing(key(name), 0, "state", lifetime))
+			}
+			s.swap(swaps...)
+			s.last(lifetimes)
+		}),
+	law("a record is kept until Until",
+		"If Until is after the end of the TTL, a record exists until the store's clock has passed Until.", func(s *subject) {
 			const ttl, lead = time.Hour, 48 * time.Hour
 			now := s.Now().Round(0)
-			ends := []time.Time{now.Add(lead), now.Add(lead + time.Microsecond), now.Add(100 * year)}
-			for _, year := range []int{2200, 2255, 2256, 2300, 9999, 300_000, 1_000_000_000} {
-				ends = append(ends, time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC))
-			}
+			lifetimes := map[string]time.Duration{"single": lead, "replaced": lead}
 			var swaps []storage.Swap
-			var names []string
-			for i, end := range ends {
-				names = append(names, fmt.Sprint("until ", end))
-				swaps = append(swaps, until(writing(key(names[i]), 0, "state", ttl), end))
+			add := func(end time.Time, lifetime time.Duration) {
+				name := fmt.Sprint("until ", end)
+				swaps = append(swaps, until(writing(key(name), 0, "state", ttl), end))
+				lifetimes[name] = lifetime
+			}
+			add(now.Add(lead), lead)
+			add(now.Add(2*lead+time.Microsecond), 2*lead+time.Microsecond)
+			add(now.Add(100*year), 0)
+			for _, year := range []int{2200, 2255, 2256, 2300, 9999, 300_000, 1_000_000_000} {
+				add(time.Date(year, 1, 1, 0, 0, 0, 0, time.UTC), 0)
 			}
 			s.swap(swaps...) // together, because each key has its own Until
 			s.swap(until(writing(key("single"), 0, "state", ttl), now.Add(lead)))
 			s.swap(until(writing(key("replaced"), s.put(key("replaced"), "before", ttl), "state", ttl), now.Add(lead)))
-
-			s.Advance(lead - time.Minute)
-			s.present(append(names, "single", "replaced")...)
-			s.Advance(time.Minute + s.Slack)
-			s.expired("single", "replaced")
-		},
-	},
-	{
-		Name:     "an early Until does not change the TTL",
-		Sentence: "If Until is past or before the end of the TTL, a record is kept for its TTL, or for ever if the TTL is 0.",
-		check: func(s *subject) {
+			s.last(lifetimes)
+		}),
+	law("an early Until does not change the TTL",
+		"If Until is past or before the end of the TTL, a record is kept for its TTL, or for ever if the TTL is 0.", func(s *subject) {
 			const ttl = time.Hour
 			now := s.Now().Round(0)
 			ends := []time.Time{{}, now.Add(-ttl), now, now.Add(ttl / 2), time.Unix(0, 0), time.Unix(0, 1)}
 			for _, year := range []int{-1_000_000_000, -300_000, 1, 1600, 1969} {
 				ends = append(ends, time.Date(year, 12, 31, 23, 59, 59, 999_999_999, time.UTC))
 			}
-			var swaps, swapsForEver []storage.Swap
-			var withTTL, forEver []string
-			for i, end := range ends {
-				withTTL, forEver = append(withTTL, fmt.Sprint("with a TTL, until ", end)), append(forEver, fmt.Sprint("for ever, until ", end))
-				swaps = append(swaps, until(writing(key(withTTL[i]), 0, "state", ttl), end))
-				swapsForEver = append(swapsForEver, until(writing(key(forEver[i]), 0, "state", 0), end))
+			lifetimes := map[string]time.Duration{}
+			for _, lifetime := range []time.Duration{ttl, 0} {
+				var swaps []storage.Swap
+				for _, end := range ends {
+					name := fmt.Sprint("TTL ", lifetime, ", until ", end)
+					swaps = append(swaps, until(writing(key(name), 0, "state", lifetime), end))
+					lifetimes[name] = lifetime
+				}
+				s.swap(swaps...)
 			}
-			forEver = append(forEver, "for ever, later Until")
-			s.swap(swaps...)
-			s.swap(append(swapsForEver, until(writing(key("for ever, later Until"), 0, "state", 0), now.Add(2*ttl)))...)
-
-			s.Advance(ttl - time.Minute)
-			s.present(withTTL...)
-			s.Advance(time.Minute + s.Slack)
-			s.expired(withTTL...)
-			s.Advance(2 * ttl)
-			s.present(forEver...)
-		},
-	},
+			s.swap(until(writing(key("for ever, later Until"), 0, "state", 0), now.Add(2*ttl)))
+			lifetimes["for ever, later Until"] = 0
+			s.put(key("longer"), "state", 4*ttl)
+			lifetimes["longer"] = 4 * ttl // so long last looks at the others too
+			s.last(lifetimes)
+		}),
 }
 
 // outlasts requires that a record with this TTL exists after passed. The server's clock advances
@@ -173,8 +148,93 @@ func (s *subject) outlasts(ttl, passed time.Duration) {
 	}
 }
 
-// until returns swap with an Until.
-func until(swap storage.Swap, end time.Time) storage.Swap {
-	swap.Until = end
-	return swap
+var purgeLaws = []Law{
+	law("a purge removes only expired records",
+		"Purge removes the records whose last TTL has passed, at most max in each call, and no others.", func(s *subject) {
+			const ttl, long, max = time.Hour, 3 * time.Hour, 2
+			versions := map[string]storage.Version{}
+			write := func(name string, ttls ...time.Duration) {
+				for _, each := range ttls {
+					swap := writing(key(name), versions[name], "state", each)
+					s.swap(swap)
+					versions[name] = swap.New.Version
+				}
+			}
+			purge := func(expired int, live ...string) {
+				for total, n := 0, max; n == max; {
+					var err error
+					n, err = s.Store.(storage.Purger).Purge(s.ctx, max)
+					total += n
+					if err != nil || n < 0 || n > max || total > expired || n < max && total < expired {
+						s.fail("Purge(%d) removed %d records, in all %d of %d expired ones; error %v", max, n, total, expired, err)
+					}
+				}
+				for _, name := range live {
+					s.holds(key(name), versions[name], "state")
+				}
+			}
+			for i := range 5 {
+				write(fmt.Sprint("expired ", i), ttl)
+			}
+			write("same", ttl, ttl)
+			write("shorter", long, ttl)
+			write("once for ever", 0, ttl)
+			write("longer", ttl, long)
+			write("long", long)
+			write("no longer", ttl, 0)
+			write("for ever", 0)
+			s.put(key("written again"), "x", ttl)
+			s.on(s.Other).put(key("of the other"), "x", ttl)
+			s.Advance(ttl + s.Slack)
+			write("written again", long)
+			purge(8, "longer", "long", "no longer", "for ever", "written again")
+			s.Advance(long + s.Slack)
+			purge(3, "no longer", "for ever")
+			write("no longer", ttl)
+			s.Advance(ttl + s.Slack)
+			purge(1, "for ever")
+		}),
+	law("a cancelled or empty purge removes nothing",
+		"If its context has ended, Purge removes nothing and returns an error. If max is 0 or negative, it removes nothing.", func(s *subject) {
+			purger := s.Store.(storage.Purger)
+			s.put(key("k"), "x", time.Hour)
+			s.Advance(time.Hour + s.Slack)
+			if n, err := purger.Purge(s.ended(), 1); n != 0 || !errors.Is(err, context.Canceled) {
+				s.fail("Purge with an ended context removed %d records, error %v", n, err)
+			}
+			for _, max := range []int{0, -1, math.MinInt} {
+				if n, err := purger.Purge(s.ctx, max); n != 0 || err != nil {
+					s.fail("Purge(%d) removed %d records, error %v", max, n, err)
+				}
+			}
+		}),
+}
+
+var serverTimeLaws = []Law{
+	law("LoadNow returns the server's time",
+		"LoadNow returns the records that Load returns, and the time of the server during the call.", func(s *subject) {
+			clock := s.Store.(driver.ServerTime)
+			tolerance := s.Slack + time.Millisecond
+			s.put(key("a"), "a", 0)
+			s.put(key("empty"), "", time.Hour)
+			for _, keys := range [][]string{{key("a")}, {key("empty"), key("absent"), key("a"), key("empty")}, {key("absent")}, {}} {
+				want := s.load(keys...)
+				earliest := s.Now().Add(-tolerance)
+				got, at, err := clock.LoadNow(s.ctx, keys...)
+				latest := s.Now().Add(tolerance)
+				same := func(a, b storage.Record) bool { return equal(a, b) && (a.State == nil) == (b.State == nil) }
+				if err != nil || !slices.EqualFunc(got, want, same) {
+					s.fail("LoadNow of %q returned %v and the error %v, want %v", keys, got, err, want)
+				}
+				if at.Before(earliest) || at.After(latest) {
+					s.fail("LoadNow returned the time %v, want a time between %v and %v", at, earliest, latest)
+				}
+			}
+			if _, _, err := clock.LoadNow(s.ended(), key("a")); !errors.Is(err, context.Canceled) {
+				s.fail("LoadNow with an ended context returned the error %v", err)
+			}
+			if _, _, err := clock.LoadNow(s.ctx, strings.Repeat("x", storage.MaxKey+1)); !errors.Is(err, storage.ErrKey) {
+				s.fail("LoadNow of a key that is too long returned the error %v", err)
+			}
+		}),
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -22,17 +23,26 @@ func batchOf(p *portable, names []string, requests ...driver.Request) *driver.Ba
 	return b
 }
 
+// taking returns a batch whose requests each take cost units of one of the keys with these names.
+func taking(p *portable, cost int64, names ...string) *driver.Batch {
+	b := batchOf(p, names)
+	for i := range names {
+		b.Requests = append(b.Requests, request(allow(i, cost)))
+	}
+	return b
+}
+
+// at returns b with another time.
+func at(now time.Time, b *driver.Batch) *driver.Batch {
+	b.Now = now
+	return b
+}
+
 // request returns a request with one or more uses.
 func request(uses ...driver.Use) driver.Request { return driver.Request{Times: 1, Uses: uses} }
 
 // allow returns a use that takes cost units of the key with that index.
 func allow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: cost} }
-
-func shadow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: cost, Shadow: true} }
-
-func use(op driver.Op, key int, cost int64) driver.Use {
-	return driver.Use{Op: op, Key: key, Cost: cost}
-}
 
 // tryRun runs batches. It retries after ErrContended.
 func (s *subject) tryRun(batches ...*driver.Batch) {
@@ -90,43 +100,36 @@ func showRequests(b *driver.Batch) string {
 	return strings.Join(texts, "; ")
 }
 
-// spent requires that a key has the state of p after these costs, all taken at one time.
-func (s *subject) spent(name string, version storage.Version, p *portable, at time.Time, costs ...int64) {
-	var state []byte
-	for _, cost := range costs {
-		next, r, err := p.Step(nil, state, at, cost)
-		if err != nil || !r.Allowed {
-			panic(fmt.Sprint("storagetest: a cost of ", cost, " is not allowed: ", err))
-		}
-		state = next
+// spent requires that the keys with these names have the state after a batch took cost units of them.
+func (s *subject) spent(b *driver.Batch, p *portable, cost int64, names ...string) {
+	state, r, err := p.Step(nil, nil, b.At, cost)
+	if err != nil || !r.Allowed {
+		panic(fmt.Sprint("storagetest: a cost of ", cost, " is not allowed: ", err))
 	}
-	s.holds(key(name), version, string(state))
+	for _, name := range names {
+		s.holds(key(name), b.Version, string(state))
+	}
 }
 
 var serverLaws = []Law{
-	{
-		Name:     "the caller owns the records of a batch",
-		Sentence: "The records that Run returns do not share memory with the store.",
-		check: func(s *subject) {
-			b := batchOf(tenAnHour, []string{"a"}, request(allow(0, 3)))
+	law("the caller owns the records of a batch",
+		"The records that Run returns do not share memory with the store.", func(s *subject) {
+			b := taking(tenAnHour, 3, "a")
 			s.applies(b, 1)
-			peek := batchOf(tenAnHour, []string{"a"}, request(use(driver.Peek, 0, 0)))
+			peek := batchOf(tenAnHour, []string{"a"}, request(driver.Use{Op: driver.Peek}))
 			s.applies(peek, 0)
 			spoil(peek.Found[0].State)
-			s.spent("a", b.Version, tenAnHour, b.At, 3)
-		},
-	},
-	{
-		Name:     "a key that cannot be read fails alone",
-		Sentence: "If the database cannot read a key, the requests on it fail and change nothing. The other requests of the batch are decided.",
-		check: func(s *subject) {
+			s.spent(b, tenAnHour, 3, "a")
+		}),
+	law("a key that cannot be read fails alone",
+		"If the database cannot read a key, the requests on it fail and change nothing. The other requests of the batch are decided.", func(s *subject) {
 			if s.Spoil == nil {
 				return
 			}
 			s.Spoil(key("bad"))
-			b := batchOf(threeAnHour, []string{"a", "bad", "b"},
-				request(allow(0, 1), allow(1, 1)), request(allow(0, 1)), request(allow(1, 1)), request(allow(2, 3)), request(shadow(1, 1), allow(2, 1)))
-			b.Now = s.Now().Round(0)
+			shadow := driver.Use{Key: 1, Cost: 1, Shadow: true}
+			b := at(s.Now().Round(0), batchOf(threeAnHour, []string{"a", "bad", "b"}, request(allow(0, 1), allow(1, 1)),
+				request(allow(0, 1)), request(allow(1, 1)), request(allow(2, 3)), request(shadow, allow(2, 1))))
 			s.tryRun(b)
 			if b.Err != nil || len(b.KeyErr) != 3 || b.KeyErr[0] != nil || !errors.Is(b.KeyErr[1], storage.ErrNotApplied) || b.KeyErr[2] != nil {
 				s.fail("the second of three keys cannot be read, and Run returned the error %v and the errors of keys %v", b.Err, b.KeyErr)
@@ -134,19 +137,16 @@ var serverLaws = []Law{
 			if got, want := appliedOf(b), []int{0, 1, 0, 1, 0}; !slices.Equal(got, want) {
 				s.fail("key 1 cannot be read, and the requests %s have Applied %v, want %v", showRequests(b), got, want)
 			}
-			s.spent("a", b.Version, threeAnHour, b.Now, 1)
-			s.spent("b", b.Version, threeAnHour, b.Now, 3)
-			alone := batchOf(threeAnHour, []string{"bad"}, request(allow(0, 1)))
+			s.spent(b, threeAnHour, 1, "a")
+			s.spent(b, threeAnHour, 3, "b")
+			alone := taking(threeAnHour, 1, "bad")
 			s.tryRun(alone)
 			if alone.Err != nil || len(alone.KeyErr) != 1 || !errors.Is(alone.KeyErr[0], storage.ErrNotApplied) {
 				s.fail("the only key of a batch cannot be read, and Run returned the error %v and the errors of keys %v", alone.Err, alone.KeyErr)
 			}
-		},
-	},
-	{
-		Name:     "each batch succeeds or fails alone",
-		Sentence: "Run decides all its batches. A batch that is refused does not affect the others.",
-		check: func(s *subject) {
+		}),
+	law("each batch succeeds or fails alone",
+		"Run decides all its batches. A batch that is refused does not affect the others.", func(s *subject) {
 			var batches []*driver.Batch
 			for i := range 5 {
 				batches = append(batches, batchOf(threeAnHour, []string{fmt.Sprint("key ", i)}, request(allow(0, 2)), request(allow(0, 2))))
@@ -163,63 +163,49 @@ var serverLaws = []Law{
 					if got := appliedOf(b); !slices.Equal(got, []int{1, 0}) {
 						s.fail("batch %d has Applied %v, want [1 0]", i, got)
 					}
-					s.spent(fmt.Sprint("key ", i), b.Version, threeAnHour, b.At, 2)
+					s.spent(b, threeAnHour, 2, fmt.Sprint("key ", i))
 				}
 			}
 			s.lacks(key("key 2"))
 			s.Store.(driver.Server).Run(s.ctx)
-		},
-	},
-	{
-		Name:     "a batch after its deadline is not run",
-		Sentence: "If the context ended before the call, Run changes nothing. The error wraps the context's error and ErrNotApplied.",
-		check: func(s *subject) {
+		}),
+	law("a batch after its deadline is not run",
+		"If the context ended before the call, Run changes nothing. The error wraps the context's error and ErrNotApplied.", func(s *subject) {
 			late, cancel := context.WithDeadline(s.ctx, time.Unix(1, 0))
 			defer cancel()
-			b := batchOf(threeAnHour, []string{"a"}, request(allow(0, 1)))
+			b := taking(threeAnHour, 1, "a")
 			s.Store.(driver.Server).Run(late, b)
 			if !errors.Is(b.Err, context.DeadlineExceeded) || !errors.Is(b.Err, storage.ErrNotApplied) {
 				s.fail("Run with an ended context returned the error %v", b.Err)
 			}
 			s.lacks(key("a"))
-		},
-	},
-	{
-		Name:     "concurrent batches do not exceed a limit",
-		Sentence: "If many batches with the same keys run concurrently, they are allowed exactly the limit.",
-		check: func(s *subject) {
+		}),
+	law("concurrent batches do not exceed a limit",
+		"If many batches with the same keys run concurrently, they are allowed exactly the limit.", func(s *subject) {
 			const runners, times = 6, 10
-			limit := fiftyAnHour
-			now, allowed := s.Now().Round(0), make([]int, runners)
+			var allowed atomic.Int64
+			now := s.Now().Round(0)
 			s.concurrently(runners, func(i int) {
+				names := []string{"a", "b"}
+				if i%2 == 1 {
+					slices.Reverse(names)
+				}
 				for range times {
-					names := []string{"a", "b"}
-					uses := []driver.Use{allow(0, 1), allow(1, 1)}
-					if i%2 == 1 {
-						slices.Reverse(names)
-					}
-					b := batchOf(limit, names, request(uses...), request(uses[i%2]))
-					b.Now = now
+					b := at(now, batchOf(fiftyAnHour, names, request(allow(0, 1), allow(1, 1)), request(allow(i%2, 1))))
 					for _, applied := range s.run(b) {
-						allowed[i] += applied
+						allowed.Add(int64(applied))
 					}
 				}
 			})
-			total := 0
-			for _, n := range allowed {
-				total += n
-			}
-			if remaining := s.remaining(limit, now, "a") + s.remaining(limit, now, "b"); total > 100 || int64(total)+remaining != 100 {
+			remaining := s.remaining(fiftyAnHour, now, "a") + s.remaining(fiftyAnHour, now, "b")
+			if total := allowed.Load(); total > 100 || total+remaining != 100 {
 				s.fail("with two limits of 50 units, %d units were allowed and %d remain", total, remaining)
 			}
-		},
-	},
-	{
-		Name:     "a batch may have many keys",
-		Sentence: "A batch may have 1,500 keys and as many requests. A request may stand for a thousand equal ones.",
-		check: func(s *subject) {
+		}),
+	law("a batch may have many keys",
+		"A batch may have 1,500 keys and as many requests. A request may stand for a thousand equal ones.", func(s *subject) {
 			const n = 1500
-			b := &driver.Batch{Version: storage.NewVersion(), Programs: []*algo.Program{&threeAnHour.program}}
+			b := batchOf(threeAnHour, nil)
 			for i := range n {
 				b.Keys = append(b.Keys, key(fmt.Sprint("many ", i)))
 				b.Requests = append(b.Requests, request(allow(i, int64(i%4)+1)))
@@ -229,14 +215,11 @@ var serverLaws = []Law{
 					s.fail("request %d, for %d of 3 units, has Applied %d", i, i%4+1, applied)
 				}
 			}
-			s.spent("many 1498", b.Version, threeAnHour, b.At, 3)
+			s.spent(b, threeAnHour, 3, "many 1498")
 			s.applies(batchOf(thousandAnHour, []string{"many times"}, driver.Request{Times: 1001, Uses: []driver.Use{allow(0, 1)}}), 1000)
-		},
-	},
-	{
-		Name:     "Runs reports which programs the server can run",
-		Sentence: "Runs returns true for the programs of the algorithms, and false for a program without code.",
-		check: func(s *subject) {
+		}),
+	law("Runs reports which programs the server can run",
+		"Runs returns true for the programs of the algorithms, and false for a program without code.", func(s *subject) {
 			server := s.Store.(driver.Server)
 			for _, p := range portables {
 				if !server.Runs(&p.program) {
@@ -248,8 +231,7 @@ var serverLaws = []Law{
 					s.fail("Runs returned true for a program without code: %+v", p)
 				}
 			}
-		},
-	},
+		}),
 }
 
 // remaining returns how many units of a key remain.
@@ -259,4 +241,83 @@ func (s *subject) remaining(p *portable, now time.Time, name string) int64 {
 		s.fail("%q: %v", name, err)
 	}
 	return r.Remaining
+}
+
+// batchTimeLaws are about the time of a batch and the TTLs of its records.
+var batchTimeLaws = []Law{
+	law("a batch is decided at its time",
+		"A batch with a time is decided at that time, whatever the clocks read.", func(s *subject) {
+			for _, year := range []int{1971, 2001, 2099} {
+				now := time.Date(year, 5, 6, 7, 8, 9, 123_456_789, time.UTC)
+				name := now.String()
+				b := at(now, taking(threeAnHour, 2, name))
+				s.applies(b, 1)
+				if !b.At.Equal(now) {
+					s.fail("a batch at %v was decided at %v", now, b.At)
+				}
+				s.spent(b, threeAnHour, 2, name)
+				s.applies(at(now.Add(20*time.Minute-1), taking(threeAnHour, 2, name)), 0)
+				s.applies(at(now.Add(20*time.Minute), taking(threeAnHour, 2, name)), 1)
+			}
+		}),
+	law("a batch without a time uses the server's clock",
+		"A batch without a time is decided at the time of the server, and returns that time.", func(s *subject) {
+			const tolerance = time.Second
+			for _, names := range [][]string{{"a", "b"}, {"alone"}} {
+				b := taking(threeAnHour, 1, names...)
+				before := s.Now()
+				s.run(b)
+				if b.At.Before(before.Add(-tolerance)) || b.At.After(s.Now().Add(tolerance)) {
+					s.fail("at the server's time %v, a batch was decided at %v", before, b.At)
+				}
+				s.spent(b, threeAnHour, 1, names...)
+			}
+		}),
+	law("a batch sets TTLs",
+		"A record that a batch writes exists until the TTL of the last step that changed it has passed. Then it is absent.", func(s *subject) {
+			s.applies(batchOf(tenAnHour, []string{"6m", "1h", "twice"}, request(allow(0, 1)), request(allow(1, 10)),
+				request(allow(2, 1)), request(allow(2, 9)), request(allow(2, 1))), 1, 1, 1, 1, 0)
+			s.applies(taking(tenAnHour, 1, "again"), 1)
+			s.applies(taking(tenAnHour, 9, "again"), 1)
+			s.last(map[string]time.Duration{"6m": 6 * time.Minute, "1h": time.Hour, "twice": time.Hour, "again": time.Hour})
+		}),
+	law("a batch with a later time keeps its records longer",
+		"If the time of a batch is after the time of the server, a record exists until the server's time has passed "+
+			"the time of the batch plus the TTL.", func(s *subject) {
+			const lead = 48 * time.Hour
+			now := s.Now().Round(0)
+			s.applies(at(now.Add(lead), batchOf(tenAnHour, []string{"ahead", "ahead too"}, request(allow(0, 10)), request(allow(1, 1)))), 1, 1)
+			s.applies(at(now.Add(lead), taking(tenAnHour, 10, "alone")), 1)
+			s.applies(at(now.Add(-lead), taking(tenAnHour, 10, "behind")), 1)
+			s.applies(at(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), taking(tenAnHour, 10, "far")), 1)
+			s.last(map[string]time.Duration{"behind": time.Hour, "ahead": lead + time.Hour, "ahead too": lead + 6*time.Minute,
+				"alone": lead + time.Hour, "far": 0})
+			s.Advance(10 * year)
+			s.last(map[string]time.Duration{"far": 0})
+		}),
+	law("the margin is added to TTLs",
+		"The records of a batch are kept for their TTL plus Margin.", func(s *subject) {
+			const margin = 2 * time.Hour
+			for _, b := range []*driver.Batch{
+				taking(tenAnHour, 10, "a", "b"), taking(tenAnHour, 10, "one"), at(s.Now().Round(0), taking(tenAnHour, 10, "given")),
+			} {
+				b.Margin = margin
+				s.run(b)
+			}
+			const lifetime = time.Hour + margin
+			s.last(map[string]time.Duration{"a": lifetime, "b": lifetime, "one": lifetime, "given": lifetime})
+		}),
+	law("a denial writes nothing",
+		"Requests that change nothing do not change the version and the TTL of the record.", func(s *subject) {
+			full := taking(threeAnHour, 3, "a", "b")
+			s.applies(full, 1, 1)
+			s.Advance(15 * time.Minute)
+			several := batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3)), request(allow(1, 3), allow(0, 1)), request(driver.Use{Op: driver.Peek, Key: 1}))
+			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), several} {
+				b.Margin = time.Hour
+				s.applies(b, make([]int, len(b.Requests))...)
+			}
+			s.spent(full, threeAnHour, 3, "a", "b")
+			s.last(map[string]time.Duration{"a": 45 * time.Minute, "b": 45 * time.Minute})
+		}),
 }

@@ -72,7 +72,7 @@ func (m *model) batch() {
 	if !b.Now.IsZero() && !b.At.Equal(b.Now) {
 		m.fail("a batch at %v was decided at %v", b.Now, b.At)
 	}
-	changes := Decide(&want, found, b.At, PolicyOf)
+	changes := Decide(&want, found, b.At, policyOf)
 	if !slices.Equal(appliedOf(b), appliedOf(&want)) {
 		m.fail("the requests %s at %v have Applied %v, want %v; the records before were %v", showRequests(b), b.At, appliedOf(b), appliedOf(&want), found)
 	}

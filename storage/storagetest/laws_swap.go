@@ -1,18 +1,63 @@
 package storagetest
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+// swapLaws are the laws of Load and CompareAndSwap.
 var swapLaws = []Law{
-	{
-		Name:     "a swap needs the stored version",
-		Sentence: "A swap applies if and only if Old is the stored version.",
-		check: func(s *subject) {
+	law("an absent key loads as the zero record",
+		"Load returns the zero Record for an absent key, without an error.", func(s *subject) {
+			if r := s.get(key("k")); r.Version != 0 || r.State != nil {
+				s.fail("Load returned version %d and %d bytes of state (nil: %v)", r.Version, len(r.State), r.State == nil)
+			}
+		}),
+	law("Load keeps the order of keys",
+		"Load returns records in the order of its keys, which may repeat and may be absent.", func(s *subject) {
+			versions := map[string]storage.Version{}
+			for _, name := range []string{"b", "a", "c"} {
+				versions[name] = s.put(key(name), name, 0)
+			}
+			names := []string{"c", "absent", "a", "c", "b", "absent"}
+			var keys []string
+			for _, name := range names {
+				keys = append(keys, key(name))
+			}
+			for i, r := range s.load(keys...) {
+				if name := names[i]; r.Version != versions[name] || !absent(r) && string(r.State) != name {
+					s.fail("record %d of %q is %s", i, names, show(r))
+				}
+			}
+		}),
+	law("empty calls succeed",
+		"A Load of no keys and a CompareAndSwap without swaps succeed.", func(s *subject) {
+			s.load()
+			if current, swapped := s.try(); !swapped || len(current) != 0 {
+				s.fail("CompareAndSwap() returned %d records and swapped %v", len(current), swapped)
+			}
+		}),
+	law("two stores share no key",
+		"Stores with different tables or prefixes in one database share no key.", func(s *subject) {
+			other, k, deleted := s.on(s.Other), key("k"), key("deleted")
+			one, two := s.put(k, "one", time.Hour), other.put(k, "two", 0)
+			kept := other.put(deleted, "two", 0)
+			other.conflicts("has the version of the other store", writing(k, one, "x", 0))
+			s.swap(deleting(deleted, s.put(deleted, "one", 0)))
+			s.holds(k, one, "one")
+			other.holds(k, two, "two")
+			other.holds(deleted, kept, "two")
+			s.Advance(time.Hour + s.Slack)
+			other.holds(k, two, "two")
+		}),
+	law("a swap needs the stored version",
+		"A swap applies if and only if Old is the stored version.", func(s *subject) {
 			k, none := key("k"), key("absent")
 			first := s.put(k, "first", 0)
 			same := writing(k, first, "first", 0) // a write of the same state changes the version
@@ -20,31 +65,23 @@ var swapLaws = []Law{
 			second := writing(k, same.New.Version, "second", 0)
 			s.swap(second)
 			s.holds(k, second.New.Version, "second")
-			for name, stale := range map[string]storage.Swap{
-				"creates an existing record":     writing(k, 0, "x", 0),
-				"has a replaced version":         writing(k, same.New.Version, "x", 0),
-				"has the first version":          writing(k, first, "x", 0),
-				"has an unknown version":         writing(k, storage.NewVersion(), "x", 0),
-				"replaces an absent record":      writing(none, storage.NewVersion(), "x", 0),
-				"deletes with an older version":  deleting(k, first),
-				"deletes an absent record":       deleting(none, first),
-				"requires absence of the record": deleting(k, 0),
-			} {
-				if _, swapped := s.try(stale); swapped {
-					s.fail("a swap applied that %s", name)
-				}
-			}
+			s.conflicts("creates an existing record", writing(k, 0, "x", 0))
+			s.conflicts("has a replaced version", writing(k, same.New.Version, "x", 0))
+			s.conflicts("has the first version", writing(k, first, "x", 0))
+			s.conflicts("has an unknown version", writing(k, storage.NewVersion(), "x", 0))
+			s.conflicts("replaces an absent record", writing(none, storage.NewVersion(), "x", 0))
+			s.conflicts("deletes with an older version", deleting(k, first))
+			s.conflicts("deletes an absent record", deleting(none, first))
+			s.conflicts("requires absence of the record", deleting(k, 0))
 			s.holds(k, second.New.Version, "second")
-		},
-	},
-	{
-		Name:     "a refused swap changes nothing",
-		Sentence: "A refused swap does not change version, state or TTL.",
-		check: func(s *subject) {
-			const ttl, long = time.Hour, 48 * time.Hour
+		}),
+	law("a refused swap changes nothing",
+		"A refused swap does not change version, state or TTL.", func(s *subject) {
+			const ttl, long = time.Hour, 24 * time.Hour
 			stale := storage.NewVersion()
 			versions := map[string]storage.Version{}
-			for name, ttl := range map[string]time.Duration{"longer": ttl, "for ever": ttl, "beside": ttl, "shorter": long} {
+			ttls := map[string]time.Duration{"longer": ttl, "for ever": ttl, "beside": ttl, "shorter": long}
+			for name, ttl := range ttls {
 				versions[name] = s.put(key(name), name, ttl)
 			}
 			for _, refused := range [][]storage.Swap{
@@ -60,31 +97,21 @@ var swapLaws = []Law{
 			for name, version := range versions {
 				s.holds(key(name), version, name)
 			}
-			s.Advance(ttl + s.Slack)
-			s.holds(key("shorter"), versions["shorter"], "shorter")
-			s.expired("longer", "for ever", "beside")
-		},
-	},
-	{
-		Name:     "all or nothing",
-		Sentence: "If the Old of any key is not the stored version, CompareAndSwap is refused and changes no key.",
-		check: func(s *subject) {
-			s.eachConflict(func(swaps []storage.Swap, versions []storage.Version, stale int) {
-				if _, swapped := s.try(swaps...); swapped {
-					s.fail("a swap of %d keys applied, but the Old of key %d was not the stored version", len(swaps), stale+1)
-				}
-				for i, version := range versions {
-					if got := s.get(swaps[i].Key); got.Version != version {
-						s.fail("a refused swap of %d keys has changed key %d", len(swaps), i+1)
+			s.last(ttls)
+		}),
+	law("all or nothing",
+		"If the Old of any key is not the stored version, CompareAndSwap is refused and changes no key.", func(s *subject) {
+			for n := 2; n <= 4; n++ {
+				for stale := range n {
+					for _, names := range []string{"abcd", "dcba"} { // rising and falling
+						s.refusesAll(names[:n], stale, false)
+						s.refusesAll(names[:n], stale, true)
 					}
 				}
-			})
-		},
-	},
-	{
-		Name:     "a conflict returns the stored records",
-		Sentence: "A refused swap returns the stored record of each of its keys, in their order. A swap that applies returns no records.",
-		check: func(s *subject) {
+			}
+		}),
+	law("a conflict returns the stored records",
+		"A refused swap returns the stored record of each of its keys, in their order. A swap that applies returns no records.", func(s *subject) {
 			good, stale := s.put(key("good"), "good state", 0), s.put(key("a stale one"), "stale state", 0)
 			current, swapped := s.try(
 				writing(key("x"), storage.NewVersion(), "x", 0),
@@ -106,12 +133,9 @@ var swapLaws = []Law{
 			if current, _ := s.try(writing(key("good"), good, "x", 0), writing(key("b"), 0, "x", 0)); current != nil {
 				s.fail("a swap that applied returned %d records", len(current))
 			}
-		},
-	},
-	{
-		Name:     "the zero record deletes",
-		Sentence: "A swap to the zero Record deletes at once. From Old 0 to the zero Record it requires that the key is absent.",
-		check: func(s *subject) {
+		}),
+	law("the zero record deletes",
+		"A swap to the zero Record deletes at once. From Old 0 to the zero Record it requires that the key is absent.", func(s *subject) {
 			k, beside := key("k"), key("beside")
 			deletion := deleting(k, s.put(k, "state", 48*time.Hour))
 			deletion.TTL = time.Hour // has no effect
@@ -123,12 +147,9 @@ var swapLaws = []Law{
 			s.swap(deleting(k, 0))
 			s.lacks(k)
 			s.put(k, "again", 0)
-		},
-	},
-	{
-		Name:     "a call may have many keys",
-		Sentence: "A Load and a CompareAndSwap may have more than a thousand keys.",
-		check: func(s *subject) {
+		}),
+	law("a call may have many keys",
+		"A Load and a CompareAndSwap may have more than a thousand keys.", func(s *subject) {
 			const n = 1100 // the limiter writes up to 1024 decisions together
 			keys, creates, replaces := make([]string, n), make([]storage.Swap, n), make([]storage.Swap, n)
 			for i := range keys {
@@ -137,7 +158,7 @@ var swapLaws = []Law{
 				replaces[i] = writing(keys[i], creates[i].New.Version, "x", time.Hour)
 			}
 			s.swap(creates...)
-			for i, r := range s.load(s.Store, keys...) {
+			for i, r := range s.load(keys...) {
 				if !equal(r, creates[i].New) {
 					s.fail("record %d of %d is %s, want %s", i, n, show(r), show(creates[i].New))
 				}
@@ -146,27 +167,46 @@ var swapLaws = []Law{
 			if current, swapped := s.try(replaces...); swapped || len(current) != n {
 				s.fail("a swap of %d keys with a conflict of the last key returned swapped %v and %d records", n, swapped, len(current))
 			}
-		},
-	},
-}
-
-// eachConflict calls try with swaps of two to four keys. The Old of one key is not stored: of each key in
-// turn, with keys in rising and in falling order, for records to replace and to create. versions are the
-// stored versions.
-func (s *subject) eachConflict(try func(swaps []storage.Swap, versions []storage.Version, stale int)) {
-	for n := 2; n <= 4; n++ {
-		for stale := range n {
-			for _, names := range []string{"abcd", "dcba"} {
-				for _, create := range []bool{false, true} {
-					swaps, versions := s.conflict(names[:n], stale, create)
-					try(swaps, versions, stale)
-				}
+		}),
+	law("duplicate keys are refused",
+		"A CompareAndSwap that has a key twice returns ErrDuplicateKey and writes nothing.", func(s *subject) {
+			a, b := key("a"), key("b")
+			s.refuses(storage.ErrDuplicateKey, writing(a, 0, "x", 0), writing(a, 0, "x", 0))
+			s.refuses(storage.ErrDuplicateKey, writing(a, 0, "x", 0), writing(b, 0, "x", 0), deleting(a, 0))
+			s.lacks(a, b)
+		}),
+	law("invalid swaps are refused",
+		"A key of more than MaxKey bytes is refused with ErrKey. A negative TTL, a state without a version and an unknown "+
+			"priority are refused with ErrSwap. Nothing is written.", func(s *subject) {
+			long, valid, unknown := strings.Repeat("x", storage.MaxKey+1), writing("valid", 0, "x", 0), writing(key("k"), 0, "x", 0)
+			unknown.Priority = storage.UsedUp + 1
+			s.refuses(storage.ErrKey, writing(long, 0, "x", 0))
+			s.refuses(storage.ErrKey, valid, writing(long, 0, "x", 0))
+			s.refuses(storage.ErrSwap, valid, writing(key("k"), 0, "x", -1))
+			s.refuses(storage.ErrSwap, valid, storage.Swap{Key: key("k"), New: storage.Record{State: []byte("x")}})
+			s.refuses(storage.ErrSwap, valid, unknown)
+			if _, err := s.Store.Load(s.ctx, "valid", long); !errors.Is(err, storage.ErrKey) {
+				s.fail("Load of a key of %d bytes returned the error %v", len(long), err)
 			}
-		}
-	}
+			s.lacks("valid", long[1:], key("k"))
+		}),
+	law("a cancelled call writes nothing",
+		"If its context ended before the call, CompareAndSwap writes nothing. The error wraps the context's error and ErrNotApplied.", func(s *subject) {
+			k := key("k")
+			_, swapped, err := s.Store.CompareAndSwap(s.ended(), writing(k, 0, "x", 0))
+			if swapped || !errors.Is(err, context.Canceled) || !errors.Is(err, storage.ErrNotApplied) {
+				s.fail("CompareAndSwap returned swapped %v and the error %v", swapped, err)
+			}
+			if _, err := s.Store.Load(s.ended(), k); !errors.Is(err, context.Canceled) {
+				s.fail("Load returned the error %v", err)
+			}
+			s.lacks(k)
+		}),
 }
 
-func (s *subject) conflict(names string, stale int, create bool) ([]storage.Swap, []storage.Version) {
+// refusesAll requires that a swap of several keys changes none of them, if the Old of the key with the index
+// stale is not stored. The swap replaces records, or creates them.
+func (s *subject) refusesAll(names string, stale int, create bool) {
 	swaps, versions := make([]storage.Swap, len(names)), make([]storage.Version, len(names))
 	for i := range names {
 		k := driver.Key("law", names, fmt.Sprint(stale, create), names[i:i+1])
@@ -175,9 +215,22 @@ func (s *subject) conflict(names string, stale int, create bool) ([]storage.Swap
 		}
 		swaps[i] = writing(k, versions[i], "after", 0)
 	}
-	swaps[stale].Old = storage.NewVersion()
-	if create {
-		swaps[stale].Old = 0
+	swaps[stale].Old = 0
+	if !create {
+		swaps[stale].Old = storage.NewVersion()
 	}
-	return swaps, versions
+	s.conflicts(fmt.Sprintf("has %d keys, and the Old of key %d is not the stored version", len(swaps), stale+1), swaps...)
+	for i, version := range versions {
+		if got := s.get(swaps[i].Key); got.Version != version {
+			s.fail("a refused swap of %d keys has changed key %d", len(swaps), i+1)
+		}
+	}
+}
+
+// refuses requires that CompareAndSwap returns an error that wraps want and ErrNotApplied.
+func (s *subject) refuses(want error, swaps ...storage.Swap) {
+	current, swapped, err := s.Store.CompareAndSwap(s.ctx, swaps...)
+	if !errors.Is(err, want) || !errors.Is(err, storage.ErrNotApplied) || swapped || current != nil {
+		s.fail("CompareAndSwap of %s returned %d records, swapped %v and the error %v", keysOf(swaps), len(current), swapped, err)
+	}
 }

@@ -22,13 +22,17 @@ func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
 // requiring returns an update of one key that must read the state want and then makes change. "-" stands for
 // an absent key.
 func (s *subject) requiring(key, want string, change driver.Change) *driver.Update {
-	return &driver.Update{Keys: []string{key}, Decider: decider(func(found [][]byte, next []driver.Change) error {
+	return updating(key, func(found [][]byte, next []driver.Change) error {
 		if (found[0] == nil) != (want == "-") || found[0] != nil && string(found[0]) != want {
 			s.fail("an update of %q found the state %q (nil: %v), want %q", key, found[0], found[0] == nil, want)
 		}
 		next[0] = change
 		return nil
-	})}
+	})
+}
+
+func updating(key string, d decider) *driver.Update {
+	return &driver.Update{Keys: []string{key}, Decider: d}
 }
 
 // succeed requires that no update failed.
@@ -41,10 +45,8 @@ func (s *subject) succeed(updates ...*driver.Update) {
 }
 
 var transactLaws = []Law{
-	{
-		Name:     "an update reads the changes of earlier updates",
-		Sentence: "Each update of a transaction reads the changes of the updates before it. The final states are stored.",
-		check: func(s *subject) {
+	law("an update reads the changes of earlier updates",
+		"Each update of a transaction reads the changes of the updates before it. The final states are stored.", func(s *subject) {
 			a, b, c := key("a"), key("b"), key("c")
 			s.put(b, "old", 0)
 			remove, keep := driver.Change{Verb: driver.Delete}, driver.Change{}
@@ -61,26 +63,18 @@ var transactLaws = []Law{
 					s.fail("after the transaction %q should have the state %q, but has %s", k, want, show(got))
 				}
 			}
-		},
-	},
-	{
-		Name:     "an update fails alone",
-		Sentence: "If an update of a transaction fails, its Err is the reason, and the other updates are stored. Transact clears an Err of an earlier transaction.",
-		check: func(s *subject) {
+		}),
+	law("an update fails alone",
+		"If an update of a transaction fails, its Err is the reason, and the other updates are stored. Transact clears an Err of an earlier transaction.", func(s *subject) {
 			cannot := errors.New("cannot decide")
-			failing := func(err error, change driver.Change, keys ...string) *driver.Update {
-				return &driver.Update{Keys: keys, Decider: decider(func(_ [][]byte, next []driver.Change) error {
-					next[0] = change
-					return err
-				})}
-			}
 			bad := map[int]error{1: cannot, 3: storage.ErrSwap, 5: storage.ErrDuplicateKey}
 			updates := []*driver.Update{
-				s.requiring(key("0"), "-", putting("0", 0)), failing(cannot, driver.Change{}, key("1")),
-				s.requiring(key("2"), "-", putting("2", 0)), failing(nil, putting("x", -1), key("3")),
-				s.requiring(key("4"), "-", putting("4", 0)), failing(nil, driver.Change{}, key("5"), key("5")),
+				s.requiring(key("0"), "-", putting("0", 0)), updating(key("1"), making(cannot)),
+				s.requiring(key("2"), "-", putting("2", 0)), updating(key("3"), making(nil, putting("x", -1))),
+				s.requiring(key("4"), "-", putting("4", 0)), updating(key("5"), making(nil)),
 				s.requiring(key("6"), "-", putting("6", 0)),
 			}
+			updates[5].Keys = append(updates[5].Keys, key("5"))
 			updates[0].Err = errors.New("of an earlier transaction")
 			s.transact(nil, updates...)
 			for i, u := range updates {
@@ -91,12 +85,9 @@ var transactLaws = []Law{
 					s.fail("after update %d of %d, with the error %v, its key has %s", i, len(updates), u.Err, show(got))
 				}
 			}
-		},
-	},
-	{
-		Name:     "a transaction has one time",
-		Sentence: "All updates of a transaction have the same Now. It is the result of the single call of clock, or the time of the store's own clock if clock is nil.",
-		check: func(s *subject) {
+		}),
+	law("a transaction has one time",
+		"All updates of a transaction have the same Now. It is the result of the single call of clock, or the time of the store's own clock if clock is nil.", func(s *subject) {
 			readings := 0
 			clock := func() time.Time {
 				readings++
@@ -106,9 +97,10 @@ var transactLaws = []Law{
 				var times []time.Time
 				updates := make([]*driver.Update, 3)
 				for i := range updates {
-					u := s.requiring(key(fmt.Sprint(i)), "-", driver.Change{})
-					u.Decider = decider(func([][]byte, []driver.Change) error { times = append(times, u.Now); return nil })
-					updates[i] = u
+					updates[i] = updating(key(fmt.Sprint(i)), func([][]byte, []driver.Change) error {
+						times = append(times, updates[i].Now)
+						return nil
+					})
 				}
 				s.transact(clock, updates...)
 				s.succeed(updates...)
@@ -126,12 +118,9 @@ var transactLaws = []Law{
 			if at := now(nil); at.Before(earliest) || at.After(s.Now()) {
 				s.fail("without a clock the updates decided at %v, want a time between %v and %v", at, earliest, s.Now())
 			}
-		},
-	},
-	{
-		Name:     "the clock is read in the transaction",
-		Sentence: "Transact calls clock when no other transaction can write any more. So of two transactions on one key, the later one has the later time.",
-		check: func(s *subject) {
+		}),
+	law("the clock is read in the transaction",
+		"Transact calls clock when no other transaction can write any more. So of two transactions on one key, the later one has the later time.", func(s *subject) {
 			const transactors, times = 8, 20
 			var seconds atomic.Int64
 			clock := func() time.Time { return time.Unix(seconds.Add(1), 0) }
@@ -139,8 +128,8 @@ var transactLaws = []Law{
 			s.put(k, "0", 0)
 			s.concurrently(transactors, func(int) {
 				for range times {
-					u := &driver.Update{Keys: []string{k}}
-					u.Decider = decider(func(found [][]byte, next []driver.Change) error {
+					var u *driver.Update
+					u = updating(k, func(found [][]byte, next []driver.Change) error {
 						last, err := strconv.ParseInt(string(found[0]), 10, 64)
 						if err != nil || u.Now.Unix() <= last {
 							return fmt.Errorf("an update at second %d found a record of second %s", u.Now.Unix(), found[0])
@@ -152,12 +141,9 @@ var transactLaws = []Law{
 					s.succeed(u)
 				}
 			})
-		},
-	},
-	{
-		Name:     "a transaction keeps records by both clocks",
-		Sentence: "A record exists until its TTL has passed both by the store's own clock and by the clock of the transaction.",
-		check: func(s *subject) {
+		}),
+	law("a transaction keeps records by both clocks",
+		"A record exists until its TTL has passed both by the store's own clock and by the clock of the transaction.", func(s *subject) {
 			const ttl, lead = time.Hour, 24 * time.Hour
 			now := s.Now()
 			for name, at := range map[string]time.Time{"ahead": now.Add(lead), "behind": now.Add(-lead)} {
@@ -165,56 +151,29 @@ var transactLaws = []Law{
 				s.transact(func() time.Time { return at }, u)
 				s.succeed(u)
 			}
-			exists := func(name string, want bool, passed time.Duration) {
-				if got := s.get(key(name)); absent(got) == want {
-					s.fail("a record with a TTL of %v, put by a clock that is %v %s, exists after %v: %v, want %v", ttl, lead, name, passed, !want, want)
-				}
-			}
-			s.Advance(ttl - time.Minute)
-			exists("behind", true, ttl-time.Minute)
-			s.Advance(time.Minute + s.Slack)
-			exists("behind", false, ttl+s.Slack)
-			s.Advance(lead - s.Slack - time.Minute)
-			exists("ahead", true, ttl+lead-time.Minute)
-			s.Advance(time.Minute + s.Slack)
-			exists("ahead", false, ttl+lead+s.Slack)
-		},
-	},
-	{
-		Name:     "a panic rolls back the transaction",
-		Sentence: "If an update of a transaction panics, no update is stored, and the next transaction succeeds.",
-		check: func(s *subject) {
+			s.last(map[string]time.Duration{"behind": ttl, "ahead": lead + ttl})
+		}),
+	law("a panic rolls back the transaction",
+		"If an update of a transaction panics, no update is stored, and the next transaction succeeds.", func(s *subject) {
 			a, b := key("a"), key("b")
 			version := s.put(a, "before", 0)
-			faulty := &driver.Update{Keys: []string{b}, Decider: decider(func([][]byte, []driver.Change) error {
-				panic("a bug of the caller")
-			})}
-			if !s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) }) {
-				s.fail("the panic did not reach the caller")
-			}
+			faulty := updating(b, func([][]byte, []driver.Change) error { panic("a bug of the caller") })
+			s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) })
 			s.concurrently(1, func(int) { // detects a call that hangs
 				s.holds(a, version, "before")
 				next := []*driver.Update{s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", driver.Change{})}
 				s.transact(nil, next...)
 				s.succeed(next...)
 			})
-		},
-	},
+		}),
 }
 
 // inTransactions turns laws of updates in place into laws of transactions with one update.
 func inTransactions(laws []Law) (turned []Law) {
-	for _, law := range laws {
-		turned = append(turned, Law{
-			Name:     law.Name + ", in a transaction",
-			Sentence: "In a transaction: " + law.Sentence,
-			applies:  implements[driver.Transactor],
-			check: func(s *subject) {
-				inTransaction := *s
-				inTransaction.Store = &transacted{Transactor: s.Store.(driver.Transactor), advance: s.Advance}
-				law.check(&inTransaction)
-			},
-		})
+	for _, l := range laws {
+		turned = append(turned, law(l.Name+", in a transaction", "In a transaction: "+l.Sentence, func(s *subject) {
+			l.check(s.on(&transacted{Transactor: s.Store.(driver.Transactor), advance: s.Advance}))
+		}))
 	}
 	return turned
 }

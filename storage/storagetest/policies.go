@@ -46,8 +46,8 @@ func newPortable[P algo.Portable](policy P, err error) *portable {
 	return &portable{policy, program}
 }
 
-// PolicyOf returns the policy of a program that a law uses, for [Decide]. It returns nil for other programs.
-func PolicyOf(p *algo.Program) algo.Policy {
+// policyOf returns the policy of a program that a law uses, or nil.
+func policyOf(p *algo.Program) algo.Policy {
 	for _, known := range portables {
 		if reflect.DeepEqual(*p, known.program) {
 			return known.Policy

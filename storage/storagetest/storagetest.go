@@ -21,6 +21,8 @@
 package storagetest
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -59,8 +61,8 @@ type Harness struct {
 	// margin.
 	Slack time.Duration
 
-	// Patience is the time after which a call counts as hanging. 0 means 30 seconds.
-	Patience time.Duration
+	// Timeout is the time after which a call counts as hanging. 0 means 30 seconds.
+	Timeout time.Duration
 }
 
 // Law is a promise that every store keeps.
@@ -68,8 +70,12 @@ type Law struct {
 	Name     string
 	Sentence string
 
-	applies func(storage.Store) bool // nil: the law applies to every store
 	check   func(*subject)
+	applies func(storage.Store) bool // nil: the law applies to every store
+}
+
+func law(name, sentence string, check func(*subject)) Law {
+	return Law{Name: name, Sentence: sentence, check: check}
 }
 
 // Applies reports whether the law applies to store. A law of an optional interface applies only to
@@ -80,15 +86,13 @@ func (l Law) Applies(store storage.Store) bool {
 
 // Check tests the law with a new harness. The error contains the law's Sentence and the violation.
 func (l Law) Check(h Harness) error {
-	if h.Patience == 0 {
-		h.Patience = 30 * time.Second
-	}
+	h.Timeout = cmp.Or(h.Timeout, 30*time.Second)
 	if h.Now == nil {
 		h.Now = time.Now
 	}
-	s := newSubject(h)
-	defer s.cancel()
-	if violation := s.catch(func() { l.check(s) }); violation != "" {
+	ctx, cancel := context.WithTimeout(context.Background(), h.Timeout)
+	defer cancel()
+	if violation := catch(func() { l.check(&subject{h, ctx}) }); violation != "" {
 		return fmt.Errorf("%s\n\t%s", l.Sentence, violation)
 	}
 	return nil
@@ -96,22 +100,23 @@ func (l Law) Check(h Harness) error {
 
 // Laws returns all laws. The laws of the optional interfaces come last.
 func Laws() []Law {
-	return slices.Concat(loadLaws, swapLaws, bytesLaws, errorLaws, expiryLaws, concurrencyLaws,
-		purgeAndTimeLaws, lawsOf[driver.InPlace](inPlaceLaws), inTransactions(inPlaceLaws), lawsOf[driver.Transactor](transactLaws), lawsOfServers())
+	return slices.Concat(swapLaws, bytesLaws, expiryLaws, concurrencyLaws,
+		lawsOf[storage.Purger](purgeLaws), lawsOf[driver.ServerTime](serverTimeLaws),
+		lawsOf[driver.InPlace](inPlaceLaws, updateTimeLaws),
+		lawsOf[driver.Transactor](inTransactions(inPlaceLaws), transactLaws),
+		lawsOf[driver.Server](serverLaws, batchTimeLaws, []Law{randomBatches}))
 }
 
 // lawsOf returns laws that apply only to stores that implement the interface I.
-func lawsOf[I any](laws []Law) []Law {
-	laws = slices.Clone(laws)
+func lawsOf[I any](lists ...[]Law) []Law {
+	laws := slices.Concat(lists...)
 	for i := range laws {
-		laws[i].applies = implements[I]
+		laws[i].applies = func(store storage.Store) bool {
+			_, ok := store.(I)
+			return ok
+		}
 	}
 	return laws
-}
-
-func implements[I any](store storage.Store) bool {
-	_, ok := store.(I)
-	return ok
 }
 
 // Run tests a store with all laws that apply to it. It calls open for each law. open may use t.Cleanup.

@@ -10,6 +10,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
@@ -41,9 +43,9 @@ func TestSaboteurBreaksItsLawAndNoOther(t *testing.T) {
 			t.Parallel()
 			for _, law := range storagetest.Laws() {
 				h, r := newHarness()
-				h.Patience = 5 * time.Second
+				h.Timeout = 5 * time.Second
 				if law.Name == s.law {
-					h.Patience = time.Second
+					h.Timeout = time.Second
 				}
 				h.Store = s.build(r, &h)
 				if !law.Applies(h.Store) || s.mayBreak(law) {
@@ -69,12 +71,13 @@ func (s saboteur) mayBreak(law storagetest.Law) bool {
 		return false
 	}
 	isOfServers := slices.ContainsFunc(serverSaboteurs, func(o saboteur) bool { return o.fault == s.fault })
-	return law.IsOfServers() && isOfServers || s.fault == expiresNothing
+	lawOfServers := law.Applies(struct{ driver.Server }{}) && !law.Applies(struct{ storage.Store }{})
+	return lawOfServers && isOfServers || s.fault == expiresNothing
 }
 
 func TestHangingStoreFailsTheLaw(t *testing.T) {
 	h, r := newHarness()
-	h.Patience = 10 * time.Millisecond
+	h.Timeout = 10 * time.Millisecond
 	r.mu.Lock() // never unlocked
 	for _, law := range storagetest.Laws() {
 		if law.Name == "only one creation succeeds" {

@@ -1,10 +1,12 @@
 package storagetest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -14,13 +16,21 @@ import (
 // subject is a harness during a check. Its methods end the check if they fail.
 type subject struct {
 	Harness
-	ctx    context.Context
-	cancel context.CancelFunc
+	ctx context.Context
 }
 
-func newSubject(h Harness) *subject {
-	ctx, cancel := context.WithTimeout(context.Background(), h.Patience)
-	return &subject{Harness: h, ctx: ctx, cancel: cancel}
+// on returns the subject with another store.
+func (s *subject) on(store storage.Store) *subject {
+	other := *s
+	other.Store = store
+	return &other
+}
+
+// ended returns a context that has ended.
+func (s *subject) ended() context.Context {
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	return ctx
 }
 
 // violation is the value of the panic that ends a check.
@@ -31,7 +41,7 @@ func (s *subject) fail(format string, args ...any) {
 }
 
 // catch calls f and returns the violation that ended it, or "".
-func (s *subject) catch(f func()) (text string) {
+func catch(f func()) (text string) {
 	defer func() {
 		switch r := recover().(type) {
 		case nil:
@@ -47,41 +57,35 @@ func (s *subject) catch(f func()) (text string) {
 
 // concurrently calls f(0) to f(n-1) in n goroutines. It fails if one of them fails or hangs.
 func (s *subject) concurrently(n int, f func(i int)) {
-	start, done, violations := make(chan struct{}), make(chan struct{}), make(chan string, n)
-	var group sync.WaitGroup
+	start, violations := make(chan struct{}), make(chan string, n)
 	for i := range n {
-		group.Go(func() {
+		go func() {
 			<-start
-			violations <- s.catch(func() { f(i) })
-		})
+			violations <- catch(func() { f(i) })
+		}()
 	}
 	close(start)
-	go func() { group.Wait(); close(done) }()
 
-	limit := s.Patience + time.Second // a second for calls that end after their context
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		s.fail("%d concurrent calls have not ended after %v", n, limit)
-	}
+	limit := s.Timeout + time.Second // a second for calls that end after their context
+	timeout, first := time.After(limit), ""
 	for range n {
-		if text := <-violations; text != "" {
-			s.fail("%s", text)
+		select {
+		case text := <-violations:
+			first = cmp.Or(first, text)
+		case <-timeout:
+			s.fail("%d concurrent calls have not ended after %v", n, limit)
 		}
 	}
+	if first != "" {
+		s.fail("%s", first)
+	}
 }
 
-func (s *subject) get(key string) storage.Record { return s.getFrom(s.Store, key) }
-
-func (s *subject) getFrom(store storage.Store, key string) storage.Record {
-	return s.load(store, key)[0]
-}
+func (s *subject) get(key string) storage.Record { return s.load(key)[0] }
 
 // load loads keys and requires a record for each of them.
-func (s *subject) load(store storage.Store, keys ...string) []storage.Record {
-	records, err := store.Load(s.ctx, keys...)
+func (s *subject) load(keys ...string) []storage.Record {
+	records, err := s.Store.Load(s.ctx, keys...)
 	if err != nil || len(records) != len(keys) {
 		s.fail("Load of %d keys returned %d records and the error %v", len(keys), len(records), err)
 	}
@@ -90,12 +94,8 @@ func (s *subject) load(store storage.Store, keys ...string) []storage.Record {
 
 // try applies swaps. It retries after ErrContended.
 func (s *subject) try(swaps ...storage.Swap) (current []storage.Record, swapped bool) {
-	return s.tryIn(s.Store, swaps...)
-}
-
-func (s *subject) tryIn(store storage.Store, swaps ...storage.Swap) ([]storage.Record, bool) {
 	for {
-		current, swapped, err := store.CompareAndSwap(s.ctx, swaps...)
+		current, swapped, err := s.Store.CompareAndSwap(s.ctx, swaps...)
 		if errors.Is(err, storage.ErrContended) && s.ctx.Err() == nil {
 			continue
 		}
@@ -108,12 +108,8 @@ func (s *subject) tryIn(store storage.Store, swaps ...storage.Swap) ([]storage.R
 
 // put creates a record under an absent key.
 func (s *subject) put(key, state string, ttl time.Duration) storage.Version {
-	return s.putIn(s.Store, key, state, ttl)
-}
-
-func (s *subject) putIn(store storage.Store, key, state string, ttl time.Duration) storage.Version {
 	create := writing(key, 0, state, ttl)
-	if _, swapped := s.tryIn(store, create); !swapped {
+	if _, swapped := s.try(create); !swapped {
 		s.fail("the creation of the absent key %.40q was refused as a conflict", key)
 	}
 	return create.New.Version
@@ -126,38 +122,45 @@ func (s *subject) swap(swaps ...storage.Swap) {
 	}
 }
 
-// holds requires that key has a record with this version and state.
-func (s *subject) holds(key string, version storage.Version, state string) {
-	s.storeHolds(s.Store, key, version, state)
+// conflicts requires that the swaps are refused. what describes them.
+func (s *subject) conflicts(what string, swaps ...storage.Swap) {
+	if _, swapped := s.try(swaps...); swapped {
+		s.fail("a swap applied that %s", what)
+	}
 }
 
-func (s *subject) storeHolds(store storage.Store, key string, version storage.Version, state string) {
-	if got, want := s.getFrom(store, key), (storage.Record{Version: version, State: []byte(state)}); !equal(got, want) {
+// holds requires that key has a record with this version and state.
+func (s *subject) holds(key string, version storage.Version, state string) {
+	if got, want := s.get(key), (storage.Record{Version: version, State: []byte(state)}); !equal(got, want) {
 		s.fail("%.40q has %s, want %s", key, show(got), show(want))
 	}
 }
 
-// lacks requires that key is absent.
-func (s *subject) lacks(key string) {
-	if got := s.get(key); !absent(got) {
-		s.fail("%.40q has %s, want no record", key, show(got))
-	}
-}
-
-// present requires that the keys with these names have records.
-func (s *subject) present(names ...string) {
-	for _, name := range names {
-		if absent(s.get(key(name))) {
-			s.fail("the record %q expired too early", name)
+// lacks requires that keys are absent.
+func (s *subject) lacks(keys ...string) {
+	for _, key := range keys {
+		if got := s.get(key); !absent(got) {
+			s.fail("%.40q has %s, want no record", key, show(got))
 		}
 	}
 }
 
-// expired requires that the keys with these names have no records.
-func (s *subject) expired(names ...string) {
-	for _, name := range names {
-		if !absent(s.get(key(name))) {
-			s.fail("the record %q did not expire", name)
+// last requires that the record of each name is present until its lifetime from now has passed, and then
+// absent. It advances the time a minute before and to the end of each lifetime. A record with the lifetime 0 is
+// present all the time.
+func (s *subject) last(lifetimes map[string]time.Duration) {
+	passed := time.Duration(0)
+	for _, end := range slices.Compact(slices.Sorted(maps.Values(lifetimes))) {
+		for _, at := range []time.Duration{end - time.Minute, end + s.Slack} {
+			if at > passed {
+				s.Advance(at - passed)
+				passed = at
+			}
+			for name, lifetime := range lifetimes {
+				if present := !absent(s.get(key(name))); present != (lifetime == 0 || passed < lifetime) {
+					s.fail("the record %q should last for %v; after %v it exists: %v", name, lifetime, passed, present)
+				}
+			}
 		}
 	}
 }
@@ -166,6 +169,12 @@ func (s *subject) expired(names ...string) {
 func writing(key string, old storage.Version, state string, ttl time.Duration) storage.Swap {
 	return storage.Swap{Key: key, Old: old, TTL: ttl,
 		New: storage.Record{Version: storage.NewVersion(), State: []byte(state)}}
+}
+
+// until returns swap with an Until.
+func until(swap storage.Swap, end time.Time) storage.Swap {
+	swap.Until = end
+	return swap
 }
 
 func deleting(key string, old storage.Version) storage.Swap {
@@ -188,12 +197,12 @@ func show(r storage.Record) string {
 
 func keysOf(swaps []storage.Swap) string {
 	const shown = 5
-	keys := make([]string, min(len(swaps), shown))
-	for i := range keys {
-		keys[i] = fmt.Sprintf("%.40q", swaps[i].Key)
+	var keys []string
+	for _, swap := range swaps[:min(len(swaps), shown)] {
+		keys = append(keys, fmt.Sprintf("%.40q", swap.Key))
 	}
-	if len(swaps) > shown {
-		return fmt.Sprint(keys, " and ", len(swaps)-shown, " more")
+	if more := len(swaps) - len(keys); more > 0 {
+		return fmt.Sprint(keys, " and ", more, " more")
 	}
 	return fmt.Sprint(keys)
 }

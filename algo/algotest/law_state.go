@@ -8,6 +8,35 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
+func newKeyIsEmpty(p *point) {
+	type named struct {
+		what  string
+		state []byte
+	}
+	states := []named{{"an empty slice", []byte{}}}
+	if p.subject.Recode != nil {
+		state, err := p.subject.Recode(nil)
+		p.require(err == nil, "Recode cannot decode empty bytes: %v", err)
+		states = append(states, named{"the encoding of State{}", state})
+	}
+	if p.peek(p.state, p.now, 1).Fresh {
+		states = append(states, named{"a state that is Fresh", p.state})
+	}
+	for _, s := range states {
+		for _, cost := range p.costs() {
+			for _, op := range []op{step, refund, charge} {
+				p.clearProbes()
+				a, x := p.call(op, nil, p.now, cost)
+				b, y := p.call(op, s.state, p.now, cost)
+				if x != y {
+					p.fail("a %v of nil and of %s return\n    %+v, and\n    %+v", op, s.what, x, y)
+				}
+				p.requireAlike(a, b, p.now, sameResult, "after the same event on nil and on "+s.what)
+			}
+		}
+	}
+}
+
 func stateEncoding(p *point) {
 	if len(p.state) == 0 || !p.isNew(p.state, 0) {
 		return
@@ -37,17 +66,10 @@ func stateEncoding(p *point) {
 func (p *point) requireRefused(state []byte, want error, what string) {
 	for _, op := range allOps {
 		dst := []byte("dst")
-		next, _, err := p.search.apply(p.policy, op, dst, state, p.now, 1)
+		next, _, err := p.tryCall(op, dst, state, instant(p.now), 1)
 		p.require(errors.Is(err, want), "%s, %x: %v must return the error %q, but returns %v", what, state, op, want, err)
 		p.require(string(next) == "dst", "%s: %v appends to dst, but returns an error", what, op)
 	}
-}
-
-func (s *search) otherBytes() *violation {
-	if v := s.otherHeaders(); v != nil {
-		return v
-	}
-	return s.damagedStates()
 }
 
 // otherHeaders tries states with every other first byte, and with every other second byte.
@@ -58,11 +80,11 @@ func (s *search) otherHeaders() *violation {
 		if policy == nil {
 			continue
 		}
-		n := s.next(root(), policy, event{limit: limit, op: step, at: epoch.UnixNano(), cost: 1})
+		n := s.next(root(), policy, event{limit: limit, op: step, at: epoch.UnixNano(), cost: 1}, nil)
 		if len(n.state) < 2 {
 			continue
 		}
-		if v := s.checkWith(onlyOwnHeader, n, limit, policy, n.latest); v != nil {
+		if v := s.check(onlyOwnHeader, n, limit, policy, n.latest); v != nil {
 			return v
 		}
 	}
@@ -86,20 +108,20 @@ func onlyOwnHeader(p *point) {
 // damagedStates tries states with changed bytes, and random bytes.
 func (s *search) damagedStates() *violation {
 	for start := s.calls; s.calls-start < s.effort.random; s.calls++ {
-		limit := s.anyLimit()
+		limit := s.random.limit()
 		policy := s.policy(limit)
 		if policy == nil {
 			continue
 		}
-		n, now := root(), s.upTo(algo.MaxInstant+1)-1
+		n, now := root(), s.random.upTo(algo.MaxInstant+1)-1
 		for range 3 {
-			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: s.cost(s.peek(n, policy, now))})
-			now = s.nextTime(now, s.peek(n, policy, now), limit)
+			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: s.random.cost(s.peek(n, policy, now))}, nil)
+			now = s.random.next(now, s.peek(n, policy, now), limit)
 		}
 		for range 20 {
-			damaged := root().extend(event{limit: limit, at: now}, s.damage(n.state))
+			damaged := root().extend(event{limit: limit, at: now}, s.random.damage(n.state))
 			damaged.before = nil
-			if v := s.checkWith(refusedOrValid, damaged, limit, policy, now); v != nil {
+			if v := s.check(refusedOrValid, damaged, limit, policy, now); v != nil {
 				return v
 			}
 		}
@@ -107,37 +129,12 @@ func (s *search) damagedStates() *violation {
 	return nil
 }
 
-func (s *search) damage(state []byte) []byte {
-	b := bytes.Clone(state)
-	if len(b) == 0 || s.chance(20) {
-		b = make([]byte, s.random.IntN(40))
-		for i := range b {
-			b[i] = byte(s.random.Uint32())
-		}
-		if len(state) > 1 && s.chance(50) {
-			b = append(state[:2:2], b...)
-		}
-		return b
-	}
-	for range s.random.IntN(4) + 1 {
-		switch i := s.random.IntN(len(b)); s.random.IntN(3) {
-		case 0:
-			b[i] ^= 1 << s.random.IntN(8)
-		case 1:
-			b[i] = oneOf[byte](s, 0, 1, 0x7f, 0x80, 0xff)
-		default:
-			b[i] = byte(s.random.Uint32())
-		}
-	}
-	return b
-}
-
 // refusedOrValid requires that every operation refuses the bytes, or that all accept them as a
 // state.
 func refusedOrValid(p *point) {
 	_, err := p.policy.Peek(p.state, instant(p.now), 1)
 	for _, op := range []op{step, refund, charge} {
-		next, _, err2 := p.search.apply(p.policy, op, []byte("dst"), p.state, p.now, 1)
+		next, _, err2 := p.tryCall(op, []byte("dst"), p.state, instant(p.now), 1)
 		p.require((err == nil) == (err2 == nil), "bytes %x: the error of Peek is %v, but of %v it is %v", p.state, err, op, err2)
 		if err2 != nil {
 			p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", p.state, err2)
@@ -145,10 +142,60 @@ func refusedOrValid(p *point) {
 			continue
 		}
 		next, r := p.call(op, p.state, p.now, 1)
-		next, r2 := p.step(next, p.now, 1)
+		next, r2 := p.call(step, next, p.now, 1)
 		p.require(r.Available+r.Refilled-r.Paid == r.Remaining && r2.Available+r2.Refilled-r2.Paid == r2.Remaining,
 			"bytes %x: Available + Refilled - Paid is not Remaining: %+v, then %+v", p.state, r, r2)
-		p.step(next, algo.MaxInstant, 1)
-		p.step(next, 0, 1)
+		p.call(step, next, algo.MaxInstant, 1)
+		p.call(step, next, 0, 1)
+	}
+}
+
+func denialKeepsState(p *point) {
+	for _, cost := range p.costs() {
+		p.clearProbes()
+		next, r := p.call(step, p.state, p.now, cost)
+		p.require(r.Allowed || bytes.Equal(next, p.state), "cost %d is denied, but the state changes from %x to %x", cost, p.state, next)
+		if r := p.peek(p.state, p.now, 1); r.Remaining < r.Limit || r.ResetAfter > 0 {
+			continue // one part of a stack may be full, and another not
+		}
+		next, _ = p.call(refund, p.state, p.now, cost)
+		p.require(bytes.Equal(next, p.state), "a refund of a full key changes the state from %x to %x", p.state, next)
+	}
+}
+
+func denialStaysTrue(p *point) {
+	var denied []int64
+	for _, cost := range p.costs() {
+		if !p.peek(p.state, p.now, cost).Allowed {
+			denied = append(denied, cost)
+		}
+	}
+	if len(denied) > 3 {
+		denied = []int64{denied[0], denied[1], denied[len(denied)-2]}
+	}
+	p.requireDenied(2, p.state, denied)
+}
+
+// requireDenied tries steps up to now. Short sequences are enough: if a long one makes a
+// denial wrong, so does one of its steps, from a state on the way.
+func (p *point) requireDenied(depth int, state []byte, denied []int64) {
+	for _, at := range []int64{p.now, p.now - 1, p.past.latest, p.past.latest - 1} {
+		if at < 0 || at > p.now {
+			continue
+		}
+		for _, cost := range costs(p.peek(state, at, 1).Limit, p.peek(state, at, 1).Remaining) {
+			mark := len(p.probes)
+			next, r := p.call(step, state, at, cost)
+			if !r.Allowed {
+				continue
+			}
+			for _, c := range denied {
+				p.require(!p.peek(next, p.now, c).Allowed, "cost %d is denied at %s, but allowed there after a step of %d at %s", c, offset(p.now), cost, offset(at))
+			}
+			if depth > 1 && cost == 1 {
+				p.requireDenied(depth-1, next, denied)
+			}
+			p.probes = p.probes[:mark]
+		}
 	}
 }

@@ -7,13 +7,47 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
+func costsAddUp(p *point) {
+	for _, c1 := range p.costs() {
+		for _, c2 := range p.costs() {
+			p.clearProbes()
+			first, r1 := p.call(step, p.state, p.now, c1)
+			if !r1.Allowed {
+				break
+			}
+			second, r2 := p.call(step, first, p.now, c2)
+			if !r2.Allowed || c1+c2 < 0 {
+				continue
+			}
+			once, r := p.call(step, p.state, p.now, c1+c2)
+			p.require(r.Allowed, "%d and then %d are allowed at %s, but %d at once is denied", c1, c2, offset(p.now), c1+c2)
+			if r.Remaining != r2.Remaining || r.NextRefill != r2.NextRefill || r.ResetAfter != r2.ResetAfter {
+				p.fail("steps of %d and then %d at %s return\n    %+v, and a step of %d\n    %+v", c1, c2, offset(p.now), r2, c1+c2, r)
+			}
+			p.requireAlike(second, once, max(p.now, p.past.latest), sameDecision, "after two steps, or one of their sum")
+		}
+	}
+}
+
+// largerCostIsHarder also tries costs whose sums overflow 64 bits.
+func largerCostIsHarder(p *point) {
+	costs := append(p.costs(), 1<<62+1, math.MaxInt64-1, math.MaxInt64)
+	for i := 1; i < len(costs); i++ {
+		p.clearProbes()
+		_, smaller := p.call(step, p.state, p.now, costs[i-1])
+		_, larger := p.call(step, p.state, p.now, costs[i])
+		p.require(smaller.Allowed || !larger.Allowed, "cost %d is denied, but cost %d is allowed", costs[i-1], costs[i])
+		p.require(smaller.RetryAfter <= larger.RetryAfter, "cost %d has RetryAfter %v, but cost %d has %v", costs[i-1], smaller.RetryAfter, costs[i], larger.RetryAfter)
+	}
+}
+
 // accountsAddUp also checks refunds, which pay a negative number of units, and charges, which
 // pay all of their cost.
 func accountsAddUp(p *point) {
 	p.requireLog()
 	for _, cost := range p.costs() {
 		p.clearProbes()
-		next, r := p.step(p.state, p.now, cost)
+		next, r := p.call(step, p.state, p.now, cost)
 		p.requireSum(step, cost, r)
 		left := r.Available + r.Refilled
 		p.require(r.Allowed == (left >= cost), "%d units are left before a step of cost %d, but Allowed is %v", left, cost, r.Allowed)
@@ -87,13 +121,13 @@ func (p *point) requirePeek(cost int64, stepped algo.Result) {
 
 // requireUndo requires that a refund after a step of the same cost undoes the step.
 func (p *point) requireUndo(next []byte, cost int64) {
-	undone, r := p.refund(next, p.now, cost)
+	undone, r := p.call(refund, next, p.now, cost)
 	p.require(r.Paid == -cost, "Paid of a refund of %d units after a step that took them is %d", cost, r.Paid)
 	p.requireAlike(p.state, undone, max(p.now, p.past.latest), sameDecision, "without a step, or with it and its refund")
 }
 
 func (p *point) requireRefund(cost int64) {
-	_, r := p.refund(p.state, p.now, cost)
+	_, r := p.call(refund, p.state, p.now, cost)
 	p.requireSum(refund, cost, r)
 	p.require(r.Paid <= 0 && r.Paid >= -cost, "Paid of a refund of %d is %d", cost, r.Paid)
 	p.require(r.Remaining <= r.Limit, "Remaining after a refund is %d, above the capacity of %d", r.Remaining, r.Limit)
@@ -101,7 +135,7 @@ func (p *point) requireRefund(cost int64) {
 
 // requireCharge compares a charge with a step of the same cost.
 func (p *point) requireCharge(cost int64, stepped []byte, step algo.Result) {
-	next, r := p.charge(p.state, p.now, cost)
+	next, r := p.call(charge, p.state, p.now, cost)
 	p.requireSum(charge, cost, r)
 	if p.subject.Windowed && r.Limit > algo.MaxCount/4 {
 		return // trailing units count in part, but the sum of all units is at most 2^62
@@ -115,15 +149,15 @@ func (p *point) requireCharge(cost int64, stepped []byte, step algo.Result) {
 	if used := r.Limit - r.Available - r.Refilled; isExact(r) && cost <= algo.MaxCount-used {
 		p.require(r.Paid == cost, "Paid of a charge of %d is only %d", cost, r.Paid)
 	}
-	again, r := p.charge(next, p.now, math.MaxInt64)
+	again, r := p.call(charge, next, p.now, math.MaxInt64)
 	p.require(p.now < p.past.latest || r.Remaining >= r.Limit-algo.MaxCount, "a charge leaves %d units of %d, so more than 2^62 are used", r.Remaining, r.Limit)
-	p.charge(again, algo.MaxInstant, math.MaxInt64)
+	p.call(charge, again, algo.MaxInstant, math.MaxInt64)
 }
 
 func (p *point) requireCostErrors() {
 	for _, op := range allOps {
 		for _, cost := range []int64{-1, math.MinInt64} {
-			next, _, err := apply(p.policy, op, []byte("dst"), p.state, p.now, cost)
+			next, _, err := p.tryCall(op, []byte("dst"), p.state, instant(p.now), cost)
 			p.require(errors.Is(err, algo.ErrCost), "%v of cost %d must return ErrCost, but returns %v", op, cost, err)
 			p.require(string(next) == "dst", "%v of cost %d appends to dst, but returns an error", op, cost)
 		}
@@ -133,7 +167,7 @@ func (p *point) requireCostErrors() {
 // requireDefaultCost requires that cost 0 means the cost in the options.
 func (p *point) requireDefaultCost() {
 	p.clearProbes()
-	_, r := p.step(p.state, p.now, 0)
+	_, r := p.call(step, p.state, p.now, 0)
 	p.require(r.Cost >= 1, "cost 0 must mean the cost in the options, but Cost is %d", r.Cost)
 	for _, op := range allOps {
 		next, got := p.call(op, p.state, p.now, 0)

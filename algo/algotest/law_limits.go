@@ -7,6 +7,11 @@ import (
 	"github.com/sluice-go/sluice/algo"
 )
 
+func limitIsReported(p *point) {
+	limit := p.policy.Limit()
+	p.require(p.subject.Composed || limit == p.limit, "the limit is %v, but Limit returns %v", p.limit, limit)
+}
+
 // limitMayChange changes the limit at the time of the last event. After that, units come back
 // at the new rate, and the result depends on the algorithm.
 func limitMayChange(p *point) {
@@ -15,7 +20,7 @@ func limitMayChange(p *point) {
 	}
 	oldLimit, oldPolicy := p.limit, p.policy
 	for _, l := range limitChanges(oldLimit) {
-		policy, err := p.subject.New(l)
+		policy, err := p.new(l)
 		if err != nil {
 			continue
 		}
@@ -64,7 +69,7 @@ func (p *point) requireUseKept(old algo.Limit, before algo.Result) {
 // requirePaidUnderNewLimit requires that a key that was new before the last event decides as if
 // the event had paid under the new limit: no unit has come back since.
 func (p *point) requirePaidUnderNewLimit(old algo.Limit, units int64) {
-	paid, r := p.charge(nil, p.now, units)
+	paid, r := p.call(charge, nil, p.now, units)
 	if r.Paid == units {
 		p.requireAlike(paid, p.state, p.now, sameResult, fmt.Sprintf("after %d units were paid under %v, or under %v before it changed to that", units, p.limit, old))
 	}
@@ -76,7 +81,7 @@ func (p *point) requireSpendable(left int64) {
 		if cost < 1 {
 			continue
 		}
-		_, r := p.step(p.state, p.now, cost)
+		_, r := p.call(step, p.state, p.now, cost)
 		p.require(r.Allowed == (cost <= left), "the limit changes to %v and %d units are left, but Allowed of cost %d is %v", p.limit, left, cost, r.Allowed)
 	}
 }
@@ -90,7 +95,7 @@ func (p *point) requireWaits(old algo.Limit, after algo.Result) {
 	if used < 1 {
 		return
 	}
-	paid, r := p.charge(nil, p.now, used)
+	paid, r := p.call(charge, nil, p.now, used)
 	if r.Paid != used || !isExact(r) {
 		return
 	}

@@ -1,0 +1,173 @@
+package algotest
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+var otherZone = time.FixedZone("UTC+5:45", 5*3600+45*60)
+
+func deterministic(p *point) {
+	twin, err := p.new(p.limit)
+	p.require(err == nil, "New accepts the limit %v once, but refuses it the second time: %v", p.limit, err)
+	now := instant(p.now)
+	for _, cost := range p.costs() {
+		for _, op := range allOps {
+			p.clearProbes()
+			first, r := p.call(op, p.state, p.now, cost)
+			again, r2 := p.call(op, p.state, p.now, cost)
+			if !(r == r2 && bytes.Equal(first, again)) {
+				p.fail("the same %v returns\n    %+v %x, then\n    %+v %x", op, r, first, r2, again)
+			}
+			p.requireSame(op, cost, first, r, "another policy with the same options", twin, now)
+			p.requireSame(op, cost, first, r, "another time zone", p.policy, now.In(otherZone))
+			p.requireArgumentsKept(op, cost, first)
+		}
+	}
+}
+
+// requireSame requires that the policy at that time returns next and r.
+func (p *point) requireSame(op op, cost int64, next []byte, r algo.Result, what string, policy algo.Policy, now time.Time) {
+	p.calls++
+	other, r2, err := apply(policy, op, nil, p.state, now, cost)
+	if !(err == nil && r == r2 && bytes.Equal(next, other)) {
+		p.fail("a %v returns\n    %+v %x, but with %s\n    %+v %x", op, r, next, what, r2, other)
+	}
+}
+
+// requireArgumentsKept requires that the policy modifies neither state nor its spare capacity,
+// appends to dst, and returns memory that it does not share with state.
+func (p *point) requireArgumentsKept(op op, cost int64, want []byte) {
+	now, buffers := instant(p.now), &p.buffers
+	state, spare := p.state, []byte(nil)
+	if len(state) > 0 {
+		spare = buffers.retain(append(append(buffers.dst(len(state)), state...), make([]byte, 8)...))
+		state = spare[:len(state)]
+	}
+	dst := append(buffers.dst(len(want)), "dst"...)
+	next, _, err := p.tryCall(op, dst, state, now, cost)
+	buffers.retain(next)
+	p.require(err == nil, "%v returns an error if dst has room: %v", op, err)
+	p.require(len(next) >= 3 && string(next[:3]) == "dst" && bytes.Equal(next[3:], want), "%v must append %x to dst=%x, but returns %x", op, want, "dst", next)
+	alone, _, _ := p.tryCall(op, nil, state, now, cost)
+	p.require(bytes.Equal(state, p.state), "%v changes its argument from the state %x to %x", op, p.state, state)
+	p.require(bytes.Count(spare[len(state):], []byte{0}) == len(spare)-len(state), "%v writes into the memory after the state: %x", op, spare)
+	clear(state)
+	p.require(bytes.Equal(alone, want) && bytes.Equal(next[3:], want), "the bytes that %v returned change when the state that it was given is overwritten", op)
+}
+
+const (
+	goroutines = 4
+	rounds     = 8
+)
+
+// expectation is a call of a policy and what it returned to one goroutine.
+type expectation struct {
+	op   op
+	cost int64
+	next []byte
+	r    algo.Result
+}
+
+func concurrent(p *point) {
+	var calls []expectation
+	for _, cost := range p.costs() {
+		for _, op := range allOps {
+			next, r := p.call(op, p.state, p.now, cost)
+			calls = append(calls, expectation{op, cost, next, r})
+		}
+	}
+	p.clearProbes()
+	p.calls += goroutines * rounds * len(calls)
+
+	var group sync.WaitGroup
+	var start sync.RWMutex // all goroutines start together
+	var failures [goroutines]string
+	start.Lock()
+	for g := range goroutines {
+		group.Go(func() {
+			start.RLock()
+			defer start.RUnlock()
+			failures[g] = p.repeat(calls, g*len(calls)/goroutines)
+		})
+	}
+	start.Unlock()
+	group.Wait()
+	for _, text := range failures {
+		p.require(text == "", "%s", text)
+	}
+}
+
+// repeat makes the calls several times, from the given one on, and describes the first that
+// returns something else. Each goroutine starts with another call.
+func (p *point) repeat(calls []expectation, from int) (failure string) {
+	defer func() {
+		if v := recover(); v != nil {
+			failure = fmt.Sprintf("panic among %d goroutines: %v", goroutines, v)
+		}
+	}()
+	state, dst := slices.Clip(p.state), make([]byte, 0, 256) // clipped, because goroutines share the spare capacity
+	for i := range rounds * len(calls) {
+		c := calls[(from+i)%len(calls)]
+		next, r, err := apply(p.policy, c.op, dst, state, instant(p.now), c.cost)
+		if err != nil || r != c.r || !bytes.Equal(next, c.next) {
+			return fmt.Sprintf("with one goroutine a %v of %d returns\n    %+v %x, but with %d\n    %+v %x (error %v)",
+				c.op, c.cost, c.r, c.next, goroutines, r, next, err)
+		}
+	}
+	return ""
+}
+
+// noAllocations does nothing under the race detector, which allocates itself.
+func noAllocations(t testing.TB, s *search) {
+	t.Helper()
+	var policy algo.Policy
+	var err error
+	period := time.Minute
+	for policy, err = s.new(algo.Per(100, period)); err != nil && period > 1; policy, err = s.new(algo.Per(100, period)) {
+		period /= 1000 // a burst may be too large for a long period
+	}
+	if err != nil {
+		t.Errorf("algotest: %s refuses 100 units in any period: %v", s.subject.Name, err)
+		return
+	}
+	if s.subject.Allocates || raceEnabled {
+		return
+	}
+	state, r, _ := policy.Step(nil, nil, epoch, 1)
+	state, _, _ = policy.Step(nil, state, epoch.Add(period/10), 1)
+	full, _, _ := policy.Charge(nil, state, epoch.Add(period/9), r.Limit)
+	dst := make([]byte, 0, 4096)
+	for what, state := range map[string][]byte{"the first step on a key": nil, "a step that is allowed": state, "a step that is denied": full} {
+		allocs := allocations(func() {
+			_, _, err = policy.Step(dst, state, epoch.Add(period/8), 1)
+		})
+		if allocs > 0 || err != nil {
+			t.Errorf("algotest: %s: %s must not allocate, but allocates %v times (error %v)", s.subject.Name, what, allocs, err)
+		}
+	}
+}
+
+// allocations returns how often f allocates. Unlike testing.AllocsPerRun it works in parallel
+// tests: it takes the minimum of many short measurements, and other goroutines do not allocate
+// in all of them.
+func allocations(f func()) uint64 {
+	f()
+	least := uint64(math.MaxUint64)
+	for i := 0; i < 500 && least > 0; i++ {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		f()
+		runtime.ReadMemStats(&after)
+		least = min(least, after.Mallocs-before.Mallocs)
+	}
+	return least
+}
