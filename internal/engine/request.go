@@ -39,8 +39,6 @@ type Request struct {
 	err       error
 	panicked  any
 	slotBatch *slotBatch     // the batch whose reply was lost: it must be sent again as it was
-	same      *Request       // the next equal request of the batch
-	last      *Request       // the last of these
 	swaps     []storage.Swap // the swaps whose reply was lost
 
 	update  driver.Update
@@ -128,13 +126,6 @@ func (r *Request) begin(b *batch) {
 
 // finish settles the request.
 func (r *Request) finish(err error) { r.settled, r.err = true, err }
-
-// finishAll settles the request and the requests equal to it.
-func (r *Request) finishAll(err error) {
-	for ; r != nil; r = r.same {
-		r.finish(err)
-	}
-}
 
 // fail records that an attempt has failed. It settles the request unless another attempt can help.
 func (r *Request) fail(err error) {
