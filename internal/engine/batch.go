@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,38 +15,73 @@ import (
 type batch struct {
 	queue    *queue
 	requests []*Request // that are not settled
+	until    time.Time  // the deadline of the round trip: the latest of the requests; guarded by queue.mu
 	failed   bool       // the last attempt failed for one of them
-	backoff  backoff
+	failures int
 }
 
-// newBatch makes a batch of one request.
-func newBatch(q *queue, r *Request) *batch {
-	r.until = r.deadline
-	return &batch{queue: q, requests: []*Request{r}}
-}
+// The pauses after failures have full jitter: they are drawn between 0 and a bound that doubles
+// with each failure.
+const (
+	firstPause   = 100 * time.Microsecond
+	longestPause = 50 * time.Millisecond
+)
 
 // run makes round trips until all requests are settled.
 func (b *batch) run(ctx context.Context) {
-	b.attempt(ctx)
-	b.repeat(ctx)
-}
-
-// repeat makes round trips after the first one until all requests are settled.
-func (b *batch) repeat(ctx context.Context) {
-	for b.prepareRetry(ctx) {
+	for b.prepare(ctx) {
 		b.attempt(ctx)
 	}
 }
 
+// prepare prepares the next round trip. It pauses after a failure. It drops abandoned requests and
+// those whose deadline has passed, or all requests if ctx has ended. It reports whether any remain.
+func (b *batch) prepare(ctx context.Context) bool {
+	var ended error
+	if b.failed {
+		ended = b.pause(ctx)
+	}
+	q, now := b.queue, time.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	b.until = time.Time{}
+	b.requests = slices.DeleteFunc(b.requests, func(r *Request) bool {
+		switch {
+		case r.state == abandoned:
+			return true
+		case ended != nil || !now.Before(r.deadline):
+			q.recordTimeout(r)
+			r.err = r.timeout(ended, r.lost)
+			r.notify()
+			return true
+		}
+		r.begin(b)
+		if r.deadline.After(b.until) {
+			b.until = r.deadline
+		}
+		return false
+	})
+	return len(b.requests) > 0
+}
+
+// pause waits after a failure, but not beyond the deadline of the batch. It returns the context's
+// error if that ends first.
+func (b *batch) pause(ctx context.Context) error {
+	longest := min(firstPause<<min(b.failures, 20), longestPause)
+	b.failures++
+	select {
+	case <-time.After(min(rand.N(longest), time.Until(b.until))):
+	case <-ctx.Done():
+	}
+	return ctx.Err()
+}
+
 // attempt makes one round trip.
 func (b *batch) attempt(ctx context.Context) {
-	if end, ok := ctx.Deadline(); !ok || end.After(b.requests[0].until) {
+	if end, ok := ctx.Deadline(); !ok || end.After(b.until) {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, b.requests[0].until)
+		ctx, cancel = context.WithDeadline(ctx, b.until)
 		defer cancel()
-	}
-	for _, r := range b.requests {
-		r.settled, r.err, r.panicked = false, nil, nil
 	}
 	b.call(ctx)
 	b.settle()
@@ -97,52 +133,12 @@ func (b *batch) settle() {
 	})
 }
 
-// prepareRetry prepares the next round trip. It pauses after a failure. It drops abandoned requests and
-// those whose deadline has passed, or all requests if ctx has ended. It reports whether any remain.
-func (b *batch) prepareRetry(ctx context.Context) bool {
-	var ended error
-	if b.failed {
-		ended = b.backoff.wait(ctx, b.requests[0].until)
-	}
-	q, now := b.queue, time.Now()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	b.requests = slices.DeleteFunc(b.requests, func(r *Request) bool {
-		switch {
-		case r.state == abandoned:
-			return true
-		case ended == nil && now.Before(r.deadline):
-			r.begin()
-			return false
-		}
-		q.recordTimeout(r)
-		r.err = r.timeout(ended, r.lost)
-		r.notify()
-		return true
-	})
-	b.setUntil()
-	return len(b.requests) > 0
-}
-
-// setUntil sets the deadline of the next round trip to the latest deadline of its requests.
-func (b *batch) setUntil() {
-	var until time.Time
-	for _, r := range b.requests {
-		if r.deadline.After(until) {
-			until = r.deadline
-		}
-	}
-	for _, r := range b.requests {
-		r.until = until
-	}
-}
-
 // transact decides the requests in one transaction.
 func (b *batch) transact(ctx context.Context) {
 	e := b.queue.engine
 	updates := make([]*driver.Update, len(b.requests))
 	for i, r := range b.requests {
-		r.update = driver.Update{Keys: r.Keys, Decider: (*decider)(r)}
+		r.update = driver.Update{Keys: r.Keys, Decider: r}
 		updates[i] = &r.update
 	}
 	began := time.Now()
@@ -154,20 +150,10 @@ func (b *batch) transact(ctx context.Context) {
 		case err == nil:
 			r.finish(r.update.Err)
 			e.updateCache(r, clockReading{r.update.Now, began, received})
-		case errors.Is(err, storage.ErrNotApplied) || !r.changesAny():
+		case errors.Is(err, storage.ErrNotApplied) || !slices.ContainsFunc(r.changes, func(c driver.Change) bool { return c.Verb != driver.Keep }):
 			r.fail(storage.NotApplied(err))
 		default: // the records cannot show whether it was stored, because the requests have no common version
 			r.finish(unknown(err))
 		}
 	}
-}
-
-// updateCache updates the denial cache after an evaluation. After a request that was allowed,
-// cached states are out of date: their RetryAfter would be too short.
-func (e *Engine) updateCache(r *Request, clock clockReading) {
-	if e.denials == nil || r.err != nil || r.panicked != nil || !r.allows() {
-		return
-	}
-	_, denied := r.Evaluator.Denied()
-	e.denials.update(r, clock, denied)
 }

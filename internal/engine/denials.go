@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"hash/maphash"
 	"sync"
@@ -66,7 +67,7 @@ func (c *denials) deny(r *Request, now time.Time, clock func() time.Time) (denie
 			expired = d
 		}
 		r.states[i] = d.state
-		from, to := d.interval(now)
+		from, to := d.at.Add(now.Sub(d.received)), d.at.Add(now.Sub(d.sent))
 		if i == 0 || from.After(earliest) {
 			earliest = from
 		}
@@ -97,12 +98,10 @@ func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, 
 	case expired.renewing.CompareAndSwap(false, true):
 		return false, expired.renewed, nil
 	}
-	timer := time.NewTimer(time.Until(r.deadline))
-	defer timer.Stop()
 	select {
 	case <-expired.renewed:
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(time.Until(r.deadline)):
 	}
 	now := time.Now()
 	denied, _ = e.denials.deny(r, now, e.options.Clock)
@@ -128,24 +127,19 @@ func (r *Request) isDenied(from time.Time, d time.Duration) bool {
 	return false
 }
 
-// interval returns the earliest and the latest time that the server's clock can show now.
-func (c *clockReading) interval(now time.Time) (earliest, latest time.Time) {
-	return c.at.Add(now.Sub(c.received)), c.at.Add(now.Sub(c.sent))
-}
-
-// update caches the states that a request was evaluated on, if they denied it. Otherwise it drops
-// the cached denials of its keys.
-func (c *denials) update(r *Request, clock clockReading, denied bool) {
+// updateCache updates the denial cache after an evaluation. After a request that was allowed,
+// cached states are out of date: their RetryAfter would be too short.
+func (e *Engine) updateCache(r *Request, clock clockReading) {
+	if e.denials == nil || r.err != nil || r.panicked != nil || !r.allows() {
+		return
+	}
+	_, denied := r.Evaluator.Denied()
 	for i, key := range r.Keys {
 		switch {
 		case denied:
-			d := &denial{key: key, clockReading: clock, renewed: make(chan struct{})}
-			if state := r.states[i]; state != nil {
-				d.state = append([]byte{}, state...)
-			}
-			c.put(d)
-		case c.find(key) != nil:
-			c.put(&denial{key: key, clockReading: clock, dropped: true})
+			e.denials.put(&denial{key: key, state: bytes.Clone(r.states[i]), clockReading: clock, renewed: make(chan struct{})})
+		case e.denials.find(key) != nil:
+			e.denials.put(&denial{key: key, clockReading: clock, dropped: true})
 		}
 	}
 }

@@ -1,3 +1,21 @@
+// Package engine makes decisions on the states in a store, and stores what they change.
+//
+// The interfaces of the store determine where a decision is made:
+//
+//	driver.InPlace     in Go, under a lock of the store
+//	driver.Transactor  in Go, inside a transaction that serves all requests of a batch
+//	driver.Server      on the server, in one round trip that serves all requests of a batch
+//	any other store    in Go: Load, evaluate, CompareAndSwap, and again after a conflict
+//
+// A request whose policy has no program for the server is decided by swaps too.
+//
+// Requests that wait while enough round trips are in flight share the next one. A call
+// returns when its context ends or its timeout has passed, even if the store hangs. There is one
+// exception: a caller that sends its own request waits until the store returns. A caller sends its
+// own request only if the store has answered within the last 10 ms.
+//
+// The decision itself, in Go, is always Evaluator.Evaluate. If the server has decided, the engine
+// evaluates the request on the states that the server found, and compares the outcomes.
 package engine
 
 import (
@@ -64,34 +82,33 @@ type How struct {
 
 // New returns an engine that uses store.
 func New(store storage.Store, o Options) *Engine {
-	e := &Engine{store: store}
+	e := &Engine{store: store, shards: make(map[string]*queue)}
 	e.inPlace, _ = store.(driver.InPlace)
 	e.transactor, _ = store.(driver.Transactor)
 	e.server, _ = store.(driver.Server)
 	e.placer, _ = store.(driver.Placer)
-	known := 0
+	roundTrips := DefaultMaxRoundTrips
 	if s, ok := store.(driver.MaxRoundTrips); ok {
-		known = s.MaxRoundTrips()
-		e.onCaller = known == 0
+		e.onCaller = s.MaxRoundTrips() == 0
+		roundTrips = cmp.Or(max(s.MaxRoundTrips(), 0), roundTrips)
 	}
-	if e.options = o.withDefaults(known); e.onCaller {
+	e.options = Options{
+		Clock:           o.Clock,
+		Timeout:         cmp.Or(o.Timeout, DefaultTimeout),
+		DenialCacheTTL:  cmp.Or(o.DenialCacheTTL, DefaultDenialCacheTTL),
+		DenialCacheSize: cmp.Or(o.DenialCacheSize, DefaultDenialCacheSize),
+		OpenAfter:       cmp.Or(o.OpenAfter, DefaultOpenAfter),
+		MaxRoundTrips:   cmp.Or(o.MaxRoundTrips, roundTrips),
+		MaxQueue:        cmp.Or(o.MaxQueue, DefaultMaxQueue),
+	}
+	if e.onCaller {
 		e.options.OpenAfter = -1 // a probe would call the store from another goroutine
 	}
 	if e.inPlace == nil && e.options.DenialCacheTTL > 0 {
 		e.denials = newDenials(e.options.DenialCacheSize, e.options.DenialCacheTTL)
 	}
-	e.whole, e.shards = newQueue(e), make(map[string]*queue)
+	e.whole = newQueue(e)
 	return e
-}
-
-func (o Options) withDefaults(inFlight int) Options {
-	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
-	o.DenialCacheTTL = cmp.Or(o.DenialCacheTTL, DefaultDenialCacheTTL)
-	o.DenialCacheSize = cmp.Or(o.DenialCacheSize, DefaultDenialCacheSize)
-	o.OpenAfter = cmp.Or(o.OpenAfter, DefaultOpenAfter)
-	o.MaxRoundTrips = cmp.Or(o.MaxRoundTrips, max(inFlight, 0), DefaultMaxRoundTrips)
-	o.MaxQueue = cmp.Or(o.MaxQueue, DefaultMaxQueue)
-	return o
 }
 
 // Decide decides the request and stores what it changes, all of it or nothing. The errors are
@@ -113,7 +130,7 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (how How, err error) {
 		_, err = r.evaluate(time.Time{})
 	case e.inPlace != nil:
 		r.update.Now = e.options.Clock()
-		err = e.inPlace.Update(ctx, r.update.Now, r.Keys, (*decider)(r))
+		err = e.inPlace.Update(ctx, r.update.Now, r.Keys, r)
 	default:
 		how.Cached, err = e.decide(ctx, r)
 	}

@@ -59,8 +59,7 @@ func (q *queue) decide(ctx context.Context, r *Request) error {
 func (q *queue) enter(r *Request) (sends bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	r.begin()
-	r.done = nil
+	r.state, r.done = pausing, make(chan struct{}, 1)
 	o := &q.engine.options
 	switch free := q.inFlight < o.MaxRoundTrips; {
 	case q.engine.onCaller:
@@ -69,9 +68,8 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		err = fmt.Errorf("%w: %d", storage.ErrOverloaded, q.waiting.Len()+q.slotless)
 		return false, r.outcome(err, r.lost) // the server may have declined it after a lost reply
 	case r.bySwaps:
-		r.done = make(chan struct{}, 1)
 		q.slotless++
-		go q.runWithoutSlot(newBatch(q, r), (*batch).run)
+		go q.runWithoutSlot(&batch{queue: q, requests: []*Request{r}})
 		return false, nil
 	case q.inFlight == 0 && time.Since(q.answered) < ownSendWithin:
 		q.inFlight++
@@ -80,7 +78,6 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 		q.inFlight++
 		go q.send()
 	}
-	r.done = make(chan struct{}, 1)
 	r.state, r.element = waiting, q.waiting.PushBack(r)
 	return false, nil
 }
@@ -89,18 +86,20 @@ func (q *queue) enter(r *Request) (sends bool, err error) {
 // needs more round trips, a sender makes them. A store that must be called by the caller's
 // goroutine has no senders.
 func (q *queue) sendOwn(ctx context.Context, r *Request) error {
-	b := newBatch(q, r)
+	b := &batch{queue: q, requests: []*Request{r}}
 	if q.engine.onCaller {
 		ctx, cancel := context.WithDeadline(ctx, r.deadline)
 		defer cancel()
 		b.run(ctx)
 		return r.err
 	}
-	if b.attempt(ctx); len(b.requests) == 0 {
+	if b.prepare(ctx) {
+		b.attempt(ctx)
+	}
+	if len(b.requests) == 0 {
 		q.release()
 		return r.err
 	}
-	r.done = make(chan struct{}, 1)
 	go func() {
 		q.repeat(b)
 		q.send()
@@ -112,11 +111,13 @@ func (q *queue) sendOwn(ctx context.Context, r *Request) error {
 func (q *queue) send() {
 	for {
 		runtime.Gosched() // lets callers whose calls just returned join the batch
-		b := &batch{queue: q}
-		if !q.take(b) {
+		b := q.take()
+		if b == nil {
 			return
 		}
-		b.attempt(context.Background())
+		if b.prepare(context.Background()) {
+			b.attempt(context.Background())
+		}
 		q.repeat(b)
 	}
 }
@@ -125,22 +126,19 @@ func (q *queue) send() {
 // that can fail alone, such as a cluster, it gives the sender's slot back, because requests for
 // other slots may succeed.
 func (q *queue) repeat(b *batch) {
-	if len(b.requests) == 0 {
-		return
-	}
-	if q.engine.placer == nil {
-		b.repeat(context.Background())
+	if q.engine.placer == nil || len(b.requests) == 0 {
+		b.run(context.Background())
 		return
 	}
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.slotless++
-	q.mu.Unlock()
-	go q.runWithoutSlot(b, (*batch).repeat)
+	go q.runWithoutSlot(b)
 }
 
 // runWithoutSlot runs a batch that is counted in slotless.
-func (q *queue) runWithoutSlot(b *batch, run func(*batch, context.Context)) {
-	run(b, context.Background())
+func (q *queue) runWithoutSlot(b *batch) {
+	b.run(context.Background())
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.slotless--
@@ -157,47 +155,41 @@ func (q *queue) release() {
 	q.inFlight--
 }
 
-// take moves waiting requests into a batch. If none waits, it gives back the slot and returns false.
-func (q *queue) take(b *batch) bool {
+// take returns a batch of waiting requests. If none waits, it gives back the slot and returns nil.
+func (q *queue) take() *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.waiting.Len() == 0 {
+		q.inFlight--
+		return nil
+	}
+	b := &batch{queue: q}
 	for keys := 0; q.waiting.Len() > 0 && len(b.requests) < batchRequests && keys < batchKeys; {
 		r := q.waiting.Remove(q.waiting.Front()).(*Request)
-		r.state = sent
+		r.state = pausing
 		keys += len(r.Keys)
 		b.requests = append(b.requests, r)
 	}
-	if len(b.requests) == 0 {
-		q.inFlight--
-		return false
-	}
-	b.setUntil()
-	return true
+	return b
 }
 
 // await waits until the request has its outcome, its deadline is over or its context ends.
 func (q *queue) await(ctx context.Context, r *Request) error {
 	var expired <-chan time.Time
 	if r.fromTimeout {
-		timer := time.NewTimer(time.Until(r.deadline))
-		defer timer.Stop()
-		expired = timer.C
+		expired = time.After(time.Until(r.deadline))
 	}
-	var ended error
 	select {
 	case <-r.done:
 		return r.err
 	case <-expired:
 	case <-ctx.Done():
-		ended = ctx.Err()
 	}
+	ended := ctx.Err()
 	if ended != context.Canceled && q.isExpired(r) {
-		timer := time.NewTimer(expiryGrace)
-		defer timer.Stop()
 		select {
 		case <-r.done:
-			return r.err
-		case <-timer.C:
+		case <-time.After(expiryGrace):
 		}
 	}
 	return q.abandon(r, ended)
@@ -211,16 +203,16 @@ const expiryGrace = 20 * time.Millisecond
 func (q *queue) isExpired(r *Request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return r.state == sent && !time.Now().Before(r.until)
+	return r.state == sent && !time.Now().Before(r.batch.until)
 }
 
-// abandon marks a request whose call ends without an outcome, and returns the error of the call.
+// abandon marks a request whose call ends without an outcome, and returns the error of the call. If
+// the request has an outcome now, abandon returns that.
 func (q *queue) abandon(r *Request, ended error) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := r.state
 	if before == done {
-		<-r.done
 		return r.err
 	}
 	r.state = abandoned

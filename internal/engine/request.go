@@ -25,12 +25,12 @@ type Request struct {
 	fromTimeout bool          // the deadline follows from Options.Timeout, not from the caller's context
 	bySwaps     bool          // it must be decided by swaps
 	attempts    atomic.Int32  // is also read after the call was abandoned
-	done        chan struct{} // if the caller waits: receives once, when state is done
+	done        chan struct{} // receives once, when state is done
 
 	// These fields are guarded by the lock of the queue.
 	state   state
 	element *list.Element // in queue.waiting
-	until   time.Time     // the deadline of its round trip
+	batch   *batch        // of the last round trip
 	lost    bool          // the reply of a round trip was lost: the request may have been stored
 	lastErr error         // why the last attempt failed
 
@@ -39,8 +39,6 @@ type Request struct {
 	err       error
 	panicked  any
 	slotBatch *slotBatch     // the batch whose reply was lost: it must be sent again as it was
-	same      *Request       // the next equal request of the batch
-	last      *Request       // the last of these
 	swaps     []storage.Swap // the swaps whose reply was lost
 
 	update  driver.Update
@@ -113,18 +111,14 @@ func (r *Request) writes() bool {
 	return slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Peek })
 }
 
-// changesAny reports whether the request was evaluated and changes something.
-func (r *Request) changesAny() bool {
-	return slices.ContainsFunc(r.changes, func(c driver.Change) bool { return c.Verb != driver.Keep })
-}
-
 // allows reports whether the request takes units if they are there, and does nothing else.
 func (r *Request) allows() bool {
 	return !slices.ContainsFunc(r.Uses, func(u Use) bool { return u.Op != driver.Allow })
 }
 
 // begin sets the state of a request that is about to be sent.
-func (r *Request) begin() {
+func (r *Request) begin(b *batch) {
+	r.batch, r.settled, r.err, r.panicked = b, false, nil, nil
 	if r.state = sent; r.bySwaps && len(r.swaps) == 0 {
 		r.state = pausing // it is loaded first
 	}
@@ -133,19 +127,11 @@ func (r *Request) begin() {
 // finish settles the request.
 func (r *Request) finish(err error) { r.settled, r.err = true, err }
 
-// finishAll settles the request and the requests equal to it.
-func (r *Request) finishAll(err error) {
-	for ; r != nil; r = r.same {
-		r.finish(err)
-	}
-}
-
 // fail records that an attempt has failed. It settles the request unless another attempt can help.
 func (r *Request) fail(err error) {
 	lost := !errors.Is(err, storage.ErrNotApplied)
-	r.settled, r.err = !(lost && !errors.Is(err, storage.ErrTorn) || isTemporary(err)), err
-	if r.settled {
-		r.err = r.outcome(err, lost)
+	if r.err = err; !isTemporary(err) && (!lost || errors.Is(err, storage.ErrTorn)) {
+		r.finish(r.outcome(err, lost))
 	}
 }
 
@@ -168,9 +154,8 @@ func (r *Request) notify() {
 	if r.state == abandoned {
 		return
 	}
-	if r.state = done; r.done != nil {
-		r.done <- struct{}{}
-	}
+	r.state = done
+	r.done <- struct{}{}
 }
 
 // errNoAnswer is why a request ends if Options.Timeout is over.
@@ -187,11 +172,11 @@ func (r *Request) timeout(ended error, lost bool) error {
 		ended = context.DeadlineExceeded
 	}
 	cause := ended
-	if r.lastErr != nil {
-		if ended == errNoAnswer && (errors.Is(r.lastErr, storage.ErrContended) || errors.Is(r.lastErr, storage.ErrUnavailable)) {
+	if last := r.lastErr; last != nil {
+		if ended == errNoAnswer && (errors.Is(last, storage.ErrContended) || errors.Is(last, storage.ErrUnavailable)) {
 			ended = context.DeadlineExceeded
 		}
-		if cause = r.lastErr; !errors.Is(cause, ended) {
+		if cause = last; !errors.Is(cause, ended) {
 			cause = fmt.Errorf("%w: %w", cause, ended)
 		}
 	}
@@ -247,11 +232,8 @@ func (r *Request) recover(err *error) {
 // again.
 var errPanicked = errors.New("engine: an evaluator panicked")
 
-// decider is a request as a driver.Decider.
-type decider Request
-
-func (d *decider) Decide(found [][]byte, next []driver.Change) error {
-	r := (*Request)(d)
+// Decide implements [driver.Decider].
+func (r *Request) Decide(found [][]byte, next []driver.Change) error {
 	copy(r.states, found)
 	_, err := r.evaluate(r.update.Now)
 	copy(next, r.changes)

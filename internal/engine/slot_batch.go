@@ -18,14 +18,13 @@ type slotBatch struct {
 	slot     string
 	requests []*Request
 	batch    driver.Batch
-	members  []*Request     // for each driver.Request the first of the equal requests that it stands for; Request.same leads to the others
+	members  [][]*Request   // for each driver.Request the equal requests that it stands for
 	users    map[string]int // if a reply was lost: how many requests of that round trip used each key
 
-	uses    []driver.Use
-	places  map[string]int // the index of each key in the batch
-	latest  []int          // for each key the last request of the batch that uses only this key; -1 if there is none
-	states  [][]byte
-	unknown []int // keys whose state is not known, because an evaluator has panicked
+	uses   []driver.Use
+	places map[string]int // the index of each key in the batch; nil if there is only one request
+	latest []int          // for each key the last driver.Request that uses only this key; -1 if there is none
+	states [][]byte
 }
 
 func (s *slotBatch) isLost() bool { return s.users != nil }
@@ -55,14 +54,14 @@ func (b *batch) runOnServer(ctx context.Context) {
 	e.server.Run(ctx, batches...)
 	received := time.Now()
 	for _, s := range slots {
-		err := s.batch.Err
-		if err == nil {
-			err = s.check()
+		reply := &s.batch
+		if reply.Err == nil && (len(reply.Found) != len(reply.Keys) || reply.KeyErr != nil && len(reply.KeyErr) != len(reply.Keys)) {
+			reply.Err = fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(reply.Found), len(reply.KeyErr), len(reply.Keys))
 		}
-		if b.queue.record(began, err); err != nil {
-			s.fail(err)
+		if b.queue.record(began, reply.Err); reply.Err != nil {
+			s.fail(reply.Err)
 		} else {
-			s.replay(e, clockReading{s.batch.At, began, received})
+			s.replay(e, clockReading{reply.At, began, received})
 		}
 	}
 }
@@ -86,14 +85,6 @@ func (s *slotBatch) fail(err error) {
 // partition divides the requests by the slots of their keys. Requests whose reply was lost stay in
 // the slotBatch that they were in.
 func (b *batch) partition() (slots []*slotBatch) {
-	bySlot := func(slot string) *slotBatch {
-		for _, s := range slots {
-			if s.slot == slot && !s.isLost() {
-				return s
-			}
-		}
-		return &slotBatch{slot: slot, batch: driver.Batch{Version: storage.NewVersion(), Margin: ttlMargin}}
-	}
 	for _, r := range b.requests {
 		s := r.slotBatch
 		if s == nil {
@@ -102,7 +93,12 @@ func (b *batch) partition() (slots []*slotBatch) {
 				r.finish(err)
 				continue
 			}
-			s = bySlot(slot)
+			i := slices.IndexFunc(slots, func(s *slotBatch) bool { return s.slot == slot && !s.isLost() })
+			if i >= 0 {
+				s = slots[i]
+			} else {
+				s = &slotBatch{slot: slot, batch: driver.Batch{Version: storage.NewVersion(), Margin: ttlMargin}}
+			}
 		}
 		if !slices.Contains(slots, s) {
 			slots, s.requests = append(slots, s), s.requests[:0]
@@ -119,49 +115,41 @@ func (s *slotBatch) build(e *Engine) {
 	if e.options.Clock != nil {
 		b.Now = e.options.Clock()
 	}
-	s.members, s.uses, s.latest, s.places = make([]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n), nil
-	for _, r := range s.requests {
-		s.add(r)
-	}
-}
-
-// add adds a request to the batch.
-func (s *slotBatch) add(r *Request) {
-	b, start := &s.batch, len(s.uses)
-	r.same, r.last = nil, r
-	for i := range r.Uses {
-		s.uses = append(s.uses, s.use(&r.Uses[i], s.place(r.Keys[i]), s.isLost() && r.givesBack()))
-	}
-	uses := s.uses[start:len(s.uses):len(s.uses)]
-	if len(uses) == 1 && uses[0].Op == driver.Allow {
-		at := &s.latest[uses[0].Key]
-		if *at >= 0 && b.Requests[*at].Uses[0] == uses[0] {
-			b.Requests[*at].Times++
-			first := s.members[*at]
-			first.last.same, first.last = r, r
-			return
-		}
-		*at = len(b.Requests)
-	}
-	b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: 1})
-	s.members = append(s.members, r)
-}
-
-// place returns the index of a key in the batch.
-func (s *slotBatch) place(key string) int {
-	b := &s.batch
-	if s.places == nil && len(s.requests) > 1 { // the keys of one request differ
+	s.members, s.uses, s.latest, s.places = make([][]*Request, 0, n), make([]driver.Use, 0, n), make([]int, 0, n), nil
+	if n > 1 { // the keys of one request differ
 		s.places = make(map[string]int, batchKeys)
 	}
-	at, known := s.places[key]
-	if !known {
-		at = len(b.Keys)
-		b.Keys, s.latest = append(b.Keys, key), append(s.latest, -1)
-		if s.places != nil {
-			s.places[key] = at
+	for i, r := range s.requests {
+		uses := s.addUses(r)
+		if len(uses) == 1 && uses[0].Op == driver.Allow {
+			latest := &s.latest[uses[0].Key]
+			if *latest >= 0 && b.Requests[*latest].Uses[0] == uses[0] {
+				b.Requests[*latest].Times++
+				s.members[*latest] = append(s.members[*latest], r)
+				continue
+			}
+			*latest = len(b.Requests)
 		}
+		b.Requests = append(b.Requests, driver.Request{Uses: uses, Times: 1})
+		s.members = append(s.members, s.requests[i:i+1:i+1])
 	}
-	return at
+}
+
+// addUses adds the uses of a request and their keys to the batch.
+func (s *slotBatch) addUses(r *Request) []driver.Use {
+	b, start, onlyVersion := &s.batch, len(s.uses), s.isLost() && r.givesBack()
+	for i, key := range r.Keys {
+		at, known := s.places[key]
+		if !known {
+			at = len(b.Keys)
+			b.Keys, s.latest = append(b.Keys, key), append(s.latest, -1)
+			if s.places != nil {
+				s.places[key] = at
+			}
+		}
+		s.uses = append(s.uses, s.use(&r.Uses[i], at, onlyVersion))
+	}
+	return s.uses[start:len(s.uses):len(s.uses)]
 }
 
 // use translates a use. If onlyVersion is true, it becomes a Peek that reads the version of the record.
@@ -178,13 +166,12 @@ func (s *slotBatch) use(u *Use, key int, onlyVersion bool) driver.Use {
 // program returns the index of a program in the batch.
 func (s *slotBatch) program(program *algo.Program) int {
 	b := &s.batch
-	for i, other := range b.Programs {
-		if other == program || sameProgram(other, program) {
-			return i
-		}
+	i := slices.IndexFunc(b.Programs, func(p *algo.Program) bool { return p == program || sameProgram(p, program) })
+	if i < 0 {
+		i = len(b.Programs)
+		b.Programs = append(b.Programs, program)
 	}
-	b.Programs = append(b.Programs, program)
-	return len(b.Programs) - 1
+	return i
 }
 
 func sameProgram(a, b *algo.Program) bool {
@@ -192,20 +179,11 @@ func sameProgram(a, b *algo.Program) bool {
 		slices.EqualFunc(a.Parts, b.Parts, func(a, b algo.Program) bool { return sameProgram(&a, &b) })
 }
 
-// check returns an error if the reply has the wrong number of records or errors.
-func (s *slotBatch) check() error {
-	b := &s.batch
-	if len(b.Found) != len(b.Keys) || b.KeyErr != nil && len(b.KeyErr) != len(b.Keys) {
-		return fmt.Errorf("engine: the store answered with %d records and %d errors to %d keys", len(b.Found), len(b.KeyErr), len(b.Keys))
-	}
-	return nil
-}
-
 // replay evaluates the requests on the states that the server found, in the order of the batch. It
 // compares the outcomes with the server's. Requests that it does not settle must be decided again.
 func (s *slotBatch) replay(e *Engine, clock clockReading) {
 	b := &s.batch
-	s.states, s.unknown = s.states[:0], nil
+	s.states = s.states[:0]
 	for i := range b.Found {
 		s.states = append(s.states, stateOf(&b.Found[i]))
 	}
@@ -213,32 +191,32 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 		r.slotBatch = nil
 	}
 	var differs error
-	for i := range b.Requests {
-		request, first := &b.Requests[i], s.members[i]
-		switch err := s.keyErr(request); {
+	for i, members := range s.members {
+		request, first := &b.Requests[i], members[0]
+		err := s.keyErr(request)
+		if err != nil && !first.writes() {
+			err = storage.NotApplied(err)
+		}
+		switch {
 		case differs != nil:
-			first.finishAll(differs)
+			finish(members, differs)
 		case s.isLost() && first.givesBack() && (err != nil || request.Applied != driver.Stored):
-			first.finish(unknown(first.lastErr)) // it may have been stored, and must not be repeated
+			finish(members, unknown(first.lastErr)) // it may have been stored, and must not be repeated
 		case errors.Is(err, storage.ErrNotApplied):
-			for r := first; r != nil; r = r.same {
+			for _, r := range members {
 				r.fail(err)
 			}
-		case err != nil && !first.writes():
-			first.fail(storage.NotApplied(err))
 		case err != nil:
 			if errors.Is(err, storage.ErrTorn) && request.Applied >= 0 { // other keys of it may have been written
-				differs = s.evaluate(e, request, first, clock)
+				differs = s.evaluate(e, request, members, clock)
 			}
-			first.finishAll(unknown(err))
-		case slices.ContainsFunc(request.Uses, func(u driver.Use) bool { return slices.Contains(s.unknown, u.Key) }):
-			first.finishAll(unknown(errPanicked))
+			finish(members, unknown(err))
 		case request.Applied == driver.Declined:
-			first.finishAll(errDeclined)
+			finish(members, errDeclined)
 		case request.Applied == driver.Stored:
-			s.stored(request, first)
+			s.stored(request, members)
 		default:
-			differs = s.evaluate(e, request, first, clock)
+			differs = s.evaluate(e, request, members, clock)
 		}
 	}
 }
@@ -246,24 +224,27 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 // errDeclined is the outcome of a request that the server declined: it must be decided by swaps.
 var errDeclined = errors.New("engine: the program declined the request")
 
+func finish(requests []*Request, err error) {
+	for _, r := range requests {
+		r.finish(err)
+	}
+}
+
 // keyErr returns the error of the first key of a request that could not be read or written.
 func (s *slotBatch) keyErr(request *driver.Request) error {
-	if s.batch.KeyErr == nil {
-		return nil
-	}
 	for _, u := range request.Uses {
-		if err := s.batch.KeyErr[u.Key]; err != nil {
-			return err
+		if errs := s.batch.KeyErr; errs != nil && errs[u.Key] != nil {
+			return errs[u.Key]
 		}
 	}
 	return nil
 }
 
-// evaluate evaluates the equal requests that a request of the batch stands for, and updates
-// s.states. It returns an error if the server has decided otherwise.
-func (s *slotBatch) evaluate(e *Engine, request *driver.Request, first *Request, clock clockReading) error {
+// evaluate evaluates the members of a request of the batch, and updates s.states. It returns an
+// error if the server has decided otherwise.
+func (s *slotBatch) evaluate(e *Engine, request *driver.Request, members []*Request, clock clockReading) error {
 	total, panicked := 0, false
-	for r := first; r != nil; r = r.same {
+	for _, r := range members {
 		s.find(request, r)
 		applied, err := r.evaluate(clock.at)
 		if r.finish(err); err != nil {
@@ -281,17 +262,21 @@ func (s *slotBatch) evaluate(e *Engine, request *driver.Request, first *Request,
 		}
 	}
 	switch total = max(total, driver.Damaged); {
-	case panicked:
-		for _, u := range request.Uses {
-			s.unknown = append(s.unknown, u.Key)
+	case panicked: // the states after the request are not known
+		b := &s.batch
+		if b.KeyErr == nil {
+			b.KeyErr = make([]error, len(b.Keys))
 		}
-		first.finishAll(unknown(errPanicked))
+		for _, u := range request.Uses {
+			b.KeyErr[u.Key] = errPanicked
+		}
+		finish(members, unknown(errPanicked))
 	case total != request.Applied:
 		err := fmt.Errorf("%w: the server applied %d steps, Go %d", storage.ErrProgram, request.Applied, total)
-		first.finishAll(err)
+		finish(members, err)
 		return err
 	default:
-		e.updateCache(first.last, clock)
+		e.updateCache(members[len(members)-1], clock)
 	}
 	return nil
 }
@@ -306,12 +291,11 @@ func (s *slotBatch) find(request *driver.Request, r *Request) {
 // stored settles requests that an earlier round trip of the batch may have stored. A request was
 // certainly stored if a record that no other request used has the version of the batch. The others
 // are decided again, unless they must not be repeated.
-func (s *slotBatch) stored(request *driver.Request, first *Request) {
-	proven := false
-	for _, u := range request.Uses {
-		proven = proven || s.batch.Found[u.Key].Version == s.batch.Version && s.users[s.batch.Keys[u.Key]] == 1
-	}
-	for r := first; r != nil; r = r.same {
+func (s *slotBatch) stored(request *driver.Request, members []*Request) {
+	proven := slices.ContainsFunc(request.Uses, func(u driver.Use) bool {
+		return s.batch.Found[u.Key].Version == s.batch.Version && s.users[s.batch.Keys[u.Key]] == 1
+	})
+	for _, r := range members {
 		switch s.find(request, r); {
 		case proven:
 			r.finish(r.confirm(s.batch.At))

@@ -20,22 +20,14 @@ type Cell struct {
 
 // Lock locks the record of n at the [Instant] at. The caller must call Unlock, even if it panics.
 func (s *Store) Lock(c *Cell, at int64, n Name) {
-	c.store, c.shard, c.at, c.name = s, n.shard(), max(at, earliest), n
-	c.entry, c.created = nil, false
+	c.store, c.shard, c.at, c.name, c.created = s, n.shard(), at, n, false
 	c.shard.mu.Lock()
-	if c.number = c.shard.table.find(n.hash); c.number != 0 {
-		c.entry = c.shard.table.entries.at(c.number)
-	}
+	c.number, c.entry = c.shard.table.find(n.hash)
 }
 
 // State returns the state of the record. It is nil if the record is absent. The caller may read it
 // until the next Put or Unlock, and must not modify it.
-func (c *Cell) State() []byte {
-	if c.entry == nil || c.entry.expires <= c.at {
-		return nil
-	}
-	return c.shard.table.stateOf(c.entry)
-}
+func (c *Cell) State() []byte { return c.shard.table.state(c.entry, c.at) }
 
 // Room returns an empty slice to which the caller appends the new state. If the record has a short
 // state, the slice uses the memory of that state, so appending overwrites it, and Put need not copy.

@@ -5,11 +5,9 @@ import (
 	"time"
 )
 
-// These are special instants, in nanoseconds since 1970. Times before earliest count as earliest,
-// and times after latest count as latest.
+// These are special instants, in nanoseconds since 1970.
 const (
 	unwritten = 0                 // the first expiry of a shard that was never written
-	earliest  = 1                 // in 1970
 	latest    = math.MaxInt64 - 2 // in 2262
 	never     = math.MaxInt64 - 1 // the expiry of a record without a TTL
 	none      = math.MaxInt64     // the first expiry if there is no record
@@ -27,8 +25,6 @@ func Instant(t time.Time) int64 {
 		return sec*1e9 + int64(t.Nanosecond())
 	}
 }
-
-func instant(t time.Time) int64 { return max(earliest, Instant(t)) }
 
 // expiry returns the instant at which a record expires that is written at the instant at.
 func expiry(at int64, ttl time.Duration) int64 {

@@ -38,8 +38,6 @@ func (e *entry) has(h hash) bool {
 
 func (e *entry) hash() hash { return hash{e.hi, e.lo, e.tail} }
 
-func (e *entry) expiry() int64 { return e.expires }
-
 // rank is the order in which protected records are evicted: the lowest priority first, then the
 // earliest expiry. The rank of an unprotected record is none.
 func (e *entry) rank() int64 {
@@ -49,12 +47,12 @@ func (e *entry) rank() int64 {
 	return int64(e.mark&priorityBits)<<60 | e.expires>>3
 }
 
-// Entries are allocated in chunks, so that growth does not copy them. A chunk has exactly a size of
-// the Go allocator, and it is a multiple of blockSize.
+// Entries are allocated in chunks, so that growth copies at most the first one. A chunk has exactly a
+// size of the Go allocator, and it is a multiple of blockSize.
 const (
 	chunkBits  = 8
 	chunkSize  = 1 << chunkBits
-	firstChunk = 8 // the initial size of the first chunk, which doubles until it has chunkSize
+	firstChunk = 8 // the initial capacity of the first chunk
 )
 
 // entries holds the entries of a table by number. Numbers start with 1. An entry keeps its number.
@@ -73,15 +71,16 @@ func (s *entries) at(number uint32) *entry {
 // allocate returns a free entry.
 func (s *entries) allocate() (number uint32, e *entry) {
 	s.count++
-	if s.firstFree != 0 {
-		number = s.firstFree
+	if number = s.firstFree; number != 0 {
 		e = s.at(number)
 		s.firstFree = e.lo
 		return number, e
 	}
-	if int(s.highest) == s.capacity() {
-		s.grow()
+	last := int(s.highest >> chunkBits)
+	if last == len(s.chunks) {
+		s.chunks = append(s.chunks, make([]entry, 0, min(chunkSize, max(firstChunk, s.highest))))
 	}
+	s.chunks[last] = append(s.chunks[last], entry{})
 	s.highest++
 	return s.highest, s.at(s.highest)
 }
@@ -90,24 +89,4 @@ func (s *entries) free(number uint32) {
 	*s.at(number) = entry{lo: s.firstFree}
 	s.firstFree = number
 	s.count--
-}
-
-func (s *entries) capacity() int {
-	if len(s.chunks) == 0 {
-		return 0
-	}
-	return (len(s.chunks)-1)<<chunkBits + len(s.chunks[len(s.chunks)-1])
-}
-
-func (s *entries) grow() {
-	switch size := s.capacity(); {
-	case size == 0:
-		s.chunks = [][]entry{make([]entry, firstChunk)}
-	case size < chunkSize:
-		larger := make([]entry, 2*size)
-		copy(larger, s.chunks[0])
-		s.chunks[0] = larger
-	default:
-		s.chunks = append(s.chunks, make([]entry, chunkSize))
-	}
 }

@@ -3,12 +3,12 @@ package memstore
 // evict removes records until the partition is within its bound, but never the record of keep. The
 // caller must not hold the lock of a shard.
 func (p *partition) evict(keep hash, maxKeys, at int64) {
-	if p.keys.Load() <= maxKeys {
+	if p.counters.keys.Load() <= maxKeys {
 		return
 	}
 	p.evicting.Lock()
 	defer p.evicting.Unlock()
-	for p.keys.Load() > maxKeys && p.evictOne(keep, maxKeys, at) {
+	for p.counters.keys.Load() > maxKeys && p.evictOne(keep, maxKeys, at) {
 	}
 }
 
@@ -17,10 +17,20 @@ func (p *partition) evictOne(keep hash, maxKeys, at int64) bool {
 	if p.removeExpired(at, 1) > 0 {
 		return true
 	}
-	if p.protected.Load() > maxProtected(maxKeys) {
+	if p.counters.protected.Load() > maxProtected(maxKeys) {
 		return p.evictProtected(keep, at) || p.evictUnprotected(keep, at)
 	}
 	return p.evictUnprotected(keep, at) || p.evictProtected(keep, at)
+}
+
+// removeExpired removes up to max expired records.
+func (p *partition) removeExpired(at int64, max int) (removed int) {
+	for i := range p.shards {
+		for removed < max && p.shards[i].mayHaveExpired(at) {
+			removed += p.shards[i].removeExpired(at, max-removed)
+		}
+	}
+	return removed
 }
 
 // evictUnprotected removes an unprotected record from the shard of keep. So a new record is evicted
@@ -63,22 +73,4 @@ func (p *partition) evictProtected(keep hash, at int64) bool {
 			return true
 		}
 	}
-}
-
-func (s *shard) lowestRank(keep hash) int64 {
-	s.mu.Lock()
-	defer s.unlock()
-	_, rank := s.table.lowestRank(keep)
-	return rank
-}
-
-// removeChosen removes the entry that choose returns, unless it returns 0.
-func (s *shard) removeChosen(choose func(*table) (number uint32), at int64) bool {
-	s.mu.Lock()
-	defer s.unlock()
-	number := choose(&s.table)
-	if number != 0 {
-		s.table.removeAndCount(number, at)
-	}
-	return number != 0
 }

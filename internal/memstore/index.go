@@ -2,25 +2,26 @@ package memstore
 
 import "math/bits"
 
-// index finds the numbers of entries by hash. It is a hash table with open addressing and linear
-// probing. The lower bits of a slot are the number of an entry. The upper bits are bits of the hash,
-// so that a search seldom reads the entry of another hash.
+// index finds the entries by hash. It is a hash table with open addressing and linear probing. The
+// lower bits of a slot are the number of an entry. The upper bits are bits of the hash, so that a
+// search seldom reads the entry of another hash.
 type index struct {
 	slots []uint32 // 0: an empty slot
 	mask  uint32   // of the bits that hold a number
 }
 
-// nextIndex returns an empty index of the next size. The sizes are 10 and 15 times the powers of two.
-func nextIndex(size int) index {
-	switch {
-	case size == 0:
-		size = 10
-	case size%15 == 0:
-		size = size / 15 * 20
-	default:
-		size = size / 10 * 15
+// firstIndex is the number of slots of the smallest index. Each larger one has half as many slots more.
+const firstIndex = 10
+
+// newIndex returns an index of all entries with a number of slots.
+func newIndex(slots int, all *entries) index {
+	x := index{make([]uint32, slots), 1<<bits.Len(uint(slots)) - 1}
+	for number := uint32(1); number <= all.highest; number++ {
+		if e := all.at(number); e.version != 0 {
+			x.add(e.hash(), number, all)
+		}
 	}
-	return index{make([]uint32, size), 1<<bits.Len(uint(size)) - 1}
+	return x
 }
 
 // isFull reports whether count entries would fill more than 13/16 of the slots.
@@ -55,7 +56,11 @@ func (x *index) find(h hash, all *entries) (slot int, number uint32) {
 	}
 }
 
-func (x *index) set(slot int, h hash, number uint32) { x.slots[slot] = h.lo&^x.mask | number }
+// add adds an entry whose hash is absent.
+func (x *index) add(h hash, number uint32, all *entries) {
+	slot, _ := x.find(h, all)
+	x.slots[slot] = h.lo&^x.mask | number
+}
 
 // remove empties a slot. It moves up the later slots whose search would end at the empty slot.
 func (x *index) remove(gap int, all *entries) {

@@ -75,9 +75,7 @@ func (l *longStates) put(e *entry, state []byte) {
 	}
 	number, length := e.piece()
 	if e.size != longState || sizeClass(length) != class {
-		if e.size == longState {
-			l.free(e)
-		}
+		l.free(e)
 		number = l.classes[class].allocate()
 	}
 	copy(l.classes[class].at(number), state)
@@ -86,8 +84,11 @@ func (l *longStates) put(e *entry, state []byte) {
 	binary.NativeEndian.PutUint64(e.state[8:], uint64(len(state)))
 }
 
-// free frees the piece of an entry with a long state.
+// free frees the piece of an entry if its state is long.
 func (l *longStates) free(e *entry) {
+	if e.size != longState {
+		return
+	}
 	number, length := e.piece()
 	p := &l.classes[sizeClass(length)]
 	binary.NativeEndian.PutUint32(p.at(number), p.firstFree)

@@ -1,5 +1,7 @@
 package memstore
 
+import "slices"
+
 // A search for a minimum compares the entries of one block at a time.
 const (
 	blockBits = 5
@@ -60,46 +62,34 @@ func (m *minimum) leastBlock() int {
 // grow doubles the number of blocks.
 func (m *minimum) grow() {
 	old := m.bounds[m.blocks():]
-	blocks := max(1, 2*len(old))
-	m.bounds = make([]int64, 2*blocks)
-	for i := copy(m.bounds[blocks:], old); i < blocks; i++ {
-		m.bounds[blocks+i] = none
-	}
-	for i := blocks - 1; i > 0; i-- {
-		m.bounds[i] = min(m.bounds[2*i], m.bounds[2*i+1])
+	m.bounds = slices.Repeat([]int64{none}, 2*max(1, 2*len(old)))
+	for block, bound := range old {
+		m.set(block, bound)
 	}
 	m.least = m.bounds[1]
 }
 
-// find returns the entry with the lowest measure and that measure. It ignores the entry except, unless
-// that is 0. It returns 0 and none if there is no entry.
-func (m *minimum) find(all *entries, by measure, except uint32) (number uint32, value int64) {
+// find returns the entry with the lowest measure and that measure. It returns 0 and none if there is no
+// entry.
+func (m *minimum) find(all *entries, by measure) (number uint32, value int64) {
 	value = none
 	for exact := -1; m.least != none && m.least != unwritten; {
 		block := m.leastBlock()
 		if block == exact {
 			break
 		}
-		number, value = all.leastOfBlock(block, by, except)
+		number, value = all.leastOfBlock(block, by)
 		m.set(block, value)
 		exact = block
-	}
-	if except != 0 {
-		if v := by(all.at(except)); v != none {
-			m.lower(except, v) // its block was set to a bound without it
-		}
 	}
 	return number, value
 }
 
 // leastOfBlock returns the entry of a block with the lowest measure.
-func (s *entries) leastOfBlock(block int, by measure, except uint32) (number uint32, value int64) {
-	value = none
-	start := block << blockBits
-	chunk := s.chunks[start>>chunkBits]
-	from := start & (chunkSize - 1)
-	for i := from; i < min(from+blockSize, len(chunk)); i++ {
-		if e, n := &chunk[i], uint32(start+i-from)+1; e.version != 0 && n != except {
+func (s *entries) leastOfBlock(block int, by measure) (number uint32, value int64) {
+	first, value := uint32(block<<blockBits)+1, none
+	for n := first; n <= min(first+blockSize-1, s.highest); n++ {
+		if e := s.at(n); e.version != 0 {
 			if v := by(e); v < value {
 				number, value = n, v
 			}

@@ -1,11 +1,14 @@
 package memstore
 
 import (
+	"hash/maphash"
 	"math"
 	"math/bits"
 	"strings"
 	"sync"
 	"sync/atomic"
+
+	"github.com/sluice-go/sluice/storage/driver"
 )
 
 // partition holds the records of one rule. It has its own bound, so that keys of one rule never
@@ -14,13 +17,14 @@ type partition struct {
 	shards      []shard
 	firstExpiry []atomic.Int64 // of each shard; see shard.firstExpiry
 	shift       int            // the upper 64-shift bits of a hash are the index of its shard
-
-	keys      atomic.Int64 // the number of records
-	protected atomic.Int64 // the number of protected records
+	counters    counters
 
 	evicting  sync.Mutex
 	nextShard int // the shard that evicts next if the shard of the new record cannot; guarded by evicting
 }
+
+// counters count the records of a partition, and those that it has removed.
+type counters struct{ keys, protected, evicted, expired atomic.Int64 }
 
 // A partition has up to 64 shards of at least 64 records. With 64 shards, goroutines seldom wait
 // for each other, and the shards take 20 KB.
@@ -33,10 +37,10 @@ func (p *partition) shardOf(h hash) *shard { return &p.shards[h.hi>>p.shift] }
 
 // partitionOf returns the partition of a rule. It creates the partition if there is none.
 func (s *Store) partitionOf(rule string) *partition {
-	if p, ok := s.partitions.Load(rule); ok {
-		return p.(*partition)
+	p, ok := s.partitions.Load(rule)
+	if !ok {
+		p, _ = s.partitions.LoadOrStore(strings.Clone(rule), s.newPartition()) // rule may be part of a longer key
 	}
-	p, _ := s.partitions.LoadOrStore(strings.Clone(rule), s.newPartition()) // rule may be part of a longer key
 	return p.(*partition)
 }
 
@@ -46,15 +50,10 @@ func (s *Store) newPartition() *partition {
 	p := &partition{shards: make([]shard, count), firstExpiry: make([]atomic.Int64, count), shift: 64 - shardBits}
 	lockOrder := s.shards.Add(maxShards)
 	for i := range p.shards {
-		s := &p.shards[i]
-		s.partition, s.firstExpiry, s.lockOrder = p, &p.firstExpiry[i], lockOrder+uint64(i)
+		sh := &p.shards[i]
+		sh.table.counters, sh.firstExpiry, sh.lockOrder = &p.counters, &p.firstExpiry[i], lockOrder+uint64(i)
 	}
 	return p
-}
-
-// each calls do with each partition until do returns false.
-func (s *Store) each(do func(p *partition) bool) {
-	s.partitions.Range(func(_, p any) bool { return do(p.(*partition)) })
 }
 
 // maxProtected returns how many records of a partition may be protected: 7/8. The rest is for new
@@ -65,3 +64,49 @@ func maxProtected(maxKeys int64) int64 {
 	}
 	return maxKeys - max(1, maxKeys/8)
 }
+
+// Name identifies a key in one store. It consists of the partition of the key's rule and 104 bits
+// of two hashes of the key. The store keeps only the hashes.
+type Name struct {
+	partition *partition
+	hash
+}
+
+// hash identifies a key in a partition.
+type hash struct {
+	hi   uint64 // the upper bits select the shard, the lower bits the home slot in the index
+	lo   uint32
+	tail uint8
+}
+
+// Prefix is the hashed prefix of the keys of one rule.
+type Prefix struct {
+	partition *partition
+	hi, lo    uint64
+}
+
+var (
+	prefixSeedHi, prefixSeedLo = maphash.MakeSeed(), maphash.MakeSeed()
+	lastSeedHi, lastSeedLo     = maphash.MakeSeed(), maphash.MakeSeed()
+)
+
+// Prefix returns the prefix of key, as driver.CutKey returns it, in hashed form.
+func (s *Store) Prefix(key string) Prefix {
+	prefix, _ := driver.CutKey(key)
+	return Prefix{s.partitionOf(driver.RuleOfKey(key)), maphash.String(prefixSeedHi, prefix), maphash.String(prefixSeedLo, prefix)}
+}
+
+// Name returns the name of the key with this prefix and the last part last.
+func (p Prefix) Name(last string) Name {
+	hi := p.hi ^ maphash.String(lastSeedHi, last)
+	lo := p.lo ^ maphash.String(lastSeedLo, last)
+	return Name{p.partition, hash{hi, uint32(lo), uint8(lo >> 32)}}
+}
+
+// Name returns the name of key. The key may be any string.
+func (s *Store) Name(key string) Name {
+	_, last := driver.CutKey(key)
+	return s.Prefix(key).Name(last)
+}
+
+func (n Name) shard() *shard { return n.partition.shardOf(n.hash) }

@@ -10,37 +10,21 @@ import (
 // shard is a table with its lock. It fills five cache lines. A decision writes only to the first
 // one, which therefore holds all that a decision writes and most of what it reads.
 type shard struct {
-	mu        sync.Mutex
-	table     table
-	published published
-	scratch   scratch // guarded by mu
+	mu    sync.Mutex
+	table table
 
-	partition   *partition
 	firstExpiry *atomic.Int64 // the instant at which the first record expires, or earlier; or none, or unwritten
+	published   int64         // the value of firstExpiry
 	lockOrder   uint64        // the shards of a store are locked in this order
-	_           [16]byte
+	scratch     scratch       // guarded by mu
+	_           [24]byte
 }
 
-// published is what the partition knows about a shard.
-type published struct {
-	firstExpiry      int64
-	count, protected int
-}
-
-// unlock publishes the changes of the table and unlocks the shard.
+// unlock publishes the first expiry and unlocks the shard.
 func (s *shard) unlock() {
-	t, p := &s.table, &s.published
-	if now := t.byExpiry.least; now != p.firstExpiry {
-		p.firstExpiry = now
-		s.firstExpiry.Store(now)
-	}
-	if now := t.entries.count; now != p.count {
-		s.partition.keys.Add(int64(now - p.count))
-		p.count = now
-	}
-	if now := t.protected; now != p.protected {
-		s.partition.protected.Add(int64(now - p.protected))
-		p.protected = now
+	if first := s.table.byExpiry.least; first != s.published {
+		s.published = first
+		s.firstExpiry.Store(first)
 	}
 	s.mu.Unlock()
 }
@@ -62,4 +46,44 @@ func unlockShards(locked []*shard) {
 	for _, s := range locked {
 		s.unlock()
 	}
+}
+
+// mayHaveExpired reports without a lock whether the shard may hold an expired record.
+func (s *shard) mayHaveExpired(at int64) bool {
+	first := s.firstExpiry.Load()
+	return first != unwritten && first <= at
+}
+
+// removeExpired removes up to max expired records, but at most 64, so that decisions do not wait
+// long for the lock.
+func (s *shard) removeExpired(at int64, max int) (removed int) {
+	s.mu.Lock()
+	defer s.unlock()
+	for ; removed < min(max, 64); removed++ {
+		number, expires := s.table.firstToExpire()
+		if expires > at {
+			break
+		}
+		s.table.removeAndCount(number, at)
+	}
+	s.table.freeIfEmpty()
+	return removed
+}
+
+// removeChosen removes the entry that choose returns, unless it returns 0.
+func (s *shard) removeChosen(choose func(*table) (number uint32), at int64) bool {
+	s.mu.Lock()
+	defer s.unlock()
+	number := choose(&s.table)
+	if number != 0 {
+		s.table.removeAndCount(number, at)
+	}
+	return number != 0
+}
+
+func (s *shard) lowestRank(keep hash) int64 {
+	s.mu.Lock()
+	defer s.unlock()
+	_, rank := s.table.lowestRank(keep)
+	return rank
 }

@@ -1,3 +1,8 @@
+// Package memstore implements memory.Store: records in the memory of this process, with a bounded number
+// of records for each rule. The comment of package storage/memory documents its promises.
+//
+// Package compose locks a record with [Store.Lock] and decides on it with a [Cell]. This does not
+// allocate. Compose hashes the common prefix of a rule's keys once, as a [Prefix].
 package memstore
 
 import (
@@ -29,6 +34,13 @@ var (
 	_ storage.Purger = (*Store)(nil)
 )
 
+func (s *Store) maxKeys() int64 {
+	if s.MaxKeys <= 0 {
+		return DefaultMaxKeys
+	}
+	return int64(s.MaxKeys)
+}
+
 // Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
 	if err := ctx.Err(); err != nil {
@@ -37,12 +49,12 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
-	at, records := instant(s.Now()), make([]storage.Record, len(keys))
+	at, records := Instant(s.Now()), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		n, ok := s.existingName(key)
-		if !ok {
-			continue
+		if _, ok := s.partitions.Load(driver.RuleOfKey(key)); !ok {
+			continue // Name would create the partition
 		}
+		n := s.Name(key)
 		sh := n.shard()
 		sh.mu.Lock()
 		records[i] = sh.table.record(n.hash, at)
@@ -59,26 +71,27 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err := driver.Check(swaps); err != nil {
 		return nil, false, err
 	}
-	var array [8]Name
-	names, at := array[:0], instant(s.Now())
+	names, at := make([]Name, len(swaps)), Instant(s.Now())
 	for i := range swaps {
-		names = append(names, s.Name(swaps[i].Key))
+		names[i] = s.Name(swaps[i].Key)
 	}
-	if current = swap(names, at, swaps); current == nil {
-		s.evict(names, at)
+	if current, swapped = swap(names, at, swaps); !swapped {
+		return current, false, nil
 	}
-	return current, current == nil, nil
+	s.evict(names, at)
+	return nil, true, nil
 }
 
 // swap applies swaps, or returns the stored records if there is a conflict.
-func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record) {
-	var array [8]*shard
-	locked := lockShards(array[:0], names)
-	defer unlockShards(locked)
+func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, swapped bool) {
+	defer unlockShards(lockShards(nil, names))
+	swapped = true
 	for i, n := range names {
-		if n.shard().table.version(n.hash, at) != swaps[i].Old {
-			return records(names, at)
-		}
+		current = append(current, n.shard().table.record(n.hash, at))
+		swapped = swapped && current[i].Version == swaps[i].Old
+	}
+	if !swapped {
+		return current, false
 	}
 	for i, n := range names {
 		t, swap := &n.shard().table, &swaps[i]
@@ -88,16 +101,73 @@ func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Recor
 		}
 		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.Lifetime(time.Unix(0, at))), swap.Priority})
 	}
+	return nil, true
+}
+
+// scratch holds the arguments of a Decider, so that an update does not allocate. An update uses the
+// scratch of the first shard that it locks.
+type scratch struct {
+	found  [][]byte
+	next   []driver.Change
+	buffer []byte // of Cell.Buffer
+}
+
+// Update decides in place; see [driver.InPlace].
+func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driver.Decider) error {
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
+	}
+	if err := driver.CheckKeys(keys); err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return d.Decide(nil, nil)
+	}
+	var array [8]Name
+	names, at := array[:0], Instant(now)
+	for _, key := range keys {
+		names = append(names, s.Name(key))
+	}
+	if err := update(names, at, keys, d); err != nil {
+		return err
+	}
+	s.evict(names, at)
 	return nil
 }
 
-// records copies the records of names, whose shards must be locked.
-func records(names []Name, at int64) []storage.Record {
-	records := make([]storage.Record, len(names))
-	for i, n := range names {
-		records[i] = n.shard().table.record(n.hash, at)
+func update(names []Name, at int64, keys []string, d driver.Decider) error {
+	var array [8]*shard
+	locked := lockShards(array[:0], names)
+	defer unlockShards(locked)
+	w := &locked[0].scratch
+	defer w.clear()
+	for _, n := range names {
+		t := &n.shard().table
+		_, e := t.find(n.hash)
+		w.found, w.next = append(w.found, t.state(e, at)), append(w.next, driver.Change{})
 	}
-	return records
+	if err := d.Decide(w.found, w.next); err != nil {
+		return err
+	}
+	if err := driver.CheckChanges(keys, w.next); err != nil {
+		return err
+	}
+	for i, n := range names {
+		switch t, c := &n.shard().table, &w.next[i]; c.Verb {
+		case driver.Put:
+			t.put(n.hash, c.State, properties{t.nextVersion(), expiry(at, c.TTL), c.Priority})
+		case driver.Delete:
+			t.remove(n.hash)
+		}
+	}
+	return nil
+}
+
+// clear removes references to memory of the Decider.
+func (w *scratch) clear() {
+	clear(w.found)
+	clear(w.next)
+	w.found, w.next = w.found[:0], w.next[:0]
 }
 
 // evict restores the bound after a write of names.
@@ -107,9 +177,38 @@ func (s *Store) evict(names []Name, at int64) {
 	}
 }
 
-func (s *Store) maxKeys() int64 {
-	if s.MaxKeys <= 0 {
-		return DefaultMaxKeys
+// Purge calls Sweep with the time of Clock; see storage.Purger.
+func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
 	}
-	return int64(s.MaxKeys)
+	return s.Sweep(s.Now(), max), nil
+}
+
+// Sweep removes up to max records that have expired at now; see memory.Store.
+func (s *Store) Sweep(now time.Time, max int) (removed int) {
+	at := Instant(now)
+	s.partitions.Range(func(_, p any) bool {
+		removed += p.(*partition).removeExpired(at, max-removed)
+		return removed < max
+	})
+	return removed
+}
+
+// Stats is memory.Stats.
+type Stats struct {
+	Keys             int
+	Evicted, Expired int64
+}
+
+// Stats returns the sums over all rules; see memory.Store.
+func (s *Store) Stats() (stats Stats) {
+	s.partitions.Range(func(_, p any) bool {
+		c := &p.(*partition).counters
+		stats.Keys += int(c.keys.Load())
+		stats.Evicted += c.evicted.Load()
+		stats.Expired += c.expired.Load()
+		return true
+	})
+	return stats
 }

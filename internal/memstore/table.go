@@ -2,58 +2,35 @@ package memstore
 
 import "github.com/sluice-go/sluice/storage"
 
-// table holds the records of one shard. The zero table is empty. The lock of the shard guards it.
+// table holds the records of one shard. Without records it is zero but for counters and lastVersion.
+// The lock of the shard guards it.
 type table struct {
 	lastVersion storage.Version // of nextVersion; the first field, because of the cache lines of shard
 	index       index
 	entries     entries
 	byExpiry    minimum // of all entries
 	byRank      minimum // of the protected entries
-	growth      indexGrowth
 	long        longStates
-
-	protected int    // the number of protected entries
-	hand      uint32 // the entry that secondChance has checked last
-
-	evicted, expired int64
+	counters    *counters
+	protected   int    // the number of protected entries
+	hand        uint32 // the entry that secondChance has checked last
 }
 
-// find returns the number of the entry of h, which may have expired. It returns 0 if there is none.
-func (t *table) find(h hash) (number uint32) {
-	if _, number = t.index.find(h, &t.entries); number == 0 && t.growth.isActive() {
-		_, number = t.growth.old.find(h, &t.entries)
+// find returns the entry of h, which may have expired, and its number. It returns 0 and nil if there is
+// none.
+func (t *table) find(h hash) (number uint32, e *entry) {
+	if _, number = t.index.find(h, &t.entries); number != 0 {
+		e = t.entries.at(number)
 	}
-	return number
+	return number, e
 }
 
-// findLive returns the entry of h. It returns nil if there is none or if it has expired.
-func (t *table) findLive(h hash, at int64) *entry {
-	if number := t.find(h); number != 0 {
-		if e := t.entries.at(number); e.expires > at {
-			return e
-		}
-	}
-	return nil
-}
-
-// version returns the version of the live record of h, or 0.
-func (t *table) version(h hash, at int64) storage.Version {
-	if e := t.findLive(h, at); e != nil {
-		return e.version
-	}
-	return 0
-}
-
-// state returns the state of the live record of h, or nil. The state is memory of the table.
-func (t *table) state(h hash, at int64) []byte {
-	if e := t.findLive(h, at); e != nil {
-		return t.stateOf(e)
-	}
-	return nil
-}
-
-func (t *table) stateOf(e *entry) []byte {
-	if e.size == longState {
+// state returns the state of a live entry, or nil. e may be nil. The state is memory of the table.
+func (t *table) state(e *entry, at int64) []byte {
+	switch {
+	case e == nil || e.expires <= at:
+		return nil
+	case e.size == longState:
 		return t.long.state(e)
 	}
 	return e.state[:e.size:e.size]
@@ -61,8 +38,9 @@ func (t *table) stateOf(e *entry) []byte {
 
 // record returns a copy of the live record of h, or the zero Record.
 func (t *table) record(h hash, at int64) storage.Record {
-	if e := t.findLive(h, at); e != nil {
-		return storage.Record{Version: e.version, State: append([]byte{}, t.stateOf(e)...)}
+	_, e := t.find(h)
+	if state := t.state(e, at); state != nil {
+		return storage.Record{Version: e.version, State: append([]byte{}, state...)}
 	}
 	return storage.Record{}
 }
@@ -76,11 +54,10 @@ type properties struct {
 
 // put creates or replaces the record of h.
 func (t *table) put(h hash, state []byte, p properties) {
-	if number := t.find(h); number != 0 {
-		t.write(number, t.entries.at(number), state, p)
-		return
+	number, e := t.find(h)
+	if e == nil {
+		number, e = t.create(h)
 	}
-	number, e := t.create(h)
 	t.write(number, e, state, p)
 }
 
@@ -95,9 +72,7 @@ func (t *table) write(number uint32, e *entry, state []byte, p properties) {
 		t.long.put(e, state)
 		return
 	}
-	if e.size == longState {
-		t.long.free(e)
-	}
+	t.long.free(e)
 	if len(state) > 0 && &state[0] != &e.state[0] { // a state from Cell.Room is in its place already
 		copy(e.state[:], state)
 	}
@@ -106,63 +81,67 @@ func (t *table) write(number uint32, e *entry, state []byte, p properties) {
 
 // setRank sets the mark and the expiry of an entry.
 func (t *table) setRank(number uint32, e *entry, p properties) {
-	m := mark(p.priority)
+	before, m := e.rank(), mark(p.priority)
 	if e.version != 0 {
 		m |= rewritten
 	}
-	if !e.mark.isProtected() && !m.isProtected() {
-		e.mark, e.expires = m, p.expires
-		return
-	}
-	before := e.rank()
-	t.protected += boolToInt(m.isProtected()) - boolToInt(e.mark.isProtected())
 	e.mark, e.expires = m, p.expires
-	if now := e.rank(); now < before {
+	now := e.rank()
+	t.countProtected(before, now)
+	if now < before {
 		t.byRank.lower(number, now)
 	}
 }
 
-func boolToInt(b bool) int {
-	if b {
-		return 1
+// countProtected counts an entry whose rank changes.
+func (t *table) countProtected(before, now int64) {
+	change := 0
+	if before != none {
+		change--
 	}
-	return 0
+	if now != none {
+		change++
+	}
+	if change != 0 {
+		t.protected += change
+		t.counters.protected.Add(int64(change))
+	}
 }
 
 // create creates an entry for h, which must have none. The version of the entry is 0 until write.
 func (t *table) create(h hash) (number uint32, e *entry) {
-	t.growIndex()
-	slot, _ := t.index.find(h, &t.entries)
+	if t.index.isFull(t.entries.count + 1) {
+		size := len(t.index.slots)
+		t.index = newIndex(max(firstIndex, size+size/2), &t.entries)
+	}
 	number, e = t.entries.allocate()
-	t.index.set(slot, h, number)
 	*e = entry{hi: h.hi, lo: h.lo, tail: h.tail, expires: none}
+	t.index.add(h, number, &t.entries)
+	t.counters.keys.Add(1)
 	return number, e
 }
 
-// remove removes the record of h. It returns false if there is none.
-func (t *table) remove(h hash) bool {
+// remove removes the record of h, if there is one.
+func (t *table) remove(h hash) {
 	slot, number := t.index.find(h, &t.entries)
-	if number != 0 {
-		t.index.remove(slot, &t.entries)
-	} else if number = t.find(h); number == 0 {
-		return false
+	if number == 0 {
+		return
 	}
+	t.index.remove(slot, &t.entries)
 	e := t.entries.at(number)
-	if e.size == longState {
-		t.long.free(e)
-	}
-	t.protected -= boolToInt(e.mark.isProtected())
+	t.long.free(e)
+	t.countProtected(e.rank(), none)
 	t.entries.free(number)
-	return true
+	t.counters.keys.Add(-1)
 }
 
 // removeAndCount removes an entry and counts it for Stats.
 func (t *table) removeAndCount(number uint32, at int64) {
 	e := t.entries.at(number)
 	if e.expires <= at {
-		t.expired++
+		t.counters.expired.Add(1)
 	} else {
-		t.evicted++
+		t.counters.evicted.Add(1)
 	}
 	t.remove(e.hash())
 }
@@ -170,13 +149,24 @@ func (t *table) removeAndCount(number uint32, at int64) {
 // firstToExpire returns the entry that expires first and its expiry. It returns 0 and none if the
 // table is empty.
 func (t *table) firstToExpire() (number uint32, expires int64) {
-	return t.byExpiry.find(&t.entries, (*entry).expiry, 0)
+	return t.byExpiry.find(&t.entries, func(e *entry) int64 { return e.expires })
 }
 
 // lowestRank returns the protected entry with the lowest rank, except the entry of keep. It returns 0
 // and none if there is none.
 func (t *table) lowestRank(keep hash) (number uint32, rank int64) {
-	return t.byRank.find(&t.entries, (*entry).rank, t.find(keep))
+	kept, e := t.find(keep)
+	if e == nil || e.rank() == none {
+		return t.byRank.find(&t.entries, (*entry).rank)
+	}
+	number, rank = t.byRank.find(&t.entries, func(other *entry) int64 {
+		if other == e {
+			return none
+		}
+		return other.rank()
+	})
+	t.byRank.lower(kept, e.rank()) // its block may have a bound without it
+	return number, rank
 }
 
 // secondChance returns an unprotected entry other than that of keep, or 0. It is the clock algorithm:
@@ -201,7 +191,7 @@ func (t *table) secondChance(keep hash) (number uint32) {
 // freeIfEmpty frees the memory of a table without entries.
 func (t *table) freeIfEmpty() {
 	if t.entries.count == 0 {
-		*t = table{lastVersion: t.lastVersion, evicted: t.evicted, expired: t.expired}
+		*t = table{lastVersion: t.lastVersion, counters: t.counters}
 	}
 }
 
