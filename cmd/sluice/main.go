@@ -11,6 +11,7 @@ package main
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +31,16 @@ func main() {
 	defer stop()
 	os.Exit(run(ctx, os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr}))
 }
+
+// The long help of the commands.
+var (
+	//go:embed help/replay.txt
+	replayHelp string
+	//go:embed help/check.txt
+	checkHelp string
+	//go:embed help/serve.txt
+	serveHelp string
+)
 
 // streams has the standard streams of a command.
 type streams struct {

@@ -23,12 +23,18 @@ import (
 // defaultPolicies limit the same rate by each of the four algorithms.
 var defaultPolicies = []string{"gcra 30/m burst=10", "tokenbucket 30/m", "fixedwindow 30/m", "movingwindow 30/m"}
 
+const replayExamples = `  sluice replay
+  sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" access.log access.log.1.gz
+  zcat *.gz | sluice replay --by path --json -
+  sluice replay --config limits.yaml --out limits.svg access.log
+  sluice replay --check burst_at_edge.trace`
+
 func replayCommand(s streams) *cobra.Command {
 	var f replayFlags
 	c := &cobra.Command{
 		Use:     "replay [FILE...]",
 		Short:   "Replay access logs through policies, side by side",
-		Long:    fmt.Sprintf(replayHelp, strings.Join(defaultPolicies, "\n  ")),
+		Long:    replayHelp,
 		Example: replayExamples,
 	}
 	f.define(c)

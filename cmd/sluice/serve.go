@@ -14,6 +14,11 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 )
 
+const serveExamples = `  sluice serve --limit "gcra 100/m burst=20" --by ip --upstream http://localhost:3000
+  sluice serve --config limits.yaml --upstream http://localhost:3000 --listen :8080 --store sqlite:limits.db
+  sluice serve --config limits.yaml --api unix:/tmp/sluice.sock --store redis://localhost:6379
+  curl --unix-socket /tmp/sluice.sock -d '{"key":"user:42","cost":3,"limit":"api"}' http://sluice/v1/allow`
+
 func serveCommand(s streams) *cobra.Command {
 	var f serveFlags
 	c := &cobra.Command{
@@ -27,9 +32,9 @@ func serveCommand(s streams) *cobra.Command {
 			}
 			return nil
 		},
+		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), &f, s) },
 	}
 	f.define(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return runServe(c.Context(), &f, s) }
 	return c
 }
 
@@ -37,8 +42,12 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	// serving is not derived from ctx, which cannot report a second interrupt.
 	serving, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
-	h := handleSignals(stop)
-	defer h.release()
+	h := &signalHandler{ends: make(chan os.Signal, 8), reloads: make(chan os.Signal, 1)}
+	signal.Notify(h.ends, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(h.reloads, syscall.SIGHUP)
+	over := make(chan struct{})
+	defer close(over)
+	go h.handleEnds(over, stop)
 	o, err := await(serving, func() (serve.Options, error) { return f.options(s.err) })
 	if err != nil {
 		return err
@@ -51,7 +60,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	defer server.Close()
 	var reloading sync.WaitGroup
 	h.server.Store(server)
-	reloading.Go(func() { h.reload(serving, server) })
+	reloading.Go(func() { h.handleReloads(serving, server) })
 	err = server.Serve(serving)
 	stop(nil)
 	reloading.Wait()
@@ -74,73 +83,44 @@ func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve
 	})
 }
 
-// signalHandler maps signals to a reload, a shutdown, and an immediate end. It only waits for
-// signals, so a slow reload does not delay the end of the program.
+// signalHandler maps signals to a reload, a shutdown, and an immediate end. A slow reload does not
+// delay the end.
 type signalHandler struct {
-	signals chan os.Signal
-	stop    context.CancelCauseFunc
+	ends    chan os.Signal
+	reloads chan os.Signal               // drops a signal while another waits: that reload has not begun to read
 	server  atomic.Pointer[serve.Server] // nil until the server is open
-	reloads chan struct{}                // holds one pending reload
-	ending  atomic.Bool
-	over    chan struct{}
 }
 
-// handleSignals starts a signalHandler. stop starts the shutdown.
-func handleSignals(stop context.CancelCauseFunc) *signalHandler {
-	h := &signalHandler{
-		signals: make(chan os.Signal, 8), stop: stop,
-		reloads: make(chan struct{}, 1), over: make(chan struct{}),
+// handleEnds calls stop at the first signal, and closes the server at the others, until over is
+// closed. Without a signal, all signals then have their default effect again. After a signal they
+// do not: a late signal must not turn the shutdown into a failure.
+func (h *signalHandler) handleEnds(over <-chan struct{}, stop context.CancelCauseFunc) {
+	var cause error
+	select {
+	case <-over:
+		signal.Stop(h.ends)
+		signal.Stop(h.reloads)
+		return
+	case s := <-h.ends:
+		if s == os.Interrupt { // a person is waiting
+			cause = serve.ErrInterrupted
+		}
 	}
-	signal.Notify(h.signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	go h.run()
-	return h
-}
-
-// release restores the default effect of signals, unless a shutdown has begun: a late signal must
-// not turn it into a failure.
-func (h *signalHandler) release() {
-	close(h.over)
-	if !h.ending.Load() {
-		signal.Stop(h.signals)
-	}
-}
-
-func (h *signalHandler) run() {
+	stop(cause)
 	for {
 		select {
-		case <-h.over:
+		case <-over:
 			return
-		case s := <-h.signals:
-			server := h.server.Load()
-			switch {
-			case s == syscall.SIGHUP:
-				h.requestReload()
-			case !h.ending.Swap(true):
-				h.stop(stopCause(s))
-			case server != nil:
+		case <-h.ends:
+			if server := h.server.Load(); server != nil {
 				server.Close()
 			}
 		}
 	}
 }
 
-// stopCause returns serve.ErrInterrupted for an interrupt, because a person is waiting.
-func stopCause(s os.Signal) error {
-	if s == os.Interrupt {
-		return serve.ErrInterrupted
-	}
-	return nil
-}
-
-func (h *signalHandler) requestReload() {
-	select {
-	case h.reloads <- struct{}{}:
-	default: // a pending reload has not begun to read
-	}
-}
-
-// reload runs requested reloads one after the other until ctx ends.
-func (h *signalHandler) reload(ctx context.Context, server *serve.Server) {
+// handleReloads runs reloads one after the other until ctx ends.
+func (h *signalHandler) handleReloads(ctx context.Context, server *serve.Server) {
 	for {
 		select {
 		case <-ctx.Done():
