@@ -58,6 +58,11 @@ func newProblem(kind, format string, args ...any) *problem {
 	return &problem{Type: problemTypes + kind, Title: k.title, Status: k.status, Detail: fmt.Sprintf(format, args...)}
 }
 
+// plainProblem returns a problem of the type about:blank.
+func plainProblem(status int, format string, args ...any) *problem {
+	return &problem{Type: "about:blank", Title: http.StatusText(status), Status: status, Detail: fmt.Sprintf(format, args...)}
+}
+
 func (p *problem) write(w http.ResponseWriter) {
 	writeJSON(w, p.Status, "application/problem+json", p)
 }

@@ -25,10 +25,11 @@ type Limits struct {
 	Service *compose.Limiter[DecisionRequest]
 	Proxy   *compose.Limiter[*http.Request]
 
-	names   []string // of the rules
-	file    *config.File
-	unknown int64        // see base
-	front   http.Handler // Proxy with the upstream behind it; nil if there is none
+	names     []string // of the rules
+	byteRules []string // the names of those with cost: bytes
+	file      *config.File
+	unknown   int64        // see base
+	front     http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
 // base has the options that the limiters of all reloads share.
@@ -49,8 +50,12 @@ func (b *base) limits(store storage.Store, file *config.File) (l *Limits, err er
 	}
 	var asked []compose.Rule[DecisionRequest]
 	for i := range file.Rules {
-		l.names = append(l.names, file.Rules[i].Name)
-		asked = append(asked, serviceRule(&file.Rules[i]))
+		rule := &file.Rules[i]
+		l.names = append(l.names, rule.Name)
+		if rule.Cost.Bytes {
+			l.byteRules = append(l.byteRules, rule.Name)
+		}
+		asked = append(asked, serviceRule(rule))
 	}
 	l.Service, err = b.service.New(store, asked...)
 	return l, err
@@ -113,16 +118,6 @@ func costOf(a DecisionRequest, c config.Cost) int64 {
 		return math.MaxInt64 // more than any capacity
 	}
 	return n * units
-}
-
-// bytes returns the names of the rules with cost: bytes.
-func (l *Limits) bytes() (names []string) {
-	for i := range l.Rules {
-		if l.Rules[i].Cost.Bytes {
-			names = append(names, l.Rules[i].Name)
-		}
-	}
-	return names
 }
 
 // needsLength reports whether a rule would deny the request only because its length is

@@ -330,7 +330,7 @@ func (s *Server) isBusy() (busy bool) {
 func (s *Server) announce() {
 	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
 	if s.proxy != nil {
-		args = append(args, "proxy", reachable(s.ProxyAddr()), "upstream", s.behind.url.Redacted())
+		args = append(args, "proxy", reachable(s.ProxyAddr()), "upstream", s.behind.Upstream.Redacted())
 	}
 	if s.api != nil {
 		args = append(args, "api", reachable(s.APIAddr()))
