@@ -31,24 +31,25 @@ type bodyRate struct {
 // upstream may then be talking in both directions, as gRPC streams do, with pauses.
 func idleTimeout(d time.Duration, rate bodyRate, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		t := &transfer{ResponseController: http.NewResponseController(w), idle: d, rate: rate, credit: rate.grace, duplex: r.ProtoMajor > 1}
+		t := &transfer{ResponseWriter: w, ResponseController: http.NewResponseController(w), idle: d, rate: rate, credit: rate.grace, duplex: r.ProtoMajor > 1}
 		if r.Body != nil && r.Body != http.NoBody {
 			t.unread = true
 			r = r.WithContext(context.WithValue(r.Context(), transferKey{}, t))
 			r.Body = &trackedBody{r.Body, t}
 		}
 		defer t.end() // a reverse proxy panics if a response breaks off
-		next.ServeHTTP(&trackedWriter{w, t}, r)
+		next.ServeHTTP(t, r)
 	})
 }
 
 type transferKey struct{} // of the context of a request with a body
 
-// transfer sets deadlines while a body is read and a response is written, and clears them
-// in between: then it may be the upstream that is idle. Over HTTP/1 the server itself
-// reads when the body is over, and over HTTP/2 a deadline ends a response that nobody
-// writes at the moment.
+// transfer is the writer of a response. It sets deadlines while the body of the request is read and
+// the response is written, and clears them in between: then it may be the upstream that is idle.
+// Over HTTP/1 the server itself reads when the body is over, and over HTTP/2 a deadline ends a
+// response that nobody writes at the moment.
 type transfer struct {
+	http.ResponseWriter
 	*http.ResponseController
 	idle   time.Duration
 	rate   bodyRate
@@ -149,42 +150,28 @@ func (b *trackedBody) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// trackedWriter writes a response.
-type trackedWriter struct {
-	http.ResponseWriter
-	t *transfer
-}
-
-// Unwrap is for http.ResponseController.
-func (w *trackedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// SetReadDeadline is for http.ResponseController.
-func (w *trackedWriter) SetReadDeadline(deadline time.Time) error {
-	return w.t.SetReadDeadline(deadline)
-}
-
 // Write implements io.Writer.
-func (w *trackedWriter) Write(p []byte) (n int, err error) {
-	w.send(func() { n, err = w.ResponseWriter.Write(p) })
+func (t *transfer) Write(p []byte) (n int, err error) {
+	t.send(func() { n, err = t.ResponseWriter.Write(p) })
 	return n, err
 }
 
 // FlushError is for http.ResponseController.
-func (w *trackedWriter) FlushError() (err error) {
-	w.send(func() { err = w.t.Flush() })
+func (t *transfer) FlushError() (err error) {
+	t.send(func() { err = t.Flush() })
 	return err
 }
 
 // send sets both deadlines, because the server may read the rest of the body before it
 // writes.
-func (w *trackedWriter) send(write func()) {
-	w.t.beginRead(true)
-	w.t.beginWrite()
+func (t *transfer) send(write func()) {
+	t.beginRead(true)
+	t.beginWrite()
 	write()
-	if w.t.idle > 0 {
-		_ = w.t.SetWriteDeadline(time.Time{})
+	if t.idle > 0 {
+		_ = t.SetWriteDeadline(time.Time{})
 	}
-	w.t.endRead(0, 0, nil)
+	t.endRead(0, 0, nil)
 }
 
 // bodyState reports whether there may be more of the request's body, and the error with which the

@@ -31,23 +31,18 @@ func sampleLog(log *slog.Logger, limit string) *slog.Logger {
 	if err != nil {
 		panic(err) // the limits are constants
 	}
-	return slog.New(&samplingHandler{log.Handler(), &samples{limiter: limiter, omitted: make(map[string]int)}})
+	return slog.New(samplingHandler{log.Handler(), limiter, new(sync.Mutex), make(map[string]int)})
 }
 
 type samplingHandler struct {
 	slog.Handler
-	*samples
-}
-
-// samples counts how often each message was omitted since it was last written.
-type samples struct {
 	limiter *sluice.Limiter[string]
-	mu      sync.Mutex
-	omitted map[string]int
+	mu      *sync.Mutex
+	omitted map[string]int // how often each message was omitted since it was last written
 }
 
 // Handle implements slog.Handler.
-func (h *samplingHandler) Handle(ctx context.Context, r slog.Record) error {
+func (h samplingHandler) Handle(ctx context.Context, r slog.Record) error {
 	omitted, ok := h.take(r.Message)
 	if !ok {
 		return nil
@@ -60,27 +55,29 @@ func (h *samplingHandler) Handle(ctx context.Context, r slog.Record) error {
 }
 
 // take reports whether to write the message, and how many were omitted before it.
-func (s *samples) take(message string) (omitted int, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (h samplingHandler) take(message string) (omitted int, ok bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	// Not the request's context: a failure is logged also when the request is over.
-	if d, err := s.limiter.Allow(context.Background(), message); err == nil && !d.Allowed {
-		s.omitted[message]++
+	if d, err := h.limiter.Allow(context.Background(), message); err == nil && !d.Allowed {
+		h.omitted[message]++
 		return 0, false
 	}
-	omitted = s.omitted[message]
-	delete(s.omitted, message)
+	omitted = h.omitted[message]
+	delete(h.omitted, message)
 	return omitted, true
 }
 
 // WithAttrs implements slog.Handler.
-func (h *samplingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return &samplingHandler{h.Handler.WithAttrs(attrs), h.samples}
+func (h samplingHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	h.Handler = h.Handler.WithAttrs(attrs)
+	return h
 }
 
 // WithGroup implements slog.Handler.
-func (h *samplingHandler) WithGroup(name string) slog.Handler {
-	return &samplingHandler{h.Handler.WithGroup(name), h.samples}
+func (h samplingHandler) WithGroup(name string) slog.Handler {
+	h.Handler = h.Handler.WithGroup(name)
+	return h
 }
 
 // TakeStandardLog redirects package log, to which libraries write, to this log: each line
@@ -158,29 +155,23 @@ func logFailure(log *slog.Logger, side string, e *compose.Event) {
 		return
 	}
 	level, message := slog.LevelWarn, "the store failed"
-	if p := problemOfError(e.Err); p.Status == http.StatusInternalServerError {
+	if problemOfError(e.Err).Status == http.StatusInternalServerError {
 		level, message = slog.LevelError, "a limit cannot be decided"
 	}
 	args := []any{"side", side, "op", string(e.Op), "outcome", string(e.Outcome)}
 	log.Log(context.Background(), level, message, append(args, logAttributes(e.Err)...)...)
 }
 
-// logAttributes are the attributes that the log shows for an error. For a rule that cannot
-// read its states they include the rule and the remedy.
+// logAttributes returns the attributes that the log shows for an error of a decision: not the key,
+// which may be a secret. For a rule that cannot read its states they include the rule and the remedy.
 func logAttributes(err error) []any {
-	args := []any{"error", withoutKey(err)}
 	var of *compose.RuleError
-	if errors.As(err, &of) && (errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion)) {
+	if !errors.As(err, &of) {
+		return []any{"error", err}
+	}
+	args := []any{"error", of.Err}
+	if errors.Is(err, algo.ErrState) || errors.Is(err, algo.ErrStateVersion) {
 		args = append(args, "rule", of.Rule, "remedy", newName)
 	}
 	return args
-}
-
-// withoutKey removes the key from the error of a decision, because it may be a secret.
-func withoutKey(err error) error {
-	var of *compose.RuleError
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }

@@ -1,7 +1,7 @@
 package serve
 
 import (
-	"errors"
+	"context"
 	"net"
 	"sync"
 )
@@ -15,17 +15,18 @@ const DefaultMaxConnections = 10_000
 // When the queue is full, their clients retry.
 type maxConnections struct {
 	net.Listener
-	slots     chan struct{}   // one for each open connection, and one for the next
-	isFull    func(full bool) // called with true when Accept begins to wait, and with false at the end of the wait
-	closed    chan struct{}
-	closeOnce sync.Once
+	slots  chan struct{}   // one for each open connection, and one for the next
+	isFull func(full bool) // called with true when Accept begins to wait, and with false at the end of the wait
+	closed context.Context
+	close  context.CancelFunc
 }
 
 func limitConnections(l net.Listener, limit int, isFull func(full bool)) net.Listener {
 	if limit == 0 {
 		return l
 	}
-	return &maxConnections{Listener: l, slots: make(chan struct{}, limit), isFull: isFull, closed: make(chan struct{})}
+	closed, close := context.WithCancel(context.Background())
+	return &maxConnections{l, make(chan struct{}, limit), isFull, closed, close}
 }
 
 // Accept implements net.Listener.
@@ -35,10 +36,10 @@ func (l *maxConnections) Accept() (net.Conn, error) {
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
-		l.release()
+		<-l.slots
 		return nil, err
 	}
-	return &countedConn{Conn: conn, release: sync.OnceFunc(l.release)}, nil
+	return &countedConn{conn.(halfCloser), sync.OnceFunc(func() { <-l.slots })}, nil
 }
 
 func (l *maxConnections) acquire() bool {
@@ -52,35 +53,31 @@ func (l *maxConnections) acquire() bool {
 	select {
 	case l.slots <- struct{}{}:
 		return true
-	case <-l.closed:
+	case <-l.closed.Done():
 		return false
 	}
 }
 
-func (l *maxConnections) release() { <-l.slots }
-
 // Close implements net.Listener.
 func (l *maxConnections) Close() error {
-	l.closeOnce.Do(func() { close(l.closed) })
+	l.close()
 	return l.Listener.Close()
 }
 
 // countedConn releases its slot when it is closed.
 type countedConn struct {
-	net.Conn
+	halfCloser
 	release func()
+}
+
+// halfCloser is a TCP or a unix connection. CloseWrite lets net/http close it without a reset.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
 }
 
 // Close implements net.Conn.
 func (c *countedConn) Close() error {
 	defer c.release()
-	return c.Conn.Close()
-}
-
-// CloseWrite lets net/http close a connection without a reset.
-func (c *countedConn) CloseWrite() error {
-	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
-		return half.CloseWrite()
-	}
-	return errors.ErrUnsupported
+	return c.halfCloser.Close()
 }

@@ -40,7 +40,7 @@ type Server struct {
 	fingerprints map[string]string // of all rules since the start, by name
 
 	proxy, api *listener       // nil if there is none
-	background context.Context // of the background tasks; Close cancels it
+	background context.Context // of requests and background tasks; Close cancels it
 	stop       context.CancelFunc
 	closeOnce  sync.Once
 	busy       sync.Map // the connections with a request in flight, without upgraded ones
@@ -54,8 +54,7 @@ type Server struct {
 type listener struct {
 	net.Listener
 	http *http.Server
-	cut  context.CancelFunc // ends the requests that are left
-	full atomic.Bool        // the number of connections has reached the limit
+	full atomic.Bool // the number of connections has reached the limit
 }
 
 // New opens the store and the listeners. It serves no requests before [Server.Serve]. The
@@ -141,17 +140,16 @@ const (
 )
 
 func (s *Server) server(l net.Listener, handler http.Handler) *listener {
-	ctx, cut := context.WithCancel(context.Background())
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetUnencryptedHTTP2(true)
-	server := &listener{cut: cut, http: &http.Server{
+	server := &listener{http: &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: headerTime,
 		IdleTimeout:       idleTime,
 		MaxHeaderBytes:    headerSize,
 		Protocols:         protocols,
-		BaseContext:       func(net.Listener) context.Context { return ctx },
+		BaseContext:       func(net.Listener) context.Context { return s.background }, // Close ends the requests that are left
 		ConnState:         s.noteState,
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
@@ -194,8 +192,15 @@ var ErrInterrupted = errors.New("serve: interrupted")
 // flight. It may be called once.
 func (s *Server) Serve(ctx context.Context) error {
 	s.announce()
-	stopTasks := s.startTasks()
-	defer stopTasks()
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	defer s.stop()
+	tasks.Go(func() { every(s.background, probeEvery, s.checkStore) })
+	if purger, ok := s.store.Store.(storage.Purger); ok {
+		tasks.Go(func() {
+			every(s.background, s.purgeEvery, func(ctx context.Context) { s.purge(ctx, purger) })
+		})
+	}
 	failed := make(chan error, 2)
 	for _, l := range s.listeners() {
 		go func() { failed <- l.http.Serve(l.Listener) }()
@@ -216,22 +221,6 @@ func (s *Server) Serve(ctx context.Context) error {
 		return ErrCut
 	}
 	return nil
-}
-
-// startTasks starts the background tasks. They end at Close, or when stop is called. stop waits
-// for their end.
-func (s *Server) startTasks() (stop func()) {
-	var tasks sync.WaitGroup
-	tasks.Go(func() { every(s.background, probeEvery, s.checkStore) })
-	if purger, ok := s.store.Store.(storage.Purger); ok {
-		tasks.Go(func() {
-			every(s.background, s.purgeEvery, func(ctx context.Context) { s.purge(ctx, purger) })
-		})
-	}
-	return func() {
-		s.stop()
-		tasks.Wait()
-	}
 }
 
 // every calls task once every d, until ctx ends.
@@ -284,7 +273,6 @@ func (s *Server) Close() {
 		s.cut = !s.drained.Load() && !s.waitIdle(cutGrace)
 		s.stop()
 		for _, l := range s.listeners() {
-			l.cut()
 			_ = l.http.Close()
 			_ = l.Close()
 		}

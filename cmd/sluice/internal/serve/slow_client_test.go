@@ -87,10 +87,11 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		require.NoError(t, err)
 		h, err := u.front(limits)
 		require.NoError(t, err)
+		s.background, s.stop = context.WithCancel(context.Background())
 		l := s.server(front, h)
 		go l.http.Serve(l.Listener)
 		defer l.http.Close()
-		defer l.cut()
+		defer s.stop()
 		test(t, front)
 	})
 }
