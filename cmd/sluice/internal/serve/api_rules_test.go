@@ -58,8 +58,8 @@ func apiOn(t testing.TB, store storage.Store, o compose.Options[DecisionRequest]
 // apiWith serves the limits of a file on store.
 func apiWith(t testing.TB, file string, store storage.Store, o compose.Options[DecisionRequest]) http.Handler {
 	t.Helper()
-	b := base{service: o}
-	limits, err := b.limits(store, &config.File{Rules: apiRules(t, file)})
+	s := &Server{service: o, store: &opened{Store: store}}
+	limits, err := s.newLimits(&config.File{Rules: apiRules(t, file)})
 	require.NoError(t, err)
 	return &api{func() *Limits { return limits }, slog.New(slog.DiscardHandler)}
 }

@@ -34,7 +34,8 @@ func newForwarder(file *config.File) (*forwarder, error) {
 // upstream must know whether its proxies write them.
 func (f *forwarder) tell(r *httputil.ProxyRequest) {
 	const forwardedFor = "X-Forwarded-For"
-	trusted := f.trusts(r.In)
+	peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
+	trusted := err == nil && trustedproxy.Contains(f.trusted, peer.Addr())
 	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
 	if !trusted {
 		r.SetXForwarded()
@@ -98,17 +99,6 @@ func tellsClient(name string) bool {
 
 func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
 
-// trusts reports whether the peer is a trusted proxy. It trusts no peer of a unix socket, because
-// the name of such a peer can look like an address.
-func (f *forwarder) trusts(r *http.Request) bool {
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
-	peer, err := netip.ParseAddrPort(r.RemoteAddr)
-	if err != nil || ok && local.Network() == "unix" {
-		return false
-	}
-	return trustedproxy.Contains(f.trusted, peer.Addr())
-}
-
 // forwardingMonitor counts and logs requests that may be limited under a wrong address, because
 // the list of trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers
 // need no more memory.
@@ -132,17 +122,13 @@ func (m *forwardingMonitor) watch(file *config.File, next http.Handler) (http.Ha
 }
 
 func (m *forwardingMonitor) report(r *http.Request, fault error) {
-	peer, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		peer = r.RemoteAddr
-	}
+	reason, message := noAddress, "X-Forwarded-For or Forwarded from a trusted proxy has no client address"
+	remedy := "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address"
 	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
-		m.faults.WithLabelValues(untrustedPeer).Inc()
-		m.log.Warn("ignored X-Forwarded-For or Forwarded from a peer that is not trusted", "peer", peer,
-			"remedy", "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip")
-		return
+		reason, message = untrustedPeer, "ignored X-Forwarded-For or Forwarded from a peer that is not trusted"
+		remedy = "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip"
 	}
-	m.faults.WithLabelValues(noAddress).Inc()
-	m.log.Warn("X-Forwarded-For or Forwarded from a trusted proxy has no client address", "peer", peer,
-		"remedy", "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address")
+	m.faults.WithLabelValues(reason).Inc()
+	peer, _, _ := net.SplitHostPort(r.RemoteAddr)
+	m.log.Warn(message, "peer", peer, "remedy", remedy)
 }

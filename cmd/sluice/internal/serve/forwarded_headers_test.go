@@ -1,25 +1,11 @@
 package serve
 
 import (
-	"context"
-	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/netip"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
-
-// TestPeersOfUnixSocketsAreNotTrusted: a peer may be bound to a file whose name looks like a
-// proxy's address.
-func TestPeersOfUnixSocketsAreNotTrusted(t *testing.T) {
-	f := &forwarder{trusted: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
-	r := httptest.NewRequest(http.MethodGet, "/", nil)
-	r.RemoteAddr = "10.0.0.1:80"
-	require.True(t, f.trusts(r))
-	require.False(t, f.trusts(r.WithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.UnixAddr{Net: "unix"})))))
-}
 
 func TestHeadersToTheUpstream(t *testing.T) {
 	const trusting, forwarded = "trusted: [127.0.0.0/8]\n", "trusted: [127.0.0.0/8]\nforwarded: true\n"

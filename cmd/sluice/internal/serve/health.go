@@ -44,12 +44,9 @@ func (p *probe) write(ctx context.Context) error {
 	for range 3 { // the last record may have expired, or may have been stored although its reply was lost
 		version := storage.NewVersion()
 		now, swapped, err := p.store.CompareAndSwap(ctx, storage.Swap{Key: p.key, Old: p.found, New: storage.Record{Version: version}, TTL: probeKept})
-		switch {
-		case err != nil:
-			return err
-		case swapped:
+		if err != nil || swapped {
 			p.found = version
-			return nil
+			return err
 		}
 		p.found = now[0].Version
 	}
@@ -202,4 +199,38 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 		store = "failed"
 	}
 	writeJSON(w, http.StatusOK, "application/json", map[string]string{"status": "ok", "store": store})
+}
+
+const (
+	purgeEvery = time.Minute
+	purgeBatch = 1000
+	purgeTime  = time.Minute // for one batch: the store may have to look at many more records
+)
+
+// purge removes the store's expired records.
+func (s *Server) purge(ctx context.Context, purger storage.Purger) {
+	if s.missing.Load() {
+		return
+	}
+	removed, err := purgeAll(ctx, purger)
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.metrics.purges.WithLabelValues(failed).Inc()
+		s.sampled.Warn("removing expired records from the store failed", "error", err)
+	default:
+		s.metrics.purges.WithLabelValues(succeeded).Inc()
+		s.sampled.Debug("removed expired records", "removed", removed)
+	}
+}
+
+// purgeAll removes all expired records in batches, so that the store can write decisions in
+// between.
+func purgeAll(ctx context.Context, purger storage.Purger) (removed int, err error) {
+	for n := purgeBatch; n == purgeBatch && err == nil; removed += n {
+		batch, cancel := context.WithTimeout(ctx, purgeTime)
+		n, err = purger.Purge(batch, purgeBatch)
+		cancel()
+	}
+	return removed, err
 }

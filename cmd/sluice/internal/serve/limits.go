@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"math"
 	"net/http"
 	"slices"
@@ -28,24 +29,22 @@ type Limits struct {
 	names     []string // of the rules
 	byteRules []string // the names of those with cost: bytes
 	file      *config.File
-	unknown   int64        // see base
+	unknown   int64        // the assumed size of a request body of unknown length
 	front     http.Handler // Proxy with the upstream behind it; nil if there is none
 }
 
-// base has the options that the limiters of all reloads share.
-type base struct {
-	service  compose.Options[DecisionRequest]
-	requests compose.Options[*http.Request]
-	unknown  int64 // assumed size of a request body of unknown length
-}
-
-func (b *base) limits(store storage.Store, file *config.File) (l *Limits, err error) {
-	l = &Limits{Rules: file.Rules, file: file, unknown: b.unknown}
-	requests, err := file.HTTPRules(b.unknown)
+// newLimits returns the limiters of the rules in a file.
+func (s *Server) newLimits(file *config.File) (l *Limits, err error) {
+	var store storage.Store = missingStore{}
+	if !s.missing.Load() {
+		store = s.store.Store
+	}
+	l = &Limits{Rules: file.Rules, file: file, unknown: cmp.Or(s.options.MaxBody, math.MaxInt64)}
+	requests, err := file.HTTPRules(l.unknown)
 	if err != nil {
 		return nil, err
 	}
-	if l.Proxy, err = b.requests.New(store, requests...); err != nil {
+	if l.Proxy, err = s.requests.New(store, requests...); err != nil {
 		return nil, err
 	}
 	var asked []compose.Rule[DecisionRequest]
@@ -57,7 +56,7 @@ func (b *base) limits(store storage.Store, file *config.File) (l *Limits, err er
 		}
 		asked = append(asked, serviceRule(rule))
 	}
-	l.Service, err = b.service.New(store, asked...)
+	l.Service, err = s.service.New(store, asked...)
 	return l, err
 }
 

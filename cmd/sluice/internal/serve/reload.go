@@ -4,9 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"strings"
 	"time"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+	"github.com/sluice-go/sluice/storage/memory"
 )
 
 // readTime limits the reading of the rules at a reload. A read that blocks, such as of a pipe
@@ -66,11 +73,7 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 	if err != nil {
 		return err
 	}
-	store := s.store.Store
-	if s.missing.Load() {
-		store = missingStore{}
-	}
-	l, err := s.base.limits(store, file)
+	l, err := s.newLimits(file)
 	if err != nil {
 		return err
 	}
@@ -100,4 +103,97 @@ func (s *Server) logUntrusting(file *config.File) {
 		s.log.Info("no proxy is trusted; if requests come through a proxy, all clients share one limit by ip", "rules", rules,
 			"remedy", "add the proxy's address to trusted in the rules, or to --trust")
 	}
+}
+
+// fingerprintTimeout limits reading and writing the fingerprints of all rules.
+const fingerprintTimeout = 5 * time.Second
+
+// mergeFingerprints adds the fingerprints of rules to the known ones. It returns an error if a
+// rule has another fingerprint than before, because the store still has its old states.
+func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string]string, error) {
+	all := maps.Clone(known)
+	for _, r := range rules {
+		if err := checkFingerprint(r, all[r.Name]); err != nil {
+			return nil, err
+		}
+		all[r.Name] = fingerprint(r.Policy)
+	}
+	return all, nil
+}
+
+// checkFingerprint returns an error if the rule had another fingerprint before; empty: none.
+func checkFingerprint(r config.Rule, before string) error {
+	if now := fingerprint(r.Policy); before != "" && before != now {
+		return fmt.Errorf("rule %q was %s and is now %s, which %w; %s", r.Name, before, now, errRuleChanged, newName)
+	}
+	return nil
+}
+
+// fingerprint returns the algorithms of a policy. Policies with different fingerprints cannot
+// read each other's states.
+func fingerprint(p algo.Policy) string {
+	stack, ok := p.(*compose.Stack)
+	if !ok {
+		word, _, _ := strings.Cut(p.String(), " ")
+		return word
+	}
+	var parts []string
+	for _, part := range stack.Parts() {
+		parts = append(parts, fingerprint(part))
+	}
+	return "all(" + strings.Join(parts, "; ") + ")"
+}
+
+var errRuleChanged = errors.New("cannot read the rule's stored states")
+
+// newName is the remedy for a rule that cannot read its states.
+const newName = "give the rule a new name, or start with another --namespace (with --limit only the latter works)"
+
+// recordFingerprints compares the rules with the fingerprints in the store, which earlier or
+// other processes wrote, and stores those of new rules. If the store fails, it only logs that:
+// decisions then detect unreadable states for each key.
+func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) error {
+	if _, ok := s.store.Store.(*memory.Store); ok {
+		return nil // a memory store has no older states
+	}
+	ctx, cancel := context.WithTimeout(ctx, fingerprintTimeout)
+	defer cancel()
+	err := s.checkAndRecord(ctx, rules)
+	if err != nil && !errors.Is(err, errRuleChanged) {
+		s.log.Warn("the algorithms of the stored rules could not be read", "error", err)
+		return nil
+	}
+	return err
+}
+
+// checkAndRecord checks all rules before it writes any fingerprint, so that refused rules leave
+// nothing in the store.
+func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
+	var keys []string
+	for _, r := range rules {
+		keys = append(keys, driver.Key("", s.options.Namespace, "", "shape", r.Name)) // the key of no rule
+	}
+	found, err := s.store.Load(ctx, keys...)
+	if err != nil {
+		return err
+	}
+	for i, r := range rules {
+		if err := checkFingerprint(r, string(found[i].State)); err != nil {
+			return err
+		}
+	}
+	for i, r := range rules {
+		if found[i].Version != 0 {
+			continue
+		}
+		record := storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}
+		now, swapped, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: keys[i], New: record})
+		if err == nil && !swapped { // another process has written it first
+			err = checkFingerprint(r, string(now[0].State))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -25,11 +24,13 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	sampled *slog.Logger // for failures that can happen at every request
-	base    base
 	behind  *upstream // nil: no proxy
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
+
+	service  compose.Options[DecisionRequest] // of the limiters of all reloads
+	requests compose.Options[*http.Request]
 
 	store   *opened
 	missing atomic.Bool // the store has been unavailable since the start
@@ -87,11 +88,7 @@ func (s *Server) open(ctx context.Context, file *config.File) (err error) {
 	if s.options.Upstream != nil {
 		s.behind = newUpstream(s)
 	}
-	s.base = base{
-		service:  limiterOptions[DecisionRequest](s, serviceSide),
-		requests: limiterOptions[*http.Request](s, proxySide),
-		unknown:  cmp.Or(s.options.MaxBody, math.MaxInt64),
-	}
+	s.service, s.requests = limiterOptions[DecisionRequest](s, serviceSide), limiterOptions[*http.Request](s, proxySide)
 	if err := s.reachStore(ctx); err != nil {
 		return err
 	}

@@ -77,13 +77,13 @@ func proxied(t *testing.T, handler http.HandlerFunc, test func(t *testing.T, fro
 		store := new(memory.Store)
 		metrics, err := newMetrics("", store)
 		require.NoError(t, err)
-		s := &Server{options: o, log: log, sampled: log, metrics: metrics}
+		s := &Server{options: o, log: log, sampled: log, metrics: metrics, store: &opened{Store: store}}
 		u := newUpstream(s)
 		u.transport.DialContext = back.dial
 		defer u.transport.CloseIdleConnections()
 		file, err := config.Parse("limits.yaml", []byte("rules: [{name: all, policy: gcra 1000/s}]"))
 		require.NoError(t, err)
-		limits, err := s.base.limits(store, file)
+		limits, err := s.newLimits(file)
 		require.NoError(t, err)
 		h, err := u.front(limits)
 		require.NoError(t, err)
