@@ -8,25 +8,18 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"log"
 	"time"
 
 	"github.com/sluice-go/sluice"
 )
 
 func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "login:", err)
-		os.Exit(1)
-	}
-}
-
-// run makes the attempts with its own clock, so that the program does not wait.
-func run(ctx context.Context) error {
-	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	ctx := context.Background()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) // so that the program does not wait
 	limiter, err := sluice.Options[login]{Clock: func() time.Time { return now }}.New(nil, loginRules()...)
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
 	home, away := login{"ann", "192.0.2.1"}, login{"ann", "203.0.113.9"}
 	for _, step := range []struct {
@@ -45,17 +38,16 @@ func run(ctx context.Context) error {
 		now = now.Add(step.after)
 		if step.unlock {
 			if err := unlock(ctx, limiter, step.login.account); err != nil {
-				return err
+				log.Fatal(err)
 			}
 			fmt.Println(now.Format("15:04"), step.login.account, "is unlocked")
 		}
 		ok, d, err := signIn(ctx, limiter, step.login, func() bool { return step.right })
 		if err != nil {
-			return err
+			log.Fatal(err)
 		}
 		fmt.Println(now.Format("15:04"), step.login.account, "from", step.login.address, answer(ok, d))
 	}
-	return nil
 }
 
 func answer(ok bool, d sluice.Decision) string {

@@ -7,32 +7,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
+	"log"
 
 	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/compose"
 )
 
 func main() {
-	if err := run(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, "plans:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context) error {
 	limiter, err := newLimiter(nil)
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
 	for _, c := range []call{
 		{"acme", "free"}, {"acme", "free"}, {"acme", "free"}, {"acme", "free"},
 		{"bits", "paid"}, {"cron", "internal"}, {"dodo", "piad"},
 	} {
-		d, err := limiter.Allow(ctx, c)
+		d, err := limiter.Allow(context.Background(), c)
 		fmt.Printf("%s (%s): %s\n", c.tenant, c.plan, answer(d, err))
 	}
-	return nil
 }
 
 // answer returns the response of a server: 500 for a fault of the program, and 503 for a
