@@ -70,14 +70,11 @@ func (c ClientIP) Check() (func(*http.Request) error, error) {
 }
 
 func (c *ClientIP) check(r *http.Request) error {
-	_, found := c.find(r)
-	switch {
-	case found == malformedField:
-		return ErrForwarding
-	case found == untrustedPeer && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0):
+	_, trusted, err := c.find(r)
+	if !trusted && (len(r.Header["X-Forwarded-For"]) > 0 || len(r.Header["Forwarded"]) > 0) {
 		return ErrUntrustedPeer
 	}
-	return nil
+	return err
 }
 
 // Key returns a rule's Key: an IPv4 address such as "192.0.2.1", or an IPv6 prefix such as
@@ -116,7 +113,7 @@ func (c ClientIP) validated() (*ClientIP, error) {
 }
 
 func (c *ClientIP) key(r *http.Request) string {
-	addr, _ := c.find(r)
+	addr, _, _ := c.find(r)
 	switch {
 	case addr.IsValid():
 		return c.keyOf(addr, r.RemoteAddr)
@@ -133,23 +130,15 @@ func onUnix(r *http.Request) bool {
 	return ok && local.Network() == "unix"
 }
 
-// origin says where the address of a client comes from.
-type origin int
-
-const (
-	untrustedPeer  origin = iota // it is that of the peer, and the field was not read
-	trustedField                 // it is from the field, or that of the last trusted proxy
-	malformedField               // it is that of a proxy, because an element of the field is no address
-)
-
-// find returns the address of the client. It is not valid if there is none.
-func (c *ClientIP) find(r *http.Request) (addr netip.Addr, _ origin) {
+// find returns the address of the client, which is not valid if there is none. trusted reports
+// whether the peer is trusted, so that the field was read.
+func (c *ClientIP) find(r *http.Request) (addr netip.Addr, trusted bool, err error) {
 	unix := onUnix(r)
 	if !unix {
 		addr, _ = parseHop(r.RemoteAddr)
 	}
 	if unix && !c.TrustUnix || !unix && !c.trusts(addr) {
-		return addr, untrustedPeer
+		return addr, false, nil
 	}
 	field, lastComma, read := "Forwarded", lastUnquotedComma, parseForwarded
 	if !c.Forwarded {
@@ -165,14 +154,14 @@ func (c *ClientIP) find(r *http.Request) (addr netip.Addr, _ origin) {
 			}
 			next, ok := read(hop)
 			if !ok {
-				return addr, malformedField
+				return addr, true, ErrForwarding
 			}
 			if addr = next; !c.trusts(addr) {
-				return addr, trustedField
+				return addr, true, nil
 			}
 		}
 	}
-	return addr, trustedField
+	return addr, true, nil
 }
 
 func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }

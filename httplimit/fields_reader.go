@@ -24,7 +24,11 @@ func readQuota(h http.Header) (found reportedQuota, ok bool) {
 	if len(items) == 0 {
 		return reportedQuota{}, false
 	}
-	policies := readPolicies(h[policyField])
+	policies := make(map[string]structured.Item)
+	reported, _ := structured.ReadItems(h[policyField]) // a server may report none
+	for _, policy := range reported {
+		policies[policy.Name] = policy
+	}
 	for _, item := range items {
 		q, valid := quotaOf(item, policies[item.Name])
 		if valid && (!ok || q.remaining < found.remaining || q.remaining == found.remaining && q.wait > found.wait) {
@@ -34,37 +38,20 @@ func readQuota(h http.Header) (found reportedQuota, ok bool) {
 	return found, ok
 }
 
-func quotaOf(item structured.Item, p reportedPolicy) (q reportedQuota, ok bool) {
-	remaining, ok := item.Integer("r")
-	if !ok || remaining < 0 {
-		return reportedQuota{}, false
+// quotaOf returns the quota in an item of RateLimit and an item of RateLimit-Policy.
+func quotaOf(limit, policy structured.Item) (q reportedQuota, ok bool) {
+	remaining, ok := limit.Integer("r")
+	wait, _ := limit.Integer("t")
+	window, _ := policy.Integer("w")
+	unit, _ := policy.Params["qu"].(string)
+	switch unit {
+	case "", "requests":
+	case "content-bytes":
+		ok = ok && remaining == 0
+	default:
+		ok = false
 	}
-	wait, _ := item.Integer("t")
-	q = reportedQuota{remaining: remaining, wait: wholeSeconds(wait), window: p.window}
-	return q, p.unit == "" || p.unit == "requests" || p.unit == "content-bytes" && remaining == 0
-}
-
-// reportedPolicy is an item of RateLimit-Policy.
-type reportedPolicy struct {
-	window time.Duration
-	unit   string // empty means requests
-}
-
-// readPolicies returns the policies by name. A server may report none.
-func readPolicies(lines []string) map[string]reportedPolicy {
-	items, _ := structured.ReadItems(lines)
-	policies := make(map[string]reportedPolicy, len(items))
-	for _, item := range items {
-		p := policies[item.Name]
-		if w, ok := item.Integer("w"); ok {
-			p.window = wholeSeconds(w)
-		}
-		if unit, ok := item.Params["qu"].(string); ok {
-			p.unit = unit
-		}
-		policies[item.Name] = p
-	}
-	return policies
+	return reportedQuota{remaining, wholeSeconds(wait), wholeSeconds(window)}, ok && remaining >= 0
 }
 
 // wholeSeconds limits n to the range of a Duration.

@@ -13,9 +13,9 @@ import (
 // Options configure a [Handler]. The zero value is ready to use.
 type Options struct {
 	// Skip reports whether a request passes without a limit, such as a health check. The
-	// limiter does not see the request, and its response has no RateLimit fields. Do not
-	// decide by a header or another value that clients choose. Nil means that every
-	// request is limited. To leave out one rule only, use [compose.Skip] in its PolicyFor.
+	// limiter does not see it, and its response has no RateLimit fields. Do not decide by a
+	// value that clients choose. Nil means that every request is limited. To leave out one
+	// rule only, use [compose.Skip] in its PolicyFor.
 	Skip func(*http.Request) bool
 	// Bytes are the names of the rules whose cost is a number of content bytes.
 	// RateLimit-Policy then has the unit content-bytes. A request whose cost is above the
@@ -24,8 +24,8 @@ type Options struct {
 	// Legacy adds the fields X-RateLimit-Limit, X-RateLimit-Remaining and
 	// X-RateLimit-Reset. They show the rule with the least remaining, or after a denial
 	// the rule with the longest wait. Reset is the Unix time in seconds at which the
-	// whole quota is available. If a route has several limiters, the fields show the
-	// limiter with the least remaining.
+	// whole quota is available, by the clock of this process. If a route has several
+	// limiters, the fields show the limiter with the least remaining.
 	Legacy bool
 	// PartitionSecret adds the parameter pk to the RateLimit fields. It is a hash of the
 	// client's key under this secret, so that a client with several keys can tell their

@@ -37,11 +37,12 @@ type pendingRequest struct {
 	queue   *hostQueue
 	wakeUp  chan struct{} // with a buffer of one
 	hasSlot bool
-	denial  denial    // the Limiter's last denial
+	delay   string    // the WaitError.By of the last denial by the Limiter
+	denial  denial    // identifies that denial
 	retryAt time.Time // the end of that denial
 
-	// These are the values of queue.events, and of queue.responses, at an event of the request.
-	arrivedAt, sentAt, responsesAtSend int64
+	arrivedAt, sentAt int64 // values of queue.events
+	responsesAtSend   int64 // the value of queue.responses when it was sent
 }
 
 // denial identifies calls that a limiter denies for the same time: calls of one cost under
@@ -125,24 +126,20 @@ func (q *hostQueue) wakeWaiters(now time.Time) {
 	}
 }
 
-// startWaiting keeps the order of arrival. So a request that had a slot and was not sent goes
-// before all requests that arrived later.
-func (p *pendingRequest) startWaiting() {
-	q := p.queue
+// insert keeps the order of arrival. So a request that had a slot and was not sent goes before
+// all requests that arrived later.
+func (q *hostQueue) insert(p *pendingRequest) {
 	at, _ := slices.BinarySearchFunc(q.waiting, p, func(a, b *pendingRequest) int { return cmp.Compare(a.arrivedAt, b.arrivedAt) })
 	q.waiting = slices.Insert(q.waiting, at, p)
 }
 
-// stopWaiting also wakes the next request and the first one with the same denial, because p may
+// remove also wakes the next request and the first one with the same denial, because p may
 // have been either of them.
-func (p *pendingRequest) stopWaiting() {
-	q := p.queue
+func (q *hostQueue) remove(p *pendingRequest) {
 	at := slices.Index(q.waiting, p)
 	q.waiting = slices.Delete(q.waiting, at, at+1)
 	q.next(time.Now()).wake()
-	if p.denial != (denial{}) {
-		q.firstDenied(p.denial).wake()
-	}
+	q.firstDenied(p.denial).wake()
 }
 
 // waitForSlot returns nil when the request has a slot.
@@ -150,9 +147,9 @@ func (p *pendingRequest) waitForSlot(ctx context.Context) error {
 	q := p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	p.startWaiting()
-	defer p.stopWaiting()
-	for by := p.delayedByRule(); ; by = cmp.Or(p.delayedByRule(), theServer) {
+	q.insert(p)
+	defer q.remove(p)
+	for by := p.delay; ; by = cmp.Or(p.delay, theServer) {
 		if ctx.Err() != nil {
 			return contextEnded(ctx, by)
 		}
@@ -164,7 +161,7 @@ func (p *pendingRequest) waitForSlot(ctx context.Context) error {
 			p.hasSlot, q.preferNew = true, false
 			return nil
 		case q.waitIsCertain(now) && retrywait.ExceedsDeadline(ctx, at.Sub(now)):
-			return outlastsContext(theServer, at.Sub(now))
+			return tooLong(theServer, at.Sub(now))
 		case p.retryAt.After(now):
 			p.sleep(ctx, q.firstDenied(p.denial) == p, p.retryAt.Sub(now))
 		default:
@@ -214,7 +211,7 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	now := time.Now()
 	p.releaseSlot()
 	if ctx.Err() != nil {
-		err = contextEnded(ctx, p.delayedByRule())
+		err = contextEnded(ctx, p.delay)
 	}
 	if err != nil || q.earliestSend(now, 0).After(now) {
 		q.wakeWaiters(now)
@@ -228,8 +225,8 @@ func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	return true, nil
 }
 
-// postpone lets others pass until the limiter can allow the request. All waiting requests
-// with the same denial would be denied until then too.
+// postpone ends the slot and lets others pass until the limiter can allow the request. All
+// waiting requests with the same denial would be denied until then too.
 func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) error {
 	q := p.queue
 	q.mu.Lock()
@@ -241,11 +238,11 @@ func (p *pendingRequest) postpone(ctx context.Context, d *compose.Decision) erro
 	p.retryAt = now.Add(d.RetryAfter)
 	for i := range d.Results {
 		if r := &d.Results[i]; r.Rule == d.Rule {
-			p.denial = denial{r.Rule, r.Key, r.Cost}
+			p.delay, p.denial = fmt.Sprintf("the rule %q", r.Rule), denial{r.Rule, r.Key, r.Cost}
 		}
 	}
 	if retrywait.ExceedsDeadline(ctx, d.RetryAfter) {
-		return outlastsContext(p.delayedByRule(), d.RetryAfter)
+		return tooLong(p.delay, d.RetryAfter)
 	}
 	for _, other := range q.waiting {
 		if other.denial == p.denial {
@@ -304,15 +301,7 @@ func (p *pendingRequest) updateFromResponse(response *http.Response) time.Durati
 
 const theServer = "the server"
 
-// delayedByRule is the By of a request that the Limiter denied, else empty.
-func (p *pendingRequest) delayedByRule() string {
-	if p.denial == (denial{}) {
-		return ""
-	}
-	return fmt.Sprintf("the rule %q", p.denial.rule)
-}
-
-func outlastsContext(by string, wait time.Duration) *WaitError {
+func tooLong(by string, wait time.Duration) *WaitError {
 	return &WaitError{By: by, Wait: wait, err: context.DeadlineExceeded, cause: context.DeadlineExceeded}
 }
 

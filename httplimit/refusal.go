@@ -89,7 +89,11 @@ type problem struct {
 	Violated []string `json:"violated-policies,omitempty"`
 }
 
-func problemOf(refusal *Refusal) problem {
+// Problem writes a response with a problem document (RFC 9457). It is the default of
+// Options.OnDenied. The document has no keys and no errors. Problem deletes Cache-Control,
+// Content-Length, ETag, Expires and Last-Modified from the header, because they would
+// describe other content.
+func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
 	const registered = "https://iana.org/assignments/http-problem-types#"
 	p := problem{Type: "about:blank", Title: http.StatusText(refusal.Status), Status: refusal.Status, Violated: refusal.Violated}
 	switch {
@@ -100,15 +104,7 @@ func problemOf(refusal *Refusal) problem {
 	case refusal.Status == http.StatusServiceUnavailable:
 		p.Type, p.Title = registered+"temporary-reduced-capacity", "Request cannot be satisfied due to temporary server capacity constraints"
 	}
-	return p
-}
-
-// Problem writes a response with a problem document (RFC 9457). It is the default of
-// Options.OnDenied. The document has no keys and no errors. Problem deletes Cache-Control,
-// Content-Length, ETag, Expires and Last-Modified from the header, because they would
-// describe other content.
-func Problem(w http.ResponseWriter, _ *http.Request, refusal Refusal) {
-	body, _ := json.Marshal(problemOf(&refusal)) // strings and a number cannot fail
+	body, _ := json.Marshal(p) // strings and a number cannot fail
 	for _, field := range [...]string{"Cache-Control", "Content-Length", "Etag", "Expires", "Last-Modified"} {
 		w.Header().Del(field) // but not Content-Encoding: its middleware may encode this content too
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -30,19 +31,16 @@ import (
 // it. Then, after the server's first response, it denies no request that Transport sends. If some
 // routes of the server report no limits, it can deny a few requests.
 //
-// If the responses stop reporting a limit, the limit stays in force for its window, and for
-// at least a minute. With more than 64 servers, Transport forgets servers whose windows are
-// over.
+// If the responses stop reporting a limit, it stays in force for its window, and for at least a
+// minute. With more than 64 servers, Transport forgets those whose windows are over.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
-// response's Retry-After, or else the t of its RateLimit. If the response has neither, Transport
-// backs off exponentially, starting with 1 second. A response with another status ends the backoff.
-// If several requests in flight at the same time get 429 or 503, the backoff grows only once. No
-// pause is longer than an hour.
+// response's Retry-After, or else the t of its RateLimit, but at most an hour. If the response has
+// neither, Transport backs off exponentially from 1 second, until a response has another status.
+// Several 429 or 503 that were in flight at the same time count once for the backoff.
 //
-// After a pause, the waiting requests are not sent all at once. Transport sends one request
-// first, and then doubles the number of sent requests every tenth of a second. After a
-// second, it sends the others.
+// After a pause, Transport sends one waiting request first. It then doubles the number of sent
+// requests every tenth of a second. After a second, it sends the others.
 //
 // # Order
 //
@@ -57,16 +55,14 @@ import (
 type Transport struct {
 	// Base sends the requests. Nil means http.DefaultTransport.
 	Base http.RoundTripper
-	// Limiter is a limiter of the client's own. It decides about each request, in
-	// addition to the servers' limits. Nil means that there is none.
+	// Limiter is the client's own limiter. Nil means that there is none. A rule with the key
+	// KeyByHost limits each host separately. If the store fails, the limiter's failure policy
+	// decides whether the request fails.
 	//
-	// The Limiter decides only when the server's limit allows the request, so a request that waits
-	// for the server has paid nothing. If a response starts a pause while the Limiter decides about
-	// a request, Transport refunds what the request paid. The refund takes at most the limiter's
+	// The Limiter decides about a request only when the server's limit allows it, so a request
+	// that waits for the server has paid nothing. If a response starts a pause meanwhile,
+	// Transport refunds what the request paid. The refund takes at most the limiter's
 	// Timeout, even if the request's context has ended.
-	//
-	// A rule with the key KeyByHost limits each host separately. If the store fails,
-	// the limiter's failure policy decides whether the request fails.
 	Limiter *compose.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's
 	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
@@ -76,10 +72,9 @@ type Transport struct {
 	// never: the caller gets the 429. A retry queues like a new request, so it waits until
 	// the pause is over, and the Limiter decides about it again.
 	//
-	// A request is sent again only if two conditions hold. The method is GET, HEAD, OPTIONS, TRACE,
-	// PUT or DELETE, or the request has the field Idempotency-Key. The request has no body, or it
-	// has GetBody. If the deadline of the context is before the end of the pause, the caller gets
-	// the 429.
+	// A request is sent again only if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE,
+	// or it has the field Idempotency-Key. If it has a body, it must have GetBody. If the
+	// context's deadline is before the end of the pause, the caller gets the 429.
 	MaxRetries int
 
 	mu        sync.Mutex
@@ -218,11 +213,7 @@ func (t *Transport) deleteUnusedQueues() {
 	if len(t.queues) < max(t.nextSweep, 64) {
 		return
 	}
-	for key, q := range t.queues {
-		if q.unused() {
-			delete(t.queues, key)
-		}
-	}
+	maps.DeleteFunc(t.queues, func(_ string, q *hostQueue) bool { return q.unused() })
 	t.nextSweep = 2 * len(t.queues)
 }
 

@@ -16,7 +16,7 @@
 //
 // # The metrics
 //
-// These are the metrics of [Metrics]:
+// [Metrics] has:
 //
 //	sluice_decisions_total            counter    limiter, op, rule, outcome
 //	sluice_shadow_denials_total       counter    limiter, op, rule, outcome
@@ -26,7 +26,7 @@
 //	sluice_errors_total               counter    limiter, op, kind
 //	sluice_skew_seconds               histogram  limiter
 //
-// These are the metrics of [NewMemoryCollector]:
+// [NewMemoryCollector] has:
 //
 //	sluice_memory_store_keys               gauge    store
 //	sluice_memory_store_keys_limit         gauge    store
@@ -34,9 +34,9 @@
 //	sluice_memory_store_expirations_total  counter  store
 //
 // sluice_decisions_total counts each decision once, whatever its cost and the number of its rules.
-// In this metric, the label rule names the rule that decided. For an allowed decision, that is the
-// rule with the least remaining. For a denied decision, it is the rule with the longest wait. The
-// label is empty if the decision failed or no rule applied.
+// Its label rule names the rule that decided: for an allowed decision the rule with the least
+// remaining, for a denied decision the rule with the longest wait. The label is empty if the
+// decision failed or no rule applied.
 //
 // sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the
 // decision. With the outcome allowed, the call would be denied if the rule were enforced.
@@ -45,17 +45,15 @@
 // sluice_cached_denials_total counts denials from the denial cache, which take no round
 // trip to the store. sluice_decisions_total counts them too.
 //
-// sluice_decision_duration_seconds is the time of a decision within the limiter. Its buckets
-// are from 1 µs to 5 s. sluice_retries_total counts the attempts after the first one, which
-// follow conflicts and lost replies.
+// sluice_decision_duration_seconds is the time within the limiter, in buckets from 1 µs to 5 s.
+// sluice_retries_total counts the attempts after the first one, which follow conflicts and lost
+// replies.
 //
-// sluice_errors_total counts the errors of decisions that failed. It also counts errors that
-// did not prevent a decision: those of degraded decisions, clock skew, and errors of shadow
-// rules.
+// sluice_errors_total counts the errors of decisions that failed, of degraded decisions and of
+// shadow rules, and clock skew.
 //
 // sluice_skew_seconds has one observation for each decision in which a stored state was ahead
-// of the clock. It shows that the clock of some process is wrong. Its buckets are from 1 ms
-// to an hour.
+// of the clock, in buckets from 1 ms to an hour. It shows that the clock of some process is wrong.
 //
 // sluice_memory_store_evictions_total counts records that were evicted before they had
 // expired. The key of such a record has its full limit again. If the number keeps growing,
@@ -73,9 +71,9 @@
 //	         context: the caller's context ended; other
 //	store    the argument of NewMemoryCollector
 //
-// No label contains a key, or anything else that a client sends. So the number of series is
-// bounded by the number of rules, operations and outcomes. The series that alerts need
-// exist, with the value 0, after the first decision to which their rule applies.
+// No label contains a key, or anything else that a client sends, so the number of series is
+// bounded. The series that alerts need exist, with the value 0, after the first decision to
+// which their rule applies.
 //
 // # Queries
 //
@@ -99,8 +97,7 @@
 // # Performance
 //
 // No observer of this package allocates memory for a decision. [Metrics] takes about 70 ns
-// for each decision, and [Denied] takes 30 to 130 ns for each denial. With any observer, the
-// limiter itself reads a clock twice and allocates the results, because the observer may
-// keep them. With a memory store that takes about 250 ns. Run the benchmarks of this
-// package for the numbers of your machine.
+// for each decision, and [Denied] takes 30 to 160 ns for each denial. With any observer, the
+// limiter itself reads a clock twice and allocates the results. With a memory store that takes
+// about 250 ns. Run the benchmarks of this package for the numbers of your machine.
 package observe

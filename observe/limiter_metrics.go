@@ -17,20 +17,23 @@ import (
 // limiterMetrics are the metrics with one value of the label limiter.
 type limiterMetrics struct {
 	*Metrics
-	name    string
-	skew    prometheus.Observer
-	decided *seriesMap[*decisionSeries]
-	shadow  *seriesMap[prometheus.Counter]
+	name   string
+	skew   prometheus.Observer
+	series atomic.Pointer[map[seriesLabels]*series] // the map is never changed, only replaced
 }
 
-// decisionLabels has bounded values: the operations, the limiter's rules and the outcomes.
-type decisionLabels struct {
+// seriesLabels has bounded values: the operations, the limiter's rules and the outcomes.
+type seriesLabels struct {
 	op      compose.Op
 	rule    string
 	outcome compose.Outcome
+	shadow  bool // the rule is a shadow rule, and did not decide
 }
 
-type decisionSeries struct {
+// series are the metrics of decisions with the same labels. Only denials is set for a shadow
+// rule, and only the others are set for the rule that decided.
+type series struct {
+	denials   prometheus.Counter
 	decisions prometheus.Counter
 	cached    prometheus.Counter // nil if no rule can have denied
 	retries   prometheus.Counter
@@ -44,17 +47,14 @@ type decisionSeries struct {
 func (m *Metrics) Observer(limiter string) func(compose.Event) {
 	name := label(limiter)
 	l := &limiterMetrics{Metrics: m, name: name, skew: m.skews.WithLabelValues(name)}
-	l.decided = newSeriesMap(l.newDecisionSeries)
-	l.shadow = newSeriesMap(func(d decisionLabels) prometheus.Counter {
-		return m.shadows.WithLabelValues(name, string(d.op), label(d.rule), string(d.outcome))
-	})
+	l.series.Store(&map[seriesLabels]*series{})
 	return l.observe
 }
 
 // observe must not keep the event, because the caller owns its Results.
 func (l *limiterMetrics) observe(e compose.Event) {
 	d := &e.Decision
-	m := l.decided.get(decisionLabels{e.Op, d.Rule, e.Outcome})
+	m := l.seriesOf(seriesLabels{op: e.Op, rule: d.Rule, outcome: e.Outcome})
 	m.decisions.Inc()
 	m.duration.Observe(e.Duration.Seconds())
 	if d.Cached && m.cached != nil {
@@ -79,10 +79,10 @@ func (l *limiterMetrics) observeRule(e *compose.Event, r *compose.RuleResult) {
 	switch {
 	case !canDeny(e.Op):
 	case !r.Shadow && r.Rule != e.Decision.Rule:
-		l.decided.get(decisionLabels{e.Op, r.Rule, compose.Denied})
+		l.seriesOf(seriesLabels{op: e.Op, rule: r.Rule, outcome: compose.Denied})
 	case r.Shadow && r.Err == nil:
-		if denials := l.shadow.get(decisionLabels{e.Op, r.Rule, e.Outcome}); !r.Allowed {
-			denials.Inc()
+		if s := l.seriesOf(seriesLabels{e.Op, r.Rule, e.Outcome, true}); !r.Allowed {
+			s.denials.Inc()
 		}
 	}
 }
@@ -117,19 +117,37 @@ var errorKinds = []struct {
 	{"other", nil},
 }
 
-// newDecisionSeries also creates series that are likely to follow. Prometheus sees no
-// increase in a series that starts with its first increment.
-func (l *limiterMetrics) newDecisionSeries(d decisionLabels) *decisionSeries {
-	op, rule := string(d.op), label(d.rule)
+// seriesOf creates the series of each combination of labels, and never deletes them. To get
+// existing series takes no lock and no allocation. A sync.Map would allocate an interface for
+// each key.
+func (l *limiterMetrics) seriesOf(labels seriesLabels) *series {
+	for {
+		before := l.series.Load()
+		if s, ok := (*before)[labels]; ok {
+			return s
+		}
+		next := maps.Clone(*before)
+		next[labels] = l.newSeries(labels) // again the same counters, if another goroutine is faster
+		l.series.CompareAndSwap(before, &next)
+	}
+}
+
+// newSeries also creates series that are likely to follow. Prometheus sees no increase in a
+// series that starts with its first increment.
+func (l *limiterMetrics) newSeries(labels seriesLabels) *series {
+	op, rule, outcome := string(labels.op), label(labels.rule), string(labels.outcome)
+	if labels.shadow {
+		return &series{denials: l.shadows.WithLabelValues(l.name, op, rule, outcome)}
+	}
 	for _, kind := range errorKinds {
 		l.errors.WithLabelValues(l.name, op, kind.name)
 	}
-	s := &decisionSeries{
-		decisions: l.decisions.WithLabelValues(l.name, op, rule, string(d.outcome)),
+	s := &series{
+		decisions: l.decisions.WithLabelValues(l.name, op, rule, outcome),
 		retries:   l.retries.WithLabelValues(l.name, op),
 		duration:  l.durations.WithLabelValues(l.name, op),
 	}
-	if canDeny(d.op) && rule != "" {
+	if canDeny(labels.op) && rule != "" {
 		l.decisions.WithLabelValues(l.name, op, rule, string(compose.Allowed))
 		l.decisions.WithLabelValues(l.name, op, rule, string(compose.Denied))
 		s.cached = l.cached.WithLabelValues(l.name, op, rule)
@@ -139,28 +157,3 @@ func (l *limiterMetrics) newDecisionSeries(d decisionLabels) *decisionSeries {
 
 // canDeny reports whether rules can deny the operation.
 func canDeny(op compose.Op) bool { return op == compose.OpAllow || op == compose.OpPeek }
-
-// seriesMap creates the series of each key, and never deletes them. To get existing series takes
-// no lock and no allocation. A sync.Map would allocate an interface for each key.
-type seriesMap[V any] struct {
-	create func(decisionLabels) V               // returns equal series for equal labels
-	values atomic.Pointer[map[decisionLabels]V] // never changed, only replaced
-}
-
-func newSeriesMap[V any](create func(decisionLabels) V) *seriesMap[V] {
-	m := &seriesMap[V]{create: create}
-	m.values.Store(&map[decisionLabels]V{})
-	return m
-}
-
-func (m *seriesMap[V]) get(key decisionLabels) V {
-	for {
-		before := m.values.Load()
-		if v, ok := (*before)[key]; ok {
-			return v
-		}
-		next := maps.Clone(*before)
-		next[key] = m.create(key)
-		m.values.CompareAndSwap(before, &next)
-	}
-}

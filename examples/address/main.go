@@ -8,10 +8,10 @@ package main
 import (
 	"flag"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
 	"time"
 
 	"github.com/sluice-go/sluice"
@@ -22,24 +22,19 @@ func main() {
 	address := flag.String("listen", "127.0.0.1:8080", "where to listen")
 	trust := flag.String("trust", "", "the addresses of a trusted proxy, such as 127.0.0.1/32")
 	flag.Parse()
-	if err := serve(*address, *trust); err != nil {
-		fmt.Fprintln(os.Stderr, "address:", err)
-		os.Exit(1)
-	}
-}
-
-func serve(address, trust string) error {
-	handler, err := newHandler(trust)
+	log.SetFlags(0)
+	log.SetPrefix("address: ")
+	handler, err := newHandler(*trust)
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", *address)
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
 	fmt.Printf("listening on http://%v/\n", listener.Addr())
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	return server.Serve(listener)
+	log.Fatal(server.Serve(listener))
 }
 
 func newHandler(trust string) (http.Handler, error) {
@@ -60,9 +55,8 @@ func newHandler(trust string) (http.Handler, error) {
 		return nil, err
 	}
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "you are", key(r)) })
+	onDenied := func(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
+		http.Error(w, "not now", refusal.Status)
+	}
 	return httplimit.Handler(limiter, answer, httplimit.Options{OnDenied: onDenied}), nil
-}
-
-func onDenied(w http.ResponseWriter, _ *http.Request, refusal httplimit.Refusal) {
-	http.Error(w, "not now", refusal.Status)
 }

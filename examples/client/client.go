@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"os"
 	"time"
@@ -20,12 +21,15 @@ import (
 
 func main() {
 	client, err := newClient(http.DefaultTransport)
-	if err == nil {
-		err = fetchAll(context.Background(), client, os.Args[1:])
-	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "client:", err)
-		os.Exit(1)
+		log.Fatal(err)
+	}
+	for _, url := range os.Args[1:] {
+		status, err := fetch(context.Background(), client, url)
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(status, url)
 	}
 }
 
@@ -39,17 +43,6 @@ func newClient(base http.RoundTripper) (*http.Client, error) {
 	}
 	transport := &httplimit.Transport{Base: base, Limiter: limiter, MaxRetries: 1}
 	return &http.Client{Transport: transport, Timeout: time.Minute}, nil
-}
-
-func fetchAll(ctx context.Context, client *http.Client, urls []string) error {
-	for _, url := range urls {
-		status, err := fetch(ctx, client, url)
-		if err != nil {
-			return err
-		}
-		fmt.Println(status, url)
-	}
-	return nil
 }
 
 func fetch(ctx context.Context, client *http.Client, url string) (status int, err error) {

@@ -10,10 +10,11 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"log"
 	"os"
 	"time"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 )
 
 func main() {
@@ -21,38 +22,28 @@ func main() {
 	key := flag.String("key", "ann", "the name of the customer")
 	calls := flag.Int("calls", 3, "how many calls to make")
 	flag.Parse()
-	if *calls < 1 {
-		fmt.Fprintf(os.Stderr, "quota: -calls must be at least 1, got %d\n", *calls)
-		os.Exit(2)
-	}
-	if err := run(context.Background(), cmp.Or(*address, os.Getenv("SLUICE_STORE"), "memory:"), *key, *calls); err != nil {
-		fmt.Fprintln(os.Stderr, "quota:", err)
-		os.Exit(1)
-	}
-}
-
-func run(ctx context.Context, address, key string, calls int) error {
-	store, err := open(ctx, address)
+	log.SetFlags(0)
+	log.SetPrefix("quota: ")
+	ctx := context.Background()
+	store, err := open(ctx, cmp.Or(*address, os.Getenv("SLUICE_STORE"), "memory:"))
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	limiter, err := newLimiter(store)
+	limiter, err := sluice.For(store,
+		sluice.By("customer", func(name string) string { return name }, "fixedwindow 5/h"),
+		sluice.Rule[string]{Name: "everyone", Spec: "gcra 1000/s"})
 	if err != nil {
-		return err
+		log.Fatal(err)
 	}
-	for range calls {
-		decision, err := limiter.Allow(ctx, key)
-		if err != nil {
-			return err
+	for range *calls {
+		d, err := limiter.Allow(ctx, *key)
+		switch {
+		case err != nil:
+			log.Fatal(err)
+		case d.Allowed:
+			fmt.Printf("allowed, %d left\n", d.Remaining)
+		default:
+			fmt.Printf("denied by %s, again in %v\n", d.Rule, d.RetryAfter.Round(time.Second))
 		}
-		fmt.Println(describe(decision))
 	}
-	return nil
-}
-
-func describe(d compose.Decision) string {
-	if d.Allowed {
-		return fmt.Sprintf("allowed, %d left", d.Remaining)
-	}
-	return fmt.Sprintf("denied by %s, again in %v", d.Rule, d.RetryAfter.Round(time.Second))
 }

@@ -12,12 +12,12 @@ import (
 // applies to identified callers. Policy has its name in reports.
 type Policy struct{ algo.Policy }
 
-// Step implements algo.Policy.
+// Step implements algo.Policy. It reports a capacity of 0, so a retry never succeeds.
 func (Policy) Step(dst, state []byte, _ time.Time, cost int64) ([]byte, algo.Result, error) {
 	if cost < 0 {
 		return dst, algo.Result{}, algo.ErrCost
 	}
-	return append(dst, state...), denial(state, max(cost, 1)), nil
+	return append(dst, state...), algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never, Fresh: len(state) == 0}, nil
 }
 
 // Peek implements algo.Policy.
@@ -40,8 +40,3 @@ func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, al
 
 // Bound implements algo.Policy.
 func (Policy) Bound(time.Duration) int64 { return 0 }
-
-// denial returns a denial with a capacity of 0, so a retry never succeeds.
-func denial(state []byte, cost int64) algo.Result {
-	return algo.Result{Cost: cost, RetryAfter: algo.Never, Fresh: len(state) == 0}
-}

@@ -14,10 +14,8 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if ExceedsDeadline(ctx, d) {
 		return context.DeadlineExceeded
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -5,7 +5,6 @@ package structured
 import (
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 // Item is a String in a List, with its parameters.
@@ -28,169 +27,156 @@ func (i Item) Integer(key string) (int64, bool) {
 // all other Items. It returns false if any part of the field is malformed, because RFC 9651
 // requires that the whole field is ignored then.
 func ReadItems(lines []string) (items []Item, ok bool) {
-	rest := strings.Trim(strings.Join(lines, ","), " ")
-	for rest != "" {
-		var value any
-		var params map[string]any
-		if value, rest, ok = cutMember(rest); !ok {
-			return nil, false
-		}
-		if params, rest, ok = cutParams(rest); !ok {
-			return nil, false
-		}
+	r := reader{rest: strings.Trim(strings.Join(lines, ","), " ")}
+	for r.rest != "" {
+		value := r.member()
+		params := r.params()
 		if name, isString := value.(string); isString {
 			items = append(items, Item{name, params})
 		}
-		if rest, ok = cutComma(rest); !ok {
-			return nil, false
+		r.span(" \t")
+		if r.rest != "" {
+			r.require(r.skip(","))
+			r.span(" \t")
+			r.require(r.rest != "")
 		}
+	}
+	if r.malformed {
+		return nil, false
 	}
 	return items, true
 }
 
-// cutComma cuts off the comma between two items. It returns false if no item follows a
-// comma, or if other text follows the item.
-func cutComma(text string) (rest string, ok bool) {
-	text = strings.TrimLeft(text, " \t")
-	if text == "" {
-		return "", true
-	}
-	rest, found := strings.CutPrefix(text, ",")
-	rest = strings.TrimLeft(rest, " \t")
-	return rest, found && rest != ""
+const (
+	lower       = "abcdefghijklmnopqrstuvwxyz"
+	letters     = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits      = "0123456789"
+	keyBytes    = lower + digits + "_-.*"
+	base64Bytes = letters + digits + "+/="
+	tokenBytes  = letters + digits + "!#$%&'*+-.^_`|~:/"
+)
+
+// reader cuts a field off from the left. When the field turns out to be malformed, its rest
+// becomes empty.
+type reader struct {
+	rest      string
+	malformed bool
 }
 
-// cutMember cuts off a member of a list without its parameters. The value of an Inner List
-// is true.
-func cutMember(text string) (value any, rest string, ok bool) {
-	if rest, ok = strings.CutPrefix(text, "("); !ok {
-		return cutBare(text)
-	}
-	for {
-		rest = strings.TrimLeft(rest, " ")
-		if rest, ok = strings.CutPrefix(rest, ")"); ok {
-			return true, rest, true
-		}
-		if _, rest, ok = cutBare(rest); !ok {
-			return nil, "", false
-		}
-		if _, rest, ok = cutParams(rest); !ok || rest == "" || rest[0] != ' ' && rest[0] != ')' {
-			return nil, "", false
-		}
+func (r *reader) require(ok bool) {
+	if !ok {
+		r.rest, r.malformed = "", true
 	}
 }
 
-// cutParams cuts off the parameters of a member. The map is nil if there are none.
-func cutParams(text string) (params map[string]any, rest string, ok bool) {
-	for strings.HasPrefix(text, ";") {
-		text = strings.TrimLeft(text[1:], " ")
-		end := span(text, isKeyByte)
-		if end == 0 || text[0] != '*' && (text[0] < 'a' || text[0] > 'z') {
-			return nil, "", false
-		}
-		key := text[:end]
+// skip cuts off the prefix, and reports whether the rest had it.
+func (r *reader) skip(prefix string) (found bool) {
+	r.rest, found = strings.CutPrefix(r.rest, prefix)
+	return found
+}
+
+func (r *reader) startsWith(set string) bool {
+	return r.rest != "" && strings.IndexByte(set, r.rest[0]) >= 0
+}
+
+// span cuts off all bytes up to the first that is not in the set.
+func (r *reader) span(set string) string {
+	before := r.rest
+	r.rest = strings.TrimLeft(before, set)
+	return before[:len(before)-len(r.rest)]
+}
+
+// member reads a member of a list without its parameters. The value of an Inner List is true.
+func (r *reader) member() any {
+	if !r.skip("(") {
+		return r.bareItem()
+	}
+	for r.span(" "); !r.skip(")") && !r.malformed; {
+		r.bareItem()
+		r.params()
+		spaces := r.span(" ")
+		r.require(spaces != "" || strings.HasPrefix(r.rest, ")"))
+	}
+	return true
+}
+
+// params reads the parameters of a member. The map is nil if there are none.
+func (r *reader) params() (params map[string]any) {
+	for r.skip(";") {
+		r.span(" ")
+		r.require(r.startsWith("*" + lower))
+		key := r.span(keyBytes)
 		var value any = true
-		if text = text[end:]; strings.HasPrefix(text, "=") {
-			if value, text, ok = cutBare(text[1:]); !ok {
-				return nil, "", false
-			}
+		if r.skip("=") {
+			value = r.bareItem()
 		}
 		if params == nil {
 			params = make(map[string]any)
 		}
 		params[key] = value
 	}
-	return params, text, true
+	return params
 }
 
-// cutBare cuts off a Bare Item. Its value is true unless it is a String or an Integer.
-func cutBare(text string) (value any, rest string, ok bool) {
-	if text == "" {
-		return nil, "", false
+// bareItem reads a Bare Item. Its value is true unless it is a String or an Integer.
+func (r *reader) bareItem() any {
+	switch {
+	case r.skip(`"`):
+		return r.text()
+	case r.skip(`%"`):
+		r.text()
+	case r.skip("@"):
+		_, isInteger := r.number().(int64)
+		r.require(isInteger)
+	case r.skip(":"):
+		r.span(base64Bytes)
+		r.require(r.skip(":"))
+	case r.skip("?"):
+		r.require(r.skip("0") || r.skip("1"))
+	case r.startsWith("-" + digits):
+		return r.number()
+	default:
+		r.require(r.startsWith("*" + letters))
+		r.span(tokenBytes)
 	}
-	switch c := text[0]; {
-	case c == '"':
-		return cutString(text[1:])
-	case c == '-' || isDigit(c):
-		return cutNumber(text)
-	case c == '@':
-		value, rest, ok = cutNumber(text[1:])
-		_, isInteger := value.(int64)
-		return true, rest, ok && isInteger
-	case c == ':':
-		rest, ok = strings.CutPrefix(text[1+span(text[1:], isBase64Byte):], ":")
-		return true, rest, ok
-	case c == '?':
-		ok = len(text) > 1 && (text[1] == '0' || text[1] == '1')
-		return true, text[min(2, len(text)):], ok
-	case c == '%':
-		_, rest, ok = cutString(strings.TrimPrefix(text[1:], `"`))
-		return true, rest, ok && len(text) > 1 && text[1] == '"'
-	case c == '*' || 'a' <= c|0x20 && c|0x20 <= 'z':
-		return true, text[span(text, isTokenByte):], true
-	}
-	return nil, "", false
+	return true
 }
 
-// cutNumber cuts off an Integer or a Decimal. The value of a Decimal is true.
-func cutNumber(text string) (value any, rest string, ok bool) {
-	digits := strings.TrimPrefix(text, "-")
-	end := span(digits, isDigit)
-	n, err := strconv.ParseInt(digits[:end], 10, 64)
-	if err != nil || end > 15 {
-		return nil, "", false
+// number reads an Integer or a Decimal. The value of a Decimal is true.
+func (r *reader) number() any {
+	sign := ""
+	if r.skip("-") {
+		sign = "-"
 	}
-	if len(digits) < len(text) {
-		n = -n
+	whole := r.span(digits)
+	n, err := strconv.ParseInt(sign+whole, 10, 64)
+	r.require(err == nil && len(whole) <= 15)
+	if !r.skip(".") {
+		return n
 	}
-	if rest = digits[end:]; !strings.HasPrefix(rest, ".") {
-		return n, rest, true
-	}
-	fraction := span(rest[1:], isDigit)
-	return true, rest[1+fraction:], end <= 12 && fraction >= 1 && fraction <= 3
+	fraction := r.span(digits)
+	r.require(len(whole) <= 12 && len(fraction) >= 1 && len(fraction) <= 3)
+	return true
 }
 
-// cutString cuts off a String without its opening quote.
-func cutString(text string) (value any, rest string, ok bool) {
+// text reads a String without its opening quote.
+func (r *reader) text() any {
 	var plain []byte
-	for i := 0; i < len(text); i++ {
-		c := text[i]
+	for i := 0; i < len(r.rest); i++ {
+		c := r.rest[i]
 		switch {
 		case c == '"':
-			return string(plain), text[i+1:], true
-		case c < ' ' || c > '~':
-			return nil, "", false
-		case c == '\\':
-			if i++; i == len(text) || text[i] != '"' && text[i] != '\\' {
-				return nil, "", false
-			}
-			c = text[i]
+			r.rest = r.rest[i+1:]
+			return string(plain)
+		case c == '\\' && i+1 < len(r.rest) && (r.rest[i+1] == '"' || r.rest[i+1] == '\\'):
+			i++
+			c = r.rest[i]
+		case c < ' ' || c > '~' || c == '\\':
+			r.require(false)
+			return nil
 		}
 		plain = append(plain, c)
 	}
-	return nil, "", false
-}
-
-// span returns how many bytes at the start of text are of a kind.
-func span(text string, isKind func(byte) bool) int {
-	rest := strings.TrimLeftFunc(text, func(r rune) bool { return r < utf8.RuneSelf && isKind(byte(r)) })
-	return len(text) - len(rest)
-}
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
-
-func isKeyByte(c byte) bool {
-	return 'a' <= c && c <= 'z' || isDigit(c) || strings.IndexByte("_-.*", c) >= 0
-}
-
-func isBase64Byte(c byte) bool {
-	return 'a' <= c|0x20 && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("+/=", c) >= 0
-}
-
-func isTokenByte(c byte) bool { return c == ':' || c == '/' || IsTokenByte(c) }
-
-// IsTokenByte reports whether a token of RFC 9110 can contain c. A Token of RFC 9651 can
-// also contain a colon and a slash.
-func IsTokenByte(c byte) bool {
-	return 'a' <= c|0x20 && c|0x20 <= 'z' || isDigit(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+	r.require(false)
+	return nil
 }

@@ -23,7 +23,7 @@ func Example() {
 }
 
 func TestUsedUnitsCountAfterAnUpgrade(t *testing.T) {
-	limiter, err := newLimiter(nil)
+	limiter, err := sluice.For(nil, planRules()...)
 	require.NoError(t, err)
 	d, err := limiter.AllowN(t.Context(), call{"acme", "free"}, 3)
 	require.NoError(t, err)
@@ -37,7 +37,7 @@ func TestUsedUnitsCountAfterAnUpgrade(t *testing.T) {
 }
 
 func TestUnknownPlanIsAnErrorThatPaysNothing(t *testing.T) {
-	limiter, err := newLimiter(nil)
+	limiter, err := sluice.For(nil, planRules()...)
 	require.NoError(t, err)
 	for _, plan := range []string{"", "Free", "piad"} {
 		d, err := limiter.Allow(t.Context(), call{"acme", plan})
