@@ -108,7 +108,7 @@ func (r *Rule[T]) parseSpec() (err error) {
 // checkPolicy returns why a policy denies everything. That is so if it is the zero value of
 // its type. It returns nil for a policy that allows, and for a policy that gives no reason.
 func checkPolicy(p algo.Policy) error {
-	if stack, ok := p.(*Stack); ok && stack.Len() == 0 {
+	if stack, ok := p.(*Stack); ok && len(stack.Parts()) == 0 {
 		return errors.New("a Stack without parts")
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 1)
@@ -121,7 +121,7 @@ func checkPolicy(p algo.Policy) error {
 // hasCost reports whether a policy, or a part of it, has a cost in its options, other than 1.
 func hasCost(p algo.Policy) bool {
 	if stack, ok := p.(*Stack); ok {
-		return slices.ContainsFunc(stack.all(), hasCost)
+		return slices.ContainsFunc(stack.Parts(), hasCost)
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 0)
 	return err == nil && r.Cost != 1
