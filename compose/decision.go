@@ -104,11 +104,11 @@ func outcomeOf(d *Decision, err error) Outcome {
 	return Denied
 }
 
-// summarize sets the fields of the decision that combine all results. Allowed is set before.
-func (d *Decision) summarize(results []RuleResult) {
+// summarize sets the fields that combine all results. Allowed is set before.
+func (d *Decision) summarize() {
 	first := true
-	for i := range results {
-		r := &results[i]
+	for i := range d.Results {
+		r := &d.Results[i]
 		d.Skew = max(d.Skew, r.Skew)
 		if r.Shadow {
 			continue
@@ -121,14 +121,6 @@ func (d *Decision) summarize(results []RuleResult) {
 			d.Remaining = r.Remaining
 		}
 		first = false
-	}
-}
-
-// summarizeOne is summarize for one result. It also sets Allowed.
-func (d *Decision) summarizeOne(r *RuleResult) {
-	d.Allowed, d.Skew = r.Allowed || r.Shadow, r.Skew
-	if !r.Shadow {
-		d.Rule, d.RetryAfter, d.Remaining = r.Rule, r.RetryAfter, r.Remaining
 	}
 }
 

@@ -38,17 +38,9 @@
 //
 // The Bound method of a policy returns the most units that it admits for one key in any
 // interval of a given length. The bound is often above the limit, because a burst is added
-// to the rate, or because the interval covers parts of two windows. Bound returns
-// math.MaxInt64 if the number is larger than that. The command sluice check prints these
-// numbers for each rule of a limits.yaml:
-//
-//	                                                    second  minute  hour    day
-//	gcra 1000/h                                           1000    1016  1999  24999
-//	gcra 1000/h burst=1                                      1      17  1000  24000
-//	tokenbucket 1000/h refill=interval                    2000    2000  2000  25000
-//	fixedwindow 1000/h                                    2000    2000  2000  25000
-//	movingwindow 1000/h slots=12                          1000    1000  1999  24999
-//	movingwindow 1000/h slots=12 trailing=whole           1000    1000  1000  23000
+// to the rate, or because the interval covers parts of two windows. For example, gcra 1000/h
+// admits up to 1999 units in an hour. The command sluice check prints these numbers for each
+// rule of a limits.yaml, and docs/client.md compares the algorithms.
 //
 // # Round trips
 //
@@ -69,92 +61,34 @@
 //
 // If the store fails, the limiter returns an error, or a decision with Degraded set. It never
 // reports a failure as a denial, and it never allows a call without reporting the failure.
-// Options.OnFailure chooses between these.
+// Options.OnFailure chooses between these. A call waits for the store until its context ends, or
+// until Options.Timeout is over. After a time without success a circuit breaker opens, and calls
+// do not wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
 //
 // If a reply is lost, the limiter sends the batch again. Its calls can then be charged twice. Even
 // so, the store never admits more than the bound. A refund or a reset is not sent again. It returns
 // [storage.ErrOutcomeUnknown].
 //
-// # Outages
+// # Denial cache and clocks
 //
-// A call waits for the store until its context ends, or until Options.Timeout is over.
+// A repeated denial can come from a cache; see Options.DenialCacheTTL. A call is never allowed from
+// the cache. After RetryAfter the same call is allowed, if no other call has spent units.
 //
-// A circuit breaker opens if the store has failed for Options.CircuitOpenAfter without a
-// success. Each server of a store has its own breaker. While the breaker is open, new calls
-// do not wait: each gets [storage.ErrUnavailable] with the reason, or the decision that
-// Options.OnFailure makes. Calls that were already waiting still wait for their full time.
+// If Options.Clock is nil, the clock of the store decides: that of the server for PostgreSQL and
+// Redis, of sqlite.Options for SQLite, and memory.Store.Now for memory. For a store of your own it is
+// the clock of the process, unless the store is a driver.ServerTime. If Options.Clock is set, that
+// clock decides. States never move back in time, so the fastest clock wins if the clocks disagree.
 //
-// While calls arrive, one probe at a time tests the store in the background, at most ten
-// times a second. A probe tests whether the store can write, but changes no data. After a
-// successful probe the breaker is half-open, and calls use the store again. If their next
-// round trip succeeds, the breaker closes. If it fails, the breaker opens again at once.
-//
-// # The denial cache
-//
-// After a denial the limiter caches the states of its keys for Options.DenialCacheTTL. During
-// that time it evaluates calls with the same keys on the cached states first. If the cached
-// states deny the call, the call is denied without a round trip. If not, the limiter asks the
-// store. A call is never allowed from the cache.
-//
-// This process does not know the exact time on the server. It knows only an earliest and a latest
-// possible time. The cache denies a call only if the states deny it at the later time. It computes
-// RetryAfter from the earliest time, so the wait is never too short. After the wait the same call
-// is allowed, if no other call has spent units.
-//
-// If another process refunds or resets a key, or raises its limit, this process can keep
-// denying the key for up to DenialCacheTTL. A limiter sees its own refunds and resets at once.
-//
-// # Clocks
-//
-// If Options.Clock is nil, the clock of the store decides:
-//
-//	memory        memory.Store.Now
-//	SQLite        sqlite.Options.Clock, by default the clock of the machine
-//	PostgreSQL    the clock of the server, read in the same round trip
-//	Redis         the same; in a Redis Cluster the clock of the node that has the keys, or of
-//	              any node for policies that run in Go
-//	other stores  the clock of the process, unless the store is a driver.ServerTime
-//
-// So with PostgreSQL and Redis it does no harm if the clocks of the processes disagree.
-//
-// If Options.Clock is set, that clock decides, and each round trip carries its time. States
-// never move back in time, so the fastest clock wins if the clocks disagree. For example,
-// suppose that the clock of one process is an hour ahead:
-//
-//   - That process gets units an hour before they are due, and the other processes can be
-//     denied for that hour.
-//   - The store keeps the record for that hour longer. So the process gets units early only
-//     once. If no call uses the key for that hour, it can happen again.
-//   - Decision.Skew shows how far a state is ahead. Options.MaxSkew makes it an error in
-//     Decision.Err. Reset ends the effect for one key.
-//   - The limiter never moves a state back to a slower clock. If it did, two clocks that
-//     disagree could admit any number of calls.
-//
-// A clock can also be behind. If it is more than 10 s behind both the clock of the store's server
-// and the clock of another process, the server deletes records that the slow process still needs.
-// The slow process can then admit a burst twice. This can happen again after each time in which no
-// call uses the key. Synchronise the clocks, or leave Options.Clock nil.
+// The page docs/operation.md of the module describes outages, the cache, and what clocks that
+// disagree can do.
 //
 // # Policies that run in Go
 //
-// PostgreSQL and Redis run a policy as a program (see [algo.Portable]). The policies below
-// have no program. They run in Go, and a decision takes two round trips or more, as on other
-// stores:
-//
-//	gcra                         if the period is 2^53 ns (104 days) or longer, or if
-//	                             Burst*Period/d is 2^52 or more, where d is the greatest
-//	                             common divisor of Count and of Period in ns
-//	tokenbucket                  under the same conditions
-//	tokenbucket refill=interval  if the period is 2^53 ns or longer, or if the burst takes
-//	                             2^52 ns (52 days) or longer to refill
-//	fixedwindow                  if the window is 2^52 ns or longer, or the count 2^52 or more
-//	movingwindow                 if a slot is 2^51 ns (26 days) or longer, if a window and a
-//	                             slot together are 2^53 ns or longer, or if the count is 2^52
-//	                             or more
-//	all(...)                     if one of its policies has no program
-//	your own policy              if it does not implement algo.Portable; on PostgreSQL also if
-//	                             its program is not in postgres.Options.Programs
-//
+// PostgreSQL and Redis run a policy as a program (see [algo.Portable]). A policy without a program
+// runs in Go, and a decision takes two round trips or more, as on other stores. The method Program
+// of each policy documents which of its options have none: very long periods and very large
+// numbers. A Stack has none if one of its parts has none, and your own policy has none if it does
+// not implement algo.Portable. On PostgreSQL its program must also be in postgres.Options.Programs.
 // A call with a cost of 2^53 or more also runs in Go, and so does a call on a state with such
 // large numbers.
 //

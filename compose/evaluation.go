@@ -3,7 +3,6 @@ package compose
 import (
 	"bytes"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,8 +17,7 @@ import (
 // evaluation applies the demands of the rules to the states of their keys, for one operation.
 type evaluation struct {
 	op      Op
-	demands []demand     // one for each rule that applies
-	results []RuleResult // of the demands
+	demands []demand // one for each rule that applies
 	allowed bool
 	buffer  []byte // the next states
 	keys    []byte // the text of the keys, if the store does not keep them
@@ -40,10 +38,17 @@ func pooledEvaluation(op Op) *evaluation {
 	return e
 }
 
-// add adds the demand of a rule. key is the key of its record in the store.
-func (e *evaluation) add(d demand, key, rule string, shadow bool) {
+// demand is what one rule takes for one operation, and the result. Cost is 0 only in a
+// reservation, and below 0 only in a settlement that gives back.
+type demand struct {
+	RuleResult
+	rule    int           // the index of the rule
+	program *algo.Program // of Rule.Policy; nil if there is none
+}
+
+// add adds a demand. key is the key of its record in the store.
+func (e *evaluation) add(d demand, key string) {
 	e.demands, e.request.Keys = append(e.demands, d), append(e.request.Keys, key)
-	e.results = append(e.results, RuleResult{Rule: rule, Key: d.key, Policy: d.policy, Cost: d.cost, Shadow: shadow})
 }
 
 // key returns the key of a record. If it is temporary, it is valid until the evaluation is
@@ -63,8 +68,7 @@ func (e *evaluation) release() {
 		return
 	}
 	clear(e.demands)
-	clear(e.results)
-	e.demands, e.results, e.keys, e.allowed = e.demands[:0], e.results[:0], e.keys[:0], false
+	e.demands, e.keys, e.allowed = e.demands[:0], e.keys[:0], false
 	e.request.Reset()
 	evaluations.Put(e)
 }
@@ -75,8 +79,9 @@ func (e *evaluation) derive(op Op, cost func(i int) (cost int64, keep bool)) *ev
 	derived := pooledEvaluation(op)
 	for i, d := range e.demands {
 		var keep bool
-		if d.cost, keep = cost(i); keep {
-			derived.add(d, strings.Clone(e.request.Keys[i]), e.results[i].Rule, e.results[i].Shadow)
+		if d.Cost, keep = cost(i); keep {
+			d.Result, d.Err = algo.Result{}, nil
+			derived.add(d, strings.Clone(e.request.Keys[i]))
 		}
 	}
 	return derived
@@ -88,10 +93,10 @@ func (e *evaluation) prepare(programs bool) *engine.Request {
 	r.Uses = r.Uses[:0]
 	for i := range e.demands {
 		d := &e.demands[i]
-		use := engine.Use{Op: e.operation(d.cost), Cost: max(d.cost, -d.cost), Shadow: e.results[i].Shadow}
+		use := engine.Use{Op: e.operation(d.Cost), Cost: max(d.Cost, -d.Cost), Shadow: d.Shadow}
 		if programs && (use.Op != driver.Peek && use.Op != driver.Reset) {
 			if use.Program = d.program; use.Program == nil {
-				use.Program = programOf(d.policy)
+				use.Program = programOf(d.Policy)
 			}
 		}
 		r.Uses = append(r.Uses, use)
@@ -122,16 +127,16 @@ func (e *evaluation) operation(cost int64) driver.Op {
 func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []driver.Change) (applied int, err error) {
 	e.buffer, e.allowed = e.buffer[:0], true
 	for i := range e.demands {
-		r := &e.results[i]
-		r.Err = nil
-		if err := e.apply(i, now, states[i], &changes[i]); err != nil {
-			if err = r.fail(err); err != nil {
+		d := &e.demands[i]
+		d.Err = nil
+		if err := e.apply(d, now, states[i], &changes[i]); err != nil {
+			if err = d.fail(err); err != nil {
 				return 0, err
 			}
-		} else if e.op == OpRefund || e.op == OpCharge || e.op == OpAllow && r.Allowed {
+		} else if e.op == OpRefund || e.op == OpCharge || e.op == OpAllow && d.Allowed {
 			applied++
 		}
-		e.allowed = e.allowed && (r.Allowed || r.Shadow)
+		e.allowed = e.allowed && (d.Allowed || d.Shadow)
 	}
 	switch {
 	case e.allowed:
@@ -145,20 +150,20 @@ func (e *evaluation) Evaluate(now time.Time, states [][]byte, changes []driver.C
 }
 
 // apply applies the operation to one key.
-func (e *evaluation) apply(i int, now time.Time, state []byte, change *driver.Change) (err error) {
-	d, r, start, buffer := &e.demands[i], &e.results[i].Result, len(e.buffer), e.buffer
-	switch e.operation(d.cost) {
+func (e *evaluation) apply(d *demand, now time.Time, state []byte, change *driver.Change) (err error) {
+	start, buffer := len(e.buffer), e.buffer
+	switch e.operation(d.Cost) {
 	case driver.Allow:
-		buffer, *r, err = d.policy.Step(buffer, state, now, d.cost)
+		buffer, d.Result, err = d.Policy.Step(buffer, state, now, d.Cost)
 	case driver.Refund:
-		buffer, *r, err = d.policy.Refund(buffer, state, now, max(d.cost, -d.cost))
+		buffer, d.Result, err = d.Policy.Refund(buffer, state, now, max(d.Cost, -d.Cost))
 	case driver.Charge:
-		buffer, *r, err = d.policy.Charge(buffer, state, now, d.cost)
+		buffer, d.Result, err = d.Policy.Charge(buffer, state, now, d.Cost)
 	case driver.Peek:
-		*r, err = d.policy.Peek(state, now, d.cost)
+		d.Result, err = d.Policy.Peek(state, now, d.Cost)
 		return err
 	case driver.Reset:
-		if *r = (algo.Result{Allowed: true}); state != nil {
+		if d.Result = (algo.Result{Allowed: true}); state != nil {
 			change.Verb = driver.Delete
 		}
 		return nil
@@ -169,8 +174,8 @@ func (e *evaluation) apply(i int, now time.Time, state []byte, change *driver.Ch
 	e.buffer = buffer
 	switch next := buffer[start:len(buffer):len(buffer)]; {
 	case bytes.Equal(next, state):
-	case r.ResetAfter != 0:
-		*change = driver.Change{Verb: driver.Put, State: next, TTL: ttl(r.ResetAfter), Priority: priority(d.policy, next, now, r)}
+	case d.ResetAfter != 0:
+		*change = driver.Change{Verb: driver.Put, State: next, TTL: ttl(d.ResetAfter), Priority: priority(d.Policy, next, now, &d.Result)}
 	case state != nil: // a refund has filled the limit: the state is that of a new key
 		change.Verb = driver.Delete
 	}
@@ -180,13 +185,9 @@ func (e *evaluation) apply(i int, now time.Time, state []byte, change *driver.Ch
 // peekUnpaid replaces the results of the rules that allowed a call that another rule denied,
 // because these results count a payment.
 func (e *evaluation) peekUnpaid(now time.Time, states [][]byte) (err error) {
-	for i := range e.results {
-		r, d := &e.results[i], &e.demands[i]
-		if !r.Allowed {
-			continue
-		}
-		if r.Result, err = d.policy.Peek(states[i], now, d.cost); err != nil {
-			if err = r.fail(err); err != nil {
+	for i := range e.demands {
+		if d := &e.demands[i]; d.Allowed {
+			if err = d.peek(now, states[i]); err != nil {
 				return err
 			}
 		}
@@ -194,11 +195,18 @@ func (e *evaluation) peekUnpaid(now time.Time, states [][]byte) (err error) {
 	return nil
 }
 
+func (d *demand) peek(now time.Time, state []byte) (err error) {
+	if d.Result, err = d.Policy.Peek(state, now, max(d.Cost, 1)); err != nil {
+		return d.fail(err)
+	}
+	return nil
+}
+
 // Denied implements engine.Evaluator.
 func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
-	for i := range e.results {
-		if r := &e.results[i]; !r.Shadow {
-			retryAfter = max(retryAfter, r.RetryAfter)
+	for i := range e.demands {
+		if d := &e.demands[i]; !d.Shadow {
+			retryAfter = max(retryAfter, d.RetryAfter)
 		}
 	}
 	return retryAfter, e.op == OpAllow && !e.allowed
@@ -206,18 +214,19 @@ func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 
 // Confirm implements engine.Evaluator. The units that were refilled before the payment are not
 // known, so Available includes them and Refilled does not.
-func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
-	for i := range e.results {
-		d, r := &e.demands[i], &e.results[i]
-		if r.Result, err = d.policy.Peek(states[i], now, max(d.cost, 1)); err != nil {
-			if err = r.fail(err); err != nil {
-				return err
-			}
+func (e *evaluation) Confirm(now time.Time, states [][]byte) error {
+	for i := range e.demands {
+		d := &e.demands[i]
+		if err := d.peek(now, states[i]); err != nil {
+			return err
+		}
+		if d.Err != nil {
 			continue
 		}
-		if r.Allowed, r.RetryAfter = true, 0; e.operation(d.cost) != driver.Refund && !r.Shadow { // a shadow rule that denied has not paid
-			r.Paid = d.cost
-			r.Available += d.cost
+		d.Allowed, d.RetryAfter = true, 0
+		if e.operation(d.Cost) != driver.Refund && !d.Shadow { // a shadow rule that denied has not paid
+			d.Paid = d.Cost
+			d.Available += d.Cost
 		}
 	}
 	e.allowed = true
@@ -228,16 +237,19 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) (err error) {
 // memory of d.Results if they fit. That memory stays on the caller's stack, because the compiler
 // sees that d.Results is assigned a slice of itself.
 func (e *evaluation) writeDecision(d *Decision, how engine.How) {
-	if len(e.results) <= len(d.Results) {
-		d.Results = d.Results[:copy(d.Results, e.results)]
+	if n := len(e.demands); n <= len(d.Results) {
+		d.Results = d.Results[:n]
 	} else {
-		d.Results = slices.Clone(e.results)
+		d.Results = make([]RuleResult, n)
 	}
+	for i := range d.Results {
+		d.Results[i] = e.demands[i].RuleResult
+	}
+	d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
+	d.summarize()
 	if len(d.Results) == 0 {
 		d.Results = nil
 	}
-	d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
-	d.summarize(e.results)
 }
 
 // programOf returns the program of a policy, or nil.

@@ -208,11 +208,11 @@ func (l *Limiter[T]) newEvaluation(op Op, in T, n int64) (*evaluation, error) {
 func (l *Limiter[T]) addRule(e *evaluation, index int, in T, n int64, group string) error {
 	rule := &l.rules[index]
 	d, err := rule.demand(e.op, in, n)
-	if err != nil || d.policy == nil {
+	if err != nil || d.Policy == nil {
 		return err
 	}
-	d.rule, d.program = index, rule.program
-	e.add(d, e.key(l.inMemory, group, l.options.Namespace, rule.Name, d.key), rule.Name, rule.Shadow)
+	d.rule = index
+	e.add(d, e.key(l.inMemory, group, l.options.Namespace, rule.Name, d.Key))
 	return nil
 }
 
@@ -258,7 +258,7 @@ func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, how engine.Ho
 	}
 	d := Decision{Allowed: true, Attempts: how.Attempts}
 	if policy == FailLocal {
-		e = e.derive(e.op, func(i int) (int64, bool) { return e.demands[i].cost, true })
+		e = e.derive(e.op, func(i int) (int64, bool) { return e.demands[i].Cost, true })
 		defer e.release()
 		local, err := l.local.Decide(ctx, e.prepare(false))
 		if err != nil {

@@ -69,7 +69,7 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 			*d = Decision{}
 			return err
 		}
-		policy, cost, r.Key = demand.policy, demand.cost, demand.key
+		policy, cost, r.Key = demand.Policy, demand.Cost, demand.Key
 	} else {
 		r.Key = rule.key(in)
 	}
@@ -91,7 +91,8 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 		} else if r.Allowed {
 			cell.Put(next, ttl(r.ResetAfter), priorityOf(&r.Result))
 		}
-		d.summarizeOne(r)
+		d.Allowed = r.Allowed || r.Shadow
+		d.summarize()
 		cell.Unlock()
 	} else {
 		if p.clock == nil {
@@ -135,6 +136,7 @@ func stepByInterface(cell *memstore.Cell, now time.Time, cost int64, r *RuleResu
 	} else if cell.Keep(next); r.Allowed {
 		cell.Put(next, ttl(r.ResetAfter), priority(r.Policy, next, now, &r.Result))
 	}
-	d.summarizeOne(r)
+	d.Allowed = r.Allowed || r.Shadow
+	d.summarize()
 	return err
 }

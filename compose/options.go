@@ -20,13 +20,12 @@ type Options[T any] struct {
 	// Clock returns the time of a decision. All rules use one reading, and each attempt of a
 	// decision takes a new one. The time may step back, but must not be the zero Time.
 	//
-	// A nil Clock means the clock of the store: that of the server for PostgreSQL and Redis,
-	// that of its Options for SQLite, and the monotonic clock of Now for a [memory.Store].
-	// With PostgreSQL and Redis the clocks of the processes may then disagree.
+	// A nil Clock means the clock of the store; see the package documentation. With PostgreSQL and
+	// Redis the clocks of the processes may then disagree.
 	//
 	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead
-	// can deny the calls of other processes, and a clock that is behind can admit too many calls. See
-	// "Clocks" in the package documentation. Leave Clock nil to avoid both.
+	// can deny the calls of other processes, and a clock that is behind can admit too many calls. The
+	// page docs/operation.md has the details. Leave Clock nil to avoid both.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
 	// The decision is still valid. States are ahead if the clock of another process is or was

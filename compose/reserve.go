@@ -49,7 +49,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 			return d, err
 		}
 		return l.decide(ctx, one.derive(OpAllow, func(i int) (int64, bool) {
-			cost := one.demands[i].cost
+			cost := one.demands[i].Cost
 			return multiply(cost, n), cost > 0
 		}), l.options.OnFailure)
 	})
@@ -84,7 +84,7 @@ func (r *Reservation[T]) Settle(ctx context.Context, actual int64) (Decision, er
 	if actual < 0 && r.checkOpen() == nil {
 		return Decision{}, fmt.Errorf("compose: a reservation is settled with 0 or more, got %d: %w", actual, algo.ErrCost)
 	}
-	return r.settle(ctx, func(one *demand) (int64, error) { return multiply(one.cost, actual), nil })
+	return r.settle(ctx, func(one *demand) (int64, error) { return multiply(one.Cost, actual), nil })
 }
 
 // SettleFor is Settle for rules that count different units. The actual cost under each rule is
@@ -144,7 +144,7 @@ func (r *Reservation[T]) correction(costs []int64) *evaluation {
 		if r.Decision.Degraded {
 			return costs[i], costs[i] != 0
 		}
-		cost := costs[i] - multiply(r.one.demands[i].cost, r.n)
+		cost := costs[i] - multiply(r.one.demands[i].Cost, r.n)
 		return cost, cost != 0 && r.covers(i)
 	}
 	for i := range costs {
@@ -161,8 +161,8 @@ func (r *Reservation[T]) correction(costs []int64) *evaluation {
 // covers reports whether the reservation has the estimate of the i-th demand: the rule was
 // paid, or the estimate was 0. A shadow rule that denied was not paid.
 func (r *Reservation[T]) covers(i int) bool {
-	rule := r.one.results[i].Rule
-	return r.one.demands[i].cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
+	rule := r.one.demands[i].Rule
+	return r.one.demands[i].Cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {
 		return result.Rule == rule && result.Paid != 0
 	})
 }
@@ -175,7 +175,7 @@ func (r *Reservation[T]) refundLocal(ctx context.Context, costs []int64) {
 		return
 	}
 	e := r.one.derive(OpRefund, func(i int) (int64, bool) {
-		unused := multiply(r.one.demands[i].cost, r.n) - costs[i]
+		unused := multiply(r.one.demands[i].Cost, r.n) - costs[i]
 		return unused, unused > 0 && r.covers(i)
 	})
 	if r.localRefunded = len(e.demands) > 0; r.localRefunded {

@@ -108,7 +108,7 @@ func (r *Rule[T]) parseSpec() (err error) {
 // checkPolicy returns why a policy denies everything. That is so if it is the zero value of
 // its type. It returns nil for a policy that allows, and for a policy that gives no reason.
 func checkPolicy(p algo.Policy) error {
-	if stack, ok := p.(*Stack); ok && stack.Len() == 0 {
+	if stack, ok := p.(*Stack); ok && len(stack.Parts()) == 0 {
 		return errors.New("a Stack without parts")
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 1)
@@ -121,34 +121,26 @@ func checkPolicy(p algo.Policy) error {
 // hasCost reports whether a policy, or a part of it, has a cost in its options, other than 1.
 func hasCost(p algo.Policy) bool {
 	if stack, ok := p.(*Stack); ok {
-		return slices.ContainsFunc(stack.all(), hasCost)
+		return slices.ContainsFunc(stack.Parts(), hasCost)
 	}
 	r, err := p.Peek(nil, time.Unix(0, 0), 0)
 	return err == nil && r.Cost != 1
 }
 
-// demand is what one rule takes for one operation.
-type demand struct {
-	rule    int // the index of the rule
-	policy  algo.Policy
-	program *algo.Program // of Rule.Policy; nil if there is none
-	cost    int64         // 0 only in a reservation; below 0 only in a settlement that gives back
-	key     string
-}
-
-// demand returns the demand for an operation on n calls. Its policy is nil if the rule does
+// demand returns the demand for an operation on n calls. Its Policy is nil if the rule does
 // not apply, or if the cost is 0. There are two exceptions. A reset does not need a cost. A
 // reservation keeps a rule whose estimate is 0, because the actual cost can be above 0.
 func (r *Rule[T]) demand(op Op, in T, n int64) (d demand, err error) {
-	if d.policy, err = r.policy(in); d.policy == nil {
+	d.Rule, d.Shadow, d.program = r.Name, r.Shadow, r.program
+	if d.Policy, err = r.policy(in); d.Policy == nil {
 		return demand{}, err
 	}
 	if op != OpReset {
-		if d.cost, err = r.cost(in, n); err != nil || d.cost == 0 && op != opReserve {
+		if d.Cost, err = r.cost(in, n); err != nil || d.Cost == 0 && op != opReserve {
 			return demand{}, err
 		}
 	}
-	d.key = r.key(in)
+	d.Key = r.key(in)
 	return d, nil
 }
 

@@ -36,13 +36,13 @@ import (
 //
 // Every error is a [*SpecError], which shows the word at fault.
 func ParsePolicy(spec string) (algo.Policy, error) {
-	return (&specParser{spec: spec}).parse()
+	return parseSpec(spec, false)
 }
 
 // ParseRulePolicy is ParsePolicy for the policy of a [Rule]. It refuses cost=, because
 // Rule.Cost sets the cost of a call, and its errors do not suggest cost=.
 func ParseRulePolicy(spec string) (algo.Policy, error) {
-	return (&specParser{spec: spec, ofRule: true}).parse()
+	return parseSpec(spec, true)
 }
 
 // SpecError describes a fault in a spec: the word at fault, its place, and what would be

@@ -2,6 +2,7 @@ package compose
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/storage"
 )
 
@@ -53,7 +55,10 @@ var _ interface {
 	algo.Portable
 } = (*Stack)(nil)
 
-const maxParts = 64
+const (
+	maxParts = 64
+	stackTag = 'a'
+)
 
 // All returns a Stack of 1 to 64 policies. It refuses nil and zero policies. If one of the
 // policies is a Stack, its parts take its place and count.
@@ -82,18 +87,9 @@ func All(parts ...algo.Policy) (*Stack, error) {
 	return s, nil
 }
 
-// Len returns the number of parts.
-func (s *Stack) Len() int { return len(s.all()) }
-
-// Part returns the part with index i, from 0. Result.Part is such an index. Part panics if i
-// is out of range.
-func (s *Stack) Part(i int) algo.Policy { return s.all()[i] }
-
-// Parts returns a new slice of all parts in order. Result.Part is an index into it.
-func (s *Stack) Parts() []algo.Policy { return slices.Clone(s.all()) }
-
-// all returns the parts. A nil Stack has none.
-func (s *Stack) all() []algo.Policy {
+// Parts returns the parts in order. Result.Part is an index into it. The caller must not modify
+// the slice. A nil Stack has no parts.
+func (s *Stack) Parts() []algo.Policy {
 	if s == nil {
 		return nil
 	}
@@ -123,7 +119,7 @@ func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, erro
 		return algo.Result{}, err
 	}
 	r := newStackResult()
-	for i, part := range s.all() {
+	for i, part := range s.Parts() {
 		own, err := part.Peek(states.next(), now, cost)
 		if err != nil {
 			return algo.Result{}, partError(i, err)
@@ -145,9 +141,9 @@ func (s *Stack) apply(
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
-	next := append(dst, tag, version)
+	next := append(dst, stackTag, algorithm.Version)
 	r := newStackResult()
-	for i, part := range s.all() {
+	for i, part := range s.Parts() {
 		var own algo.Result
 		length := len(next)
 		next, own, err = operation(part, append(next, 0), states.next(), now, cost)
@@ -159,7 +155,7 @@ func (s *Stack) apply(
 		}
 		next = putLength(next, length)
 	}
-	if !r.Allowed || len(s.all()) == 0 {
+	if !r.Allowed || len(s.Parts()) == 0 {
 		// Parts before the one that denied have counted the payment. Peek has not.
 		peeked, err := s.Peek(state, now, cost)
 		if err != nil {
@@ -184,11 +180,11 @@ func partError(part int, err error) error {
 // Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, in units of
 // the cost that Step takes. It returns math.MaxInt64 if all parts do.
 func (s *Stack) Bound(interval time.Duration) int64 {
-	if len(s.all()) == 0 {
+	if len(s.Parts()) == 0 {
 		return 0
 	}
 	least := int64(math.MaxInt64)
-	for _, part := range s.all() {
+	for _, part := range s.Parts() {
 		least = min(least, part.Bound(interval))
 	}
 	return least
@@ -196,16 +192,16 @@ func (s *Stack) Bound(interval time.Duration) int64 {
 
 // Limit implements [algo.Policy]. It returns the limit of the first part.
 func (s *Stack) Limit() algo.Limit {
-	if len(s.all()) == 0 {
+	if len(s.Parts()) == 0 {
 		return algo.Limit{}
 	}
-	return s.all()[0].Limit()
+	return s.Parts()[0].Limit()
 }
 
 // String returns the spec of the stack, such as "all(gcra 10/s; gcra 100/m)".
 func (s *Stack) String() string {
-	specs := make([]string, len(s.all()))
-	for i, part := range s.all() {
+	specs := make([]string, len(s.Parts()))
+	for i, part := range s.Parts() {
 		specs[i] = part.String()
 	}
 	return "all(" + strings.Join(specs, "; ") + ")"
@@ -214,7 +210,7 @@ func (s *Stack) String() string {
 // Program implements [algo.Portable]. A Stack has a program if all its parts have one.
 func (s *Stack) Program() (algo.Program, bool) {
 	var p algo.Program
-	for _, part := range s.all() {
+	for _, part := range s.Parts() {
 		program := programOf(part)
 		if program == nil {
 			return algo.Program{}, false
@@ -234,7 +230,7 @@ func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
 	}
 	var longest time.Duration
 	var ofLongest, ofOthers storage.Priority
-	for _, part := range s.all() {
+	for _, part := range s.Parts() {
 		r, err := part.Peek(states.next(), now, 1)
 		if err != nil {
 			return storage.UsedUp
@@ -250,4 +246,141 @@ func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
 		}
 	}
 	return max(ofLongest, min(ofOthers, storage.UsedHalf))
+}
+
+// stackResult combines the results of the parts of a Stack.
+type stackResult struct {
+	algo.Result
+	before     int64  // the least that a part had before it paid
+	freshParts uint64 // one bit for each fresh part
+}
+
+func newStackResult() stackResult {
+	return stackResult{before: math.MaxInt64, Result: algo.Result{
+		Allowed:   true,
+		Limit:     math.MaxInt64,
+		Available: math.MaxInt64,
+		Remaining: math.MaxInt64,
+		Fresh:     true,
+	}}
+}
+
+func (t *stackResult) add(part int, r *algo.Result) {
+	switch {
+	case r.Remaining < t.Remaining:
+		t.Remaining, t.Paid, t.NextRefill = r.Remaining, r.Paid, r.NextRefill
+		if t.Allowed {
+			t.Part, t.Cost = part, r.Cost
+		}
+	case r.Remaining == t.Remaining && min(t.NextRefill, r.NextRefill) == 0: // one is full
+		t.NextRefill = 0
+	case r.Remaining == t.Remaining:
+		t.NextRefill = max(t.NextRefill, r.NextRefill)
+	}
+	if !r.Allowed && (t.Allowed || r.RetryAfter > t.RetryAfter) {
+		t.Part, t.Cost = part, r.Cost
+	}
+	t.Allowed = t.Allowed && r.Allowed
+	t.Fresh = t.Fresh && r.Fresh
+	if r.Fresh {
+		t.freshParts |= 1 << part
+	} else {
+		t.Available = min(t.Available, r.Available)
+	}
+	t.before = min(t.before, r.Remaining+r.Paid)
+	t.Limit = min(t.Limit, r.Limit)
+	t.RetryAfter = max(t.RetryAfter, r.RetryAfter)
+	t.ResetAfter = max(t.ResetAfter, r.ResetAfter)
+	t.Skew = max(t.Skew, r.Skew)
+}
+
+// finish returns the result of an operation on state after all parts are added.
+func (s *Stack) finish(t *stackResult, state []byte, cost int64) (algo.Result, error) {
+	if cost < 0 {
+		return algo.Result{}, algo.ErrCost
+	}
+	if len(s.Parts()) == 0 {
+		return algo.Result{Cost: max(cost, 1), RetryAfter: algo.Never}, nil
+	}
+	switch {
+	case t.Fresh:
+		t.Available = 0
+	case t.freshParts != 0:
+		s.addExpiredAvailable(t, state)
+	}
+	if t.Paid <= 0 { // a refund can change which part has the least
+		t.Paid = t.before - t.Remaining
+	}
+	t.Refilled = t.Remaining + t.Paid - t.Available
+	return t.Result, nil
+}
+
+// addExpiredAvailable corrects Available if some parts have expired and others have not. An
+// expired part no longer reports the units that its last step left, except at the time of that
+// step. That time is found by a Peek long before it, whose Skew is the distance.
+func (s *Stack) addExpiredAvailable(t *stackResult, state []byte) {
+	epoch := time.Unix(0, 0)
+	states, _ := decodeStates(state)
+	for i, part := range s.Parts() {
+		own := states.next()
+		if t.freshParts&(1<<i) == 0 {
+			continue
+		}
+		r, _ := part.Peek(own, epoch, 1)
+		r, _ = part.Peek(own, epoch.Add(r.Skew), 1)
+		t.Available = min(t.Available, r.Remaining)
+	}
+}
+
+// stackStates decodes the state of a Stack. Call next for each part, then close, which
+// returns an error if the state is not valid. Before that, next can return wrong bytes.
+type stackStates struct {
+	rest    []byte
+	encoded bool // false for a new key, which has no bytes
+	hasAny  bool // a part had a state
+	invalid bool
+}
+
+func decodeStates(state []byte) (stackStates, error) {
+	if len(state) < 2 || state[0] != stackTag || state[1] != algorithm.Version {
+		return stackStates{}, algorithm.HeaderError(state, stackTag)
+	}
+	return stackStates{rest: state[2:], encoded: true}, nil
+}
+
+// next returns the state of the next part. The caller must not modify it.
+func (s *stackStates) next() []byte {
+	if !s.encoded {
+		return nil
+	}
+	length, n := binary.Uvarint(s.rest)
+	overlong := n > 1 && s.rest[n-1] == 0
+	if n <= 0 || overlong || length > uint64(len(s.rest)-n) {
+		s.invalid = true
+		return nil
+	}
+	own := s.rest[n : n+int(length)]
+	s.rest = s.rest[n+int(length):]
+	s.hasAny = s.hasAny || length > 0
+	return own
+}
+
+func (s *stackStates) close() error {
+	if s.invalid || len(s.rest) > 0 || s.encoded && !s.hasAny {
+		return algo.ErrState
+	}
+	return nil
+}
+
+// putLength writes the length of the bytes after b[at]. The caller has reserved one byte for
+// it at b[at]. A longer length moves the bytes.
+func putLength(b []byte, at int) []byte {
+	n := len(b) - at - 1
+	if n < 1<<7 {
+		b[at] = byte(n)
+		return b
+	}
+	var length [binary.MaxVarintLen64]byte
+	k := binary.PutUvarint(length[:], uint64(n))
+	return slices.Replace(b, at, at+1, length[:k]...)
 }

@@ -31,7 +31,7 @@ func (o Options) Validate() error {
 	case o.Burst > algo.MaxCount:
 		return fmt.Errorf("gcra: Burst must be at most 2^62, got %d", o.Burst)
 	case !o.refillsInTime(o.capacity()):
-		return fmt.Errorf("gcra: a burst of %d at %v takes longer than 2^62 ns to regain; use a smaller burst or a faster limit", o.burst(), o.Limit)
+		return fmt.Errorf("gcra: a burst of %d at %v takes longer than 2^62 ns (146 years) to refill; use a smaller burst or a faster limit", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("gcra: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}

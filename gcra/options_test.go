@@ -17,13 +17,13 @@ import (
 func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 	minute := algo.Per(100, time.Minute)
 	kit.InvalidOptions(t, gcra.State{At: 5, Used: 1, Period: 1}, map[string]gcra.Options{
-		"gcra: algo: Limit.Count must be at least 1, got 0":                                                                    {},
-		"gcra: algo: Limit.Count must be at most 2^62, got 4611686018427387905":                                                {Limit: algo.Per(algo.MaxCount+1, time.Second)},
-		"gcra: algo: Limit.Period must be at least 1ns, got -1s":                                                               {Limit: algo.Per(1, -time.Second)},
-		"gcra: Burst must be at least 1, or 0 for the limit's count, got -1":                                                   {Limit: minute, Burst: -1},
-		"gcra: Burst must be at most 2^62, got 4611686018427387905":                                                            {Limit: minute, Burst: algo.MaxCount + 1},
-		"gcra: a burst of 76861433640456466 at 1/m takes longer than 2^62 ns to regain; use a smaller burst or a faster limit": {Limit: algo.Per(1, time.Minute), Burst: 76861433640456466},
-		"gcra: Cost is -1: algo: cost must not be negative":                                                                    {Limit: minute, Cost: -1},
+		"gcra: algo: Limit.Count must be at least 1, got 0":                                                                                {},
+		"gcra: algo: Limit.Count must be at most 2^62, got 4611686018427387905":                                                            {Limit: algo.Per(algo.MaxCount+1, time.Second)},
+		"gcra: algo: Limit.Period must be at least 1ns, got -1s":                                                                           {Limit: algo.Per(1, -time.Second)},
+		"gcra: Burst must be at least 1, or 0 for the limit's count, got -1":                                                               {Limit: minute, Burst: -1},
+		"gcra: Burst must be at most 2^62, got 4611686018427387905":                                                                        {Limit: minute, Burst: algo.MaxCount + 1},
+		"gcra: a burst of 76861433640456466 at 1/m takes longer than 2^62 ns (146 years) to refill; use a smaller burst or a faster limit": {Limit: algo.Per(1, time.Minute), Burst: 76861433640456466},
+		"gcra: Cost is -1: algo: cost must not be negative":                                                                                {Limit: minute, Cost: -1},
 	})
 	algorithmtest.ZeroPolicyDenies(t, gcra.Policy{})
 }

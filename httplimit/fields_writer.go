@@ -94,8 +94,7 @@ func (g *guard) appendPolicies(text []byte, result *compose.RuleResult) []byte {
 	if !ok {
 		return g.appendPolicy(text, result, -1, result.Limit, result.Policy.Limit())
 	}
-	for i := range stack.Len() {
-		part := stack.Part(i)
+	for i, part := range stack.Parts() {
 		unused, _ := part.Peek(nil, time.Unix(0, 0), 1) // only a state can cause an error
 		text = g.appendPolicy(text, result, i, unused.Limit, part.Limit())
 	}

@@ -51,7 +51,7 @@ func (o Options) Validate() error {
 	case o.Refill != Continuous && o.Refill != Interval:
 		return fmt.Errorf("tokenbucket: Refill must be Continuous or Interval, got %d", int(o.Refill))
 	case !o.refillsInTime(o.burst()):
-		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns to regain; use a smaller burst or a faster limit", o.burst(), o.Limit)
+		return fmt.Errorf("tokenbucket: a burst of %d at %v takes longer than 2^62 ns (146 years) to refill; use a smaller burst or a faster limit", o.burst(), o.Limit)
 	case o.Cost < 0:
 		return fmt.Errorf("tokenbucket: Cost is %d: %w", o.Cost, algo.ErrCost)
 	}

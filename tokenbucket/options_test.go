@@ -25,7 +25,7 @@ func TestInvalidOptionsAreRefusedAndDeny(t *testing.T) {
 		"tokenbucket: Refill must be Continuous or Interval, got -1":                   {Limit: algo.Per(1, time.Second), Refill: -1},
 		"tokenbucket: Cost is -1":         {Limit: algo.Per(1, time.Second), Cost: -1},
 		"tokenbucket: a burst of 1 at 1/": {Limit: algo.Per(1, 1<<62+1)},
-		"tokenbucket: a burst of 2147483649 at 1/2.147483648s takes longer than 2^62 ns to regain": {Limit: algo.Per(1, 1<<31), Burst: 1<<31 + 1},
+		"tokenbucket: a burst of 2147483649 at 1/2.147483648s takes longer than 2^62 ns (146 years) to refill": {Limit: algo.Per(1, 1<<31), Burst: 1<<31 + 1},
 		"tokenbucket: a burst of 9 at 4/": {Limit: algo.Per(4, 1<<61), Burst: 9},
 		"a burst of 9 at 4/":              {Limit: algo.Per(4, 1<<61), Burst: 9, Refill: tokenbucket.Interval},
 	})

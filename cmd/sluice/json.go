@@ -114,8 +114,8 @@ func jsonOf(o *replay.Outcome, requests, keys int64) jsonPolicy {
 
 func worstOf(o *replay.Outcome) jsonWorst {
 	worst := jsonWorst{Interval: o.Policy.Limit().Period.String(), Admitted: o.Admitted, Bound: o.Bound}
-	if stack, ok := o.Policy.(*compose.Stack); ok && stack.Len() > 1 {
-		worst.Part = stack.Part(0).String()
+	if stack, ok := o.Policy.(*compose.Stack); ok && len(stack.Parts()) > 1 {
+		worst.Part = stack.Parts()[0].String()
 	}
 	return worst
 }

@@ -103,8 +103,8 @@ func printPolicies(w io.Writer, r *result, names []any) {
 
 // limitOf returns the limit whose period the counts are for.
 func limitOf(p algo.Policy) string {
-	if stack, ok := p.(*compose.Stack); ok && stack.Len() > 1 {
-		return fmt.Sprintf("%v (part 1 of %d)", stack.Limit(), stack.Len())
+	if stack, ok := p.(*compose.Stack); ok && len(stack.Parts()) > 1 {
+		return fmt.Sprintf("%v (part 1 of %d)", stack.Limit(), len(stack.Parts()))
 	}
 	return p.Limit().String()
 }

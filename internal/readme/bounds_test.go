@@ -44,7 +44,6 @@ func TestThePagesSayWhatAPolicyAdmits(t *testing.T) {
 		row  string
 		rows int
 	}{
-		"compose/doc.go": {`(?m)^//\t(\w+ \d\S*(?: \S+)*|all\(.*\)) +(\d+) +(\d+) +(\d+) +(\d+)$`, 6},
 		"README.md":      {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\|()()$", 5},
 		"docs/client.md": {"(?m)^\\| `([^`]+)` \\| (\\d+) \\| (\\d+) \\| (\\d+) \\| (\\d+) \\|", 7},
 	} {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestTheDocsSayWhichPoliciesRunInGo has policies on both sides of the bounds in
-// compose/doc.go: 2500h is less than 2^53 ns, and 2502h is more.
+// docs/operation.md: 2500h is less than 2^53 ns, and 2502h is more.
 func TestTheDocsSayWhichPoliciesRunInGo(t *testing.T) {
 	for spec, portable := range map[string]bool{
 		"gcra 1000/2500h burst=100":                      true,
