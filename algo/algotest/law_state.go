@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"time"
 
@@ -72,6 +73,8 @@ func (p *point) requireRefused(state []byte, want error, what string) {
 	}
 }
 
+func (s *search) otherBytes() *violation { return cmp.Or(s.otherHeaders(), s.damagedStates()) }
+
 // otherHeaders tries states with every other first byte, and with every other second byte.
 func (s *search) otherHeaders() *violation {
 	for range 4 {
@@ -116,7 +119,7 @@ func (s *search) damagedStates() *violation {
 		n, now := root(), s.random.upTo(algo.MaxInstant+1)-1
 		for range 3 {
 			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: s.random.cost(s.peek(n, policy, now))}, nil)
-			now = s.random.next(now, s.peek(n, policy, now), limit)
+			now = s.random.next(now, s.peek(n, policy, now), limit, true)
 		}
 		for range 20 {
 			damaged := root().extend(event{limit: limit, at: now}, s.random.damage(n.state))
