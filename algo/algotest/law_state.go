@@ -23,17 +23,14 @@ func newKeyIsEmpty(p *point) {
 	if p.peek(p.state, p.now, 1).Fresh {
 		states = append(states, named{"a state that is Fresh", p.state})
 	}
-	for _, s := range states {
-		for _, cost := range p.costs() {
-			for _, op := range []op{step, refund, charge} {
-				p.clearProbes()
-				a, x := p.call(op, nil, p.now, cost)
-				b, y := p.call(op, s.state, p.now, cost)
-				if x != y {
-					p.fail("a %v of nil and of %s return\n    %+v, and\n    %+v", op, s.what, x, y)
-				}
-				p.requireAlike(a, b, p.now, sameResult, "after the same event on nil and on "+s.what)
+	p.state = nil
+	for c := range p.each(step, refund, charge) {
+		for _, s := range states {
+			next, r := p.call(c.op, s.state, p.now, c.cost)
+			if r != c.r {
+				p.fail("a %v of nil and of %s return\n    %+v, and\n    %+v", c.op, s.what, c.r, r)
 			}
+			p.requireAlike(c.next, next, p.now, sameResult, "after the same event on nil and on "+s.what)
 		}
 	}
 }
@@ -154,15 +151,15 @@ func refusedOrValid(p *point) {
 }
 
 func denialKeepsState(p *point) {
-	for _, cost := range p.costs() {
-		p.clearProbes()
-		next, r := p.call(step, p.state, p.now, cost)
-		p.require(r.Allowed || bytes.Equal(next, p.state), "cost %d is denied, but the state changes from %x to %x", cost, p.state, next)
+	for c := range p.each(step, refund) {
+		if c.op == step {
+			p.require(c.r.Allowed || bytes.Equal(c.next, p.state), "cost %d is denied, but the state changes from %x to %x", c.cost, p.state, c.next)
+			continue
+		}
 		if r := p.peek(p.state, p.now, 1); r.Remaining < r.Limit || r.ResetAfter > 0 {
 			continue // one part of a stack may be full, and another not
 		}
-		next, _ = p.call(refund, p.state, p.now, cost)
-		p.require(bytes.Equal(next, p.state), "a refund of a full key changes the state from %x to %x", p.state, next)
+		p.require(bytes.Equal(c.next, p.state), "a refund of a full key changes the state from %x to %x", p.state, c.next)
 	}
 }
 
