@@ -4,7 +4,7 @@ import _ "embed"
 
 // Portable is a policy whose step can run on a database server. A limiter then decides in
 // one round trip, because the state need not travel to the step and back. The step in Go
-// is the definition: package algotest compares the programs with it.
+// is the definition: the tests of internal/program compare the programs with it.
 type Portable interface {
 	Policy
 	// Program returns the step as a program. ok is false if the program cannot compute

@@ -45,9 +45,8 @@ func largerCostIsHarder(p *point) {
 // pay all of their cost.
 func accountsAddUp(p *point) {
 	p.requireLog()
-	for _, cost := range p.costs() {
-		p.clearProbes()
-		next, r := p.call(step, p.state, p.now, cost)
+	for c := range p.each(step) {
+		next, cost, r := c.next, c.cost, c.r
 		p.requireSum(step, cost, r)
 		left := r.Available + r.Refilled
 		p.require(r.Allowed == (left >= cost), "%d units are left before a step of cost %d, but Allowed is %v", left, cost, r.Allowed)

@@ -19,27 +19,20 @@ func deterministic(p *point) {
 	twin, err := p.new(p.limit)
 	p.require(err == nil, "New accepts the limit %v once, but refuses it the second time: %v", p.limit, err)
 	now := instant(p.now)
-	for _, cost := range p.costs() {
-		for _, op := range allOps {
-			p.clearProbes()
-			first, r := p.call(op, p.state, p.now, cost)
-			again, r2 := p.call(op, p.state, p.now, cost)
-			if !(r == r2 && bytes.Equal(first, again)) {
-				p.fail("the same %v returns\n    %+v %x, then\n    %+v %x", op, r, first, r2, again)
-			}
-			p.requireSame(op, cost, first, r, "another policy with the same options", twin, now)
-			p.requireSame(op, cost, first, r, "another time zone", p.policy, now.In(otherZone))
-			p.requireArgumentsKept(op, cost, first)
-		}
+	for first := range p.each(allOps...) {
+		p.requireSame(first, "the second time", p.policy, now)
+		p.requireSame(first, "with another policy of the same options", twin, now)
+		p.requireSame(first, "in another time zone", p.policy, now.In(otherZone))
+		p.requireArgumentsKept(first.op, first.cost, first.next)
 	}
 }
 
-// requireSame requires that the policy at that time returns next and r.
-func (p *point) requireSame(op op, cost int64, next []byte, r algo.Result, what string, policy algo.Policy, now time.Time) {
+// requireSame requires that the policy returns the same again.
+func (p *point) requireSame(first made, what string, policy algo.Policy, now time.Time) {
 	p.calls++
-	other, r2, err := apply(policy, op, nil, p.state, now, cost)
-	if !(err == nil && r == r2 && bytes.Equal(next, other)) {
-		p.fail("a %v returns\n    %+v %x, but with %s\n    %+v %x", op, r, next, what, r2, other)
+	next, r, err := apply(policy, first.op, nil, p.state, now, first.cost)
+	if !(err == nil && r == first.r && bytes.Equal(next, first.next)) {
+		p.fail("a %v returns\n    %+v %x, but %s\n    %+v %x", first.op, first.r, first.next, what, r, next)
 	}
 }
 
@@ -69,22 +62,8 @@ const (
 	rounds     = 8
 )
 
-// expectation is a call of a policy and what it returned to one goroutine.
-type expectation struct {
-	op   op
-	cost int64
-	next []byte
-	r    algo.Result
-}
-
 func concurrent(p *point) {
-	var calls []expectation
-	for _, cost := range p.costs() {
-		for _, op := range allOps {
-			next, r := p.call(op, p.state, p.now, cost)
-			calls = append(calls, expectation{op, cost, next, r})
-		}
-	}
+	calls := slices.Collect(p.each(allOps...))
 	p.clearProbes()
 	p.calls += goroutines * rounds * len(calls)
 
@@ -108,7 +87,7 @@ func concurrent(p *point) {
 
 // repeat makes the calls several times, from the given one on, and describes the first that
 // returns something else. Each goroutine starts with another call.
-func (p *point) repeat(calls []expectation, from int) (failure string) {
+func (p *point) repeat(calls []made, from int) (failure string) {
 	defer func() {
 		if v := recover(); v != nil {
 			failure = fmt.Sprintf("panic among %d goroutines: %v", goroutines, v)

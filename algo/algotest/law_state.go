@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"time"
 
@@ -22,17 +23,14 @@ func newKeyIsEmpty(p *point) {
 	if p.peek(p.state, p.now, 1).Fresh {
 		states = append(states, named{"a state that is Fresh", p.state})
 	}
-	for _, s := range states {
-		for _, cost := range p.costs() {
-			for _, op := range []op{step, refund, charge} {
-				p.clearProbes()
-				a, x := p.call(op, nil, p.now, cost)
-				b, y := p.call(op, s.state, p.now, cost)
-				if x != y {
-					p.fail("a %v of nil and of %s return\n    %+v, and\n    %+v", op, s.what, x, y)
-				}
-				p.requireAlike(a, b, p.now, sameResult, "after the same event on nil and on "+s.what)
+	p.state = nil
+	for c := range p.each(step, refund, charge) {
+		for _, s := range states {
+			next, r := p.call(c.op, s.state, p.now, c.cost)
+			if r != c.r {
+				p.fail("a %v of nil and of %s return\n    %+v, and\n    %+v", c.op, s.what, c.r, r)
 			}
+			p.requireAlike(c.next, next, p.now, sameResult, "after the same event on nil and on "+s.what)
 		}
 	}
 }
@@ -71,6 +69,8 @@ func (p *point) requireRefused(state []byte, want error, what string) {
 		p.require(string(next) == "dst", "%s: %v appends to dst, but returns an error", what, op)
 	}
 }
+
+func (s *search) otherBytes() *violation { return cmp.Or(s.otherHeaders(), s.damagedStates()) }
 
 // otherHeaders tries states with every other first byte, and with every other second byte.
 func (s *search) otherHeaders() *violation {
@@ -116,7 +116,7 @@ func (s *search) damagedStates() *violation {
 		n, now := root(), s.random.upTo(algo.MaxInstant+1)-1
 		for range 3 {
 			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: s.random.cost(s.peek(n, policy, now))}, nil)
-			now = s.random.next(now, s.peek(n, policy, now), limit)
+			now = s.random.next(now, s.peek(n, policy, now), limit, true)
 		}
 		for range 20 {
 			damaged := root().extend(event{limit: limit, at: now}, s.random.damage(n.state))
@@ -151,15 +151,15 @@ func refusedOrValid(p *point) {
 }
 
 func denialKeepsState(p *point) {
-	for _, cost := range p.costs() {
-		p.clearProbes()
-		next, r := p.call(step, p.state, p.now, cost)
-		p.require(r.Allowed || bytes.Equal(next, p.state), "cost %d is denied, but the state changes from %x to %x", cost, p.state, next)
+	for c := range p.each(step, refund) {
+		if c.op == step {
+			p.require(c.r.Allowed || bytes.Equal(c.next, p.state), "cost %d is denied, but the state changes from %x to %x", c.cost, p.state, c.next)
+			continue
+		}
 		if r := p.peek(p.state, p.now, 1); r.Remaining < r.Limit || r.ResetAfter > 0 {
 			continue // one part of a stack may be full, and another not
 		}
-		next, _ = p.call(refund, p.state, p.now, cost)
-		p.require(bytes.Equal(next, p.state), "a refund of a full key changes the state from %x to %x", p.state, next)
+		p.require(bytes.Equal(c.next, p.state), "a refund of a full key changes the state from %x to %x", p.state, c.next)
 	}
 }
 

@@ -13,9 +13,8 @@ func timesBefore(now, end int64) (all []int64) {
 }
 
 func retryIsExact(p *point) {
-	for _, cost := range p.costs() {
-		p.clearProbes()
-		_, r := p.call(step, p.state, p.now, cost)
+	for c := range p.each(step) {
+		cost, r := c.cost, c.r
 		if r.Allowed {
 			p.require(r.RetryAfter == 0, "cost %d is allowed, but RetryAfter is %v", cost, r.RetryAfter)
 			continue
@@ -37,50 +36,43 @@ func retryIsExact(p *point) {
 }
 
 func nextRefillIsExact(p *point) {
-	for _, cost := range p.costs() {
-		for _, op := range allOps {
-			p.clearProbes()
-			next, r := p.call(op, p.state, p.now, cost)
-			if !isExact(r) {
-				continue
-			}
-			p.require((r.NextRefill == 0) == (r.Remaining >= r.Limit), "%d of %d units are left, but NextRefill is %v", r.Remaining, r.Limit, r.NextRefill)
-			p.require(r.NextRefill >= 0, "NextRefill is %v", r.NextRefill)
-			refill := after(p.now, r.NextRefill)
-			for _, at := range timesBefore(p.now, refill) {
-				left := p.peek(next, at, 1).Remaining
-				p.require(left <= r.Remaining, "%d units are left at %s with NextRefill %v, but %d at %s",
-					r.Remaining, offset(p.now), r.NextRefill, left, offset(at))
-			}
-			if r.NextRefill > 0 && refill <= algo.MaxInstant {
-				left := p.peek(next, refill, 1).Remaining
-				p.require(left > r.Remaining, "%d units are left at %s with NextRefill %v, but only %d at %s",
-					r.Remaining, offset(p.now), r.NextRefill, left, offset(refill))
-			}
+	for c := range p.each(allOps...) {
+		r := c.r
+		if !isExact(r) {
+			continue
+		}
+		p.require((r.NextRefill == 0) == (r.Remaining >= r.Limit), "%d of %d units are left, but NextRefill is %v", r.Remaining, r.Limit, r.NextRefill)
+		p.require(r.NextRefill >= 0, "NextRefill is %v", r.NextRefill)
+		refill := after(p.now, r.NextRefill)
+		for _, at := range timesBefore(p.now, refill) {
+			left := p.peek(c.next, at, 1).Remaining
+			p.require(left <= r.Remaining, "%d units are left at %s with NextRefill %v, but %d at %s",
+				r.Remaining, offset(p.now), r.NextRefill, left, offset(at))
+		}
+		if r.NextRefill > 0 && refill <= algo.MaxInstant {
+			left := p.peek(c.next, refill, 1).Remaining
+			p.require(left > r.Remaining, "%d units are left at %s with NextRefill %v, but only %d at %s",
+				r.Remaining, offset(p.now), r.NextRefill, left, offset(refill))
 		}
 	}
 }
 
 func resetIsExact(p *point) {
-	for _, cost := range p.costs() {
-		for _, op := range allOps {
-			p.clearProbes()
-			next, r := p.call(op, p.state, p.now, cost)
-			if !isExact(r) || len(next) == 0 {
-				continue
-			}
-			p.require(r.ResetAfter >= 0, "ResetAfter is %v", r.ResetAfter)
-			reset := after(p.now, r.ResetAfter)
-			if r.ResetAfter == 0 {
-				reset = max(reset, p.past.latest)
-			}
-			if reset > algo.MaxInstant || !p.isNew(next, reset) {
-				continue
-			}
-			p.requireExpired(next, reset)
-			if r.ResetAfter > 0 {
-				p.requireNotExpired(next, reset-1)
-			}
+	for c := range p.each(allOps...) {
+		if !isExact(c.r) || len(c.next) == 0 {
+			continue
+		}
+		p.require(c.r.ResetAfter >= 0, "ResetAfter is %v", c.r.ResetAfter)
+		reset := after(p.now, c.r.ResetAfter)
+		if c.r.ResetAfter == 0 {
+			reset = max(reset, p.past.latest)
+		}
+		if reset > algo.MaxInstant || !p.isNew(c.next, reset) {
+			continue
+		}
+		p.requireExpired(c.next, reset)
+		if c.r.ResetAfter > 0 {
+			p.requireNotExpired(c.next, reset-1)
 		}
 	}
 }

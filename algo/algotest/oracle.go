@@ -1,48 +1,94 @@
 package algotest
 
 import (
+	"math"
 	"math/big"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
 
+// Log is a list of all units that one key took, in the order of time. It is the simplest
+// record, too large for a real algorithm. The zero Log is empty.
+type Log struct {
+	Entries []Entry
+}
+
+// Entry is the units taken at an instant. Units is negative if they were given back.
+type Entry struct {
+	At    time.Time
+	Units int64
+}
+
+// Add appends an entry. Its time must not be before the time of the last entry.
+func (l *Log) Add(at time.Time, units int64) {
+	l.Entries = append(l.Entries, Entry{at, units})
+}
+
+// Admitted returns the units taken in [from, from+interval). It returns math.MaxInt64 if the
+// sum does not fit into an int64.
+func (l *Log) Admitted(from time.Time, interval time.Duration) int64 {
+	sum := new(big.Int)
+	for _, e := range l.Entries {
+		if since := e.At.Sub(from); since >= 0 && since < interval {
+			sum.Add(sum, big.NewInt(e.Units))
+		}
+	}
+	if !sum.IsInt64() {
+		return math.MaxInt64
+	}
+	return sum.Int64()
+}
+
+// Worst returns the most units taken in any half-open interval of that length.
+func (l *Log) Worst(interval time.Duration) int64 {
+	var worst int64
+	for _, e := range l.Entries {
+		worst = max(worst, l.Admitted(e.At, interval))
+	}
+	return worst
+}
+
 // Oracle returns how many whole units are left at now: Available + Refilled of a step. It
 // computes them from all units taken until then. The result is negative if the key has a debt.
 // now must not be before the last entry.
 type Oracle func(log Log, now time.Time) int64
 
-func ratio(a, b int64) *big.Rat    { return big.NewRat(a, b) }
-func whole(a int64) *big.Rat       { return new(big.Rat).SetInt64(a) }
-func plus(a, b *big.Rat) *big.Rat  { return new(big.Rat).Add(a, b) }
-func minus(a, b *big.Rat) *big.Rat { return new(big.Rat).Sub(a, b) }
-func times(a, b *big.Rat) *big.Rat { return new(big.Rat).Mul(a, b) }
-func floor(a *big.Rat) *big.Int    { return new(big.Int).Div(a.Num(), a.Denom()) }
-func nonNegative(a *big.Rat) *big.Rat {
-	if a.Sign() < 0 {
+// units returns n*parts/whole.
+func units(n, parts, whole int64) *big.Rat {
+	x := big.NewRat(parts, whole)
+	return x.Mul(x, new(big.Rat).SetInt64(n))
+}
+
+func atLeast0(x *big.Rat) *big.Rat {
+	if x.Sign() < 0 {
 		return new(big.Rat)
 	}
-	return a
+	return x
+}
+
+// rest returns capacity minus used, rounded down.
+func rest(capacity int64, used *big.Rat) int64 {
+	left := new(big.Rat).SetInt64(capacity)
+	left.Sub(left, used)
+	return new(big.Int).Div(left.Num(), left.Denom()).Int64()
 }
 
 // Bucket returns the oracle of gcra and of the token bucket with continuous refill: the units
 // in use drain at limit.Count per limit.Period.
 func Bucket(limit algo.Limit, burst int64) Oracle {
 	return func(log Log, now time.Time) int64 {
-		used, last := new(big.Rat), now
+		used, last := new(big.Rat), time.Time{}
 		drain := func(to time.Time) {
-			gone := times(whole(int64(to.Sub(last))), ratio(limit.Count, int64(limit.Period)))
-			used, last = nonNegative(minus(used, gone)), to
+			used = atLeast0(used.Sub(used, units(limit.Count, int64(to.Sub(last)), int64(limit.Period))))
+			last = to
 		}
-		for i, e := range log.Entries {
-			if i == 0 {
-				last = e.At
-			}
+		for _, e := range log.Entries {
 			drain(e.At)
-			used = nonNegative(plus(used, whole(e.Units)))
+			used = atLeast0(used.Add(used, units(e.Units, 1, 1)))
 		}
 		drain(now)
-		return floor(minus(whole(burst), used)).Int64()
+		return rest(burst, used)
 	}
 }
 
@@ -52,29 +98,21 @@ func Bucket(limit algo.Limit, burst int64) Oracle {
 func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var anchor time.Time
-		used := new(big.Int)
+		used := int64(0)
 		refill := func(to time.Time) {
-			if used.Sign() == 0 {
-				anchor = to
+			n := int64(to.Sub(anchor) / limit.Period)
+			if used == 0 || n > (used-1)/limit.Count {
+				used, anchor = 0, to
 				return
 			}
-			n := int64(to.Sub(anchor)) / int64(limit.Period)
-			back := new(big.Int).Mul(big.NewInt(n), big.NewInt(limit.Count))
-			if back.Cmp(used) >= 0 {
-				used, anchor = new(big.Int), to
-				return
-			}
-			used.Sub(used, back)
-			anchor = anchor.Add(time.Duration(n) * limit.Period)
+			used, anchor = used-n*limit.Count, anchor.Add(time.Duration(n)*limit.Period)
 		}
 		for _, e := range log.Entries {
 			refill(e.At)
-			if used.Add(used, big.NewInt(e.Units)); used.Sign() < 0 {
-				used.SetInt64(0)
-			}
+			used = max(0, used+e.Units)
 		}
 		refill(now)
-		return new(big.Int).Sub(big.NewInt(burst), used).Int64()
+		return burst - used
 	}
 }
 
@@ -83,20 +121,17 @@ func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 func WindowFromFirst(limit algo.Limit) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var opened time.Time
-		used := new(big.Int)
+		used := int64(0)
 		for _, e := range log.Entries {
-			if used.Sign() == 0 || e.At.Sub(opened) >= limit.Period {
-				opened = e.At
-				used.SetInt64(0)
+			if used == 0 || e.At.Sub(opened) >= limit.Period {
+				used, opened = 0, e.At
 			}
-			if used.Add(used, big.NewInt(e.Units)); used.Sign() < 0 {
-				used.SetInt64(0)
-			}
+			used = max(0, used+e.Units)
 		}
 		if now.Sub(opened) >= limit.Period {
 			return limit.Count
 		}
-		return new(big.Int).Sub(big.NewInt(limit.Count), used).Int64()
+		return limit.Count - used
 	}
 }
 
@@ -109,13 +144,13 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 		return since.Div(since, big.NewInt(int64(limit.Period)))
 	}
 	return func(log Log, now time.Time) int64 {
-		used := new(big.Int)
+		used := int64(0)
 		for _, e := range log.Entries {
 			if window(e.At).Cmp(window(now)) == 0 {
-				used.Add(used, big.NewInt(e.Units))
+				used += e.Units
 			}
 		}
-		return new(big.Int).Sub(big.NewInt(limit.Count), used).Int64()
+		return limit.Count - used
 	}
 }
 
@@ -132,11 +167,11 @@ func MovingWindow(limit algo.Limit, slots int, wholeSlots bool) Oracle {
 		for _, e := range log.Entries {
 			switch back := current - e.At.UnixNano()/w; {
 			case back < n || back == n && wholeSlots:
-				used = plus(used, whole(e.Units))
+				used.Add(used, units(e.Units, 1, 1))
 			case back == n:
-				used = plus(used, times(whole(e.Units), ratio(w-into, w)))
+				used.Add(used, units(e.Units, w-into, w))
 			}
 		}
-		return floor(minus(whole(limit.Count), used)).Int64()
+		return rest(limit.Count, used)
 	}
 }

@@ -3,6 +3,7 @@ package algotest
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -52,6 +53,29 @@ func (p *point) call(op op, state []byte, now, cost int64) ([]byte, algo.Result)
 	next = p.buffers.retain(next)
 	p.record(op, state, now, cost, r, err)
 	return next, r
+}
+
+// A made call is a call of the policy and what it returned.
+type made struct {
+	op   op
+	cost int64
+	next []byte
+	r    algo.Result
+}
+
+// each makes each operation at the point with each cost.
+func (p *point) each(ops ...op) iter.Seq[made] {
+	return func(yield func(made) bool) {
+		for _, cost := range p.costs() {
+			for _, op := range ops {
+				p.clearProbes()
+				next, r := p.call(op, p.state, p.now, cost)
+				if !yield(made{op, cost, next, r}) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (p *point) record(op op, state []byte, now, cost int64, r algo.Result, err error) {

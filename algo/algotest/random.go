@@ -53,16 +53,11 @@ func (r random) cost(peek algo.Result) int64 {
 	return max(1, oneOf(r, 1, left, left, left+1, left/2, r.upTo(peek.Limit), r.upTo(max(1, left)), peek.Limit))
 }
 
-// next returns the time of the next event after one with result last. The clock may step back.
-func (r random) next(now int64, last algo.Result, l algo.Limit) int64 {
-	if r.chance(25) {
-		return max(0, now-oneOf(r, r.upTo(int64(l.Period)), int64(last.NextRefill)))
+// next returns the time of the next event after one with result last.
+func (r random) next(now int64, last algo.Result, l algo.Limit, stepsBack bool) int64 {
+	if stepsBack && r.chance(25) {
+		return max(0, now-r.upTo(int64(l.Period)))
 	}
-	return r.later(now, last, l)
-}
-
-// later is next for a clock that does not step back.
-func (r random) later(now int64, last algo.Result, l algo.Limit) int64 {
 	by := oneOf(r, 0, 0, 1, last.RetryAfter, last.NextRefill, last.NextRefill-1, last.ResetAfter-1, last.ResetAfter,
 		time.Duration(r.upTo(int64(l.Period))), time.Duration(r.upTo(int64(l.Period))))
 	return min(after(now, max(0, by)), algo.MaxInstant)

@@ -153,10 +153,8 @@ func (s *search) randomHistory(limit algo.Limit, policy algo.Policy) *violation 
 				return v
 			}
 		}
-		if s.law.clockStepsBack {
-			now = s.random.next(now, r, limit)
-		} else {
-			now = max(s.random.later(now, r, limit), n.latest)
+		if now = s.random.next(now, r, limit, s.law.clockStepsBack); !s.law.clockStepsBack {
+			now = max(now, n.latest)
 		}
 	}
 	return nil

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/internal/servers"
 )
@@ -25,8 +24,8 @@ end
 return replies`
 
 // onRedis returns a runner of programs on a server.
-func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramRunner {
-	return func(p algo.Program, calls []algotest.ProgramCall) ([]algotest.ProgramReply, error) {
+func onRedis(client *goredis.Client, edit func(string) string) runner {
+	return func(p algo.Program, calls []programCall) ([]programReply, error) {
 		script, err := program.Lua(runCalls, p)
 		if err != nil {
 			return nil, err
@@ -39,7 +38,7 @@ func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramR
 		if err != nil {
 			return nil, err
 		}
-		replies := make([]algotest.ProgramReply, len(rows))
+		replies := make([]programReply, len(rows))
 		for i, row := range rows {
 			fields, ok := row.([]any)
 			if !ok || len(fields) != 3 {
@@ -49,7 +48,7 @@ func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramR
 			if err != nil {
 				return nil, err
 			}
-			replies[i] = algotest.ProgramReply{Count: fields[0].(int64), Next: []byte(fields[1].(string)), TTL: ttl}
+			replies[i] = programReply{Count: fields[0].(int64), Next: []byte(fields[1].(string)), TTL: ttl}
 		}
 		return replies, nil
 	}
@@ -69,7 +68,7 @@ func TestLuaProgramsAgreeWithStep(t *testing.T) {
 	client := newClient(t)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: onRedis(client, unchanged), Seed: uint64(i)})
+			s.test(t, uint64(i), cases(), onRedis(client, unchanged))
 		})
 	}
 }
@@ -115,7 +114,7 @@ func TestEachFaultInLuaIsFound(t *testing.T) {
 		{"a stack", "if counts[i] > least then", "if false then"},
 		{"a stack", "math.max(longest, ttls[i] or 0)", "ttls[i] or longest"},
 		{"a stack", "used and from", "from"},
-	}, func(f fault) algotest.ProgramRunner {
+	}, func(f fault) runner {
 		return onRedis(client, func(script string) string { return f.in(t, script) })
 	})
 }

@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice/algo/algotest"
 )
 
 // fault is an edit that makes the program of a subject wrong.
@@ -20,14 +18,14 @@ func (f fault) in(t testing.TB, text string) string {
 }
 
 // checkFaults checks that the law finds each fault within 20,000 calls.
-func checkFaults(t *testing.T, faults []fault, run func(fault) algotest.ProgramRunner) {
+func checkFaults(t *testing.T, faults []fault, run func(fault) runner) {
 	for _, fault := range faults {
 		for i, s := range subjects {
 			if s.name != fault.subject {
 				continue
 			}
 			errs := errorsOf(func(t testing.TB) {
-				algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Seed: uint64(i), Cases: 20_000, Run: run(fault)})
+				s.test(t, uint64(i), 20_000, run(fault))
 			})
 			assert.NotEmpty(t, errs, "%s: %q instead of %q", s.name, fault.to, fault.from)
 		}

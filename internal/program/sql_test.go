@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/internal/program"
 	"github.com/sluice-go/sluice/internal/servers"
 )
@@ -20,7 +19,7 @@ import (
 var schemas atomic.Int64
 
 // onPostgres returns a runner of programs on a server, in a new schema.
-func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest.ProgramRunner {
+func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) runner {
 	ctx, schema := context.Background(), fmt.Sprintf("laws %d", schemas.Add(1))
 	functions, err := program.SQL(program.Standard()...)
 	require.NoError(t, err)
@@ -28,7 +27,7 @@ func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest
 	require.NoError(t, err)
 	call := fmt.Sprintf("SELECT %q.%q($1, op, state, at, cost, times, $2) FROM unnest($3::int[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[]) AS c (op, state, at, cost, times)",
 		schema, functions.Step)
-	return func(p algo.Program, calls []algotest.ProgramCall) ([]algotest.ProgramReply, error) {
+	return func(p algo.Program, calls []programCall) ([]programReply, error) {
 		number, args := functions.Call(&p)
 		rows, err := conn.Query(ctx, call, append([]any{number, args}, columns(calls)...)...)
 		if err != nil {
@@ -39,7 +38,7 @@ func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) algotest
 }
 
 // columns returns the arguments of the calls as columns.
-func columns(calls []algotest.ProgramCall) []any {
+func columns(calls []programCall) []any {
 	n := len(calls)
 	ops, states, ats, costs, times := make([]int32, n), make([][]byte, n), make([]int64, n), make([]int64, n), make([]int64, n)
 	for i, c := range calls {
@@ -49,18 +48,18 @@ func columns(calls []algotest.ProgramCall) []any {
 	return []any{ops, states, ats, costs, times}
 }
 
-func readReply(row pgx.CollectableRow) (r algotest.ProgramReply, err error) {
+func readReply(row pgx.CollectableRow) (r programReply, err error) {
 	var b []byte
 	if err := row.Scan(&b); err != nil {
 		return r, err
 	}
 	if len(b) == 8 {
-		return algotest.ProgramReply{Count: int64(binary.BigEndian.Uint64(b))}, nil
+		return programReply{Count: int64(binary.BigEndian.Uint64(b))}, nil
 	}
 	if len(b) < 16 {
 		return r, fmt.Errorf("the reply is %x", b)
 	}
-	return algotest.ProgramReply{Count: int64(binary.BigEndian.Uint64(b)), TTL: int64(binary.BigEndian.Uint64(b[8:])), Next: b[16:]}, nil
+	return programReply{Count: int64(binary.BigEndian.Uint64(b)), TTL: int64(binary.BigEndian.Uint64(b[8:])), Next: b[16:]}, nil
 }
 
 func connect(t testing.TB) *pgx.Conn {
@@ -74,7 +73,7 @@ func TestSQLProgramsAgreeWithStep(t *testing.T) {
 	run := onPostgres(t, connect(t), unchanged)
 	for i, s := range subjects {
 		t.Run(s.name, func(t *testing.T) {
-			algotest.Program(t, algotest.ProgramSubject{Name: s.name, New: s.new, Run: run, Seed: uint64(i)})
+			s.test(t, uint64(i), cases(), run)
 		})
 	}
 }
@@ -135,7 +134,7 @@ func TestEachFaultInSQLIsFound(t *testing.T) {
 		{"a stack", "IF counts[i] > least THEN", "IF false THEN"},
 		{"a stack", "ttl := greatest(ttl, ", "ttl := (0 + "},
 		{"a stack", "NOT framed OR ", ""},
-	}, func(f fault) algotest.ProgramRunner {
+	}, func(f fault) runner {
 		return onPostgres(t, conn, func(text string) string { return f.in(t, text) })
 	})
 }

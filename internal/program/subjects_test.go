@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
-	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
@@ -19,10 +18,7 @@ import (
 )
 
 // subjects cover all options of the programs.
-var subjects = []struct {
-	name string
-	new  func(algo.Limit) (algo.Policy, error)
-}{
+var subjects = []subject{
 	{"gcra", func(l algo.Limit) (algo.Policy, error) { return gcra.New(gcra.Options{Limit: l}) }},
 	{"gcra with a burst", func(l algo.Limit) (algo.Policy, error) {
 		return gcra.New(gcra.Options{Limit: l, Burst: l.Count/2 + 3})
@@ -89,7 +85,7 @@ func TestCommonPoliciesHaveAProgram(t *testing.T) {
 }
 
 // fuzz checks that a program agrees with Step, or declines, for any state.
-func fuzz(f *testing.F, run algotest.ProgramRunner) {
+func fuzz(f *testing.F, run runner) {
 	noon := int64(1767268800e9)
 	f.Add(uint8(0), int64(100), int64(time.Minute), []byte(nil), noon, int64(1), uint8(0))
 	for i, s := range subjects {
@@ -108,11 +104,11 @@ func fuzz(f *testing.F, run algotest.ProgramRunner) {
 		if _, ok := portable.Program(); !ok || at < 0 || at > algo.MaxInstant || cost < 1 || cost >= algo.MaxExact {
 			t.Skip("programs do not accept this input")
 		}
-		call := algotest.ProgramCall{Op: "allow", State: state, At: at, Cost: cost, Times: 1 + int64(op/3)%8}
+		call := programCall{Op: "allow", State: state, At: at, Cost: cost, Times: 1 + int64(op/3)%8}
 		if op%3 > 0 {
 			call.Op, call.Times = []string{"refund", "charge"}[op%3-1], 1
 		}
-		_, err = algotest.CompareProgram(portable, []algotest.ProgramCall{call}, run)
+		_, err = compareProgram(portable, []programCall{call}, run)
 		require.NoError(t, err)
 	})
 }

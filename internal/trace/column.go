@@ -1,7 +1,6 @@
 package trace
 
 import (
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ type column struct {
 }
 
 var columns = [...]column{
-	{"verdict", "ok or deny", oneOf("ok", "deny"), func(r *algo.Result) string { return choose(r.Allowed, "ok", "deny") }},
+	choice("verdict", "ok", "deny", func(r *algo.Result) bool { return r.Allowed }),
 	units("left", func(r *algo.Result) int64 { return r.Remaining }),
 	wait("retry", func(r *algo.Result) time.Duration { return r.RetryAfter }),
 	wait("reset", func(r *algo.Result) time.Duration { return r.ResetAfter }),
@@ -29,13 +28,23 @@ var columns = [...]column{
 	wait("next", func(r *algo.Result) time.Duration { return r.NextRefill }),
 	units("limit", func(r *algo.Result) int64 { return r.Limit }),
 	units("cost", func(r *algo.Result) int64 { return r.Cost }),
-	{"fresh", "yes or no", oneOf("yes", "no"), func(r *algo.Result) string { return choose(r.Fresh, "yes", "no") }},
+	choice("fresh", "yes", "no", func(r *algo.Result) bool { return r.Fresh }),
 	wait("skew", func(r *algo.Result) time.Duration { return r.Skew }),
 	units("part", func(r *algo.Result) int64 { return int64(r.Part) }),
 }
 
 // usual is the number of columns without a show line.
 const usual = 4
+
+func choice(name, yes, no string, of func(*algo.Result) bool) column {
+	canonical := func(word string) (string, bool) { return word, word == yes || word == no }
+	return column{name, yes + " or " + no, canonical, func(r *algo.Result) string {
+		if of(r) {
+			return yes
+		}
+		return no
+	}}
+}
 
 func units(name string, of func(*algo.Result) int64) column {
 	canonical := func(word string) (string, bool) {
@@ -61,17 +70,6 @@ func duration(d time.Duration) string {
 		return "never"
 	}
 	return algo.FormatDuration(d)
-}
-
-func oneOf(words ...string) func(string) (string, bool) {
-	return func(word string) (string, bool) { return word, slices.Contains(words, word) }
-}
-
-func choose(yes bool, a, b string) string {
-	if yes {
-		return a
-	}
-	return b
 }
 
 func columnNames(shown []column) string {

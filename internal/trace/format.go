@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -12,13 +13,28 @@ import (
 // aligned, and headings get the names of the columns.
 func (t *Trace) Format(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	form := t.layout()
+	var form layout
+	for _, l := range t.lines {
+		if left, arrow, answers := t.split(&l); left != "" {
+			form.arrow = max(form.arrow, utf8.RuneCountInString(left)+1, arrow)
+			form.fit(answers)
+		}
+	}
 	for _, l := range t.lines {
 		s := l.text
-		if l.event != nil {
-			s = strings.TrimRight(form.event(&l), " ")
-		} else if left := heading(s); left != "" {
-			s = strings.TrimRight(form.heading(left), " ")
+		left, arrow, answers := t.split(&l)
+		switch {
+		case left == "":
+		case l.event == nil:
+			s = pad(left, form.arrow) + "   " + form.row(answers)
+		case arrow >= 0 || answers != nil:
+			s = pad(left, form.arrow) + "-> " + form.row(answers)
+		}
+		if left != "" {
+			s = strings.TrimRight(s, " ")
+		}
+		if l.event != nil && l.event.comment != "" {
+			s += "  " + l.event.comment
 		}
 		out.WriteString(s + "\n")
 	}
@@ -27,68 +43,33 @@ func (t *Trace) Format(w io.Writer) error {
 
 var headings = regexp.MustCompile(`^\s*#at\s+key\s+cost(\s|$)`)
 
-// heading returns the left part of a heading; empty if the line is not a heading.
-func heading(s string) string { return strings.TrimSpace(headings.FindString(s)) }
+// split returns the text left of the arrow, the position of the arrow, and the answers. Those
+// of a heading are the names of the columns. left is empty if the line is neither an event nor a
+// heading.
+func (t *Trace) split(l *line) (left string, arrow int, answers [][]string) {
+	if l.event != nil {
+		return l.text, l.event.arrow, l.event.answers
+	}
+	names := strings.Fields(columnNames(t.shown))
+	return strings.TrimSpace(headings.FindString(l.text)), -1, slices.Repeat([][]string{names}, t.policies)
+}
 
 // A layout has the positions of the arrow and the columns, in characters.
 type layout struct {
-	names  []string // of the columns
 	arrow  int
 	widths [][]int // by policy, then by column
-}
-
-func (t *Trace) layout() layout {
-	f := layout{names: strings.Fields(columnNames(t.shown)), widths: make([][]int, t.policies)}
-	for i := range f.widths {
-		f.widths[i] = make([]int, len(t.shown))
-	}
-	for _, l := range t.lines {
-		switch {
-		case l.event != nil:
-			f.arrow = max(f.arrow, utf8.RuneCountInString(l.text)+1, l.event.arrow)
-			f.fit(l.event.answers)
-		case heading(l.text) != "":
-			f.arrow = max(f.arrow, utf8.RuneCountInString(heading(l.text))+1)
-			f.fit(f.headings())
-		}
-	}
-	return f
 }
 
 // fit makes the columns wide enough for the answers.
 func (f *layout) fit(answers [][]string) {
 	for i, answer := range answers {
+		if i == len(f.widths) {
+			f.widths = append(f.widths, make([]int, len(answer)))
+		}
 		for j, word := range answer {
 			f.widths[i][j] = max(f.widths[i][j], len(word))
 		}
 	}
-}
-
-// headings returns the names of the columns for each policy.
-func (f *layout) headings() [][]string {
-	all := make([][]string, len(f.widths))
-	for i := range all {
-		all[i] = f.names
-	}
-	return all
-}
-
-func (f *layout) heading(left string) string {
-	return pad(left, f.arrow) + "   " + f.row(f.headings())
-}
-
-func (f *layout) event(l *line) string {
-	e := l.event
-	s := l.text
-	if e.answers != nil {
-		s = pad(s, f.arrow) + "-> " + f.row(e.answers)
-	} else if e.arrow >= 0 {
-		s = pad(s, f.arrow) + "->"
-	}
-	if e.comment != "" {
-		s += "  " + e.comment
-	}
-	return s
 }
 
 func (f *layout) row(answers [][]string) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,7 +71,7 @@ func (p *parser) line(text string) error {
 			return p.fail("the word %s has characters that are not printable; want UTF-8 text", errtext.Quote(word))
 		}
 	}
-	text, comment := cutComment(text)
+	text, comment := cut(text, comments)
 	words := strings.Fields(text)
 	l := line{number: p.number, text: text + comment}
 	var err error
@@ -96,14 +97,18 @@ func shows(word string) bool {
 	return utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) })
 }
 
-// cutComment splits a line before the first word that begins with #.
-func cutComment(s string) (text, comment string) {
-	space := true
-	for i, r := range s {
-		if r == '#' && space {
-			return s[:i], s[i:]
-		}
-		space = unicode.IsSpace(r)
+// White space, as in unicode.IsSpace, is before a comment and around an arrow.
+const space = `[\s\v\x{85}\p{Z}]`
+
+var (
+	comments = regexp.MustCompile(`(?:^|` + space + `)(#)`)
+	arrows   = regexp.MustCompile(space + `(->)(?:` + space + `|$)`)
+)
+
+// cut splits a line before the first match of the pattern's group.
+func cut(s string, pattern *regexp.Regexp) (before, after string) {
+	if match := pattern.FindStringSubmatchIndex(s); match != nil {
+		return s[:match[2]], s[match[2]:]
 	}
 	return s, ""
 }
@@ -151,32 +156,15 @@ func (p *parser) event(l *line) error {
 		return p.fail("the event has no policy; a trace begins with policy SPEC")
 	}
 	p.running, p.column = true, 0
-	left, right, arrow := cutArrow(l.text)
-	if arrow {
+	left, right := cut(l.text, arrows)
+	if right != "" {
 		l.event.arrow = utf8.RuneCountInString(left)
 	}
 	l.text = strings.TrimRightFunc(left, unicode.IsSpace)
 	if err := p.left(l.event, strings.Fields(left)); err != nil {
 		return err
 	}
-	return p.right(l.event, strings.Fields(right))
-}
-
-// cutArrow splits a line around the first word that is an arrow.
-func cutArrow(s string) (left, right string, found bool) {
-	for i := 0; ; {
-		n := strings.Index(s[i:], "->")
-		if n < 0 {
-			return s, "", false
-		}
-		i += n
-		before, _ := utf8.DecodeLastRuneInString(s[:i])
-		after, _ := utf8.DecodeRuneInString(s[i+2:])
-		if unicode.IsSpace(before) && (i+2 == len(s) || unicode.IsSpace(after)) {
-			return s[:i], s[i+2:], true
-		}
-		i += 2
-	}
+	return p.right(l.event, strings.Fields(strings.TrimPrefix(right, "->")))
 }
 
 // left reads @OFFSET KEY COST.
@@ -192,14 +180,9 @@ func (p *parser) left(e *event, words []string) error {
 		return p.fail("offset %s: want a duration, such as @0s or @1m30s", errtext.Quote(words[0]))
 	}
 	e.key = words[1]
-	n := words[2]
-	for v := len(verbs) - 1; v >= 0; v-- {
-		if rest, ok := strings.CutPrefix(n, verbs[v]); ok {
-			e.verb, n = verb(v), rest
-			break
-		}
-	}
-	if e.cost, err = strconv.ParseInt(n, 10, 64); err != nil || e.cost < 0 {
+	colon := strings.Index(words[2], ":") + 1
+	e.op = operations[words[2][:colon]]
+	if e.cost, err = strconv.ParseInt(words[2][colon:], 10, 64); err != nil || e.cost < 0 || e.op == nil {
 		return p.fail("cost %s: want a whole number of at least 0, alone or after peek:, refund: or charge:", errtext.Quote(words[2]))
 	}
 	return nil
@@ -210,21 +193,12 @@ func (p *parser) right(e *event, words []string) error {
 	if len(words) == 0 {
 		return nil
 	}
-	for {
-		end := slices.Index(words, "|")
-		last := end < 0
-		if last {
-			end = len(words)
-		}
-		answer, err := p.answer(words[:end])
+	for part := range strings.SplitSeq(" "+strings.Join(words, " ")+" ", " | ") {
+		answer, err := p.answer(strings.Fields(part))
 		if err != nil {
 			return err
 		}
 		e.answers = append(e.answers, answer)
-		if last {
-			break
-		}
-		words = words[end+1:]
 	}
 	if n := len(e.answers); n != p.trace.policies {
 		return p.fail("%d answers right of -> for %d policies; want one answer for each policy, separated by |", n, p.trace.policies)

@@ -1,6 +1,10 @@
 package trace
 
 import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -13,9 +17,6 @@ type Trace struct {
 	shown    []column
 	policies int // columns of answers
 }
-
-// Name returns the name given to Parse.
-func (t *Trace) Name() string { return t.name }
 
 // A line has its text, and its event or its policy. It has neither if it is a comment, a blank
 // line or a show line.
@@ -30,25 +31,22 @@ type line struct {
 type event struct {
 	at      time.Duration
 	key     string
-	verb    verb
+	op      operation
 	cost    int64
 	arrow   int        // the position of the arrow, in characters; -1: there is none
 	answers [][]string // by policy, then by column, in canonical text; nil: none given
 	comment string     // at the end of the line
 }
 
-// A verb is the operation of an event.
-type verb int
+type operation func(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error)
 
-const (
-	step verb = iota
-	peek
-	refund
-	charge
-)
+// operations has the operation of each prefix of COST.
+var operations = map[string]operation{"": algo.Policy.Step, "peek:": peek, "refund:": algo.Policy.Refund, "charge:": algo.Policy.Charge}
 
-// verbs has the prefixes of COST.
-var verbs = [...]string{step: "", peek: "peek:", refund: "refund:", charge: "charge:"}
+func peek(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
+	r, err := p.Peek(state, now, cost)
+	return append(dst, state...), r, err
+}
 
 // epoch returns the time of the offset 0.
 func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
@@ -61,15 +59,94 @@ func (t *Trace) Under(policies ...algo.Policy) *Trace {
 		under.lines = append(under.lines, line{text: "policy " + p.String(), policy: p, column: i})
 	}
 	for _, l := range t.lines {
-		if l.policy != nil {
-			continue
+		if l.policy == nil {
+			under.lines = append(under.lines, l.answered(nil))
 		}
-		if l.event != nil {
-			e := *l.event
-			e.answers = nil
-			l.event = &e
-		}
-		under.lines = append(under.lines, l)
 	}
 	return under
+}
+
+// answered returns the line with other answers, if it has an event.
+func (l line) answered(answers [][]string) line {
+	if l.event != nil {
+		e := *l.event
+		e.answers = answers
+		l.event = &e
+	}
+	return l
+}
+
+// Run runs the events. It returns the same trace with the decisions of the policies right of
+// every arrow.
+func (t *Trace) Run() (*Trace, error) {
+	ran := *t
+	ran.lines = slices.Clone(t.lines)
+	policies := make([]algo.Policy, t.policies)
+	states := make([]map[string][]byte, t.policies) // by policy, then by key
+	for i, l := range t.lines {
+		if l.policy != nil {
+			policies[l.column] = l.policy
+		}
+		if l.event == nil {
+			continue
+		}
+		var answers [][]string
+		for c, policy := range policies {
+			next, r, err := l.event.op(policy, nil, states[c][l.event.key], epoch().Add(l.event.at), l.event.cost)
+			if err != nil {
+				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, policy, err, remedy(err))
+			}
+			if states[c] == nil {
+				states[c] = map[string][]byte{}
+			}
+			states[c][l.event.key] = next
+			answers = append(answers, t.answer(&r))
+		}
+		ran.lines[i] = l.answered(answers)
+	}
+	return &ran, nil
+}
+
+func remedy(err error) string {
+	if errors.Is(err, algo.ErrState) {
+		return "; a policy line after an event keeps the states, so it needs the same algorithm"
+	}
+	return ""
+}
+
+func (t *Trace) answer(r *algo.Result) (words []string) {
+	for _, c := range t.shown {
+		words = append(words, c.text(r))
+	}
+	return words
+}
+
+// Check runs the trace and describes every event whose decisions differ from its line: the event,
+// the decisions and the wanted answers, in three lines. An event without answers differs too,
+// because it would test nothing.
+func (t *Trace) Check() (differences []string, err error) {
+	ran, err := t.Run()
+	if err != nil {
+		return nil, err
+	}
+	for i, l := range t.lines {
+		if l.event == nil || slices.EqualFunc(l.event.answers, ran.lines[i].event.answers, slices.Equal) {
+			continue
+		}
+		got, want := beside(ran.lines[i].event.answers, l.event.answers)
+		if want == "" {
+			want = "(nothing right of ->)"
+		}
+		event := strings.Join(strings.Fields(l.text), " ")
+		differences = append(differences, fmt.Sprintf("%s:%d: %s\n\tgot  %s\n\twant %s", t.name, l.number, event, got, want))
+	}
+	return differences, nil
+}
+
+// beside formats two answers with aligned words.
+func beside(got, want [][]string) (string, string) {
+	var f layout
+	f.fit(got)
+	f.fit(want)
+	return strings.TrimRight(f.row(got), " "), strings.TrimRight(f.row(want), " ")
 }

@@ -92,10 +92,10 @@ func TestAnEventThatDiffersIsShownBothWays(t *testing.T) {
 	require.Len(t, differences, 2)
 	require.Equal(t, "x.trace:4: @0s a 3\n"+
 		"\tgot  deny 2 100ms 100ms\n"+
-		"\twant ok   0 0s    300ms", differences[0].String())
+		"\twant ok   0 0s    300ms", differences[0])
 	require.Equal(t, "x.trace:5: @0s a 1\n"+
 		"\tgot  ok 1 0s 200ms\n"+
-		"\twant (nothing right of ->)", differences[1].String())
+		"\twant (nothing right of ->)", differences[1])
 }
 
 func TestDurationsCompareByValue(t *testing.T) {

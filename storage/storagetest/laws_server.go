@@ -87,15 +87,11 @@ func showRequests(b *driver.Batch) string {
 	names := [...]string{"allow", "refund", "charge", "peek", "reset"}
 	var texts []string
 	for _, r := range b.Requests[:min(len(b.Requests), 10)] {
-		var uses []string
+		text := fmt.Sprint(r.Times, " x")
 		for _, u := range r.Uses {
-			kind := ""
-			if u.Shadow {
-				kind = "shadow "
-			}
-			uses = append(uses, fmt.Sprintf("%s%s %d of key %d", kind, names[u.Op], u.Cost, u.Key))
+			text += fmt.Sprintf(" (%s %d of key %d, shadow %v)", names[u.Op], u.Cost, u.Key, u.Shadow)
 		}
-		texts = append(texts, fmt.Sprintf("%d x (%s)", r.Times, strings.Join(uses, ", ")))
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, "; ")
 }

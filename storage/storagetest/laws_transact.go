@@ -12,10 +12,15 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// transact runs updates in a transaction that must succeed. Single updates may fail.
+// transact runs updates that must succeed, in one transaction.
 func (s *subject) transact(clock func() time.Time, updates ...*driver.Update) {
 	if err := s.Store.(driver.Transactor).Transact(s.ctx, clock, updates...); err != nil {
 		s.fail("Transact of %d updates: %v", len(updates), err)
+	}
+	for i, u := range updates {
+		if u.Err != nil {
+			s.fail("update %d of %d, of %.40q, failed: %v", i, len(updates), u.Keys, u.Err)
+		}
 	}
 }
 
@@ -35,28 +40,16 @@ func updating(key string, d decider) *driver.Update {
 	return &driver.Update{Keys: []string{key}, Decider: d}
 }
 
-// succeed requires that no update failed.
-func (s *subject) succeed(updates ...*driver.Update) {
-	for i, u := range updates {
-		if u.Err != nil {
-			s.fail("update %d of %d, of %.40q, failed: %v", i, len(updates), u.Keys, u.Err)
-		}
-	}
-}
-
 var transactLaws = []Law{
 	law("an update reads the changes of earlier updates",
 		"Each update of a transaction reads the changes of the updates before it. The final states are stored.", func(s *subject) {
 			a, b, c := key("a"), key("b"), key("c")
 			s.put(b, "old", 0)
 			remove, keep := driver.Change{Verb: driver.Delete}, driver.Change{}
-			updates := []*driver.Update{
+			s.transact(nil,
 				s.requiring(a, "-", putting("1", 0)), s.requiring(b, "old", remove), s.requiring(c, "-", putting("", 0)),
 				s.requiring(a, "1", putting("2", time.Hour)), s.requiring(b, "-", keep), s.requiring(c, "", remove),
-				s.requiring(a, "2", keep), s.requiring(b, "-", putting("new", 0)), s.requiring(c, "-", keep),
-			}
-			s.transact(nil, updates...)
-			s.succeed(updates...)
+				s.requiring(a, "2", keep), s.requiring(b, "-", putting("new", 0)), s.requiring(c, "-", keep))
 			s.lacks(c)
 			for k, want := range map[string]string{a: "2", b: "new"} {
 				if got := s.get(k); absent(got) || string(got.State) != want {
@@ -76,7 +69,9 @@ var transactLaws = []Law{
 			}
 			updates[5].Keys = append(updates[5].Keys, key("5"))
 			updates[0].Err = errors.New("of an earlier transaction")
-			s.transact(nil, updates...)
+			if err := s.Store.(driver.Transactor).Transact(s.ctx, nil, updates...); err != nil {
+				s.fail("Transact of updates that fail: %v", err)
+			}
 			for i, u := range updates {
 				if want, fails := bad[i]; fails != (u.Err != nil) || !errors.Is(u.Err, want) {
 					s.fail("update %d of %d has the error %v, want %v", i, len(updates), u.Err, want)
@@ -103,7 +98,6 @@ var transactLaws = []Law{
 					})
 				}
 				s.transact(clock, updates...)
-				s.succeed(updates...)
 				for i, u := range updates {
 					if len(times) != len(updates) || !times[i].Equal(times[0]) || !u.Now.Equal(times[0]) {
 						s.fail("the updates of a transaction decided at %v, and one of them has the Now %v", times, u.Now)
@@ -138,7 +132,6 @@ var transactLaws = []Law{
 						return nil
 					})
 					s.transact(clock, u)
-					s.succeed(u)
 				}
 			})
 		}),
@@ -147,9 +140,7 @@ var transactLaws = []Law{
 			const ttl, lead = time.Hour, 24 * time.Hour
 			now := s.Now()
 			for name, at := range map[string]time.Time{"ahead": now.Add(lead), "behind": now.Add(-lead)} {
-				u := s.requiring(key(name), "-", putting("state", ttl))
-				s.transact(func() time.Time { return at }, u)
-				s.succeed(u)
+				s.transact(func() time.Time { return at }, s.requiring(key(name), "-", putting("state", ttl)))
 			}
 			s.last(map[string]time.Duration{"behind": ttl, "ahead": lead + ttl})
 		}),
@@ -161,9 +152,7 @@ var transactLaws = []Law{
 			s.panics(func() { s.transact(nil, s.requiring(a, "before", putting("after", 0)), faulty) })
 			s.concurrently(1, func(int) { // detects a call that hangs
 				s.holds(a, version, "before")
-				next := []*driver.Update{s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", driver.Change{})}
-				s.transact(nil, next...)
-				s.succeed(next...)
+				s.transact(nil, s.requiring(a, "before", putting("after", 0)), s.requiring(b, "-", driver.Change{}))
 			})
 		}),
 }

@@ -1,6 +1,7 @@
 package storagetest
 
 import (
+	"fmt"
 	"reflect"
 	"time"
 
@@ -35,13 +36,11 @@ func hourly(count int64) *portable {
 	return newPortable(gcra.New(gcra.Options{Limit: algo.Per(count, time.Hour)}))
 }
 
+// newPortable panics if it cannot make the policy, which has fixed options.
 func newPortable[P algo.Portable](policy P, err error) *portable {
-	if err != nil {
-		panic(err)
-	}
 	program, ok := policy.Program()
-	if !ok {
-		panic("storagetest: " + policy.String() + " has no program")
+	if err != nil || !ok {
+		panic(fmt.Sprintf("storagetest: the policy %v has no program: %v", policy, err))
 	}
 	return &portable{policy, program}
 }

@@ -44,7 +44,7 @@ func Run(t *testing.T, pattern string) {
 }
 
 // golden checks one file, or rewrites it.
-func golden(file string, update bool) ([]trace.Difference, error) {
+func golden(file string, update bool) ([]string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package algotest
+package program_test
 
 import (
 	"bytes"
@@ -9,10 +9,11 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
 )
 
-// ProgramCall is one call of a program, as [algo.Program] describes it.
-type ProgramCall struct {
+// programCall is one call of a program, as [algo.Program] describes it.
+type programCall struct {
 	Op    string // "allow", "refund" or "charge"
 	State []byte
 	At    int64 // time, as algo.Instant returns it
@@ -20,108 +21,103 @@ type ProgramCall struct {
 	Times int64
 }
 
-// ProgramReply is the result of one call of a program.
-type ProgramReply struct {
-	Count int64 // number of allowed requests, or ProgramDamaged, or ProgramDeclined
+// programReply is the result of one call of a program.
+type programReply struct {
+	Count int64 // number of allowed requests, or damagedCount, or declinedCount
 	Next  []byte
 	TTL   int64
 }
 
-// Values of Count if a program decides nothing; see [algo.Program].
+// Values of Count if a program decides nothing; see algo.Program.
 const (
-	ProgramDamaged  = -1
-	ProgramDeclined = -2
+	damagedCount  = -1
+	declinedCount = -2
 )
 
-// ProgramRunner runs a program on a real server. The calls are independent of each other.
-type ProgramRunner func(p algo.Program, calls []ProgramCall) ([]ProgramReply, error)
+// runner runs a program on a real server. The calls are independent of each other.
+type runner func(p algo.Program, calls []programCall) ([]programReply, error)
 
-// ProgramSubject is an algorithm whose policies are [algo.Portable].
-type ProgramSubject struct {
-	Name string
-	// New returns the policy for a limit, as in Subject. Limits without a program are
-	// skipped.
-	New func(algo.Limit) (algo.Policy, error)
-	Run ProgramRunner
-	// Cases is the number of calls to try; 0 means 100,000.
-	Cases int
-	// Seed is the seed of the random numbers.
-	Seed uint64
+// subject is an algorithm whose policies are [algo.Portable].
+type subject struct {
+	name string
+	new  func(algo.Limit) (algo.Policy, error) // limits without a program are skipped
 }
 
-// Program tests that the programs of a policy return the same bytes as its Step, Refund and
+// test tests that the programs of the subject's policies return the same bytes as Step, Refund and
 // Charge. It tries random limits, histories and costs, clocks that step back, and damaged
 // states. On states of the same policy, a program may decline at most one call in 20.
-func Program(t testing.TB, s ProgramSubject) {
+func (s subject) test(t testing.TB, seed uint64, cases int, run runner) {
 	t.Helper()
-	if s.Cases == 0 {
-		s.Cases = 100_000
-		if Brief() {
-			s.Cases = 20_000
-		}
-	}
-	if err := s.check(); err != nil {
+	if err := s.check(seed, cases, run); err != nil {
 		t.Error(err)
 	}
 }
 
-const programBatch = 500
+// cases returns the number of calls to try.
+func cases() int {
+	if algotest.Brief() {
+		return 20_000
+	}
+	return 100_000
+}
 
-func (s ProgramSubject) check() error {
-	g := &generator{random: rand.New(rand.NewPCG(s.Seed, 1))}
+const batchSize = 500
+
+func (s subject) check(seed uint64, cases int, run runner) error {
+	g := &generator{random: rand.New(rand.NewPCG(seed, 1))}
 	own, declined := 0, 0 // calls on states of the same policy, and how many of them were declined
-	for tried := 0; tried < s.Cases; tried += programBatch {
+	for tried := 0; tried < cases; tried += batchSize {
 		limit, policy, err := s.portable(g)
 		if err != nil {
 			return err
 		}
-		calls, foreign := g.history(policy, s.similar(g, limit), programBatch)
-		replies, err := CompareProgram(policy, calls, s.Run)
+		calls, foreign := g.history(policy, s.similar(g, limit), batchSize)
+		replies, err := compareProgram(policy, calls, run)
 		if err != nil {
-			return fmt.Errorf("%w (seed %d)", err, s.Seed)
+			return fmt.Errorf("%w (seed %d)", err, seed)
 		}
 		for i := range calls {
 			if !foreign[i] && calls[i].Cost < 1<<30 {
 				own++
-				if replies[i].Count == ProgramDeclined {
+				if replies[i].Count == declinedCount {
 					declined++
 				}
 			}
 		}
 	}
 	if declined*20 > own {
-		return fmt.Errorf("algotest: the program of %s declines %d of %d calls on states of its own policy", s.Name, declined, own)
+		return fmt.Errorf("the program of %s declines %d of %d calls on states of its own policy", s.name, declined, own)
 	}
 	return nil
 }
 
 // portable returns a random limit that has a program, and its policy.
-func (s ProgramSubject) portable(g *generator) (algo.Limit, algo.Portable, error) {
+func (s subject) portable(g *generator) (algo.Limit, algo.Portable, error) {
 	for range 1000 {
 		limit := g.limit()
-		policy, err := s.New(limit)
+		policy, err := s.new(limit)
 		if err != nil {
 			continue
 		}
 		p, ok := policy.(algo.Portable)
 		if !ok {
-			return limit, nil, fmt.Errorf("algotest: %s: the policy %v is not algo.Portable", s.Name, policy)
+			return limit, nil, fmt.Errorf("%s: the policy %v is not algo.Portable", s.name, policy)
 		}
 		if _, ok := p.Program(); ok {
 			return limit, p, nil
 		}
 	}
-	return algo.Limit{}, nil, fmt.Errorf("algotest: none of 1000 limits of %s has a program", s.Name)
+	return algo.Limit{}, nil, fmt.Errorf("none of 1000 limits of %s has a program", s.name)
 }
 
 // similar returns the policy for a similar limit. A key has its states after a limit changed.
-func (s ProgramSubject) similar(g *generator, limit algo.Limit) algo.Policy {
+func (s subject) similar(g *generator, limit algo.Limit) algo.Policy {
 	for {
 		l := limit
 		if l.Count = g.size(2 * l.Count); g.random.IntN(3) == 0 {
 			l.Period = time.Duration(g.size(1 << 50))
 		}
-		if p, err := s.New(l); err == nil {
+		if p, err := s.new(l); err == nil {
 			return p
 		}
 	}
@@ -149,7 +145,7 @@ func (g *generator) size(n int64) int64 {
 
 // history returns n calls on the states of several keys. Some of the states are written by
 // the other policy, or damaged; foreign has the indexes of these calls.
-func (g *generator) history(policy, other algo.Policy, n int) (calls []ProgramCall, foreign map[int]bool) {
+func (g *generator) history(policy, other algo.Policy, n int) (calls []programCall, foreign map[int]bool) {
 	foreign = map[int]bool{}
 	limit := policy.Limit()
 	var state []byte
@@ -166,7 +162,7 @@ func (g *generator) history(policy, other algo.Policy, n int) (calls []ProgramCa
 			}
 		}
 		r, _ := policy.Peek(state, time.Unix(0, at), 1)
-		call := ProgramCall{Op: "allow", State: state, At: at, Cost: g.cost(r), Times: 1}
+		call := programCall{Op: "allow", State: state, At: at, Cost: g.cost(r), Times: 1}
 		switch g.random.IntN(10) {
 		case 0:
 			call.Op = "refund"
@@ -252,7 +248,7 @@ func (g *generator) damage(state []byte) []byte {
 }
 
 // runInGo makes the call in Go. It returns the result of the last request that was allowed.
-func runInGo(p algo.Policy, c *ProgramCall) (count int64, next []byte, r algo.Result, err error) {
+func runInGo(p algo.Policy, c *programCall) (count int64, next []byte, r algo.Result, err error) {
 	now, next := time.Unix(0, c.At), c.State
 	switch c.Op {
 	case "refund":
@@ -272,39 +268,39 @@ func runInGo(p algo.Policy, c *ProgramCall) (count int64, next []byte, r algo.Re
 	return count, next, r, nil
 }
 
-// CompareProgram runs the program of a policy on calls and returns the replies. It returns an
+// compareProgram runs the program of a policy on calls and returns the replies. It returns an
 // error if a reply differs from the result of the policy's Step, Refund or Charge, unless
 // the program declined the call.
-func CompareProgram(p algo.Portable, calls []ProgramCall, run ProgramRunner) ([]ProgramReply, error) {
+func compareProgram(p algo.Portable, calls []programCall, run runner) ([]programReply, error) {
 	program, ok := p.Program()
 	if !ok {
-		return nil, fmt.Errorf("algotest: %v has no program", p)
+		return nil, fmt.Errorf("%v has no program", p)
 	}
 	replies, err := run(program, calls)
 	if err != nil {
-		return nil, fmt.Errorf("algotest: the program of %v: %w", p, err)
+		return nil, fmt.Errorf("the program of %v: %w", p, err)
 	}
 	if len(replies) != len(calls) {
-		return nil, fmt.Errorf("algotest: the program of %v: %d replies to %d calls", p, len(replies), len(calls))
+		return nil, fmt.Errorf("the program of %v: %d replies to %d calls", p, len(replies), len(calls))
 	}
 	for i := range calls {
 		if err := compare(p, &calls[i], &replies[i]); err != nil {
-			return nil, fmt.Errorf("algotest: the program of %v differs from its Step: %w", p, err)
+			return nil, fmt.Errorf("the program of %v differs from its Step: %w", p, err)
 		}
 	}
 	return replies, nil
 }
 
 // compare compares a reply with the result in Go.
-func compare(p algo.Policy, c *ProgramCall, got *ProgramReply) error {
+func compare(p algo.Policy, c *programCall, got *programReply) error {
 	count, next, r, err := runInGo(p, c)
-	want := ProgramReply{Count: count, Next: next, TTL: int64(r.ResetAfter)}
+	want := programReply{Count: count, Next: next, TTL: int64(r.ResetAfter)}
 	if err != nil {
-		want = ProgramReply{Count: ProgramDamaged}
+		want = programReply{Count: damagedCount}
 	}
 	same := got.Count == want.Count && bytes.Equal(got.Next, want.Next) &&
 		(got.TTL == want.TTL || min(got.TTL, want.TTL) >= algo.MaxExact)
-	if !same && got.Count != ProgramDeclined {
+	if !same && got.Count != declinedCount {
 		return fmt.Errorf("%s of %d x %d at %d on the state %x\n    returned %+v\n    want     %+v", c.Op, c.Times, c.Cost, c.At, c.State, *got, want)
 	}
 	return nil
