@@ -51,7 +51,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	}
 	at, records := Instant(s.Now()), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		if _, ok := s.partitions.Load(driver.RuleOfKey(key)); !ok {
+		_, rule, _ := driver.CutKey(key)
+		if _, ok := s.partitions.Load(rule); !ok {
 			continue // Name would create the partition
 		}
 		n := s.Name(key)
