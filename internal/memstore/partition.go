@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"hash/maphash"
-	"math"
 	"math/bits"
 	"strings"
 	"sync"
@@ -54,15 +53,6 @@ func (s *Store) newPartition() *partition {
 		sh.table.counters, sh.firstExpiry, sh.lockOrder = &p.counters, &p.firstExpiry[i], lockOrder+uint64(i)
 	}
 	return p
-}
-
-// maxProtected returns how many records of a partition may be protected: 7/8. The rest is for new
-// keys. Otherwise, if all records were protected, each new key would evict the one before it.
-func maxProtected(maxKeys int64) int64 {
-	if maxKeys == math.MaxInt64 {
-		return maxKeys
-	}
-	return maxKeys - max(1, maxKeys/8)
 }
 
 // Name identifies a key in one store. It consists of the partition of the key's rule and 104 bits
