@@ -30,7 +30,7 @@ func (l *Limiter[T]) findMemoryPath(store storage.Store, clock func() time.Time)
 		return nil
 	}
 	key := driver.Key("", l.options.Namespace, l.rules[0].Name, "")
-	prefix, last := driver.CutKey(key)
+	prefix, _, last := driver.CutKey(key)
 	maxKey := storage.MaxKey - len(prefix) - binary.MaxVarintLen16
 	if last != "" { // the names are so long that every key is hashed
 		maxKey = -1

@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // The errors of stores and of the limiter. None of them is a denial: they mean that a decision
@@ -30,11 +31,11 @@ var (
 	// after a serialization failure, a deadlock or a lock timeout. The limiter returns it if its
 	// swaps conflicted until the caller's context ended. Nothing was applied. An ordinary conflict
 	// of a swap is not an error.
-	ErrContended error = refusal("storage: too much contention")
+	ErrContended error = &sentinel{"storage: too much contention", notApplied}
 
 	// ErrOverloaded is returned by the limiter if more requests wait for the store than its options
 	// allow. Nothing was applied. ErrOverloaded wraps ErrUnavailable.
-	ErrOverloaded error = overload("storage: too many decisions wait for the store")
+	ErrOverloaded error = &sentinel{"storage: too many decisions wait for the store", []error{ErrNotApplied, ErrUnavailable}}
 
 	// ErrOutcomeUnknown is returned only by the limiter. The reply to a write was lost, or the
 	// caller's context ended before the reply came, and the stored records do not show whether the
@@ -53,30 +54,27 @@ var (
 
 	// ErrKey is returned by stores for a key of more than MaxKey bytes, and for keys that the
 	// database cannot change together.
-	ErrKey error = refusal("storage: invalid key")
+	ErrKey error = &sentinel{"storage: invalid key", notApplied}
 
 	// ErrDuplicateKey is returned by stores if a key occurs twice in one CompareAndSwap, update or
 	// batch.
-	ErrDuplicateKey error = refusal("storage: key occurs twice")
+	ErrDuplicateKey error = &sentinel{"storage: key occurs twice", notApplied}
 
 	// ErrSwap is returned by stores for an invalid swap or change: a state without a version, a
 	// negative TTL, an unknown verb or an unknown priority.
-	ErrSwap error = refusal("storage: invalid swap")
+	ErrSwap error = &sentinel{"storage: invalid swap", notApplied}
 )
 
-// refusal is an error that implies ErrNotApplied.
-type refusal string
+var notApplied = []error{ErrNotApplied}
 
-func (e refusal) Error() string        { return string(e) }
-func (e refusal) Is(target error) bool { return target == ErrNotApplied }
-
-// overload is an error that implies ErrNotApplied and ErrUnavailable.
-type overload string
-
-func (e overload) Error() string { return string(e) }
-func (e overload) Is(target error) bool {
-	return target == ErrNotApplied || target == ErrUnavailable
+// sentinel is an error that implies others.
+type sentinel struct {
+	text    string
+	implied []error
 }
+
+func (e *sentinel) Error() string        { return e.text }
+func (e *sentinel) Is(target error) bool { return slices.Contains(e.implied, target) }
 
 // NotApplied wraps err together with [ErrNotApplied], unless err wraps it already. err must not
 // be nil.

@@ -2,8 +2,27 @@ package storage
 
 import (
 	"context"
+	"math"
+	"math/rand/v2"
 	"time"
 )
+
+// Version identifies one write. No stored record has the version zero. Versions are 64-bit
+// random numbers without an order.
+type Version uint64
+
+// NewVersion returns a random version for a new write. It is never zero. Records written by one
+// swap may share a version, but two swaps must not.
+//
+// Two writes get the same version with a probability of 2^-64. This does harm only if a swap
+// expects the record of one write and finds the record of the other under the same key.
+func NewVersion() Version {
+	for {
+		if v := Version(rand.Uint64()); v != 0 {
+			return v
+		}
+	}
+}
 
 // Record is the content of a store under one key. The zero Record stands for an absent key. A
 // stored record has a Version other than zero and any State, which may be empty.
@@ -41,6 +60,35 @@ type Swap struct {
 	// Priority decides which record is evicted if a store with a bounded number of records is
 	// full. All other stores ignore it.
 	Priority Priority
+}
+
+// Lifetime returns how long a store whose clock reads now must keep the new record: TTL, or the
+// time from now to Until if that is longer. 0 means for ever: the TTL is 0. Stores that compute the
+// expiry in Go use it.
+func (s *Swap) Lifetime(now time.Time) time.Duration {
+	left := s.Until.Sub(now)
+	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
+		return 0
+	}
+	return max(s.TTL, left)
+}
+
+// FarUntil is the result of [Swap.UntilUnix] for a time that is too late to be represented.
+const FarUntil = math.MaxInt64
+
+// UntilUnix returns Until as a number of units since 1970, rounded up. A second must be a whole
+// number of units. For an Until before 1970, such as the zero Until, it returns 0. Stores whose
+// server computes the expiry use it. Such a server may compute in doubles, so UntilUnix returns
+// FarUntil for a number above 2^53. The store then keeps the record for ever.
+func (s *Swap) UntilUnix(unit time.Duration) int64 {
+	sec, perSecond := s.Until.Unix(), int64(time.Second/unit)
+	switch {
+	case sec < 0:
+		return 0
+	case sec >= 1<<53/perSecond:
+		return FarUntil
+	}
+	return sec*perSecond + (int64(s.Until.Nanosecond())+int64(unit)-1)/int64(unit)
 }
 
 // Priority states how much of its limit a key has used. A full store evicts a record with the

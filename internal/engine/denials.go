@@ -113,18 +113,13 @@ func (e *Engine) answerFromCache(ctx context.Context, r *Request) (denied bool, 
 
 // isDenied reports whether r.states deny the request at a time and for longer than d after it.
 func (r *Request) isDenied(from time.Time, d time.Duration) bool {
-	r.attempts.Store(0)
-	_, err := r.evaluate(from)
-	if err == nil {
+	if _, err := r.evaluate(from); err == nil {
 		if wait, denied := r.Evaluator.Denied(); denied && wait > d {
 			return true
 		}
 	}
-	if r.panicked != nil {
-		return true
-	}
 	r.attempts.Store(0)
-	return false
+	return r.panicked != nil
 }
 
 // updateCache updates the denial cache after an evaluation. After a request that was allowed,

@@ -12,12 +12,13 @@ func (p *partition) evict(keep hash, maxKeys, at int64) {
 	}
 }
 
-// evictOne removes one record. The comment of package memory defines which one.
+// evictOne removes one record. The comment of package memory defines which one. At most 7/8 of the
+// records may be protected. Otherwise, if all were, each new key would evict the one before it.
 func (p *partition) evictOne(keep hash, maxKeys, at int64) bool {
 	if p.removeExpired(at, 1) > 0 {
 		return true
 	}
-	if p.counters.protected.Load() > maxProtected(maxKeys) {
+	if p.counters.protected.Load() > maxKeys-max(1, maxKeys/8) {
 		return p.evictProtected(keep, at) || p.evictUnprotected(keep, at)
 	}
 	return p.evictUnprotected(keep, at) || p.evictProtected(keep, at)

@@ -1,9 +1,6 @@
 package memstore
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "encoding/binary"
 
 // longStates holds the states that do not fit into their entries. Each state has a piece of memory.
 // The sizes of pieces are 32, 48, 64, 96, 128 and so on, so at most a third of a piece is unused. The
@@ -22,19 +19,15 @@ type pieces struct {
 
 const pieceChunk = 8192 // bytes; a larger piece has a chunk of its own
 
-// sizeClass returns the index in longStates.classes for a length.
-func sizeClass(length int) int {
-	if length <= 32 {
-		return 0
-	}
-	log := bits.Len(uint(length - 1)) // 2^(log-1) < length <= 2^log
-	if length <= 3<<(log-2) {
-		return 2*(log-6) + 1
-	}
-	return 2 * (log - 5)
-}
-
 func sizeOfClass(class int) int { return (32 + class%2*16) << (class / 2) }
+
+// sizeClass returns the index in longStates.classes for a length.
+func sizeClass(length int) (class int) {
+	for sizeOfClass(class) < length {
+		class++
+	}
+	return class
+}
 
 func (p *pieces) perChunk() uint32 { return uint32(max(1, pieceChunk/p.size)) }
 

@@ -2,7 +2,6 @@ package memstore
 
 import (
 	"hash/maphash"
-	"math"
 	"math/bits"
 	"strings"
 	"sync"
@@ -56,15 +55,6 @@ func (s *Store) newPartition() *partition {
 	return p
 }
 
-// maxProtected returns how many records of a partition may be protected: 7/8. The rest is for new
-// keys. Otherwise, if all records were protected, each new key would evict the one before it.
-func maxProtected(maxKeys int64) int64 {
-	if maxKeys == math.MaxInt64 {
-		return maxKeys
-	}
-	return maxKeys - max(1, maxKeys/8)
-}
-
 // Name identifies a key in one store. It consists of the partition of the key's rule and 104 bits
 // of two hashes of the key. The store keeps only the hashes.
 type Name struct {
@@ -92,8 +82,19 @@ var (
 
 // Prefix returns the prefix of key, as driver.CutKey returns it, in hashed form.
 func (s *Store) Prefix(key string) Prefix {
-	prefix, _ := driver.CutKey(key)
-	return Prefix{s.partitionOf(driver.RuleOfKey(key)), maphash.String(prefixSeedHi, prefix), maphash.String(prefixSeedLo, prefix)}
+	prefix, _ := s.cut(key)
+	return prefix
+}
+
+// Name returns the name of key. The key may be any string.
+func (s *Store) Name(key string) Name {
+	prefix, last := s.cut(key)
+	return prefix.Name(last)
+}
+
+func (s *Store) cut(key string) (p Prefix, last string) {
+	prefix, rule, last := driver.CutKey(key)
+	return Prefix{s.partitionOf(rule), maphash.String(prefixSeedHi, prefix), maphash.String(prefixSeedLo, prefix)}, last
 }
 
 // Name returns the name of the key with this prefix and the last part last.
@@ -101,12 +102,6 @@ func (p Prefix) Name(last string) Name {
 	hi := p.hi ^ maphash.String(lastSeedHi, last)
 	lo := p.lo ^ maphash.String(lastSeedLo, last)
 	return Name{p.partition, hash{hi, uint32(lo), uint8(lo >> 32)}}
-}
-
-// Name returns the name of key. The key may be any string.
-func (s *Store) Name(key string) Name {
-	_, last := driver.CutKey(key)
-	return s.Prefix(key).Name(last)
 }
 
 func (n Name) shard() *shard { return n.partition.shardOf(n.hash) }

@@ -51,7 +51,8 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	}
 	at, records := Instant(s.Now()), make([]storage.Record, len(keys))
 	for i, key := range keys {
-		if _, ok := s.partitions.Load(driver.RuleOfKey(key)); !ok {
+		_, rule, _ := driver.CutKey(key)
+		if _, ok := s.partitions.Load(rule); !ok {
 			continue // Name would create the partition
 		}
 		n := s.Name(key)
@@ -75,15 +76,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	for i := range swaps {
 		names[i] = s.Name(swaps[i].Key)
 	}
-	if current, swapped = swap(names, at, swaps); !swapped {
-		return current, false, nil
-	}
-	s.evict(names, at)
-	return nil, true, nil
-}
-
-// swap applies swaps, or returns the stored records if there is a conflict.
-func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Record, swapped bool) {
+	defer s.evict(names, at) // after the shards are unlocked
 	defer unlockShards(lockShards(nil, names))
 	swapped = true
 	for i, n := range names {
@@ -91,7 +84,7 @@ func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Recor
 		swapped = swapped && current[i].Version == swaps[i].Old
 	}
 	if !swapped {
-		return current, false
+		return current, false, nil
 	}
 	for i, n := range names {
 		t, swap := &n.shard().table, &swaps[i]
@@ -101,7 +94,7 @@ func swap(names []Name, at int64, swaps []storage.Swap) (current []storage.Recor
 		}
 		t.put(n.hash, swap.New.State, properties{swap.New.Version, expiry(at, swap.Lifetime(time.Unix(0, at))), swap.Priority})
 	}
-	return nil, true
+	return nil, true, nil
 }
 
 // scratch holds the arguments of a Decider, so that an update does not allocate. An update uses the
@@ -128,16 +121,9 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driv
 	for _, key := range keys {
 		names = append(names, s.Name(key))
 	}
-	if err := update(names, at, keys, d); err != nil {
-		return err
-	}
-	s.evict(names, at)
-	return nil
-}
-
-func update(names []Name, at int64, keys []string, d driver.Decider) error {
-	var array [8]*shard
-	locked := lockShards(array[:0], names)
+	defer s.evict(names, at) // after the shards are unlocked
+	var shards [8]*shard
+	locked := lockShards(shards[:0], names)
 	defer unlockShards(locked)
 	w := &locked[0].scratch
 	defer w.clear()

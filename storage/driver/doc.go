@@ -26,6 +26,6 @@
 //
 // # Keys
 //
-// [AppendKey] encodes the group, the rule and the user's key of a record into one key. [KeyGroup],
-// [RuleOfKey] and [CutKey] read parts of it.
+// [AppendKey] encodes the group, the rule and the user's key of a record into one key. [KeyGroup] and
+// [CutKey] read parts of it.
 package driver

@@ -3,6 +3,7 @@ package driver
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/sluice-go/sluice/storage"
 )
@@ -43,13 +44,9 @@ func AppendKey(dst []byte, group string, parts ...string) []byte {
 	if len(dst)-start <= storage.MaxKey && len(group) <= maxGroup {
 		return dst
 	}
-	return appendHashed(dst[:start], group, string(dst[rule:last]), sha256.Sum256(dst[start:]))
-}
-
-func appendHashed(dst []byte, group, rule string, whole [sha256.Size]byte) []byte {
-	dst = appendPart(append(dst, keyHashed), hashIfLonger(group, maxGroup))
-	dst = append(dst, hashIfLonger(rule, maxRule)...)
-	return append(dst, whole[:]...)
+	whole, shared := sha256.Sum256(dst[start:]), hashIfLonger(string(dst[rule:last]), maxRule)
+	dst = appendPart(append(dst[:start], keyHashed), hashIfLonger(group, maxGroup))
+	return append(append(dst, shared...), whole[:]...)
 }
 
 func hashIfLonger(s string, most int) string {
@@ -67,4 +64,59 @@ func Key(group string, parts ...string) string {
 
 func appendPart(dst []byte, part string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
+}
+
+// KeyGroup returns the group of a key that [AppendKey] made. A group of more than 128 bytes is
+// returned as its SHA-256. KeyGroup returns "" if the key has no group. For a key that AppendKey
+// did not make, it returns "" or some part of the key.
+func KeyGroup(key string) string {
+	group, _, _ := cutGroup(key)
+	return group
+}
+
+// CutKey splits a key of [AppendKey] into its last part and the prefix before it. last does not
+// contain the encoded length. If AppendKey shortened the key, last is the hash. The keys of one rule
+// differ only in last, so a store that hashes keys can hash the prefix once.
+//
+// rule is the end of prefix after the group: the encoded parts that identify the rule. A bounded
+// store must not evict keys of one rule to make room for another.
+//
+// For a key that AppendKey did not make, CutKey returns an empty prefix and the whole key.
+// Different keys never have the same prefix and last.
+func CutKey(key string) (prefix, rule, last string) {
+	_, rest, ok := cutGroup(key)
+	start, end := len(key)-len(rest), len(key)-sha256.Size
+	switch {
+	case !ok || key[0] == keyHashed && end < start:
+		return "", "", key
+	case key[0] == keyHashed:
+		return key[:end], key[start:end], key[end:]
+	}
+	for rest = key[1:]; rest != ""; { // a key without parts ends with its group
+		end = len(key) - len(rest)
+		if last, rest, ok = cutPart(rest); !ok {
+			return "", "", key
+		}
+	}
+	return key[:end], key[min(start, end):end], last
+}
+
+// cutGroup reads the group of a key. ok is false if AppendKey did not make the key.
+func cutGroup(key string) (group, rest string, ok bool) {
+	if key == "" || key[0] != keyPlain && key[0] != keyHashed {
+		return "", "", false
+	}
+	return cutPart(key[1:])
+}
+
+// cutPart reads one part with its length. It refuses a length that is encoded in more bytes than
+// needed, because then different keys would have the same parts.
+func cutPart(s string) (part, rest string, ok bool) {
+	var head [binary.MaxVarintLen64]byte
+	n, size := binary.Uvarint(head[:copy(head[:], s)])
+	shortest := max(1, (bits.Len64(n)+6)/7)
+	if size != shortest || n > uint64(len(s)-size) {
+		return "", "", false
+	}
+	return s[size:][:n], s[size:][n:], true
 }

@@ -21,7 +21,7 @@ type Store struct {
 	// MaxKeys is the maximum number of records of one rule. During concurrent writes the number can
 	// be higher for a moment, by the records that each write adds. If it is 0 or less, the maximum
 	// is DefaultMaxKeys. For no maximum, set math.MaxInt. Two keys have the same rule if
-	// driver.RuleOfKey is the same for both.
+	// driver.CutKey returns the same rule for both.
 	MaxKeys int
 	// Clock returns the time for Load, CompareAndSwap and Purge. If it is nil, they use the monotonic
 	// clock; see Now.
