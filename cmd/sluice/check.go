@@ -45,14 +45,14 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 			return err
 		}
 	}
-	wrong := false
+	var reported error
 	for i, name := range names {
 		f, err := await(ctx, func() (*config.File, error) { return readConfig(name, s.in) })
 		var faults *config.Error
 		switch {
 		case errors.As(err, &faults):
 			fmt.Fprintln(s.err, faults)
-			wrong = true
+			reported = errReported
 			continue
 		case err != nil:
 			return err
@@ -67,10 +67,7 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 		}
 		warnTrusted(s.err, name, f)
 	}
-	if wrong {
-		return errReported
-	}
-	return nil
+	return reported
 }
 
 // statConfig returns an error if the path cannot be a rule file. It does not read the file.

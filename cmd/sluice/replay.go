@@ -54,8 +54,8 @@ type plan struct {
 	flags                                *pflag.FlagSet
 
 	keyer    *accesslog.Keyer
-	policies []algo.Policy // none: the default policies, or those of the trace
-	file     *config.File  // nil: policies are replayed
+	policies []algo.Policy
+	file     *config.File // nil: policies are replayed
 	sources  []source
 }
 
@@ -120,8 +120,18 @@ func (p *plan) parse(ctx context.Context) (err error) {
 	if p.keyer, err = p.parseKeyer(); err != nil {
 		return err
 	}
-	p.policies, err = parsePolicies(p.specs)
-	return err
+	specs := p.specs
+	if len(specs) == 0 {
+		specs = defaultPolicies
+	}
+	for _, spec := range specs {
+		policy, err := compose.ParsePolicy(spec)
+		if err != nil {
+			return policyError(err)
+		}
+		p.policies = append(p.policies, policy)
+	}
+	return nil
 }
 
 // checkFlags checks the flags as far as this is possible without the input.
@@ -165,18 +175,6 @@ func (p *plan) parseKeyer() (*accesslog.Keyer, error) {
 	return k, nil
 }
 
-func parsePolicies(specs []string) ([]algo.Policy, error) {
-	var policies []algo.Policy
-	for _, spec := range specs {
-		p, err := compose.ParsePolicy(spec)
-		if err != nil {
-			return nil, policyError(err)
-		}
-		policies = append(policies, p)
-	}
-	return policies, nil
-}
-
 // policyError marks the wrong word if the spec is short and printable.
 func policyError(err error) error {
 	var bad *compose.SpecError
@@ -212,14 +210,9 @@ func (p *plan) runLogs(ctx context.Context, s streams) error {
 	return cmp.Or(err, report.picture.draw(p.out)) // if one output fails, the other may succeed
 }
 
-func (p *plan) subject() (_ subject, err error) {
+func (p *plan) subject() (subject, error) {
 	if p.file != nil {
 		return newRuleSubject(p.config, p.file, p.keyField)
-	}
-	if len(p.policies) == 0 {
-		if p.policies, err = parsePolicies(defaultPolicies); err != nil {
-			return nil, err
-		}
 	}
 	return &policySubject{replay: replay.New(p.policies...), keyer: p.keyer}, nil
 }

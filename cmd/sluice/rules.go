@@ -211,7 +211,8 @@ func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
 		row := []any{ruleName(rule), o.Requests, o.Allowed, o.Denied, share(o.Denied, o.Requests), alone}
 		rows = append(rows, append(row, boundCells(&o.Outcome, o.Keys)...))
 	}
-	rows = append(rows, []any{together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests), "", "", "", "", "", "", formatWait(r.LongestWait, r.Never)})
+	rows = append(rows, []any{together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests),
+		"", "", "", "", "", "", formatWait(r.LongestWait, r.Never)})
 	printLegend(w, legend)
 	printTable(w, rows)
 	s.printTopDenied(w, r)

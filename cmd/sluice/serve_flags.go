@@ -148,7 +148,8 @@ func (f *serveFlags) oneRule() (*config.File, error) {
 
 func (f *serveFlags) proxy() (err error) {
 	if f.upstream == "" {
-		flags := given(f.flags, "trust", "listen", "upstream-host", "upstream-timeout", "client-timeout", "min-body-rate", "body-grace", "max-body", "legacy-fields")
+		flags := given(f.flags, "trust", "listen", "upstream-host", "upstream-timeout", "client-timeout",
+			"min-body-rate", "body-grace", "max-body", "legacy-fields")
 		if len(flags) > 0 {
 			return usagef("--%s needs --upstream, the program behind the proxy, such as http://localhost:3000", flags[0])
 		}
@@ -264,7 +265,9 @@ func (f *serveFlags) storage() error {
 	}
 	kind, _, _ := strings.Cut(f.Store, ":")
 	var known bool
-	f.OnFailure, known = map[string]compose.FailurePolicy{"closed": compose.FailClosed, "open": compose.FailOpen, "local": compose.FailLocal}[f.onFailure]
+	f.OnFailure, known = map[string]compose.FailurePolicy{
+		"closed": compose.FailClosed, "open": compose.FailOpen, "local": compose.FailLocal,
+	}[f.onFailure]
 	switch {
 	case f.flags.Changed("max-keys") && kind != "memory":
 		return usagef("--max-keys is for the store memory: only, and the store is %s; leave --max-keys out", kind)
@@ -283,7 +286,9 @@ func (f *serveFlags) storage() error {
 }
 
 func (f *serveFlags) logger(w io.Writer) error {
-	level, known := map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}[f.logLevel]
+	level, known := map[string]slog.Level{
+		"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+	}[f.logLevel]
 	if !known {
 		return usagef("--log-level %q: want debug, info, warn or error", f.logLevel)
 	}

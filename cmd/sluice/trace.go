@@ -32,7 +32,7 @@ func (p *plan) runTraces(ctx context.Context, name string, s streams) error {
 	if p.check && len(p.specs) > 0 {
 		return usagef("--check runs the policies of the trace; leave -p out")
 	}
-	differ := false
+	var reported error
 	for i, src := range p.sources {
 		t, err := await(ctx, func() (*trace.Trace, error) { return p.parseTrace(src) })
 		if err != nil {
@@ -42,7 +42,7 @@ func (p *plan) runTraces(ctx context.Context, name string, s streams) error {
 			differences, err := t.Check()
 			for _, d := range differences {
 				fmt.Fprintln(s.out, d)
-				differ = true
+				reported = errReported
 			}
 			if err != nil {
 				return err
@@ -60,10 +60,7 @@ func (p *plan) runTraces(ctx context.Context, name string, s streams) error {
 			return err
 		}
 	}
-	if differ {
-		return errReported
-	}
-	return nil
+	return reported
 }
 
 func (p *plan) parseTrace(src source) (*trace.Trace, error) {
@@ -73,7 +70,7 @@ func (p *plan) parseTrace(src source) (*trace.Trace, error) {
 	}
 	defer f.Close()
 	t, err := trace.Parse(accesslog.Unzip(f), src.name)
-	if err != nil || len(p.policies) == 0 {
+	if err != nil || len(p.specs) == 0 {
 		return t, err
 	}
 	return t.Under(p.policies...), nil
