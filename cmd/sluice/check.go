@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"math"
 	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,39 +38,36 @@ func runCheck(ctx context.Context, names []string, s streams) error {
 		return usagef("no file to check; name one or more, such as limits.yaml, or - for standard input")
 	}
 	for i, name := range names {
-		if name == "-" {
-			if slices.Contains(names[:i], "-") {
-				return usagef("standard input (-) can be read only once")
-			}
-			continue
+		if name == "-" && slices.Contains(names[:i], "-") {
+			return usagef("standard input (-) can be read only once")
 		}
-		if err := statConfig(name); err != nil {
+		if err := statConfig(name); err != nil && name != "-" {
 			return err
 		}
 	}
-	wrong := false
+	var reported error
 	for i, name := range names {
 		f, err := await(ctx, func() (*config.File, error) { return readConfig(name, s.in) })
 		var faults *config.Error
 		switch {
 		case errors.As(err, &faults):
 			fmt.Fprintln(s.err, faults)
-			wrong = true
+			reported = errReported
 			continue
 		case err != nil:
 			return err
 		case i > 0:
 			fmt.Fprintln(s.out)
 		}
+		if name == "-" {
+			name = "standard input"
+		}
 		if err := printConfig(s.out, name, f); err != nil {
 			return err
 		}
 		warnTrusted(s.err, name, f)
 	}
-	if wrong {
-		return errReported
-	}
-	return nil
+	return reported
 }
 
 // statConfig returns an error if the path cannot be a rule file. It does not read the file.
@@ -89,7 +90,7 @@ func readConfig(name string, stdin io.Reader) (*config.File, error) {
 // printConfig explains the rules of a file.
 func printConfig(w io.Writer, name string, f *config.File) error {
 	out := &strings.Builder{}
-	fmt.Fprintf(out, "%s: %s\n\n", fileName(name), plural(int64(len(f.Rules)), "rule"))
+	fmt.Fprintf(out, "%s: %s\n\n", name, plural(int64(len(f.Rules)), "rule"))
 	if len(f.Trusted) > 0 {
 		field := "X-Forwarded-For"
 		if f.Forwarded {
@@ -100,17 +101,16 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 	if f.IPv6Bits != 0 {
 		fmt.Fprintf(out, "  an IPv6 client is its /%d\n\n", f.IPv6Bits)
 	}
-	t := &legend{}
+	var legend [][2]string
 	for i := range f.Rules {
 		r := &f.Rules[i]
-		t.add(ruleName(r), ruleText(r))
+		legend = append(legend, [2]string{ruleName(r), ruleText(r)})
 		if fields := r.MayLack(); len(fields) > 0 {
-			t.add("", fmt.Sprintf("requests without %s %v", list(fields, " or "), r.Missing))
+			legend = append(legend, [2]string{"", fmt.Sprintf("requests without %s %v", list(fields, " or "), r.Missing)})
 		}
-		t.add("", capacityText(r))
-		t.add("", bounds(r))
+		legend = append(legend, [2]string{"", capacityText(r)}, [2]string{"", boundsText(r)})
 	}
-	t.print(out)
+	printLegend(out, legend)
 	_, err := io.WriteString(w, out.String())
 	return err
 }
@@ -119,7 +119,7 @@ func printConfig(w io.Writer, name string, f *config.File) error {
 func warnTrusted(w io.Writer, name string, f *config.File) {
 	if rules := f.LacksTrusted(); len(rules) > 0 {
 		fmt.Fprintf(w, "%s: warning: no proxy is trusted, and %s by ip; if sluice serve --upstream, or the program, is behind a proxy, all clients share one limit; "+
-			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", fileName(name), rulesLimit(f, rules))
+			"add the proxy's address to trusted, or write trusted: [] if clients connect directly\n", name, rulesLimit(f, rules))
 	}
 }
 
@@ -143,13 +143,6 @@ func rulesLimit(f *config.File, names []string) string {
 	return "rules " + list(words, ", ") + " limit"
 }
 
-func fileName(name string) string {
-	if name == "-" {
-		return "standard input"
-	}
-	return name
-}
-
 // ruleName returns the name of a rule in tables.
 func ruleName(r *config.Rule) string {
 	if r.Shadow {
@@ -160,25 +153,27 @@ func ruleName(r *config.Rule) string {
 
 // ruleText describes a rule, without its name.
 func ruleText(r *config.Rule) string {
-	words := fmt.Sprintf("%v by %s", r.Policy, r.ByString())
+	text := fmt.Sprintf("%v by %s", r.Policy, r.ByString())
 	if len(r.By) == 0 {
-		words = fmt.Sprintf("%v for all requests together", r.Policy)
+		text = fmt.Sprintf("%v for all requests together", r.Policy)
 	}
 	switch {
 	case r.Cost.Bytes:
-		words += ", a unit for each byte of the body"
+		text += ", a unit for each byte of the body"
 	case r.Cost.Units != 1:
-		words += fmt.Sprintf(", %d units for each request", r.Cost.Units)
+		text += fmt.Sprintf(", %d units for each request", r.Cost.Units)
 	}
-	switch {
-	case len(r.Methods) > 0 && len(r.Paths) > 0:
-		words += fmt.Sprintf(", only %s of %s", list(methods(r), " and "), list(r.Paths, " and "))
-	case len(r.Methods) > 0:
-		words += ", only " + list(methods(r), " and ")
-	case len(r.Paths) > 0:
-		words += ", only " + list(r.Paths, " and ")
+	var only []string
+	if len(r.Methods) > 0 {
+		only = append(only, list(methods(r), " and "))
 	}
-	return words
+	if len(r.Paths) > 0 {
+		only = append(only, list(r.Paths, " and "))
+	}
+	if len(only) > 0 {
+		text += ", only " + strings.Join(only, " of ")
+	}
+	return text
 }
 
 // methods returns the methods that the rule applies to.
@@ -215,27 +210,43 @@ func limits(p algo.Policy) (all []algo.Limit) {
 	return all
 }
 
-func list[T any](values []T, between string) string {
-	var words []string
+// usualIntervals are the intervals for which check prints the bounds of each rule.
+var usualIntervals = map[time.Duration]string{time.Second: "second", time.Minute: "minute", time.Hour: "hour", 24 * time.Hour: "day"}
+
+// boundsText describes the most that a rule can admit for one key in any of the usual intervals
+// and in any period of its own limits. It is in requests, or in bytes for cost: bytes.
+func boundsText(r *config.Rule) string {
+	unit, each := "request", r.Cost.Units
+	if r.Cost.Bytes {
+		unit, each = "byte", 1
+	}
+	intervals := slices.Collect(maps.Keys(usualIntervals))
+	for _, limit := range limits(r.Policy) {
+		intervals = append(intervals, limit.Period)
+	}
+	slices.Sort(intervals)
+	var all []string
+	for i, interval := range slices.Compact(intervals) {
+		bound := r.Policy.Bound(interval)
+		most := fmt.Sprint(bound / each)
+		switch {
+		case bound == math.MaxInt64: // math.MaxInt64 or more, see algo.Policy
+			most = "too many to count"
+		case i == 0:
+			most = plural(bound/each, unit)
+		}
+		all = append(all, most+" in any "+cmp.Or(usualIntervals[interval], algo.FormatDuration(interval)))
+	}
+	return "at most " + strings.Join(all, ", ")
+}
+
+// words returns the text of each value.
+func words[T any](values []T) []string {
+	all := []string{}
 	for _, v := range values {
-		words = append(words, fmt.Sprint(v))
+		all = append(all, fmt.Sprint(v))
 	}
-	return strings.Join(words, between)
+	return all
 }
 
-// legend is a list of names with their explanations.
-type legend struct {
-	names, words []string
-	widest       int
-}
-
-func (l *legend) add(name, words string) {
-	l.names, l.words = append(l.names, name), append(l.words, words)
-	l.widest = max(l.widest, len(name))
-}
-
-func (l *legend) print(w io.Writer) {
-	for i, name := range l.names {
-		fmt.Fprintf(w, "  %-*s  %s\n", l.widest, name, l.words[i])
-	}
-}
+func list[T any](values []T, between string) string { return strings.Join(words(values), between) }

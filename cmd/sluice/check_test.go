@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -26,8 +27,7 @@ func TestCheckShowsThatGETIncludesHEAD(t *testing.T) {
 		"[POST], paths: /a": ", only POST of /a\n",
 		"GET, paths: /a":    ", only GET and HEAD of /a\n",
 	} {
-		exitCode, out, errs := sluice(t, "rules: [{name: client, policy: gcra 1/m, methods: "+methods+"}]", "check", "-")
-		require.Zero(t, exitCode, errs)
+		out := ok(t, "rules: [{name: client, policy: gcra 1/m, methods: "+methods+"}]", "check", "-")
 		require.Contains(t, out, want)
 	}
 }
@@ -40,8 +40,7 @@ func TestCheckShowsTheEffectOfMissing(t *testing.T) {
 		"by: [header:x-key, cookie:id, path], missing: skip": "requests without header:X-Key or cookie:id are not limited by this rule",
 		"by: cookie:id, missing: deny":                       "requests without cookie:id are denied",
 	} {
-		exitCode, out, errs := sluice(t, "rules: [{name: a, policy: gcra 1/m, "+fields+"}]", "check", "-")
-		require.Zero(t, exitCode, errs)
+		out := ok(t, "rules: [{name: a, policy: gcra 1/m, "+fields+"}]", "check", "-")
 		require.Contains(t, out, "\n     "+want+"\n")
 	}
 	_, out, _ := sluice(t, oneRule, "check", "-")
@@ -78,11 +77,7 @@ func TestCheckReportsEveryFile(t *testing.T) {
 
 func TestInvalidCommandLinesOfCheck(t *testing.T) {
 	dir := t.TempDir()
-	for name, c := range map[string]struct {
-		args       []string
-		exitCode   int
-		waitForLog []string
-	}{
+	requireFailures(t, map[string]failure{
 		"no file":      {[]string{"check"}, 2, []string{"no file to check", "limits.yaml"}},
 		"unknown flag": {[]string{"check", "--strict"}, 2, []string{"--strict", "check --help"}},
 		"missing file": {[]string{"check", filepath.Join(dir, "no.yaml")}, 2, []string{"no.yaml", "limits.yaml"}},
@@ -91,14 +86,29 @@ func TestInvalidCommandLinesOfCheck(t *testing.T) {
 		"empty":        {[]string{"check", "-"}, 1, []string{"standard input:1: the file is empty; want rules"}},
 		"a log":        {[]string{"check", write(t, "access.log", fourLines)}, 1, []string{"access.log:1: "}},
 		"gzip":         {[]string{"check", write(t, "limits.gz", gzipped(oneRule))}, 1, []string{"limits.gz:1: the file is not UTF-8 text"}},
+	})
+}
+
+func TestCheckPrintsTheBoundsOfEachRule(t *testing.T) {
+	for rule, want := range map[string]string{
+		"policy: gcra 1000/h":                                 "at most 1000 requests in any second, 1016 in any minute, 1999 in any hour, 24999 in any day",
+		"policy: gcra 1000/h burst=1":                         "at most 1 request in any second, 17 in any minute, 1000 in any hour, 24000 in any day",
+		"policy: movingwindow 1000/h slots=12 trailing=whole": "at most 1000 requests in any second, 1000 in any minute, 1000 in any hour, 23000 in any day",
+		"policy: fixedwindow 5/15m":                           "at most 10 requests in any second, 10 in any minute, 10 in any 15m, 25 in any hour, 485 in any day",
+		"policy: all(gcra 10/s; gcra 100/m)":                  "at most 19 requests in any second, 199 in any minute, 6099 in any hour, 144099 in any day",
+		"policy: tokenbucket 200/m, cost: 10":                 "at most 20 requests in any second, 39 in any minute, 1219 in any hour, 28819 in any day",
+		"policy: gcra 1000000/s, cost: bytes":                 "at most 1999999 bytes in any second, 60999999 in any minute, 3600999999 in any hour, 86400999999 in any day",
+		"policy: gcra 4611686018427387904/m":                  "at most 4688547451990982935 requests in any second, 9223372036777914374 in any minute, too many to count in any hour, too many to count in any day",
 	} {
-		t.Run(name, func(t *testing.T) {
-			exitCode, out, errs := sluice(t, "", c.args...)
-			require.Equal(t, c.exitCode, exitCode, errs)
-			require.Empty(t, out)
-			for _, s := range c.waitForLog {
-				require.Contains(t, errs, s)
-			}
-		})
+		out := ok(t, "rules: [{name: client, "+rule+"}]", "check", "-")
+		require.Contains(t, out, "  "+want+"\n", rule)
 	}
+}
+
+// TestClientPageShowsTheOutputOfCheck: docs/client.md shows the output for its rule.
+func TestClientPageShowsTheOutputOfCheck(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "client.md"))
+	require.NoError(t, err)
+	out := ok(t, "rules: [{name: client, policy: gcra 1000/h, by: ip}]", "check", "-")
+	require.Contains(t, string(page), "$ sluice check limits.yaml\n"+strings.Replace(out, "standard input", "limits.yaml", 1)+"```\n")
 }

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -63,26 +64,36 @@ func run(ctx context.Context, args []string, s streams) int {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return noCommand(args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("sluice {{.Version}}\n")
 	root.SetArgs(args)
-	root.SetIn(s.in)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
-	root.Args = func(c *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return noCommand(args[0])
-		}
-		return nil
-	}
-	root.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
-	root.AddCommand(replayCommand(s))
-	root.AddCommand(checkCommand(s))
-	root.AddCommand(serveCommand(s))
-	root.SetHelpCommand(helpCommand())
+	root.AddCommand(replayCommand(s), checkCommand(s), serveCommand(s))
+	root.SetHelpCommand(&cobra.Command{ // unlike cobra's, it returns an error for an unknown command
+		Use:   "help [COMMAND]",
+		Short: "Show help for a command",
+		RunE: func(c *cobra.Command, args []string) error {
+			target, rest, err := c.Root().Find(args)
+			switch {
+			case err != nil:
+				return err
+			case len(rest) > 0:
+				return noCommand(rest[0])
+			}
+			return target.Help()
+		},
+	})
 
 	err := root.ExecuteContext(ctx)
 	var usage usageError
@@ -90,20 +101,27 @@ func run(ctx context.Context, args []string, s streams) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errReported):
-		return exitFailed
+	case errors.As(err, &usage):
+		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
+		return exitUsage
 	case errors.As(err, &faults): // each line begins with its position, for editors
 		fmt.Fprintln(s.err, faults)
-		return exitFailed
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintln(s.err, "sluice: interrupted")
-		return exitFailed
-	}
-	fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
-	if errors.As(err, &usage) {
-		return exitUsage
+	case !errors.Is(err, errReported):
+		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
 	}
 	return exitFailed
+}
+
+// withoutPackage returns the text of an error without the name of its package, which users of the
+// command do not know.
+func withoutPackage(err error) string {
+	text := err.Error()
+	for _, name := range [...]string{"accesslog", "replay", "compose", "algo"} {
+		text = strings.TrimPrefix(text, name+": ")
+	}
+	return text
 }
 
 // similarFlag returns a hint if err is about an unknown flag and c has a flag with a similar name.
@@ -120,27 +138,12 @@ func similarFlag(c *cobra.Command, err error) string {
 	return ""
 }
 
-// helpCommand replaces cobra's help command. It returns an error for an unknown command.
-func helpCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "help [COMMAND]",
-		Short: "Show help for a command",
-		RunE: func(c *cobra.Command, args []string) error {
-			target, rest, err := c.Root().Find(args)
-			switch {
-			case err != nil:
-				return err
-			case len(rest) > 0:
-				return noCommand(rest[0])
-			}
-			return target.Help()
-		},
-	}
-}
-
 func noCommand(name string) error {
 	return usagef("unknown command %q: want replay, check, serve or completion; see sluice --help", name)
 }
+
+// errReported means that a check found errors, and has already printed them.
+var errReported = errors.New("errors were reported")
 
 // usageError is an error in the command line.
 type usageError struct{ error }

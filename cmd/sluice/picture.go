@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"image/color"
-	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,7 +14,6 @@ import (
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -42,82 +41,70 @@ const (
 // picture has a panel for each row of a timeline. All panels have equal axes.
 type picture struct {
 	title, subtitle string
-	panels          []panel
+	panels          [][]string // the lines of their titles
 	timeline        *replay.Timeline
 }
 
-// panel has the parts of a panel's title.
-type panel struct{ name, counts string }
-
-func (r *result) picture() *picture {
-	p := &picture{
-		title:    "Allowed and denied requests under each policy",
-		subtitle: fmt.Sprintf("%s, %s, limited by %s", shorten(filepath.Base(r.name)), r.span(), r.by),
-		timeline: &r.Timeline,
+// addPanel adds a panel with its title. It cuts a very long name, but never the counts.
+func (p *picture) addPanel(name string, allowed, denied int64) {
+	counts := "no requests"
+	if allowed+denied > 0 {
+		counts = fmt.Sprintf("%d allowed, %d denied (%s)", allowed, denied, share(denied, allowed+denied))
 	}
-	for _, o := range r.Policies {
-		p.panels = append(p.panels, panel{o.Policy.String(), countsOf(o.Allowed, o.Denied)})
+	const most = 3
+	lines := wrap(name + ": " + counts)
+	if len(lines) > most {
+		lines = lines[:most]
+		lines[most-2] += " …"
+		lines[most-1] = counts
 	}
-	return p
+	p.panels = append(p.panels, lines)
 }
 
-func countsOf(allowed, denied int64) string {
-	if allowed+denied == 0 {
-		return "no requests"
+// draw draws the picture into the file.
+func (p *picture) draw(path string) error {
+	plots, lines := p.plots()
+	height := headHeight + vg.Length(len(plots))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
+	var canvas vg.CanvasWriterTo = vgsvg.New(pictureWidth, height)
+	png := strings.EqualFold(filepath.Ext(path), ".png")
+	if png {
+		canvas = vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(pictureWidth, height), vgimg.UseDPI(150))}
 	}
-	return fmt.Sprintf("%d allowed, %d denied (%s)", allowed, denied, share(denied, allowed+denied))
-}
-
-// drawPicture draws the picture into the file.
-func drawPicture(path string, r *picture) error {
-	panels, lines := r.plots()
-	height := headHeight + vg.Length(len(panels))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
-	canvas, writer := newCanvas(pictureFormat(path), pictureWidth, height)
 	dc := draw.New(canvas)
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
 
-	r.head(draw.Crop(dc, margin, -margin, height-headHeight, 0))
+	p.drawHead(draw.Crop(dc, margin, -margin, height-headHeight, 0))
 	body := draw.Crop(dc, margin, -margin, margin, -headHeight)
-	tiles := draw.Tiles{Rows: len(panels), Cols: 1, PadY: vg.Points(8)}
-	var rows [][]*plot.Plot
-	for _, p := range panels {
-		rows = append(rows, []*plot.Plot{p})
+	for i, c := range plot.Align(plots, draw.Tiles{Rows: len(plots), Cols: 1, PadY: vg.Points(8)}, body) {
+		plots[i][0].Draw(c[0])
 	}
-	for i, c := range plot.Align(rows, tiles, body) {
-		panels[i].Draw(c[0])
+	var out bytes.Buffer
+	if _, err := canvas.WriteTo(&out); err != nil {
+		return err
 	}
-	return writeFile(path, writer)
+	content := out.Bytes()
+	if !png { // viewers without the font that measured the text need fonts of equal width
+		const font = "font-family:Liberation Sans"
+		content = bytes.ReplaceAll(content, []byte(font), []byte(font+",Arial,Helvetica,sans-serif"))
+	}
+	if err := os.WriteFile(path, content, 0o666); err != nil {
+		return fmt.Errorf("--out: %w", err)
+	}
+	return nil
 }
 
-func newCanvas(format string, w, h vg.Length) (vg.CanvasSizer, io.WriterTo) {
-	if format == "png" {
-		c := vgimg.PngCanvas{Canvas: vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(150))}
-		return c, c
-	}
-	c := vgsvg.New(w, h)
-	return c, withFonts{c}
-}
-
-// withFonts adds fonts of equal width, for viewers without the font that measured the text.
-type withFonts struct{ svg io.WriterTo }
-
-// WriteTo implements io.WriterTo.
-func (f withFonts) WriteTo(w io.Writer) (int64, error) {
-	var text bytes.Buffer
-	if _, err := f.svg.WriteTo(&text); err != nil {
-		return 0, err
-	}
-	const font = "font-family:Liberation Sans"
-	n, err := w.Write(bytes.ReplaceAll(text.Bytes(), []byte(font), []byte(font+",Arial,Helvetica,sans-serif")))
-	return int64(n), err
-}
-
-// tryToWrite returns an error if the picture cannot be written, before a long replay. It leaves
-// the file as it was.
-func tryToWrite(path string) error {
+// checkPicture returns an error if the picture is one of the logs or cannot be written, before a
+// long replay. It leaves the file as it was.
+func checkPicture(path string, logs []source) error {
 	_, err := os.Lstat(path)
 	isNew := errors.Is(err, fs.ErrNotExist)
+	before, _ := os.Stat(path)
+	for _, log := range logs {
+		if os.SameFile(log.info, before) {
+			return usagef("--out %s is the log itself, and the chart would overwrite it; name another file", path)
+		}
+	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE, 0o666)
 	if err != nil {
 		return usagef("--out: %w; name a file in a folder that you can write to", err)
@@ -129,37 +116,20 @@ func tryToWrite(path string) error {
 	return nil
 }
 
-func writeFile(path string, content io.WriterTo) (err error) {
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("--out: %w", err)
-	}
-	defer func() {
-		if cerr := f.Close(); err == nil {
-			err = cerr
-		}
-	}()
-	_, err = content.WriteTo(f)
-	return err
-}
-
-// head draws the title and the legend of the colours.
-func (r *picture) head(c draw.Canvas) {
-	head := textStyle(15, draw.XLeft)
-	sub := textStyle(10, draw.XLeft)
+// drawHead draws the title and the legend of the colours.
+func (p *picture) drawHead(c draw.Canvas) {
+	style := textStyle(10, draw.XLeft)
 	top := c.Max.Y - margin
-	c.FillText(head, vg.Point{X: c.Min.X, Y: top}, r.title)
-	c.FillText(sub, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, r.subtitle)
+	c.FillText(textStyle(15, draw.XLeft), vg.Point{X: c.Min.X, Y: top}, p.title)
+	c.FillText(style, vg.Point{X: c.Min.X, Y: top - vg.Points(20)}, p.subtitle)
 
 	x := c.Max.X - vg.Points(125)
 	for _, entry := range [...]struct {
 		name  string
 		color color.Color
 	}{{"allowed", allowedColor}, {"denied", deniedColor}} {
-		c.SetColor(entry.color)
-		box := vg.Rectangle{Min: vg.Point{X: x, Y: top - vg.Points(12)}, Max: vg.Point{X: x + vg.Points(10), Y: top - vg.Points(2)}}
-		c.Fill(box.Path())
-		c.FillText(sub, vg.Point{X: x + vg.Points(14), Y: top - vg.Points(1)}, entry.name)
+		fill(c, entry.color, x, x+vg.Points(10), top-vg.Points(12), top-vg.Points(2))
+		c.FillText(style, vg.Point{X: x + vg.Points(14), Y: top - vg.Points(1)}, entry.name)
 		x += vg.Points(66)
 	}
 }
@@ -173,54 +143,42 @@ func textStyle(size vg.Length, align draw.XAlignment) draw.TextStyle {
 		Font:    font,
 		XAlign:  align,
 		YAlign:  draw.YTop,
-		Handler: text.Plain{Fonts: plot.DefaultTextHandler.Cache()},
+		Handler: plot.DefaultTextHandler,
 	}
 }
 
-// plots returns the plots of the panels, and the number of lines of their titles.
-func (r *picture) plots() (plots []*plot.Plot, lines int) {
-	highest := r.highest()
-	var titles [][]string
-	for _, p := range r.panels {
-		titles = append(titles, p.title())
-		lines = max(lines, len(titles[len(titles)-1]))
+// plots returns a row with one plot for each panel, and the number of lines of their titles.
+func (p *picture) plots() (rows [][]*plot.Plot, lines int) {
+	for _, title := range p.panels {
+		lines = max(lines, len(title))
 	}
-	for i := range r.panels {
-		p := plot.New()
+	small := textStyle(8, draw.XCenter).Font
+	highest := p.highest()
+	for i, title := range p.panels {
+		row := plot.New()
 		// Shorter titles get empty lines above, so that all axes are equal.
-		p.Title.Text = strings.Repeat("\n", lines-len(titles[i])) + strings.Join(titles[i], "\n")
-		p.Title.TextStyle = textStyle(10, draw.XCenter)
-		p.Title.Padding = vg.Points(3)
-		p.Y.Label.Text = "requests per " + algo.FormatDuration(r.timeline.Width)
-		p.Y.Label.TextStyle.Font = textStyle(8, draw.XCenter).Font
-		p.Y.Label.Padding = vg.Points(4)
-		p.Y.Tick.Label.Font = textStyle(8, draw.XRight).Font
-		p.X.Tick.Label.Font = textStyle(8, draw.XCenter).Font
-		p.X.Tick.Marker = clockTicks{}
-		if i == len(r.panels)-1 {
-			p.X.Label.Text = "time (UTC)"
-			p.X.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
+		row.Title.Text = strings.Repeat("\n", lines-len(title)) + strings.Join(title, "\n")
+		row.Title.TextStyle = textStyle(10, draw.XCenter)
+		row.Title.Padding = vg.Points(3)
+		row.Y.Label.Text = "requests per " + algo.FormatDuration(p.timeline.Width)
+		row.Y.Label.TextStyle.Font = small
+		row.Y.Label.Padding = vg.Points(4)
+		row.Y.Tick.Label.Font = small
+		row.X.Tick.Label.Font = small
+		row.X.Tick.Marker = plot.TickerFunc(clockTicks)
+		if i == len(p.panels)-1 {
+			row.X.Label.Text = "time (UTC)"
+			row.X.Label.TextStyle.Font = textStyle(9, draw.XCenter).Font
 		}
 		grid := plotter.NewGrid()
 		grid.Horizontal.Color, grid.Vertical.Color = gridColor, gridColor
-		p.Add(grid, bars{r, i})
-		p.X.Min, p.X.Max = r.span()
-		p.Y.Min, p.Y.Max = 0, 1.05*highest
-		plots = append(plots, p)
+		row.Add(grid, bars{p.timeline, i})
+		row.X.Min = float64(p.timeline.Start.Unix())
+		row.X.Max = row.X.Min + float64(len(p.timeline.Allowed[i]))*p.timeline.Width.Seconds()
+		row.Y.Min, row.Y.Max = 0, 1.05*highest
+		rows = append(rows, []*plot.Plot{row})
 	}
-	return plots, lines
-}
-
-// title returns the lines of the title. It cuts a very long name, but never the counts.
-func (p *panel) title() []string {
-	const most = 3
-	lines := wrap(p.name + ": " + p.counts)
-	if len(lines) > most {
-		lines = lines[:most]
-		lines[most-2] += " …"
-		lines[most-1] = p.counts
-	}
-	return lines
+	return rows, lines
 }
 
 // wrap breaks a title between words into lines that fit the picture.
@@ -238,38 +196,29 @@ func wrap(title string) []string {
 	return lines
 }
 
-func (r *picture) highest() float64 {
+func (p *picture) highest() float64 {
 	highest := int64(1)
-	for row, allowed := range r.timeline.Allowed {
+	for row, allowed := range p.timeline.Allowed {
 		for i, n := range allowed {
-			highest = max(highest, n+r.timeline.Denied[row][i])
+			highest = max(highest, n+p.timeline.Denied[row][i])
 		}
 	}
 	return float64(highest)
 }
 
-// span returns the time range of the picture, in seconds since 1970.
-func (r *picture) span() (from, to float64) {
-	t := r.timeline
-	from = float64(t.Start.Unix())
-	return from, from + float64(len(t.Allowed[0]))*t.Width.Seconds()
-}
-
 // bars draws the bins of one row: denied requests on top of allowed ones.
 type bars struct {
-	r   *picture
-	row int
+	timeline *replay.Timeline
+	row      int
 }
 
 // Plot implements plot.Plotter.
 func (b bars) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
-	from, _ := b.r.span()
-	width := b.r.timeline.Width.Seconds()
-	denied := b.r.timeline.Denied[b.row]
-	for i, allowed := range b.r.timeline.Allowed[b.row] {
-		left, right := x(from+float64(i)*width), x(from+float64(i+1)*width)
-		middle, top := y(float64(allowed)), y(float64(allowed+denied[i]))
+	start, width := p.X.Min, b.timeline.Width.Seconds()
+	for i, allowed := range b.timeline.Allowed[b.row] {
+		left, right := x(start+float64(i)*width), x(start+float64(i+1)*width)
+		middle, top := y(float64(allowed)), y(float64(allowed+b.timeline.Denied[b.row][i]))
 		fill(c, allowedColor, left, right, y(0), middle)
 		fill(c, deniedColor, left, right, middle, top)
 	}
@@ -282,9 +231,6 @@ func fill(c draw.Canvas, with color.Color, left, right, bottom, top vg.Length) {
 	c.SetColor(with)
 	c.Fill(vg.Rectangle{Min: vg.Point{X: left, Y: bottom}, Max: vg.Point{X: right, Y: top}}.Path())
 }
-
-// clockTicks puts labels at round times.
-type clockTicks struct{}
 
 // clockSteps has the distances of labels, with the layout of the labels.
 var clockSteps = []struct {
@@ -299,8 +245,8 @@ var clockSteps = []struct {
 	{28 * 24 * time.Hour, "Jan 2"}, {91 * 24 * time.Hour, "2006-01-02"}, {365 * 24 * time.Hour, "2006-01-02"},
 }
 
-// Ticks implements plot.Ticker.
-func (clockTicks) Ticks(from, to float64) []plot.Tick {
+// clockTicks puts labels at round times.
+func clockTicks(from, to float64) []plot.Tick {
 	const most = 9
 	s := clockSteps[0]
 	for _, s = range clockSteps {
@@ -313,10 +259,8 @@ func (clockTicks) Ticks(from, to float64) []plot.Tick {
 		step *= 2
 	}
 	var ticks []plot.Tick
-	for at := step * float64(int64(from/step)); at <= to; at += step {
-		if at >= from {
-			ticks = append(ticks, plot.Tick{Value: at, Label: time.Unix(int64(at), 0).UTC().Format(s.layout)})
-		}
+	for at := step * math.Ceil(from/step); at <= to; at += step {
+		ticks = append(ticks, plot.Tick{Value: at, Label: time.Unix(int64(at), 0).UTC().Format(s.layout)})
 	}
 	return ticks
 }

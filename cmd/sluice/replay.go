@@ -6,18 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"path/filepath"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // defaultPolicies limit the same rate by each of the four algorithms.
@@ -30,31 +32,51 @@ const replayExamples = `  sluice replay
   sluice replay --check burst_at_edge.trace`
 
 func replayCommand(s streams) *cobra.Command {
-	var f replayFlags
+	var p plan
 	c := &cobra.Command{
 		Use:     "replay [FILE...]",
 		Short:   "Replay access logs through policies, side by side",
 		Long:    replayHelp,
 		Example: replayExamples,
+		RunE:    func(c *cobra.Command, args []string) error { return p.run(c.Context(), args, s) },
 	}
-	f.define(c)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return runReplay(c.Context(), f, args, s)
-	}
+	p.define(c.Flags())
 	return c
 }
 
-// plan is a parsed command line.
+// plan is the command line of sluice replay.
 type plan struct {
-	replayFlags
+	specs                                []string // of --policy
+	config, by, out, timeField, keyField string
+	json, check                          bool
+	top                                  int
+	reorder                              time.Duration
+	flags                                *pflag.FlagSet
+
 	keyer    *accesslog.Keyer
-	policies []algo.Policy // none: the default policies, or those of the trace
-	file     *config.File  // nil: policies are replayed
+	policies []algo.Policy
+	file     *config.File // nil: policies are replayed
 	sources  []source
 }
 
-func runReplay(ctx context.Context, f replayFlags, args []string, s streams) error {
-	p, err := await(ctx, f.plan) // it reads a rule file, which may be a pipe
+func (p *plan) define(flags *pflag.FlagSet) {
+	flags.SortFlags = false
+	flags.StringArrayVarP(&p.specs, "policy", "p", nil, "rate limiting `POLICY`; repeat the flag to compare several")
+	flags.StringVar(&p.config, "config", "", "use the rules of this `FILE`, a limits.yaml, instead of --policy")
+	flags.StringVar(&p.by, "by", "ip", "the key of a request, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; everything: all requests share one limit")
+	flags.StringVar(&p.out, "out", "", "also draw a chart into this `FILE`, .svg or .png")
+	flags.BoolVar(&p.json, "json", false, "print JSON instead of tables")
+	flags.IntVar(&p.top, "top", 10, "how many of the most denied keys to report")
+	flags.DurationVar(&p.reorder, "reorder", time.Minute, "sort lines that are out of order by up to this duration")
+	flags.StringVar(&p.timeField, "time-field", "", "the `MEMBER` of JSON lines that holds the time, such as request.at")
+	flags.StringVar(&p.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key)")
+	flags.BoolVar(&p.check, "check", false, "run traces and compare the results with those written after ->")
+	p.flags = flags
+	checkValues(flags)
+}
+
+func (p *plan) run(ctx context.Context, args []string, s streams) error {
+	err := p.parse(ctx)
 	if err != nil {
 		return err
 	}
@@ -62,49 +84,95 @@ func runReplay(ctx context.Context, f replayFlags, args []string, s streams) err
 	if err != nil {
 		return err
 	}
-	if traces := p.traces(); traces > 0 {
-		return p.runTraces(ctx, traces, s)
+	var trace, log string // the names of the first of each
+	for _, s := range p.sources {
+		if s.trace {
+			trace = cmp.Or(trace, s.name)
+		} else {
+			log = cmp.Or(log, s.name)
+		}
 	}
-	if len(args) == 0 && stdinHasData(s.in) {
+	switch {
+	case trace != "" && log != "":
+		return usagef("%s is a trace and %s is a log; replay them in separate runs", trace, log)
+	case trace != "":
+		return p.runTraces(ctx, trace, s)
+	case p.check:
+		return usagef("--check works with traces only, and %s is not a trace; leave --check out", log)
+	case len(args) == 0 && stdinHasData(s.in):
 		fmt.Fprintln(s.err, "sluice: reading the bundled sample log; to read standard input, pass -")
 	}
 	return p.runLogs(ctx, s)
 }
 
-// plan parses the flags before any input is read.
-func (f *replayFlags) plan() (*plan, error) {
-	if err := f.validate(); err != nil {
-		return nil, err
+// parse parses the flags before any log or trace is read.
+func (p *plan) parse(ctx context.Context) (err error) {
+	if err := p.checkFlags(); err != nil {
+		return err
 	}
-	if f.config != "" {
-		file, err := f.readConfig()
-		return &plan{replayFlags: *f, file: file}, err
-	}
-	keyer, err := f.parseKeyer()
-	if err != nil {
-		return nil, err
-	}
-	policies, err := parsePolicies(f.policies)
-	return &plan{replayFlags: *f, keyer: keyer, policies: policies}, err
-}
-
-func (f *replayFlags) readConfig() (*config.File, error) {
-	if err := statConfig(f.config); err != nil {
-		return nil, err
-	}
-	return config.Read(f.config)
-}
-
-func parsePolicies(specs []string) ([]algo.Policy, error) {
-	var policies []algo.Policy
-	for _, spec := range specs {
-		p, err := compose.ParsePolicy(spec)
-		if err != nil {
-			return nil, policyError(err)
+	if p.config != "" {
+		if err := statConfig(p.config); err != nil {
+			return err
 		}
-		policies = append(policies, p)
+		p.file, err = await(ctx, func() (*config.File, error) { return config.Read(p.config) }) // it may be a pipe
+		return err
 	}
-	return policies, nil
+	if p.keyer, err = p.parseKeyer(); err != nil {
+		return err
+	}
+	specs := p.specs
+	if len(specs) == 0 {
+		specs = defaultPolicies
+	}
+	for _, spec := range specs {
+		policy, err := compose.ParsePolicy(spec)
+		if err != nil {
+			return policyError(err)
+		}
+		p.policies = append(p.policies, policy)
+	}
+	return nil
+}
+
+// checkFlags checks the flags as far as this is possible without the input.
+func (p *plan) checkFlags() error {
+	if err := refuseEmpty(p.flags, "give it a value or leave it out", "config", "out", "time-field", "key-field"); err != nil {
+		return err
+	}
+	ext := strings.ToLower(filepath.Ext(p.out))
+	switch {
+	case p.out != "" && ext != ".svg" && ext != ".png":
+		return usagef("--out %q: want a name that ends in .svg or .png", p.out)
+	case p.config != "" && len(p.specs) > 0:
+		return usagef("-p and --config exclude each other; leave one out, or write the policy into a rule of %s", p.config)
+	case p.config != "" && p.flags.Changed("by"):
+		return usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", p.config)
+	}
+	return nil
+}
+
+// parseKeyer parses --by. --key-field alone means --by key.
+func (p *plan) parseKeyer() (*accesslog.Keyer, error) {
+	if p.keyField != "" && !p.flags.Changed("by") {
+		p.by = "key"
+	}
+	for word := range strings.SplitSeq(p.by, "+") {
+		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
+			return nil, usagef("--by %s: replay does not look for a %s in logs; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(p.by), kind)
+		}
+	}
+	k, err := accesslog.ParseKeyer(p.by)
+	if err != nil {
+		return nil, usagef("--by: %s", withoutPackage(err))
+	}
+	byKey := k.Named()&accesslog.Key != 0
+	switch {
+	case byKey && p.keyField == "":
+		return nil, usagef("--by %s needs --key-field, the member of JSON lines that holds the key", p.by)
+	case !byKey && p.keyField != "":
+		return nil, usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", p.by)
+	}
+	return k, nil
 }
 
 // policyError marks the wrong word if the spec is short and printable.
@@ -116,171 +184,75 @@ func policyError(err error) error {
 	return usagef("--policy: %s\n  %s", bad.Problem, strings.ReplaceAll(bad.Caret(), "\n", "\n  "))
 }
 
+// runLogs makes all checks that are possible before it reads the logs.
 func (p *plan) runLogs(ctx context.Context, s streams) error {
-	if err := p.prepare(); err != nil {
-		return err
-	}
-	bar := newProgress(s.err, p.sources)
-	report, err := p.replay(ctx, bar)
-	bar.done()
-	if err != nil {
-		return err
-	}
-	err = p.print(report, s.out)
-	if p.out == "" {
-		return err
-	}
-	return cmp.Or(err, drawPicture(p.out, report.picture())) // if one output fails, the other may succeed
-}
-
-func (p *plan) print(r report, w io.Writer) error {
-	if p.json {
-		return printJSON(w, r.json())
-	}
-	return printTables(w, r)
-}
-
-// prepare makes all checks that are possible before the log is read.
-func (p *plan) prepare() (err error) {
-	if err := p.checkLogFlags(p.sources[0].name); err != nil {
-		return err
-	}
-	if p.out == "" {
-		return nil
-	}
-	if out, err := os.Stat(p.out); err == nil {
-		for _, s := range p.sources {
-			if s.info != nil && os.SameFile(s.info, out) {
-				return usagef("--out %s is the log itself, and the chart would overwrite it; name another file", p.out)
-			}
+	if p.out != "" {
+		if err := checkPicture(p.out, p.sources); err != nil {
+			return err
 		}
 	}
-	return tryToWrite(p.out)
-}
-
-// subject is the policies or the rules of a replay.
-type subject interface {
-	fields() accesslog.Fields // of an entry that it reads
-	named() accesslog.Fields  // the fields that keys and rules name
-	add(ctx context.Context, e *accesslog.Entry) error
-	report(top int, from logSummary) report
-}
-
-// report is the result of a replay.
-type report interface {
-	tables(w io.Writer)
-	json() any
-	picture() *picture
-}
-
-// logSummary describes a log that was read to its end.
-type logSummary struct {
-	accesslog.Stats
-	name       string
-	keyField   string                     // the value of --key-field
-	needs      accesslog.Fields           // the fields that keys and rules need
-	missing    map[accesslog.Fields]int64 // by field, the number of requests without it
-	start, end time.Time
-	latest     place // the first line with the latest time so far
-	behind     int64 // the number of late lines since latest
-	ahead      place // the position that made the most lines late
-	most       int64 // the number of these lines
-}
-
-// place is the position of a line, with its time.
-type place struct {
-	file string
-	line int64
-	at   time.Time
-}
-
-func (p *plan) replay(ctx context.Context, bar *progress) (report, error) {
 	what, err := p.subject()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	log := accesslog.NewReader(ctx, inputs(p.sources), accesslog.Options{
-		Reorder:   time.Duration(p.reorder),
-		TimeField: p.timeField,
-		KeyField:  p.keyField,
-		Fields:    cmp.Or(what.fields(), accesslog.Status), // for the reader, no fields means all fields
-	})
-	defer log.Close()
-	from := newLogSummary(describe(p.sources), p.keyField, what.named())
-	for log.Next() {
-		e := log.Entry()
-		from.pass(e)
-		if err := what.add(ctx, e); err != nil {
-			return nil, err
-		}
-		bar.at(log)
+	report, err := p.replay(ctx, what, s.err)
+	if err != nil {
+		return err
 	}
-	if err := log.Err(); err != nil {
-		return nil, p.withRemedy(err)
+	if p.json {
+		err = printJSON(s.out, report.json)
+	} else {
+		_, err = io.WriteString(s.out, report.tables)
 	}
-	from.Stats = log.Stats()
-	return what.report(int(p.top), from), p.checkLog(&from)
-}
-
-func (p *logSummary) pass(e *accesslog.Entry) {
-	if p.start.IsZero() {
-		p.start = e.Time
+	if p.out == "" {
+		return err
 	}
-	p.end = e.Time
-	p.trackLate(e)
-	if missing := p.needs &^ e.Present(); missing != 0 {
-		p.countMissing(missing)
-	}
-}
-
-// trackLate finds the position that made the most lines late.
-func (p *logSummary) trackLate(e *accesslog.Entry) {
-	switch {
-	case e.Late:
-		if p.behind++; p.behind > p.most {
-			p.ahead, p.most = p.latest, p.behind
-		}
-	case p.latest.file == "" || !e.Time.Equal(p.latest.at):
-		p.latest, p.behind = place{e.File, e.Line, e.Time}, 0
-	}
+	return cmp.Or(err, report.picture.draw(p.out)) // if one output fails, the other may succeed
 }
 
 func (p *plan) subject() (subject, error) {
 	if p.file != nil {
 		return newRuleSubject(p.config, p.file, p.keyField)
 	}
-	policies := p.policies
-	if len(policies) == 0 {
-		var err error
-		if policies, err = parsePolicies(defaultPolicies); err != nil {
-			return nil, err
+	return &policySubject{replay: replay.New(p.policies...), keyer: p.keyer}, nil
+}
+
+func (p *plan) replay(ctx context.Context, what subject, terminal io.Writer) (report, error) {
+	read, named := what.fields()
+	name := p.sources[0].name
+	if more := len(p.sources) - 1; more > 0 {
+		name = fmt.Sprintf("%s and %d more", name, more)
+	}
+	var inputs []accesslog.Input
+	for _, s := range p.sources {
+		inputs = append(inputs, s.input)
+	}
+	log := accesslog.NewReader(ctx, inputs, accesslog.Options{
+		Reorder:   p.reorder,
+		TimeField: p.timeField,
+		KeyField:  p.keyField,
+		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
+	})
+	defer log.Close()
+	bar := newProgress(terminal, p.sources)
+	defer func() { _ = bar.Finish() }()
+	summary := &logSummary{name: name, keyField: p.keyField, named: named, missing: make(map[accesslog.Fields]int64)}
+	for n := 1; log.Next(); n++ {
+		e := log.Entry()
+		summary.add(e)
+		if err := what.add(ctx, e); err != nil {
+			return report{}, err
+		}
+		if n%4096 == 0 {
+			_ = bar.Set64(log.BytesRead())
 		}
 	}
-	return &policySubject{replay.New(policies...), p.keyer, nil}, nil
-}
-
-// policySubject replays policies side by side, all by the same key.
-type policySubject struct {
-	replay *replay.Replay
-	keyer  *accesslog.Keyer
-	key    []byte
-}
-
-func (s *policySubject) fields() accesslog.Fields { return s.keyer.Fields() }
-func (s *policySubject) named() accesslog.Fields  { return s.keyer.Named() }
-
-func (s *policySubject) add(_ context.Context, e *accesslog.Entry) error {
-	s.key = s.keyer.AppendKey(s.key[:0], e)
-	return s.replay.Add(e.Time, s.key)
-}
-
-func (s *policySubject) report(top int, from logSummary) report {
-	return &result{s.replay.Report(top), from, s.keyer.String()}
-}
-
-// result is the report of policies.
-type result struct {
-	replay.Report
-	logSummary
-	by string
+	if err := log.Err(); err != nil {
+		return report{}, p.withRemedy(err)
+	}
+	summary.Stats = log.Stats()
+	if err := p.checkLog(summary); err != nil {
+		return report{}, err
+	}
+	return what.report(p.top, summary), nil
 }

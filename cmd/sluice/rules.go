@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -15,7 +16,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
-	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
@@ -25,7 +25,6 @@ type ruleSubject struct {
 	name    string // of the file
 	file    *config.File
 	replay  *replay.Rules[*http.Request]
-	needs   accesslog.Fields
 	keyed   config.Field // the header or cookie of --key-field; the zero Field: none
 	request http.Request
 	client  func(*http.Request) string // returns the address of the client behind the proxies
@@ -34,20 +33,18 @@ type ruleSubject struct {
 
 func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubject, error) {
 	s := &ruleSubject{name: name, file: file}
-	if err := s.replayable(keyField); err != nil {
+	if err := s.checkReplayable(keyField); err != nil {
 		return nil, err
 	}
-	rules, err := s.rules()
+	logged := *file
+	logged.Forwarded = false // logs have addresses in the form of X-Forwarded-For
+	rules, err := logged.HTTPRules(0)
 	if err != nil {
 		return nil, err
 	}
 	var policies []algo.Policy
 	for i := range file.Rules {
 		policies = append(policies, file.Rules[i].Policy)
-		s.needs |= needs(&file.Rules[i])
-	}
-	if len(file.Trusted) > 0 {
-		s.needs |= accesslog.Forwarded
 	}
 	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
 		return nil, err
@@ -56,25 +53,23 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 	return s, err
 }
 
-// rules returns the rules of the file. The log has addresses in the form of X-Forwarded-For, even
-// if the proxies write Forwarded.
-func (s *ruleSubject) rules() ([]compose.Rule[*http.Request], error) {
-	file := *s.file
-	file.Forwarded = false
-	return file.HTTPRules(0)
-}
-
-// replayable refuses rules that need data that logs do not have.
-func (s *ruleSubject) replayable(keyField string) error {
+// checkReplayable refuses rules that need data that logs do not have.
+func (s *ruleSubject) checkReplayable(keyField string) error {
 	for i := range s.file.Rules {
 		r := &s.file.Rules[i]
 		if r.Cost.Bytes {
 			return usagef("%s: rule %s has cost: bytes, and access logs do not have the size of request bodies; replay a copy of the file without the rule, or with a number as its cost", s.name, r.Name)
 		}
 		for _, f := range r.By {
-			if err := s.find(f, r.Name, keyField); err != nil {
-				return err
+			switch {
+			case fieldOf[f.Kind] != accesslog.Key:
+				continue
+			case keyField == "":
+				return usagef("%s: rule %s is by %v, which access logs do not have; name the member of JSON lines that holds it with --key-field, or replay a copy of the file without the rule", s.name, r.Name, f)
+			case s.keyed.Kind != "" && s.keyed != f:
+				return usagef("%s: rules are by %v and by %v, and --key-field names only one member; replay a copy of the file without rule %s", s.name, s.keyed, f, r.Name)
 			}
+			s.keyed = f
 		}
 	}
 	if keyField != "" && s.keyed.Kind == "" {
@@ -83,60 +78,37 @@ func (s *ruleSubject) replayable(keyField string) error {
 	return nil
 }
 
-// find checks whether --key-field supplies the header or cookie of a rule.
-func (s *ruleSubject) find(f config.Field, rule, keyField string) error {
-	switch {
-	case f.Kind != config.Header && f.Kind != config.Cookie:
-		return nil
-	case keyField == "":
-		return usagef("%s: rule %s is by %v, which access logs do not have; name the member of JSON lines that holds it with --key-field, or replay a copy of the file without the rule", s.name, rule, f)
-	case s.keyed.Kind != "" && s.keyed != f:
-		return usagef("%s: rules are by %v and by %v, and --key-field names only one member; replay a copy of the file without rule %s", s.name, s.keyed, f, rule)
-	}
-	s.keyed = f
-	return nil
+// fieldOf has the field of an entry that holds the field of a request.
+var fieldOf = map[config.Kind]accesslog.Fields{
+	config.IP:     accesslog.IP,
+	config.User:   accesslog.User,
+	config.Method: accesslog.Method,
+	config.Path:   accesslog.Path,
+	config.Host:   accesslog.Host,
+	config.Header: accesslog.Key,
+	config.Cookie: accesslog.Key,
 }
 
-// needs returns the fields of an entry that a rule reads.
-func needs(r *config.Rule) (set accesslog.Fields) {
-	for _, f := range r.By {
-		set |= fieldOf(f.Kind)
-	}
-	if len(r.Methods) > 0 {
-		set |= accesslog.Method
-	}
-	if len(r.Paths) > 0 {
-		set |= accesslog.Path
-	}
-	return set
-}
-
-func fieldOf(k config.Kind) accesslog.Fields {
-	switch k {
-	case config.IP:
-		return accesslog.IP
-	case config.User:
-		return accesslog.User
-	case config.Method:
-		return accesslog.Method
-	case config.Path:
-		return accesslog.Path
-	case config.Host:
-		return accesslog.Host
-	}
-	return accesslog.Key // a header or a cookie
-}
-
-func (s *ruleSubject) named() accesslog.Fields { return s.needs }
-
-// fields includes IP if a rule limits by address in place of a missing field.
-func (s *ruleSubject) fields() accesslog.Fields {
+func (s *ruleSubject) fields() (read, named accesslog.Fields) {
 	for i := range s.file.Rules {
-		if r := &s.file.Rules[i]; r.MissingByIP() {
-			return s.needs | accesslog.IP
+		r := &s.file.Rules[i]
+		for _, f := range r.By {
+			named |= fieldOf[f.Kind]
+		}
+		if len(r.Methods) > 0 {
+			named |= accesslog.Method
+		}
+		if len(r.Paths) > 0 {
+			named |= accesslog.Path
+		}
+		if r.MissingByIP() {
+			read |= accesslog.IP
 		}
 	}
-	return s.needs
+	if len(s.file.Trusted) > 0 {
+		read |= accesslog.Forwarded
+	}
+	return read | named, named
 }
 
 // instead describes what the rules do with requests without the field.
@@ -145,20 +117,17 @@ func (s *ruleSubject) instead(f accesslog.Fields) string {
 	for i := range s.file.Rules {
 		r := &s.file.Rules[i]
 		for _, by := range r.MayLack() {
-			if fieldOf(by.Kind) == f {
+			if fieldOf[by.Kind] == f {
 				words = append(words, fmt.Sprintf("under rule %s they %v", r.Name, r.Missing))
 			}
 		}
 	}
-	if len(words) == 0 {
-		return "for the rules it is empty"
-	}
-	return strings.Join(words, "; ")
+	return cmp.Or(strings.Join(words, "; "), "for the rules it is empty")
 }
 
 func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	s.fill(e)
-	if s.fromProxy(s.request.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(&s.request), "/128")) {
+	if len(s.file.Trusted) > 0 && s.fromProxy(s.request.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(&s.request), "/128")) {
 		s.proxied++
 	}
 	return s.replay.Add(ctx, e.Time, &s.request)
@@ -166,9 +135,15 @@ func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 
 // fill sets the request to that of the entry.
 func (s *ruleSubject) fill(e *accesslog.Entry) {
+	target := &url.URL{Path: string(e.Path)}
+	if len(e.Path) > 0 { // otherwise no rule needs it
+		if u, err := url.ParseRequestURI(target.Path); err == nil { // like net/http
+			target = u
+		}
+	}
 	s.request = http.Request{
 		Method:     string(e.Method),
-		URL:        target(string(e.Path)),
+		URL:        target,
 		Host:       string(e.Host),
 		RemoteAddr: string(e.IP),
 		Header:     http.Header{},
@@ -188,88 +163,73 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 	}
 }
 
-// target parses a request target like net/http. If that fails, the target is the path.
-func target(path string) *url.URL {
-	if path == "" {
-		return new(url.URL)
-	}
-	u, err := url.ParseRequestURI(path)
-	if err != nil {
-		return &url.URL{Path: path}
-	}
-	return u
-}
-
 func (s *ruleSubject) fromProxy(remote string) bool {
-	if len(s.file.Trusted) == 0 {
-		return false
-	}
 	addr, err := netip.ParseAddr(remote)
 	return err == nil && trustedproxy.Contains(s.file.Trusted, addr)
 }
 
-func (s *ruleSubject) report(top int, from logSummary) report {
-	return &ruleResult{s.replay.Report(top), from, s}
-}
-
-// ruleResult is the report of rules.
-type ruleResult struct {
-	replay.RulesReport
-	logSummary
-	of *ruleSubject
-}
-
 const together = "all together" // the name of the table's last row
 
-func (r *ruleResult) tables(w io.Writer) {
-	rules := r.of.file.Rules
-	r.head(w, fmt.Sprintf("%s of %s", plural(int64(len(rules)), "rule"), r.of.name))
-	r.printWarnings(w)
-	fmt.Fprintln(w)
-	l := &legend{}
-	for i := range rules {
-		l.add(ruleName(&rules[i]), ruleText(&rules[i]))
+func (s *ruleSubject) report(top int, log *logSummary) report {
+	r := s.replay.Report(top)
+	j := jsonRulesReport{Proxied: s.proxied, Together: jsonTogether{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never}}
+	j.jsonLog, j.jsonProblems = log.json()
+	p := &picture{
+		title:    "Allowed and denied requests under each rule",
+		subtitle: fmt.Sprintf("%s, %s, rules of %s", shorten(filepath.Base(log.name)), log.span(), shorten(filepath.Base(s.name))),
+		timeline: &r.Timeline,
 	}
-	l.print(w)
-	r.printRules(w)
-	r.printTopDenied(w)
-}
-
-// printWarnings reports data that the log does not have.
-func (r *ruleResult) printWarnings(w io.Writer) {
-	r.printMissing(w, r.of.instead)
-	if r.of.proxied > 0 {
-		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(r.of.proxied, "request"))
-	}
-}
-
-func (r *ruleResult) printRules(w io.Writer) {
-	t := newTable(w, "rule", "requests", "allowed", "denied", "share denied", "only by it", "keys", "keys denied",
-		"most in a period", "limit", "bound", "longest wait")
 	for i := range r.Rules {
-		o := &r.Rules[i]
+		o, rule := &r.Rules[i], &s.file.Rules[i]
+		j.Rules = append(j.Rules, jsonRule{
+			Rule: rule.Name, By: words(rule.By), Cost: rule.Cost.Units, Shadow: rule.Shadow, Alone: o.Alone,
+			jsonPolicy: jsonOf(&o.Outcome, o.Requests, o.Keys),
+		})
+		p.addPanel(ruleName(rule)+", "+ruleText(rule), o.Allowed, o.Denied)
+	}
+	p.addPanel(together, r.Allowed, r.Denied)
+	return report{s.tables(&r, log), j, p}
+}
+
+func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
+	w := new(strings.Builder)
+	log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.Rules)), "rule"), s.name), s.instead)
+	if s.proxied > 0 {
+		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(s.proxied, "request"))
+	}
+	fmt.Fprintln(w)
+	var legend [][2]string
+	rows := [][]any{{"rule", "requests", "allowed", "denied", "share denied", "only by it", "keys", "keys denied",
+		"most in a period", "limit", "bound", "longest wait"}}
+	for i := range r.Rules {
+		o, rule := &r.Rules[i], &s.file.Rules[i]
+		legend = append(legend, [2]string{ruleName(rule), ruleText(rule)})
 		alone := any(o.Alone)
 		if o.Shadow {
 			alone = "-"
 		}
-		t.row(ruleName(&r.of.file.Rules[i]), o.Requests, o.Allowed, o.Denied, share(o.Denied, o.Requests), alone, o.Keys, o.KeysDenied,
-			o.Admitted, limitOf(o.Policy), o.Bound, formatWait(o.LongestWait, o.Never))
+		row := []any{ruleName(rule), o.Requests, o.Allowed, o.Denied, share(o.Denied, o.Requests), alone}
+		rows = append(rows, append(row, boundCells(&o.Outcome, o.Keys)...))
 	}
-	t.row(together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests), "", "", "", "", "", "", formatWait(r.LongestWait, r.Never))
-	t.print()
+	rows = append(rows, []any{together, r.Requests, r.Allowed, r.Denied, share(r.Denied, r.Requests),
+		"", "", "", "", "", "", formatWait(r.LongestWait, r.Never)})
+	printLegend(w, legend)
+	printTable(w, rows)
+	s.printTopDenied(w, r)
+	return w.String()
 }
 
-func (r *ruleResult) printTopDenied(w io.Writer) {
+func (s *ruleSubject) printTopDenied(w io.Writer, r *replay.RulesReport) {
 	for i := range r.Rules {
-		o, rule := &r.Rules[i], &r.of.file.Rules[i]
-		if len(o.TopDenied) == 0 || len(rule.By) == 0 {
+		top, rule := r.Rules[i].TopDenied, &s.file.Rules[i]
+		if len(top) == 0 || len(rule.By) == 0 {
 			continue
 		}
-		t := newTable(w, "denied most by "+ruleName(rule)+", "+rule.ByString(), "denied")
-		for _, d := range o.TopDenied {
-			t.row(shorten(printable(d.Key, len(rule.By))), d.Denied)
+		rows := [][]any{{"denied most by " + ruleName(rule) + ", " + rule.ByString(), "denied"}}
+		for _, d := range top {
+			rows = append(rows, []any{shorten(printable(d.Key, len(rule.By))), d.Denied})
 		}
-		t.print()
+		printTable(w, rows)
 	}
 }
 
@@ -283,18 +243,4 @@ func printable(key string, fields int) string {
 		return quoted[1 : len(quoted)-1]
 	}
 	return key
-}
-
-func (r *ruleResult) picture() *picture {
-	p := &picture{
-		title:    "Allowed and denied requests under each rule",
-		subtitle: fmt.Sprintf("%s, %s, rules of %s", shorten(filepath.Base(r.logSummary.name)), r.span(), shorten(filepath.Base(r.of.name))),
-		timeline: &r.Timeline,
-	}
-	for i := range r.Rules {
-		o, rule := &r.Rules[i], &r.of.file.Rules[i]
-		p.panels = append(p.panels, panel{ruleName(rule) + ", " + ruleText(rule), countsOf(o.Allowed, o.Denied)})
-	}
-	p.panels = append(p.panels, panel{together, countsOf(r.Allowed, r.Denied)})
-	return p
 }

@@ -24,8 +24,7 @@ func TestRulesOfAFileAreReplayed(t *testing.T) {
 
 func TestRulesAreDrawn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.svg")
-	exitCode, _, errs := sluice(t, "", "replay", "--config", exampleConfig, "--out", path)
-	require.Zero(t, exitCode, errs)
+	ok(t, "", "replay", "--config", exampleConfig, "--out", path)
 	svg, err := os.ReadFile(path)
 	require.NoError(t, err)
 	for _, word := range []string{"under each rule", "rules of limits.yaml", "login, fixedwindow 5/h by ip+path", "steady (shadow)", "all together: 4793 allowed, 535 denied"} {
@@ -37,8 +36,7 @@ func TestRulesAreDrawn(t *testing.T) {
 func rulesOf(t *testing.T, file, log string, flags ...string) jsonRulesReport {
 	t.Helper()
 	args := append([]string{"replay", "--json", "--config", write(t, "limits.yaml", file)}, flags...)
-	exitCode, out, errs := sluice(t, log, append(args, "-")...)
-	require.Zero(t, exitCode, errs)
+	out := ok(t, log, append(args, "-")...)
 	var r jsonRulesReport
 	require.NoError(t, json.Unmarshal([]byte(out), &r))
 	return r
@@ -61,8 +59,7 @@ func TestARuleByUserHasTheUserOfTheLog(t *testing.T) {
 
 func TestRequestsOfATrustedProxyAreReported(t *testing.T) {
 	require.EqualValues(t, 3, rulesOf(t, "trusted: 192.0.2.1\n"+oneRule, fourLines).Proxied)
-	exitCode, out, errs := sluice(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
-	require.Zero(t, exitCode, errs)
+	out := ok(t, fourLines, "replay", "--config", write(t, "limits.yaml", "trusted: 192.0.2.1\n"+oneRule), "-")
 	require.Contains(t, out, "3 requests logged with the address of a trusted proxy instead of the client's")
 	for list, proxied := range map[string]int64{
 		"10.0.0.1":                  3,
@@ -82,8 +79,7 @@ func TestRequestsOfATrustedProxyAreReported(t *testing.T) {
 
 func TestFieldsMissingInTheLogAreReported(t *testing.T) {
 	config := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: [user, host], methods: [PUT]}]")
-	exitCode, out, errs := sluice(t, fourLines, "replay", "--config", config, "-")
-	require.Zero(t, exitCode, errs)
+	out := ok(t, fourLines, "replay", "--config", config, "-")
 	require.Contains(t, out, "1 of 4 requests without a user; under rule a they are limited by ip\nno request has a host; for the rules it is empty\n")
 	require.Regexp(t, `\n  a +0 +0 +0 +- +0 +0 `, out)
 }
@@ -130,8 +126,7 @@ func TestKeyFieldSuppliesTheHeaderOfARule(t *testing.T) {
 func TestJSONHasNoControlCharacters(t *testing.T) {
 	line := `{"time": 946684800, "user": "\u009b2J\u007f\u001bé𝄞"}` + "\n"
 	file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: user}]")
-	exitCode, out, errs := sluice(t, line+line, "replay", "--json", "--config", file, "-")
-	require.Zero(t, exitCode, errs)
+	out := ok(t, line+line, "replay", "--json", "--config", file, "-")
 	require.Contains(t, out, `"key": "\u009b2J\u007f\u001bé𝄞"`)
 	require.Equal(t, "\u009b2J\x7f\x1bé𝄞", rulesOf(t, "rules: [{name: a, policy: gcra 1/m, by: user}]", line+line).Rules[0].TopDenied[0].Key)
 }
@@ -141,8 +136,7 @@ func TestKeysHaveNoControlCharacters(t *testing.T) {
 	line := `{"time": 946684800, "user": "\"\u001b[2J"}` + "\n"
 	for by, want := range map[string]string{"user": `\n  \\"\\\\\\"\\\\x1b\[2J\\" +1\n`, "[user, ip]": `\n  "\\"\\\\\\"\\\\x1b\[2J\\"" "" +1\n`} {
 		file := write(t, "limits.yaml", "rules: [{name: a, policy: gcra 1/m, by: "+by+"}]")
-		exitCode, out, errs := sluice(t, line+line, "replay", "--config", file, "-")
-		require.Zero(t, exitCode, errs)
+		out := ok(t, line+line, "replay", "--config", file, "-")
 		require.NotContains(t, out, "\x1b")
 		require.Regexp(t, want, out)
 	}
@@ -165,37 +159,24 @@ func TestInvalidCommandLinesOfReplayWithRules(t *testing.T) {
 	rule := func(text string) string {
 		return write(t, "limits.yaml", "rules: [{name: first, policy: gcra 1/s, by: ip}, {name: odd, policy: gcra 1/s, "+text+"}]")
 	}
-	for name, c := range map[string]struct {
-		args       []string
-		exitCode   int
-		waitForLog []string
-	}{
-		"two kinds":        {[]string{"--config", good, "-p", "gcra 1/s", log}, 2, []string{"-p and --config", "limits.yaml"}},
-		"two keys":         {[]string{"--config", good, "--by", "ip", log}, 2, []string{"--by and --config", "leave --by out"}},
-		"empty name":       {[]string{"--config", "", log}, 2, []string{"--config is empty"}},
-		"missing file":     {[]string{"--config", good + ".old", log}, 2, []string{"limits.yaml.old", "a rule file"}},
-		"directory":        {[]string{"--config", t.TempDir(), log}, 2, []string{"is a directory"}},
-		"faults":           {[]string{"--config", rule("by: colour"), log}, 1, []string{`limits.yaml:1: rules[1].by: no field "colour"`}},
-		"log in its place": {[]string{"--config", log, log}, 1, []string{"access.log:1: "}},
-		"trace":            {[]string{"--config", good, trace}, 2, []string{"--config is for access logs", "a.trace"}},
-		"header":           {[]string{"--config", rule("by: header:x-team"), log}, 2, []string{"rule odd is by header:X-Team", "--key-field", "copy of the file"}},
-		"cookie":           {[]string{"--config", rule("by: [ip, cookie:id]"), log}, 2, []string{"rule odd is by cookie:id", "--key-field"}},
-		"two headers":      {[]string{"--config", rule("by: header:a+header:b"), "--key-field", "k", log}, 2, []string{"header:A and by header:B", "only one", "without rule odd"}},
-		"bytes":            {[]string{"--config", rule("cost: bytes"), log}, 2, []string{"rule odd has cost: bytes", "a number as its cost"}},
-		"no header":        {[]string{"--config", good, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "no rule of"}},
-		"not JSON":         {[]string{"--config", rule("by: header:a"), "--key-field", "k", log}, 1, []string{"no lines of JSON"}},
-		"rules as a log":   {[]string{good}, 1, []string{"limits.yaml:1", "use --config"}},
-		"empty log":        {[]string{"--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			exitCode, out, errs := sluice(t, "", append([]string{"replay"}, c.args...)...)
-			require.Equal(t, c.exitCode, exitCode, errs)
-			require.Empty(t, out)
-			for _, s := range c.waitForLog {
-				require.Contains(t, errs, s)
-			}
-		})
-	}
+	requireFailures(t, map[string]failure{
+		"two kinds":        {[]string{"replay", "--config", good, "-p", "gcra 1/s", log}, 2, []string{"-p and --config", "limits.yaml"}},
+		"two keys":         {[]string{"replay", "--config", good, "--by", "ip", log}, 2, []string{"--by and --config", "leave --by out"}},
+		"empty name":       {[]string{"replay", "--config", "", log}, 2, []string{"--config is empty"}},
+		"missing file":     {[]string{"replay", "--config", good + ".old", log}, 2, []string{"limits.yaml.old", "a rule file"}},
+		"directory":        {[]string{"replay", "--config", t.TempDir(), log}, 2, []string{"is a directory"}},
+		"faults":           {[]string{"replay", "--config", rule("by: colour"), log}, 1, []string{`limits.yaml:1: rules[1].by: no field "colour"`}},
+		"log in its place": {[]string{"replay", "--config", log, log}, 1, []string{"access.log:1: "}},
+		"trace":            {[]string{"replay", "--config", good, trace}, 2, []string{"--config is for access logs", "a.trace"}},
+		"header":           {[]string{"replay", "--config", rule("by: header:x-team"), log}, 2, []string{"rule odd is by header:X-Team", "--key-field", "copy of the file"}},
+		"cookie":           {[]string{"replay", "--config", rule("by: [ip, cookie:id]"), log}, 2, []string{"rule odd is by cookie:id", "--key-field"}},
+		"two headers":      {[]string{"replay", "--config", rule("by: header:a+header:b"), "--key-field", "k", log}, 2, []string{"header:A and by header:B", "only one", "without rule odd"}},
+		"bytes":            {[]string{"replay", "--config", rule("cost: bytes"), log}, 2, []string{"rule odd has cost: bytes", "a number as its cost"}},
+		"no header":        {[]string{"replay", "--config", good, "--key-field", "k", log}, 2, []string{"--key-field has no effect", "no rule of"}},
+		"not JSON":         {[]string{"replay", "--config", rule("by: header:a"), "--key-field", "k", log}, 1, []string{"no lines of JSON"}},
+		"rules as a log":   {[]string{"replay", good}, 1, []string{"limits.yaml:1", "use --config"}},
+		"empty log":        {[]string{"replay", "--config", good, write(t, "empty.log", "")}, 1, []string{"empty.log", "the log is empty"}},
+	})
 }
 
 func TestForgedAddressesAreIgnored(t *testing.T) {

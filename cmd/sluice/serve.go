@@ -34,7 +34,7 @@ func serveCommand(s streams) *cobra.Command {
 		},
 		RunE: func(c *cobra.Command, _ []string) error { return runServe(c.Context(), &f, s) },
 	}
-	f.define(c)
+	f.define(c.Flags())
 	return c
 }
 
@@ -60,7 +60,16 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	defer server.Close()
 	var reloading sync.WaitGroup
 	h.server.Store(server)
-	reloading.Go(func() { h.handleReloads(serving, server) })
+	reloading.Go(func() {
+		for {
+			select {
+			case <-serving.Done():
+				return
+			case <-h.reloads:
+				_ = server.Reload(serving) // it logs its errors
+			}
+		}
+	})
 	err = server.Serve(serving)
 	stop(nil)
 	reloading.Wait()
@@ -95,7 +104,6 @@ type signalHandler struct {
 // closed. Without a signal, all signals then have their default effect again. After a signal they
 // do not: a late signal must not turn the shutdown into a failure.
 func (h *signalHandler) handleEnds(over <-chan struct{}, stop context.CancelCauseFunc) {
-	var cause error
 	select {
 	case <-over:
 		signal.Stop(h.ends)
@@ -103,10 +111,10 @@ func (h *signalHandler) handleEnds(over <-chan struct{}, stop context.CancelCaus
 		return
 	case s := <-h.ends:
 		if s == os.Interrupt { // a person is waiting
-			cause = serve.ErrInterrupted
+			stop(serve.ErrInterrupted)
 		}
+		stop(nil) // has no effect after the first call
 	}
-	stop(cause)
 	for {
 		select {
 		case <-over:
@@ -115,18 +123,6 @@ func (h *signalHandler) handleEnds(over <-chan struct{}, stop context.CancelCaus
 			if server := h.server.Load(); server != nil {
 				server.Close()
 			}
-		}
-	}
-}
-
-// handleReloads runs reloads one after the other until ctx ends.
-func (h *signalHandler) handleReloads(ctx context.Context, server *serve.Server) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-h.reloads:
-			_ = server.Reload(ctx) // it logs its errors
 		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 )
 
@@ -328,9 +328,9 @@ func TestTheCircuitBreakerAndTheDenialCacheCanBeTurnedOff(t *testing.T) {
 		{[]string{"--circuit-open-after=0s", "--denial-cache-ttl=0s"}, -1, -1},
 	} {
 		var f serveFlags
-		command := new(cobra.Command)
-		f.define(command)
-		require.NoError(t, command.ParseFlags(append(c.args, "--limit=gcra 1/s")))
+		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		f.define(flags)
+		require.NoError(t, flags.Parse(append(c.args, "--limit=gcra 1/s")))
 		o, err := f.options(io.Discard)
 		require.NoError(t, err)
 		require.Equal(t, c.after, o.CircuitOpenAfter, c.args)

@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
@@ -23,13 +26,15 @@ type source struct {
 	info  os.FileInfo // nil: standard input, or the sample
 }
 
-const sampleName = "the bundled sample log"
+const (
+	sampleName = "the bundled sample log"
+	longInput  = 16 << 20 // bytes from which a replay shows a progress bar
+)
 
-func openSources(args []string, stdin io.Reader) ([]source, error) {
+func openSources(args []string, stdin io.Reader) (sources []source, err error) {
 	if len(args) == 0 {
-		return []source{{name: sampleName, input: accesslog.FromReader(sampleName, sample.Open()), size: -1}}, nil
+		return []source{{name: sampleName, input: accesslog.FromReader(sampleName, sample.Open())}}, nil
 	}
-	var sources []source
 	for _, arg := range args {
 		s, err := openSource(arg, stdin, sources)
 		if err != nil {
@@ -46,14 +51,14 @@ func openSource(arg string, stdin io.Reader, before []source) (source, error) {
 		if slices.ContainsFunc(before, func(s source) bool { return s.info == nil }) {
 			return source{}, usagef("standard input (-) can be read only once")
 		}
-		return openOnce("standard input", io.NopCloser(stdin)), nil
+		return openOnce("standard input", stdin), nil
 	}
 	info, err := statFile(arg, "log files or traces, - for standard input, or nothing for the sample", "the files in it, for instance "+filepath.Join(arg, "*"))
 	if err != nil {
 		return source{}, err
 	}
 	for _, s := range before {
-		if s.info != nil && os.SameFile(s.info, info) {
+		if os.SameFile(s.info, info) {
 			return source{}, usagef("%s and %s are the same file, so its requests would count twice; name it once", s.name, arg)
 		}
 	}
@@ -91,31 +96,11 @@ func openFile(path string, info os.FileInfo) (source, error) {
 	return source{path, accesslog.FromFile(path), info.Size(), trace, info}, nil
 }
 
-// openOnce returns the source for input that can be read only once.
-func openOnce(name string, r io.ReadCloser) source {
+// openOnce returns the source for input that can be read only once. It stays open until the
+// process ends.
+func openOnce(name string, r io.Reader) source {
 	first, whole := accesslog.Peek(r, peekSize)
-	open := func() (io.ReadCloser, error) {
-		return struct {
-			io.Reader
-			io.Closer
-		}{whole, r}, nil
-	}
-	return source{name, accesslog.Input{Name: name, Open: open, Once: true}, -1, isTrace(first), nil}
-}
-
-func inputs(sources []source) []accesslog.Input {
-	var in []accesslog.Input
-	for _, s := range sources {
-		in = append(in, s.input)
-	}
-	return in
-}
-
-func describe(sources []source) string {
-	if len(sources) == 1 {
-		return sources[0].name
-	}
-	return fmt.Sprintf("%s and %d more", sources[0].name, len(sources)-1)
+	return source{name, accesslog.FromReader(name, whole), -1, isTrace(first), nil}
 }
 
 // stdinHasData reports whether standard input is a pipe or a file with data.
@@ -128,23 +113,42 @@ func stdinHasData(stdin io.Reader) bool {
 	return err == nil && (info.Mode()&fs.ModeNamedPipe != 0 || info.Mode().IsRegular() && info.Size() > 0)
 }
 
+// newProgress returns a progress bar. It is invisible unless w is a terminal and the input is long.
+func newProgress(w io.Writer, sources []source) *progressbar.ProgressBar {
+	var size int64
+	for _, s := range sources {
+		if s.size < 0 {
+			size = -1
+			break
+		}
+		size += s.size
+	}
+	f, ok := w.(*os.File)
+	terminal := ok && term.IsTerminal(int(f.Fd()))
+	return progressbar.NewOptions64(size,
+		progressbar.OptionSetVisibility(terminal && (size < 0 || size >= longInput)),
+		progressbar.OptionSetWriter(w),
+		progressbar.OptionSetDescription("replaying"),
+		progressbar.OptionShowBytes(true),
+		progressbar.OptionThrottle(100*time.Millisecond),
+		progressbar.OptionClearOnFinish(),
+	)
+}
+
 // await returns the result of f, or the error of ctx if that ends first: f may wait for a
 // terminal or for the writer of a pipe. The goroutine of f is then abandoned.
 func await[T any](ctx context.Context, f func() (T, error)) (T, error) {
-	type outcome struct {
-		value T
-		err   error
-	}
-	done := make(chan outcome, 1)
+	var value, none T
+	var err error
+	done := make(chan struct{})
 	go func() {
-		value, err := f()
-		done <- outcome{value, err}
+		defer close(done)
+		value, err = f()
 	}()
 	select {
-	case o := <-done:
-		return o.value, o.err
+	case <-done:
+		return value, err
 	case <-ctx.Done():
-		var none T
 		return none, ctx.Err()
 	}
 }

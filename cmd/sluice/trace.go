@@ -3,15 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/internal/trace"
 )
-
-// errReported means that a check found errors, and has already printed them.
-var errReported = errors.New("errors were reported")
 
 // peekSize is how many bytes of a file are read to detect a trace.
 const peekSize = 64 << 10
@@ -28,61 +24,43 @@ func isTrace(first []byte) bool {
 	return false
 }
 
-func (p *plan) traces() (n int) {
-	for _, s := range p.sources {
-		if s.trace {
-			n++
-		}
+// runTraces runs all sources. name is the name of the first one.
+func (p *plan) runTraces(ctx context.Context, name string, s streams) error {
+	if flags := given(p.flags, "config", "by", "out", "json", "top", "reorder", "time-field", "key-field"); len(flags) > 0 {
+		return usagef("--%s is for access logs only, and %s is a trace; leave --%[1]s out", flags[0], name)
 	}
-	return n
-}
-
-// firstOfEach returns the names of the first trace and the first log.
-func (p *plan) firstOfEach() (trace, log string) {
-	for _, s := range p.sources {
-		switch {
-		case s.trace && trace == "":
-			trace = s.name
-		case !s.trace && log == "":
-			log = s.name
-		}
+	if p.check && len(p.specs) > 0 {
+		return usagef("--check runs the policies of the trace; leave -p out")
 	}
-	return trace, log
-}
-
-func (p *plan) runTraces(ctx context.Context, traces int, s streams) error {
-	first, other := p.firstOfEach()
-	if traces < len(p.sources) {
-		return usagef("%s is a trace and %s is a log; replay them in separate runs", first, other)
-	}
-	if err := p.checkTraceFlags(first); err != nil {
-		return err
-	}
-	differ := false
+	var reported error
 	for i, src := range p.sources {
 		t, err := await(ctx, func() (*trace.Trace, error) { return p.parseTrace(src) })
 		if err != nil {
 			return err
 		}
 		if p.check {
-			found, err := check(t, s)
+			differences, err := t.Check()
+			for _, d := range differences {
+				fmt.Fprintln(s.out, d)
+				reported = errReported
+			}
 			if err != nil {
 				return err
 			}
-			differ = differ || found
 			continue
+		}
+		ran, err := t.Run()
+		if err != nil {
+			return err
 		}
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
-		if err := printTrace(t, s); err != nil {
+		if err := ran.Format(s.out); err != nil {
 			return err
 		}
 	}
-	if differ {
-		return errReported
-	}
-	return nil
+	return reported
 }
 
 func (p *plan) parseTrace(src source) (*trace.Trace, error) {
@@ -92,24 +70,8 @@ func (p *plan) parseTrace(src source) (*trace.Trace, error) {
 	}
 	defer f.Close()
 	t, err := trace.Parse(accesslog.Unzip(f), src.name)
-	if err != nil || len(p.policies) == 0 {
+	if err != nil || len(p.specs) == 0 {
 		return t, err
 	}
 	return t.Under(p.policies...), nil
-}
-
-func check(t *trace.Trace, s streams) (differ bool, err error) {
-	differences, err := t.Check()
-	for _, d := range differences {
-		fmt.Fprintln(s.out, d)
-	}
-	return len(differences) > 0, err
-}
-
-func printTrace(t *trace.Trace, s streams) error {
-	ran, err := t.Run()
-	if err != nil {
-		return err
-	}
-	return ran.Format(s.out)
 }
