@@ -122,10 +122,8 @@ func worstOf(o *replay.Outcome) jsonWorst {
 
 func (p *logSummary) damages() []jsonDamage {
 	all := []jsonDamage{}
-	for _, f := range p.Files {
-		if f.Damage != nil {
-			all = append(all, jsonDamage{f.Name, f.Damage.Error()})
-		}
+	for _, f := range p.Damaged {
+		all = append(all, jsonDamage{f.Name, f.Err.Error()})
 	}
 	return all
 }

@@ -51,10 +51,8 @@ func (r *logSummary) head(w io.Writer, limited string) {
 	if r.Skipped > 0 {
 		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", r.Skipped, plural(r.Lines, "line"), r.FirstSkipped)
 	}
-	for _, f := range r.Files {
-		if f.Damage != nil {
-			fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Damage)
-		}
+	for _, f := range r.Damaged {
+		fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Err)
 	}
 }
 
