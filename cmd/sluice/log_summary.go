@@ -81,10 +81,8 @@ func (l *logSummary) head(w io.Writer, limited string, instead func(accesslog.Fi
 	if l.Skipped > 0 {
 		fmt.Fprintf(w, "%d of %s skipped because they are not log lines; the first is %v\n", l.Skipped, plural(l.Lines, "line"), l.FirstSkipped)
 	}
-	for _, f := range l.Files {
-		if f.Damage != nil {
-			fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Damage)
-		}
+	for _, f := range l.Damaged {
+		fmt.Fprintf(w, "%s ends early: %v\n", f.Name, f.Err)
 	}
 	for f := accesslog.IP; f <= l.named; f <<= 1 {
 		switch n := l.missing[f]; n {

@@ -205,10 +205,8 @@ var controls = regexp.MustCompile("[\u007f-\u009f]")
 
 func (l *logSummary) json() (jsonLog, jsonProblems) {
 	p := jsonProblems{Damaged: []jsonDamage{}, Missing: make(map[string]int64)}
-	for _, f := range l.Files {
-		if f.Damage != nil {
-			p.Damaged = append(p.Damaged, jsonDamage{f.Name, f.Damage.Error()})
-		}
+	for _, f := range l.Damaged {
+		p.Damaged = append(p.Damaged, jsonDamage{f.Name, f.Err.Error()})
 	}
 	for f, n := range l.missing {
 		p.Missing[f.String()] = n

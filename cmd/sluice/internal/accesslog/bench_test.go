@@ -66,9 +66,9 @@ func BenchmarkParse(b *testing.B) {
 	for name, log := range map[string][]byte{"combined": combinedLog(1000), "json": jsonLog(1000)} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			all := bytes.Split(bytes.TrimSpace(log), newline)
+			all := bytes.Split(bytes.TrimSpace(log), []byte("\n"))
 			var e Entry
-			p := parser{json: newJSONParser(Options{})}
+			p := newParser(Options{})
 			for i := range b.N {
 				if reason := p.parse(all[i%len(all)], &e); reason != "" {
 					b.Fatal(reason)

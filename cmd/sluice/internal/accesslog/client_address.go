@@ -7,13 +7,13 @@ import (
 
 // parseClient reads the words before the time: [HOST[:PORT]] CLIENT [PROXY] [IDENT [USER]].
 func parseClient(b []byte, e *Entry) bool {
-	client, rest, _ := cut(b)
+	client, rest, _ := bytes.Cut(b, space)
 	host, port := splitPort(client)
 	if len(port) > 0 || !startsWithDash(rest) || bytes.IndexByte(client, ',') >= 0 { // else it is the client
 		client, rest = findClientWord(b, e)
 		host, _ = splitPort(client)
 	}
-	_, user, _ := cut(rest)
+	_, user, _ := bytes.Cut(rest, space)
 	e.IP, e.User = dash(host), dash(bytes.Trim(user, " "))
 	return len(client) > 0 && printable(b)
 }
@@ -21,14 +21,14 @@ func parseClient(b []byte, e *Entry) bool {
 // findClientWord returns the word of the client, empty if there is none, and the text after the
 // client and its proxy.
 func findClientWord(b []byte, e *Entry) (client, behind []byte) {
-	if first, rest, _ := cut(b); isHost(first, rest) {
+	if first, rest, _ := bytes.Cut(b, space); isHost(first, rest) {
 		e.Host = address(first)
 		b = rest
 	}
 	e.Forwarded, b = cutForwarded(b)
-	client, behind, _ = cut(b)
+	client, behind, _ = bytes.Cut(b, space)
 	if startsWithMachine(behind) && bytes.Count(behind, space) >= 2 {
-		_, behind, _ = cut(behind)
+		_, behind, _ = bytes.Cut(behind, space)
 	}
 	return client, behind
 }
@@ -50,7 +50,7 @@ func isHost(first, rest []byte) bool {
 // startsWithMachine reports whether the first word of b is an address, an element of a list, or a
 // name before the - of an IDENT.
 func startsWithMachine(b []byte) bool {
-	word, rest, _ := cut(b)
+	word, rest, _ := bytes.Cut(b, space)
 	if len(word) == 0 || startsWithDash(b) {
 		return false
 	}
@@ -85,9 +85,9 @@ func listOf(b []byte) []byte {
 	if bytes.HasSuffix(b, spacedDash[:2]) {
 		return b
 	}
-	word, behind, _ := cut(b)
+	word, behind, _ := bytes.Cut(b, space)
 	for isListed(word) {
-		word, behind, _ = cut(bytes.TrimLeft(behind, " "))
+		word, behind, _ = bytes.Cut(bytes.TrimLeft(behind, " "), space)
 	}
 	return b[:len(b)-len(behind)]
 }
@@ -125,7 +125,7 @@ func isIP(b []byte) bool {
 		return err == nil
 	}
 	groups := 0
-	for group := range bytes.SplitSeq(host, dot) {
+	for group := range bytes.SplitSeq(host, []byte(".")) {
 		if groups++; len(group) > 3 || !allDigits(group) {
 			return false
 		}
@@ -133,28 +133,18 @@ func isIP(b []byte) bool {
 	return groups == 4
 }
 
-var dot = []byte{'.'}
-
 // splitPort cuts HOST:PORT and [HOST]:PORT. A bare IPv6 address has no port.
 func splitPort(b []byte) (host, port []byte) {
+	host, port, found := bytes.Cut(b, []byte(":"))
 	if len(b) > 0 && b[0] == '[' {
-		return splitBracketed(b)
+		var after []byte
+		if host, after, found = bytes.Cut(b[1:], []byte("]")); found && len(after) == 0 {
+			return host, nil
+		}
+		port, found = bytes.CutPrefix(after, []byte(":"))
 	}
-	if i := bytes.IndexByte(b, ':'); i >= 0 && allDigits(b[i+1:]) {
-		return b[:i], b[i+1:]
-	}
-	return b, nil
-}
-
-func splitBracketed(b []byte) (host, port []byte) {
-	end := bytes.IndexByte(b, ']')
-	switch {
-	case end < 0:
-		return b, nil
-	case end == len(b)-1:
-		return b[1:end], nil
-	case b[end+1] == ':' && allDigits(b[end+2:]):
-		return b[1:end], b[end+2:]
+	if found && allDigits(port) {
+		return host, port
 	}
 	return b, nil
 }

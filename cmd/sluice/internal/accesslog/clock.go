@@ -2,83 +2,97 @@ package accesslog
 
 import (
 	"bytes"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// clock parses times. It caches the text of the last minute, because the next line usually has the
-// same minute.
+// clock parses times. It caches the last minute, because the next line usually has the same one.
 type clock struct {
 	minute, zone []byte // 17/May/2015:10:05 and +0000; empty: there was none
-	sec          int64  // since 1970, at second 0 of that minute
+	start        int64  // second 0 of that minute, since 1970
 }
 
 // clf reads the form of the common format: 17/May/2015:10:05:03 +0000, with a
-// fraction of up to nine digits behind the second if there is one.
-func (c *clock) clf(b []byte) (stamp, bool) {
+// fraction of up to nine digits after the second if there is one.
+func (c *clock) clf(b []byte) (time.Time, bool) {
 	zone := len(b) - len("+0000")
 	if zone < len("17/May/2015:10:05:03 ") || b[zone-1] != ' ' {
-		return stamp{}, false
+		return time.Time{}, false
 	}
-	return c.stamp(b[:17], b[17:zone-1], b[zone:], clfMinute)
+	return c.parse("02/Jan/2006:15:04", b[:17], b[17:zone-1], b[zone:])
 }
 
 // rfc3339 reads 2015-05-17T10:05:03.25+02:00 and the looser forms that the
 // package comment lists.
-func (c *clock) rfc3339(b []byte) (stamp, bool) {
+func (c *clock) rfc3339(b []byte) (time.Time, bool) {
 	if len(b) < len("2015-05-17T10:05:03") {
-		return stamp{}, false
+		return time.Time{}, false
 	}
-	zone := bytes.TrimLeftFunc(b[19:], inFraction)
-	return c.stamp(b[:16], b[16:len(b)-len(zone)], zone, isoMinute)
+	zone := bytes.TrimLeft(b[19:], "0123456789.,")
+	layout := "2006-01-02T15:04"
+	switch b[10] {
+	case ' ':
+		layout = "2006-01-02 15:04"
+	case 't':
+		layout = "2006-01-02t15:04"
+	}
+	return c.parse(layout, b[:16], b[16:len(b)-len(zone)], zone)
 }
 
-func inFraction(r rune) bool { return '0' <= r && r <= '9' || r == '.' || r == ',' }
-
-// stamp reads the parts of a stamp: a minute, which parse can read, :03.25 and a zone.
+// parse reads the parts of a time: a minute in the layout, :03.25 and a zone.
 // A leap second, :60, is the last nanosecond of its minute, so that the next minute is
 // not before it.
-func (c *clock) stamp(minute, second, zone []byte, parse func([]byte) (int64, bool)) (stamp, bool) {
+func (c *clock) parse(layout string, minute, second, zone []byte) (time.Time, bool) {
 	nsec, ok := fraction(second[3:])
-	if !ok || second[0] != ':' || !allDigits(second[1:3]) || twoDigits(second[1:]) > 60 {
-		return stamp{}, false
+	sec := number(second[1:3])
+	if !ok || second[0] != ':' || sec < 0 || sec > 60 {
+		return time.Time{}, false
 	}
 	if !bytes.Equal(minute, c.minute) || !bytes.Equal(zone, c.zone) {
-		sec, ok1 := parse(minute)
-		offset, ok2 := zoneOffset(zone)
-		if !ok1 || !ok2 {
-			return stamp{}, false
+		offset, ok := zoneText(zone)
+		start, err := time.Parse(layout+"-0700", string(minute)+offset)
+		if !ok || err != nil {
+			return time.Time{}, false
 		}
-		c.minute, c.zone = append(c.minute[:0], minute...), append(c.zone[:0], zone...)
-		c.sec = sec - offset
+		c.minute, c.zone, c.start = append(c.minute[:0], minute...), append(c.zone[:0], zone...), start.Unix()
 	}
-	if second[1] == '6' {
-		return stamp{c.sec + 59, 1e9 - 1}, true
+	if sec == 60 {
+		sec, nsec = 59, 1e9-1
 	}
-	return stamp{c.sec + twoDigits(second[1:]), nsec}, true
+	return time.Unix(c.start+sec, nsec).UTC(), true
 }
 
-// clfMinute reads 17/May/2015:10:05, as seconds since 1970 if that is in UTC.
-func clfMinute(b []byte) (int64, bool) {
-	if !like(b[:3], "00/") || !like(b[6:], "/0000:00:00") {
+// zoneText returns Z, ±hhmm, ±hh:mm or, for UTC, nothing in the form ±hhmm.
+func zoneText(b []byte) (text string, ok bool) {
+	if len(b) == 0 || string(b) == "Z" || string(b) == "z" {
+		return "+0000", true
+	}
+	if len(b) == 6 && b[3] == ':' {
+		b = append(b[:3:3], b[4:]...)
+	}
+	// time.Parse accepts an offset of 24 hours and of 60 minutes.
+	return string(b), len(b) == 5 && number(b[1:3]) < 24 && number(b[3:]) < 60
+}
+
+// fraction reads a point and one to nine digits after it, as nanoseconds. Nothing
+// at all is 0.
+func fraction(b []byte) (nsec int64, ok bool) {
+	if len(b) == 0 {
+		return 0, true
+	}
+	if len(b) == 1 || len(b) > 10 || b[0] != '.' && b[0] != ',' {
 		return 0, false
 	}
-	return unix(fourDigits(b[7:]), monthOf(b[3:6]), twoDigits(b), twoDigits(b[12:]), twoDigits(b[15:]))
+	n, err := strconv.ParseUint((string(b[1:]) + "00000000")[:9], 10, 32)
+	return int64(n), err == nil
 }
 
-// isoMinute reads 2015-05-17T10:05 in the same way.
-func isoMinute(b []byte) (int64, bool) {
-	if !like(b[:10], "0000-00-00") || b[10]|0x20 != 't' && b[10] != ' ' || !like(b[11:], "00:00") {
-		return 0, false
-	}
-	return unix(fourDigits(b), twoDigits(b[5:]), twoDigits(b[8:]), twoDigits(b[11:]), twoDigits(b[14:]))
-}
-
-// json reads what stands for the time in JSON: a number, or a string with any of
-// the forms.
-func (c *clock) json(b []byte, isNumber bool) (stamp, bool) {
+// json reads the time in JSON: a number, or a string with any of the forms.
+func (c *clock) json(b []byte, isNumber bool) (time.Time, bool) {
 	switch {
 	case isNumber:
-		return sinceEpoch(b)
+		return sinceEpoch(string(b))
 	case len(b) > 4 && b[4] == '-':
 		return c.rfc3339(b)
 	case len(b) > 2 && b[0] == '[' && b[len(b)-1] == ']':
@@ -86,59 +100,71 @@ func (c *clock) json(b []byte, isNumber bool) (stamp, bool) {
 	case len(b) > 2 && b[2] == '/':
 		return c.clf(b)
 	}
-	return sinceEpoch(b)
+	return sinceEpoch(string(b))
 }
 
-// unix is the number of seconds from 1970 to a minute in UTC; ok is false if there is
-// no such minute.
-func unix(year, month, day, hour, minute int64) (sec int64, ok bool) {
-	t := time.Date(int(year), time.Month(month), int(day), int(hour), int(minute), 0, 0, time.UTC)
-	_, m, d := t.Date() // another month if this one has no such day
-	return t.Unix(), int64(m) == month && int64(d) == day && hour <= 23 && minute <= 59
+// sinceEpoch reads a decimal number as a time since 1970. The size of the number determines the
+// unit. Digits below a nanosecond are dropped.
+func sinceEpoch(text string) (time.Time, bool) {
+	text, negative := strings.CutPrefix(text, "-")
+	var exp int64
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		var err error
+		if exp, err = strconv.ParseInt(text[i+1:], 10, 32); err != nil {
+			return time.Time{}, false
+		}
+		text = text[:i]
+	}
+	whole, decimals, _ := strings.Cut(text, ".")
+	digits := whole + decimals
+	if !allDigits(digits) {
+		return time.Time{}, false
+	}
+	digits = strings.TrimLeft(digits, "0")
+	point := len(digits) - len(decimals) + int(exp) // the number of digits before the point
+	switch {
+	case digits == "" || point < -9:
+		return time.Unix(0, 0).UTC(), true
+	case point > 19:
+		return time.Time{}, false
+	case point > 17:
+		point -= 9
+	case point > 14:
+		point -= 6
+	case point > 11:
+		point -= 3
+	}
+	const zeros = "00000000000000000000" // for 11 digits of seconds and 9 of nanoseconds
+	if point < 1 {
+		digits, point = zeros[:1-point]+digits, 1
+	}
+	digits += zeros
+	sec, nsec := number(digits[:point]), number(digits[point:point+9])
+	if negative {
+		sec, nsec = -sec, -nsec
+	}
+	return time.Unix(sec, nsec).UTC(), true
 }
 
-// zoneOffset is the number of seconds east of Greenwich of Z, ±hhmm, ±hh:mm or,
-// for UTC, nothing.
-func zoneOffset(b []byte) (int64, bool) {
-	if len(b) == 0 || len(b) == 1 && b[0]|0x20 == 'z' {
-		return 0, true
-	}
-	if !like(b[1:], "0000") && !like(b[1:], "00:00") {
-		return 0, false
-	}
-	hours, minutes := twoDigits(b[1:]), twoDigits(b[len(b)-2:])
-	offset := hours*3600 + minutes*60
-	if b[0] == '-' {
-		offset = -offset
-	}
-	return offset, (b[0] == '-' || b[0] == '+') && hours <= 23 && minutes <= 59
-}
+func isDigit(c byte) bool { return c-'0' <= 9 }
 
-// fraction reads a point and one to nine digits behind it, as nanoseconds. Nothing
-// at all is 0.
-func fraction(b []byte) (nsec int32, ok bool) {
-	if len(b) == 0 {
-		return 0, true
-	}
-	if len(b) > 10 || b[0] != '.' && b[0] != ',' || !allDigits(b[1:]) {
-		return 0, false
-	}
-	for i := 1; i <= 9; i++ {
-		nsec *= 10
-		if i < len(b) {
-			nsec += int32(b[i] - '0')
+// allDigits reports whether b is one digit or more.
+func allDigits[T string | []byte](b T) bool {
+	for i := range len(b) {
+		if !isDigit(b[i]) {
+			return false
 		}
 	}
-	return nsec, true
+	return len(b) > 0
 }
 
-// monthOf is the number of Jan to Dec, from 1; 0 for any other word.
-func monthOf(b []byte) int64 {
-	const names = "JanFebMarAprMayJunJulAugSepOctNovDec"
-	for m := range int64(12) {
-		if names[3*m:3*m+3] == string(b) {
-			return m + 1
-		}
+// number returns the value of up to 18 digits; -1 if b has anything else.
+func number[T string | []byte](b T) (n int64) {
+	if !allDigits(b) {
+		return -1
 	}
-	return 0
+	for i := range len(b) {
+		n = n*10 + int64(b[i]-'0')
+	}
+	return n
 }

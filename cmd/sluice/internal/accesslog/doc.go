@@ -77,10 +77,10 @@
 // A line that is not a log line is skipped and counted, as are empty lines and lines longer
 // than [MaxLine]. The first such line is kept for error messages. If more than half of all lines
 // are skipped, [Reader.Err] returns an [*UnreadableError]. A gzip file that is cut short or
-// corrupt ends there, and [File.Damage] has the error.
+// corrupt ends there, and is in [Stats.Damaged].
 //
-// Memory does not depend on the number of lines. The reader holds one line of each open input,
-// and the requested fields of the entries within Options.Reorder, with about 20 bytes of
-// overhead for each entry. These entries take at most 64 MB: for a busier log, the reader
-// sorts over a shorter time.
+// Memory does not depend on the number of lines. The reader has a buffer of [MaxLine] for each open
+// input (two for gzip), and the requested fields of the entries within Options.Reorder, with about
+// 50 bytes of overhead for each entry. These entries take at most 64 MB: for a busier log, the
+// reader sorts over a shorter time.
 package accesslog

@@ -20,8 +20,6 @@ type Entry struct {
 	File string // the Name of the Input
 	Line int64  // from 1
 	Late bool   // older than Options.Reorder: Time is the latest time so far, not its own
-
-	at stamp // the source of Time
 }
 
 // Fields is a set of fields of Entry. The zero value means all fields.
@@ -39,6 +37,11 @@ const (
 	Status
 	allFields = IP | User | Method | Path | Host | Key | Forwarded | Status
 )
+
+// texts returns the text fields, each at the index of its bit in Fields.
+func (e *Entry) texts() [7]*[]byte {
+	return [7]*[]byte{&e.IP, &e.User, &e.Method, &e.Path, &e.Host, &e.Key, &e.Forwarded}
+}
 
 // Present returns the fields that are not empty.
 func (e *Entry) Present() Fields {

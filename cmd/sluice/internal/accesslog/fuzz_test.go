@@ -37,11 +37,13 @@ func readInOneGo(tb testing.TB, logs []naiveLog, o Options) (entries []naiveEntr
 		m.inputs = append(m.inputs, FromReader(log.name, bytes.NewReader(log.data)))
 	}
 	require.NoError(tb, m.start())
-	w := newWindow(o.Reorder, allFields, &stats, func(record []byte) error {
-		var e Entry
-		e.File = logs[readRecord(record, &e, allFields)].name
-		entries = append(entries, copied(&e))
-		return nil
+	w := newWindow(o.Reorder, allFields, &stats, func(batch *records) (*records, error) {
+		for i, r := range batch.list {
+			e := Entry{File: logs[r.input].name}
+			batch.read(i, &e, allFields)
+			entries = append(entries, copied(&e))
+		}
+		return new(records), nil
 	})
 	require.NoError(tb, m.run(w.add))
 	require.NoError(tb, w.flush())

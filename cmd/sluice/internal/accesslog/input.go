@@ -47,7 +47,7 @@ func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 	default:
 		whole = io.MultiReader(bytes.NewReader(raw), r)
 	}
-	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // parseRequest there is before it is cut off
+	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // what there is before it is cut off
 	return first, whole
 }
 
@@ -73,23 +73,22 @@ func isGzip(r *bufio.Reader) bool {
 	return bytes.Equal(magic, []byte{0x1f, 0x8b})
 }
 
-// stoppable counts the bytes read, stores the read error, and ends with ctx.
+// stoppable counts the bytes read, stores the first error, and ends with ctx.
 type stoppable struct {
 	ctx   context.Context
 	r     io.Reader
 	count *atomic.Int64
-	err   error // of r; nil at its end
+	err   error // io.EOF or worse
 }
 
-func (s *stoppable) Read(b []byte) (int, error) {
-	if err := s.ctx.Err(); err != nil {
-		s.err = err
-		return 0, err
+func (s *stoppable) Read(b []byte) (n int, err error) {
+	if s.err == nil {
+		s.err = s.ctx.Err()
 	}
-	n, err := s.r.Read(b)
+	if s.err != nil { // a terminal would ask for its end a second time
+		return 0, s.err
+	}
+	n, s.err = s.r.Read(b)
 	s.count.Add(int64(n))
-	if err != io.EOF {
-		s.err = err
-	}
-	return n, err
+	return n, s.err
 }

@@ -4,26 +4,22 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
-	"github.com/sluice-go/sluice/cmd/sluice/internal/jsontext"
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // jsonParser reads lines of JSON. It accepts valid JSON only, so that half a line is not
 // a log line.
 type jsonParser struct {
-	names    map[string]memberName
-	keyField string // in lower case; empty: no member
+	names    map[string][]memberName
 	noTime   string // the reason to skip an object without a time
 	hostOnly bool   // Options.Fields has nothing but the host
 
 	name  []byte // the dotted name of the current member, in lower case
-	texts []byte // the texts of found and key
+	texts []byte // the texts of found
 	found [parts]member
-	key   member
 }
 
 // member is the value of a member. The zero member was not found.
@@ -38,12 +34,7 @@ func newJSONParser(o Options) jsonParser {
 	if o.TimeField != "" {
 		noTime = "no member " + errtext.Quote(o.TimeField) + " in the JSON object"
 	}
-	return jsonParser{
-		noTime:   noTime,
-		names:    namesOfParts(o.TimeField),
-		keyField: lower(o.KeyField),
-		hostOnly: o.Fields&^Forwarded == Host,
-	}
+	return jsonParser{noTime: noTime, names: partsByName(o), hostOnly: o.Fields&^Forwarded == Host}
 }
 
 func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
@@ -51,14 +42,14 @@ func (p *jsonParser) parse(c *clock, line []byte, e *Entry) (reason string) {
 		return reasonJSON
 	}
 	p.name, p.texts = p.name[:0], p.texts[:0]
-	p.found, p.key = [parts]member{}, member{}
-	p.object(gjson.ParseBytes(line), 0)
+	p.found = [parts]member{}
+	p.object(gjson.ParseBytes(line))
 	at := &p.found[partTime]
 	if at.rank == 0 {
 		return p.noTime
 	}
 	var ok bool
-	if e.at, ok = c.json(at.text, at.kind == gjson.Number); !ok {
+	if e.Time, ok = c.json(at.text, at.kind == gjson.Number); !ok {
 		return reasonStamp
 	}
 	p.fill(e)
@@ -80,19 +71,16 @@ func validJSON(line []byte) bool {
 	return gjson.ValidBytes(line)
 }
 
-// object reads the members of an object at a level of nesting.
-func (p *jsonParser) object(o gjson.Result, level int) {
+// object reads the members of an object. p.name has the name of the object and a dot.
+func (p *jsonParser) object(o gjson.Result) {
 	o.ForEach(func(name, v gjson.Result) bool {
 		outer := len(p.name)
-		if level > 0 {
-			p.name = append(p.name, '.')
-		}
-		start := len(p.name)
 		p.name = append(p.name, name.Str...)
-		lowerASCII(p.name[start:])
+		lowerASCII(p.name[outer:])
 		switch {
 		case v.IsObject():
-			p.object(v, level+1)
+			p.name = append(p.name, '.')
+			p.object(v)
 		case v.Type != gjson.Null:
 			p.store(v)
 		}
@@ -104,74 +92,59 @@ func (p *jsonParser) object(o gjson.Result, level int) {
 // store stores the value of the member p.name if it has a known name. Of two members of the
 // same rank the last one counts.
 func (p *jsonParser) store(v gjson.Result) {
-	if n, ok := p.names[string(p.name)]; ok && !v.IsArray() {
-		if old := p.found[n.part].rank; old == 0 || n.rank <= old {
-			p.found[n.part] = p.member(n.rank, v)
+	for _, n := range p.names[string(p.name)] {
+		if old := p.found[n.part].rank; old > 0 && n.rank > old {
+			continue
 		}
-	}
-	if p.keyField == "" || string(p.name) != p.keyField {
-		return
-	}
-	if !v.IsArray() {
-		p.key = p.member(1, v)
-	} else if list := v.Array(); isStrings(list) {
-		p.key = p.member(1, list...)
+		start := len(p.texts)
+		switch {
+		case !v.IsArray():
+			p.texts = append(p.texts, text(v)...)
+		case n.part != partKey || !p.join(v.Array()):
+			continue
+		}
+		p.found[n.part] = member{n.rank, v.Type, p.texts[start:len(p.texts):len(p.texts)]}
 	}
 }
 
-// isStrings reports whether a list is not empty and has only strings.
-func isStrings(list []gjson.Result) bool {
-	for _, v := range list {
+// join joins the strings of a list with commas, as proxies join the lines of one header. It returns
+// false for an empty list and for other values.
+func (p *jsonParser) join(list []gjson.Result) bool {
+	for i, v := range list {
 		if v.Type != gjson.String {
 			return false
 		}
+		if i > 0 {
+			p.texts = append(p.texts, ", "...)
+		}
+		p.texts = append(p.texts, text(v)...)
 	}
 	return len(list) > 0
 }
 
-// member joins several values with commas, as proxies join the lines of one header.
-func (p *jsonParser) member(rank int, values ...gjson.Result) member {
-	start := len(p.texts)
-	for i, v := range values {
-		if i > 0 {
-			p.texts = append(p.texts, ", "...)
-		}
-		p.texts = appendValue(p.texts, v)
-	}
-	return member{rank, values[0].Type, p.texts[start:len(p.texts):len(p.texts)]}
-}
-
-// appendValue appends a value as written, or a string without its escapes. Bytes of a string
-// that are not UTF-8 stay as they are.
-func appendValue(dst []byte, v gjson.Result) []byte {
+// text returns a value as written, or a string without its escapes. Bytes of a string that are not
+// UTF-8 stay as they are, unless half a surrogate pair is in it.
+func text(v gjson.Result) string {
 	if v.Type != gjson.String {
-		return append(dst, v.Raw...)
+		return v.Raw
 	}
-	text := v.Raw[1 : len(v.Raw)-1]
-	for {
-		i := strings.IndexByte(text, '\\')
-		if i < 0 {
-			return append(dst, text...)
-		}
-		r, n := jsontext.Escape(text[i:])
-		dst = utf8.AppendRune(append(dst, text[:i]...), r)
-		text = text[i+n:]
+	s := v.Str
+	if len(s)+len(`""`) < len(v.Raw) && strings.Contains(strings.ToLower(v.Raw), `\ud`) {
+		_ = json.Unmarshal([]byte(v.Raw), &s) // gjson drops the escape after half a pair
 	}
+	return s
 }
 
 // isRequest reports whether the object has a client, a request or a status. The host alone
 // suffices only if no other field is wanted, because error messages of servers name hosts
 // too.
 func (p *jsonParser) isRequest(e *Entry) bool {
-	if p.hostOnly && p.found[partHost].rank > 0 {
-		return true
-	}
-	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser} {
+	for _, part := range [...]part{partIP, partMethod, partPath, partRequest, partUser, partKey} {
 		if p.found[part].rank > 0 {
 			return true
 		}
 	}
-	return e.Status > 0 || p.key.rank > 0
+	return e.Status > 0 || p.hostOnly && p.found[partHost].rank > 0
 }
 
 func (p *jsonParser) fill(e *Entry) {
@@ -188,18 +161,8 @@ func (p *jsonParser) fill(e *Entry) {
 	e.Forwarded, e.IP = others, address(ip)
 	e.User = dash(p.found[partUser].text)
 	e.Host = address(p.found[partHost].text)
-	e.Key = dash(p.key.text)
-	e.Status = statusNumber(p.found[partStatus].text)
-}
-
-// statusNumber reads a number of up to three digits. It returns 0 for any other text.
-func statusNumber(b []byte) int {
-	if len(b) > 3 || !allDigits(b) {
-		return 0
+	e.Key = dash(p.found[partKey].text)
+	if status := p.found[partStatus].text; len(status) <= 3 {
+		e.Status = int(max(0, number(status)))
 	}
-	n := 0
-	for _, c := range b {
-		n = n*10 + int(c-'0')
-	}
-	return n
 }

@@ -1,6 +1,6 @@
 package accesslog
 
-// part is what a member of the object is good for.
+// part is a part of an entry.
 type part int
 
 const (
@@ -12,10 +12,11 @@ const (
 	partHost
 	partStatus
 	partRequest // METHOD TARGET PROTOCOL in one
+	partKey     // of Options.KeyField
 	parts
 )
 
-// memberNames are the names by which each part is looked for, the best first, in
+// memberNames has the names of the members for each part, the best first, in
 // lower case. They are those of nginx's and Apache's usual JSON formats, Caddy,
 // Traefik, Envoy, the Elastic common schema and Google's load balancer.
 var memberNames = [parts][]string{
@@ -54,31 +55,33 @@ var memberNames = [parts][]string{
 	partRequest: {"request", "request_line", "requestline"},
 }
 
-// memberName is what a name stands for.
+// memberName is the part that a name stands for.
 type memberName struct {
 	part part
-	rank int // from 1; of a part's names the least one that is there counts
+	rank int // from 1; of a part's names in an object, the one with the lowest rank counts
 }
 
-// namesOfParts is memberNames by the name. A timeField takes the place of the usual
-// names of the time, and is nothing else even where it is the name of another part.
-func namesOfParts(timeField string) map[string]memberName {
-	names := make(map[string]memberName)
+// partsByName returns memberNames by the name, with the names of the options. A TimeField replaces
+// the usual names of the time, and is not the name of another part except the key.
+func partsByName(o Options) map[string][]memberName {
+	names := make(map[string][]memberName)
 	for i, list := range memberNames {
-		if part(i) == partTime && timeField != "" {
-			continue
-		}
 		for rank, name := range list {
-			names[name] = memberName{part(i), rank + 1}
+			if part(i) != partTime || o.TimeField == "" {
+				names[name] = append(names[name], memberName{part(i), rank + 1})
+			}
 		}
 	}
-	if timeField != "" {
-		names[lower(timeField)] = memberName{partTime, 1}
+	if o.TimeField != "" {
+		names[lower(o.TimeField)] = []memberName{{partTime, 1}}
+	}
+	if o.KeyField != "" {
+		names[lower(o.KeyField)] = append(names[lower(o.KeyField)], memberName{partKey, 1})
 	}
 	return names
 }
 
-// lower is name with its ASCII letters in lower case.
+// lower returns name with its ASCII letters in lower case.
 func lower(name string) string {
 	b := []byte(name)
 	lowerASCII(b)

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"math"
 	"math/big"
 	"net/netip"
 	"regexp"
@@ -130,7 +131,7 @@ var (
 	naiveProtocol  = regexp.MustCompile(`(?s)^(.*?)(?:(?:^| +)HTTP/[^ ]*)?$`)
 	naiveBracketed = regexp.MustCompile(`(?s)^\[([^\]]*)\](?::[0-9]+)?$`)
 	naivePort      = regexp.MustCompile(`(?s)^([^:\[][^:]*|):[0-9]+$`)
-	naiveCLFTime   = regexp.MustCompile(`^[0-9]{2}/[A-Z][a-z]{2}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]{1,9})? [+-]([01][0-9]|2[0-3])[0-5][0-9]$`)
+	naiveCLFTime   = regexp.MustCompile(`^[0-9]{2}/[A-Za-z]{3}/[0-9]{4}:[0-9]{2}:[0-9]{2}:[0-9]{2}([.,][0-9]{1,9})? [+-]([01][0-9]|2[0-3])[0-5][0-9]$`)
 	naiveISOTime   = regexp.MustCompile(`^([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt ]([0-9]{2}:[0-9]{2}:[0-9]{2})([.,][0-9]{1,9})?([Zz]|[+-](?:[01][0-9]|2[0-3]):?[0-5][0-9])?$`)
 	naiveSixty     = regexp.MustCompile(`:60([.,][0-9]+)? `)
 	naiveNumber    = regexp.MustCompile(`^(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?[0-9]+))?$`)
@@ -296,10 +297,12 @@ func naiveNumberStamp(text string) (time.Time, bool) {
 		exp, err = 0, nil
 	}
 	switch {
+	case err != nil || exp > math.MaxInt32 || exp < math.MinInt32:
+		return time.Time{}, false
 	case digits.Sign() == 0:
 		return time.Unix(0, 0).UTC(), true
-	case err != nil || exp > 5000 || exp < -5000:
-		return time.Unix(0, 0).UTC(), m[4][0] == '-'
+	case exp > 5000 || exp < -5000:
+		return time.Unix(0, 0).UTC(), exp < 0
 	}
 	v := new(big.Rat).SetInt(digits)
 	v.Mul(v, naivePower(exp-len(m[3])))

@@ -1,6 +1,9 @@
 package accesslog
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+)
 
 // The reasons why a line is not a log line.
 const (
@@ -18,14 +21,6 @@ const (
 // request, such as an error message of the server.
 const NoRequest = "no client, request or status in the JSON object"
 
-// The values of File.Format.
-const (
-	formatCommon   = "common"
-	formatCombined = "combined"
-	formatVHost    = "vhost"
-	formatJSON     = "JSON"
-)
-
 // parser reads lines into entries. The fields of an entry are views of its line,
 // or of the parser's scratch, so they hold until the next line.
 type parser struct {
@@ -33,8 +28,9 @@ type parser struct {
 	json  jsonParser
 }
 
-// parse fills e in, apart from the line's place. The reason why it is no log line
-// is empty if it is one.
+func newParser(o Options) parser { return parser{json: newJSONParser(o)} }
+
+// parse sets e, apart from the line's place. It returns the reason if the line is not a log line.
 func (p *parser) parse(line []byte, e *Entry) (reason string) {
 	*e = Entry{File: e.File, Line: e.Line}
 	switch {
@@ -43,18 +39,111 @@ func (p *parser) parse(line []byte, e *Entry) (reason string) {
 	case line[0] == '{':
 		return p.json.parse(&p.clock, line, e)
 	}
-	return p.clf(line, e)
+	before, rest, reason := p.cutStamp(line, e)
+	switch {
+	case reason != "":
+		return reason
+	case !parseClient(before, e):
+		return reasonPrefix
+	case !parseRequest(rest, e):
+		return reasonRequest
+	}
+	return ""
 }
 
-// formatOf names the format of a line that was read.
-func formatOf(line []byte, e *Entry) string {
-	switch {
-	case line[0] == '{':
-		return formatJSON
-	case len(e.Host) > 0:
-		return formatVHost
-	case bytes.Contains(line, []byte(`" "`)):
-		return formatCombined
+// maxStamp is how far a time may reach: 17/May/2015:10:05:03.123456789 +0000] and
+// some bytes more, which make it invalid.
+const maxStamp = 40
+
+// cutStamp cuts a line at the space and the [ before its time, and after the ]. User names and
+// forwarded addresses, which clients choose, may have a [ too, but none with a time and the quotation
+// mark of a request behind it.
+func (p *parser) cutStamp(line []byte, e *Entry) (before, after []byte, reason string) {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(line[i:], '[') // a [ is rarer than a space
+		if n < 0 {
+			return nil, nil, cmp.Or(reason, reasonNoStamp)
+		}
+		if i += n; i == 0 || line[i-1] != ' ' {
+			continue
+		}
+		after, why := p.parseStamp(line[i+1:], e)
+		if why == "" {
+			return line[:i-1], after, ""
+		}
+		reason = cmp.Or(reason, why)
 	}
-	return formatCommon
+}
+
+func (p *parser) parseStamp(b []byte, e *Entry) (after []byte, reason string) {
+	end := bytes.IndexByte(b[:min(len(b), maxStamp)], ']')
+	if end < 0 {
+		return nil, reasonNoStamp
+	}
+	var ok bool
+	if e.Time, ok = p.clock.clf(b[:end]); !ok {
+		return nil, reasonStamp
+	}
+	if after = b[end+1:]; len(after) < 2 || after[0] != ' ' || after[1] != '"' {
+		return nil, reasonRequest
+	}
+	return after[2:], ""
+}
+
+// parseRequest reads REQUEST" STATUS. A quotation mark in the request is usually written as \" or
+// \x22. Because some servers write it as it is, the request ends at the mark that a status follows.
+func parseRequest(b []byte, e *Entry) bool {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(b[i:], '"')
+		if n < 0 {
+			return false
+		}
+		if i += n; i > 0 && b[i-1] == '\\' && escaped(b[:i]) {
+			continue
+		}
+		if status := b[i+1:]; len(status) >= 4 && status[0] == ' ' && (len(status) == 4 || status[4] == ' ') && allDigits(status[1:4]) {
+			e.Status = int(number(status[1:4]))
+			e.Method, e.Path = request(b[:i])
+			return true
+		}
+	}
+}
+
+// escaped reports whether b ends in an odd number of backslashes.
+func escaped(b []byte) bool { return (len(b)-len(bytes.TrimRight(b, `\`)))%2 == 1 }
+
+// request cuts METHOD TARGET [HTTP/VERSION] into method and path.
+func request(b []byte) (method, path []byte) {
+	method, target, _ := bytes.Cut(dash(bytes.Trim(b, " ")), space)
+	target = bytes.TrimLeft(target, " ")
+	if i := bytes.LastIndexByte(target, ' ') + 1; bytes.HasPrefix(target[i:], []byte("HTTP/")) {
+		target = bytes.TrimRight(target[:i], " ")
+	}
+	return method, pathOf(target)
+}
+
+// pathOf returns the target without its query string.
+func pathOf(target []byte) []byte {
+	if i := bytes.IndexByte(target, '?'); i >= 0 {
+		return target[:i]
+	}
+	return target
+}
+
+// printable reports whether b has no control characters. Binary data may have a valid [time].
+func printable(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// dash returns b, or nothing for the - that logs write for a missing value.
+func dash(b []byte) []byte {
+	if len(b) == 1 && b[0] == '-' {
+		return nil
+	}
+	return b
 }

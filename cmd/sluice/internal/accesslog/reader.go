@@ -21,8 +21,8 @@ type Options struct {
 // Reader reads inputs as one stream of entries in time order. Only one goroutine may use it,
 // except for BytesRead.
 //
-// The first Next starts a goroutine that reads ahead. The goroutine ends at the end of the
-// inputs, when the context ends, or after Close, but not while a Read of an input blocks.
+// A goroutine of the Reader reads ahead. It ends at the end of the inputs, when the context ends,
+// or after Close, but not while a Read of an input blocks.
 type Reader struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -30,41 +30,100 @@ type Reader struct {
 	fields Fields
 	count  atomic.Int64
 
-	full  chan *batch // from the goroutine, closed by it at its end
-	spent chan *batch // back to it
+	full  chan *records // from the goroutine, which closes it at its end
+	spent chan *records // back to it
+	end   error         // why the goroutine has ended; nil at the end of the inputs
 
-	batch *batch
-	rest  []byte // of batch.records
+	batch *records
+	next  int // the index in batch
 	entry Entry
-	stats Stats
 	ended bool
+	stats Stats
 	err   error
 }
+
+// batches is the number of batches that exist. The channels have room for all of them.
+const batches = 4
 
 // NewReader returns a Reader, which opens and closes the inputs itself. Their order matters only
 // for equal times. To stop the Reader before its end, close it or cancel ctx.
 func NewReader(ctx context.Context, inputs []Input, o Options) *Reader {
-	r := &Reader{fields: o.Fields}
-	if r.fields &= allFields; r.fields == 0 {
+	r := &Reader{
+		fields: o.Fields & allFields,
+		full:   make(chan *records, batches),
+		spent:  make(chan *records, batches),
+		batch:  new(records),
+	}
+	if r.fields == 0 {
 		r.fields = allFields
+	}
+	for range batches - 2 {
+		r.spent <- new(records)
 	}
 	r.ctx, r.cancel = context.WithCancel(ctx)
 	r.merger = merger{ctx: r.ctx, inputs: inputs, o: o, count: &r.count, stats: new(Stats)}
+	go func() {
+		defer close(r.full)
+		r.end = r.read()
+	}()
 	return r
+}
+
+// read reads the inputs and sends batches until their end.
+func (r *Reader) read() error {
+	m := &r.merger
+	if err := m.start(); err != nil {
+		return err
+	}
+	window := newWindow(m.o.Reorder, r.fields, m.stats, r.send)
+	if err := m.run(window.add); err != nil {
+		return err
+	}
+	if err := window.flush(); err != nil {
+		return err
+	}
+	return m.stats.verdict()
+}
+
+func (r *Reader) send(batch *records) (empty *records, err error) {
+	r.full <- batch
+	select {
+	case empty = <-r.spent:
+		empty.reset()
+		return empty, nil
+	case <-r.ctx.Done():
+		return nil, r.ctx.Err()
+	}
 }
 
 // Next moves to the next entry. It returns false at the end and on an error; see Err.
 func (r *Reader) Next() bool {
-	for len(r.rest) == 0 {
+	for r.next == len(r.batch.list) {
 		if r.ended || !r.receive() {
 			return false
 		}
 	}
-	n := recordLen(r.rest)
-	input := readRecord(r.rest[:n], &r.entry, r.fields)
-	r.entry.File = r.merger.inputs[input].Name
-	r.rest = r.rest[n:]
+	r.batch.read(r.next, &r.entry, r.fields)
+	r.entry.File = r.merger.inputs[r.batch.list[r.next].input].Name
+	r.next++
 	return true
+}
+
+// receive makes the next batch the current one.
+func (r *Reader) receive() bool {
+	select {
+	case b, ok := <-r.full:
+		if ok {
+			r.spent <- r.batch
+			r.batch, r.next = b, 0
+			return true
+		}
+		r.stats, r.err = *r.merger.stats, r.end
+	case <-r.ctx.Done():
+		r.err = r.ctx.Err()
+	}
+	r.ended = true
+	return false
 }
 
 // Entry returns the current entry. The pointer is the same every time.
@@ -74,7 +133,7 @@ func (r *Reader) Entry() *Entry { return &r.entry }
 // [*UnreadableError], the context's error, or a read error with the name of the input.
 func (r *Reader) Err() error { return r.err }
 
-// Stats returns the counts so far. They may be some entries ahead of Next.
+// Stats returns the counts of the inputs after Next has returned false at their end.
 func (r *Reader) Stats() Stats { return r.stats }
 
 // BytesRead returns the number of bytes read so far, before decompression, to show progress.
@@ -85,31 +144,8 @@ func (r *Reader) BytesRead() int64 { return r.count.Load() }
 // the end had been reached.
 func (r *Reader) Close() {
 	r.cancel()
-	r.rest = nil
+	r.next = len(r.batch.list)
 	if !r.ended {
 		r.ended, r.err = true, context.Canceled
 	}
-}
-
-// receive makes the next batch the current one.
-func (r *Reader) receive() bool {
-	if r.full == nil {
-		r.full, r.spent = make(chan *batch, batchAhead), make(chan *batch, batchAhead+2)
-		go r.readAhead()
-	}
-	if r.batch != nil {
-		r.spent <- r.batch // never blocks: it has room for every batch there is
-		r.batch = nil
-	}
-	select {
-	case b, ok := <-r.full:
-		if ok {
-			r.batch, r.rest, r.stats = b, b.records, b.counts
-			r.ended, r.err = b.last, b.err
-			return true
-		}
-	case <-r.ctx.Done():
-	}
-	r.ended, r.err = true, r.ctx.Err()
-	return false
 }

@@ -57,7 +57,7 @@ func compare(tb testing.TB, want, got []naiveEntry, counts, stats Stats) {
 		}
 	}
 	require.Len(tb, got, len(want))
-	counts.FirstSkipped, counts.Files = stats.FirstSkipped, stats.Files
+	counts.FirstSkipped, counts.Damaged = stats.FirstSkipped, stats.Damaged
 	require.Equal(tb, counts, stats)
 }
 

@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 )
@@ -14,174 +15,137 @@ import (
 // in the future. Above most bytes the window becomes shorter: it emits the oldest bucket early,
 // and later entries for that bucket are late.
 type window struct {
-	sec    int64 // length, in seconds
-	nsec   int32 // and nanoseconds
-	grain  int64 // seconds that share a bucket
+	length time.Duration
+	grain  int64 // seconds that share a bucket, a power of 2
 	fields Fields
 	stats  *Stats
-	emit   func(record []byte) error
+	send   func(batch *records) (empty *records, err error)
 
-	started bool
-	latest  stamp // the latest time so far
-	oldest  stamp // parseRequest lies before is late: latest less the window, or more
-	held    int   // the bytes in all buckets
-	most    int   // the limit of held
-	ring    []bucket
-	low     int64 // the number of the oldest bucket; bucket n is ring[n mod len(ring)]
-	refs    []ref // scratch
+	latest  time.Time // the latest time so far
+	oldest  time.Time // an entry before it is late: latest less the length, or more
+	held    int       // the bytes in all buckets
+	most    int       // the limit of held
+	buckets []*bucket // in the order of time
+	spare   []*bucket // for reuse
+	batch   *records  // the next batch to send
 }
 
 // bucket has the records of one grain of time, in the order of arrival.
 type bucket struct {
-	records  []byte
-	last     stamp
-	unsorted bool
-}
-
-type ref struct {
-	at    stamp
-	start int // of the record in its bucket
+	start    int64 // in seconds since 1970
+	unsorted bool  // some records may be out of order
+	records
 }
 
 const (
-	maxBuckets = 1024     // limits the ring of a very long window
-	maxHeld    = 64 << 20 // some 800,000 entries with all their fields
+	maxBuckets = 1024     // limits the buckets of a very long window
+	maxHeld    = 64 << 20 // some 600,000 entries with all their fields
+	batchSize  = 64 << 10
 )
 
-func newWindow(length time.Duration, fields Fields, stats *Stats, emit func([]byte) error) *window {
+// longAgo is before every time of an entry.
+var longAgo = time.Unix(-1<<62, 0)
+
+func newWindow(length time.Duration, fields Fields, stats *Stats, send func(*records) (*records, error)) *window {
 	length = max(length, 0)
-	w := &window{fields: fields, stats: stats, emit: emit, most: maxHeld}
-	w.sec, w.nsec = int64(length/time.Second), int32(length%time.Second)
-	w.grain = 1 + w.sec/maxBuckets
-	w.ring = make([]bucket, (w.sec+1)/w.grain+2)
-	return w
+	grain := int64(1) << bits.Len64(uint64(length/time.Second/maxBuckets))
+	return &window{length: length, grain: grain, fields: fields, stats: stats, send: send, most: maxHeld,
+		latest: longAgo, oldest: longAgo, batch: new(records)}
 }
 
 // add adds an entry. It copies the texts.
 func (w *window) add(e *Entry, input int) error {
-	at := e.at
+	order := e.Time.Compare(w.latest)
 	switch {
-	case !w.started || !at.before(w.latest):
-		if err := w.advance(at); err != nil {
+	case order > 0:
+		if err := w.advance(e.Time); err != nil {
 			return err
 		}
-	case at.before(w.oldest):
+	case order == 0:
+	case e.Time.Before(w.oldest):
 		w.stats.Late++
-		at, e.Late = w.latest, true
-		e.at = at
+		e.Time, e.Late = w.latest, true
 	default:
 		w.stats.Reordered++
 	}
-	b := w.bucket(w.number(at))
-	b.unsorted = b.unsorted || len(b.records) > 0 && at.before(b.last)
-	before := len(b.records)
-	b.records, b.last = appendRecord(b.records, e, input, w.fields), at
-	if w.held += len(b.records) - before; w.held > w.most {
-		return w.shorten()
+	b := w.bucket(e.Time.Unix() &^ (w.grain - 1))
+	b.unsorted = b.unsorted || order < 0
+	w.held += b.add(e, input, w.fields)
+	if w.held <= w.most {
+		return nil
 	}
-	return nil
+	w.oldest = time.Unix(w.buckets[0].start+w.grain, 0)
+	if w.latest.Before(w.oldest) {
+		w.oldest = w.latest
+	}
+	return w.emitOldest()
 }
 
 // advance moves the end of the window to at.
-func (w *window) advance(at stamp) error {
-	if w.started && at == w.latest {
-		return nil
-	}
+func (w *window) advance(at time.Time) error {
 	w.latest = at
-	oldest := at.back(w.sec, w.nsec)
-	if !w.started || w.oldest.before(oldest) {
+	if oldest := at.Add(-w.length); w.oldest.Before(oldest) {
 		w.oldest = oldest
 	}
-	low := w.number(oldest)
-	if w.started {
-		if err := w.empty(low); err != nil {
+	for len(w.buckets) > 0 && w.buckets[0].start+w.grain <= w.oldest.Unix() {
+		if err := w.emitOldest(); err != nil {
 			return err
 		}
 	}
-	w.low, w.started = low, true
 	return nil
 }
 
-// shorten emits the oldest bucket that is not empty.
-func (w *window) shorten() error {
-	number := w.low
-	for len(w.bucket(number).records) == 0 {
-		number++
+// bucket returns the bucket that begins at start. It adds one if there is none.
+func (w *window) bucket(start int64) *bucket {
+	i := len(w.buckets)
+	for i > 0 && w.buckets[i-1].start > start {
+		i--
 	}
-	w.oldest = stamp{sec: (number + 1) * w.grain}
-	if w.latest.before(w.oldest) {
-		w.oldest = w.latest
+	if i > 0 && w.buckets[i-1].start == start {
+		return w.buckets[i-1]
 	}
-	return w.emitBucket(w.bucket(number))
+	var b *bucket
+	if n := len(w.spare); n > 0 {
+		b, w.spare = w.spare[n-1], w.spare[:n-1]
+	} else {
+		b = new(bucket)
+	}
+	b.start, b.unsorted = start, false
+	w.buckets = slices.Insert(w.buckets, i, b)
+	return b
 }
 
-// flush emits all remaining entries.
+// flush sends all remaining entries.
 func (w *window) flush() error {
-	return w.empty(w.low + int64(len(w.ring)))
-}
-
-// empty emits the buckets below low, at most all of the ring.
-func (w *window) empty(low int64) error {
-	low = min(low, w.low+int64(len(w.ring)))
-	for ; w.low < low; w.low++ {
-		if err := w.emitBucket(w.bucket(w.low)); err != nil {
+	for len(w.buckets) > 0 {
+		if err := w.emitOldest(); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err := w.send(w.batch)
+	return err
 }
 
-func (w *window) emitBucket(b *bucket) error {
-	w.held -= len(b.records)
+// emitOldest moves the records of the oldest bucket to the batch, and sends the batch when it is full.
+func (w *window) emitOldest() (err error) {
+	b := w.buckets[0]
+	w.buckets = w.buckets[1:]
+	w.held -= b.size()
 	if b.unsorted {
-		return w.emitSorted(b)
+		b.sort()
 	}
-	for rest := b.records; len(rest) > 0; {
-		n := recordLen(rest)
-		if err := w.emit(rest[:n]); err != nil {
-			return err
+	for some := range slices.Chunk(b.list, 100) {
+		w.batch.addAll(some, &b.records)
+		if w.batch.size() < batchSize {
+			continue
 		}
-		rest = rest[n:]
-	}
-	b.reset()
-	return nil
-}
-
-func (w *window) emitSorted(b *bucket) error {
-	w.refs = w.refs[:0]
-	for i := 0; i < len(b.records); i += recordLen(b.records[i:]) {
-		w.refs = append(w.refs, ref{recordStamp(b.records[i:]), i})
-	}
-	slices.SortStableFunc(w.refs, func(x, y ref) int { return x.at.compare(y.at) })
-	for _, r := range w.refs {
-		record := b.records[r.start:]
-		if err := w.emit(record[:recordLen(record)]); err != nil {
+		if w.batch, err = w.send(w.batch); err != nil {
 			return err
 		}
 	}
-	b.reset()
+	if b.size() < 1<<20 { // the memory of a burst is not kept
+		b.reset()
+		w.spare = append(w.spare, b)
+	}
 	return nil
-}
-
-// reset empties the bucket. It frees the memory of a bucket that a burst has enlarged.
-func (b *bucket) reset() {
-	if cap(b.records) > 1<<20 && len(b.records) < cap(b.records)/4 {
-		b.records = nil
-	}
-	b.records, b.unsorted = b.records[:0], false
-}
-
-func (w *window) number(at stamp) int64 { return floorDiv(at.sec, w.grain) }
-
-func (w *window) bucket(number int64) *bucket {
-	n := int64(len(w.ring))
-	return &w.ring[number-floorDiv(number, n)*n]
-}
-
-func floorDiv(a, b int64) int64 {
-	q := a / b
-	if a%b < 0 {
-		q--
-	}
-	return q
 }

@@ -10,46 +10,46 @@ import (
 	"sync/atomic"
 )
 
+// MaxLine is the largest length of a line in bytes. Longer lines are skipped, and never held
+// in memory as a whole.
+const MaxLine = 1 << 20
+
+// bufferSize has room for a line of MaxLine and its end.
+const bufferSize = MaxLine + len("\r\n")
+
 // source is an open input with its next entry.
 type source struct {
 	head   Entry
 	file   io.Closer
 	raw    *stoppable
-	lines  lines
+	r      *bufio.Reader // decompressed
+	rest   bool          // r is in the middle of a line that is longer than its buffer
+	err    error         // the end of r, io.EOF or worse
 	parser parser
-	info   *File
 	stats  *Stats
 }
 
-const bufferSize = 64 << 10
-
-// open opens the input. It counts in info and stats.
-func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, info *File, stats *Stats) (*source, error) {
+// open opens the input. It counts bytes in count, and lines in stats.
+func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats *Stats) (*source, error) {
 	f, err := in.Open()
 	if err != nil {
 		return nil, fmt.Errorf("accesslog: %w", err)
 	}
-	s := &source{file: f, info: info, stats: stats, raw: &stoppable{ctx: ctx, r: f, count: count}}
-	s.parser.json = newJSONParser(o)
+	raw := &stoppable{ctx: ctx, r: f, count: count}
+	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(raw, bufferSize)}
 	s.head.File = in.Name
-	s.lines.r = bufio.NewReaderSize(s.raw, bufferSize)
-	if isGzip(s.lines.r) {
-		info.Gzip = true
-		s.unzip()
+	if isGzip(s.r) {
+		z, err := gzip.NewReader(s.r)
+		if err != nil {
+			s.err = err
+			return s, nil
+		}
+		s.r = bufio.NewReaderSize(z, bufferSize)
 	}
-	if mark, _ := s.lines.r.Peek(3); string(mark) == "\uFEFF" {
-		_, _ = s.lines.r.Discard(3) // they are in the buffer
+	if mark, _ := s.r.Peek(3); string(mark) == "\uFEFF" {
+		_, _ = s.r.Discard(3) // they are in the buffer
 	}
 	return s, nil
-}
-
-func (s *source) unzip() {
-	z, err := gzip.NewReader(s.lines.r)
-	if err != nil {
-		s.lines.err = err
-		return
-	}
-	s.lines.r = bufio.NewReaderSize(z, bufferSize)
 }
 
 // next moves head to the next entry. It returns false at the end of the input, and on an error other
@@ -68,15 +68,14 @@ func (s *source) next() (bool, error) {
 
 // step reads one line into head, and reports whether it is an entry.
 func (s *source) step() (entry, more bool) {
-	line, long, ok := s.lines.next()
-	if !ok {
+	line := s.line()
+	if s.err != nil {
 		return false, false
 	}
 	s.head.Line++
-	s.info.Lines++
 	s.stats.Lines++
 	reason := reasonLong
-	if !long {
+	if !s.rest && len(line) <= MaxLine {
 		reason = s.parser.parse(line, &s.head)
 	}
 	if reason != "" {
@@ -87,14 +86,22 @@ func (s *source) step() (entry, more bool) {
 	if line[0] == '{' {
 		s.stats.JSON++
 	}
-	if s.info.Format == "" {
-		s.info.Format = formatOf(line, &s.head)
-	}
 	return true, true
 }
 
+// line returns the next line without its end, \n or \r\n. It holds until the next call. Of a long
+// line it is the beginning, and the next call skips the rest. The last line needs no end.
+func (s *source) line() (line []byte) {
+	for s.rest && s.err == nil {
+		_, s.rest, s.err = s.r.ReadLine()
+	}
+	if s.err == nil {
+		line, s.rest, s.err = s.r.ReadLine()
+	}
+	return line
+}
+
 func (s *source) skip(line []byte, reason string) {
-	s.info.Skipped++
 	s.stats.Skipped++
 	if s.stats.FirstSkipped == nil {
 		text := bytes.Clone(line[:min(len(line), 100)])
@@ -105,11 +112,11 @@ func (s *source) skip(line []byte, reason string) {
 // end closes the file and returns the read error.
 func (s *source) end() error {
 	s.file.Close() // it was only read
-	if s.raw.err != nil {
+	if s.raw.err != nil && s.raw.err != io.EOF {
 		return fmt.Errorf("accesslog: %s: %w", s.head.File, s.raw.err)
 	}
-	if s.lines.err != io.EOF {
-		s.info.Damage = s.lines.err
+	if s.err != io.EOF {
+		s.stats.Damaged = append(s.stats.Damaged, DamagedFile{s.head.File, s.err})
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type Stats struct {
 	Late      int64 // entries that came later than that, and were delivered at the latest time so far
 
 	FirstSkipped *BadLine // nil if no line was skipped
-	Files        []File   // one for each Input, in their order; set when Next has returned false
+	Damaged      []DamagedFile
 }
 
 // verdict returns an error if too many lines were skipped, or a damaged file had no lines.
@@ -23,22 +23,17 @@ func (s *Stats) verdict() error {
 	if s.Skipped > s.Lines-s.Skipped {
 		return &UnreadableError{Lines: s.Lines, Skipped: s.Skipped, First: s.FirstSkipped}
 	}
-	for _, f := range s.Files {
-		if f.Damage != nil && s.Lines == 0 {
-			return fmt.Errorf("accesslog: %s: the gzip file is cut short or damaged before its first line: %w", f.Name, f.Damage)
-		}
+	if len(s.Damaged) > 0 && s.Lines == 0 {
+		f := s.Damaged[0]
+		return fmt.Errorf("accesslog: %s: the gzip file is cut short or damaged before its first line: %w", f.Name, f.Err)
 	}
 	return nil
 }
 
-// File describes one Input.
-type File struct {
-	Name    string
-	Format  string // common, combined, vhost or JSON, by its first entry; empty if it has none
-	Gzip    bool
-	Lines   int64
-	Skipped int64
-	Damage  error // the error of the gzip data; nil if it is complete
+// DamagedFile is a gzip file that is cut short or corrupt.
+type DamagedFile struct {
+	Name string
+	Err  error // of the gzip data
 }
 
 // BadLine is a line that is not a log line.

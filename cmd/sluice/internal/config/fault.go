@@ -1,10 +1,14 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/sluice-go/sluice/compose"
 )
 
 // Error has all errors of a file.
@@ -42,11 +46,31 @@ func (e *Error) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// faults collects the errors of a file.
-type faults []Fault
+// reader converts YAML nodes to a File and collects the errors.
+type reader struct {
+	faults []Fault
+	names  map[string]int // the line of each rule's name
+}
 
-func (f *faults) add(n ast.Node, field, format string, args ...any) {
-	*f = append(*f, Fault{Line: lineOf(n), Field: field, Problem: fmt.Sprintf(format, args...)})
+// fault adds an error of the value at the node. If the error is about a policy spec, it adds a caret.
+func (r *reader) fault(n ast.Node, field string, err error) {
+	f := Fault{Line: lineOf(n), Field: field, Problem: err.Error()}
+	var bad *compose.SpecError
+	if errors.As(err, &bad) {
+		f.Problem = bad.Problem
+		if len(bad.Spec) <= 200 && isPrintable(bad.Spec) {
+			f.Caret = bad.Caret()
+		}
+	}
+	r.faults = append(r.faults, f)
+}
+
+func (r *reader) faultf(n ast.Node, field, format string, args ...any) {
+	r.fault(n, field, fmt.Errorf(format, args...))
+}
+
+func isPrintable(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
 func lineOf(n ast.Node) int {

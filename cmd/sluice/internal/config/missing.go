@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/goccy/go-yaml/ast"
-
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -73,29 +71,4 @@ func (r *Rule) lacks(req *http.Request) bool {
 		_, found := f.caller()(req)
 		return !found
 	})
-}
-
-const wantMissing = "ip, share, skip or deny"
-
-func (r *reader) missing(n ast.Node, at string) Missing {
-	word, ok := text(n)
-	switch m := Missing(word); m {
-	case MissingIP, MissingShare, MissingSkip, MissingDeny:
-		return m
-	}
-	known := []string{string(MissingIP), string(MissingShare), string(MissingSkip), string(MissingDeny)}
-	hint := ""
-	if ok {
-		hint = didYouMean(word, known)
-	}
-	r.faults.add(n, at, "%s%s; want %s", isA(n), hint, wantMissing)
-	return MissingIP
-}
-
-// missingHasEffect adds an error if the rule has the field missing, but every request has
-// the rule's fields.
-func (r *reader) missingHasEffect(n ast.Node, at string, rule *Rule) {
-	if len(rule.MayLack()) == 0 {
-		r.faults.add(n, at, "has no effect, because every request has %s; write it only in rules by user, header:NAME or cookie:NAME", rule.ByString())
-	}
 }

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"net/netip"
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
@@ -19,12 +18,50 @@ type member struct {
 	read func(n ast.Node, at string)
 }
 
+// value returns the member that read converts. An error leaves to unchanged.
+func value[T any](r *reader, name string, to *T, read func(ast.Node) (T, error)) member {
+	return member{name, func(n ast.Node, at string) {
+		v, err := read(n)
+		if err != nil {
+			r.fault(n, at, err)
+			return
+		}
+		*to = v
+	}}
+}
+
+// list returns the member with a list, or with a single value without a list. read converts each
+// value.
+func list[T any](r *reader, name string, to *[]T, want string, read func(ast.Node) (T, error)) member {
+	one := func(n ast.Node, at string) {
+		v, err := read(n)
+		if err != nil {
+			r.fault(n, at, err)
+			return
+		}
+		*to = append(*to, v)
+	}
+	return member{name, func(n ast.Node, at string) {
+		l, ok := n.(*ast.SequenceNode)
+		switch {
+		case !ok:
+			one(n, at)
+			return
+		case len(l.Values) == 0:
+			r.faultf(n, at, "is an empty list; leave it out, or write %s", want)
+		}
+		for i, n := range l.Values {
+			one(n, fmt.Sprintf("%s[%d]", at, i))
+		}
+	}}
+}
+
 // members reads a mapping. It returns the key nodes by their names; nil if n is not a
 // mapping.
 func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.Node {
 	mapping, ok := n.(*ast.MappingNode)
 	if !ok {
-		r.faults.add(n, at, "%s; want a mapping with the fields %s", isA(n), keysOf(known))
+		r.faultf(n, at, "%s; want a mapping with the fields %s", isA(n), orList(known))
 		return nil
 	}
 	given := make(map[string]ast.Node)
@@ -37,38 +74,45 @@ func (r *reader) members(n ast.Node, at string, known []member) map[string]ast.N
 func (r *reader) member(pair *ast.MappingValueNode, at string, known []member, given map[string]ast.Node) {
 	name, ok := text(pair.Key)
 	if !ok {
-		r.faults.add(pair.Key, at, "no field %s; want %s", errtext.Quote(pair.Key.GetToken().Value), keysOf(known))
+		r.faultf(pair.Key, at, "no field %s; want %s", errtext.Quote(pair.Key.GetToken().Value), orList(known))
 		return
 	}
 	place := strings.TrimPrefix(at+"."+name, ".")
 	if first := given[name]; first != nil {
-		r.faults.add(pair.Key, place, "is there twice, first in line %d; write it once", lineOf(first))
+		r.faultf(pair.Key, place, "is there twice, first in line %d; write it once", lineOf(first))
 		return
 	}
+	var names []string
 	for _, m := range known {
 		if m.name == name {
 			given[name] = pair.Key
 			m.read(pair.Value, place)
 			return
 		}
-	}
-	r.faults.add(pair.Key, at, "no field %s%s; want %s", errtext.Quote(name), didYouMean(name, names(known)), keysOf(known))
-}
-
-func names(known []member) []string {
-	var names []string
-	for _, m := range known {
 		names = append(names, m.name)
 	}
-	return names
+	r.faultf(pair.Key, at, "no field %s%s; want %s", errtext.Quote(name), didYouMean(name, names), orList(known))
 }
 
-func keysOf(known []member) string {
-	n := names(known)
-	return strings.Join(n[:len(n)-1], ", ") + " or " + n[len(n)-1]
+// orList returns the names of the members in the form a, b or c.
+func orList(known []member) string {
+	text := known[0].name
+	for _, m := range known[1 : len(known)-1] {
+		text += ", " + m.name
+	}
+	return text + " or " + known[len(known)-1].name
 }
 
-// text is the value of a node that is text.
+// didYouMean returns a hint if one of the known words is similar to the typed word.
+func didYouMean(typed string, known []string) string {
+	nearest := errtext.Nearest(typed, known)
+	if nearest == "" {
+		return ""
+	}
+	return ", did you mean " + nearest + "?"
+}
+
+// text returns the value of a node that is text.
 func text(n ast.Node) (string, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -105,47 +149,21 @@ func isA(n ast.Node) string {
 	return fmt.Sprintf("is a %s", n.Type())
 }
 
-// word is text on one line.
-func (r *reader) word(n ast.Node, at, want string) (string, bool) {
-	s, ok := text(n)
-	if !ok || strings.TrimSpace(s) == "" {
-		r.faults.add(n, at, "%s; want %s", isA(n), want)
-		return "", false
+// word returns text that is not blank.
+func word(n ast.Node, want string) (string, error) {
+	s, _ := text(n)
+	if strings.TrimSpace(s) == "" {
+		return "", fmt.Errorf("%s; want %s", isA(n), want)
 	}
-	return s, true
+	return s, nil
 }
 
-// list reads each value of a list, or a single value without a list.
-func (r *reader) list(n ast.Node, at, want string, read func(n ast.Node, at string)) {
-	l, ok := n.(*ast.SequenceNode)
-	switch {
-	case !ok:
-		read(n, at)
-		return
-	case len(l.Values) == 0:
-		r.faults.add(n, at, "is an empty list; leave it out, or write %s", want)
-	}
-	for i, value := range l.Values {
-		read(value, fmt.Sprintf("%s[%d]", at, i))
-	}
-}
-
-func (r *reader) boolean(n ast.Node, at string) bool {
+func boolean(n ast.Node) (bool, error) {
 	b, ok := n.(*ast.BoolNode)
 	if !ok {
-		r.faults.add(n, at, "%s; want true or false", isA(n))
-		return false
+		return false, fmt.Errorf("%s; want true or false", isA(n))
 	}
-	return b.Value
-}
-
-func (r *reader) number(n ast.Node, at string, least, most int64) int64 {
-	v, ok := integer(n)
-	if !ok || v < least || v > most {
-		r.faults.add(n, at, "%s; want a whole number from %d to %d", isA(n), least, most)
-		return 0
-	}
-	return v
+	return b.Value, nil
 }
 
 // integer reads a decimal number. It refuses 010, which the YAML library reads as 8.
@@ -161,24 +179,4 @@ func integer(n ast.Node) (v int64, ok bool) {
 		v = int64(min(u, math.MaxInt64))
 	}
 	return v, true
-}
-
-func (r *reader) prefixes(n ast.Node, at string) (all []netip.Prefix) {
-	const want = "addresses or prefixes, such as [10.0.0.0/24, 192.0.2.1]"
-	if l, ok := n.(*ast.SequenceNode); ok && len(l.Values) == 0 {
-		return []netip.Prefix{} // the file says that there is no proxy
-	}
-	r.list(n, at, want, func(n ast.Node, at string) {
-		s, ok := r.word(n, at, want)
-		if !ok {
-			return
-		}
-		p, err := ParseTrusted(s)
-		if err != nil {
-			r.faults.add(n, at, "%v", err)
-			return
-		}
-		all = append(all, p)
-	})
-	return all
 }

@@ -30,10 +30,12 @@ const maxBlank = 200
 // Parse parses the text of a file. The name is used in errors only. Every error is an
 // [*Error].
 func Parse(name string, text []byte) (*File, error) {
-	var r reader
-	f := r.file(text)
-	if len(r.faults) == 0 {
-		return f, nil
+	r := reader{names: make(map[string]int)}
+	if root := r.root(text); root != nil {
+		f := r.file(root)
+		if len(r.faults) == 0 {
+			return f, nil
+		}
 	}
 	slices.SortStableFunc(r.faults, func(a, b Fault) int { return cmp.Compare(a.Line, b.Line) })
 	return nil, &Error{File: name, Faults: r.faults}
@@ -52,34 +54,6 @@ func Read(name string) (*File, error) {
 	}
 	return Parse(name, text)
 }
-
-// reader converts YAML nodes to a File.
-type reader struct {
-	faults faults
-}
-
-func (r *reader) file(text []byte) *File {
-	root := r.root(text)
-	if root == nil {
-		return nil
-	}
-	f := new(File)
-	given := r.members(root, "", []member{
-		{"trusted", func(n ast.Node, at string) { f.Trusted = r.prefixes(n, at) }},
-		{"forwarded", func(n ast.Node, at string) { f.Forwarded = r.boolean(n, at) }},
-		{"ipv6_bits", func(n ast.Node, at string) { f.IPv6Bits = int(r.number(n, at, 32, 128)) }},
-		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
-	})
-	if given != nil && given["rules"] == nil {
-		r.faults.add(root, "rules", "missing; want %s", wantRules)
-	}
-	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
-		r.faults.add(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
-	}
-	return f
-}
-
-const wantRules = "a list of rules, each with a name and a policy, such as [{name: client, policy: gcra 100/m, by: ip}]"
 
 // root returns the only document of the text; nil after an error.
 func (r *reader) root(text []byte) ast.Node {
@@ -101,14 +75,14 @@ func (r *reader) root(text []byte) ast.Node {
 		switch {
 		case doc.Body == nil || doc.Body.Type() == ast.CommentType || doc.Body.Type() == ast.DirectiveType:
 		case root != nil:
-			r.faults.add(doc.Body, "", "a second YAML document begins here; want one document, so remove the ---")
+			r.faultf(doc.Body, "", "a second YAML document begins here; want one document, so remove the ---")
 			return nil
 		default:
 			root = doc.Body
 		}
 	}
 	if root == nil {
-		r.faults.add(nil, "", "the file is empty; want rules: %s", wantRules)
+		r.faultf(nil, "", "the file is empty; want rules: %s", wantRules)
 	}
 	return root
 }

@@ -1,12 +1,11 @@
 package config
 
 import (
-	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -15,73 +14,116 @@ import (
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
+const (
+	wantRules    = "a list of rules, each with a name and a policy, such as [{name: client, policy: gcra 100/m, by: ip}]"
+	wantName     = "1 to 64 letters, digits, - and _, such as per-client"
+	wantPolicy   = "a policy, such as gcra 100/m burst=20"
+	wantPrefixes = "addresses or prefixes, such as [10.0.0.0/24, 192.0.2.1]"
+	wantBy       = "one or more of " + fieldWords
+	wantMethods  = "methods, such as [GET, POST]"
+	wantPaths    = "paths, such as [/login, /api/*]"
+)
+
+func (r *reader) file(root ast.Node) *File {
+	f := new(File)
+	given := r.members(root, "", []member{
+		r.trusted(f),
+		value(r, "forwarded", &f.Forwarded, boolean),
+		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
+		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
+	})
+	if given != nil && given["rules"] == nil {
+		r.faultf(root, "rules", "missing; want %s", wantRules)
+	}
+	if n := given["forwarded"]; n != nil && f.Forwarded && (given["trusted"] == nil || f.Trusted != nil && len(f.Trusted) == 0) {
+		r.faultf(n, "forwarded", "has no effect without trusted; write the addresses of your proxies into trusted")
+	}
+	return f
+}
+
+func (r *reader) trusted(f *File) member {
+	m := list(r, "trusted", &f.Trusted, wantPrefixes, func(n ast.Node) (netip.Prefix, error) {
+		s, err := word(n, wantPrefixes)
+		if err != nil {
+			return netip.Prefix{}, err
+		}
+		return ParseTrusted(s)
+	})
+	return member{m.name, func(n ast.Node, at string) {
+		if l, ok := n.(*ast.SequenceNode); ok && len(l.Values) == 0 {
+			f.Trusted = []netip.Prefix{} // the file says that there is no proxy
+			return
+		}
+		m.read(n, at)
+	}}
+}
+
+func ipv6Bits(n ast.Node) (int, error) {
+	bits, ok := integer(n)
+	if !ok || bits < 32 || bits > 128 {
+		return 0, fmt.Errorf("%s; want a whole number from 32 to 128", isA(n))
+	}
+	return int(bits), nil
+}
+
 func (r *reader) rules(n ast.Node, at string) (rules []Rule) {
-	list, ok := n.(*ast.SequenceNode)
-	if !ok || len(list.Values) == 0 {
-		r.faults.add(n, at, "%s; want %s", isA(n), wantRules)
+	l, ok := n.(*ast.SequenceNode)
+	if !ok || len(l.Values) == 0 {
+		r.faultf(n, at, "%s; want %s", isA(n), wantRules)
 		return nil
 	}
-	lines := make(map[string]int)
-	for i, value := range list.Values {
-		rules = append(rules, r.rule(value, fmt.Sprintf("%s[%d]", at, i), lines))
+	for i, n := range l.Values {
+		rules = append(rules, r.rule(n, fmt.Sprintf("%s[%d]", at, i)))
 	}
 	return rules
 }
 
-// rule reads a rule. lines has the line of each name of earlier rules.
-func (r *reader) rule(n ast.Node, at string, lines map[string]int) Rule {
+func (r *reader) rule(n ast.Node, at string) Rule {
 	rule := Rule{Cost: Cost{Units: 1}}
 	given := r.members(n, at, []member{
-		{"name", func(n ast.Node, at string) { rule.Name = r.name(n, at, lines) }},
-		{"policy", func(n ast.Node, at string) { rule.Policy = r.policy(n, at) }},
-		{"by", func(n ast.Node, at string) { rule.By = r.by(n, at) }},
-		{"missing", func(n ast.Node, at string) { rule.Missing = r.missing(n, at) }},
-		{"cost", func(n ast.Node, at string) { rule.Cost = r.cost(n, at) }},
-		{"methods", func(n ast.Node, at string) { rule.Methods = r.methods(n, at) }},
-		{"paths", func(n ast.Node, at string) { rule.Paths = r.paths(n, at) }},
-		{"shadow", func(n ast.Node, at string) { rule.Shadow = r.boolean(n, at) }},
+		value(r, "name", &rule.Name, r.name),
+		value(r, "policy", &rule.Policy, policy),
+		r.by(&rule),
+		value(r, "missing", &rule.Missing, missing),
+		value(r, "cost", &rule.Cost, cost),
+		list(r, "methods", &rule.Methods, wantMethods, method),
+		list(r, "paths", &rule.Paths, wantPaths, pathPattern),
+		value(r, "shadow", &rule.Shadow, boolean),
 	})
 	if given == nil {
 		return rule
 	}
-	for _, name := range [...]struct{ field, want string }{{"name", wantName}, {"policy", wantPolicy}} {
-		if given[name.field] == nil {
-			r.faults.add(n, at+"."+name.field, "missing; want %s", name.want)
-		}
+	if given["name"] == nil {
+		r.faultf(n, at+".name", "missing; want %s", wantName)
 	}
-	if n := given["missing"]; n != nil && (len(rule.By) > 0 || given["by"] == nil) {
-		r.missingHasEffect(n, at+".missing", &rule)
+	if given["policy"] == nil {
+		r.faultf(n, at+".policy", "missing; want %s", wantPolicy)
 	}
-	if c := given["cost"]; c != nil && rule.Policy != nil {
-		r.affordable(c, at+".cost", &rule)
+	if n := given["missing"]; n != nil && (len(rule.By) > 0 || given["by"] == nil) && len(rule.MayLack()) == 0 {
+		r.faultf(n, at+".missing", "has no effect, because every request has %s; write it only in rules by user, header:NAME or cookie:NAME", rule.ByString())
+	}
+	if n := given["cost"]; n != nil && rule.Policy != nil && rule.Cost.Units > Capacity(rule.Policy) {
+		r.faultf(n, at+".cost", "is %d, and the policy %v never allows more than %d at once, so all requests would be denied; want at most %[3]d, or a larger policy",
+			rule.Cost.Units, rule.Policy, Capacity(rule.Policy))
 	}
 	return rule
 }
 
-const (
-	wantName   = "1 to 64 letters, digits, - and _, such as per-client"
-	wantPolicy = "a policy, such as gcra 100/m burst=20"
-)
-
-func (r *reader) name(n ast.Node, at string, lines map[string]int) string {
-	if as := otherThanText(n); as != "" {
-		r.faults.add(n, at, "%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), as, n.GetToken().Value)
-		return ""
+func (r *reader) name(n ast.Node) (string, error) {
+	if kind := otherThanText(n); kind != "" {
+		return "", fmt.Errorf("%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), kind, n.GetToken().Value)
 	}
-	name, ok := r.word(n, at, wantName)
-	if !ok {
-		return ""
+	name, err := word(n, wantName)
+	switch {
+	case err != nil:
+		return "", err
+	case !isName(name):
+		return "", fmt.Errorf("is %s; want %s", errtext.Quote(name), wantName)
+	case r.names[name] > 0:
+		return "", fmt.Errorf("%s is also the name of the rule in line %d; want another name", errtext.Quote(name), r.names[name])
 	}
-	if !isName(name) {
-		r.faults.add(n, at, "is %s; want %s", errtext.Quote(name), wantName)
-		return ""
-	}
-	if first, taken := lines[name]; taken {
-		r.faults.add(n, at, "%s is also the name of the rule in line %d; want another name", errtext.Quote(name), first)
-		return ""
-	}
-	lines[name] = lineOf(n)
-	return name
+	r.names[name] = lineOf(n)
+	return name, nil
 }
 
 // otherThanText returns the YAML type of a value that would be a valid name in quotes; empty
@@ -101,35 +143,21 @@ func otherThanText(n ast.Node) string {
 
 // isName allows few characters, because names become part of stored keys, headers and
 // metrics. A dot would look like a part of a stacked policy there.
-func isName(s string) bool {
-	return len(s) <= 64 && !strings.ContainsFunc(s, func(r rune) bool {
-		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+func isName(s string) bool { return len(s) <= 64 && hasOnly(s, "-_") }
+
+// hasOnly reports whether s has only ASCII letters, digits and the marks.
+func hasOnly(s, marks string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune(marks, r))
 	})
 }
 
-func (r *reader) policy(n ast.Node, at string) algo.Policy {
-	spec, ok := r.word(n, at, wantPolicy)
-	if !ok {
-		return nil
-	}
-	p, err := compose.ParseRulePolicy(spec)
+func policy(n ast.Node) (algo.Policy, error) {
+	spec, err := word(n, wantPolicy)
 	if err != nil {
-		r.badSpec(n, at, err)
-		return nil
+		return nil, err
 	}
-	return p
-}
-
-func (r *reader) badSpec(n ast.Node, at string, err error) {
-	var bad *compose.SpecError
-	if !errors.As(err, &bad) {
-		r.faults.add(n, at, "%v", err)
-		return
-	}
-	r.faults.add(n, at, "%s", bad.Problem)
-	if len(bad.Spec) <= 200 && !strings.ContainsFunc(bad.Spec, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		r.faults[len(r.faults)-1].Caret = bad.Caret()
-	}
+	return compose.ParseRulePolicy(spec)
 }
 
 // Capacity returns the largest cost that a policy can ever allow.
@@ -141,39 +169,26 @@ func Capacity(p algo.Policy) int64 {
 	return res.Limit
 }
 
-func (r *reader) affordable(n ast.Node, at string, rule *Rule) {
-	if most := Capacity(rule.Policy); rule.Cost.Units > most {
-		r.faults.add(n, at, "is %d, and the policy %v never allows more than %d at once, so all requests would be denied; want at most %[3]d, or a larger policy",
-			rule.Cost.Units, rule.Policy, most)
-	}
-}
-
-func (r *reader) by(n ast.Node, at string) (fields []Field) {
-	const want = "one or more of " + fieldWords
-	if s, ok := fieldText(n); ok && s != "" {
-		fields, err := ParseFields(s)
-		if err != nil {
-			r.faults.add(n, at, "%v", err)
-		}
-		return fields
-	}
-	r.list(n, at, want, func(n ast.Node, at string) {
+// by is the member with one field, several fields joined by +, or a list of fields.
+func (r *reader) by(rule *Rule) member {
+	m := list(r, "by", &rule.By, wantBy, func(n ast.Node) (Field, error) {
 		s, ok := fieldText(n)
 		if !ok {
-			r.faults.add(n, at, "%s; want %s", isA(n), want)
-			return
+			return Field{}, fmt.Errorf("%s; want %s", isA(n), wantBy)
 		}
-		f, err := parseField(s)
-		if err == nil && slices.Contains(fields, f) {
-			err = fmt.Errorf("%v is there twice; write it once", f)
-		}
-		if err != nil {
-			r.faults.add(n, at, "%v", err)
-			return
-		}
-		fields = append(fields, f)
+		return parseField(s, fieldWords, rule.By)
 	})
-	return fields
+	return member{m.name, func(n ast.Node, at string) {
+		s, _ := fieldText(n)
+		if s == "" {
+			m.read(n, at)
+			return
+		}
+		var err error
+		if rule.By, err = ParseFields(s); err != nil {
+			r.fault(n, at, err)
+		}
+	}}
 }
 
 // fieldText returns the text of a field. In a list within braces the library reads
@@ -188,57 +203,54 @@ func fieldText(n ast.Node) (string, bool) {
 	return kind + ":" + name, ok && ok2
 }
 
-func (r *reader) cost(n ast.Node, at string) Cost {
-	if s, ok := text(n); ok {
-		if s != "bytes" {
-			r.faults.add(n, at, "is %s; want a whole number from 1, or bytes", errtext.Quote(s))
-		}
-		return Cost{Bytes: true}
+func missing(n ast.Node) (Missing, error) {
+	known := []string{string(MissingIP), string(MissingShare), string(MissingSkip), string(MissingDeny)}
+	word, ok := text(n)
+	if slices.Contains(known, word) {
+		return Missing(word), nil
+	}
+	hint := ""
+	if ok {
+		hint = didYouMean(word, known)
+	}
+	return "", fmt.Errorf("%s%s; want ip, share, skip or deny", isA(n), hint)
+}
+
+func cost(n ast.Node) (Cost, error) {
+	if s, _ := text(n); s == "bytes" {
+		return Cost{Bytes: true}, nil
 	}
 	units, ok := integer(n)
 	if !ok || units < 1 {
-		r.faults.add(n, at, "%s; want a whole number from 1, or bytes", isA(n))
-		return Cost{Units: 1}
+		return Cost{}, fmt.Errorf("%s; want a whole number from 1, or bytes", isA(n))
 	}
-	return Cost{Units: units}
+	return Cost{Units: units}, nil
 }
 
-func (r *reader) methods(n ast.Node, at string) (methods []string) {
-	const want = "methods, such as [GET, POST]"
-	r.list(n, at, want, func(n ast.Node, at string) {
-		m, ok := r.word(n, at, want)
-		switch {
-		case !ok:
-		case !isToken(m):
-			r.faults.add(n, at, "is %s; want a method, such as GET", errtext.Quote(m))
-		default:
-			methods = append(methods, strings.ToUpper(m))
-		}
-	})
-	return methods
+func method(n ast.Node) (string, error) {
+	m, err := word(n, wantMethods)
+	if err == nil && !isToken(m) {
+		err = fmt.Errorf("is %s; want a method, such as GET", errtext.Quote(m))
+	}
+	return strings.ToUpper(m), err
 }
 
-func (r *reader) paths(n ast.Node, at string) (paths []string) {
-	const want = "paths, such as [/login, /api/*]"
-	r.list(n, at, want, func(n ast.Node, at string) {
-		p, ok := r.word(n, at, want)
-		if !ok {
-			return
-		}
-		if problem := badPattern(p); problem != "" {
-			r.faults.add(n, at, "is %s; %s", errtext.Quote(p), problem)
-			return
-		}
-		paths = append(paths, p)
-	})
-	return paths
+func pathPattern(n ast.Node) (string, error) {
+	p, err := word(n, wantPaths)
+	if err != nil {
+		return "", err
+	}
+	if problem := badPattern(p); problem != "" {
+		return "", fmt.Errorf("is %s; %s", errtext.Quote(p), problem)
+	}
+	return p, nil
 }
 
 // badPattern returns the reason why a path pattern is invalid; empty if it is valid.
 func badPattern(p string) string {
 	tree, _ := strings.CutSuffix(p, "/*")
 	switch {
-	case strings.ContainsFunc(p, func(r rune) bool { return !unicode.IsPrint(r) }):
+	case !isPrintable(p):
 		return "want printable characters, such as /login"
 	case !strings.HasPrefix(p, "/"):
 		return "want a path that begins with /, such as /login or /api/*"

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -64,7 +63,7 @@ func caretBelow(text []byte, line, column int) string {
 	}
 	text, _, _ = bytes.Cut(text, []byte("\n"))
 	shown := strings.ReplaceAll(strings.TrimRight(string(text), "\r"), "\t", " ")
-	if shown == "" || len(shown) > most || column > utf8.RuneCountInString(shown)+1 || strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) }) {
+	if shown == "" || len(shown) > most || column > utf8.RuneCountInString(shown)+1 || !isPrintable(shown) {
 		return ""
 	}
 	return shown + "\n" + strings.Repeat(" ", max(0, column-1)) + "^"

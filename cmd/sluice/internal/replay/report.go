@@ -57,84 +57,42 @@ type Denials struct {
 // Report returns the counts so far, with at most top keys in each list of keys. Keys with equal
 // counts are in the order of their bytes.
 func (r *Replay) Report(top int) Report {
-	report := Report{
-		Requests:      r.requests,
-		Keys:          int64(len(r.keys.names)),
-		Disagreements: r.disagreements,
-		Examples:      r.examples,
-		TopDenied:     r.topDenied(top),
-		Timeline:      r.timeline.done(),
+	report := r.report
+	report.Keys = int64(len(r.ids))
+	report.Timeline = r.timeline.done()
+	_, most := topDenied(r.ids, top, r.columns...)
+	for _, d := range most {
+		row := KeyDenials{Key: d.Key}
+		for i := range r.columns {
+			row.Denied = append(row.Denied, r.columns[i].cells[r.ids[d.Key]].denied)
+		}
+		report.TopDenied = append(report.TopDenied, row)
 	}
 	for i := range r.columns {
-		report.Policies = append(report.Policies, r.columns[i].outcome(r.keys.names, top))
+		report.Policies = append(report.Policies, r.columns[i].outcome(r.ids, top))
 	}
 	return report
 }
 
-func (c *column) outcome(keys []string, top int) Outcome {
-	o := Outcome{
-		Policy:      c.policy,
-		Allowed:     c.allowed,
-		Denied:      c.denied,
-		Admitted:    c.worst,
-		Bound:       c.bound,
-		LongestWait: c.longest,
-		Never:       c.never,
-	}
-	leaders := ranking{most: top}
-	for id, key := range keys {
-		if n := c.cells.at(int32(id)).denied; n > 0 {
-			o.KeysDenied++
-			leaders.add(Denials{key, n})
-		}
-	}
-	o.TopDenied = leaders.done()
+func (c *column) outcome(ids map[string]int32, top int) Outcome {
+	o := c.Outcome
+	o.KeysDenied, o.TopDenied = topDenied(ids, top, *c)
 	return o
 }
 
-func (r *Replay) topDenied(top int) []KeyDenials {
-	leaders := ranking{most: top}
-	for id, key := range r.keys.names {
-		var sum int64
-		for i := range r.columns {
-			sum += r.columns[i].cells.at(int32(id)).denied
+// topDenied returns the number of denied keys, and those with the most denials under all columns.
+func topDenied(ids map[string]int32, top int, columns ...column) (keys int64, most []Denials) {
+	for key, id := range ids {
+		d := Denials{Key: key}
+		for i := range columns {
+			d.Denied += columns[i].cells[id].denied
 		}
-		if sum > 0 {
-			leaders.add(Denials{key, sum})
+		if d.Denied > 0 {
+			most = append(most, d)
 		}
 	}
-	var rows []KeyDenials
-	for _, d := range leaders.done() {
-		row := KeyDenials{Key: d.Key}
-		for i := range r.columns {
-			row.Denied = append(row.Denied, r.columns[i].cells.at(r.keys.ids[d.Key]).denied)
-		}
-		rows = append(rows, row)
-	}
-	return rows
-}
-
-// ranking has the most denied of the added keys.
-type ranking struct {
-	most int
-	keys []Denials
-}
-
-func (r *ranking) add(d Denials) {
-	r.keys = append(r.keys, d)
-	if len(r.keys)/2-500 >= r.most { // most may be math.MaxInt
-		r.cut()
-	}
-}
-
-func (r *ranking) cut() {
-	slices.SortFunc(r.keys, func(a, b Denials) int {
+	slices.SortFunc(most, func(a, b Denials) int {
 		return cmp.Or(cmp.Compare(b.Denied, a.Denied), strings.Compare(a.Key, b.Key))
 	})
-	r.keys = r.keys[:min(len(r.keys), r.most)]
-}
-
-func (r *ranking) done() []Denials {
-	r.cut()
-	return r.keys
+	return int64(len(most)), slices.Clone(most[:min(len(most), top)])
 }

@@ -2,8 +2,8 @@ package replay
 
 import (
 	"context"
-	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -16,20 +16,16 @@ import (
 type Rules[T any] struct {
 	limiter  *compose.Limiter[T]
 	rules    []ruleColumn
-	together column // counts whole decisions; its cells are not used
+	together Outcome // counts whole decisions
 	timeline Timeline
 	at       time.Time
-	last     int64
 }
 
 // ruleColumn has one rule and its counts.
 type ruleColumn struct {
 	column
-	name     string
-	shadow   bool
-	keys     keys
-	requests int64
-	alone    int64
+	outcome RuleOutcome      // without the Outcome of column
+	ids     map[string]int32 // numbers keys in the order of their first requests
 }
 
 // NewRules returns a replay of rules. policies has the policy of each rule, because a rule with
@@ -43,31 +39,29 @@ func NewRules[T any](rules []compose.Rule[T], policies []algo.Policy) (*Rules[T]
 	}
 	r.limiter = limiter
 	for i, rule := range rules {
-		r.rules = append(r.rules, ruleColumn{column: newColumn(policies[i]), name: rule.Name, shadow: rule.Shadow})
+		r.rules = append(r.rules, ruleColumn{newColumn(policies[i]), RuleOutcome{Rule: rule.Name, Shadow: rule.Shadow}, make(map[string]int32)})
 	}
 	return r, nil
 }
 
 // Add replays one request. It returns an error if the time is before the previous request's.
 func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
-	now := algo.Instant(at)
-	if now < r.last {
-		return fmt.Errorf("replay: request at %v comes after one at %v", at.UTC(), time.Unix(0, r.last).UTC())
+	if err := r.timeline.at(at); err != nil {
+		return err
 	}
-	r.at, r.last = at, now
+	r.at = at
 	d, err := r.limiter.Allow(ctx, in)
 	if err != nil {
 		return err
 	}
-	r.timeline.at(now)
 	r.noteTogether(&d)
 	i := 0
 	for j := range d.Results { // in the order of the rules; rules that do not apply have no result
 		result := &d.Results[j]
-		for r.rules[i].name != result.Rule {
+		for r.rules[i].outcome.Rule != result.Rule {
 			i++
 		}
-		r.rules[i].note(now, result)
+		r.rules[i].note(at, result)
 		r.timeline.count(i, result.Allowed)
 	}
 	return nil
@@ -77,16 +71,13 @@ func (r *Rules[T]) Add(ctx context.Context, at time.Time, in T) error {
 func (r *Rules[T]) noteTogether(d *compose.Decision) {
 	r.timeline.count(len(r.rules), d.Allowed)
 	if d.Allowed {
-		r.together.allowed++
+		r.together.Allowed++
 		return
 	}
 	r.together.deny(d.RetryAfter)
-	if name := denier(d.Results); name != "" {
-		for i := range r.rules {
-			if r.rules[i].name == name {
-				r.rules[i].alone++
-			}
-		}
+	name := denier(d.Results)
+	if i := slices.IndexFunc(r.rules, func(c ruleColumn) bool { return c.outcome.Rule == name }); i >= 0 {
+		r.rules[i].outcome.Alone++
 	}
 }
 
@@ -104,14 +95,15 @@ func denier(results []compose.RuleResult) (name string) {
 	return name
 }
 
-func (c *ruleColumn) note(now int64, result *compose.RuleResult) {
-	c.requests++
-	id, seen := c.keys.ids[result.Key]
+func (c *ruleColumn) note(at time.Time, result *compose.RuleResult) {
+	c.outcome.Requests++
+	id, seen := c.ids[result.Key]
 	if !seen {
-		id = c.keys.add(result.Key)
-		c.cells.grow()
+		id = int32(len(c.ids))
+		c.ids[result.Key] = id
+		c.cells = append(c.cells, cell{})
 	}
-	c.column.note(c.cells.at(id), now, &result.Result)
+	c.column.note(&c.cells[id], at, &result.Result)
 }
 
 // RulesReport has the counts of a replay of rules.
@@ -140,23 +132,18 @@ type RuleOutcome struct {
 // [Replay.Report] does.
 func (r *Rules[T]) Report(top int) RulesReport {
 	report := RulesReport{
-		Requests:    r.together.allowed + r.together.denied,
-		Allowed:     r.together.allowed,
-		Denied:      r.together.denied,
-		LongestWait: r.together.longest,
-		Never:       r.together.never,
+		Requests:    r.together.Allowed + r.together.Denied,
+		Allowed:     r.together.Allowed,
+		Denied:      r.together.Denied,
+		LongestWait: r.together.LongestWait,
+		Never:       r.together.Never,
 		Timeline:    r.timeline.done(),
 	}
 	for i := range r.rules {
 		c := &r.rules[i]
-		report.Rules = append(report.Rules, RuleOutcome{
-			Rule:     c.name,
-			Shadow:   c.shadow,
-			Requests: c.requests,
-			Keys:     int64(len(c.keys.names)),
-			Alone:    c.alone,
-			Outcome:  c.outcome(c.keys.names, top),
-		})
+		o := c.outcome
+		o.Keys, o.Outcome = int64(len(c.ids)), c.column.outcome(c.ids, top)
+		report.Rules = append(report.Rules, o)
 	}
 	return report
 }

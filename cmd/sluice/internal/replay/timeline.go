@@ -1,6 +1,12 @@
 package replay
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
 
 // Bins is the largest number of bins of a Timeline.
 const Bins = 300
@@ -17,6 +23,7 @@ type Timeline struct {
 	start, width int64
 	used         int
 	bin          int
+	last         int64
 }
 
 func newTimeline(policies int) Timeline {
@@ -27,8 +34,14 @@ func newTimeline(policies int) Timeline {
 	return t
 }
 
-// at makes the bin of now the current bin. Time must not step back.
-func (t *Timeline) at(now int64) {
+// at makes the bin of a request the current bin. It returns an error if the time is before the
+// previous request's.
+func (t *Timeline) at(at time.Time) error {
+	now := algo.Instant(at)
+	if now < t.last {
+		return fmt.Errorf("replay: request at %v comes after one at %v", at.UTC(), time.Unix(0, t.last).UTC())
+	}
+	t.last = now
 	if t.used == 0 {
 		t.width = int64(time.Second)
 		t.start = now - now%t.width
@@ -38,6 +51,7 @@ func (t *Timeline) at(now int64) {
 	}
 	t.bin = int((now - t.start) / t.width)
 	t.used = t.bin + 1
+	return nil
 }
 
 // count counts a request in the current bin.
@@ -52,26 +66,18 @@ func (t *Timeline) count(policy int, allowed bool) {
 // widths are in seconds, each a multiple of the one before.
 var widths = [...]int64{1, 5, 10, 30, 60, 120, 600, 1800, 3600, 7200, 21600, 43200, 86400}
 
-// wider returns how many bins make one of the next width.
-func wider(width int64) int64 {
-	for _, seconds := range widths {
-		if w := seconds * int64(time.Second); w > width {
-			return w / width
-		}
-	}
-	return 2
-}
-
 // widen makes the bins wider. Their starts stay multiples of their width.
 func (t *Timeline) widen() {
-	n := wider(t.width)
+	n := int64(2)
+	i := slices.IndexFunc(widths[:], func(seconds int64) bool { return seconds*int64(time.Second) > t.width })
+	if i >= 0 {
+		n = widths[i] * int64(time.Second) / t.width
+	}
 	before := t.start / t.width % n
 	t.start -= before * t.width
 	t.width *= n
-	for _, counts := range [...][][]int64{t.Allowed, t.Denied} {
-		for _, c := range counts {
-			gather(c, int(n), int(before))
-		}
+	for _, counts := range slices.Concat(t.Allowed, t.Denied) {
+		gather(counts, int(n), int(before))
 	}
 }
 

@@ -1,6 +1,10 @@
 package replay
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+	"time"
+)
 
 // A window adds up the units that one key was admitted in the last period. It stores the times
 // run-length encoded: the units admitted at one time are one run.
@@ -20,8 +24,7 @@ func (w *window) add(now, units, period int64) int64 {
 	case w.sum == 0:
 		w.first, w.last = now, now
 	case now > w.last:
-		var run [maxRun]byte
-		w.keep(appendRun(run[:0], w.units, now-w.last))
+		w.keep(w.units, now-w.last)
 		w.last, w.units = now, 0
 	}
 	w.units += units
@@ -32,7 +35,9 @@ func (w *window) add(now, units, period int64) int64 {
 
 // keep appends a run. It grows the slice by an eighth, because append would double it, and each
 // key and policy has a window.
-func (w *window) keep(run []byte) {
+func (w *window) keep(units, wait int64) {
+	var space [2 * binary.MaxVarintLen64]byte
+	run := appendRun(space[:0], units, wait)
 	if n := len(w.runs); cap(w.runs)-n < len(run) {
 		w.runs = append(slices.Grow([]byte(nil), n+n/8+len(run)), w.runs...)
 	}
@@ -52,4 +57,25 @@ func (w *window) forget(until int64) {
 		w.runs = w.runs[:copy(w.runs, w.runs[w.gone:])]
 		w.gone = 0
 	}
+}
+
+// appendRun appends a run: the units and twice the wait in seconds, or if that is not a whole
+// number, twice the wait in nanoseconds plus 1.
+func appendRun(dst []byte, units, wait int64) []byte {
+	code := uint64(wait)<<1 | 1
+	if wait%int64(time.Second) == 0 {
+		code = uint64(wait/int64(time.Second)) << 1
+	}
+	return binary.AppendUvarint(binary.AppendUvarint(dst, uint64(units)), code)
+}
+
+// readRun reads the run at the beginning of b, which is n bytes long. The wait is in nanoseconds.
+func readRun(b []byte) (units, wait int64, n int) {
+	u, n := binary.Uvarint(b)
+	code, m := binary.Uvarint(b[n:])
+	wait = int64(code >> 1)
+	if code&1 == 0 {
+		wait *= int64(time.Second)
+	}
+	return int64(u), wait, n + m
 }

@@ -1,9 +1,9 @@
-// Package sample holds the access log that sluice replays when it is given none:
-// fifty minutes of a small shop, from people who must not notice a limit to a script
-// that knows where the minute ends.
+// Package sample has the access log that sluice replays by default: fifty minutes of a small shop,
+// with people, whom no limit should hit, and a script that sends its requests around the edges
+// of the minutes.
 //
-// The log is made up by the program in gen, the same bytes every time. All its
-// addresses are reserved for documentation.
+// The log is generated, the same bytes every time: go test -update writes it. All its addresses are
+// reserved for documentation.
 package sample
 
 import (
@@ -12,13 +12,11 @@ import (
 	"io"
 )
 
-//go:generate go run ./gen -o access.log.gz
-
 //go:embed access.log.gz
 var zipped []byte
 
-// Name is what to call the log in reports.
+// Name is the name of the log in reports.
 const Name = "sample.log"
 
-// Open reads the log: gzip of lines in the combined format.
+// Open returns a reader of the log: gzip of lines in the combined format.
 func Open() io.Reader { return bytes.NewReader(zipped) }
