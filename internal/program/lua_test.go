@@ -27,7 +27,7 @@ return replies`
 // onRedis returns a runner of programs on a server.
 func onRedis(client *goredis.Client, edit func(string) string) algotest.ProgramRunner {
 	return func(p algo.Program, calls []algotest.ProgramCall) ([]algotest.ProgramReply, error) {
-		script, err := program.Lua(runCalls, p)
+		script, err := program.Lua(runCalls, &p)
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func TestLuaProgramsAgreeWithStep(t *testing.T) {
 }
 
 func TestInvalidProgramsAreRefused(t *testing.T) {
-	for _, programs := range [][]algo.Program{
+	for _, programs := range [][]*algo.Program{
 		{{Name: "mine", Lua: "return 1"}, {Name: "mine", Lua: "return 2"}},
 		{{Name: "mine", Lua: "return 1"}, {Parts: []algo.Program{{Name: "mine", Lua: "return 2"}}}},
 		{{Name: "all", Lua: "return 1"}},
@@ -85,7 +85,7 @@ func TestInvalidProgramsAreRefused(t *testing.T) {
 		_, err := program.Lua("", programs...)
 		require.ErrorContains(t, err, "program: ")
 	}
-	_, err := program.Lua("", algo.Program{Name: "mine", Lua: "return 1"}, algo.Program{Name: "mine", Lua: "return 1"})
+	_, err := program.Lua("", &algo.Program{Name: "mine", Lua: "return 1"}, &algo.Program{Name: "mine", Lua: "return 1"})
 	require.NoError(t, err)
 }
 

@@ -57,8 +57,9 @@ const stackNumber = 0
 // SQL returns the functions for programs and for stacks of them. It ignores programs without SQL. It
 // returns an error if two programs have the same name and different code.
 func SQL(programs ...algo.Program) (*Functions, error) {
-	programs = slices.DeleteFunc(leaves(programs), func(p algo.Program) bool { return p.SQL == "" })
-	texts, err := collect(programs, func(p algo.Program) string { return p.SQL })
+	leaves := AppendLeaves(nil, &algo.Program{Parts: programs})
+	leaves = slices.DeleteFunc(leaves, func(p *algo.Program) bool { return p.SQL == "" })
+	texts, err := collect(leaves, func(p *algo.Program) string { return p.SQL })
 	if err != nil {
 		return nil, err
 	}
@@ -119,15 +120,7 @@ func (f *Functions) Create(schema string, names ...string) string {
 
 // Runs reports whether the functions can run a program.
 func (f *Functions) Runs(p *algo.Program) bool {
-	if len(p.Parts) == 0 {
-		return p.SQL != "" && f.texts[p.Name] == p.SQL
-	}
-	for i := range p.Parts {
-		if !f.Runs(&p.Parts[i]) {
-			return false
-		}
-	}
-	return true
+	return Every(p, func(p *algo.Program) bool { return p.SQL != "" && f.texts[p.Name] == p.SQL })
 }
 
 // Call returns the arguments of Step for a program: its number and args.
