@@ -26,7 +26,7 @@ return replies`
 // onRedis returns a runner of programs on a server.
 func onRedis(client *goredis.Client, edit func(string) string) runner {
 	return func(p algo.Program, calls []programCall) ([]programReply, error) {
-		script, err := program.Lua(runCalls, p)
+		script, err := program.Lua(runCalls, &p)
 		if err != nil {
 			return nil, err
 		}
@@ -74,7 +74,7 @@ func TestLuaProgramsAgreeWithStep(t *testing.T) {
 }
 
 func TestInvalidProgramsAreRefused(t *testing.T) {
-	for _, programs := range [][]algo.Program{
+	for _, programs := range [][]*algo.Program{
 		{{Name: "mine", Lua: "return 1"}, {Name: "mine", Lua: "return 2"}},
 		{{Name: "mine", Lua: "return 1"}, {Parts: []algo.Program{{Name: "mine", Lua: "return 2"}}}},
 		{{Name: "all", Lua: "return 1"}},
@@ -84,7 +84,7 @@ func TestInvalidProgramsAreRefused(t *testing.T) {
 		_, err := program.Lua("", programs...)
 		require.ErrorContains(t, err, "program: ")
 	}
-	_, err := program.Lua("", algo.Program{Name: "mine", Lua: "return 1"}, algo.Program{Name: "mine", Lua: "return 1"})
+	_, err := program.Lua("", &algo.Program{Name: "mine", Lua: "return 1"}, &algo.Program{Name: "mine", Lua: "return 1"})
 	require.NoError(t, err)
 }
 

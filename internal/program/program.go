@@ -29,8 +29,8 @@ var (
 //	count, next, ttl = p.run(op, state, hi, lo, cost, times, p.args)      -- see algo.Program
 //
 // Lua returns an error if two programs have the same name and different code.
-func Lua(body string, programs ...algo.Program) (string, error) {
-	texts, err := collect(leaves(programs), luaOf)
+func Lua(body string, programs ...*algo.Program) (string, error) {
+	texts, err := collect(AppendLeaves(nil, programs...), luaOf)
 	if err != nil {
 		return "", err
 	}
@@ -39,7 +39,7 @@ func Lua(body string, programs ...algo.Program) (string, error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		fmt.Fprintf(&b, "programs[%q] = %s\n", name, valueOf(texts[name]))
 	}
-	if slices.ContainsFunc(programs, func(p algo.Program) bool { return len(p.Parts) > 0 }) {
+	if slices.ContainsFunc(programs, IsStack) {
 		b.WriteString(stackLua)
 	}
 	b.WriteString(readLua + body)
@@ -50,14 +50,12 @@ func Lua(body string, programs ...algo.Program) (string, error) {
 // of the program:
 //
 //	count, next, ttl = program(op, state, hi, lo, cost, times, args)
-func LuaOf(p algo.Program, body string) (string, error) {
-	if _, err := collect(leaves([]algo.Program{p}), luaOf); err != nil || len(p.Parts) > 0 {
-		return "", err
-	}
-	return withPrelude("local program = " + valueOf(p.Lua) + "\n" + body), nil
+func LuaOf(p *algo.Program, body string) (string, error) {
+	_, err := collect([]*algo.Program{p}, luaOf)
+	return withPrelude("local program = " + valueOf(p.Lua) + "\n" + body), err
 }
 
-func luaOf(p algo.Program) string { return p.Lua }
+func luaOf(p *algo.Program) string { return p.Lua }
 
 var onlyReturn = regexp.MustCompile(`^(?:--.*\n|\s*\n)*return `)
 
@@ -69,30 +67,37 @@ func valueOf(chunk string) string {
 	return "(function()\n" + chunk + "\nend)()"
 }
 
-// withPrelude puts the functions of the prelude that a script uses before the script. Redis creates all
-// functions of a script at each run, so unused functions would cost time.
-func withPrelude(script string) string {
-	functions, inline := splitConstants(parseDefinitions(algo.LuaPrelude()))
-	return inline(strings.Join(neededBy(functions, script), "") + script)
+// IsStack reports whether a program consists of others.
+func IsStack(p *algo.Program) bool { return len(p.Parts) > 0 }
+
+// AppendLeaves appends programs, with stacks replaced by their parts.
+func AppendLeaves(dst []*algo.Program, programs ...*algo.Program) []*algo.Program {
+	for _, p := range programs {
+		if !IsStack(p) {
+			dst = append(dst, p)
+		}
+		for i := range p.Parts {
+			dst = AppendLeaves(dst, &p.Parts[i])
+		}
+	}
+	return dst
+}
+
+// Every reports whether test is true for a program, or for each part of a stack.
+func Every(p *algo.Program, test func(*algo.Program) bool) bool {
+	for i := range p.Parts {
+		if !Every(&p.Parts[i], test) {
+			return false
+		}
+	}
+	return IsStack(p) || test(p)
 }
 
 // stackName is the name of stacks in encoded arguments. No program may have this name.
 const stackName = "all"
 
-// leaves returns the programs, with stacks replaced by their parts.
-func leaves(programs []algo.Program) (all []algo.Program) {
-	for _, p := range programs {
-		if len(p.Parts) > 0 {
-			all = append(all, leaves(p.Parts)...)
-		} else {
-			all = append(all, p)
-		}
-	}
-	return all
-}
-
 // collect returns the code of each program by its name.
-func collect(programs []algo.Program, text func(algo.Program) string) (map[string]string, error) {
+func collect(programs []*algo.Program, text func(*algo.Program) string) (map[string]string, error) {
 	texts := map[string]string{}
 	for _, p := range programs {
 		switch known, ok := texts[p.Name]; {
@@ -108,21 +113,17 @@ func collect(programs []algo.Program, text func(algo.Program) string) (map[strin
 
 // AppendArgs appends the encoded arguments of a program. The Lua function read decodes them.
 func AppendArgs(dst []byte, p *algo.Program) []byte {
-	if len(p.Parts) > 0 {
-		dst = appendHead(dst, stackName, len(p.Parts))
-		for i := range p.Parts {
-			dst = AppendArgs(dst, &p.Parts[i])
-		}
-		return dst
+	name, n := p.Name, len(p.Args)
+	if IsStack(p) {
+		name, n = stackName, len(p.Parts)
 	}
-	dst = appendHead(dst, p.Name, len(p.Args))
+	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(name))), name...)
+	dst = binary.BigEndian.AppendUint16(dst, uint16(n))
+	for i := range p.Parts {
+		dst = AppendArgs(dst, &p.Parts[i])
+	}
 	for _, arg := range p.Args {
 		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
 	}
 	return dst
-}
-
-func appendHead(dst []byte, name string, n int) []byte {
-	dst = append(binary.BigEndian.AppendUint16(dst, uint16(len(name))), name...)
-	return binary.BigEndian.AppendUint16(dst, uint16(n))
 }

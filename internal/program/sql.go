@@ -18,8 +18,7 @@ var (
 	runSQL string
 )
 
-// Functions are PL/pgSQL functions that run programs and stacks of them. The name of a function ends in
-// a hash of its text, so several versions of a function can exist in one schema.
+// Functions are PL/pgSQL functions that run programs and stacks of them.
 type Functions struct {
 	// Step is the name, without a schema, of the function that runs a program by its number:
 	//
@@ -32,16 +31,22 @@ type Functions struct {
 	//	run(states bytea[], versions bigint[], version bigint, at bigint, requests int[], keys int[], ops int[], shadows int[],
 	//		programs int[], begins int[], ends int[], costs bigint[], times bigint[], args bigint[]) returns (replies bytea[], counts bigint[])
 	Run string
+	// All are all functions. Those of the programs are first, in the order of their numbers.
+	All []Function
 
-	all     []function
-	texts   map[string]string
 	numbers map[string]int32
 }
 
-// function is one of the functions. If it calls others, its body has SCHEMA in place of the schema.
-type function struct {
-	name, parameters, body string
-	calls                  bool
+// Function is a PL/pgSQL function. Its name ends in a hash of its text, so several versions of it can
+// exist in one schema.
+type Function struct {
+	Name       string
+	Parameters string
+	Attributes string
+	Body       string
+	// Uses has the names that replace placeholders in the body. If it is not nil, the schema replaces
+	// SCHEMA.
+	Uses map[string]string
 }
 
 const (
@@ -49,6 +54,7 @@ const (
 	stepParameters = "(program int, op int, state bytea, at bigint, cost bigint, times bigint, args bigint[]) RETURNS bytea"
 	runParameters  = "(states bytea[], versions bigint[], version bigint, at bigint, requests int[], keys int[], ops int[], shadows int[], " +
 		"programs int[], begins int[], ends int[], costs bigint[], times bigint[], args bigint[], OUT replies bytea[], OUT counts bigint[])"
+	pure = " IMMUTABLE PARALLEL SAFE"
 )
 
 // stackNumber is the number of the program for stacks. The numbers of other programs begin at 1.
@@ -57,82 +63,63 @@ const stackNumber = 0
 // SQL returns the functions for programs and for stacks of them. It ignores programs without SQL. It
 // returns an error if two programs have the same name and different code.
 func SQL(programs ...algo.Program) (*Functions, error) {
-	programs = slices.DeleteFunc(leaves(programs), func(p algo.Program) bool { return p.SQL == "" })
-	texts, err := collect(programs, func(p algo.Program) string { return p.SQL })
+	leaves := AppendLeaves(nil, &algo.Program{Parts: programs})
+	leaves = slices.DeleteFunc(leaves, func(p *algo.Program) bool { return p.SQL == "" })
+	texts, err := collect(leaves, func(p *algo.Program) string { return p.SQL })
 	if err != nil {
 		return nil, err
 	}
-	f := &Functions{texts: texts, numbers: map[string]int32{}}
+	f := &Functions{numbers: map[string]int32{}}
+	var calls strings.Builder
 	for i, name := range slices.Sorted(maps.Keys(texts)) {
 		f.numbers[name] = int32(i + 1)
-		f.all = append(f.all, function{name: functionName(name, parameters+texts[name]), parameters: parameters, body: texts[name]})
+		each := Function{FunctionName(name, parameters+texts[name]), parameters, pure, texts[name], nil}
+		f.All = append(f.All, each)
+		fmt.Fprintf(&calls, "\tIF program = %d THEN RETURN SCHEMA.%s(op, state, at, cost, times, args); END IF;\n", i+1, quote(each.Name))
 	}
-	f.addCallers()
+	// Step and the function for stacks call each other, so both names have a hash of both texts.
+	f.Step = FunctionName("step", stepParameters+calls.String()+stackSQL)
+	f.Run = FunctionName("run", f.Step+runParameters+runSQL)
+	stacks := FunctionName(stackName, calls.String()+stackSQL)
+	step := fmt.Sprintf("BEGIN\n%s\tRETURN SCHEMA.%s(op, state, at, cost, times, args);\nEND\n", calls.String(), quote(stacks))
+	f.All = append(f.All,
+		Function{stacks, parameters, pure, stackSQL, map[string]string{"STEP": f.Step}},
+		Function{f.Step, stepParameters, pure, step, map[string]string{}},
+		Function{f.Run, runParameters, pure, runSQL, map[string]string{"STEP": f.Step}})
 	return f, nil
 }
 
-// addCallers adds the functions that call the programs. Step and the function for stacks call each
-// other, so both names have a hash of both texts.
-func (f *Functions) addCallers() {
-	var calls strings.Builder
-	for i, program := range f.all {
-		fmt.Fprintf(&calls, "\tIF program = %d THEN RETURN SCHEMA.%s(op, state, at, cost, times, args); END IF;\n", i+1, quote(program.name))
-	}
-	f.Step = functionName("step", stepParameters+calls.String()+stackSQL)
-	f.Run = functionName("run", f.Step+runParameters+runSQL)
-	stacks := functionName(stackName, calls.String()+stackSQL)
-	step := fmt.Sprintf("BEGIN\n%s\tRETURN SCHEMA.%s(op, state, at, cost, times, args);\nEND\n", calls.String(), quote(stacks))
-	f.all = append(f.all,
-		function{stacks, parameters, strings.ReplaceAll(stackSQL, "STEP", quote(f.Step)), true},
-		function{f.Step, stepParameters, step, true},
-		function{f.Run, runParameters, strings.ReplaceAll(runSQL, "STEP", quote(f.Step)), true})
-}
-
-// Names returns the names of all functions.
-func (f *Functions) Names() (names []string) {
-	for _, function := range f.all {
-		names = append(names, function.name)
-	}
-	return names
-}
-
-// Create returns the statements that create the functions with these names. If schema is empty, they
-// create them in the first schema of search_path.
-func (f *Functions) Create(schema string, names ...string) string {
+// Create returns the statements that create functions. If schema is empty, they create them in the
+// first schema of search_path.
+func Create(schema string, functions ...Function) string {
 	if schema != "" {
 		schema = quote(schema) + "."
 	}
 	var b strings.Builder
-	for _, function := range f.all {
-		if !slices.Contains(names, function.name) {
-			continue
+	for _, f := range functions {
+		if f.Uses != nil {
+			replacements := []string{"SCHEMA.", schema}
+			for placeholder, name := range f.Uses {
+				replacements = append(replacements, placeholder, quote(name))
+			}
+			f.Body = strings.NewReplacer(replacements...).Replace(f.Body)
 		}
-		body := function.body
-		if function.calls {
-			body = strings.ReplaceAll(body, "SCHEMA.", schema)
-		}
-		fmt.Fprintf(&b, "CREATE OR REPLACE FUNCTION %s%s%s\nLANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $sluice$\n%s$sluice$;\n",
-			schema, quote(function.name), function.parameters, body)
+		fmt.Fprintf(&b, "CREATE OR REPLACE FUNCTION %s%s%s\nLANGUAGE plpgsql%s AS $sluice$\n%s$sluice$;\n", schema, quote(f.Name), f.Parameters, f.Attributes, f.Body)
 	}
 	return b.String()
 }
 
 // Runs reports whether the functions can run a program.
 func (f *Functions) Runs(p *algo.Program) bool {
-	if len(p.Parts) == 0 {
-		return p.SQL != "" && f.texts[p.Name] == p.SQL
-	}
-	for i := range p.Parts {
-		if !f.Runs(&p.Parts[i]) {
-			return false
-		}
-	}
-	return true
+	return Every(p, func(p *algo.Program) bool {
+		number := f.numbers[p.Name]
+		return number > 0 && f.All[number-1].Body == p.SQL
+	})
 }
 
 // Call returns the arguments of Step for a program: its number and args.
 func (f *Functions) Call(p *algo.Program) (number int32, args []int64) {
-	if len(p.Parts) == 0 {
+	if !IsStack(p) {
 		return f.numbers[p.Name], p.Args
 	}
 	args = []int64{int64(len(p.Parts))}
@@ -143,10 +130,10 @@ func (f *Functions) Call(p *algo.Program) (number int32, args []int64) {
 	return stackNumber, args
 }
 
-// maxNameLen is the maximum length of a program's name in the name of its function, in bytes.
-const maxNameLen = 40
-
-func functionName(name, text string) string {
+// FunctionName returns the name of a function with this text. Of the given name it contains at most
+// 40 bytes.
+func FunctionName(name, text string) string {
+	const maxNameLen = 40
 	hash := sha256.Sum256([]byte(text))
 	return fmt.Sprintf("sluice_%s_%x", strings.ToValidUTF8(name[:min(len(name), maxNameLen)], ""), hash[:4])
 }

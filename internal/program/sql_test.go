@@ -23,7 +23,7 @@ func onPostgres(t testing.TB, conn *pgx.Conn, edit func(string) string) runner {
 	ctx, schema := context.Background(), fmt.Sprintf("laws %d", schemas.Add(1))
 	functions, err := program.SQL(program.Standard()...)
 	require.NoError(t, err)
-	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %q;\n%s", schema, edit(functions.Create(schema, functions.Names()...))))
+	_, err = conn.Exec(ctx, fmt.Sprintf("CREATE SCHEMA %q;\n%s", schema, edit(program.Create(schema, functions.All...))))
 	require.NoError(t, err)
 	call := fmt.Sprintf("SELECT %q.%q($1, op, state, at, cost, times, $2) FROM unnest($3::int[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[]) AS c (op, state, at, cost, times)",
 		schema, functions.Step)
@@ -82,10 +82,13 @@ func TestSQLProgramsAgreeWithStep(t *testing.T) {
 func FuzzSQL(f *testing.F) { fuzz(f, onPostgres(f, connect(f), unchanged)) }
 
 func TestNameOfAFunctionDependsOnItsText(t *testing.T) {
-	names := func(programs ...algo.Program) []string {
+	names := func(programs ...algo.Program) (names []string) {
 		f, err := program.SQL(programs...)
 		require.NoError(t, err)
-		return f.Names()
+		for _, function := range f.All {
+			names = append(names, function.Name)
+		}
+		return names
 	}
 	mine, other, yours := algo.Program{Name: "mine", SQL: "one"}, algo.Program{Name: "mine", SQL: "two"}, algo.Program{Name: "yours", SQL: "one"}
 	require.Equal(t, names(mine), names(mine, algo.Program{Parts: []algo.Program{mine}}, algo.Program{Name: "lua", Lua: "one"}))

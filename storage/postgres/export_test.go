@@ -1,18 +1,23 @@
 package postgres
 
-import "time"
+import (
+	"time"
+
+	"github.com/sluice-go/sluice/internal/program"
+)
 
 // The SQL statements of the store.
-func (s *Store) SwapSQL() string    { return s.sql.swap }
-func (s *Store) LoadSQL() string    { return s.sql.load }
-func (s *Store) LoadNowSQL() string { return s.sql.loadNow }
-func (s *Store) PurgeSQL() string   { return s.sql.purge }
+func (s *Store) SwapSQL() string  { return s.sql.swap }
+func (s *Store) LoadSQL() string  { return s.sql.load }
+func (s *Store) PurgeSQL() string { return s.sql.purge }
 
 // SetLockTimeout sets the lock timeout of batches.
 func (s *Store) SetLockTimeout(lockTimeout time.Duration) { s.batchLockTimeout = lockTimeout }
 
 // OneFunction returns the statement that creates the function for batches of one request.
-func (s *Store) OneFunction() string { return s.options.createOne(s.functions) }
+func (s *Store) OneFunction() string {
+	return program.Create(s.options.Schema, s.allFunctions[len(s.allFunctions)-1])
+}
 
 // EditRun edits the statements of Run.
 func (s *Store) EditRun(edit func(sql string) string) {

@@ -16,40 +16,69 @@ import (
 // keys.
 var errCreated = errors.New("postgres: another transaction created one of the keys at the same time")
 
+const lockNotAvailable = "55P03"
+
+var (
+	// contention has the codes of a serialization failure, a deadlock, and a lock that was not free in
+	// time: NOWAIT, lock_timeout or statement_timeout.
+	contention = []string{"40001", "40P01", lockNotAvailable, "57014"}
+	// outage has the classes of insufficient resources and operator intervention, and the code of a
+	// read-only server such as a replica.
+	outage = []string{"53", "57", "25006"}
+	// pooler has the classes of errors that may be those of a pooler. PgBouncer and Odyssey use class
+	// 08, connection exceptions. PgCat uses class 58, system errors.
+	pooler = []string{"08", "58"}
+	// duplicate has the codes if another session has created the table or the index: duplicate_table,
+	// duplicate_object (for its type) and unique_violation in the catalog.
+	duplicate = []string{"42P07", "42710", "23505"}
+)
+
+// advice has the remedies for a missing table, function or column.
+var advice = map[string]string{
+	"42P01": "call Store.Migrate first",
+	"42883": "call Store.Migrate first, or set Options.NoFunctions",
+	"42703": "set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate",
+}
+
+// codeOf returns the code of an error of the server, or "".
+func codeOf(err error) string {
+	var e *pgconn.PgError
+	if errors.As(err, &e) {
+		return e.Code
+	}
+	return ""
+}
+
+func hasPrefix(code string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(code, prefix) })
+}
+
 // classify wraps an error of the client. The result says whether nothing was applied, and whether a
 // retry can help. An error of the server has undone the statement, unless the error ends the server,
-// which may have committed before. An error of a pooler does not prove that the statement was
-// undone.
+// which may have committed before. An error of a pooler does not prove that the statement was undone,
+// because the pooler may have sent the statement on. Some poolers use no valid code.
 func classify(err error) error {
 	var e *pgconn.PgError
 	unavailable := fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err)
 	switch {
 	case pgconn.SafeToRetry(err):
 		return storage.NotApplied(unavailable)
-	case !errors.As(err, &e), isOfPooler(e.Code), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
+	case !errors.As(err, &e), len(e.Code) != 5 || hasPrefix(e.Code, pooler), e.SeverityUnlocalized == "PANIC", e.Code == "40003": // statement_completion_unknown
 		return unavailable
 	case e.Code == "22P02" && strings.Contains(e.Message, createdMarker): // invalid_text_representation
 		return errCreated
-	case isContention(e.Code):
+	case slices.Contains(contention, e.Code):
 		return fmt.Errorf("postgres: %w: %w", storage.ErrContended, err)
-	case isOutage(e.Code):
+	case hasPrefix(e.Code, outage):
 		return storage.NotApplied(unavailable)
 	}
 	return storage.NotApplied(fmt.Errorf("postgres: %w", withAdvice(err)))
 }
 
-// withAdvice adds a remedy to the errors for a missing table, column or function.
+// withAdvice adds the remedy, if there is one.
 func withAdvice(err error) error {
-	var e *pgconn.PgError
-	switch {
-	case !errors.As(err, &e):
-		return err
-	case e.Code == "42P01": // undefined_table
-		return fmt.Errorf("%w; call Store.Migrate first", err)
-	case e.Code == "42883": // undefined_function
-		return fmt.Errorf("%w; call Store.Migrate first, or set Options.NoFunctions", err)
-	case e.Code == "42703": // undefined_column
-		return fmt.Errorf("%w; set Options.Table to another name, use another database, or drop this table if it holds only limits; then call Store.Migrate", err)
+	if remedy, ok := advice[codeOf(err)]; ok {
+		return fmt.Errorf("%w; %s", err, remedy)
 	}
 	return err
 }
@@ -85,34 +114,4 @@ func isUnsent(db DB, err error) bool {
 		return !db.Conn().IsClosed()
 	}
 	return false
-}
-
-// isOfPooler reports whether a code may be that of a pooler, which may have sent the statement on.
-// PgBouncer and Odyssey use class 08, connection exceptions. PgCat uses class 58, system errors.
-// Others use no valid code.
-func isOfPooler(code string) bool {
-	return len(code) != 5 || hasClass(code, "08", "58")
-}
-
-// isContention reports whether a code is that of a serialization failure, a deadlock, or a lock that
-// was not free in time: NOWAIT, lock_timeout or statement_timeout.
-func isContention(code string) bool {
-	return code == "40001" || code == "40P01" || code == "55P03" || code == "57014"
-}
-
-// isLockTimeout reports whether the server gave up waiting for a lock.
-func isLockTimeout(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && e.Code == "55P03"
-}
-
-// isOutage reports whether a code is that of insufficient resources, operator intervention, or a
-// read-only server such as a replica.
-func isOutage(code string) bool {
-	return hasClass(code, "53", "57") || code == "25006"
-}
-
-// hasClass reports whether a code has one of the classes, which are its first two characters.
-func hasClass(code string, classes ...string) bool {
-	return slices.ContainsFunc(classes, func(class string) bool { return strings.HasPrefix(code, class) })
 }

@@ -31,8 +31,8 @@ func TestRowsAreFoundByTheirKeys(t *testing.T) {
 		for _, mode := range c.modes {
 			for _, keys := range []int{1, 2, 64} {
 				for statement, arguments := range map[string]string{
-					s.SwapSQL(): swapArgs(keys), s.LoadSQL(): loadArgs(keys), s.LoadNowSQL(): loadArgs(keys),
-					s.SinglesSQL(): singlesArgs(keys), s.SeveralSQL(): severalArgs(keys),
+					s.SwapSQL(): swapArgs(keys), s.LoadSQL(): loadArgs(keys),
+					s.SinglesSQL(): runArgs(keys), s.SeveralSQL(): runArgs(keys),
 				} {
 					text := plan(t, p, mode, statement, arguments)
 					require.NotContains(t, text, "Seq Scan on "+table, "%s, %d keys, after %s", mode, keys, c.prepare)
@@ -94,13 +94,8 @@ func swapArgs(keys int) string {
 	return fmt.Sprintf("%[2]s, %[1]s::bigint[], %[1]s::bigint[], %[2]s, %[1]s::bigint[], %[1]s::bigint[], 500, 1", numbers, loadArgs(keys))
 }
 
-// singlesArgs returns the arguments of a batch with a request for each of n keys.
-func singlesArgs(keys int) string {
-	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loadArgs(keys))
-}
-
-// severalArgs returns the arguments of a batch with one request for n keys.
-func severalArgs(keys int) string {
+// runArgs returns the arguments of a batch with one request for n keys.
+func runArgs(keys int) string {
 	return fmt.Sprintf("0, 7, NULL, 0, %[2]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s, %[1]s::bigint[], %[1]s::bigint[], '{1,2,3,4}'", ones(keys), loadArgs(keys))
 }
 

@@ -2,9 +2,7 @@ package postgres
 
 import (
 	"bytes"
-	"context"
 	"encoding/hex"
-	"fmt"
 	"slices"
 	"strconv"
 
@@ -13,98 +11,54 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// collect sends a statement on a connection of the pool and reads the rows of the reply.
-func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
-	db, release, err := s.connection(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	return collectOn(ctx, s, db, read, sql, args...)
-}
-
-// collectOn sends a statement on db and reads the rows of the reply.
-func collectOn[T any](ctx context.Context, s *Store, db DB, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
-	rows, err := db.Query(ctx, sql, args...)
-	if err != nil {
-		return nil, s.failure(db, err)
-	}
-	all, err := pgx.CollectRows(rows, read)
-	if err != nil {
-		return nil, s.failure(db, err)
-	}
-	return all, nil
-}
-
-// loadedRow is a row of the reply to a load.
-type loadedRow struct {
-	place  int64 // of the key, from 1
-	record storage.Record
-}
-
-// readLoaded reads a row. The columns after the state are scanned into more.
-func readLoaded(row pgx.CollectableRow, more ...any) (l loadedRow, err error) {
-	var version int64
-	if err = row.Scan(append([]any{&l.place, &version, nil}, more...)...); err != nil {
-		return l, err
-	}
-	l.record.Version = storage.Version(version)
-	l.record.State, err = readBytes(row, 2)
-	return l, err
-}
-
-// conflictRow is a row of the reply to a swap that was not made: one of its keys.
-type conflictRow struct {
+// row is a row of a reply: one key.
+type row struct {
 	place   int64  // of the key, from 1
-	created bool   // all versions matched, but another transaction created this key
 	version *int64 // of the stored record; nil if there is none
 	state   []byte
+	created bool    // another transaction created the key, so the statement did nothing with it
+	at      int64   // the time in ns
+	count   int64   // of the only request of the key
+	counts  []int64 // of all requests, in the first row
 }
 
-func readConflict(row pgx.CollectableRow) (c conflictRow, err error) {
-	if err = row.Scan(&c.place, &c.created, &c.version, nil); err != nil {
-		return c, err
+func (r *row) record() storage.Record {
+	if r.version == nil {
+		return storage.Record{}
 	}
-	c.state, err = readBytes(row, 3)
-	return c, err
+	return storage.Record{Version: storage.Version(*r.version), State: r.state}
 }
 
-// readBytes returns the value of a bytea column, or nil for NULL. In text format, pgx cannot read
-// bytea_output=escape.
-func readBytes(row pgx.CollectableRow, column int) ([]byte, error) {
-	raw, field := row.RawValues()[column], row.FieldDescriptions()[column]
+func readRow(from pgx.CollectableRow) (r row, err error) {
+	if err = from.Scan(&r.place, &r.version, nil, &r.created, &r.at, &r.count, &r.counts); err != nil {
+		return r, err
+	}
+	const column = 2
+	raw, field := from.RawValues()[column], from.FieldDescriptions()[column]
 	if raw == nil || field.Format == pgx.BinaryFormatCode {
-		return slices.Clone(raw), nil
+		r.state = slices.Clone(raw)
+		return r, nil
 	}
-	value, err := parseBytes(raw)
-	if err != nil {
-		return nil, pgx.ScanArgError{ColumnIndex: column, FieldName: field.Name, Err: err}
+	if r.state, err = parseBytes(raw); err != nil {
+		err = pgx.ScanArgError{ColumnIndex: column, FieldName: field.Name, Err: err}
 	}
-	return value, nil
+	return r, err
 }
 
-// parseBytes parses the text format of bytea. It is either \x and hexadecimal digits, or the bytes
-// themselves, where \\ is a backslash and \ with three octal digits is any byte.
+// parseBytes parses the text format of bytea, because pgx cannot read bytea_output=escape. It is either
+// \x and hexadecimal digits, or the bytes themselves, where \\ is a backslash and \ with three octal
+// digits is any byte.
 func parseBytes(text []byte) ([]byte, error) {
 	if digits, ok := bytes.CutPrefix(text, []byte(`\x`)); ok {
 		return hex.AppendDecode([]byte{}, digits)
 	}
 	value := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		plain, escaped, more := bytes.Cut(text, []byte(`\`))
-		value, text = append(value, plain...), escaped
-		switch {
-		case !more:
-		case bytes.HasPrefix(text, []byte(`\`)):
-			value, text = append(value, '\\'), text[1:]
-		default:
-			octal := text[:min(3, len(text))]
-			b, err := strconv.ParseUint(string(octal), 8, 8)
-			if err != nil || len(octal) < 3 {
-				return nil, fmt.Errorf("invalid escape in bytea: %q", octal)
-			}
-			value, text = append(value, byte(b)), text[3:]
+	for rest := string(text); rest != ""; {
+		char, _, after, err := strconv.UnquoteChar(rest, 0)
+		if err != nil {
+			return nil, err
 		}
+		value, rest = append(value, byte(char)), after
 	}
 	return value, nil
 }

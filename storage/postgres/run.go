@@ -33,10 +33,7 @@ func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 }
 
 func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
-	if err := ctx.Err(); err != nil {
-		return storage.NotApplied(err)
-	}
-	if err := driver.CheckKeys(b.Keys); err != nil {
+	if err := driver.BeginBatch(ctx, b); err != nil {
 		return err
 	}
 	for _, p := range b.Programs {
@@ -44,7 +41,7 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 			return storage.NotApplied(fmt.Errorf("postgres: there is no function for the program %q", p.Name))
 		}
 	}
-	b.At, b.Found, b.KeyErr = time.Time{}, make([]storage.Record, len(b.Keys)), nil
+	b.At, b.Found, b.KeyErr = b.Now, make([]storage.Record, len(b.Keys)), nil
 	switch {
 	case hasOnlyPeeks(b):
 		return s.peek(ctx, b)
@@ -55,19 +52,20 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 	if len(b.Requests) < 2 || s.inTransaction() {
 		return s.decide(ctx, r)
 	}
+	r.lockTimeout = s.batchLockTimeout
+	if deadline, ok := ctx.Deadline(); ok { // leaves time to decide the parts
+		r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
+	}
+	if err := s.decide(ctx, r); codeOf(err) != lockNotAvailable {
+		return err
+	}
 	parts := r.split()
-	if len(parts) > 1 { // with one part, a split does not help
-		r.lockTimeout = s.batchLockTimeout
-		if deadline, ok := ctx.Deadline(); ok { // leaves time to decide the parts
-			r.lockTimeout = max(min(r.lockTimeout, time.Until(deadline)/3), time.Millisecond)
-		}
+	if len(parts) == 1 { // a split does not help
+		r.lockTimeout = 0
+		return s.decide(ctx, r)
 	}
-	err := s.decide(ctx, r)
-	if isLockTimeout(err) && len(parts) > 1 {
-		s.decideParts(ctx, parts)
-		return nil
-	}
-	return err
+	s.decideParts(ctx, parts)
+	return nil
 }
 
 // hasOnlyPeeks reports whether a batch cannot change a record.
@@ -88,9 +86,9 @@ func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	if err != nil {
 		return storage.NotApplied(err)
 	}
-	b.Found, b.At = found, now
-	if !b.Now.IsZero() {
-		b.At = b.Now
+	b.Found, b.At = found, b.Now
+	if b.Now.IsZero() {
+		b.At = now
 	}
 	for i := range b.Requests {
 		b.Requests[i].Applied = 0
@@ -139,21 +137,44 @@ const runAttempts = 10
 // decide sends the statement, and sends it again for the keys that other transactions created
 // meanwhile. If an attempt fails after some keys were decided, the error belongs to the other keys.
 func (s *Store) decide(ctx context.Context, r *run) error {
-	err := errCreated
-	for range runAttempts {
-		if err = s.attempt(ctx, r); err == nil && len(r.keys) == 0 || err != nil && !errors.Is(err, errCreated) {
-			break
+	err, begun := errCreated, false
+	for attempt := 0; attempt < runAttempts && errors.Is(err, errCreated); attempt++ {
+		if err = s.attempt(ctx, r); err == nil {
+			if begun = true; len(r.keys) > 0 {
+				err = errCreated
+			}
 		}
-		err = errCreated
 	}
 	if errors.Is(err, errCreated) {
 		err = fmt.Errorf("%w: %w", storage.ErrContended, errCreated)
 	}
-	if err != nil && r.begun && !s.inTransaction() {
+	if err != nil && begun && !s.inTransaction() {
 		r.failKeys(err)
 		return nil
 	}
 	return err
+}
+
+// attempt sends the statement once.
+func (s *Store) attempt(ctx context.Context, r *run) error {
+	return s.send(ctx, r.lockTimeout, r.several, func(db DB, lockTimeout time.Duration) error {
+		sql, args := s.sql.singles, r.args
+		switch {
+		case r.several:
+			sql = s.sql.several
+		case len(r.keys) == 1:
+			sql, args = s.sql.one, r.oneArgs
+		}
+		rows, err := collectOn(ctx, s, db, readRow, sql, args(s.functions, lockTimeout)...)
+		if err != nil {
+			return err
+		}
+		if len(rows) != len(r.keys) {
+			return fmt.Errorf("postgres: the reply has %d rows for %d keys", len(rows), len(r.keys))
+		}
+		r.apply(rows)
+		return nil
+	})
 }
 
 // decideParts decides the parts of a split batch one after the other. It stops at an outage.
@@ -165,40 +186,11 @@ func (s *Store) decideParts(ctx context.Context, parts []*run) {
 			continue
 		}
 		part.lockTimeout = splitLockTimeout
-		if part.now == nil && !part.batch.At.IsZero() {
-			now := algo.Instant(part.batch.At)
-			part.now = &now
-		}
-		err := s.decide(ctx, part)
-		part.failKeys(err)
-		if err != nil && !errors.Is(err, storage.ErrContended) {
-			outage = err
+		if err := s.decide(ctx, part); err != nil {
+			part.failKeys(err)
+			if !errors.Is(err, storage.ErrContended) {
+				outage = err
+			}
 		}
 	}
-}
-
-// attempt sends the statement once.
-func (s *Store) attempt(ctx context.Context, r *run) error {
-	return s.send(ctx, r.lockTimeout, r.several, func(db DB, lockTimeout time.Duration) error {
-		return s.execRun(ctx, db, r, lockTimeout)
-	})
-}
-
-func (s *Store) execRun(ctx context.Context, db DB, r *run, lockTimeout time.Duration) error {
-	sql, args := s.sql.singles, r.args
-	switch {
-	case r.isOne():
-		sql, args = s.sql.one, r.oneArgs
-	case r.several:
-		sql = s.sql.several
-	}
-	rows, err := collectOn(ctx, s, db, readRunRow, sql, args(s.functions, lockTimeout)...)
-	if err != nil {
-		return err
-	}
-	if len(rows) != len(r.keys) {
-		return fmt.Errorf("postgres: the reply has %d rows for %d keys", len(rows), len(r.keys))
-	}
-	r.apply(rows)
-	return nil
 }

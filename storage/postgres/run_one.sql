@@ -1,4 +1,4 @@
--- Decides a batch of one request with one use. The result is that of the statements in run_sql.go,
+-- Decides a batch of one request with one use. The result is that of the statements in statements.go,
 -- but this function is faster.
 --
 -- old_version and old_state are the record before the decision: NULL and '' for an absent key. count
@@ -20,7 +20,7 @@ BEGIN
 		END IF;
 	END IF;
 	FOR attempt IN 1..10 LOOP -- again if another transaction creates the key
-		SELECT t.version, t.state, t.expires_at INTO old_version, old_state, expires FROM TABLE AS t WHERE t.key = name FOR UPDATE;
+		SELECT t.version, t.state, t.expires_at INTO old_version, old_state, expires FROM SCHEMA.TABLE AS t WHERE t.key = name FOR UPDATE;
 		absent := old_version IS NULL;
 		clock := clock_timestamp();
 		at := coalesce(now, round(extract(epoch FROM clock) * 1000000)::bigint * 1000);
@@ -35,7 +35,7 @@ BEGIN
 		IF op = 4 THEN -- Reset
 			reply := int8send(1);
 		ELSE
-			reply := STEP(program, op, old_state, at, cost, times, args);
+			reply := SCHEMA.STEP(program, op, old_state, at, cost, times, args);
 		END IF;
 		count := ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint;
 		next := substring(reply FROM 17);
@@ -52,10 +52,10 @@ BEGIN
 			expires := greatest(clock, timestamptz 'epoch' + (at / 1000 + 1) * interval '1 microsecond') + (ttl / 1000 + 1 + margin) * interval '1 microsecond';
 		END IF;
 		IF NOT absent THEN
-			UPDATE TABLE AS t SET version = batch, state = next, expires_at = expires, purge_at = least(t.purge_at, expires) WHERE t.key = name;
+			UPDATE SCHEMA.TABLE AS t SET version = batch, state = next, expires_at = expires, purge_at = least(t.purge_at, expires) WHERE t.key = name;
 			RETURN;
 		END IF;
-		INSERT INTO TABLE (key, version, state, expires_at, purge_at) VALUES (name, batch, next, expires, expires) ON CONFLICT (key) DO NOTHING;
+		INSERT INTO SCHEMA.TABLE (key, version, state, expires_at, purge_at) VALUES (name, batch, next, expires, expires) ON CONFLICT (key) DO NOTHING;
 		GET DIAGNOSTICS changes = ROW_COUNT;
 		IF changes > 0 THEN
 			RETURN;

@@ -9,10 +9,9 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-)
 
-func (o Options) name() string { return o.qualified(o.Table) }
+	"github.com/sluice-go/sluice/internal/program"
+)
 
 // qualified returns a name in the schema of the options.
 func (o Options) qualified(name string) string {
@@ -26,29 +25,7 @@ func (o Options) qualified(name string) string {
 // functions that [Store.Run] calls. The DDL creates them in the schema of Options, which must exist,
 // or else in the first existing schema of search_path. It can be applied several times.
 func (s *Store) Schema() string {
-	return s.tableSchema() + s.indexSchema() + s.functionSchema(s.options.Schema, s.functionNames())
-}
-
-// functionNames returns the names of all functions.
-func (s *Store) functionNames() []string {
-	if s.functions == nil {
-		return nil
-	}
-	return append(s.functions.Names(), s.options.oneFunction(s.functions))
-}
-
-// functionSchema returns the DDL of the functions with these names.
-func (s *Store) functionSchema(schema string, names []string) string {
-	if s.functions == nil {
-		return ""
-	}
-	o := s.options
-	o.Schema = schema
-	text := s.functions.Create(schema, names...)
-	if slices.Contains(names, o.oneFunction(s.functions)) {
-		text += o.createOne(s.functions)
-	}
-	return text
+	return s.tableSchema() + s.indexSchema() + program.Create(s.options.Schema, s.allFunctions...)
 }
 
 func (s *Store) tableSchema() string {
@@ -63,11 +40,11 @@ func (s *Store) tableSchema() string {
 	expires_at timestamptz NOT NULL, -- infinity if the record never expires
 	purge_at   timestamptz NOT NULL  -- when Purge checks the record; not after expires_at
 ) WITH (fillfactor = 70); -- leaves space for HOT updates
-`, kind, s.options.name())
+`, kind, s.options.qualified(s.options.Table))
 }
 
 func (s *Store) indexSchema() string {
-	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (purge_at);\n", pgx.Identifier{indexName(s.options.Table)}.Sanitize(), s.options.name())
+	return fmt.Sprintf("CREATE INDEX IF NOT EXISTS %s ON %s (purge_at);\n", pgx.Identifier{indexName(s.options.Table)}.Sanitize(), s.options.qualified(s.options.Table))
 }
 
 // indexName returns the name of the index of a table. PostgreSQL would truncate a long name, perhaps
@@ -93,13 +70,13 @@ func indexName(table string) string {
 // the caller stays usable if Migrate fails in it. The errors are those of a [storage.Store].
 func (s *Store) Migrate(ctx context.Context) error {
 	err := s.create(ctx)
-	if isDuplicate(err) { // another process was first
+	if slices.Contains(duplicate, codeOf(err)) { // another process was first
 		err = s.create(ctx)
 	}
 	if err == nil {
 		return nil
 	}
-	err = fmt.Errorf("create table %s: %w", s.options.name(), err)
+	err = fmt.Errorf("create table %s: %w", s.options.qualified(s.options.Table), err)
 	if s.inTransaction() { // a retry of a part of the transaction does not help
 		return fmt.Errorf("postgres: %w", withAdvice(err))
 	}
@@ -111,7 +88,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 func (s *Store) create(ctx context.Context) error {
 	return pgx.BeginFunc(ctx, s.db, func(tx pgx.Tx) error {
 		var table, index, invalid bool
-		if err := tx.QueryRow(ctx, tableInfoSQL, s.options.name()).Scan(&table, &index, &invalid); err != nil {
+		if err := tx.QueryRow(ctx, tableInfoSQL, s.options.qualified(s.options.Table)).Scan(&table, &index, &invalid); err != nil {
 			return err
 		}
 		if !table {
@@ -119,7 +96,7 @@ func (s *Store) create(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := tx.Exec(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+s.options.name()+" LIMIT 0"); err != nil {
+		if _, err := tx.Exec(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+s.options.qualified(s.options.Table)+" LIMIT 0"); err != nil {
 			return err
 		}
 		switch {
@@ -142,9 +119,6 @@ const functionsLock = 0x736c75696365 // "sluice"
 // createFunctions creates the missing functions in the schema of the table. It does not replace
 // existing functions, because only their owner may do that.
 func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
-	if s.functions == nil {
-		return nil
-	}
 	_, missing, err := s.missingFunctions(ctx, tx)
 	if err != nil || len(missing) == 0 {
 		return err
@@ -156,38 +130,32 @@ func (s *Store) createFunctions(ctx context.Context, tx pgx.Tx) error {
 	if err != nil || len(missing) == 0 {
 		return err
 	}
-	if _, err := tx.Exec(ctx, s.functionSchema(schema, missing)); err != nil {
+	if _, err := tx.Exec(ctx, program.Create(schema, missing...)); err != nil {
 		return fmt.Errorf("%w (the functions run the steps of policies; to do without them, set Options.NoFunctions or use sluice serve --no-functions)", err)
 	}
 	return nil
 }
 
-// missingFunctions returns the schema of the table and the names of the missing functions.
-func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []string, err error) {
-	err = tx.QueryRow(ctx, functionsSQL, s.options.name(), s.functionNames()).Scan(&schema, &missing)
+// missingFunctions returns the schema of the table and the missing functions.
+func (s *Store) missingFunctions(ctx context.Context, tx pgx.Tx) (schema string, missing []program.Function, err error) {
+	var existing []string
+	err = tx.QueryRow(ctx, functionsSQL, s.options.qualified(s.options.Table)).Scan(&schema, &existing)
 	if schema == "" { // the table is newer than the snapshot of the transaction
 		schema = s.options.Schema
 	}
+	missing = slices.DeleteFunc(slices.Clone(s.allFunctions), func(f program.Function) bool { return slices.Contains(existing, f.Name) })
 	return schema, missing, err
 }
 
-// functionsSQL selects the schema of the table, and the names of the functions that the schema does
-// not have.
+// functionsSQL selects the schema of the table, and the names of the store's functions in it.
 const functionsSQL = `WITH s AS (
 	SELECT relnamespace AS id FROM pg_class WHERE oid = to_regclass($1)
 )
 SELECT coalesce((SELECT nspname::text FROM pg_namespace JOIN s ON oid = id), ''),
-	ARRAY(SELECT name FROM unnest($2::text[]) AS f (name) WHERE name NOT IN (SELECT proname::text FROM pg_proc JOIN s ON pronamespace = id))`
+	ARRAY(SELECT proname::text FROM pg_proc JOIN s ON pronamespace = id WHERE starts_with(proname, 'sluice_'))`
 
 // tableInfoSQL selects whether the table exists, and whether it has valid and invalid indexes whose
 // first column is purge_at.
 const tableInfoSQL = `SELECT to_regclass($1) IS NOT NULL, coalesce(bool_or(i.indisvalid), false), coalesce(bool_or(NOT i.indisvalid), false)
 FROM pg_index AS i JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0]
 WHERE i.indrelid = to_regclass($1) AND a.attname = 'purge_at' AND i.indpred IS NULL`
-
-// isDuplicate reports whether another session has created the table or the index: duplicate_table,
-// duplicate_object (for its type) or unique_violation in the catalog.
-func isDuplicate(err error) bool {
-	var e *pgconn.PgError
-	return errors.As(err, &e) && (e.Code == "42P07" || e.Code == "42710" || e.Code == "23505")
-}

@@ -1,38 +1,36 @@
 package postgres
 
 import (
+	_ "embed"
 	"strings"
 
 	"github.com/sluice-go/sluice/internal/program"
 )
 
-// statements are the SQL statements for one table.
+// statements are the SQL statements for one table. All but purge return rows that readRow reads.
 type statements struct {
-	load, loadNow, swap, purge string
-	one, singles, several      string // of Run
+	load, swap, purge     string
+	one, singles, several string // of Run
 }
 
-func newStatements(o Options, f *program.Functions) statements {
-	names := []string{"TABLE", o.name(), "UNDO", undoSQL}
+func newStatements(o Options, f *program.Functions, one string) statements {
+	names := []string{"TABLE", o.qualified(o.Table), "UNDO", undoSQL}
 	if f != nil {
-		names = append(names, "STEP", o.qualified(f.Step), "RUN", o.qualified(f.Run), "ONE", o.qualified(o.oneFunction(f)))
+		names = append(names, "STEP", o.qualified(f.Step), "RUN", o.qualified(f.Run), "ONE", o.qualified(one))
 	}
 	in := strings.NewReplacer(names...)
 	return statements{
-		load: in.Replace(loadSQL), loadNow: in.Replace(loadNowSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL),
+		load: in.Replace(loadSQL), swap: in.Replace(swapSQL), purge: in.Replace(purgeSQL),
 		one: in.Replace(oneSQL), singles: in.Replace(singlesSQL), several: in.Replace(severalSQL),
 	}
 }
 
-// loadSQL selects the existing records, each with the place of its key.
-const loadSQL = `SELECT place, version, state FROM unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
-	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock_timestamp() OFFSET 0) AS found`
-
-// loadNowSQL also selects the time. Its first row has the place 0 and only the time.
-const loadNowSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
-SELECT 0, 0, ''::bytea, clock FROM _sluice_time
+// loadSQL selects the existing records, each with the place of its key. The first row has the place 0
+// and only the time in nanoseconds.
+const loadSQL = `WITH _sluice_time AS MATERIALIZED (SELECT clock_timestamp() AS clock)
+SELECT 0, NULL::bigint, NULL::bytea, false, round(extract(epoch FROM clock) * 1000000)::bigint * 1000, 0, NULL::bigint[] FROM _sluice_time
 UNION ALL
-SELECT place, version, state, clock FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
+SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unnest($1::bytea[]) WITH ORDINALITY AS k (key, place)
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock OFFSET 0) AS found`
 
 // swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
@@ -62,41 +60,9 @@ SELECT place, version, state, clock FROM _sluice_time CROSS JOIN unnest($1::byte
 // writes no index.
 //
 // The parts have the prefix _sluice_, because a part hides a table with the same name.
-const swapSQL = `
-WITH _sluice_lock_timeout AS MATERIALIZED (
-	SELECT CASE WHEN $7::int > 0 THEN set_config('lock_timeout', CASE
-		WHEN current_setting('lock_timeout')::interval BETWEEN interval '1 microsecond' AND $7 * interval '1 millisecond'
-		THEN current_setting('lock_timeout') ELSE $7::text END, true) END AS is_set
-), _sluice_swaps AS (
-	SELECT w.* FROM _sluice_lock_timeout CROSS JOIN LATERAL (
-		SELECT is_set, $1::bytea[] AS keys, $2::bigint[] AS olds, $3::bigint[] AS news, $4::bytea[] AS states, $5::bigint[] AS ttls, $6::bigint[] AS untils OFFSET 0
-	) AS a CROSS JOIN LATERAL unnest(keys, olds, news, states, ttls, untils) WITH ORDINALITY AS w (key, old, new, state, ttl, until, place)
-), _sluice_found AS MATERIALIZED (
-	SELECT _sluice_swaps.*, stored.key IS NULL AS absent, stored.state AS old_state,
-		CASE WHEN stored.expires_at > clock_timestamp() THEN stored.version END AS version
-	FROM _sluice_swaps LEFT JOIN LATERAL (SELECT * FROM TABLE AS t WHERE t.key = _sluice_swaps.key FOR UPDATE OFFSET 0) AS stored ON true
-), _sluice_conflict AS MATERIALIZED (
-	SELECT bool_or(old <> coalesce(version, 0)) AS has_conflict FROM _sluice_found
-), _sluice_write AS (
-	SELECT place, key, new, state, absent, CASE
-		WHEN ttl > 0 THEN greatest(clock_timestamp() + ttl * interval '1 microsecond', timestamptz 'epoch' + until * interval '1 microsecond')
-		WHEN ttl = 0 THEN 'infinity' ELSE '-infinity' END AS expires_at
-	FROM _sluice_found WHERE NOT (SELECT has_conflict FROM _sluice_conflict)
-), _sluice_created AS (
-	INSERT INTO TABLE (key, version, state, expires_at, purge_at)
-	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE absent ORDER BY place
-	ON CONFLICT (key) DO NOTHING RETURNING key
-), _sluice_replaced AS (
-	INSERT INTO TABLE AS t (key, version, state, expires_at, purge_at)
-	SELECT key, new, state, expires_at, expires_at FROM _sluice_write WHERE NOT absent
-	ON CONFLICT (key) DO UPDATE SET version = excluded.version, state = excluded.state, expires_at = excluded.expires_at,
-		purge_at = least(t.purge_at, excluded.purge_at)
-)
-SELECT place, false AS created_meanwhile, version, CASE WHEN version IS NOT NULL THEN old_state END
-FROM _sluice_found WHERE (SELECT has_conflict FROM _sluice_conflict)
-UNION ALL
-SELECT place, CASE WHEN $8::int = 1 THEN true ELSE UNDO END, NULL, NULL
-FROM _sluice_write WHERE absent AND key NOT IN (SELECT key FROM _sluice_created)`
+//
+//go:embed swap.sql
+var swapSQL string
 
 // undoSQL is an expression that fails, which undoes the statement. The error message has
 // createdMarker in each language of the server, which distinguishes it from errors of users' programs.
@@ -104,3 +70,77 @@ const (
 	createdMarker = "sluice: created meanwhile:"
 	undoSQL       = `('` + createdMarker + ` ' || place)::int = 0`
 )
+
+// purgeSQL locks due records, updates purge_at of those that have not expired, and removes the
+// others, up to $2. ORDER BY makes the planner prefer the index to a scan of the table. It compares
+// with statement_timestamp(), because clock_timestamp() is volatile and cannot be used to search an
+// index. Arrays make the planner find the rows by their keys.
+//
+//go:embed purge.sql
+var purgeSQL string
+
+// oneSQL is the statement for a batch of one request with one use.
+const oneSQL = `SELECT 1::bigint, old_version, old_state, false, at, coalesce(count, 0), NULL::bigint[]
+FROM ONE($1::int, $2::bigint, $3::bigint, $4::bigint, $5::bytea, $6::int, $7::int, $8::bigint, $9::bigint, $10::bigint[])`
+
+// oneFunctionSQL is the body of the function of oneSQL.
+//
+//go:embed run_one.sql
+var oneFunctionSQL string
+
+const oneParameters = `(lock_timeout_ms int, batch bigint, now bigint, margin bigint, name bytea, op int, program int, cost bigint, times bigint, args bigint[],
+	OUT old_version bigint, OUT old_state bytea, OUT at bigint, OUT count bigint)`
+
+// oneFunction returns the function of oneSQL for a table.
+func oneFunction(table string, f *program.Functions) program.Function {
+	return program.Function{
+		Name:       program.FunctionName("one", table+"\x00"+f.Step+oneParameters+oneFunctionSQL),
+		Parameters: oneParameters, Body: oneFunctionSQL, Uses: map[string]string{"TABLE": table, "STEP": f.Step},
+	}
+}
+
+// runSQL is the common text of the statements that decide a batch. A statement locks the existing
+// rows in the order of their keys, reads the clock once, decides, and writes the changed rows. Like
+// swapSQL, it creates rows in the order of their keys, so that no deadlock is possible, and looks
+// keys up one by one.
+//
+// It reads the clock after it has all locks. So no state is later than the decision, unless a clock
+// was set back.
+//
+// It returns for each key its place, the old record, whether another transaction created the key
+// before this statement could, the time, and the first result of Step, the count. If another
+// transaction created the key, the statement writes nothing for it.
+//
+// 100 years are 3155760000000000 microseconds. A record with a longer TTL never expires.
+//
+//go:embed run.sql
+var runSQL string
+
+// singlesSQL is the statement for batches in which each key has one request with one use. The requests
+// are in the order of the keys. Each key succeeds or fails separately.
+var singlesSQL = strings.NewReplacer(
+	"KEYS", `(
+		SELECT key, place, op, program, args[first:last] AS args, cost, times
+		FROM unnest(keys, ops, programs, begins, ends, costs, _sluice_args.times) WITH ORDINALITY AS u (key, op, program, first, last, cost, times, place)
+	) AS w`,
+	"DECIDED", `SELECT *, ('x' || encode(substring(reply FOR 8), 'hex'))::bit(64)::bigint AS count, false AS always_write FROM (
+		SELECT *, CASE WHEN old_version = batch OR op = 3 THEN int8send(0) WHEN op = 4 THEN int8send(1)
+			ELSE STEP(program, op, old_state, at, cost, times, args) END AS reply FROM _sluice_found OFFSET 0
+	) AS d`,
+	"RETURNED", `SELECT place, old_version, old_state, place IN (SELECT place FROM _sluice_not_created), at, coalesce(count, 0), NULL::bigint[] FROM _sluice_decided`,
+).Replace(runSQL)
+
+// severalSQL is the statement for all other batches. If another transaction creates one of the keys
+// meanwhile, other keys may be written already. So the statement fails, which undoes it.
+var severalSQL = strings.NewReplacer(
+	"KEYS", `unnest(keys) WITH ORDINALITY AS w (key, place)`,
+	"DECIDED", `SELECT place, key, absent, old_version, old_state, clock, at, batch, margin, reply, 1 AS count, true AS always_write, CASE place WHEN 1 THEN counts END AS counts
+	FROM (
+		SELECT array_agg(place ORDER BY place) AS all_places, array_agg(key ORDER BY place) AS all_keys, array_agg(absent ORDER BY place) AS all_absent,
+			array_agg(old_version ORDER BY place) AS all_old_versions, array_agg(old_state ORDER BY place) AS all_old_states, array_agg(coalesce(old_version, 0) ORDER BY place) AS versions
+		FROM _sluice_found
+	) AS f CROSS JOIN _sluice_time CROSS JOIN (SELECT requests, places, ops, shadows, programs, begins, ends, costs, times, args FROM _sluice_args) AS a
+	CROSS JOIN LATERAL RUN(all_old_states, versions, batch, at, requests, places, ops, shadows, programs, begins, ends, costs, times, args)
+	CROSS JOIN LATERAL unnest(all_places, all_keys, all_absent, all_old_versions, all_old_states, replies) AS u (place, key, absent, old_version, old_state, reply)`,
+	"RETURNED", `SELECT place, old_version, old_state, CASE WHEN place IN (SELECT place FROM _sluice_not_created) THEN UNDO ELSE false END, at, 0, counts FROM _sluice_decided`,
+).Replace(runSQL)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ type Store struct {
 	options          Options
 	sql              statements
 	functions        *program.Functions // nil with NoFunctions
+	allFunctions     []program.Function // functions.All and the function of statements.one
 	batchLockTimeout time.Duration      // the constant, except in tests
 }
 
@@ -77,21 +79,25 @@ func New(db DB, o Options) (*Store, error) {
 			return nil, fmt.Errorf("postgres: the name of a schema or table must have at most 63 bytes and must not contain NUL or $sluice, got %q", name)
 		}
 	}
-	f, err := o.functions()
-	if err != nil {
-		return nil, fmt.Errorf("postgres: Programs: %w", err)
+	s := &Store{db: db, options: o, batchLockTimeout: batchLockTimeout}
+	var one program.Function
+	if !o.NoFunctions {
+		f, err := o.functions()
+		if err != nil {
+			return nil, fmt.Errorf("postgres: Programs: %w", err)
+		}
+		one = oneFunction(o.Table, f)
+		s.functions, s.allFunctions = f, append(slices.Clip(f.All), one)
 	}
-	return &Store{db: db, options: o, sql: newStatements(o, f), functions: f, batchLockTimeout: batchLockTimeout}, nil
+	s.sql = newStatements(o, s.functions, one.Name)
+	return s, nil
 }
 
 // standard returns the functions for the algorithms of this module.
 var standard = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(program.Standard()...) })
 
 func (o Options) functions() (*program.Functions, error) {
-	switch {
-	case o.NoFunctions:
-		return nil, nil
-	case len(o.Programs) == 0:
+	if len(o.Programs) == 0 {
 		return standard()
 	}
 	return program.SQL(append(program.Standard(), o.Programs...)...)
@@ -99,54 +105,36 @@ func (o Options) functions() (*program.Functions, error) {
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
-	if err := driver.CheckLoad(keys); err != nil {
-		return nil, err
-	}
 	if len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	rows, err := collect(ctx, s, func(row pgx.CollectableRow) (loadedRow, error) {
-		return readLoaded(row)
-	}, s.sql.load, bytesOf(keys))
-	if err != nil {
-		return nil, err
-	}
-	return recordsOf(len(keys), rows), nil
+	records, _, err := s.LoadNow(ctx, keys...)
+	return records, err
 }
 
 // LoadNow implements [driver.ServerTime]. It is [Store.Load] and also returns the server's
 // clock_timestamp(). The returned records have not expired at this time.
-func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
+func (s *Store) LoadNow(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, time.Time{}, err
 	}
-	var now time.Time
-	rows, err := collect(ctx, s, func(row pgx.CollectableRow) (loadedRow, error) {
-		return readLoaded(row, &now)
-	}, s.sql.loadNow, bytesOf(keys))
+	names := make([][]byte, len(keys))
+	for i, key := range keys {
+		names[i] = []byte(key)
+	}
+	rows, err := collect(ctx, s, readRow, s.sql.load, names)
 	if err != nil {
 		return nil, time.Time{}, err
 	}
-	return recordsOf(len(keys), rows), now, nil
-}
-
-func bytesOf(keys []string) [][]byte {
-	all := make([][]byte, len(keys))
-	for i, key := range keys {
-		all[i] = []byte(key)
-	}
-	return all
-}
-
-// recordsOf returns the records of n keys. A row with the place 0 has no record.
-func recordsOf(n int, rows []loadedRow) []storage.Record {
-	records := make([]storage.Record, n)
-	for _, row := range rows {
-		if row.place > 0 {
-			records[row.place-1] = row.record
+	records = make([]storage.Record, len(keys))
+	for i := range rows {
+		if r := &rows[i]; r.place > 0 {
+			records[r.place-1] = r.record()
+		} else {
+			now = time.Unix(0, r.at)
 		}
 	}
-	return records
+	return records, now, nil
 }
 
 // MaxRoundTrips implements [driver.MaxRoundTrips]. It is 0 for a connection or a transaction, because
@@ -166,26 +154,4 @@ const maxRoundTrips = 2
 func (s *Store) inTransaction() bool {
 	_, ok := s.db.(pgx.Tx)
 	return ok
-}
-
-// closedPool is the text of puddle.ErrClosedPool, which Acquire returns after Close. pgxpool does not
-// export this error, and an import of puddle would be a direct requirement of this module.
-const closedPool = "closed pool"
-
-// connection returns the connection or the transaction for a statement, and a function to release it.
-// It acquires a connection from a pool before the statement, so that an error means that nothing was
-// sent.
-func (s *Store) connection(ctx context.Context) (DB, func(), error) {
-	pool, ok := s.db.(*pgxpool.Pool)
-	if !ok {
-		return s.db, func() {}, nil
-	}
-	conn, err := pool.Acquire(ctx)
-	switch {
-	case err != nil && err.Error() == closedPool: // no retry can help
-		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
-	case err != nil:
-		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
-	}
-	return conn, conn.Release, nil
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// timeoutClient is a copy of the caller's client with a shorter timeout.
+// timeoutClient is a copy of the caller's client with a shorter timeout. It ends a call in time
+// without a goroutine, which would double the time of a call.
 type timeoutClient struct {
 	client  *redis.Client
 	timeout time.Duration
@@ -22,20 +23,15 @@ const timeoutClientReuse = 100 * time.Millisecond
 // withinDeadline returns the caller's client, or a copy with a shorter timeout if the timeouts of
 // the client end after the deadline of ctx. It returns nil if the deadline has passed.
 func (s *Store) withinDeadline(ctx context.Context) redis.UniversalClient {
-	o := s.single.Options()
-	if o.ContextTimeoutEnabled {
-		return s.single
-	}
+	o, now := s.single.Options(), time.Now()
 	deadline, _ := ctx.Deadline()
-	now := time.Now()
 	left := deadline.Sub(now)
-	if left <= 0 {
+	switch {
+	case left <= 0:
 		return nil
-	}
-	if limited := min(o.ReadTimeout, o.WriteTimeout) > 0; limited && max(o.ReadTimeout, o.WriteTimeout) <= left {
+	case min(o.ReadTimeout, o.WriteTimeout) > 0 && max(o.ReadTimeout, o.WriteTimeout) <= left:
 		return s.single
-	}
-	if o.ReadTimeout > 0 {
+	case o.ReadTimeout > 0:
 		left = min(left, o.ReadTimeout)
 	}
 	return s.withTimeout(roundTimeout(left), now)
@@ -43,11 +39,11 @@ func (s *Store) withinDeadline(ctx context.Context) redis.UniversalClient {
 
 // withTimeout returns a copy of the caller's client with this timeout. It reuses a recent copy.
 func (s *Store) withTimeout(timeout time.Duration, now time.Time) *redis.Client {
-	if c := s.timeoutClient.Load(); c != nil && c.timeout == timeout && now.Sub(c.made) < timeoutClientReuse {
-		return c.client
+	c := s.timeoutClient.Load()
+	if c == nil || c.timeout != timeout || now.Sub(c.made) >= timeoutClientReuse {
+		c = &timeoutClient{s.single.WithTimeout(timeout), timeout, now}
+		s.timeoutClient.Store(c)
 	}
-	c := &timeoutClient{s.single.WithTimeout(timeout), timeout, now}
-	s.timeoutClient.Store(c)
 	return c.client
 }
 

@@ -45,7 +45,7 @@
 //
 // Without a cluster, requests share a script if their keys are on one server. In a cluster, they
 // share a script only if their keys are in one hash slot. If a proxy stands between the client and
-// several servers, set [Options.Spread]. Then only requests with the same keys share a script. See
+// several servers, set [Options.Proxy]. Then only requests with the same keys share a script. See
 // [Store.Place].
 //
 // # Expiry

@@ -12,7 +12,4 @@ var (
 func (s *Store) NameOf(key string) string { return s.key(key) }
 
 // Advance moves the end of the separation of keys nearer by d.
-func (s *Store) Advance(d time.Duration) {
-	until := s.separateUntil.Load().Add(-d)
-	s.separateUntil.Store(&until)
-}
+func (s *Store) Advance(d time.Duration) { s.separateUntil.Add(-int64(d)) }

@@ -34,8 +34,8 @@ func classify(err error) error {
 // redirect.
 func (s *Store) failure(err error) error {
 	err = classify(err)
-	if c, ok := s.client.(*redis.ClusterClient); ok && errors.Is(err, storage.ErrUnavailable) {
-		c.ReloadState(context.Background()) // in the background; the client limits the rate
+	if s.cluster != nil && errors.Is(err, storage.ErrUnavailable) {
+		s.cluster.ReloadState(context.Background()) // in the background; the client limits the rate
 	}
 	return err
 }
@@ -44,7 +44,7 @@ func (s *Store) failure(err error) error {
 // its own after it has sent the command on.
 func (s *Store) commandFailure(t *writeTracker, err error) error {
 	notSent := t.cancel()
-	if s.behindProxy && isReply(err) && !isOfServer(err) {
+	if s.proxy && isReply(err) && !isOfServer(err) {
 		err = fmt.Errorf("redis: %w: %w", storage.ErrUnavailable, err)
 	} else {
 		err = s.failure(err)

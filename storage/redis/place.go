@@ -2,60 +2,57 @@ package redis
 
 import (
 	"context"
-	"strconv"
+	"fmt"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 )
+
+// ErrCrossSlot is returned for a decision whose keys are in different slots of a Redis Cluster, or
+// on different shards of a Ring. To avoid it, give the keys a common group with
+// compose.Options.Group. errors.Is reports true for it and storage.ErrKey, and for it and
+// storage.ErrNotApplied.
+var ErrCrossSlot error = crossSlot{}
+
+type crossSlot struct{}
+
+func (crossSlot) Error() string { return "redis: the keys of one decision are in different slots" }
+
+func (crossSlot) Is(target error) bool {
+	return target == storage.ErrKey || target == storage.ErrNotApplied
+}
+
+// key returns the name of a record in Redis: PREFIX{GROUP}KEY. If the group is empty, Redis
+// computes the slot from the whole name.
+func (s *Store) key(key string) string { return string(s.appendKey(nil, key)) }
+
+func (s *Store) appendKey(dst []byte, key string) []byte {
+	group := strings.ReplaceAll(driver.KeyGroup(key), "}", ")") // a brace would end the hash tag too early
+	dst = append(append(dst, s.prefix...), '{')
+	dst = append(append(dst, group...), '}')
+	return append(dst, key...)
+}
 
 // Place implements [driver.Placer]. In a Redis Cluster, requests may share a batch if their keys are
 // in one hash slot. Only requests with the same keys may share a batch if the client does not know
-// the servers ([Options.Spread]), and for a minute after a server has refused a batch because of its
+// the servers ([Options.Proxy]), and for a minute after a server has refused a batch because of its
 // keys.
 func (s *Store) Place(keys ...string) (shard, where string, err error) {
-	if err := s.checkSamePlace(keys); err != nil || len(keys) == 0 {
+	where, err = s.placeOf(keys)
+	if err != nil || len(keys) == 0 {
 		return "", "", err
 	}
-	switch c := s.client.(type) {
-	case *redis.ClusterClient:
-		key := s.key(keys[0])
-		shard, where = primaryAddr(c, key), strconv.Itoa(slot(key))
-	case *redis.Ring:
-		where = hashTag(s.key(keys[0]))
+	if s.cluster != nil {
+		if primary, err := s.cluster.MasterForKey(cachedOnly, s.key(keys[0])); err == nil {
+			shard = primary.Options().Addr
+		}
 	}
 	if s.isSeparate() {
-		where += joinKeys(keys)
+		where = fmt.Sprintf("%s%q", where, keys)
 	}
 	return shard, where, nil
-}
-
-// separateTime is how long requests with different keys use different scripts after a server has
-// refused a batch. It ends because the user's permissions or the place of a slot may change.
-const separateTime = time.Minute
-
-func (s *Store) separateKeys() {
-	until := time.Now().Add(separateTime)
-	s.separateUntil.Store(&until)
-}
-
-func (s *Store) isSeparate() bool {
-	until := s.separateUntil.Load()
-	return s.alwaysSeparate || until != nil && time.Now().Before(*until)
-}
-
-// joinKeys returns the same text for the same keys only.
-func joinKeys(keys []string) string {
-	if len(keys) == 1 {
-		return keys[0]
-	}
-	var b strings.Builder
-	for _, key := range keys {
-		b.WriteString(strconv.Itoa(len(key)))
-		b.WriteByte(':')
-		b.WriteString(key)
-	}
-	return b.String()
 }
 
 // cachedOnly is a context that has ended, so that the client sends nothing.
@@ -65,11 +62,62 @@ var cachedOnly = func() context.Context {
 	return ctx
 }()
 
-// primaryAddr returns the address of the server of key, or "" if the client does not know it yet.
-func primaryAddr(c *redis.ClusterClient, key string) string {
-	primary, err := c.MasterForKey(cachedOnly, key)
-	if err != nil {
-		return ""
+// placeOf returns the slot or the hash tag of keys. If there is one server, it returns "". If the
+// keys need not be on one server, it returns ErrCrossSlot.
+func (s *Store) placeOf(keys []string) (string, error) {
+	if s.place == nil || len(keys) == 0 {
+		return "", nil
 	}
-	return primary.Options().Addr
+	first := s.key(keys[0])
+	where := s.place(first)
+	for _, key := range keys[1:] {
+		name := s.key(key)
+		if other := s.place(name); other != where {
+			return "", fmt.Errorf("%w: %.40q in %s and %.40q in %s; give them a common group", ErrCrossSlot, first, where, name, other)
+		}
+	}
+	return where, nil
+}
+
+func (s *Store) checkSamePlace(keys []string) error {
+	if len(keys) < 2 {
+		return nil
+	}
+	_, err := s.placeOf(keys)
+	return err
+}
+
+// separateTime is how long requests with different keys use different scripts after a server has
+// refused a batch. It ends because the user's permissions or the place of a slot may change.
+const separateTime = time.Minute
+
+func (s *Store) isSeparate() bool {
+	until := s.separateUntil.Load()
+	return s.separate || until != 0 && time.Now().UnixNano() < until
+}
+
+// hashTag returns the part of a key that determines its slot: the text between the first { and the
+// next }, or the whole key if there is no such text.
+func hashTag(key string) string {
+	_, rest, open := strings.Cut(key, "{")
+	if inner, _, closed := strings.Cut(rest, "}"); open && closed && inner != "" {
+		return inner
+	}
+	return key
+}
+
+// slot returns the slot of a key in Redis Cluster: CRC-16/XMODEM modulo 16384.
+func slot(key string) int {
+	var crc uint16
+	for _, c := range []byte(hashTag(key)) {
+		crc ^= uint16(c) << 8
+		for range 8 {
+			if crc&0x8000 != 0 {
+				crc = crc<<1 ^ 0x1021
+			} else {
+				crc <<= 1
+			}
+		}
+	}
+	return int(crc & 0x3fff)
 }

@@ -75,7 +75,7 @@ func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 	runOK(t, direct, oneRequest(p, "warm"))
 	behindProxy := func() *redis.Store {
 		client := newClientWith(t, goredis.Options{Addr: newErrorProxy(t, server), Protocol: 2, DisableIdentity: true})
-		s, err := redis.New(client, redis.Options{Prefix: t.Name(), Spread: true})
+		s, err := redis.New(client, redis.Options{Prefix: t.Name(), Proxy: true})
 		require.NoError(t, err)
 		return s
 	}
@@ -91,7 +91,7 @@ func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 }
 
 func TestErrorOfAScriptIsCertain(t *testing.T) {
-	s, err := redis.New(newClientOf(t, shared.Redis(t), "no-get", allBut("get")...), redis.Options{Prefix: t.Name(), Spread: true})
+	s, err := redis.New(newClientOf(t, shared.Redis(t), "no-get", allBut("get")...), redis.Options{Prefix: t.Name(), Proxy: true})
 	require.NoError(t, err)
 	for n := range 2 {
 		_, _, err = s.CompareAndSwap(t.Context(), creatingN(n+1, "a")...)

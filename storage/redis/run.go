@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -18,37 +19,31 @@ import (
 // Run implements [driver.Server]. Each batch is one script, and Run sends all scripts in one
 // pipeline. It sends scripts that the server does not know again in full.
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
-	var runs []*runCmd
+	var commands []*command
 	for _, b := range batches {
-		r, err := s.prepare(ctx, b)
-		if b.Err = err; err == nil {
-			runs = append(runs, r)
+		var c *command
+		if c, b.Err = s.runCommand(ctx, b); b.Err == nil {
+			commands = append(commands, c)
 		}
 	}
-	unknown := s.sendRuns(ctx, runs, false)
-	for _, r := range s.sendRuns(ctx, unknown, true) {
-		r.fail(s, r.Err())
+	if len(commands) == 0 {
+		return
+	}
+	s.send(ctx, s.doUntilDeadline, commands...)
+	for _, c := range commands {
+		err := c.err
+		if err == nil {
+			err = s.readReply(c.batch, c.Val())
+		}
+		if err != nil {
+			c.batch.Err = s.runFailure(c, err)
+		}
 	}
 }
 
-// runCmd is the command that runs a batch.
-type runCmd struct {
-	*redis.StringSliceCmd
-	batch   *driver.Batch
-	script  *script
-	one     bool // the script is run_one.lua
-	tracker writeTracker
-	args    arguments
-}
-
-func (r *runCmd) NoRetry() bool { return true }
-
-// prepare checks a batch and finds its script.
-func (s *Store) prepare(ctx context.Context, b *driver.Batch) (*runCmd, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, storage.NotApplied(err)
-	}
-	if err := driver.CheckKeys(b.Keys); err != nil {
+// runCommand returns the command that runs a batch.
+func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, error) {
+	if err := driver.BeginBatch(ctx, b); err != nil {
 		return nil, err
 	}
 	if err := s.checkSamePlace(b.Keys); err != nil {
@@ -59,121 +54,65 @@ func (s *Store) prepare(ctx context.Context, b *driver.Batch) (*runCmd, error) {
 	if err != nil {
 		return nil, storage.NotApplied(fmt.Errorf("redis: %w", err))
 	}
-	return &runCmd{batch: b, script: script, one: one}, nil
-}
-
-// sendRuns sends runs in one round trip and reads the replies. It returns the runs whose script the
-// server does not know.
-func (s *Store) sendRuns(ctx context.Context, runs []*runCmd, inFull bool) (unknown []*runCmd) {
-	if len(runs) == 0 {
-		return nil
-	}
-	for _, r := range runs {
-		s.fillRun(ctx, r, inFull)
-	}
-	ended := s.doUntilDeadline(ctx, func(c redis.UniversalClient) { processAll(ctx, c, runs) })
-	for _, r := range runs {
-		switch {
-		case ended != nil:
-			r.fail(s, ended)
-		case redis.HasErrorPrefix(r.Err(), "NOSCRIPT"):
-			unknown = append(unknown, r)
-		default:
-			r.readReply(s)
-		}
-	}
-	return unknown
-}
-
-func processAll(ctx context.Context, client redis.UniversalClient, runs []*runCmd) {
-	if len(runs) == 1 {
-		_ = client.Process(ctx, runs[0])
-		return
-	}
-	pipe := client.Pipeline()
-	for _, r := range runs {
-		_ = pipe.Process(ctx, r)
-	}
-	_, _ = pipe.Exec(ctx)
-}
-
-// doUntilDeadline calls do and returns at the deadline of ctx, even if the client does not end then.
-// It needs a goroutine only if the client cannot be given a timeout. Run need not notice cancellation.
-func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClient)) error {
-	if _, limited := ctx.Deadline(); s.single != nil && limited {
-		client := s.withinDeadline(ctx)
-		if client == nil {
-			return context.DeadlineExceeded
-		}
-		do(client)
-		return nil
-	} else if !limited || s.endsInTime {
-		do(s.client)
-		return nil
-	}
-	return s.doUntilDone(ctx, func(c redis.UniversalClient) error { do(c); return nil })
-}
-
-// fillRun creates the command. It has the hash of the script, or the whole script if inFull is true.
-func (s *Store) fillRun(ctx context.Context, r *runCmd, inFull bool) {
-	b, w := r.batch, &r.args
-	r.tracker = writeTracker{}
-	s.begin(w, &r.tracker, r.script, inFull, b.Keys, 1)
-	if r.one {
-		w.add(appendOne(w.text, b))
+	c := &command{script: script, batch: b}
+	c.init(s, b.Keys, 1)
+	if text := appendHeader(c.text, b); one {
+		c.add(appendOne(text, b))
 	} else {
-		w.add(appendBatch(w.text, b))
+		c.add(appendBatch(text, b))
 	}
-	r.StringSliceCmd = redis.NewStringSliceCmd(ctx, w.args...)
-	if len(b.Keys) > 0 {
-		r.SetFirstKeyPos(firstKey)
-	}
+	return c, nil
 }
 
-// appendBatch appends the argument of run.lua.
-func appendBatch(dst []byte, b *driver.Batch) []byte {
+// appendHeader appends the beginning of the argument of run.lua and run_one.lua: the version, the
+// margin in ms, and the time of the batch. The time has two forms: as the programs read it, and in ms
+// since 1970 with the remaining ns. It is 0 in both if the batch has no time.
+func appendHeader(dst []byte, b *driver.Batch) []byte {
+	var instant, ms, ns int64
+	hasTime := !b.Now.IsZero()
+	if hasTime {
+		instant, ms, ns = algo.Instant(b.Now), max(b.Now.UnixMilli(), 0), int64(b.Now.Nanosecond())%int64(time.Millisecond)
+	}
 	dst = binary.BigEndian.AppendUint64(dst, uint64(b.Version))
-	dst = append(appendMargin(dst, b), flag(!b.Now.IsZero()))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(milliseconds(max(b.Margin, 0))))
+	dst = binary.BigEndian.AppendUint64(append(dst, flag(hasTime)), uint64(instant))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(ms))
+	return binary.BigEndian.AppendUint32(dst, uint32(ns))
+}
+
+// appendBatch appends the rest of the argument of run.lua.
+func appendBatch(dst []byte, b *driver.Batch) []byte {
 	dst = binary.BigEndian.AppendUint16(dst, uint16(len(b.Programs)))
-	dst = appendNow(dst, b.Now)
 	for _, p := range b.Programs {
 		dst = program.AppendArgs(dst, p)
 	}
-	return appendRequests(dst, b.Requests)
-}
-
-// appendMargin appends the margin of a batch in ms, in 6 bytes.
-func appendMargin(dst []byte, b *driver.Batch) []byte {
-	margin := milliseconds(max(b.Margin, 0))
-	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint16(dst, uint16(margin>>32)), uint32(margin))
-}
-
-// appendNow appends the time of a batch, if it has one, in two forms: as the programs read it, and in
-// ms since 1970 with the remaining ns.
-func appendNow(dst []byte, now time.Time) []byte {
-	if now.IsZero() {
-		return dst
-	}
-	dst = binary.BigEndian.AppendUint64(dst, uint64(algo.Instant(now)))
-	dst = binary.BigEndian.AppendUint64(dst, uint64(max(now.UnixMilli(), 0)))
-	return binary.BigEndian.AppendUint32(dst, uint32(now.Nanosecond()%int(time.Millisecond)))
-}
-
-func appendRequests(dst []byte, requests []driver.Request) []byte {
-	for i := range requests {
-		r := &requests[i]
-		times := uint32(min(max(r.Times, 1), math.MaxInt32))
+	for i := range b.Requests {
+		r := &b.Requests[i]
 		for j := range r.Uses {
 			u := &r.Uses[j]
 			dst = binary.BigEndian.AppendUint32(dst, uint32(u.Key+1))
 			dst = binary.BigEndian.AppendUint16(dst, uint16(u.Program+1))
 			dst = append(dst, byte(u.Op), flag(u.Shadow), flag(j == len(r.Uses)-1))
-			dst = binary.BigEndian.AppendUint32(dst, times)
+			dst = binary.BigEndian.AppendUint32(dst, timesOf(r))
 			dst = binary.BigEndian.AppendUint64(dst, uint64(u.Cost))
 		}
 	}
 	return dst
 }
+
+// appendOne appends the rest of the argument of run_one.lua.
+func appendOne(dst []byte, b *driver.Batch) []byte {
+	r := &b.Requests[0]
+	dst = append(dst, byte(r.Uses[0].Op), flag(r.Uses[0].Shadow))
+	dst = binary.BigEndian.AppendUint32(dst, timesOf(r))
+	dst = binary.BigEndian.AppendUint64(dst, uint64(r.Uses[0].Cost))
+	for _, arg := range b.Programs[0].Args {
+		dst = binary.BigEndian.AppendUint64(dst, uint64(arg))
+	}
+	return dst
+}
+
+func timesOf(r *driver.Request) uint32 { return uint32(min(max(r.Times, 1), math.MaxInt32)) }
 
 // flag returns 1 for true.
 func flag(b bool) byte {
@@ -183,35 +122,24 @@ func flag(b bool) byte {
 	return 0
 }
 
-func (r *runCmd) readReply(s *Store) {
-	err := r.Err()
-	if err == nil {
-		err = s.readReply(r.batch, r.Val())
+// isOne reports whether run_one.lua can decide a batch: it has one request with one use, whose
+// program is not a stack.
+func isOne(b *driver.Batch) bool {
+	if len(b.Keys) != 1 || len(b.Programs) != 1 || len(b.Programs[0].Parts) > 0 || len(b.Requests) != 1 {
+		return false
 	}
-	if err != nil {
-		r.fail(s, err)
-		return
-	}
-	if first := &r.batch.Requests[0]; r.one && first.Uses[0].Shadow && first.Applied == driver.Damaged {
-		first.Applied = 0 // run_one.lua does not know about shadow uses
-	}
+	r := &b.Requests[0]
+	return len(r.Uses) == 1 && (r.Uses[0].Op == driver.Allow || r.Uses[0].Op <= driver.Charge && r.Times <= 1)
 }
 
-// fail sets the error of the batch.
-func (r *runCmd) fail(s *Store, err error) {
-	r.batch.Err = s.commandFailure(&r.tracker, err)
-	if separable(r.batch) && (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) {
-		s.separateKeys()
-		r.batch.Err = fmt.Errorf("redis: %w: %w", storage.ErrContended, err)
+// runFailure returns the error of a batch. If another batch without the key that the server refused
+// can succeed, the limiter shall send the requests in batches of their own.
+func (s *Store) runFailure(c *command, err error) error {
+	failure := s.commandFailure(&c.tracker, err)
+	usesNotAll := func(r driver.Request) bool { return len(r.Uses) < len(c.batch.Keys) }
+	if (redis.HasErrorPrefix(err, "CROSSSLOT") || redis.HasErrorPrefix(err, "NOPERM")) && slices.ContainsFunc(c.batch.Requests, usesNotAll) {
+		s.separateUntil.Store(time.Now().Add(separateTime).UnixNano())
+		return fmt.Errorf("redis: %w: %w", storage.ErrContended, err)
 	}
-}
-
-// separable reports whether some request does not use all keys of the batch.
-func separable(b *driver.Batch) bool {
-	for i := range b.Requests {
-		if len(b.Requests[i].Uses) < len(b.Keys) {
-			return true
-		}
-	}
-	return false
+	return failure
 }

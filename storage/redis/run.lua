@@ -2,16 +2,13 @@
 -- reply.
 
 local call, pcall, ceil, KEYS, all = redis.call, redis.pcall, math.ceil, KEYS, ARGV[1]
-local version, margin, given, count, at = sub(all, 1, 8), unpack('>I6BI2', all, 9)
+local version, margin, given, hi, lo, given_ms, given_ns, count, at = sub(all, 1, 8), unpack('>I8BI4I4I8I4I2', all, 9)
 
 -- The time is that of the batch, or else the server's TIME. TIME in nanoseconds does not fit into a
 -- double, but its seconds divided by 512 ns do. margin, now_ms and given_ms are in ms.
 local time = call('TIME')
-local hi, lo, now_ms, given_ms, given_ns
-if given == 1 then
-  now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
-  hi, lo, given_ms, given_ns, at = unpack('>I4I4I8I4', all, at)
-else
+local now_ms = time[1] * 1000 + math.floor(time[2] / 1000)
+if given == 0 then
   local high = time[1] * 1953125
   local low = high % 8388608 * 512 + time[2] * 1000 -- % by a power of two is exact
   lo = low % WORD
@@ -108,7 +105,7 @@ for i = 1, n do
   local ttl, next, reply = ttls[i], states[i], false
   if ttl then
     local px = ceil(ttl / 1000000) + margin
-    if given_ms then px = math.max(px, given_ms + ceil((given_ns + ttl) / 1000000) + margin - now_ms) end
+    if given == 1 then px = math.max(px, given_ms + ceil((given_ns + ttl) / 1000000) + margin - now_ms) end
     if next == '' then
       reply = found[i] and write('DEL', KEYS[i])
     elseif ttl == 0 or px >= 3155760000000 then -- 100 years

@@ -27,30 +27,32 @@ func (s *Store) readReply(b *driver.Batch, reply []string) error {
 			return err
 		}
 	}
-	return readFound(b, reply[:n])
+	var err error
+	b.Found, err = decodeAll(reply[:n], b.KeyErr)
+	return err
 }
 
-// readFound reads the values of the keys. The states of all records share one allocation.
-func readFound(b *driver.Batch, values []string) error {
+// decodeAll decodes the values of keys. A value is empty if the key is absent. The states of all
+// records share one allocation. decodeAll skips the keys that failed.
+func decodeAll(values []string, failed []error) ([]storage.Record, error) {
 	size := 0
 	for _, value := range values {
 		size += len(value)
 	}
-	all := make([]byte, 0, size)
-	b.Found = make([]storage.Record, len(values))
+	all, records := make([]byte, 0, size), make([]storage.Record, len(values))
 	for i, value := range values {
-		if value == "" || b.KeyErr != nil && b.KeyErr[i] != nil {
+		if value == "" || failed != nil && failed[i] != nil {
 			continue
 		}
 		start := len(all)
 		all = append(all, value...)
 		record, err := decode(all[start:len(all):len(all)])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		b.Found[i] = record
+		records[i] = record
 	}
-	return nil
+	return records, nil
 }
 
 // readApplied reads the outcome of each request. It is one byte, or five bytes for a large number.

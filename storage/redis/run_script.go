@@ -11,23 +11,21 @@ import (
 	"github.com/sluice-go/sluice/internal/program"
 )
 
-//go:embed run.lua
-var runLua string
+var (
+	//go:embed run.lua
+	runLua string
+	//go:embed run_one.lua
+	runOneLua string
+)
 
 // Runs implements [driver.Server]. It reports whether the program has a Lua form.
 func (s *Store) Runs(p *algo.Program) bool {
-	for i := range p.Parts {
-		if !s.Runs(&p.Parts[i]) {
-			return false
-		}
-	}
-	return len(p.Parts) > 0 || p.Name != "" && p.Lua != ""
+	return program.Every(p, func(p *algo.Program) bool { return p.Name != "" && p.Lua != "" })
 }
 
 // scripts caches the scripts that decide batches.
 type scripts struct {
 	mu     sync.RWMutex
-	lua    map[string]string // the Lua form of each program, by name
 	cached map[scriptKey]*script
 }
 
@@ -39,66 +37,43 @@ type scriptKey struct {
 	args   int    // the number of arguments of the program in run_one.lua
 }
 
-// get returns the script for batches of these programs. If one is true, it is run_one.lua.
+// get returns the script for batches of these programs. If one is true, it is run_one.lua. It returns
+// an error if one name has two programs.
 func (s *scripts) get(programs []*algo.Program, one bool) (*script, error) {
 	var buffer [8]*algo.Program
-	leaves := appendLeaves(buffer[:0], programs)
-	key := scriptKey{names: joinNames(leaves), stacks: slices.ContainsFunc(programs, isStack), one: one}
+	leaves := sortedLeaves(buffer[:0], programs)
+	key := scriptKey{names: joinNames(leaves), one: one, stacks: slices.ContainsFunc(programs, program.IsStack)}
 	if one {
 		key.args = len(leaves[0].Args)
 	}
 	s.mu.RLock()
-	found, err := s.find(leaves, key)
+	found := s.cached[key]
 	s.mu.RUnlock()
-	if found != nil || err != nil {
-		return found, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if found, err := s.find(leaves, key); found != nil || err != nil { // another goroutine was first
-		return found, err
-	}
-	made, err := newRunScript(programs, one)
-	if err == nil {
-		s.add(leaves, key, made)
-	}
-	return made, err
-}
-
-func isStack(p *algo.Program) bool { return len(p.Parts) > 0 }
-
-// appendLeaves appends the distinct programs that are not stacks, sorted by name.
-func appendLeaves(dst, programs []*algo.Program) []*algo.Program {
-	for _, p := range programs {
-		if len(p.Parts) == 0 {
-			dst = append(dst, p)
+	if found == nil {
+		var err error
+		if found, err = newRunScript(programs, leaves, key); err != nil {
+			return nil, err
 		}
-		for i := range p.Parts {
-			dst = appendLeaves(dst, []*algo.Program{&p.Parts[i]})
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.cached == nil {
+			s.cached = map[scriptKey]*script{}
 		}
+		s.cached[key] = found
 	}
-	slices.SortFunc(dst, func(a, b *algo.Program) int { return strings.Compare(a.Name, b.Name) })
-	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
-}
-
-// find returns the cached script, if any. It returns an error if one name has two programs.
-func (s *scripts) find(leaves []*algo.Program, key scriptKey) (*script, error) {
-	for _, p := range leaves {
-		if text, ok := s.lua[p.Name]; ok && text != p.Lua {
+	for i, p := range leaves {
+		if found.programs[i] != p.Lua {
 			return nil, fmt.Errorf("two different programs have the name %q", p.Name)
 		}
 	}
-	return s.cached[key], nil
+	return found, nil
 }
 
-func (s *scripts) add(leaves []*algo.Program, key scriptKey, made *script) {
-	if s.lua == nil {
-		s.lua, s.cached = map[string]string{}, map[scriptKey]*script{}
-	}
-	for _, p := range leaves {
-		s.lua[p.Name] = p.Lua
-	}
-	s.cached[key] = made
+// sortedLeaves appends the distinct programs that are not stacks, sorted by name.
+func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
+	dst = program.AppendLeaves(dst, programs...)
+	slices.SortFunc(dst, func(a, b *algo.Program) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
 }
 
 func joinNames(leaves []*algo.Program) string {
@@ -112,17 +87,19 @@ func joinNames(leaves []*algo.Program) string {
 	return strings.Join(names, "\x00")
 }
 
-func newRunScript(programs []*algo.Program, one bool) (*script, error) {
-	if one {
-		return newOneScript(programs[0])
+func newRunScript(programs, leaves []*algo.Program, key scriptKey) (made *script, err error) {
+	var text string
+	if key.one {
+		text, err = program.LuaOf(leaves[0], strings.ReplaceAll(runOneLua, "ARGS", ">"+strings.Repeat("i8", key.args)))
+	} else {
+		text, err = program.Lua(runLua, programs...)
 	}
-	values := make([]algo.Program, len(programs))
-	for i, p := range programs {
-		values[i] = *p
-	}
-	text, err := program.Lua(runLua, values...)
 	if err != nil {
 		return nil, err
 	}
-	return newScript(text), nil
+	made = newScript(text)
+	for _, p := range leaves {
+		made.programs = append(made.programs, p.Lua)
+	}
+	return made, nil
 }

@@ -141,8 +141,9 @@ func TestTwoProgramsWithOneNameAreRefused(t *testing.T) {
 	_, p := programOf(t, algo.Per(1, time.Hour))
 	other := *p
 	other.Lua += " "
-	runOK(t, s, oneRequest(p, "a"))
-	for _, b := range []*driver.Batch{oneRequest(&other, "b"), oneRequest(&other, "b", "c")} {
+	for _, keys := range [][]string{{"a"}, {"b", "c"}} {
+		runOK(t, s, oneRequest(p, keys...))
+		b := oneRequest(&other, keys...)
 		run(t, s, b)
 		require.ErrorContains(t, b.Err, `the name "gcra"`)
 		require.ErrorIs(t, b.Err, storage.ErrNotApplied)
@@ -340,11 +341,11 @@ func TestPlaceOnOneServer(t *testing.T) {
 		require.Empty(t, shard)
 		require.Empty(t, slot)
 	}
-	spread, err := redis.New(client, redis.Options{Spread: true})
+	proxy, err := redis.New(client, redis.Options{Proxy: true})
 	require.NoError(t, err)
-	_, a, _ := spread.Place("a")
-	_, b, _ := spread.Place("b")
-	_, again, _ := spread.Place("a")
+	_, a, _ := proxy.Place("a")
+	_, b, _ := proxy.Place("b")
+	_, again, _ := proxy.Place("a")
 	require.NotEqual(t, a, b)
 	require.Equal(t, a, again)
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -24,25 +25,26 @@ type Options struct {
 	// Prefix is the beginning of all keys. Empty means DefaultPrefix. Stores with different
 	// prefixes share no records. Prefix must not contain braces.
 	Prefix string
-	// Spread must be true if the client is a [redis.Client] of a proxy in front of several
-	// servers, such as twemproxy or Envoy. Then a script has the keys of one decision only. An
-	// error that the proxy reports for a write does not prove that the write was not applied. For
-	// clients of types that go-redis does not define, scripts always have the keys of one decision.
-	Spread bool
+	// Proxy must be true if the client is a [redis.Client] of a proxy in front of several servers,
+	// such as twemproxy or Envoy. Then a script has the keys of one decision only. An error that the
+	// proxy reports for a write does not prove that the write was not applied. For clients of types
+	// that go-redis does not define, scripts always have the keys of one decision.
+	Proxy bool
 }
 
 // Store keeps records in Redis. It is safe for concurrent use.
 type Store struct {
-	client         redis.UniversalClient
-	single         *redis.Client // the client, if it has one server
-	prefix         string
-	placement      placement
-	endsInTime     bool                      // the client itself ends calls at the deadlines of contexts
-	behindProxy    bool                      // see Options.Spread
-	separateUntil  atomic.Pointer[time.Time] // until then, requests with different keys use different scripts; may be nil
-	alwaysSeparate bool
-	scripts        scripts
-	timeoutClient  atomic.Pointer[timeoutClient]
+	client        redis.UniversalClient
+	prefix        string
+	single        *redis.Client            // the client, if it has one server
+	cluster       *redis.ClusterClient     // the client, if it is one
+	place         func(name string) string // keys with the same place are on one server; nil if all are
+	endsInTime    bool                     // the client itself ends calls at the deadlines of contexts
+	proxy         bool                     // see Options.Proxy
+	separate      bool                     // requests with different keys always use different scripts
+	separateUntil atomic.Int64             // until then they do, in ns since 1970
+	scripts       scripts
+	timeoutClient atomic.Pointer[timeoutClient]
 }
 
 var (
@@ -61,18 +63,18 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	s := &Store{client: client, prefix: o.Prefix, behindProxy: o.Spread}
+	s := &Store{client: client, prefix: o.Prefix, proxy: o.Proxy, separate: o.Proxy}
 	switch c := client.(type) {
 	case *redis.Client:
 		s.single, s.endsInTime = c, c.Options().ContextTimeoutEnabled
 	case *redis.ClusterClient:
-		s.placement, s.endsInTime = bySlot, c.Options().ContextTimeoutEnabled
+		s.cluster, s.endsInTime = c, c.Options().ContextTimeoutEnabled
+		s.place = func(name string) string { return strconv.Itoa(slot(name)) }
 	case *redis.Ring:
-		s.placement = byHashTag
+		s.place = hashTag
 	default:
-		s.alwaysSeparate = true
+		s.separate = true
 	}
-	s.alwaysSeparate = s.alwaysSeparate || o.Spread
 	return s, nil
 }
 
@@ -107,8 +109,8 @@ func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeli
 	for i, key := range keys { // if ctx ends, the pipeline may run on after the caller has the slice back
 		names[i] = s.key(key)
 	}
-	err := s.doUntilDone(ctx, func(c redis.UniversalClient) error {
-		pipe := c.Pipeline()
+	err := s.doUntilDone(ctx, func(client redis.UniversalClient) error {
+		pipe := client.Pipeline()
 		if first != nil {
 			first(pipe)
 		}
@@ -151,6 +153,22 @@ func (s *Store) doUntilDone(ctx context.Context, do func(redis.UniversalClient) 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+}
+
+// doUntilDeadline calls do and returns at the deadline of ctx, even if the client does not end then.
+// It need not notice cancellation, so it needs a goroutine only if the client cannot be given a
+// timeout.
+func (s *Store) doUntilDeadline(ctx context.Context, do func(redis.UniversalClient) error) error {
+	if _, limited := ctx.Deadline(); s.endsInTime || !limited {
+		return do(s.client)
+	}
+	if s.single == nil {
+		return s.doUntilDone(ctx, do)
+	}
+	if client := s.withinDeadline(ctx); client != nil {
+		return do(client)
+	}
+	return context.DeadlineExceeded
 }
 
 var errNoRecord = errors.New("redis: the stored value is not a record of this package; delete it or use another Prefix")

@@ -1,119 +1,86 @@
 package redis
 
 import (
-	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
-
-	"github.com/redis/go-redis/v9"
+	"strconv"
+	"time"
 
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
+//go:embed swap.lua
+var swapLua string
+
+var swapScript = newScript(swapLua)
+
 // CompareAndSwap implements [storage.Store]. It sends one script, and sends it again in full if the
 // server does not know it.
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := driver.Check(swaps); err != nil {
-		return nil, false, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, false, storage.NotApplied(err)
-	}
-	if len(swaps) == 0 {
-		return nil, true, nil
-	}
-	keys := make([]string, len(swaps))
-	for i := range swaps {
-		keys[i] = swaps[i].Key
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil || len(swaps) == 0 {
+		return nil, err == nil, err
 	}
 	if err := s.checkSamePlace(keys); err != nil {
 		return nil, false, err
 	}
-	c, err := s.send(ctx, swaps, keys, false)
-	if err == nil && redis.HasErrorPrefix(c.Err(), "NOSCRIPT") {
-		c, err = s.send(ctx, swaps, keys, true)
+	c := &command{script: swapScript}
+	c.init(s, keys, 4*len(swaps))
+	for i := range swaps {
+		c.addSwap(&swaps[i])
 	}
-	if err != nil {
-		return nil, false, err
+	s.send(ctx, s.doUntilDone, c)
+	if c.err != nil {
+		return nil, false, s.commandFailure(&c.tracker, c.err)
 	}
-	return c.readReply()
+	return s.readSwap(c.Val(), len(swaps))
 }
 
-// swapCmd is the command that swaps.
-type swapCmd struct {
-	noRetryCmd
-	store   *Store
-	swaps   []storage.Swap
-	tracker writeTracker
-	args    arguments
-}
-
-// send sends the script and waits for its reply. It returns an error only if ctx ends first.
-func (s *Store) send(ctx context.Context, swaps []storage.Swap, keys []string, inFull bool) (*swapCmd, error) {
-	c := &swapCmd{store: s, swaps: swaps}
-	c.fill(ctx, keys, inFull)
-	err := s.doUntilDone(ctx, func(client redis.UniversalClient) error {
-		_ = client.Process(ctx, c.noRetryCmd)
-		return nil
-	})
-	if err != nil {
-		return nil, s.commandFailure(&c.tracker, err)
+// addSwap adds four arguments: the old version, the new record, its TTL in ms, and its Until in ms
+// since 1970. An argument is empty if the swap does not have it.
+func (c *command) addSwap(s *storage.Swap) {
+	for _, r := range []storage.Record{{Version: s.Old}, s.New} {
+		if r.Version == 0 {
+			c.add(c.text)
+		} else {
+			c.add(appendRecord(c.text, r))
+		}
 	}
-	return c, nil
-}
-
-// fill creates the command. It has the hash of the script, or the whole script if inFull is true.
-func (c *swapCmd) fill(ctx context.Context, keys []string, inFull bool) {
-	script := swapSeveral
-	if len(c.swaps) == 1 {
-		script = swapOne
+	until := s.UntilUnix(time.Millisecond)
+	if s.TTL == 0 || until == storage.FarUntil { // it never expires
+		c.add(c.text)
+		c.add(c.text)
+		return
 	}
-	c.store.begin(&c.args, &c.tracker, script, inFull, keys, 4*len(c.swaps))
-	for i := range c.swaps {
-		c.args.addSwap(&c.swaps[i])
+	c.add(strconv.AppendInt(c.text, milliseconds(s.TTL), 10))
+	if until == 0 {
+		c.add(c.text)
+	} else {
+		c.add(strconv.AppendInt(c.text, until, 10))
 	}
-	c.noRetryCmd = noRetryCmd{redis.NewCmd(ctx, c.args.args...)}
-	c.SetFirstKeyPos(firstKey)
 }
 
 var errReplyForm = errors.New("the reply of the script has an unexpected form")
 
-// readReply reads the reply of the script.
-func (c *swapCmd) readReply() (current []storage.Record, swapped bool, err error) {
-	list, _ := c.Val().([]any)
-	if len(list) != 1 {
-		return nil, false, c.store.commandFailure(&c.tracker, cmp.Or(c.Err(), errReplyForm))
+// readSwap reads the reply of swap.lua for n keys.
+func (s *Store) readSwap(reply []string, n int) (current []storage.Record, swapped bool, err error) {
+	kind, rest := "", reply
+	if len(reply) > 0 {
+		kind, rest = reply[0], reply[1:]
 	}
-	switch reply := list[0].(type) {
-	case int64:
+	switch {
+	case kind == "SWAPPED" && len(rest) == 0:
 		return nil, true, nil
-	case []any:
-		current, err = c.readRecords(reply)
+	case kind == "CONFLICT" && len(rest) == n:
+		current, err = decodeAll(rest, nil)
 		return current, false, err
-	case error:
-		return nil, false, c.store.failure(reply)
+	case kind == "NORECORD" && len(rest) == 1:
+		return nil, false, storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, rest[0]))
+	case kind == "ERROR" && len(rest) == 1:
+		return nil, false, s.failure(replyError(rest[0]))
 	}
-	return nil, false, c.store.failure(errReplyForm)
-}
-
-// readRecords reads the stored records after a conflict.
-func (c *swapCmd) readRecords(found []any) ([]storage.Record, error) {
-	if len(found) != len(c.swaps) {
-		return nil, c.store.failure(errReplyForm)
-	}
-	current := make([]storage.Record, len(found))
-	for i := range found {
-		value, ok := found[i].(string)
-		if !ok {
-			continue
-		}
-		r, err := decode([]byte(value))
-		if err != nil {
-			return nil, storage.NotApplied(fmt.Errorf("%w: key %.40q", err, c.store.key(c.swaps[i].Key)))
-		}
-		current[i] = r
-	}
-	return current, nil
+	return nil, false, s.failure(errReplyForm)
 }

@@ -1,0 +1,13 @@
+WITH _sluice_due AS MATERIALIZED (
+	SELECT key, expires_at FROM TABLE WHERE purge_at <= coalesce($3::timestamptz, statement_timestamp())
+	ORDER BY purge_at LIMIT $1::bigint FOR UPDATE SKIP LOCKED
+), _sluice_rescheduled AS (
+	UPDATE TABLE SET purge_at = expires_at WHERE key = ANY(ARRAY(
+		SELECT key FROM _sluice_due WHERE expires_at > coalesce($3::timestamptz, statement_timestamp())
+	))
+), _sluice_removed AS (
+	DELETE FROM TABLE WHERE key = ANY(ARRAY(
+		SELECT key FROM _sluice_due WHERE expires_at <= coalesce($3::timestamptz, statement_timestamp()) LIMIT $2::bigint
+	)) AND expires_at <= coalesce($3::timestamptz, statement_timestamp()) RETURNING key
+)
+SELECT (SELECT count(*) FROM _sluice_due), (SELECT count(*) FROM _sluice_removed), coalesce($3::timestamptz, statement_timestamp())

@@ -1,0 +1,207 @@
+package postgres
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/program"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// run is a batch, or the part of a batch that is not decided yet.
+type run struct {
+	batch       *driver.Batch
+	keys        []int         // indexes of Batch.Keys, sorted by key
+	requests    []int         // indexes of Batch.Requests that use these keys; in the order of keys unless several is true
+	several     bool          // it is not true that each key has one request with one use
+	lockTimeout time.Duration // 0 for the time until the deadline
+}
+
+func newRun(b *driver.Batch) *run {
+	r := &run{batch: b, keys: order(b.Keys), requests: make([]int, len(b.Requests))}
+	requestOf := make([]int, len(b.Keys)) // for each key, or -1
+	for k := range requestOf {
+		requestOf[k] = -1
+	}
+	r.several = len(b.Keys) != len(b.Requests)
+	for i := range b.Requests {
+		request := &b.Requests[i]
+		r.requests[i] = i
+		if len(request.Uses) != 1 {
+			r.several = true
+			continue
+		}
+		u := &request.Uses[0]
+		r.several = r.several || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow
+		requestOf[u.Key] = i
+	}
+	if !r.several {
+		for i, k := range r.keys {
+			r.requests[i] = requestOf[k]
+		}
+	}
+	return r
+}
+
+// order returns the indexes of keys, sorted by key.
+func order(keys []string) []int {
+	sorted := make([]int, len(keys))
+	for i := range sorted {
+		sorted[i] = i
+	}
+	slices.SortFunc(sorted, func(i, j int) int { return strings.Compare(keys[i], keys[j]) })
+	return sorted
+}
+
+// split returns parts of the run that have no common keys.
+func (r *run) split() (parts []*run) {
+	group := make([]int, len(r.batch.Keys)) // for each key, a key of its part
+	for k := range group {
+		group[k] = k
+	}
+	for _, i := range r.requests {
+		uses := r.batch.Requests[i].Uses
+		for _, u := range uses {
+			from, to := group[u.Key], group[uses[0].Key]
+			for k := range group {
+				if group[k] == from {
+					group[k] = to
+				}
+			}
+		}
+	}
+	byGroup := map[int]*run{}
+	for _, k := range r.keys {
+		part, ok := byGroup[group[k]]
+		if !ok {
+			part = &run{batch: r.batch, several: r.several}
+			byGroup[group[k]], parts = part, append(parts, part)
+		}
+		part.keys = append(part.keys, k)
+	}
+	for _, i := range r.requests {
+		part := byGroup[group[r.batch.Requests[i].Uses[0].Key]]
+		part.requests = append(part.requests, i)
+	}
+	return parts
+}
+
+// begin returns the arguments that all statements have: the lock timeout in ms, the version, the time
+// (nil for the server's clock) and the margin in µs, rounded up.
+func (r *run) begin(lockTimeout time.Duration) []any {
+	var now *int64
+	if !r.batch.At.IsZero() {
+		at := algo.Instant(r.batch.At)
+		now = &at
+	}
+	margin := (max(r.batch.Margin, 0) + time.Microsecond - 1) / time.Microsecond
+	return []any{int32(lockTimeout.Milliseconds()), int64(r.batch.Version), now, int64(margin)}
+}
+
+// oneArgs returns the arguments of oneSQL.
+func (r *run) oneArgs(f *program.Functions, lockTimeout time.Duration) []any {
+	request := &r.batch.Requests[r.requests[0]]
+	u := &request.Uses[0]
+	number, args := int32(0), []int64{}
+	if u.Op <= driver.Charge {
+		number, args = f.Call(r.batch.Programs[u.Program])
+	}
+	return append(r.begin(lockTimeout), []byte(r.batch.Keys[u.Key]), int32(u.Op), number, u.Cost, int64(max(request.Times, 1)), append([]int64{}, args...))
+}
+
+// args returns the arguments of singlesSQL and severalSQL: the keys, and then those of the function in
+// program/run.sql. These are columns with an element for each use, except the last. It is the arguments
+// of all programs. The arguments of a use are those from begin to end: indexes begin at 1, and end is
+// included.
+func (r *run) args(f *program.Functions, lockTimeout time.Duration) []any {
+	b := r.batch
+	keys, places := make([][]byte, len(r.keys)), make([]int32, len(b.Keys))
+	for i, k := range r.keys {
+		keys[i], places[k] = []byte(b.Keys[k]), int32(i+1)
+	}
+	type call struct{ number, begin, end int32 }
+	calls, all := make([]call, len(b.Programs)), []int64{}
+	for i, p := range b.Programs {
+		number, args := f.Call(p)
+		begin := int32(len(all) + 1)
+		all = append(all, args...)
+		calls[i] = call{number, begin, int32(len(all))}
+	}
+	n := 0
+	for _, i := range r.requests {
+		n += len(b.Requests[i].Uses)
+	}
+	column := func() []int32 { return make([]int32, n) }
+	requests, used, ops, shadows, programs, begins, ends := column(), column(), column(), column(), column(), column(), column()
+	costs, times := make([]int64, n), make([]int64, n)
+	at := 0
+	for number, i := range r.requests {
+		request := &b.Requests[i]
+		for j := range request.Uses {
+			u := &request.Uses[j]
+			requests[at], used[at], ops[at], costs[at], times[at] = int32(number), places[u.Key], int32(u.Op), u.Cost, int64(max(request.Times, 1))
+			if u.Shadow {
+				shadows[at] = 1
+			}
+			if u.Op <= driver.Charge {
+				c := &calls[u.Program]
+				programs[at], begins[at], ends[at] = c.number, c.begin, c.end
+			}
+			at++
+		}
+	}
+	if !r.several { // singlesSQL does not use them
+		requests, used, shadows = nil, nil, nil
+	}
+	return append(r.begin(lockTimeout), keys, requests, used, ops, shadows, programs, begins, ends, costs, times, all)
+}
+
+// apply copies the reply into the batch. The run keeps the keys that another transaction created. They
+// are decided again with the same time.
+func (r *run) apply(rows []row) {
+	b, keys, requests := r.batch, r.keys, r.requests
+	if b.At.IsZero() {
+		b.At = time.Unix(0, rows[0].at)
+	}
+	r.keys, r.requests = nil, nil
+	for i := range rows {
+		row, at := &rows[i], rows[i].place-1
+		if row.created {
+			r.keys, r.requests = append(r.keys, keys[at]), append(r.requests, requests[at])
+			continue
+		}
+		b.Found[keys[at]] = row.record()
+		for j, count := range row.counts {
+			b.Requests[requests[j]].Applied = int(count)
+		}
+		if !r.several {
+			request := &b.Requests[requests[at]]
+			request.Applied = applied(b, &request.Uses[0], row.count)
+		}
+	}
+}
+
+// applied returns Request.Applied of a request with one use.
+func applied(b *driver.Batch, u *driver.Use, count int64) int {
+	switch {
+	case b.Found[u.Key].Version == b.Version:
+		return driver.Stored
+	case u.Op >= driver.Peek || u.Shadow && count == driver.Damaged:
+		return 0
+	}
+	return int(count)
+}
+
+// failKeys sets the error of the keys of the run.
+func (r *run) failKeys(err error) {
+	b := r.batch
+	if b.KeyErr == nil {
+		b.KeyErr = make([]error, len(b.Keys))
+	}
+	for _, k := range r.keys {
+		b.KeyErr[k] = fmt.Errorf("key %.40q: %w", b.Keys[k], err)
+	}
+}

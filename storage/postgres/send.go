@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/sluice-go/sluice/storage"
+)
+
+// closedPool is the text of puddle.ErrClosedPool, which Acquire returns after Close. pgxpool does not
+// export this error, and an import of puddle would be a direct requirement of this module.
+const closedPool = "closed pool"
+
+// connection returns the connection or the transaction for a statement, and a function to release it.
+// It acquires a connection from a pool before the statement, so that an error means that nothing was
+// sent.
+func (s *Store) connection(ctx context.Context) (DB, func(), error) {
+	pool, ok := s.db.(*pgxpool.Pool)
+	if !ok {
+		return s.db, func() {}, nil
+	}
+	conn, err := pool.Acquire(ctx)
+	switch {
+	case err != nil && err.Error() == closedPool: // no retry can help
+		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w", err))
+	case err != nil:
+		return nil, nil, storage.NotApplied(fmt.Errorf("postgres: %w: %w", storage.ErrUnavailable, err))
+	}
+	return conn, conn.Release, nil
+}
+
+// collect sends a statement on a connection of the pool and reads the rows of the reply.
+func collect[T any](ctx context.Context, s *Store, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	db, release, err := s.connection(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return collectOn(ctx, s, db, read, sql, args...)
+}
+
+// collectOn sends a statement on db and reads the rows of the reply.
+func collectOn[T any](ctx context.Context, s *Store, db DB, read pgx.RowToFunc[T], sql string, args ...any) ([]T, error) {
+	rows, err := db.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, s.failure(db, err)
+	}
+	all, err := pgx.CollectRows(rows, read)
+	if err != nil {
+		return nil, s.failure(db, err)
+	}
+	return all, nil
+}
+
+// maxReserve is the maximum time between a lock timeout and the deadline. The server's reply needs it.
+const maxReserve = 100 * time.Millisecond
+
+// batchLockTimeout is the lock timeout of a batch. Decisions of other processes lock a key for some
+// milliseconds. A longer transaction on one key must not delay the requests for other keys. After
+// this timeout, the batch is split into parts without common keys.
+const batchLockTimeout = 250 * time.Millisecond
+
+// splitLockTimeout is the lock timeout of each part. It is short, because the batch has waited
+// already.
+const splitLockTimeout = time.Millisecond
+
+// send calls exec with a connection and a lock timeout. In a transaction of the caller it uses a
+// savepoint if the statement may fail, and no lock timeout, which would apply to the whole transaction.
+//
+// Otherwise the lock timeout ends shortly before the deadline of ctx, or is lockTimeout if that is not 0
+// and shorter. If lockTimeout is 0 and the lock timed out, send returns when ctx ends, because the time
+// that is left is too short for a retry.
+func (s *Store) send(ctx context.Context, lockTimeout time.Duration, mayFail bool, exec func(DB, time.Duration) error) error {
+	db, release, err := s.connection(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if tx, ok := db.(pgx.Tx); ok && mayFail {
+		return s.withSavepoint(ctx, tx, exec)
+	} else if ok {
+		return exec(tx, 0)
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return exec(db, lockTimeout)
+	}
+	left := time.Until(deadline)
+	reserve := min(left/4, maxReserve)
+	err = exec(db, clampLockTimeout(left-reserve, lockTimeout))
+	if lockTimeout == 0 && errors.Is(err, storage.ErrContended) && time.Until(deadline) <= reserve {
+		<-ctx.Done()
+	}
+	return err
+}
+
+// withSavepoint calls exec with a savepoint, and rolls back to it if exec fails.
+func (s *Store) withSavepoint(ctx context.Context, tx pgx.Tx, exec func(DB, time.Duration) error) error {
+	var execErr error
+	err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+		execErr = exec(savepoint, 0)
+		return execErr
+	})
+	if err != nil && execErr == nil {
+		return s.failure(tx, err)
+	}
+	return err
+}
+
+// clampLockTimeout returns the shorter of left and lockTimeout, within the range that the server
+// accepts: one millisecond to MaxInt32 milliseconds.
+func clampLockTimeout(left, lockTimeout time.Duration) time.Duration {
+	if lockTimeout > 0 {
+		left = min(left, lockTimeout)
+	}
+	return min(max(left, time.Millisecond), math.MaxInt32*time.Millisecond)
+}

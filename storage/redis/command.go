@@ -1,0 +1,180 @@
+package redis
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
+)
+
+// script is a Lua script and its SHA-1 hash.
+type script struct {
+	text, hash []byte
+	programs   []string // the Lua form of its programs
+}
+
+func newScript(text string) *script {
+	return &script{text: []byte(text), hash: []byte(redis.NewScript(text).Hash())}
+}
+
+// command runs a script. Its arguments are name, hash or text of the script, number of keys, keys,
+// and those that add adds. Their bytes are in one buffer, and the client gets pointers to them.
+// Strings would be allocated twice each.
+type command struct {
+	*redis.StringSliceCmd
+	script  *script
+	batch   *driver.Batch // of Run
+	err     error         // of the command, or of the context if that ended first
+	tracker writeTracker
+	args    []any
+	each    []argument
+	text    []byte
+	inline  struct { // the memory for a command with one key
+		args [8]any
+		each [5]argument
+		text [208]byte
+	}
+}
+
+// firstKey is the index of the first key in the arguments.
+const firstKey = 3
+
+// NoRetry prevents that the client sends the command again by itself. If the first attempt of a swap
+// was applied, a second attempt would report a conflict.
+func (c *command) NoRetry() bool { return true }
+
+// init sets the arguments of the hash and the keys. It allocates memory for this many further
+// arguments.
+func (c *command) init(s *Store, keys []string, further int) {
+	if n := len(keys) + further; n <= len(c.inline.each) {
+		c.args, c.each, c.text = c.inline.args[:0], c.inline.each[:0], c.inline.text[:0]
+	} else {
+		const average = 48 // bytes of an argument
+		c.args, c.each, c.text = make([]any, 0, firstKey+n), make([]argument, 0, n), make([]byte, 0, average*n)
+	}
+	c.tracker.text = c.script.hash
+	c.args = append(c.args, "evalsha", &c.tracker, len(keys))
+	for _, key := range keys {
+		c.add(s.appendKey(c.text, key))
+	}
+	if s.single == nil && len(keys) > 0 {
+		c.args[firstKey] = string(c.each[0]) // clients of several servers choose the server by the text of this argument
+	}
+}
+
+// add adds an argument: the bytes by which text is longer than c.text.
+func (c *command) add(text []byte) {
+	c.each = append(c.each, text[len(c.text):len(text):len(text)])
+	c.args = append(c.args, &c.each[len(c.each)-1])
+	c.text = text
+}
+
+// prepare makes the command ready to be sent.
+func (c *command) prepare(ctx context.Context) {
+	c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
+	if c.args[2] != 0 {
+		c.SetFirstKeyPos(firstKey)
+	}
+}
+
+// doer calls a function that uses the client, and returns when a context ends.
+type doer func(context.Context, func(redis.UniversalClient) error) error
+
+// send sends commands in one round trip. It sends the scripts that the server does not know again in
+// full.
+func (s *Store) send(ctx context.Context, do doer, commands ...*command) {
+	for _, c := range commands {
+		c.prepare(ctx)
+	}
+	ended := do(ctx, func(client redis.UniversalClient) error {
+		process(ctx, client, commands)
+		return nil
+	})
+	var unknown []*command
+	for _, c := range commands {
+		if c.err = ended; ended == nil {
+			c.err = c.Err()
+		}
+		if redis.HasErrorPrefix(c.err, "NOSCRIPT") && c.args[0] == "evalsha" {
+			c.args[0], c.tracker = "eval", writeTracker{text: c.script.text}
+			unknown = append(unknown, c)
+		}
+	}
+	if len(unknown) > 0 {
+		s.send(ctx, do, unknown...)
+	}
+}
+
+func process(ctx context.Context, client redis.UniversalClient, commands []*command) {
+	if len(commands) == 1 {
+		_ = client.Process(ctx, commands[0])
+		return
+	}
+	pipe := client.Pipeline()
+	for _, c := range commands {
+		_ = pipe.Process(ctx, c)
+	}
+	_, _ = pipe.Exec(ctx)
+}
+
+// argument is an argument whose bytes the client reads when it writes them.
+type argument []byte
+
+// MarshalBinary implements encoding.BinaryMarshaler.
+func (a *argument) MarshalBinary() ([]byte, error) { return *a, nil }
+
+// String is for hooks that log or trace commands. Traces must be valid UTF-8, but versions and the
+// lengths in keys are not.
+func (a *argument) String() string {
+	quoted := strconv.QuoteToASCII(string(*a))
+	return quoted[1 : len(quoted)-1]
+}
+
+// writeTracker is an argument of a command. It records whether the client wrote the command to a
+// connection: the client calls MarshalBinary just before it writes. If the call ended earlier, for
+// instance while the client dialed or waited for a connection of its pool, nothing was applied.
+// After cancel, the client cannot write the command any more.
+type writeTracker struct {
+	text  []byte
+	state atomic.Int32
+}
+
+const (
+	unsent int32 = iota
+	written
+	cancelled
+)
+
+var errCancelled = errors.New("redis: the call was cancelled")
+
+// MarshalBinary implements encoding.BinaryMarshaler. The client calls it again if a node of a
+// cluster redirects the command to another node.
+func (t *writeTracker) MarshalBinary() ([]byte, error) {
+	if !t.state.CompareAndSwap(unsent, written) && t.state.Load() == cancelled {
+		return nil, errCancelled
+	}
+	return t.text, nil
+}
+
+// cancel prevents a write of the command. It reports whether the command was not written yet.
+func (t *writeTracker) cancel() bool {
+	return t.state.CompareAndSwap(unsent, cancelled) || t.state.Load() == cancelled
+}
+
+// String is for hooks that log or trace commands.
+func (t *writeTracker) String() string { return string(t.text) }
+
+// appendRecord appends the stored form of a record: its version, then its state.
+func appendRecord(dst []byte, r storage.Record) []byte {
+	return append(binary.BigEndian.AppendUint64(dst, uint64(r.Version)), r.State...)
+}
+
+// milliseconds returns d in ms, rounded up.
+func milliseconds(d time.Duration) int64 { return int64((d-1)/time.Millisecond) + 1 }

@@ -1,0 +1,75 @@
+-- This script swaps keys if all versions match. A version is the first 8 bytes of a value.
+--
+-- ARGV has four arguments for each key: the old version (empty: the key must be absent), the new record
+-- (empty: delete the key), the TTL in ms (empty: none) and Until in ms since 1970 (empty: none). The
+-- first element of the reply is one of
+--
+--   SWAPPED
+--   CONFLICT  followed by the stored values
+--   NORECORD  followed by a key whose value is not a record
+--   ERROR     followed by an error of the server. If it begins with TORN, some keys were written.
+
+-- The script calls TIME before any write, so a server that refuses TIME has written nothing. The clock
+-- is rounded down to ms, so that the time until Until is rounded up.
+local run, time = redis.call, redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+-- px returns the expiry of a record in ms: its TTL or, if that is longer, the time until Until by the
+-- server's clock. string.format is needed because PSETEX refuses a number with an exponent.
+local function px(ttl, till)
+	if till == '' or till - now <= ttl + 0 then
+		return ttl
+	end
+	return string.format('%.0f', till - now)
+end
+
+-- put writes one key. After the first write it returns errors of the server instead of raising them.
+local function put(key, old, new, ttl, till)
+	local reply
+	if new ~= '' and ttl ~= '' then
+		reply = run('PSETEX', key, px(ttl, till), new)
+	elseif new ~= '' then
+		reply = run('SET', key, new)
+	elseif old ~= '' then
+		reply = run('DEL', key)
+	else
+		return
+	end
+	run = redis.pcall
+	return type(reply) == 'table' and reply.err
+end
+
+-- MGET is faster than a GET for each key, but it returns nil for a value that is not a string, and
+-- unpack takes a limited number of keys.
+local n = #KEYS
+local values, found, same = n > 1 and n < 1000 and redis.call('MGET', unpack(KEYS)) or {}, {'CONFLICT'}, true
+for i, key in ipairs(KEYS) do
+	local value, old = values[i] or redis.pcall('GET', key), ARGV[4*i - 3]
+	if type(value) == 'table' then
+		return {'ERROR', value.err}
+	elseif not value then
+		same = same and old == ''
+	else
+		local version = string.sub(value, 1, 8)
+		if #version < 8 or version == '\0\0\0\0\0\0\0\0' then
+			return {'NORECORD', key}
+		end
+		same = same and version == old
+	end
+	found[i + 1] = value
+end
+if not same then
+	return found
+end
+local begun = ''
+for i, key in ipairs(KEYS) do
+	local at = 4*i - 3
+	local old, new = ARGV[at], ARGV[at+1]
+	local err = put(key, old, new, ARGV[at+2], ARGV[at+3])
+	if err then
+		return {'ERROR', begun .. err}
+	elseif old ~= '' or new ~= '' then
+		begun = 'TORN '
+	end
+end
+return {'SWAPPED'}
