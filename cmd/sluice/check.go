@@ -240,8 +240,8 @@ func boundsText(r *config.Rule) string {
 	return "at most " + strings.Join(all, ", ")
 }
 
-// words returns the text of each value.
-func words[T any](values []T) []string {
+// texts returns the text of each value.
+func texts[T any](values []T) []string {
 	all := []string{}
 	for _, v := range values {
 		all = append(all, fmt.Sprint(v))
@@ -249,4 +249,4 @@ func words[T any](values []T) []string {
 	return all
 }
 
-func list[T any](values []T, between string) string { return strings.Join(words(values), between) }
+func list[T any](values []T, between string) string { return strings.Join(texts(values), between) }

@@ -58,6 +58,28 @@ const (
 
 // run is main with its dependencies as parameters. It returns the exit code.
 func run(ctx context.Context, args []string, s streams) int {
+	root := rootCommand(s)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var usage usageError
+	var faults *config.Error
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &usage):
+		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
+		return exitUsage
+	case errors.As(err, &faults): // each line begins with its position, for editors
+		fmt.Fprintln(s.err, faults)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(s.err, "sluice: interrupted")
+	case !errors.Is(err, errReported):
+		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
+	}
+	return exitFailed
+}
+
+func rootCommand(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
 		Short:         "Rate limiting: serve limits, check them, and replay access logs through them",
@@ -73,7 +95,6 @@ func run(ctx context.Context, args []string, s streams) int {
 		RunE: func(c *cobra.Command, _ []string) error { return c.Help() },
 	}
 	root.SetVersionTemplate("sluice {{.Version}}\n")
-	root.SetArgs(args)
 	root.SetOut(s.out)
 	root.SetErr(s.err)
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
@@ -94,24 +115,7 @@ func run(ctx context.Context, args []string, s streams) int {
 			return target.Help()
 		},
 	})
-
-	err := root.ExecuteContext(ctx)
-	var usage usageError
-	var faults *config.Error
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.As(err, &usage):
-		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
-		return exitUsage
-	case errors.As(err, &faults): // each line begins with its position, for editors
-		fmt.Fprintln(s.err, faults)
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintln(s.err, "sluice: interrupted")
-	case !errors.Is(err, errReported):
-		fmt.Fprintln(s.err, "sluice:", withoutPackage(err))
-	}
-	return exitFailed
+	return root
 }
 
 // withoutPackage returns the text of an error without the name of its package, which users of the

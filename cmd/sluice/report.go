@@ -66,10 +66,11 @@ func boundCells(o *replay.Outcome, keys int64) []any {
 
 // limitOf returns the limit whose period the counts are for.
 func limitOf(p algo.Policy) string {
-	if stack, ok := p.(*compose.Stack); ok && len(stack.Parts()) > 1 {
-		return fmt.Sprintf("%v (part 1 of %d)", stack.Limit(), len(stack.Parts()))
+	all := limits(p)
+	if len(all) > 1 {
+		return fmt.Sprintf("%v (part 1 of %d)", all[0], len(all))
 	}
-	return p.Limit().String()
+	return all[0].String()
 }
 
 // plural returns a number with a noun.

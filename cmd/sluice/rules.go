@@ -182,7 +182,7 @@ func (s *ruleSubject) report(top int, log *logSummary) report {
 	for i := range r.Rules {
 		o, rule := &r.Rules[i], &s.file.Rules[i]
 		j.Rules = append(j.Rules, jsonRule{
-			Rule: rule.Name, By: words(rule.By), Cost: rule.Cost.Units, Shadow: rule.Shadow, Alone: o.Alone,
+			Rule: rule.Name, By: texts(rule.By), Cost: rule.Cost.Units, Shadow: rule.Shadow, Alone: o.Alone,
 			jsonPolicy: jsonOf(&o.Outcome, o.Requests, o.Keys),
 		})
 		p.addPanel(ruleName(rule)+", "+ruleText(rule), o.Allowed, o.Denied)
