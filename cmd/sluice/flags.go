@@ -16,7 +16,7 @@ import (
 )
 
 // checkValues refuses flags that are given twice, except lists: otherwise the first value would be
-// ignored silently. It also refuses negative numbers and durations.
+// ignored silently. It also refuses negative numbers and durations, and octal numbers.
 func checkValues(flags *pflag.FlagSet) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if d, err := time.ParseDuration(f.DefValue); err == nil && f.Value.Type() == "duration" {
@@ -46,7 +46,7 @@ func (f *checkedFlag) Set(text string) error {
 		return errors.New("want a duration of at least 0s, such as 30s or 5m")
 	case t == "N" && errors.Is(err, strconv.ErrRange):
 		return fmt.Errorf("want at most %d", math.MaxInt)
-	case t == "N" && invalid:
+	case t == "N" && (invalid || len(text) > 1 && text[0] == '0'): // pflag reads 010 as 8
 		return errors.New("want a whole number of at least 0, such as 10")
 	}
 	return err

@@ -189,6 +189,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"draw on a folder":            {[]string{"replay", "--out", folder, log}, 2, []string{"--out", "is a directory"}},
 		"negative top":                {[]string{"replay", "--top", "-1"}, 2, []string{"--top", "-1", "whole number of at least 0"}},
 		"top of no number":            {[]string{"replay", "--top", "few"}, 2, []string{"--top", "few", "whole number of at least 0"}},
+		"octal top":                   {[]string{"replay", "--top", "010"}, 2, []string{"--top", "010", "whole number of at least 0, such as 10"}},
 		"negative reorder":            {[]string{"replay", "--reorder", "-1s"}, 2, []string{"--reorder", "30s"}},
 		"reorder of no time":          {[]string{"replay", "--reorder", "5"}, 2, []string{"--reorder", "30s"}},
 		"missing file":                {[]string{"replay", filepath.Join(dir, "no.log")}, 2, []string{"no.log", "sample"}},
