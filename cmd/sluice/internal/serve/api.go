@@ -26,10 +26,7 @@ const (
 // routes are the paths below apiRoot. Each is an operation of a limiter.
 var routes = [...]compose.Op{compose.OpAllow, compose.OpPeek, compose.OpRefund, compose.OpCharge, compose.OpReset}
 
-// api is the handler of the decision service: the routes below /v1/, and /openapi.yaml,
-// which describes them.
-//
-// A decision has the status 200, allowed or denied. Every other status means that there is no
+// api is the handler of the decision service, the routes below /v1/. A decision has the status 200, allowed or denied. Every other status means that there is no
 // decision; the body is then a problem document (RFC 9457).
 type api struct {
 	current func() *Limits // the limits for the next request
@@ -38,10 +35,6 @@ type api struct {
 
 // ServeHTTP implements http.Handler.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == documentPath {
-		reading(http.HandlerFunc(serveDocument)).ServeHTTP(w, r)
-		return
-	}
 	p := a.serve(w, r)
 	if p == nil {
 		return

@@ -24,7 +24,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	sampled *slog.Logger // for failures that can happen at every request
-	behind  *upstream // nil: no proxy
+	behind  *upstream    // nil: no proxy
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
@@ -46,8 +46,7 @@ type Server struct {
 	closeOnce  sync.Once
 	busy       sync.Map // the connections with a request in flight, without upgraded ones
 	draining   atomic.Bool
-	drained    atomic.Bool // all requests have ended
-	cut        bool        // Close cut off requests; valid after Close
+	cut        bool // Close cut off requests; valid after Close
 	purgeEvery time.Duration
 }
 
@@ -70,7 +69,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		denied: observe.NewDenied(0), fingerprints: make(map[string]string), purgeEvery: purgeEvery,
 	}
 	if s.store, err = newStore(o); err != nil {
-		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
+		return nil, fmt.Errorf("%s %w", o.StoreFrom, err)
 	}
 	s.background, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx, file); err != nil {
@@ -257,17 +256,15 @@ func (s *Server) announceEnd(atOnce bool) {
 func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
-	drained := true
 	for _, l := range s.listeners() {
-		drained = l.http.Shutdown(ctx) == nil && drained
+		_ = l.http.Shutdown(ctx) // Close finds out whether requests are left
 	}
-	s.drained.Store(drained)
 }
 
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.drained.Load() && !s.waitIdle(cutGrace)
+		s.cut = !s.waitIdle(cutGrace)
 		s.stop()
 		for _, l := range s.listeners() {
 			_ = l.http.Close()

@@ -69,7 +69,7 @@ func newTestServer(t testing.TB, rules string, changes ...func(*Options)) (*test
 		Read: func(context.Context) (*config.File, error) {
 			return config.Parse("limits.yaml", []byte(w.rules.Load().(string)))
 		},
-		Store:  "memory:",
+		Store: "memory:", StoreFrom: "--store",
 		Listen: "127.0.0.1:0",
 		API:    "127.0.0.1:0",
 		Drain:  testTimeout,
