@@ -80,14 +80,11 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 // answer writes the response of an operation. If it returns an error, it has written nothing.
 func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[DecisionRequest], op compose.Op, ask DecisionRequest) (err error) {
 	var d compose.Decision
-	decides := false
 	switch op {
 	case compose.OpAllow:
 		d, err = limiter.Allow(ctx, ask)
-		decides = true
 	case compose.OpPeek:
 		d, err = limiter.Peek(ctx, ask)
-		decides = true
 	case compose.OpRefund:
 		d, err = limiter.Refund(ctx, ask, 1)
 	case compose.OpCharge:
@@ -98,7 +95,7 @@ func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter
 	switch {
 	case err != nil:
 		return err
-	case decides:
+	case op == compose.OpAllow, op == compose.OpPeek:
 		writeDecision(w, &d)
 	case d.Degraded: // a failure policy can replace a decision, but not a write to the store
 		return d.Err

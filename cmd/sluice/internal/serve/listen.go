@@ -1,13 +1,17 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,17 +39,37 @@ func CheckApart(listen, api string) error {
 	if isUnix(api) {
 		return nil
 	}
-	a, err := resolve(listen)
-	if err != nil {
-		return err
-	}
-	b, err := resolve(api)
-	if err != nil {
+	a, errListen := resolve(listen)
+	b, errAPI := resolve(api)
+	if err := cmp.Or(errListen, errAPI); err != nil {
 		return err
 	}
 	everywhere := len(a.IP) == 0 || len(b.IP) == 0 || a.IP.IsUnspecified() || b.IP.IsUnspecified()
 	if a.Port == b.Port && a.Port != 0 && (everywhere || a.IP.Equal(b.IP)) {
 		return fmt.Errorf("%s: --listen %s uses that port; use another port", api, listen)
+	}
+	return nil
+}
+
+// CheckUpstream returns an error if the upstream is the proxy itself, which listens on HOST:PORT.
+// Each request would then loop until a limit or the system ends it. It knows the proxy by its
+// address, and by localhost; it looks up no other names.
+func CheckUpstream(upstream *url.URL, listen string) error {
+	resolved, err := resolve(listen)
+	if err != nil {
+		return err
+	}
+	defaultPort := map[string]string{"http": "80", "https": "443"}[upstream.Scheme]
+	host := strings.TrimSuffix(upstream.Hostname(), ".") // of a fully qualified name
+	addr, _ := netip.ParseAddr(host)
+	addr = addr.Unmap()
+	at := resolved.AddrPort().Addr().Unmap()
+	everywhere := !at.IsValid() || at.IsUnspecified()
+	local := addr.IsUnspecified() || strings.EqualFold(host, "localhost")
+	switch {
+	case resolved.Port == 0 || strconv.Itoa(resolved.Port) != cmp.Or(upstream.Port(), defaultPort):
+	case addr.IsValid() && addr == at, local && (everywhere || at.IsLoopback()), everywhere && addr.IsLoopback():
+		return fmt.Errorf("%s is the address of --listen %s, so each request would return to the proxy; want the program behind the proxy, or another --listen", upstream.Redacted(), listen)
 	}
 	return nil
 }

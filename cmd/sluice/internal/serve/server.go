@@ -163,19 +163,6 @@ func (s *Server) noteFull(l *listener, full bool) {
 	}
 }
 
-// ProxyAddr returns the address of the proxy; nil if there is no proxy.
-func (s *Server) ProxyAddr() net.Addr { return s.proxy.addr() }
-
-// APIAddr returns the address of the decision service; nil if there is no service.
-func (s *Server) APIAddr() net.Addr { return s.api.addr() }
-
-func (l *listener) addr() net.Addr {
-	if l == nil {
-		return nil
-	}
-	return l.Addr()
-}
-
 // ErrCut is returned by Serve if requests in flight were cut off.
 var ErrCut = errors.New("serve: requests were cut off")
 
@@ -312,10 +299,10 @@ func (s *Server) isBusy() (busy bool) {
 func (s *Server) announce() {
 	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
 	if s.proxy != nil {
-		args = append(args, "proxy", reachable(s.ProxyAddr()), "upstream", s.behind.Upstream.Redacted())
+		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.behind.Upstream.Redacted())
 	}
 	if s.api != nil {
-		args = append(args, "api", reachable(s.APIAddr()))
+		args = append(args, "api", reachable(s.api.Addr()))
 	}
 	s.log.Info("serving", args...)
 	s.logUntrusting(s.current.Load().file)
