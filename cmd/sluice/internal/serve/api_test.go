@@ -332,9 +332,10 @@ func TestProblemOfEachFailure(t *testing.T) {
 		{unknown, "store-outcome-unknown", "unknown"},
 		{errors.Join(unknown, storage.ErrOverloaded), "store-outcome-unknown", "unknown"},
 		{storage.ErrKey, "fault", "no"},
+		{errors.Join(unknown, algo.ErrState), "fault", "unknown"},
 		{fmt.Errorf("%w: key", storage.ErrProgram), "fault", "unknown"},
 	} {
-		p := failureProblem(c.err)
+		p := problemOfError(c.err)
 		assert.Equal(t, problemTypes+c.kind, p.Type, c.err)
 		assert.Equal(t, c.paid, p.Paid, c.err)
 	}

@@ -54,7 +54,6 @@ type Server struct {
 type listener struct {
 	net.Listener
 	http *http.Server
-	full atomic.Bool // the number of connections has reached the limit
 }
 
 // New opens the store and the listeners. It serves no requests before [Server.Serve]. The
@@ -156,7 +155,6 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 // noteFull frees connections when their number reaches the limit: it closes idle connections,
 // and active ones after their response, until a new connection is accepted.
 func (s *Server) noteFull(l *listener, full bool) {
-	l.full.Store(full)
 	l.http.SetKeepAlivesEnabled(!full)
 	if full {
 		s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
