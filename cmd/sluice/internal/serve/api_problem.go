@@ -105,7 +105,8 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 
 // problemOfError returns the problem of a request that could not be decided because of err.
 func problemOfError(err error) *problem {
-	kind, paid, detail := "fault", "no", ""
+	kind, paid := "fault", "no"
+	var detail string
 	switch {
 	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
 		detail = "the store holds this limit's state under another algorithm; a limit that changes its algorithm needs a new name"
