@@ -82,13 +82,13 @@ func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter
 	var d compose.Decision
 	switch op {
 	case compose.OpAllow:
-		d, err = limiter.Allow(ctx, ask)
+		d, err = limiter.AllowN(ctx, ask, ask.Cost)
 	case compose.OpPeek:
-		d, err = limiter.Peek(ctx, ask)
+		d, err = limiter.PeekN(ctx, ask, ask.Cost)
 	case compose.OpRefund:
-		d, err = limiter.Refund(ctx, ask, 1)
+		d, err = limiter.Refund(ctx, ask, ask.Cost)
 	case compose.OpCharge:
-		d, err = limiter.Charge(ctx, ask, 1)
+		d, err = limiter.Charge(ctx, ask, ask.Cost)
 	case compose.OpReset:
 		err = limiter.Reset(ctx, ask)
 	}
