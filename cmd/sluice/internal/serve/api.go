@@ -26,10 +26,7 @@ const (
 // routes are the paths below apiRoot. Each is an operation of a limiter.
 var routes = [...]compose.Op{compose.OpAllow, compose.OpPeek, compose.OpRefund, compose.OpCharge, compose.OpReset}
 
-// api is the handler of the decision service: the routes below /v1/, and /openapi.yaml,
-// which describes them.
-//
-// A decision has the status 200, allowed or denied. Every other status means that there is no
+// api is the handler of the decision service, the routes below /v1/. A decision has the status 200, allowed or denied. Every other status means that there is no
 // decision; the body is then a problem document (RFC 9457).
 type api struct {
 	current func() *Limits // the limits for the next request
@@ -38,10 +35,6 @@ type api struct {
 
 // ServeHTTP implements http.Handler.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == documentPath {
-		reading(http.HandlerFunc(serveDocument)).ServeHTTP(w, r)
-		return
-	}
 	p := a.serve(w, r)
 	if p == nil {
 		return
@@ -87,25 +80,22 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request) *problem {
 // answer writes the response of an operation. If it returns an error, it has written nothing.
 func answer(ctx context.Context, w http.ResponseWriter, limiter *compose.Limiter[DecisionRequest], op compose.Op, ask DecisionRequest) (err error) {
 	var d compose.Decision
-	decides := false
 	switch op {
 	case compose.OpAllow:
-		d, err = limiter.Allow(ctx, ask)
-		decides = true
+		d, err = limiter.AllowN(ctx, ask, ask.Cost)
 	case compose.OpPeek:
-		d, err = limiter.Peek(ctx, ask)
-		decides = true
+		d, err = limiter.PeekN(ctx, ask, ask.Cost)
 	case compose.OpRefund:
-		d, err = limiter.Refund(ctx, ask, 1)
+		d, err = limiter.Refund(ctx, ask, ask.Cost)
 	case compose.OpCharge:
-		d, err = limiter.Charge(ctx, ask, 1)
+		d, err = limiter.Charge(ctx, ask, ask.Cost)
 	case compose.OpReset:
 		err = limiter.Reset(ctx, ask)
 	}
 	switch {
 	case err != nil:
 		return err
-	case decides:
+	case op == compose.OpAllow, op == compose.OpPeek:
 		writeDecision(w, &d)
 	case d.Degraded: // a failure policy can replace a decision, but not a write to the store
 		return d.Err

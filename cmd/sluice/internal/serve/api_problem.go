@@ -90,7 +90,7 @@ func methodProblem(w http.ResponseWriter, r *http.Request, allow string) *proble
 // to the log only, because it may describe the store. Each kind of problem has its own message,
 // so that log sampling does not omit one kind because of another.
 func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
-	p := failureProblem(err)
+	p := problemOfError(err)
 	level := slog.LevelWarn
 	switch {
 	case ctx.Err() != nil:
@@ -103,30 +103,33 @@ func (a *api) failure(ctx context.Context, op compose.Op, err error) *problem {
 	return p
 }
 
-func failureProblem(err error) *problem {
-	p := problemOfError(err)
-	p.Paid = "unknown"
-	unknown := errors.Is(err, storage.ErrOutcomeUnknown) || errors.Is(err, storage.ErrProgram)
-	if !unknown && (p.Status == http.StatusInternalServerError || errors.Is(err, storage.ErrNotApplied)) {
-		p.Paid = "no"
-	}
-	return p
-}
-
+// problemOfError returns the problem of a request that could not be decided because of err.
 func problemOfError(err error) *problem {
+	kind, paid := "fault", "no"
+	var detail string
 	switch {
 	case errors.Is(err, algo.ErrState), errors.Is(err, algo.ErrStateVersion):
-		return newProblem("fault", "the store holds this limit's state under another algorithm; a limit that changes its algorithm needs a new name")
+		detail = "the store holds this limit's state under another algorithm; a limit that changes its algorithm needs a new name"
 	case errors.Is(err, algo.ErrCost), errors.Is(err, storage.ErrKey), errors.Is(err, storage.ErrDuplicateKey):
-		return newProblem("fault", "internal error; see the server's log")
+		detail = "internal error; see the server's log"
 	case errors.Is(err, storage.ErrProgram):
-		return newProblem("fault", "the store and the server decided differently; see the server's log")
+		paid, detail = "unknown", "the store and the server decided differently; see the server's log"
 	case errors.Is(err, storage.ErrOutcomeUnknown):
-		return newProblem("store-outcome-unknown", "the request may have been applied; a retry may apply it twice")
+		kind, detail = "store-outcome-unknown", "the request may have been applied; a retry may apply it twice"
 	case errors.Is(err, storage.ErrOverloaded):
-		return newProblem("store-overloaded", "the queue for the store is full; nothing was applied; send fewer requests, or retry later")
+		kind, detail = "store-overloaded", "the queue for the store is full; nothing was applied; send fewer requests, or retry later"
 	case errors.Is(err, storage.ErrContended):
-		return newProblem("store-contended", "too many write conflicts on the same keys; nothing was applied; retry")
+		kind, detail = "store-contended", "too many write conflicts on the same keys; nothing was applied; retry"
+	default:
+		kind, detail = "store-unavailable", "the store did not answer in time; the member paid reports whether the request may have been applied"
+		if !errors.Is(err, storage.ErrNotApplied) {
+			paid = "unknown"
+		}
 	}
-	return newProblem("store-unavailable", "the store did not answer in time; the member paid reports whether the request may have been applied")
+	if errors.Is(err, storage.ErrOutcomeUnknown) {
+		paid = "unknown"
+	}
+	p := newProblem(kind, "%s", detail)
+	p.Paid = paid
+	return p
 }

@@ -91,16 +91,26 @@ func decodeRequest(body []byte) (DecisionRequest, *problem) {
 	if !whole.IsObject() {
 		return DecisionRequest{}, invalid("", "the body is %s; want an object such as %s", kindOf(whole), exampleRequest)
 	}
-	m := members{ask: DecisionRequest{Cost: 1}}
+	ask, seen := DecisionRequest{Cost: 1}, []string(nil)
 	var p *problem
 	whole.ForEach(func(name, value gjson.Result) bool {
-		p = m.read(name.String(), value)
+		if slices.Contains(seen, name.String()) {
+			p = invalid(name.String(), "%s: the member is there twice; send it once", name)
+		} else {
+			seen = append(seen, name.String())
+			p = ask.read(name.String(), value)
+		}
 		return p == nil
 	})
-	if p == nil {
-		p = m.checkKey()
+	text, base64 := slices.Contains(seen, "key"), slices.Contains(seen, "key_base64")
+	switch {
+	case p != nil:
+	case !text && !base64: // not an empty key: a program that forgets the key would let all its clients share one limit
+		p = invalid("key", `key is missing; want %s, or "" if all requests share the limit`, exampleRequest)
+	case text && base64:
+		p = invalid("key_base64", "both key and key_base64 are there; send one of them")
 	}
-	return m.ask, p
+	return ask, p
 }
 
 func checkSyntax(body []byte) *problem {
@@ -131,54 +141,32 @@ func malformedAt(body []byte, offset int, what string) *problem {
 	return malformed(offset, "line %d, column %d: %s", line, column, what)
 }
 
-// members has the members of a request that were read so far.
-type members struct {
-	seen []string
-	ask  DecisionRequest
-}
-
-func (m *members) read(name string, value gjson.Result) *problem {
-	if slices.Contains(m.seen, name) {
-		return invalid(name, "%s: the member is there twice; send it once", name)
-	}
-	m.seen = append(m.seen, name)
+// read reads a member.
+func (a *DecisionRequest) read(name string, value gjson.Result) *problem {
 	var ok bool
 	var want string
 	switch name {
 	case "key":
-		m.ask.Key, ok = stringOf(value)
+		a.Key, ok = stringOf(value)
 		want = `a string such as "user:42", or key_base64 for a key that is not UTF-8`
 	case "key_base64":
-		m.ask.Key, ok = base64Of(value)
+		a.Key, ok = base64Of(value)
 		want = `a string in standard base64 with its padding, such as "dXNlcjo0Mg=="`
 	case "cost":
-		m.ask.Cost, ok = positive(value)
-		want = "a whole number from 1 to " + strconv.Itoa(math.MaxInt64)
+		a.Cost, ok = positive(value)
+		want = "a whole number from 1 to " + strconv.FormatInt(math.MaxInt64, 10)
 	case "limit":
-		return m.readLimit(value)
+		return a.readLimit(value)
 	default:
 		return invalid(name, "unknown member %q; want key or key_base64, cost and limit", name)
 	}
 	switch {
 	case !ok:
 		return wrong(name, value, want)
-	case len(m.ask.Key) > maxKey:
-		p := newProblem("too-large", "the key has %d bytes; want at most %d", len(m.ask.Key), maxKey)
+	case len(a.Key) > maxKey:
+		p := newProblem("too-large", "the key has %d bytes; want at most %d", len(a.Key), maxKey)
 		p.Field = name
 		return p
-	}
-	return nil
-}
-
-// checkKey returns the problem of a request without exactly one key. A missing key is not an
-// empty key: otherwise a program that forgets the key would let all its clients share one limit.
-func (m *members) checkKey() *problem {
-	text, base64 := slices.Contains(m.seen, "key"), slices.Contains(m.seen, "key_base64")
-	switch {
-	case !text && !base64:
-		return invalid("key", `key is missing; want %s, or "" if all requests share the limit`, exampleRequest)
-	case text && base64:
-		return invalid("key_base64", "both key and key_base64 are there; send one of them")
 	}
 	return nil
 }
@@ -199,7 +187,7 @@ func positive(value gjson.Result) (int64, bool) {
 	return n, err == nil && n >= 1
 }
 
-func (m *members) readLimit(value gjson.Result) *problem {
+func (a *DecisionRequest) readLimit(value gjson.Result) *problem {
 	list, want := value.Array(), `names in the list, such as ["api","daily"]`
 	if !value.IsArray() || len(list) == 0 {
 		list = []gjson.Result{value}
@@ -215,7 +203,7 @@ func (m *members) readLimit(value gjson.Result) *problem {
 			return invalid("limit", "limit: %q is named twice; name it once", name)
 		}
 		named[name] = true
-		m.ask.Limits = append(m.ask.Limits, name)
+		a.Limits = append(a.Limits, name)
 	}
 	return nil
 }

@@ -59,9 +59,6 @@ func decisionOf(d *compose.Decision) *decision {
 		Degraded: d.Degraded, Cached: d.Cached,
 		Limits: make([]limitsDecision, len(d.Results)),
 	}
-	if d.Rule != "" { // the limit that denied may have more remaining than another
-		answer.Limit = &d.Rule
-	}
 	for i := range d.Results {
 		r := &d.Results[i]
 		answer.Limits[i] = limitsDecision{all.Limits[i], r.Allowed, waitOf(r.RetryAfter)}
@@ -71,6 +68,10 @@ func decisionOf(d *compose.Decision) *decision {
 
 func balanceOf(d *compose.Decision) *balance {
 	b := &balance{Limits: make([]limitsBalance, len(d.Results))}
+	if d.Rule != "" {
+		b.Limit, b.Remaining = &d.Rule, &d.Remaining
+	}
+	full := false // one of the limits with the least remaining is full
 	for i := range d.Results {
 		r := &d.Results[i]
 		b.Limits[i] = limitsBalance{
@@ -78,25 +79,19 @@ func balanceOf(d *compose.Decision) *balance {
 			Capacity: r.Limit, Cost: r.Cost, Paid: r.Paid, Remaining: r.Remaining,
 			NextRefill: int64(r.NextRefill), ResetAfter: int64(r.ResetAfter),
 		}
-		if !r.Shadow {
-			b.add(&b.Limits[i])
+		if r.Shadow {
+			continue
+		}
+		b.ResetAfter = max(b.ResetAfter, int64(r.ResetAfter))
+		if r.Remaining == d.Remaining {
+			b.NextRefill = max(b.NextRefill, int64(r.NextRefill))
+			full = full || r.NextRefill == 0
 		}
 	}
-	return b
-}
-
-// add updates the totals by one enforced limit.
-func (b *balance) add(l *limitsBalance) {
-	b.ResetAfter = max(b.ResetAfter, l.ResetAfter)
-	switch {
-	case b.Remaining == nil || l.Remaining < *b.Remaining:
-		b.Limit, b.Remaining, b.NextRefill = &l.Limit, &l.Remaining, l.NextRefill
-	case l.Remaining > *b.Remaining:
-	case l.NextRefill == 0 || b.NextRefill == 0: // one of the limits with the least remaining is full
+	if full {
 		b.NextRefill = 0
-	default:
-		b.NextRefill = max(b.NextRefill, l.NextRefill)
 	}
+	return b
 }
 
 // waitOf returns nil if waiting does not help.

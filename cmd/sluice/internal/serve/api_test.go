@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -124,7 +125,8 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 
 func TestReset(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	post(h, "/v1/charge", `{"key":"a","cost":1000,"limit":["api","daily"]}`)
+	charged := post(h, "/v1/charge", `{"key":"a","cost":1000,"limit":["daily","api"]}`).Body.String()
+	require.Contains(t, charged, `{"limit":"api","remaining":-980,`, "the limit with the least")
 	w := post(h, "/v1/reset", `{"key":"a","limit":"api"}`)
 	require.Equal(t, http.StatusNoContent, w.Code)
 	require.Empty(t, w.Body.String())
@@ -134,26 +136,24 @@ func TestReset(t *testing.T) {
 
 // What is least of several limits grows when all have grown that have as little.
 func TestNextRefillOfSeveralLimits(t *testing.T) {
-	least := func(limits ...limitsBalance) (int64, int64) {
-		b := &balance{}
-		for i := range limits {
-			b.add(&limits[i])
-		}
-		return *b.Remaining, b.NextRefill
-	}
+	policy, err := compose.ParsePolicy("gcra 9/m")
+	require.NoError(t, err)
+	type limit struct{ remaining, grows int64 }
 	for _, c := range []struct {
-		limits           []limitsBalance
-		remaining, grows int64
+		limits []limit
+		want   limit
 	}{
-		{[]limitsBalance{{Remaining: 3, NextRefill: 7}}, 3, 7},
-		{[]limitsBalance{{Remaining: 3, NextRefill: 7}, {Remaining: 2, NextRefill: 5}}, 2, 5},
-		{[]limitsBalance{{Remaining: 2, NextRefill: 5}, {Remaining: 3, NextRefill: 7}}, 2, 5},
-		{[]limitsBalance{{Remaining: 2, NextRefill: 5}, {Remaining: 2, NextRefill: 7}, {Remaining: 2, NextRefill: 6}}, 2, 7},
-		{[]limitsBalance{{Remaining: 2, NextRefill: 5}, {Remaining: 2}, {Remaining: 2, NextRefill: 7}}, 2, 0},
+		{[]limit{{3, 7}}, limit{3, 7}},
+		{[]limit{{3, 7}, {2, 5}}, limit{2, 5}},
+		{[]limit{{2, 5}, {3, 7}}, limit{2, 5}},
+		{[]limit{{2, 5}, {2, 7}, {2, 6}}, limit{2, 7}},
+		{[]limit{{2, 5}, {2, 0}, {2, 7}}, limit{2, 0}},
 	} {
-		remaining, grows := least(c.limits...)
-		assert.Equal(t, c.remaining, remaining)
-		assert.Equal(t, c.grows, grows)
+		d := compose.Decision{Rule: "least", Remaining: c.want.remaining}
+		for _, l := range c.limits {
+			d.Results = append(d.Results, compose.RuleResult{Policy: policy, Result: algo.Result{Remaining: l.remaining, NextRefill: time.Duration(l.grows)}})
+		}
+		assert.Equal(t, c.want.grows, balanceOf(&d).NextRefill)
 	}
 }
 
@@ -270,14 +270,14 @@ type broke struct{}
 func (broke) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestTheDocumentIsServed(t *testing.T) {
-	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	get := send(h, httptest.NewRequest(http.MethodGet, "/openapi.yaml", nil))
+	h := local(t)
+	get := send(h, httptest.NewRequest(http.MethodGet, "http://localhost/openapi.yaml", nil))
 	require.Equal(t, http.StatusOK, get.Code)
 	require.Equal(t, "application/yaml", get.Header().Get("Content-Type"))
 	require.Equal(t, string(openAPI), get.Body.String())
 	require.Equal(t, strconv.Itoa(len(openAPI)), get.Header().Get("Content-Length"))
 
-	w := send(h, httptest.NewRequest(http.MethodDelete, "/openapi.yaml", nil))
+	w := send(h, httptest.NewRequest(http.MethodDelete, "http://localhost/openapi.yaml", nil))
 	require.Equal(t, http.StatusMethodNotAllowed, w.Code)
 	require.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
 }
@@ -332,9 +332,10 @@ func TestProblemOfEachFailure(t *testing.T) {
 		{unknown, "store-outcome-unknown", "unknown"},
 		{errors.Join(unknown, storage.ErrOverloaded), "store-outcome-unknown", "unknown"},
 		{storage.ErrKey, "fault", "no"},
+		{errors.Join(unknown, algo.ErrState), "fault", "unknown"},
 		{fmt.Errorf("%w: key", storage.ErrProgram), "fault", "unknown"},
 	} {
-		p := failureProblem(c.err)
+		p := problemOfError(c.err)
 		assert.Equal(t, problemTypes+c.kind, p.Type, c.err)
 		assert.Equal(t, c.paid, p.Paid, c.err)
 	}

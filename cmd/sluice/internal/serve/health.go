@@ -127,7 +127,7 @@ func (s *Server) reachStore(ctx context.Context) error {
 	case errors.Is(ctx.Err(), context.Canceled):
 		return context.Canceled
 	case err != nil && s.options.OnFailure == compose.FailClosed:
-		return fmt.Errorf("%s %s: %w", s.options.storeFrom(), s.store.address, err)
+		return fmt.Errorf("%s %s: %w", s.options.StoreFrom, s.store.address, err)
 	}
 	s.health.Store(&storeHealth{err, time.Now()})
 	if err != nil {

@@ -22,7 +22,7 @@ func impatient(o *Options) { o.ClientTimeout = impatience }
 // say sends text to the proxy on a connection of its own.
 func say(t *testing.T, w *testServer, text string) (net.Conn, *bufio.Reader) {
 	t.Helper()
-	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	conn, err := net.Dial("tcp", w.proxy.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(testTimeout))

@@ -17,7 +17,7 @@ import (
 type DecisionRequest struct {
 	Key    string   // any bytes; ignored by rules whose requests share one limit
 	Limits []string // the names of the rules to decide by; none: all rules
-	Cost   int64    // the number of calls, or of bytes for a rule with cost: bytes; 0 means 1
+	Cost   int64    // the number of calls, or of bytes for a rule with cost: bytes; at least 1
 }
 
 // Limits has the limiters of one version of the rules. It is immutable.
@@ -63,7 +63,10 @@ func (s *Server) newLimits(file *config.File) (l *Limits, err error) {
 // serviceRule returns a rule for the decision service, under the same name as in the proxy. It
 // ignores methods and paths: the caller chooses the rules that apply.
 func serviceRule(rule *config.Rule) compose.Rule[DecisionRequest] {
-	asked := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow, Cost: func(a DecisionRequest) int64 { return costOf(a, rule.Cost) }}
+	asked := compose.Rule[DecisionRequest]{Name: rule.Name, Shadow: rule.Shadow}
+	if rule.Cost.Units > 1 {
+		asked.Cost = func(DecisionRequest) int64 { return rule.Cost.Units }
+	}
 	if len(rule.By) > 0 {
 		asked.Key = func(a DecisionRequest) string { return a.Key }
 	}
@@ -108,15 +111,6 @@ func (l *Limits) check(ask DecisionRequest) *problem {
 		}
 	}
 	return nil
-}
-
-// costOf returns the cost of a request in units of a rule.
-func costOf(a DecisionRequest, c config.Cost) int64 {
-	n, units := max(a.Cost, 1), max(c.Units, 1)
-	if units > math.MaxInt64/n {
-		return math.MaxInt64 // more than any capacity
-	}
-	return n * units
 }
 
 // needsLength reports whether a rule would deny the request only because its length is

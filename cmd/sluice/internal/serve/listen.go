@@ -1,13 +1,17 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -35,17 +39,37 @@ func CheckApart(listen, api string) error {
 	if isUnix(api) {
 		return nil
 	}
-	a, err := resolve(listen)
-	if err != nil {
-		return err
-	}
-	b, err := resolve(api)
-	if err != nil {
+	a, errListen := resolve(listen)
+	b, errAPI := resolve(api)
+	if err := cmp.Or(errListen, errAPI); err != nil {
 		return err
 	}
 	everywhere := len(a.IP) == 0 || len(b.IP) == 0 || a.IP.IsUnspecified() || b.IP.IsUnspecified()
 	if a.Port == b.Port && a.Port != 0 && (everywhere || a.IP.Equal(b.IP)) {
 		return fmt.Errorf("%s: --listen %s uses that port; use another port", api, listen)
+	}
+	return nil
+}
+
+// CheckUpstream returns an error if the upstream is the proxy itself, which listens on HOST:PORT.
+// Each request would then loop until a limit or the system ends it. It knows the proxy by its
+// address, and by localhost; it looks up no other names.
+func CheckUpstream(upstream *url.URL, listen string) error {
+	resolved, err := resolve(listen)
+	if err != nil {
+		return err
+	}
+	defaultPort := map[string]string{"http": "80", "https": "443"}[upstream.Scheme]
+	host := strings.TrimSuffix(upstream.Hostname(), ".") // of a fully qualified name
+	addr, _ := netip.ParseAddr(host)
+	addr = addr.Unmap()
+	at := resolved.AddrPort().Addr().Unmap()
+	everywhere := !at.IsValid() || at.IsUnspecified()
+	local := addr.IsUnspecified() || strings.EqualFold(host, "localhost")
+	switch {
+	case resolved.Port == 0 || strconv.Itoa(resolved.Port) != cmp.Or(upstream.Port(), defaultPort):
+	case addr.IsValid() && addr == at, local && (everywhere || at.IsLoopback()), everywhere && addr.IsLoopback():
+		return fmt.Errorf("%s is the address of --listen %s, so each request would return to the proxy; want the program behind the proxy, or another --listen", upstream.Redacted(), listen)
 	}
 	return nil
 }
@@ -217,3 +241,79 @@ func (s *socket) Close() error {
 
 // Addr returns the path of the socket.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Net: "unix", Name: s.path} }
+
+// DefaultMaxConnections suits a small machine. Each connection may need two open files, its own
+// and one to the upstream.
+const DefaultMaxConnections = 10_000
+
+// maxConnections is a listener that limits the number of open connections, as
+// golang.org/x/net/netutil.LimitListener does. Further connections wait in the kernel's queue.
+// When the queue is full, their clients retry.
+type maxConnections struct {
+	net.Listener
+	slots  chan struct{}   // one for each open connection, and one for the next
+	isFull func(full bool) // called with true when Accept begins to wait, and with false at the end of the wait
+	closed context.Context
+	close  context.CancelFunc
+}
+
+func limitConnections(l net.Listener, limit int, isFull func(full bool)) net.Listener {
+	if limit == 0 {
+		return l
+	}
+	closed, close := context.WithCancel(context.Background())
+	return &maxConnections{l, make(chan struct{}, limit), isFull, closed, close}
+}
+
+// Accept implements net.Listener.
+func (l *maxConnections) Accept() (net.Conn, error) {
+	if !l.acquire() {
+		return nil, net.ErrClosed
+	}
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &countedConn{conn.(halfCloser), sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *maxConnections) acquire() bool {
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	default:
+	}
+	l.isFull(true)
+	defer l.isFull(false)
+	select {
+	case l.slots <- struct{}{}:
+		return true
+	case <-l.closed.Done():
+		return false
+	}
+}
+
+// Close implements net.Listener.
+func (l *maxConnections) Close() error {
+	l.close()
+	return l.Listener.Close()
+}
+
+// countedConn releases its slot when it is closed.
+type countedConn struct {
+	halfCloser
+	release func()
+}
+
+// halfCloser is a TCP or a unix connection. CloseWrite lets net/http close it without a reset.
+type halfCloser interface {
+	net.Conn
+	CloseWrite() error
+}
+
+// Close implements net.Conn.
+func (c *countedConn) Close() error {
+	defer c.release()
+	return c.halfCloser.Close()
+}

@@ -61,7 +61,7 @@ func TestSocketInUseIsRefused(t *testing.T) {
 	w := startTestServer(t, oneByIP, onSocket(path))
 	_, err := newTestServer(t, oneByIP, onSocket(path))
 	require.ErrorContains(t, err, "--api unix:"+path+": another process listens on this socket; stop it, or use another path")
-	status, err := throughSocket(t, w.APIAddr().String(), "http://sluice/readyz")
+	status, err := throughSocket(t, w.api.Addr().String(), "http://sluice/readyz")
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 }

@@ -5,7 +5,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -38,12 +40,11 @@ func TestConnectionsBeyondTheLimitWait(t *testing.T) {
 		_, err := late.Peek(1)
 		answered <- err
 	}()
-	require.Eventually(t, func() bool { return w.proxy.full.Load() }, testTimeout, 1e6)
+	w.waitFull()
 	for range 3 {
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/metrics")).StatusCode)
 	}
 	require.Empty(t, answered, "there is no room for it")
-	require.Contains(t, w.logged.String(), "max-connections")
 	close(h.letGo)
 	require.NoError(t, <-answered)
 	readAnswer(t, late)
@@ -62,24 +63,29 @@ func TestIdleConnectionsCloseAtTheLimit(t *testing.T) {
 // TestWebSocketsCount for as long as they are open, and no longer.
 func TestWebSocketsCount(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
-	for range 3 {
+	for range 3 { // each gets the room of the one before
 		conn, reader, _ := upgrade(t, w)
-		require.Eventually(t, func() bool { return w.proxy.full.Load() }, testTimeout, 1e6)
+		w.waitFull()
 		_, err := io.WriteString(conn, "ping\n")
 		require.NoError(t, err)
 		_, err = reader.ReadString('\n')
 		require.NoError(t, err)
 		require.NoError(t, conn.Close())
-		require.Eventually(t, func() bool { return !w.proxy.full.Load() }, testTimeout, 1e6)
 	}
 }
 
 func TestServerAtItsConnectionLimitStops(t *testing.T) {
 	w := startTestServer(t, manyByIP, withUpstream(t, echo), atMost(1))
 	upgrade(t, w)
-	require.Eventually(t, func() bool { return w.proxy.full.Load() }, testTimeout, 1e6)
+	w.waitFull()
 	w.stop()
 	require.NoError(t, w.ended())
+}
+
+// waitFull waits until the proxy has logged that it has no room.
+func (w *testServer) waitFull() {
+	w.t.Helper()
+	require.Eventually(w.t, func() bool { return strings.Contains(w.logged.String(), "max-connections") }, testTimeout, time.Millisecond)
 }
 
 func TestAcceptFails(t *testing.T) {

@@ -70,6 +70,6 @@ func TestDeniedKeys(t *testing.T) {
 func TestNoObserverIfNothingUsesIt(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello), func(o *Options) { o.API = "" })
 	require.Nil(t, w.observer(proxySide))
-	require.Nil(t, w.APIAddr())
+	require.Nil(t, w.api)
 	require.Equal(t, 1, w.allowed(1))
 }

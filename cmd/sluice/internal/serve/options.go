@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/url"
@@ -28,7 +27,7 @@ type Options struct {
 	Read func(ctx context.Context) (*config.File, error)
 
 	Store     string // memory:, sqlite:FILE, postgres://... or redis://...
-	StoreFrom string // the flag or variable of Store, for errors; empty: --store
+	StoreFrom string // the flag or variable of Store, for errors
 	MaxKeys   int    // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
 
 	NoFunctions bool // see postgres.Options
@@ -61,5 +60,3 @@ type Options struct {
 	Log     *slog.Logger
 	Version string
 }
-
-func (o *Options) storeFrom() string { return cmp.Or(o.StoreFrom, "--store") }

@@ -84,7 +84,7 @@ func TestUpstreamDown(t *testing.T) {
 func TestClosedClientsAreNotUpstreamFailures(t *testing.T) {
 	h := newHeld()
 	w := startTestServer(t, oneByIP, withUpstream(t, h.ServeHTTP))
-	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	conn, err := net.Dial("tcp", w.proxy.Addr().String())
 	require.NoError(t, err)
 	io.WriteString(conn, "GET /held HTTP/1.1\r\nHost: x\r\n\r\n")
 	<-h.there
@@ -211,7 +211,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 // upgrade makes a connection through the proxy that is a WebSocket's.
 func upgrade(t *testing.T, w *testServer) (net.Conn, *bufio.Reader, *http.Response) {
 	t.Helper()
-	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	conn, err := net.Dial("tcp", w.proxy.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	conn.SetDeadline(time.Now().Add(testTimeout))
@@ -305,7 +305,7 @@ func TestShadowRulesChangeNoResponse(t *testing.T) {
 
 func TestConnectIsRefused(t *testing.T) {
 	w := startTestServer(t, oneByIP, withUpstream(t, hello))
-	conn, err := net.Dial("tcp", w.ProxyAddr().String())
+	conn, err := net.Dial("tcp", w.proxy.Addr().String())
 	require.NoError(t, err)
 	defer conn.Close()
 	conn.SetDeadline(time.Now().Add(testTimeout))

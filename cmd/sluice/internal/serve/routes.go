@@ -20,6 +20,7 @@ func (s *Server) routes(private bool) http.Handler {
 	if private {
 		mux.Handle("/debug/denied", s.admit(reading(s.denied)))
 	}
+	mux.Handle(documentPath, s.admit(reading(http.HandlerFunc(serveDocument))))
 	mux.Handle("/", s.admit(&api{s.current.Load, s.sampled}))
 	if private && !isUnix(s.options.API) && s.options.Token == "" {
 		return onlyLocal(mux)

@@ -24,7 +24,7 @@ type Server struct {
 	options Options
 	log     *slog.Logger
 	sampled *slog.Logger // for failures that can happen at every request
-	behind  *upstream // nil: no proxy
+	behind  *upstream    // nil: no proxy
 	current atomic.Pointer[Limits]
 	metrics *metrics
 	denied  *observe.Denied
@@ -46,8 +46,7 @@ type Server struct {
 	closeOnce  sync.Once
 	busy       sync.Map // the connections with a request in flight, without upgraded ones
 	draining   atomic.Bool
-	drained    atomic.Bool // all requests have ended
-	cut        bool        // Close cut off requests; valid after Close
+	cut        bool // Close cut off requests; valid after Close
 	purgeEvery time.Duration
 }
 
@@ -55,7 +54,6 @@ type Server struct {
 type listener struct {
 	net.Listener
 	http *http.Server
-	full atomic.Bool // the number of connections has reached the limit
 }
 
 // New opens the store and the listeners. It serves no requests before [Server.Serve]. The
@@ -70,7 +68,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		denied: observe.NewDenied(0), fingerprints: make(map[string]string), purgeEvery: purgeEvery,
 	}
 	if s.store, err = newStore(o); err != nil {
-		return nil, fmt.Errorf("%s %w", o.storeFrom(), err)
+		return nil, fmt.Errorf("%s %w", o.StoreFrom, err)
 	}
 	s.background, s.stop = context.WithCancel(context.Background())
 	if err := s.open(ctx, file); err != nil {
@@ -157,24 +155,10 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 // noteFull frees connections when their number reaches the limit: it closes idle connections,
 // and active ones after their response, until a new connection is accepted.
 func (s *Server) noteFull(l *listener, full bool) {
-	l.full.Store(full)
 	l.http.SetKeepAlivesEnabled(!full)
 	if full {
 		s.sampled.Warn("the number of connections has reached --max-connections; idle connections are closed, and new ones wait", "address", l.Addr().String(), "max-connections", s.options.MaxConnections)
 	}
-}
-
-// ProxyAddr returns the address of the proxy; nil if there is no proxy.
-func (s *Server) ProxyAddr() net.Addr { return s.proxy.addr() }
-
-// APIAddr returns the address of the decision service; nil if there is no service.
-func (s *Server) APIAddr() net.Addr { return s.api.addr() }
-
-func (l *listener) addr() net.Addr {
-	if l == nil {
-		return nil
-	}
-	return l.Addr()
 }
 
 // ErrCut is returned by Serve if requests in flight were cut off.
@@ -257,17 +241,15 @@ func (s *Server) announceEnd(atOnce bool) {
 func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
-	drained := true
 	for _, l := range s.listeners() {
-		drained = l.http.Shutdown(ctx) == nil && drained
+		_ = l.http.Shutdown(ctx) // Close finds out whether requests are left
 	}
-	s.drained.Store(drained)
 }
 
 // Close stops the server at once. Serve then returns.
 func (s *Server) Close() {
 	s.closeOnce.Do(func() {
-		s.cut = !s.drained.Load() && !s.waitIdle(cutGrace)
+		s.cut = !s.waitIdle(cutGrace)
 		s.stop()
 		for _, l := range s.listeners() {
 			_ = l.http.Close()
@@ -315,10 +297,10 @@ func (s *Server) isBusy() (busy bool) {
 func (s *Server) announce() {
 	args := []any{"version", s.options.Version, "store", s.store.address, "rules", len(s.current.Load().Rules)}
 	if s.proxy != nil {
-		args = append(args, "proxy", reachable(s.ProxyAddr()), "upstream", s.behind.Upstream.Redacted())
+		args = append(args, "proxy", reachable(s.proxy.Addr()), "upstream", s.behind.Upstream.Redacted())
 	}
 	if s.api != nil {
-		args = append(args, "api", reachable(s.APIAddr()))
+		args = append(args, "api", reachable(s.api.Addr()))
 	}
 	s.log.Info("serving", args...)
 	s.logUntrusting(s.current.Load().file)

@@ -69,7 +69,7 @@ func newTestServer(t testing.TB, rules string, changes ...func(*Options)) (*test
 		Read: func(context.Context) (*config.File, error) {
 			return config.Parse("limits.yaml", []byte(w.rules.Load().(string)))
 		},
-		Store:  "memory:",
+		Store: "memory:", StoreFrom: "--store",
 		Listen: "127.0.0.1:0",
 		API:    "127.0.0.1:0",
 		Drain:  testTimeout,
@@ -103,8 +103,8 @@ func at(t testing.TB, address string) func(*Options) {
 	return func(o *Options) { o.Upstream = u }
 }
 
-func (w *testServer) proxyURL(path string) string { return "http://" + w.ProxyAddr().String() + path }
-func (w *testServer) apiURL(path string) string   { return "http://" + w.APIAddr().String() + path }
+func (w *testServer) proxyURL(path string) string { return "http://" + w.proxy.Addr().String() + path }
+func (w *testServer) apiURL(path string) string   { return "http://" + w.api.Addr().String() + path }
 
 // ended is what Serve returned.
 func (w *testServer) ended() error {

@@ -51,7 +51,7 @@ func TestToken(t *testing.T) {
 
 func TestPublicListenerShowsNoKeys(t *testing.T) {
 	w := startTestServer(t, oneByIP, func(o *Options) { o.API, o.Token = ":0", secret })
-	_, port, _ := strings.Cut(strings.TrimPrefix(w.APIAddr().String(), "[::]"), ":")
+	_, port, _ := strings.Cut(strings.TrimPrefix(w.api.Addr().String(), "[::]"), ":")
 	at := "http://127.0.0.1:" + port
 	require.Equal(t, http.StatusNotFound, fetch(t, at+"/debug/denied", "Authorization", "Bearer "+secret).StatusCode)
 	require.Equal(t, http.StatusOK, fetch(t, at+"/metrics", "Authorization", "Bearer "+secret, "Host", "limits.example").StatusCode)
