@@ -3,7 +3,6 @@ package accesslog
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -36,16 +35,8 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats 
 		return nil, fmt.Errorf("accesslog: %w", err)
 	}
 	raw := &stoppable{ctx: ctx, r: f, count: count}
-	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(raw, bufferSize)}
+	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(Unzip(raw), bufferSize)}
 	s.head.File = in.Name
-	if isGzip(s.r) {
-		z, err := gzip.NewReader(s.r)
-		if err != nil {
-			s.err = err
-			return s, nil
-		}
-		s.r = bufio.NewReaderSize(z, bufferSize)
-	}
 	if mark, _ := s.r.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = s.r.Discard(3) // they are in the buffer
 	}
