@@ -17,15 +17,9 @@ type Input struct {
 	Once bool // Open can be called only once, as for a pipe
 }
 
-// FromFile returns the Input for a file. A file that is not regular, such as a named pipe or
-// <(zcat old.gz), is opened only once.
+// FromFile returns the Input for a regular file.
 func FromFile(path string) Input {
-	info, err := os.Stat(path)
-	return Input{
-		Name: path,
-		Open: func() (io.ReadCloser, error) { return os.Open(path) },
-		Once: err == nil && !info.Mode().IsRegular(),
-	}
+	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
 // FromReader returns the Input for r, such as standard input. It does not close r. If a Read of
