@@ -17,15 +17,9 @@ type Input struct {
 	Once bool // Open can be called only once, as for a pipe
 }
 
-// FromFile returns the Input for a file. A file that is not regular, such as a named pipe or
-// <(zcat old.gz), is opened only once.
+// FromFile returns the Input for a regular file.
 func FromFile(path string) Input {
-	info, err := os.Stat(path)
-	return Input{
-		Name: path,
-		Open: func() (io.ReadCloser, error) { return os.Open(path) },
-		Once: err == nil && !info.Mode().IsRegular(),
-	}
+	return Input{Name: path, Open: func() (io.ReadCloser, error) { return os.Open(path) }}
 }
 
 // FromReader returns the Input for r, such as standard input. It does not close r. If a Read of
@@ -41,12 +35,11 @@ func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 	raw, err := io.ReadAll(io.LimitReader(r, int64(n)))
 	switch {
 	case err != nil:
-		whole = io.MultiReader(bytes.NewReader(raw), failing{err})
+		r = failing{err}
 	case len(raw) < n: // a terminal would ask for its end a second time
-		whole = bytes.NewReader(raw)
-	default:
-		whole = io.MultiReader(bytes.NewReader(raw), r)
+		r = failing{io.EOF}
 	}
+	whole = io.MultiReader(bytes.NewReader(raw), r)
 	first, _ = io.ReadAll(io.LimitReader(Unzip(bytes.NewReader(raw)), int64(n))) // what there is before it is cut off
 	return first, whole
 }
@@ -54,7 +47,7 @@ func Peek(r io.Reader, n int) (first []byte, whole io.Reader) {
 // Unzip returns a reader that decompresses r if r is gzip, and else reads r.
 func Unzip(r io.Reader) io.Reader {
 	b := bufio.NewReader(r)
-	if !isGzip(b) {
+	if magic, _ := b.Peek(2); string(magic) != "\x1f\x8b" {
 		return b
 	}
 	z, err := gzip.NewReader(b)
@@ -67,11 +60,6 @@ func Unzip(r io.Reader) io.Reader {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
-
-func isGzip(r *bufio.Reader) bool {
-	magic, _ := r.Peek(2)
-	return bytes.Equal(magic, []byte{0x1f, 0x8b})
-}
 
 // stoppable counts the bytes read, stores the first error, and ends with ctx.
 type stoppable struct {

@@ -3,7 +3,6 @@ package accesslog
 import (
 	"bytes"
 	"encoding/json"
-	"strings"
 
 	"github.com/tidwall/gjson"
 
@@ -123,16 +122,12 @@ func (p *jsonParser) join(list []gjson.Result) bool {
 }
 
 // text returns a value as written, or a string without its escapes. Bytes of a string that are not
-// UTF-8 stay as they are, unless half a surrogate pair is in it.
+// UTF-8 stay as they are.
 func text(v gjson.Result) string {
-	if v.Type != gjson.String {
-		return v.Raw
+	if v.Type == gjson.String {
+		return v.Str
 	}
-	s := v.Str
-	if len(s)+len(`""`) < len(v.Raw) && strings.Contains(strings.ToLower(v.Raw), `\ud`) {
-		_ = json.Unmarshal([]byte(v.Raw), &s) // gjson drops the escape after half a pair
-	}
-	return s
+	return v.Raw
 }
 
 // isRequest reports whether the object has a client, a request or a status. The host alone

@@ -1,5 +1,7 @@
 package accesslog
 
+import "strings"
+
 // part is a part of an entry.
 type part int
 
@@ -19,40 +21,21 @@ const (
 // memberNames has the names of the members for each part, the best first, in
 // lower case. They are those of nginx's and Apache's usual JSON formats, Caddy,
 // Traefik, Envoy, the Elastic common schema and Google's load balancer.
-var memberNames = [parts][]string{
-	partTime: {
-		"time", "timestamp", "@timestamp", "ts", "time_local", "time_iso8601", "starttime",
-		"start_time", "startutc", "datetime", "date", "msec",
-	},
-	partIP: {
-		"ip", "client_ip", "clientip", "remote_ip", "remote_addr", "remoteaddr",
-		"request.client_ip", "request.remote_ip", "clienthost", "client.ip", "source.ip",
-		"client.address", "source.address", "remote_host", "remotehost",
-		"downstream_remote_address", "httprequest.remoteip", "remoteip", "client", "remote",
-	},
-	partUser: {
-		"user", "username", "user_name", "user_id", "userid", "remote_user", "remoteuser",
-		"user.name", "user.id", "clientusername", "client.user.name",
-	},
-	partMethod: {
-		"method", "request_method", "requestmethod", "http_method", "request.method",
-		"http.request.method", "httprequest.requestmethod", "verb",
-	},
-	partPath: {
-		"path", "uri", "request_uri", "requesturi", "request_path", "requestpath",
-		"request.path", "request.uri", "url", "url.path", "url.original", "target",
-		"httprequest.requesturl",
-	},
-	partHost: {
-		"host", "vhost", "http_host", "server_name", "request.host", "requesthost",
-		"request_host", "authority", "url.domain",
-	},
-	partStatus: {
-		"status", "status_code", "statuscode", "response_code", "responsecode",
-		"http.response.status_code", "response.status", "downstreamstatus",
-		"httprequest.status", "code",
-	},
-	partRequest: {"request", "request_line", "requestline"},
+var memberNames = [parts]string{
+	partTime: `time timestamp @timestamp ts time_local time_iso8601 starttime start_time startutc datetime date msec`,
+	partIP: `ip client_ip clientip remote_ip remote_addr remoteaddr request.client_ip request.remote_ip clienthost
+		client.ip source.ip client.address source.address remote_host remotehost downstream_remote_address
+		httprequest.remoteip remoteip client remote`,
+	partUser: `user username user_name user_id userid remote_user remoteuser user.name user.id clientusername
+		client.user.name`,
+	partMethod: `method request_method requestmethod http_method request.method http.request.method
+		httprequest.requestmethod verb`,
+	partPath: `path uri request_uri requesturi request_path requestpath request.path request.uri url url.path
+		url.original target httprequest.requesturl`,
+	partHost: `host vhost http_host server_name request.host requesthost request_host authority url.domain`,
+	partStatus: `status status_code statuscode response_code responsecode http.response.status_code
+		response.status downstreamstatus httprequest.status code`,
+	partRequest: `request request_line requestline`,
 }
 
 // memberName is the part that a name stands for.
@@ -66,7 +49,7 @@ type memberName struct {
 func partsByName(o Options) map[string][]memberName {
 	names := make(map[string][]memberName)
 	for i, list := range memberNames {
-		for rank, name := range list {
+		for rank, name := range strings.Fields(list) {
 			if part(i) != partTime || o.TimeField == "" {
 				names[name] = append(names[name], memberName{part(i), rank + 1})
 			}
@@ -82,16 +65,13 @@ func partsByName(o Options) map[string][]memberName {
 }
 
 // lower returns name with its ASCII letters in lower case.
-func lower(name string) string {
-	b := []byte(name)
-	lowerASCII(b)
-	return string(b)
-}
+func lower(name string) string { return string(lowerASCII([]byte(name))) }
 
-func lowerASCII(b []byte) {
+func lowerASCII(b []byte) []byte {
 	for i, c := range b {
 		if 'A' <= c && c <= 'Z' {
 			b[i] = c | 0x20
 		}
 	}
+	return b
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -11,26 +12,15 @@ import (
 	"github.com/sluice-go/sluice/internal/errtext"
 )
 
-// keyNames are the words of a key's spec, in the order of messages.
-var keyNames = [...]struct {
-	name  string
-	field Fields
-}{
-	{"ip", IP},
-	{"user", User},
-	{"method", Method},
-	{"path", Path},
-	{"host", Host},
-	{"status", Status},
-	{"key", Key},
-}
+// fieldNames has the name of each field at the index of its bit; Forwarded has none.
+var fieldNames = [...]string{"ip", "user", "method", "path", "host", "key", "", "status"}
 
 // String returns the names of the fields, joined by +.
 func (f Fields) String() string {
 	var words []string
-	for _, n := range keyNames {
-		if f&n.field != 0 {
-			words = append(words, n.name)
+	for i, name := range fieldNames {
+		if f&(1<<i) != 0 && name != "" {
+			words = append(words, name)
 		}
 	}
 	return strings.Join(words, "+")
@@ -54,28 +44,19 @@ func ParseKeyer(spec string) (*Keyer, error) {
 	}
 	words := strings.Split(spec, "+")
 	for _, word := range words {
-		if strings.TrimSpace(word) == "" && len(words) > 1 {
+		word = strings.TrimSpace(word)
+		bit := slices.Index(fieldNames[:], word)
+		switch {
+		case word == "" && len(words) > 1:
 			return nil, fmt.Errorf("accesslog: %s: a field is missing before or after a +; write for instance ip+path", errtext.Quote(spec))
+		case word == "" || bit < 0:
+			return nil, fmt.Errorf("accesslog: no field %q; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything", word)
+		case k.Named()&(1<<bit) != 0:
+			return nil, fmt.Errorf("accesslog: key %q names %s twice", spec, word)
 		}
-		field, err := parseField(strings.TrimSpace(word))
-		if err != nil {
-			return nil, err
-		}
-		if k.Named()&field != 0 {
-			return nil, fmt.Errorf("accesslog: key %q names %s twice", spec, strings.TrimSpace(word))
-		}
-		k.fields = append(k.fields, field)
+		k.fields = append(k.fields, 1<<bit)
 	}
 	return k, nil
-}
-
-func parseField(word string) (Fields, error) {
-	for _, n := range keyNames {
-		if n.name == word {
-			return n.field, nil
-		}
-	}
-	return 0, fmt.Errorf("accesslog: no field %q; want ip, user, method, path, host, status or key, or several joined by +, such as ip+path, or everything", word)
 }
 
 // String returns the spec that ParseKeyer parses.
@@ -128,32 +109,21 @@ func (k *Keyer) AppendKey(dst []byte, e *Entry) []byte {
 }
 
 func appendField(dst []byte, e *Entry, f Fields, joined bool) []byte {
-	switch f {
-	case User:
-		return appendCaller(dst, e.User, e.IP, joined)
-	case Key:
-		return appendCaller(dst, e.Key, e.IP, joined)
-	case Status:
+	if f == Status {
 		if e.Status > 0 {
 			return strconv.AppendInt(dst, int64(e.Status), 10)
 		}
 		return append(dst, '-')
 	}
-	return appendText(dst, *e.texts()[bits.TrailingZeros(uint(f))], joined)
-}
-
-const ipTag = "ip:"
-
-// appendCaller appends the name of a caller, or its IP if there is no name. A name cannot
-// imitate an IP, because the first byte of a name that begins with "ip:" is escaped.
-func appendCaller(dst, name, ip []byte, joined bool) []byte {
+	text := *e.texts()[bits.TrailingZeros(uint(f))]
 	switch {
-	case len(name) == 0 && len(ip) > 0:
-		return appendText(append(dst, ipTag...), ip, joined)
-	case bytes.HasPrefix(name, []byte(ipTag)):
-		return appendText(appendHex(dst, name[:1]), name[1:], joined)
+	case f != User && f != Key:
+	case len(text) == 0 && len(e.IP) > 0:
+		dst, text = append(dst, "ip:"...), e.IP
+	case bytes.HasPrefix(text, []byte("ip:")): // escape the i, so that no name imitates an IP
+		dst, text = append(dst, `\x69`...), text[1:]
 	}
-	return appendText(dst, name, joined)
+	return appendText(dst, text, joined)
 }
 
 func appendText(dst, text []byte, joined bool) []byte {
@@ -171,21 +141,14 @@ func appendText(dst, text []byte, joined bool) []byte {
 func appendEscaped(dst, text []byte, joined bool) []byte {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
-		plain := strconv.IsPrint(r) && r != '\\' && (r != utf8.RuneError || n > 1) && (r != ' ' || !joined)
-		if plain {
+		if strconv.IsPrint(r) && r != '\\' && (r != utf8.RuneError || n > 1) && (r != ' ' || !joined) {
 			dst = append(dst, text[:n]...)
 		} else {
-			dst = appendHex(dst, text[:n])
+			for _, c := range text[:n] {
+				dst = fmt.Appendf(dst, `\x%02x`, c)
+			}
 		}
 		text = text[n:]
-	}
-	return dst
-}
-
-func appendHex(dst, text []byte) []byte {
-	const digits = "0123456789abcdef"
-	for _, c := range text {
-		dst = append(dst, '\\', 'x', digits[c>>4], digits[c&15])
 	}
 	return dst
 }

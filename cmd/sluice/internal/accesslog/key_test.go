@@ -128,7 +128,7 @@ func TestFieldsThatAreNotRequestedAreEmpty(t *testing.T) {
 func TestEachMemberNameHasOneMeaning(t *testing.T) {
 	seen := map[string]bool{}
 	for _, names := range memberNames {
-		for _, name := range names {
+		for name := range strings.FieldsSeq(names) {
 			require.False(t, seen[name], name)
 			require.Equal(t, naiveLower(name), name)
 			seen[name] = true

@@ -48,23 +48,17 @@ func (m *merger) start() error {
 	return nil
 }
 
-// peek returns the time at which an input begins; longAgo if its first lines do not show it.
+// peek returns the time of the first entry of an input; longAgo if it has none.
 func (m *merger) peek(in Input) (time.Time, error) {
 	s, err := in.open(m.ctx, m.o, new(atomic.Int64), new(Stats))
 	if err != nil {
 		return longAgo, err
 	}
-	begin := longAgo
-	for range 100 {
-		entry, more := s.step()
-		if entry {
-			begin = s.head.Time
-		}
-		if entry || !more {
-			break
-		}
+	if found, err := s.next(); !found {
+		return longAgo, err
 	}
-	return begin, s.end()
+	s.file.Close()
+	return s.head.Time, nil
 }
 
 // run calls add for every entry, with the index of its input.

@@ -359,7 +359,10 @@ func naiveJSON(line string, o Options) (e naiveEntry, ok bool) {
 	_, _ = d.Token()
 	all := naiveMembers(d, "")
 	members := slices.DeleteFunc(slices.Clone(all), func(m naiveMember) bool { _, list := m.value.([]string); return list })
-	names := memberNames
+	var names [parts][]string
+	for i, list := range memberNames {
+		names[i] = strings.Fields(list)
+	}
 	if o.TimeField != "" {
 		names[partTime] = []string{naiveLower(o.TimeField)}
 		for i := range names[1:] {

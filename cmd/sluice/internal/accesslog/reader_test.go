@@ -193,7 +193,7 @@ func (g *generator) json(at time.Time) string {
 		`"` + g.word("time", "ts", "@timestamp", "Time", `tim\u0065`, "odd.time") + `":` + stamp,
 		`"odd" : { "time":` + stamp + `}`,
 		`"` + g.word("ip", "remote_addr", "ClientHost", "client") + `":"` + g.ip() + `"`,
-		`"user":` + g.word(`"ann"`, `"-"`, `""`, "17", "true", "null", `"\u00e9\ud83d\ude00\ud83d\"\\\/\b\f\n\r\t"`, `{"name":"ben","id":[{"user":"no"}]}`),
+		`"user":` + g.word(`"ann"`, `"-"`, `""`, "17", "true", "null", `"\u00e9\ud83d\ude00\ud83d\"\\\/\b\f\n\r\t"`, `"\ud83d\u0041\udc00\u00e9\uD83D\uDE00"`, `{"name":"ben","id":[{"user":"no"}]}`),
 		`"status":` + g.word("200", `"404"`, "1e2", "-1", "2000", "false"),
 		`"request":` + g.word(`"GET /r?x HTTP/1.1"`, `{"method":"PUT","uri":"/n?x","id":"k1","host":"[2001:db8::1]:443"}`, `"-"`, "null", "3"),
 		`"request":{"id":` + g.word(`"k2"`, "12.50", "false", "[]", `["a"]`, `[ "b" ,"\u00e9",""]`, `["c",1]`, `[["d"]]`, `[""]`) + `}`,

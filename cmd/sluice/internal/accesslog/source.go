@@ -3,7 +3,6 @@ package accesslog
 import (
 	"bufio"
 	"bytes"
-	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
@@ -36,16 +35,8 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats 
 		return nil, fmt.Errorf("accesslog: %w", err)
 	}
 	raw := &stoppable{ctx: ctx, r: f, count: count}
-	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(raw, bufferSize)}
+	s := &source{file: f, raw: raw, stats: stats, parser: newParser(o), r: bufio.NewReaderSize(Unzip(raw), bufferSize)}
 	s.head.File = in.Name
-	if isGzip(s.r) {
-		z, err := gzip.NewReader(s.r)
-		if err != nil {
-			s.err = err
-			return s, nil
-		}
-		s.r = bufio.NewReaderSize(z, bufferSize)
-	}
 	if mark, _ := s.r.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = s.r.Discard(3) // they are in the buffer
 	}
@@ -55,38 +46,23 @@ func (in Input) open(ctx context.Context, o Options, count *atomic.Int64, stats 
 // next moves head to the next entry. It returns false at the end of the input, and on an error other
 // than damaged gzip.
 func (s *source) next() (bool, error) {
-	for {
-		entry, more := s.step()
-		if entry {
+	for line := s.line(); s.err == nil; line = s.line() {
+		s.head.Line++
+		s.stats.Lines++
+		reason := reasonLong
+		if !s.rest && len(line) <= MaxLine {
+			reason = s.parser.parse(line, &s.head)
+		}
+		if reason == "" {
+			s.stats.Entries++
+			if line[0] == '{' {
+				s.stats.JSON++
+			}
 			return true, nil
 		}
-		if !more {
-			return false, s.end()
-		}
-	}
-}
-
-// step reads one line into head, and reports whether it is an entry.
-func (s *source) step() (entry, more bool) {
-	line := s.line()
-	if s.err != nil {
-		return false, false
-	}
-	s.head.Line++
-	s.stats.Lines++
-	reason := reasonLong
-	if !s.rest && len(line) <= MaxLine {
-		reason = s.parser.parse(line, &s.head)
-	}
-	if reason != "" {
 		s.skip(line, reason)
-		return false, true
 	}
-	s.stats.Entries++
-	if line[0] == '{' {
-		s.stats.JSON++
-	}
-	return true, true
+	return false, s.end()
 }
 
 // line returns the next line without its end, \n or \r\n. It holds until the next call. Of a long

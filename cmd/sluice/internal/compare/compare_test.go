@@ -24,7 +24,7 @@ func TestCommittedPageIsCurrent(t *testing.T) {
 
 func TestExactLogAgreesWithAlgotest(t *testing.T) {
 	for _, requests := range [][]request{poisson()[:300], edges()[:300]} {
-		log, naive := exactLog{limit: limit}, algotest.Log{}
+		log, naive := exactLog{}, algotest.Log{}
 		room := func(at time.Time) bool {
 			return naive.Admitted(at.Add(1-limit.Period), limit.Period) < limit.Count
 		}

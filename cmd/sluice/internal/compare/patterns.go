@@ -49,18 +49,19 @@ func (c *calls) add(at time.Duration) { *c = append(*c, request{midnight.Add(at)
 const pace = 1300 * time.Millisecond
 
 func uniform() []request {
-	var c calls
-	for at := pace; at < length; at += pace {
-		c.add(at)
-	}
-	return c
+	return sequence(func() time.Duration { return pace })
 }
 
 // poisson returns independent random requests.
 func poisson() []request {
 	random := rand.New(rand.NewPCG(seed, 1))
+	return sequence(func() time.Duration { return rest(random, pace) })
+}
+
+// sequence returns requests with a gap before each.
+func sequence(gap func() time.Duration) []request {
 	var c calls
-	for at := rest(random, pace); at < length; at += rest(random, pace) {
+	for at := gap(); at < length; at += gap() {
 		c.add(at)
 	}
 	return c
@@ -111,17 +112,13 @@ func edges() []request {
 
 // sampleLog returns the requests of the bundled access log, by address.
 func sampleLog() ([]request, error) {
-	keyer, err := accesslog.ParseKeyer("ip")
-	if err != nil {
-		return nil, err
-	}
 	log := accesslog.NewReader(context.Background(), []accesslog.Input{accesslog.FromReader(sample.Name, sample.Open())},
-		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
+		accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: accesslog.IP})
 	defer log.Close()
 	var requests []request
 	for log.Next() {
 		e := log.Entry()
-		requests = append(requests, request{e.Time, string(keyer.AppendKey(nil, e))})
+		requests = append(requests, request{e.Time, string(e.IP)})
 	}
 	return requests, log.Err()
 }

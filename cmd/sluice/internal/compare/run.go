@@ -26,25 +26,7 @@ var specs = []string{
 	"movingwindow 30/m slots=12 trailing=whole",
 }
 
-// contender is a policy, or the exact log if policy is nil.
-type contender struct {
-	name   string
-	policy algo.Policy
-}
-
-func contenders() ([]contender, error) {
-	cs := []contender{{name: "exact log"}}
-	for _, spec := range specs {
-		p, err := compose.ParsePolicy(spec)
-		if err != nil {
-			return nil, err
-		}
-		cs = append(cs, contender{spec, p})
-	}
-	return cs, nil
-}
-
-// outcome has the counts of one contender for the requests of a pattern, for all clients together.
+// outcome has the counts of one policy for the requests of a pattern, for all clients together.
 type outcome struct {
 	name     string
 	requests int
@@ -57,23 +39,24 @@ type outcome struct {
 	exactWaits []time.Duration // the waits by the exact log for the same denials
 }
 
-// client has a contender's state of one client, and the exact log of its admissions.
+// client has a policy's state of one client, and the exact log of the policy's admissions.
 type client struct {
 	state []byte
 	log   exactLog
 }
 
-func (c contender) run(requests []request) (outcome, error) {
-	o := outcome{name: c.name, requests: len(requests), bound: limit.Count}
-	if c.policy != nil {
-		o.bound = c.policy.Bound(limit.Period)
+// run lets a policy decide requests; nil stands for the exact log.
+func run(name string, policy algo.Policy, requests []request) (outcome, error) {
+	o := outcome{name: name, requests: len(requests), bound: limit.Count}
+	if policy != nil {
+		o.bound = policy.Bound(limit.Period)
 	}
 	clients := make(map[string]*client)
 	for _, r := range requests {
 		if clients[r.key] == nil {
-			clients[r.key] = &client{log: exactLog{limit: limit}}
+			clients[r.key] = new(client)
 		}
-		if err := o.add(c, clients[r.key], r.at); err != nil {
+		if err := o.add(policy, clients[r.key], r.at); err != nil {
 			return o, err
 		}
 	}
@@ -82,13 +65,11 @@ func (c contender) run(requests []request) (outcome, error) {
 	return o, nil
 }
 
-// add lets the contender decide a request. The exact log has the earlier admissions of this
-// contender.
-func (o *outcome) add(c contender, from *client, now time.Time) error {
+func (o *outcome) add(policy algo.Policy, from *client, now time.Time) error {
 	exactWait := from.log.wait(now)
 	allowed, wait := exactWait == 0, exactWait
-	if c.policy != nil {
-		next, r, err := c.policy.Step(nil, from.state, now, 1)
+	if policy != nil {
+		next, r, err := policy.Step(nil, from.state, now, 1)
 		if err != nil {
 			return err
 		}
@@ -106,6 +87,34 @@ func (o *outcome) add(c contender, from *client, now time.Time) error {
 	return nil
 }
 
+// exactLog has the times at which one client was admitted in the last period of the limit. It
+// decides exactly, but is too large for a limiter. Times must not step back.
+type exactLog []time.Time
+
+// add admits a request at now, and returns how many were admitted in the half-open
+// period that ends just after now.
+func (l *exactLog) add(now time.Time) int64 {
+	l.forget(now)
+	*l = append(*l, now)
+	return int64(len(*l))
+}
+
+// wait returns the time until the limit admits one more request; 0 if it does now.
+func (l *exactLog) wait(now time.Time) time.Duration {
+	l.forget(now)
+	excess := len(*l) - int(limit.Count)
+	if excess < 0 {
+		return 0
+	}
+	return (*l)[excess].Add(limit.Period).Sub(now)
+}
+
+func (l *exactLog) forget(now time.Time) {
+	for len(*l) > 0 && now.Sub((*l)[0]) >= limit.Period {
+		*l = (*l)[1:]
+	}
+}
+
 // section is a pattern with the outcomes, the exact log first.
 type section struct {
 	pattern
@@ -113,9 +122,13 @@ type section struct {
 }
 
 func compare() (sections []section, err error) {
-	cs, err := contenders()
-	if err != nil {
-		return nil, err
+	names, policies := []string{"exact log"}, []algo.Policy{nil}
+	for _, spec := range specs {
+		p, err := compose.ParsePolicy(spec)
+		if err != nil {
+			return nil, err
+		}
+		names, policies = append(names, spec), append(policies, p)
 	}
 	ps, err := patterns()
 	if err != nil {
@@ -123,8 +136,8 @@ func compare() (sections []section, err error) {
 	}
 	for _, p := range ps {
 		s := section{pattern: p}
-		for _, c := range cs {
-			o, err := c.run(p.requests)
+		for i, policy := range policies {
+			o, err := run(names[i], policy, p.requests)
 			if err != nil {
 				return nil, err
 			}

@@ -27,15 +27,11 @@ func (f *File) LacksTrusted() (names []string) {
 		return nil
 	}
 	for i := range f.Rules {
-		if f.Rules[i].byIP() {
-			names = append(names, f.Rules[i].Name)
+		if r := &f.Rules[i]; r.MissingByIP() || slices.Contains(r.By, Field{Kind: IP}) {
+			names = append(names, r.Name)
 		}
 	}
 	return names
-}
-
-func (r *Rule) byIP() bool {
-	return r.MissingByIP() || slices.ContainsFunc(r.By, func(f Field) bool { return f.Kind == IP })
 }
 
 // Rule is one limit.

@@ -35,7 +35,13 @@ func (r *Rule) http(ip key, unknown int64) compose.Rule[*http.Request] {
 		rule.Cost = func(*http.Request) int64 { return r.Cost.Units }
 	}
 	if len(r.Methods) > 0 || len(r.Paths) > 0 {
-		rule.Policy, rule.PolicyFor = nil, r.policyFor
+		rule.Policy = nil
+		rule.PolicyFor = func(req *http.Request) (algo.Policy, error) {
+			if r.For(req.Method, req.URL) {
+				return r.Policy, nil
+			}
+			return nil, compose.Skip
+		}
 	}
 	for _, f := range r.MayLack() {
 		switch r.Missing {
@@ -66,12 +72,6 @@ func (r *Rule) key(ip key) key {
 }
 
 func (r *Rule) keyBy(f Field, ip key) key {
-	if caller := f.caller(); caller != nil {
-		if r.MissingByIP() {
-			return caller.OrIP(ip)
-		}
-		return caller.OrShare()
-	}
 	switch f.Kind {
 	case IP:
 		return ip
@@ -79,8 +79,13 @@ func (r *Rule) keyBy(f Field, ip key) key {
 		return func(r *http.Request) string { return strings.ToUpper(r.Method) }
 	case Path:
 		return r.pathOf
+	case Host:
+		return hostOf
 	}
-	return hostOf
+	if r.MissingByIP() {
+		return f.caller().OrIP(ip)
+	}
+	return f.caller().OrShare()
 }
 
 // hostOf normalizes the host: lower case, without the port and without a trailing dot.
@@ -92,39 +97,32 @@ func hostOf(r *http.Request) string {
 	return strings.TrimSuffix(strings.ToLower(strings.Trim(host, "[]")), ".")
 }
 
-func (r *Rule) policyFor(req *http.Request) (algo.Policy, error) {
-	if r.For(req.Method, req.URL) {
-		return r.Policy, nil
-	}
-	return nil, compose.Skip
-}
-
 // Applies reports whether the rule decides on the request.
 func (r *Rule) Applies(req *http.Request) bool {
-	return r.For(req.Method, req.URL) && !(r.Missing == MissingSkip && r.lacks(req))
+	lacks := func(f Field) bool {
+		_, found := f.caller()(req)
+		return !found
+	}
+	return r.For(req.Method, req.URL) && !(r.Missing == MissingSkip && slices.ContainsFunc(r.MayLack(), lacks))
 }
 
 // For reports whether the rule applies to a method and a URL. A rule for GET applies to HEAD
-// too. Paths are decoded and cleaned: /a//b/, /a/./b, /a;x=1/b and /a/b are equal. Servers
+// too, as in patterns of net/http, because both cost the server as much. Letter case is ignored: in
+// HTTP post is not POST, but some servers accept post as POST, so a client could bypass the limit
+// otherwise.
+//
+// Paths are decoded and cleaned: /a//b/, /a/./b, /a;x=1/b and /a/b are equal. Servers
 // read some paths in different ways, and the rule applies if it matches any reading:
 //
 //   - /a/..;/b is below /a for servers without parameters, and /b for others
 //   - /a/..%2Fb is below /a for servers that split a path before they decode it, else /b
 //   - /a/../b is below /a for servers that do not clean paths, else /b
 func (r *Rule) For(method string, u *url.URL) bool {
-	if !r.forMethod(method) {
+	method = strings.ToUpper(method)
+	if len(r.Methods) > 0 && !slices.Contains(r.Methods, method) &&
+		!(method == http.MethodHead && slices.Contains(r.Methods, http.MethodGet)) {
 		return false
 	}
 	_, ok := r.reading(u)
 	return ok
-}
-
-// forMethod reports whether the rule applies to the method. A rule for GET applies to HEAD
-// too, as in patterns of net/http, because both cost the server as much. Letter case is
-// ignored: in HTTP post is not POST, but some servers accept post as POST, so a client could
-// bypass the limit otherwise.
-func (r *Rule) forMethod(method string) bool {
-	method = strings.ToUpper(method)
-	return len(r.Methods) == 0 || slices.Contains(r.Methods, method) ||
-		method == http.MethodHead && slices.Contains(r.Methods, http.MethodGet)
 }

@@ -2,7 +2,6 @@ package config
 
 import (
 	"net/http"
-	"slices"
 
 	"github.com/sluice-go/sluice/httplimit"
 )
@@ -63,12 +62,4 @@ func (r *Rule) MayLack() (fields []Field) {
 // MissingByIP reports whether the rule limits requests without a field by their address.
 func (r *Rule) MissingByIP() bool {
 	return len(r.MayLack()) > 0 && (r.Missing == MissingIP || r.Missing == "")
-}
-
-// lacks reports whether the request lacks a field of By.
-func (r *Rule) lacks(req *http.Request) bool {
-	return slices.ContainsFunc(r.MayLack(), func(f Field) bool {
-		_, found := f.caller()(req)
-		return !found
-	})
 }

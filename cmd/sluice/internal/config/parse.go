@@ -57,11 +57,14 @@ func Read(name string) (*File, error) {
 
 // root returns the only document of the text; nil after an error.
 func (r *reader) root(text []byte) ast.Node {
-	if problem := unreadable(text); problem != "" {
-		r.faults = append(r.faults, Fault{Line: 1, Problem: problem})
+	switch line := tooBlank(text); {
+	case len(text) > MaxSize:
+		r.faultf(nil, "", "the file has more than %d kB; is it a limits.yaml?", MaxSize>>10)
 		return nil
-	}
-	if line := tooBlank(text); line > 0 {
+	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
+		r.faultf(nil, "", "the file is not UTF-8 text; is it a limits.yaml?")
+		return nil
+	case line > 0:
 		r.faults = append(r.faults, Fault{Line: line, Problem: fmt.Sprintf("more than %d consecutive blank lines begin here; remove some", maxBlank)})
 		return nil
 	}
@@ -85,17 +88,6 @@ func (r *reader) root(text []byte) ast.Node {
 		r.faultf(nil, "", "the file is empty; want rules: %s", wantRules)
 	}
 	return root
-}
-
-// unreadable returns the reason why the text is not parsed at all; empty if it is.
-func unreadable(text []byte) string {
-	switch {
-	case len(text) > MaxSize:
-		return fmt.Sprintf("the file has more than %d kB; is it a limits.yaml?", MaxSize>>10)
-	case !utf8.Valid(text) || bytes.ContainsRune(text, 0):
-		return "the file is not UTF-8 text; is it a limits.yaml?"
-	}
-	return ""
 }
 
 // tooBlank returns the first of more than maxBlank consecutive blank lines; 0 if there are

@@ -115,15 +115,6 @@ func (c *column) note(cell *cell, at time.Time, result *algo.Result) {
 	c.Admitted = max(c.Admitted, cell.window.add(algo.Instant(at), admitted, c.period))
 }
 
-func (o *Outcome) deny(wait time.Duration) {
-	o.Denied++
-	if wait == algo.Never {
-		o.Never++
-	} else {
-		o.LongestWait = max(o.LongestWait, wait)
-	}
-}
-
 // cell has the state and the counts of one key under one policy.
 type cell struct {
 	state  []byte

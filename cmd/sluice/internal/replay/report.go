@@ -35,17 +35,31 @@ type KeyDenials struct {
 	Denied []int64
 }
 
-// Outcome has the counts of one policy.
-type Outcome struct {
-	Policy      algo.Policy
+// Counts has the numbers of allowed and denied requests.
+type Counts struct {
 	Allowed     int64
 	Denied      int64
-	KeysDenied  int64         // keys that were denied at least once
-	Admitted    int64         // the most units that one key was admitted in any period of Policy.Limit
-	Bound       int64         // the most that Policy can admit; both in requests if the parts of Policy differ in cost
 	LongestWait time.Duration // the longest RetryAfter
 	Never       int64         // denials that no wait ends
-	TopDenied   []Denials     // the most denied keys
+}
+
+func (c *Counts) deny(wait time.Duration) {
+	c.Denied++
+	if wait == algo.Never {
+		c.Never++
+	} else {
+		c.LongestWait = max(c.LongestWait, wait)
+	}
+}
+
+// Outcome has the counts of one policy.
+type Outcome struct {
+	Counts
+	Policy     algo.Policy
+	KeysDenied int64     // keys that were denied at least once
+	Admitted   int64     // the most units that one key was admitted in any period of Policy.Limit
+	Bound      int64     // the most that Policy can admit; both in requests if the parts of Policy differ in cost
+	TopDenied  []Denials // the most denied keys
 }
 
 // Denials has the number of denials of a key.

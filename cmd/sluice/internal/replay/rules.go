@@ -16,7 +16,7 @@ import (
 type Rules[T any] struct {
 	limiter  *compose.Limiter[T]
 	rules    []ruleColumn
-	together Outcome // counts whole decisions
+	together Counts // of whole decisions
 	timeline Timeline
 	at       time.Time
 }
@@ -108,13 +108,10 @@ func (c *ruleColumn) note(at time.Time, result *compose.RuleResult) {
 
 // RulesReport has the counts of a replay of rules.
 type RulesReport struct {
-	Requests    int64
-	Allowed     int64         // allowed by all enforced rules
-	Denied      int64         // all others; they cost nothing under any rule
-	LongestWait time.Duration // the longest RetryAfter
-	Never       int64         // denials that no wait ends
-	Rules       []RuleOutcome
-	Timeline    Timeline // by rule, for the requests that it applies to; the last row is for all rules together
+	Requests int64
+	Counts   // allowed by all enforced rules, and all others; denied requests cost nothing under any rule
+	Rules    []RuleOutcome
+	Timeline Timeline // by rule, for the requests that it applies to; the last row is for all rules together
 }
 
 // RuleOutcome has the counts of one rule. Allowed and Denied are the rule's own verdicts. Only
@@ -131,14 +128,7 @@ type RuleOutcome struct {
 // Report returns the counts so far, with at most top keys in each list of keys, as
 // [Replay.Report] does.
 func (r *Rules[T]) Report(top int) RulesReport {
-	report := RulesReport{
-		Requests:    r.together.Allowed + r.together.Denied,
-		Allowed:     r.together.Allowed,
-		Denied:      r.together.Denied,
-		LongestWait: r.together.LongestWait,
-		Never:       r.together.Never,
-		Timeline:    r.timeline.done(),
-	}
+	report := RulesReport{Requests: r.together.Allowed + r.together.Denied, Counts: r.together, Timeline: r.timeline.done()}
 	for i := range r.rules {
 		c := &r.rules[i]
 		o := c.outcome
