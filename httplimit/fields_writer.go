@@ -24,30 +24,30 @@ const (
 	policyField = "Ratelimit-Policy"
 )
 
+const separator = ", "
+
 // writeFields appends the items of a decision to both fields. Items that another limiter or a
 // proxy has set stay in front. All items are on one field line, because many clients read
 // only the first line of a field.
 func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
-	var buffer [256]byte
-	text := buffer[:0]
+	var limitBuffer, policyBuffer [256]byte
+	limits, policies := limitBuffer[:0], policyBuffer[:0]
 	for i := range results {
 		if isVisible(&results[i]) {
-			text = g.appendLimit(text, &results[i])
+			limits = g.appendLimit(limits, &results[i])
+			policies = g.appendPolicies(policies, &results[i])
 		}
 	}
-	if len(text) == 0 {
+	if len(limits) == 0 {
 		return
 	}
-	split := len(text)
-	for i := range results {
-		if isVisible(&results[i]) {
-			text = g.appendPolicies(text, &results[i])
-		}
-	}
-	all := string(text) // one allocation for both fields, and one for their slices
+	split := len(limits)
+	all := string(append(limits, policies...)) // one allocation for both fields, and one for their slices
 	values := []string{all[:split], all[split:]}
-	addItems(h, limitField, values[:1:1])
-	addItems(h, policyField, values[1:])
+	for i, field := range [...]string{limitField, policyField} {
+		values[i] = strings.TrimPrefix(strings.Join(h[field], separator)+values[i], separator)
+		h[field] = values[i : i+1 : i+1]
+	}
 }
 
 // isVisible reports whether clients see the result. A rule that denied a request without a
@@ -55,15 +55,6 @@ func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
 func isVisible(result *compose.RuleResult) bool {
 	_, missing := result.Policy.(denyall.Policy)
 	return !result.Shadow && !missing
-}
-
-const separator = ", "
-
-// addItems sets a field to its items so far and those in value, each of which begins with a
-// separator.
-func addItems(h http.Header, field string, value []string) {
-	value[0] = strings.TrimPrefix(strings.Join(h[field], separator)+value[0], separator)
-	h[field] = value
 }
 
 // appendLimit appends an item of RateLimit. Its t is the time until a client can get more than

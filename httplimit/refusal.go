@@ -31,10 +31,6 @@ type Refusal struct {
 	Err error
 }
 
-// storeRetryAfter is the Retry-After if the store failed. It is long enough to spare a store
-// that recovers, and short enough for a person who waits.
-const storeRetryAfter = 5 * time.Second
-
 // refusalOfError is for a request that could not be decided. If a rule is at fault, a later
 // attempt fails too, so the status is 500 without Retry-After.
 func refusalOfError(err error) Refusal {
@@ -42,7 +38,8 @@ func refusalOfError(err error) Refusal {
 	if errors.As(err, &rule) || errors.Is(err, storage.ErrKey) || errors.Is(err, storage.ErrDuplicateKey) {
 		return Refusal{Status: http.StatusInternalServerError, Err: err}
 	}
-	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: storeRetryAfter, Err: err}
+	// 5 seconds spare a store that recovers, and are short enough for a person who waits.
+	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Err: err}
 }
 
 // refusalOfDenial copies the decision field by field. If d itself escaped, the results of
