@@ -24,10 +24,9 @@ import (
 //	                                           |           not trusted: the client
 //	                                           never read
 //
-// The client is the first address from the right that is not trusted. The search also ends
-// at an element that is no address, and at the end of the field. The client is then the
-// last trusted address. Empty elements are skipped. What a client writes to the left of
-// its own address has no effect.
+// The client is the first address from the right that is not trusted. If an element is no
+// address, or the field ends, the client is the last trusted address. Empty elements are
+// skipped. What a client writes to the left of its own address has no effect.
 type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each proxy must append the address of
 	// its peer to the field, or replace the field by this address.
@@ -41,8 +40,8 @@ type ClientIP struct {
 	// as the client sent it.
 	Forwarded bool
 	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means
-	// 64. Networks give each customer at least a /64. So with a longer prefix, a client
-	// can use another of its addresses, and gets a new limit.
+	// 64. Each customer has at least a /64, so with a longer prefix, a client can use
+	// another of its addresses, and gets a new limit.
 	IPv6Bits int
 }
 
@@ -52,8 +51,8 @@ var (
 	// Forwarded, so the field was not read. If the peer is your own proxy, its address is
 	// missing from Trusted, and all of its clients share one key.
 	ErrUntrustedPeer = errors.New("httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded")
-	// ErrForwarding means that a trusted peer's field has an element that is no address.
-	// The search for the client ended there, so the key is the address of a proxy.
+	// ErrForwarding means that a trusted peer's field has an element that is no address, so
+	// the key is the address of a proxy.
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
 )
 
@@ -181,8 +180,7 @@ var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // translated returns the IPv4 address in an address with the NAT64 prefix, and other
 // addresses unchanged. Without this, all of IPv4 would share the key 64:ff9b::/64. Only the
-// network's own translator uses this prefix, because no network routes it to another. It
-// must not stand for private addresses (RFC 6052, 3.1), so such an address is unchanged.
+// network's own translator can use this prefix, and not for private addresses (RFC 6052, 3.1).
 func translated(addr netip.Addr) netip.Addr {
 	if !nat64.Contains(addr) {
 		return addr

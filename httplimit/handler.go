@@ -32,9 +32,8 @@ type Options struct {
 	// limits apart. Empty means no pk.
 	PartitionSecret []byte
 	// OnDenied writes the response to a request that is not let through. The RateLimit
-	// fields and Retry-After are already set. Over HTTP/1, if the request has a body,
-	// Connection: close is set too. OnDenied must not read the body, because reading
-	// fails after half a second. Nil means [Problem].
+	// fields, Retry-After and perhaps Connection: close are already set. OnDenied must not
+	// read the body, because reading fails after half a second. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 

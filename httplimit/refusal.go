@@ -17,9 +17,9 @@ import (
 type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is the exact wait after a denial. The field Retry-After has it in
-	// seconds, rounded up. If the store failed, it is 5 seconds, because nobody knows when
-	// the store is back. 0 means that waiting does not help; then there is no field.
+	// RetryAfter is the exact wait after a denial, and 5 seconds if the store failed. The
+	// field Retry-After has it in seconds, rounded up. 0 means that waiting does not help;
+	// then there is no field.
 	RetryAfter time.Duration
 	// Missing is true if a rule denied because the request lacks a key: see
 	// [OptionalKey].OrDeny.
