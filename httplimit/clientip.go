@@ -24,10 +24,9 @@ import (
 //	                                           |           not trusted: the client
 //	                                           never read
 //
-// The client is the first address from the right that is not trusted. The search also ends
-// at an element that is no address, and at the end of the field. The client is then the
-// last trusted address. Empty elements are skipped. What a client writes to the left of
-// its own address has no effect.
+// The client is the first address from the right that is not trusted. If an element is no
+// address, or the field ends, the client is the last trusted address. Empty elements are
+// skipped. What a client writes to the left of its own address has no effect.
 type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each proxy must append the address of
 	// its peer to the field, or replace the field by this address.
@@ -41,8 +40,8 @@ type ClientIP struct {
 	// as the client sent it.
 	Forwarded bool
 	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means
-	// 64. Networks give each customer at least a /64. So with a longer prefix, a client
-	// can use another of its addresses, and gets a new limit.
+	// 64. Each customer has at least a /64, so with a longer prefix, a client can use
+	// another of its addresses, and gets a new limit.
 	IPv6Bits int
 }
 
@@ -52,8 +51,8 @@ var (
 	// Forwarded, so the field was not read. If the peer is your own proxy, its address is
 	// missing from Trusted, and all of its clients share one key.
 	ErrUntrustedPeer = errors.New("httplimit: a peer that is not trusted sent X-Forwarded-For or Forwarded")
-	// ErrForwarding means that a trusted peer's field has an element that is no address.
-	// The search for the client ended there, so the key is the address of a proxy.
+	// ErrForwarding means that a trusted peer's field has an element that is no address, so
+	// the key is the address of a proxy.
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
 )
 
@@ -113,10 +112,13 @@ func (c ClientIP) validated() (*ClientIP, error) {
 }
 
 func (c *ClientIP) key(r *http.Request) string {
-	addr, _, _ := c.find(r)
+	addr, trusted, _ := c.find(r)
 	switch {
+	case addr.Is4() && !trusted && strings.Count(r.RemoteAddr, ":") < 2:
+		host, _, _ := strings.Cut(r.RemoteAddr, ":") // saves an allocation
+		return host
 	case addr.IsValid():
-		return c.keyOf(addr, r.RemoteAddr)
+		return c.keyOf(addr)
 	case onUnix(r):
 		return "unix"
 	}
@@ -135,7 +137,7 @@ func onUnix(r *http.Request) bool {
 func (c *ClientIP) find(r *http.Request) (addr netip.Addr, trusted bool, err error) {
 	unix := onUnix(r)
 	if !unix {
-		addr, _ = parseHop(r.RemoteAddr)
+		addr = parsePeer(r.RemoteAddr)
 	}
 	if unix && !c.TrustUnix || !unix && !c.trusts(addr) {
 		return addr, false, nil
@@ -166,27 +168,19 @@ func (c *ClientIP) find(r *http.Request) (addr netip.Addr, trusted bool, err err
 
 func (c *ClientIP) trusts(addr netip.Addr) bool { return trustedproxy.Contains(c.Trusted, addr) }
 
-// keyOf returns the key of an address. If remote begins with it, the key is a part of remote,
-// which saves an allocation.
-func (c *ClientIP) keyOf(addr netip.Addr, remote string) string {
-	text := make([]byte, 0, 64)
-	if addr = translated(addr); !addr.Is4() {
-		prefix, _ := addr.Prefix(c.IPv6Bits)
-		return string(prefix.AppendTo(text))
+func (c *ClientIP) keyOf(addr netip.Addr) string {
+	if addr = translated(addr); addr.Is4() {
+		return addr.String()
 	}
-	text = addr.AppendTo(text)
-	if strings.HasPrefix(remote, string(text)) {
-		return remote[:len(text)]
-	}
-	return string(text)
+	prefix, _ := addr.Prefix(c.IPv6Bits)
+	return string(prefix.AppendTo(make([]byte, 0, 64)))
 }
 
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // translated returns the IPv4 address in an address with the NAT64 prefix, and other
 // addresses unchanged. Without this, all of IPv4 would share the key 64:ff9b::/64. Only the
-// network's own translator uses this prefix, because no network routes it to another. It
-// must not stand for private addresses (RFC 6052, 3.1), so such an address is unchanged.
+// network's own translator can use this prefix, and not for private addresses (RFC 6052, 3.1).
 func translated(addr netip.Addr) netip.Addr {
 	if !nat64.Contains(addr) {
 		return addr
@@ -198,6 +192,17 @@ func translated(addr netip.Addr) netip.Addr {
 	return addr
 }
 
+// parsePeer reads RemoteAddr. It is faster than parseHop for an IPv4 address with a port.
+func parsePeer(remote string) netip.Addr {
+	if colon := strings.LastIndexByte(remote, ':'); colon > 0 && remote[0] != '[' {
+		if addr, err := netip.ParseAddr(remote[:colon]); err == nil && addr.Is4() {
+			return addr
+		}
+	}
+	addr, _ := parseHop(remote)
+	return addr
+}
+
 // parseHop reads an address, with or without a port, brackets and zone.
 func parseHop(hop string) (netip.Addr, bool) {
 	const longest = len("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255%]:65535") + 32 // for a zone
@@ -206,7 +211,7 @@ func parseHop(hop string) (netip.Addr, bool) {
 		return netip.Addr{}, false
 	case strings.HasSuffix(hop, "]"):
 		hop += ":0"
-	case !strings.Contains(hop, "]") && strings.Count(hop, ":") != 1:
+	case strings.Count(hop, ":") != 1 && !strings.Contains(hop, "]"):
 		addr, err := netip.ParseAddr(hop)
 		return plain(addr), err == nil
 	}

@@ -19,17 +19,10 @@
 // Times are in seconds, rounded up. net/http writes the names of the fields as
 // Ratelimit-Policy and Ratelimit, which means the same.
 //
-// A denied request gets Retry-After and a problem document (RFC 9457):
-//
-//	HTTP/1.1 429 Too Many Requests
-//	RateLimit-Policy: "client";q=100;w=60
-//	RateLimit: "client";r=0;t=1
-//	Retry-After: 1
-//	Content-Type: application/problem+json
-//
-// After a denial, t is the wait until this request's cost is available. Retry-After is the
-// longest t of the rules that denied. A client that waits for Retry-After is let in, if
-// nobody else spends the quota meanwhile.
+// A denied request gets the status 429, a problem document (RFC 9457) and Retry-After. Its t is
+// the wait until this request's cost is available. Retry-After is the longest t of the rules
+// that denied. A client that waits for Retry-After is let in, if nobody else spends the quota
+// meanwhile.
 //
 // A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in
 // RateLimit-Policy for each part, "client.1" and "client.2". RateLimit has only the item of
@@ -47,16 +40,16 @@
 // A refused request is answered before its body has arrived. Over HTTP/1, the connection
 // then closes if the request has a body, and the response has Connection: close.
 //
-// The package logs nothing, so an error of the store is visible only as a 503. To log it, set
-// Options.OnDenied and read [Refusal].Err. Or set compose.Options.Observer, which gets every
-// error, including the errors of requests that compose.FailOpen allows.
+// The package logs nothing. To log an error of the store, set Options.OnDenied and read
+// [Refusal].Err. Or set compose.Options.Observer, which also gets the errors of requests that
+// compose.FailOpen allows.
 //
 // # Several limiters on a route
 //
-// Each limiter appends its items to the fields. The outer limiter decides first. If the
-// inner limiter denies, the outer limiter's charge stays. To charge all rules or none, put
-// them into one limiter. Some handlers, such as http.TimeoutHandler, give the inner limiter
-// a header of its own. Its fields then replace those of the outer limiter.
+// Each limiter appends its items to the fields. If the inner limiter denies, the outer limiter's
+// charge stays. To charge all rules or none, put them into one limiter. Some handlers, such as
+// http.TimeoutHandler, give the inner limiter a header of its own. Its fields then replace those
+// of the outer limiter.
 //
 // # In front of a reverse proxy
 //

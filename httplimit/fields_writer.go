@@ -24,30 +24,34 @@ const (
 	policyField = "Ratelimit-Policy"
 )
 
+const separator = ", "
+
 // writeFields appends the items of a decision to both fields. Items that another limiter or a
 // proxy has set stay in front. All items are on one field line, because many clients read
 // only the first line of a field.
 func (g *guard) writeFields(h http.Header, results []compose.RuleResult) {
-	var buffer [256]byte
-	text := buffer[:0]
+	var limitBuffer, policyBuffer [128]byte
+	limits, policies := limitBuffer[:0], policyBuffer[:0]
 	for i := range results {
 		if isVisible(&results[i]) {
-			text = g.appendLimit(text, &results[i])
+			limits = g.appendLimit(limits, &results[i])
+			policies = g.appendPolicies(policies, &results[i])
 		}
 	}
-	if len(text) == 0 {
+	if len(limits) == 0 {
 		return
 	}
-	split := len(text)
-	for i := range results {
-		if isVisible(&results[i]) {
-			text = g.appendPolicies(text, &results[i])
-		}
-	}
-	all := string(text) // one allocation for both fields, and one for their slices
+	split := len(limits)
+	all := string(append(limits, policies...)) // one allocation for both fields, and one for their slices
 	values := []string{all[:split], all[split:]}
-	addItems(h, limitField, values[:1:1])
-	addItems(h, policyField, values[1:])
+	for i, field := range [...]string{limitField, policyField} {
+		if before := h[field]; len(before) > 0 {
+			values[i] = strings.Join(before, separator) + values[i]
+		} else {
+			values[i] = values[i][len(separator):]
+		}
+		h[field] = values[i : i+1 : i+1]
+	}
 }
 
 // isVisible reports whether clients see the result. A rule that denied a request without a
@@ -57,22 +61,9 @@ func isVisible(result *compose.RuleResult) bool {
 	return !result.Shadow && !missing
 }
 
-const separator = ", "
-
-// addItems sets a field to its items so far and those in value, each of which begins with a
-// separator.
-func addItems(h http.Header, field string, value []string) {
-	value[0] = strings.TrimPrefix(strings.Join(h[field], separator)+value[0], separator)
-	h[field] = value
-}
-
 // appendLimit appends an item of RateLimit. Its t is the time until a client can get more than
 // Remaining: after a denial, the time until the denied cost is available.
 func (g *guard) appendLimit(text []byte, result *compose.RuleResult) []byte {
-	part := -1
-	if _, ok := result.Policy.(*compose.Stack); ok {
-		part = result.Part
-	}
 	wait := result.RetryAfter
 	switch {
 	case result.Allowed:
@@ -80,7 +71,7 @@ func (g *guard) appendLimit(text []byte, result *compose.RuleResult) []byte {
 	case wait == algo.Never:
 		wait = 0
 	}
-	text = appendName(text, result.Rule, part)
+	text = appendName(text, result.Rule, partOf(result))
 	text = appendParameter(text, ";r=", result.Remaining)
 	if wait > 0 {
 		text = appendParameter(text, ";t=", seconds(wait))
@@ -133,39 +124,37 @@ func (g *guard) appendPartition(text []byte, result *compose.RuleResult) []byte 
 
 // policyName is the name of a result's policy as clients read it.
 func policyName(result *compose.RuleResult) string {
+	item := appendName(nil, result.Rule, partOf(result))
+	name, _ := strconv.Unquote(string(item[len(separator):])) // a String has the escapes of Go
+	return name
+}
+
+// partOf is the index of the stack's part that decided, or -1 if the policy is no stack.
+func partOf(result *compose.RuleResult) int {
 	if _, ok := result.Policy.(*compose.Stack); ok {
-		return fmt.Sprintf("%s.%d", printable(result.Rule), result.Part+1)
+		return result.Part
 	}
-	return printable(result.Rule)
+	return -1
 }
 
 // appendName appends a separator and a rule's name as a String, with the number of a part, from
-// 1, if part is not negative.
+// 1, if part is not negative. A String is printable ASCII, so other bytes are written as %xx.
 func appendName(text []byte, rule string, part int) []byte {
-	text = strconv.AppendQuote(append(text, separator...), printable(rule)) // escapes as a String does
-	if part < 0 {
-		return text
-	}
-	text = append(text[:len(text)-1], '.') // instead of the quotation mark
-	return append(strconv.AppendInt(text, int64(part)+1, 10), '"')
-}
-
-// printable returns the name with other bytes than printable ASCII as %xx, because a String
-// cannot have them.
-func printable(name string) string {
-	isOther := func(r rune) bool { return r < ' ' || r > '~' }
-	if strings.IndexFunc(name, isOther) < 0 {
-		return name
-	}
-	var text []byte
-	for i := range len(name) {
-		if isOther(rune(name[i])) {
-			text = fmt.Appendf(text, "%%%02x", name[i])
-		} else {
-			text = append(text, name[i])
+	text = append(text, separator+`"`...)
+	for i := range len(rule) {
+		switch c := rule[i]; {
+		case c == '"' || c == '\\':
+			text = append(text, '\\', c)
+		case c < ' ' || c > '~':
+			text = fmt.Appendf(text, "%%%02x", c)
+		default:
+			text = append(text, c)
 		}
 	}
-	return string(text)
+	if part >= 0 {
+		text = strconv.AppendInt(append(text, '.'), int64(part)+1, 10)
+	}
+	return append(text, '"')
 }
 
 // appendParameter appends an Integer, which has at most 15 digits. A debt, which is negative, is

@@ -32,9 +32,8 @@ type Options struct {
 	// limits apart. Empty means no pk.
 	PartitionSecret []byte
 	// OnDenied writes the response to a request that is not let through. The RateLimit
-	// fields and Retry-After are already set. Over HTTP/1, if the request has a body,
-	// Connection: close is set too. OnDenied must not read the body, because reading
-	// fails after half a second. Nil means [Problem].
+	// fields, Retry-After and perhaps Connection: close are already set. OnDenied must not
+	// read the body, because reading fails after half a second. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 
@@ -48,7 +47,19 @@ func Handler(limiter *compose.Limiter[*http.Request], next http.Handler, options
 // Middleware returns a function that wraps a handler as [Handler] does. Use it for routers
 // that take a func(http.Handler) http.Handler. All wrapped handlers share the limiter.
 func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(http.Handler) http.Handler {
-	g := newGuard(limiter, options)
+	if limiter == nil {
+		panic("httplimit: the limiter must not be nil")
+	}
+	for _, name := range options.Bytes {
+		if !slices.Contains(limiter.Rules(), name) {
+			panic(fmt.Sprintf("httplimit: Options.Bytes has %q, but the rules of the limiter are %q", name, limiter.Rules()))
+		}
+	}
+	g := &guard{limiter, options}
+	g.Bytes, g.PartitionSecret = slices.Clone(g.Bytes), slices.Clone(g.PartitionSecret)
+	if g.OnDenied == nil {
+		g.OnDenied = Problem
+	}
 	return func(next http.Handler) http.Handler {
 		if next == nil {
 			panic("httplimit: the handler must not be nil")
@@ -65,22 +76,6 @@ func Middleware(limiter *compose.Limiter[*http.Request], options Options) func(h
 type guard struct {
 	limiter *compose.Limiter[*http.Request]
 	Options
-}
-
-func newGuard(limiter *compose.Limiter[*http.Request], o Options) *guard {
-	if limiter == nil {
-		panic("httplimit: the limiter must not be nil")
-	}
-	for _, name := range o.Bytes {
-		if !slices.Contains(limiter.Rules(), name) {
-			panic(fmt.Sprintf("httplimit: Options.Bytes has %q, but the rules of the limiter are %q", name, limiter.Rules()))
-		}
-	}
-	o.Bytes, o.PartitionSecret = slices.Clone(o.Bytes), slices.Clone(o.PartitionSecret)
-	if o.OnDenied == nil {
-		o.OnDenied = Problem
-	}
-	return &guard{limiter, o}
 }
 
 // allow reports whether the request is let through. If it is not, allow has answered it.

@@ -25,7 +25,7 @@ type hostQueue struct {
 	waiting   []*pendingRequest // by arrival
 	active    int               // requests that arrived and have not ended
 	slots     int64             // requests that have a slot
-	preferNew bool              // the Limiter denied a request again: the next slot goes to one it has not denied
+	preferNew bool              // the Limiter denied a request again: prefer one that it has not denied
 	inFlight  int               // requests that were sent and have no response
 	responses int64             // all responses so far
 	events    int64             // all arrivals, sends and responses so far; gives them an order
@@ -201,9 +201,8 @@ func (p *pendingRequest) releaseSlot() {
 	p.queue.slots--
 }
 
-// trySend ends the slot and reports whether the request is sent now. It is not if the
-// server has paused meanwhile, or the context has ended: sending would waste the server's
-// quota.
+// trySend ends the slot and reports whether the request is sent now. It is not if the server
+// has paused meanwhile, or the context has ended.
 func (p *pendingRequest) trySend(ctx context.Context) (sent bool, err error) {
 	q := p.queue
 	q.mu.Lock()

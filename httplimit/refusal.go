@@ -17,9 +17,9 @@ import (
 type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy
-	// RetryAfter is the exact wait after a denial. The field Retry-After has it in
-	// seconds, rounded up. If the store failed, it is 5 seconds, because nobody knows when
-	// the store is back. 0 means that waiting does not help; then there is no field.
+	// RetryAfter is the exact wait after a denial, and 5 seconds if the store failed. The
+	// field Retry-After has it in seconds, rounded up. 0 means that waiting does not help;
+	// then there is no field.
 	RetryAfter time.Duration
 	// Missing is true if a rule denied because the request lacks a key: see
 	// [OptionalKey].OrDeny.
@@ -31,10 +31,6 @@ type Refusal struct {
 	Err error
 }
 
-// storeRetryAfter is the Retry-After if the store failed. It is long enough to spare a store
-// that recovers, and short enough for a person who waits.
-const storeRetryAfter = 5 * time.Second
-
 // refusalOfError is for a request that could not be decided. If a rule is at fault, a later
 // attempt fails too, so the status is 500 without Retry-After.
 func refusalOfError(err error) Refusal {
@@ -42,7 +38,8 @@ func refusalOfError(err error) Refusal {
 	if errors.As(err, &rule) || errors.Is(err, storage.ErrKey) || errors.Is(err, storage.ErrDuplicateKey) {
 		return Refusal{Status: http.StatusInternalServerError, Err: err}
 	}
-	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: storeRetryAfter, Err: err}
+	// 5 seconds spare a store that recovers, and are short enough for a person who waits.
+	return Refusal{Status: http.StatusServiceUnavailable, RetryAfter: 5 * time.Second, Err: err}
 }
 
 // refusalOfDenial copies the decision field by field. If d itself escaped, the results of

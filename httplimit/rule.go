@@ -13,15 +13,13 @@ import (
 )
 
 // KeyByPathValue returns a rule's Key: the part of the path that a wildcard of the ServeMux's
-// pattern matched. The key is empty for all requests if the limiter is in front of the mux,
-// so put the limiter behind it.
+// pattern matched. Put the limiter behind the mux, else the key is always empty.
 func KeyByPathValue(wildcard string) func(*http.Request) string {
 	return func(r *http.Request) string { return r.PathValue(wildcard) }
 }
 
-// KeyByPattern is a rule's Key: the ServeMux's pattern that the request matched. The key is
-// empty for all requests if the limiter is in front of the mux, so put the limiter behind
-// it.
+// KeyByPattern is a rule's Key: the ServeMux's pattern that the request matched. Put the
+// limiter behind the mux, else the key is always empty.
 func KeyByPattern(r *http.Request) string { return r.Pattern }
 
 // KeyByHost is a rule's Key: the host of the request in lower case, without a final dot, so
@@ -113,8 +111,7 @@ func KeyByHeader(name string) OptionalKey {
 }
 
 // KeyByCookie returns the OptionalKey that is the value of the first cookie with this
-// name. An empty value counts as missing. If clients can choose the value, each new value
-// gets a new limit.
+// name. See [KeyByHeader] about empty values, and values that clients can choose.
 func KeyByCookie(name string) OptionalKey {
 	return func(r *http.Request) (string, bool) {
 		cookie, err := r.Cookie(name)

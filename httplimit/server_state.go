@@ -17,10 +17,10 @@ const minBelief = time.Minute
 // serverQuota estimates how many requests a server still accepts.
 //
 // remaining is a lower bound: the number that a response reported, less all requests that the
-// server may not have counted when it sent the response. Responses arrive in any order. As
-// a server's quota only grows by itself, the highest of these bounds is valid. When no
-// request is in flight, the server has counted all, so the lowest number reported since
-// the last such moment is exact, but for requests without a response.
+// server may not have counted when it sent the response. As a server's quota only grows by
+// itself, the highest of these bounds is valid. When no request is in flight, the server has
+// counted all, so the lowest number since the last such moment is exact, but for requests
+// without a response.
 type serverQuota struct {
 	known       bool // a response reported a limit; all else is valid only then
 	remaining   int64

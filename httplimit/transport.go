@@ -179,12 +179,7 @@ func retryable(r *http.Request, response *http.Response) bool {
 
 func hasBody(r *http.Request) bool { return r.Body != nil && r.Body != http.NoBody }
 
-func (t *Transport) base() http.RoundTripper {
-	if t.Base == nil {
-		return http.DefaultTransport
-	}
-	return t.Base
-}
+func (t *Transport) base() http.RoundTripper { return cmp.Or(t.Base, http.DefaultTransport) }
 
 // enqueue adds the request to the queue of its host. It holds t.mu, so that the queue
 // is not deleted meanwhile.

@@ -26,12 +26,11 @@ const shards = 8
 // It counts the denials of Allow and its variants by enforced rules. It does not count
 // denials of Peek or of shadow rules. It counts since it was made or last reset.
 //
-// After N denials, a Denied of size M lists every key with more than N/M denials. Usually it lists
-// the M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].
+// After N denials, a Denied of size M lists every key with more than N/M denials, and usually the
+// M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].
 // The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi (2005). The keys are divided
-// into 8 groups. Each group has one lock and M counters, and a denial takes only the lock of its
-// group. So a Denied holds up to 8*M keys, each with up to MaxDeniedKey bytes and about 250 bytes
-// more. That is at most 300 kB for a size of 100.
+// into 8 groups, each with a lock and M counters. So a Denied holds up to 8*M keys, each with up
+// to MaxDeniedKey bytes and about 250 bytes more: at most 300 kB for a size of 100.
 //
 // Keys can be personal data or secrets: addresses, accounts, sessions, tokens. Serve the
 // list on a loopback listener or behind authentication, and never to the public.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 
 	"github.com/sluice-go/sluice/storage/memory"
 )
@@ -30,8 +31,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	if registerer == nil {
 		return nil, errors.New("observe: NewMetrics needs a registerer, such as prometheus.NewRegistry(), got nil")
 	}
-	m := newMetrics()
-	err := registerer.Register(&collectors{m.decisions, m.shadows, m.cached, m.durations, m.retries, m.errors, m.skews})
+	all := prometheus.NewRegistry() // is a collector too, so that all or none are registered
+	m := newMetrics(all)
+	err := registerer.Register(all)
 	switch {
 	case errors.As(err, new(prometheus.AlreadyRegisteredError)):
 		return nil, fmt.Errorf("observe: these metrics are already registered; share the Metrics that registered them, and call its Observer for each limiter: %w", err)
@@ -41,30 +43,27 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-func newMetrics() *Metrics {
+func newMetrics(registerer prometheus.Registerer) *Metrics {
+	metrics := promauto.With(registerer)
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return metrics.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	histogram := func(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
+		return metrics.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+	}
 	// The durations go from a decision in memory to above any sensible timeout.
 	durations := []float64{1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.25, 0.5, 1, 2.5, 5}
 	// The skews go from those of well-kept clocks to that of a broken clock.
 	skews := []float64{1e-3, 1e-2, 0.1, 1, 10, 60, 600, 3600}
 	return &Metrics{
-		decisions: newCounter("decisions_total", "Decisions, by the rule that decided.", "limiter", "op", "rule", "outcome"),
-		shadows:   newCounter("shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
-		cached:    newCounter("cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
-		durations: newHistogram("decision_duration_seconds", "The time that decisions took.", durations, "limiter", "op"),
-		retries:   newCounter("retries_total", "Attempts at decisions after the first attempt.", "limiter", "op"),
-		errors:    newCounter("errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
-		skews:     newHistogram("skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skews, "limiter"),
+		decisions: counter("sluice_decisions_total", "Decisions, by the rule that decided.", "limiter", "op", "rule", "outcome"),
+		shadows:   counter("sluice_shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
+		cached:    counter("sluice_cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
+		durations: histogram("sluice_decision_duration_seconds", "The time that decisions took.", durations, "limiter", "op"),
+		retries:   counter("sluice_retries_total", "Attempts at decisions after the first attempt.", "limiter", "op"),
+		errors:    counter("sluice_errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
+		skews:     histogram("sluice_skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skews, "limiter"),
 	}
-}
-
-const namespace = "sluice"
-
-func newCounter(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}, labels)
-}
-
-func newHistogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}, labels)
 }
 
 // NewMemoryCollector returns a collector of the number of records that a memory store holds,
@@ -75,46 +74,25 @@ func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	if store == nil {
 		panic("observe: NewMemoryCollector: the store must not be nil")
 	}
-	labels := prometheus.Labels{"store": label(name)}
-	options := func(name, help string) prometheus.Opts {
-		return prometheus.Opts{
-			Namespace: namespace, Subsystem: "memory_store", Name: name, Help: help,
-			ConstLabels: labels,
-		}
-	}
-	gauge := func(name, help string, value func() int) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts(options(name, help)), func() float64 { return float64(value()) })
-	}
-	counter := func(name, help string, value func() int64) prometheus.Collector {
-		return prometheus.NewCounterFunc(prometheus.CounterOpts(options(name, help)), func() float64 { return float64(value()) })
-	}
-	return &collectors{
-		gauge("keys", "Records in the store, including expired records that are not deleted yet.",
-			func() int { return store.Stats().Keys }),
-		gauge("keys_limit", "The maximum number of records per rule.",
-			func() int { return cmp.Or(max(store.MaxKeys, 0), memory.DefaultMaxKeys) }),
-		counter("evictions_total", "Unexpired records that were evicted because the store was full. Their keys have a full limit again.",
-			func() int64 { return store.Stats().Evicted }),
-		counter("expirations_total", "Expired records that were deleted.",
-			func() int64 { return store.Stats().Expired }),
-	}
-}
-
-// collectors are registered together or not at all.
-type collectors []prometheus.Collector
-
-// Describe implements prometheus.Collector.
-func (c *collectors) Describe(descriptions chan<- *prometheus.Desc) {
-	for _, metric := range *c {
-		metric.Describe(descriptions)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (c *collectors) Collect(metrics chan<- prometheus.Metric) {
-	for _, metric := range *c {
-		metric.Collect(metrics)
-	}
+	registry := prometheus.NewRegistry() // is a collector too
+	metrics := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"store": label(name)}, registry))
+	metrics.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sluice_memory_store_keys",
+		Help: "Records in the store, including expired records that are not deleted yet.",
+	}, func() float64 { return float64(store.Stats().Keys) })
+	metrics.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "sluice_memory_store_keys_limit",
+		Help: "The maximum number of records per rule.",
+	}, func() float64 { return float64(cmp.Or(max(store.MaxKeys, 0), memory.DefaultMaxKeys)) })
+	metrics.NewCounterFunc(prometheus.CounterOpts{
+		Name: "sluice_memory_store_evictions_total",
+		Help: "Unexpired records that were evicted because the store was full. Their keys have a full limit again.",
+	}, func() float64 { return float64(store.Stats().Evicted) })
+	metrics.NewCounterFunc(prometheus.CounterOpts{
+		Name: "sluice_memory_store_expirations_total",
+		Help: "Expired records that were deleted.",
+	}, func() float64 { return float64(store.Stats().Expired) })
+	return registry
 }
 
 // label returns the name as valid UTF-8, because Prometheus panics at other label values.

@@ -233,7 +233,7 @@ func TestObserversOfOneNameShareTheirCounters(t *testing.T) {
 
 func TestAllMetricsAreRegisteredOrNone(t *testing.T) {
 	registry := prometheus.NewRegistry()
-	taken := newMetrics().skews
+	taken := newMetrics(nil).skews
 	registry.MustRegister(taken)
 	_, err := NewMetrics(registry)
 	require.ErrorContains(t, err, "observe: cannot register the metrics: ")

@@ -2,9 +2,8 @@ package observe
 
 import "sort"
 
-// summary counts the most frequent items of a stream with few counters. It is the
-// Space-Saving algorithm of A. Metwally, D. Agrawal and A. El Abbadi, "Efficient Computation
-// of Frequent and Top-k Elements in Data Streams", ICDT 2005.
+// summary counts the most frequent items of a stream with few counters, by the algorithm
+// Space-Saving ("Efficient Computation of Frequent and Top-k Elements in Data Streams", ICDT 2005).
 //
 // An item without a counter takes over the lowest counter. The count that it takes over is
 // the error bound of its own count. So the counts add up to the number of items, and no
