@@ -45,11 +45,10 @@
 //
 // # Time zones and calendars
 //
-// AlignClock is the quota that HTTP APIs describe as "resets on the hour". Offset moves
-// the starts of the windows: for days that begin at midnight in UTC+2, use a period of 24h
-// and an offset of -2h. The package does not know months, nor days of 23 or 25 hours. To
-// support them, use different options for each, as in the example Calendar of
-// compose.Rule.
+// AlignClock is the quota that HTTP APIs describe as "resets on the hour". For days that begin at
+// midnight in UTC+2, use a period of 24h and an offset of -2h. The package does not know months,
+// nor days of 23 or 25 hours. For these, use different options for each, as in the example
+// Calendar of compose.Rule.
 //
 // # Changed limits
 //

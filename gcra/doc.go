@@ -46,9 +46,8 @@
 // # Range
 //
 // If the limit is fast and the clock is far behind State.At, more than 2^63-1 units can be in use.
-// Remaining is then the burst less 2^63-1, and Available is lowered so that Available + Refilled -
-// Paid == Remaining. The decision, the waits, and the units that a charge or a refund moves are
-// exact even then.
+// Remaining is then the burst less 2^63-1. The decision, the waits, and the units that a charge or
+// a refund moves are exact even then.
 //
 // # Changed limits
 //
