@@ -12,7 +12,7 @@
 //
 //	Count * (1 + ceil((x-1) / Period))
 //
-// units ([Bound]). For example, a limit of 100/m admits at most 200 in any minute.
+// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
 //
 // # When not to use it
 //

@@ -5,7 +5,7 @@
 //
 // # Promise
 //
-// In any x consecutive nanoseconds it admits at most ([Bound])
+// In any x consecutive nanoseconds it admits at most ([Policy.Bound])
 //
 //	Burst + floor(Count * (x-1) / Period)               continuous refill
 //	Burst + min(Count, Burst) * ceil((x-1) / Period)    interval refill
