@@ -92,7 +92,8 @@ func (p Policy) Bound(interval time.Duration) int64 {
 	if interval < 1 || p.options == nil {
 		return 0
 	}
-	burst, flow := o.burst(), int64(0)
+	burst := o.burst()
+	var flow int64
 	if o.Refill == Continuous {
 		flow, _ = u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))
 	} else {
