@@ -37,7 +37,7 @@ func (l Limit) Validate() error {
 
 // String formats the limit for [ParseLimit]: "100/m", "5/250ms", "10/1m30s".
 func (l Limit) String() string {
-	return strconv.FormatInt(l.Count, 10) + "/" + periodString(l.Period)
+	return strconv.FormatInt(l.Count, 10) + "/" + formatPeriod(l.Period)
 }
 
 // ParseLimit parses COUNT/PERIOD: "100/m", "10/s", "5/250ms", "1000/24h". PERIOD is

@@ -102,11 +102,6 @@ func TestParseLimitErrorNamesTheFault(t *testing.T) {
 	}
 }
 
-func TestParsePeriodErrorNamesTheFault(t *testing.T) {
-	_, err := algo.ParsePeriod("moon")
-	require.EqualError(t, err, `algo: the period "moon" is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h`)
-}
-
 func TestValidateRefusesOutOfRange(t *testing.T) {
 	for _, l := range []algo.Limit{{}, {Count: 1}, {Period: 1}, {Count: -1, Period: 1}, {Count: 1, Period: -1}, {Count: algo.MaxCount + 1, Period: 1}} {
 		require.Error(t, l.Validate(), l)

@@ -7,46 +7,53 @@ import (
 	"time"
 )
 
-// periodUnits are the units of a period, longest first.
-var periodUnits = [...]struct {
-	name   string
-	period time.Duration
-}{
-	{"d", 24 * time.Hour},
-	{"h", time.Hour},
-	{"m", time.Minute},
-	{"s", time.Second},
-	{"ms", time.Millisecond},
-	{"us", time.Microsecond},
-	{"ns", time.Nanosecond},
+const day = 24 * time.Hour
+
+// units maps the names of units to the short ones.
+var units = map[string]string{
+	"ns": "ns", "us": "us", "µs": "us", "ms": "ms",
+	"s": "s", "sec": "s", "second": "s", "seconds": "s",
+	"m": "m", "min": "m", "minute": "m", "minutes": "m",
+	"h": "h", "hour": "h", "hours": "h",
+	"d": "d", "day": "d", "days": "d",
 }
 
-func periodString(d time.Duration) string {
-	for _, u := range periodUnits {
-		if d == u.period {
-			return u.name
-		}
+// FormatDuration formats d like [time.Duration.String], but without trailing zero units:
+// 15m instead of 15m0s, and 36h instead of 36h0m0s. Specs and traces use this form.
+// [time.ParseDuration] parses it.
+func FormatDuration(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
 	}
-	return FormatDuration(d)
-}
-
-// ParsePeriod parses the PERIOD of a limit: a unit alone ("m", "min") or a duration
-// ("250ms", "1m30s", "15min", "7d"). See [ParseLimit] for the units. A period below 1ns
-// is an error.
-func ParsePeriod(s string) (time.Duration, error) {
-	d, err := parsePeriod(s)
-	if err != nil {
-		return 0, fmt.Errorf("algo: %w", err)
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
 	}
-	return d, nil
+	return s
 }
 
+// formatPeriod formats d for parsePeriod. It writes one unit without the 1.
+func formatPeriod(d time.Duration) string {
+	if d == day {
+		return "d"
+	}
+	s := FormatDuration(d)
+	if unit, ok := units[strings.TrimPrefix(s, "1")]; ok {
+		return unit
+	}
+	return s
+}
+
+// parsePeriod parses the PERIOD of a limit; see ParseLimit.
 func parsePeriod(s string) (time.Duration, error) {
-	short := shortUnit(s)
-	for _, u := range periodUnits {
-		if short == u.name {
-			return u.period, nil
+	unit := strings.TrimLeft(s, "0123456789")
+	short := s
+	if name, ok := units[unit]; ok {
+		number := strings.TrimSuffix(s, unit)
+		if number == "" {
+			number = "1"
 		}
+		short = number + name
 	}
 	d, err := parseDuration(short)
 	switch {
@@ -57,33 +64,11 @@ func parsePeriod(s string) (time.Duration, error) {
 	case isDuration(short):
 		return 0, fmt.Errorf("the period %q must be at most 2562047h or 106751d, which is 292 years", s)
 	}
-	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, weekHint(s))
-}
-
-// longUnits maps the long names of the units to the short ones.
-var longUnits = map[string]string{
-	"sec": "s", "second": "s", "seconds": "s",
-	"min": "m", "minute": "m", "minutes": "m",
-	"hour": "h", "hours": "h",
-	"day": "d", "days": "d",
-}
-
-// shortUnit replaces the long name of the unit in a period such as "min" or "15min".
-func shortUnit(period string) string {
-	unit := strings.TrimLeft(period, "0123456789")
-	if short, ok := longUnits[unit]; ok {
-		return strings.TrimSuffix(period, unit) + short
+	hint := ""
+	if unit == "w" || unit == "week" || unit == "weeks" {
+		hint = "; a week is 7d"
 	}
-	return period
-}
-
-// weekHint returns the end of an error message, if the period is in weeks.
-func weekHint(period string) string {
-	switch strings.TrimLeft(period, "0123456789") {
-	case "w", "week", "weeks":
-		return "; a week is 7d"
-	}
-	return ""
+	return 0, fmt.Errorf("the period %q is neither a unit (ns, us, ms, s or sec, m or min, h or hour, d or day) nor a duration such as 250ms or 24h%s", s, hint)
 }
 
 // parseDuration is time.ParseDuration, extended to days.
@@ -93,8 +78,8 @@ func parseDuration(s string) (time.Duration, error) {
 		return time.ParseDuration(s)
 	}
 	n, err := strconv.ParseInt(days, 10, 64)
-	d := time.Duration(n) * 24 * time.Hour
-	if err == nil && int64(d/(24*time.Hour)) != n {
+	d := time.Duration(n) * day
+	if err == nil && int64(d/day) != n {
 		err = strconv.ErrRange
 	}
 	return d, err

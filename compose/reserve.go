@@ -41,17 +41,17 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
 	}
 	var one *evaluation
-	d, err := l.observed(OpAllow, func() (d Decision, err error) {
+	d, err := l.operate(ctx, OpAllow, func() (_ *evaluation, err error) {
 		if n < 1 {
-			return d, countError(n)
+			return nil, countError(n)
 		}
 		if one, err = l.newEvaluation(opReserve, in, 1); err != nil {
-			return d, err
+			return nil, err
 		}
-		return l.decide(ctx, one.derive(OpAllow, func(i int) (int64, bool) {
+		return one.derive(OpAllow, func(i int) (int64, bool) {
 			cost := one.demands[i].Cost
 			return multiply(cost, n), cost > 0
-		}), l.options.OnFailure)
+		}), nil
 	})
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -147,15 +147,14 @@ func (r *Reservation[T]) correction(costs []int64) *evaluation {
 		cost := costs[i] - multiply(r.one.demands[i].Cost, r.n)
 		return cost, cost != 0 && r.covers(i)
 	}
-	for i := range costs {
-		if cost, ok := missing(i); ok && cost > 0 {
-			return r.one.derive(OpCharge, missing)
+	e := r.one.derive(OpCharge, missing)
+	if !slices.ContainsFunc(e.demands, func(d demand) bool { return d.Cost > 0 }) {
+		e.op = OpRefund
+		for i := range e.demands {
+			e.demands[i].Cost = -e.demands[i].Cost
 		}
 	}
-	return r.one.derive(OpRefund, func(i int) (int64, bool) {
-		cost, ok := missing(i)
-		return -cost, ok
-	})
+	return e
 }
 
 // covers reports whether the reservation has the estimate of the i-th demand: the rule was

@@ -89,7 +89,7 @@ var options = [...]option{
 	{"align", "first or clock", func(s *settings, v string) bool {
 		return oneOf(&s.align, v, fixedwindow.AlignFirst, fixedwindow.AlignClock)
 	}},
-	{"offset", "a duration such as 15m or -1h30m", func(s *settings, v string) (ok bool) {
+	{"offset", "a duration such as 15m or -1h30m", func(s *settings, v string) bool {
 		var err error
 		s.offset, err = time.ParseDuration(v)
 		return err == nil

@@ -12,7 +12,7 @@
 //
 //	Count * (1 + ceil((x-1) / Period))
 //
-// units ([Bound]). For example, a limit of 100/m admits at most 200 in any minute.
+// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
 //
 // # When not to use it
 //
@@ -45,11 +45,10 @@
 //
 // # Time zones and calendars
 //
-// AlignClock is the quota that HTTP APIs describe as "resets on the hour". Offset moves
-// the starts of the windows: for days that begin at midnight in UTC+2, use a period of 24h
-// and an offset of -2h. The package does not know months, nor days of 23 or 25 hours. To
-// support them, use different options for each, as in the example Calendar of
-// compose.Rule.
+// AlignClock is the quota that HTTP APIs describe as "resets on the hour". For days that begin at
+// midnight in UTC+2, use a period of 24h and an offset of -2h. The package does not know months,
+// nor days of 23 or 25 hours. For these, use different options for each, as in the example
+// Calendar of compose.Rule.
 //
 // # Changed limits
 //

@@ -74,11 +74,12 @@ func ExampleCharge() {
 	// false retry after 1h0m0s
 }
 
-func ExampleBound() {
-	fmt.Println("in one instant:", fixedwindow.Bound(hourly, 1))
-	fmt.Println("in two:", fixedwindow.Bound(hourly, 2))
-	fmt.Println("in an hour:", fixedwindow.Bound(hourly, time.Hour))
-	fmt.Println("in a day:", fixedwindow.Bound(hourly, 24*time.Hour))
+func ExamplePolicy_Bound() {
+	p, _ := fixedwindow.New(hourly)
+	fmt.Println("in one instant:", p.Bound(1))
+	fmt.Println("in two:", p.Bound(2))
+	fmt.Println("in an hour:", p.Bound(time.Hour))
+	fmt.Println("in a day:", p.Bound(24*time.Hour))
 	// Output:
 	// in one instant: 5
 	// in two: 10

@@ -13,7 +13,7 @@ import (
 )
 
 var kit = algorithmtest.Kit[fixedwindow.State, fixedwindow.Options, fixedwindow.Policy]{
-	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge, Bound: fixedwindow.Bound,
+	Step: fixedwindow.Step, Peek: fixedwindow.Peek, Refund: fixedwindow.Refund, Charge: fixedwindow.Charge,
 	New: fixedwindow.New, AppendState: fixedwindow.AppendState, ParseState: fixedwindow.ParseState,
 	WithCost: func(o fixedwindow.Options, cost int64) fixedwindow.Options {
 		o.Cost = cost
@@ -38,4 +38,12 @@ func anyOptions(random *rand.Rand) fixedwindow.Options {
 		}
 	}
 	return o
+}
+
+func bound(o fixedwindow.Options, interval time.Duration) int64 {
+	p, err := fixedwindow.New(o)
+	if err != nil {
+		panic(err)
+	}
+	return p.Bound(interval)
 }

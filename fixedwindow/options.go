@@ -7,7 +7,6 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Options configures the algorithm. The zero value is not valid: Limit is required.
@@ -94,15 +93,4 @@ func (o *Options) offset() int64 {
 		offset += int64(o.Limit.Period)
 	}
 	return offset
-}
-
-// Bound returns the most units that can be admitted in any interval of that length:
-// Count * (1 + ceil((interval-1)/Period)), or 0 if interval is below 1ns or o is not valid.
-// It returns math.MaxInt64 if the bound is larger than that.
-func Bound(o Options, interval time.Duration) int64 {
-	if interval < 1 || !o.valid() {
-		return 0
-	}
-	windows := 1 + u128.From(int64(interval)-1).CeilDiv(int64(o.Limit.Period))
-	return u128.Mul(o.Limit.Count, windows).Int64()
 }

@@ -62,7 +62,7 @@ func TestBound(t *testing.T) {
 		{fixedwindow.Options{Limit: algo.Per(1, 1)}, math.MaxInt64, math.MaxInt64},
 		{fixedwindow.Options{Limit: algo.Per(3, math.MaxInt64)}, math.MaxInt64, 6},
 	} {
-		require.Equal(t, c.want, fixedwindow.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestWorstCaseOfTheDoc(t *testing.T) {
 	clock := o
 	clock.Align = fixedwindow.AlignClock
 	for x := 2; x <= period+1; x++ {
-		bound := fixedwindow.Bound(o, time.Duration(x))
+		bound := bound(o, time.Duration(x))
 		require.EqualValues(t, 2*count, bound)
 		require.Equal(t, bound, worst(clock, fixedwindow.State{}, 0, instants, x))
 		if x <= period {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
@@ -84,8 +85,16 @@ func (p Policy) decide(dst, state []byte, at, cost int64, r *algo.Result, op alg
 	return s.append(dst), nil
 }
 
-// Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(*p.opts(), interval) }
+// Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
+// interval is below 1ns.
+func (p Policy) Bound(interval time.Duration) int64 {
+	o := p.opts()
+	if interval < 1 || p.options == nil {
+		return 0
+	}
+	windows := 1 + u128.From(int64(interval)-1).CeilDiv(int64(o.Limit.Period))
+	return u128.Mul(o.Limit.Count, windows).Int64()
+}
 
 // Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.opts().Limit }

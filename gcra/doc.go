@@ -7,7 +7,7 @@
 //
 //	Burst + floor(Count * (x-1) / Period)
 //
-// units ([Bound]). This holds even if clocks disagree, because a request whose clock is behind
+// units ([Policy.Bound]). This holds even if clocks disagree, because a request whose clock is behind
 // finds fewer units. For example, a limit of 100/m with a burst of 20 admits at most 119 units in
 // any minute, and a caller at a steady pace gets exactly 100. Units are refilled one by one, at
 // equal intervals. There is no end of a window at which all units come back at once.
@@ -46,9 +46,8 @@
 // # Range
 //
 // If the limit is fast and the clock is far behind State.At, more than 2^63-1 units can be in use.
-// Remaining is then the burst less 2^63-1, and Available is lowered so that Available + Refilled -
-// Paid == Remaining. The decision, the waits, and the units that a charge or a refund moves are
-// exact even then.
+// Remaining is then the burst less 2^63-1. The decision, the waits, and the units that a charge or
+// a refund moves are exact even then.
 //
 // # Changed limits
 //

@@ -88,11 +88,11 @@ func ExampleCharge() {
 	// allowed false retry in 15.06s
 }
 
-func ExampleBound() {
-	o := gcra.Options{Limit: algo.Per(100, time.Minute), Burst: 20}
-	fmt.Println(gcra.Bound(o, time.Nanosecond))
-	fmt.Println(gcra.Bound(o, time.Minute))
-	fmt.Println(gcra.Bound(o, time.Hour))
+func ExamplePolicy_Bound() {
+	p, _ := gcra.New(gcra.Options{Limit: algo.Per(100, time.Minute), Burst: 20})
+	fmt.Println(p.Bound(time.Nanosecond))
+	fmt.Println(p.Bound(time.Minute))
+	fmt.Println(p.Bound(time.Hour))
 	// Output:
 	// 20
 	// 119

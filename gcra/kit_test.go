@@ -5,6 +5,7 @@ package gcra_test
 
 import (
 	"math/rand/v2"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
@@ -12,7 +13,7 @@ import (
 )
 
 var kit = algorithmtest.Kit[gcra.State, gcra.Options, gcra.Policy]{
-	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge, Bound: gcra.Bound,
+	Step: gcra.Step, Peek: gcra.Peek, Refund: gcra.Refund, Charge: gcra.Charge,
 	New: gcra.New, AppendState: gcra.AppendState, ParseState: gcra.ParseState,
 	WithCost: func(o gcra.Options, cost int64) gcra.Options {
 		o.Cost = cost
@@ -31,4 +32,12 @@ func anyOptions(random *rand.Rand) gcra.Options {
 			return o
 		}
 	}
+}
+
+func bound(o gcra.Options, interval time.Duration) int64 {
+	p, err := gcra.New(o)
+	if err != nil {
+		panic(err)
+	}
+	return p.Bound(interval)
 }

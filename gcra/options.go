@@ -2,7 +2,6 @@ package gcra
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
@@ -56,14 +55,3 @@ func (o *Options) capacity() u128.Uint {
 }
 
 func (o *Options) burst() int64 { return algorithm.Or(o.Burst, o.Limit.Count) }
-
-// Bound returns the most units that can be admitted in any interval of that length:
-// Burst + floor(Count*(interval-1)/Period), or 0 if interval is below 1ns or o is not valid.
-// It returns math.MaxInt64 if the bound is larger than that.
-func Bound(o Options, interval time.Duration) int64 {
-	if interval < 1 || o.Validate() != nil {
-		return 0
-	}
-	flow, _ := u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))
-	return u128.From(o.burst()).Add(u128.From(flow)).Int64()
-}

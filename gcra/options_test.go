@@ -63,11 +63,11 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 		}
 		want := floor(times(whole(o.Limit.Count), big.NewRat(x-1, int64(o.Limit.Period))))
 		if want.Add(want, big.NewInt(burst)); want.IsInt64() {
-			require.Equal(t, want.Int64(), gcra.Bound(o, time.Duration(x)), "%+v", o)
+			require.Equal(t, want.Int64(), bound(o, time.Duration(x)), "%+v", o)
 		} else {
-			require.Equal(t, int64(math.MaxInt64), gcra.Bound(o, time.Duration(x)), "%+v", o)
+			require.Equal(t, int64(math.MaxInt64), bound(o, time.Duration(x)), "%+v", o)
 		}
-		require.Equal(t, int64(0), gcra.Bound(o, time.Duration(1-x)))
+		require.Equal(t, int64(0), bound(o, time.Duration(1-x)))
 	}
 }
 

@@ -85,8 +85,16 @@ func (p Policy) decide(dst, state []byte, at, cost int64, r *algo.Result, op alg
 	return after.append(dst), nil
 }
 
-// Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(*p.opts(), interval) }
+// Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
+// interval is below 1ns.
+func (p Policy) Bound(interval time.Duration) int64 {
+	o := p.opts()
+	if interval < 1 || p.options == nil {
+		return 0
+	}
+	flow, _ := u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(int64(o.Limit.Period))
+	return u128.From(o.burst()).Add(u128.From(flow)).Int64()
+}
 
 // Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.opts().Limit }

@@ -1,4 +1,4 @@
--- GCRA: decide in step.go and adjust in adjust.go, on the bytes of a state.
+-- GCRA: decide in step.go, on the bytes of a state.
 --
 -- args: the limit's count and period divided by their greatest common divisor, that divisor, the burst
 DECLARE

@@ -26,7 +26,7 @@
 //	L * (1 + u/n) + floor(L*e/w)            if n divides u
 //	L * (2 + floor(u/n))                    otherwise
 //
-// units. [Bound] computes these formulas.
+// units. [Policy.Bound] computes these formulas.
 //
 // # When not to use it
 //

@@ -74,11 +74,12 @@ func ExampleCharge() {
 	// false retry after 1m2.5s
 }
 
-func ExampleBound() {
+func ExamplePolicy_Bound() {
 	for _, trailing := range []movingwindow.Trailing{movingwindow.Weighted, movingwindow.Whole} {
 		o := tenPerMinute
 		o.Trailing = trailing
-		fmt.Println(trailing, "in 50s:", movingwindow.Bound(o, 50*time.Second), "in a minute:", movingwindow.Bound(o, time.Minute))
+		p, _ := movingwindow.New(o)
+		fmt.Println(trailing, "in 50s:", p.Bound(50*time.Second), "in a minute:", p.Bound(time.Minute))
 	}
 	// Output:
 	// weighted in 50s: 10 in a minute: 19

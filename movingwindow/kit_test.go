@@ -13,7 +13,7 @@ import (
 )
 
 var kit = algorithmtest.Kit[movingwindow.State, movingwindow.Options, movingwindow.Policy]{
-	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge, Bound: movingwindow.Bound,
+	Step: movingwindow.Step, Peek: movingwindow.Peek, Refund: movingwindow.Refund, Charge: movingwindow.Charge,
 	New: movingwindow.New, AppendState: movingwindow.AppendState, ParseState: movingwindow.ParseState,
 	WithCost: func(o movingwindow.Options, cost int64) movingwindow.Options {
 		o.Cost = cost
@@ -32,4 +32,12 @@ func anyOptions(random *rand.Rand) movingwindow.Options {
 
 func peek(s movingwindow.State, at int64, o movingwindow.Options) algo.Result {
 	return movingwindow.Peek(s, time.Unix(0, at), o)
+}
+
+func bound(o movingwindow.Options, interval time.Duration) int64 {
+	p, err := movingwindow.New(o)
+	if err != nil {
+		panic(err)
+	}
+	return p.Bound(interval)
 }

@@ -79,7 +79,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 		for i, last := range log.Entries {
 			for _, first := range log.Entries[:i+1] {
 				x := last.At.Sub(first.At) + 1
-				require.LessOrEqual(t, log.Admitted(first.At, x), movingwindow.Bound(o, x), "%+v, from %d to %d", o, first.At.UnixNano(), last.At.UnixNano())
+				require.LessOrEqual(t, log.Admitted(first.At, x), bound(o, x), "%+v, from %d to %d", o, first.At.UnixNano(), last.At.UnixNano())
 			}
 		}
 	}
@@ -95,7 +95,7 @@ func TestBoundIsReached(t *testing.T) {
 			first := int64(100*width - 1)
 			s, _ := kit.CallAt(movingwindow.State{}, algorithmtest.Step, first, o, 50)
 			for now := first + 1; now <= first+slots*width+1; now++ {
-				want := movingwindow.Bound(o, time.Duration(now-first+1)) - 50
+				want := bound(o, time.Duration(now-first+1)) - 50
 				require.Equal(t, want, peek(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)
 			}
 		}

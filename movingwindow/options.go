@@ -2,11 +2,9 @@ package movingwindow
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
-	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // MaxSlots is the most slots that a window can have.
@@ -86,31 +84,4 @@ func (o *Options) width() int64 {
 		return int64(period)
 	}
 	return int64((period + slots - 1) / slots)
-}
-
-// Bound returns the most units that can be admitted in any interval of that length, by the
-// formulas of the package doc, or 0 if interval is below 1ns or o is not valid.
-// It returns math.MaxInt64 if the bound is larger than that.
-func Bound(o Options, interval time.Duration) int64 {
-	switch {
-	case interval < 1 || !o.valid():
-		return 0
-	case interval == 1:
-		return o.Limit.Count
-	}
-	// The worst case takes all units in the last instant of a slot.
-	limit, n, width := o.Limit.Count, int64(o.slots()), o.width()
-	between, into := (int64(interval)-2)/width, (int64(interval)-2)%width
-	if o.Trailing == Whole {
-		return u128.Mul(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1)).Int64()
-	}
-	between -= n - 1
-	switch {
-	case between < 0:
-		return limit
-	case between%n != 0:
-		return u128.Mul(limit, 2+between/n).Int64()
-	}
-	part, _ := u128.Mul(limit, into).DivMod(width)
-	return u128.Mul(limit, 1+between/n).Add(u128.From(part)).Int64()
 }

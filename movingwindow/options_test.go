@@ -63,7 +63,7 @@ func TestBoundOfExtremes(t *testing.T) {
 		{movingwindow.Options{Limit: algo.Per(1, 1), Trailing: movingwindow.Whole}, math.MaxInt64, 1 << 62},
 		{weighted(3, math.MaxInt64, 1), math.MaxInt64, 3 + 2},
 	} {
-		require.Equal(t, c.want, movingwindow.Bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
+		require.Equal(t, c.want, bound(c.o, c.interval), "%+v over %d", c.o, c.interval)
 	}
 }
 
@@ -74,10 +74,10 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 				o := movingwindow.Options{Limit: algo.Per(l, time.Duration(n*w)), Slots: int(n)}
 				strict := o
 				strict.Trailing = movingwindow.Whole
-				require.Equal(t, l, movingwindow.Bound(strict, time.Duration(n*w)+1))
-				require.Equal(t, l, movingwindow.Bound(o, time.Duration((n-1)*w)+1))
+				require.Equal(t, l, bound(strict, time.Duration(n*w)+1))
+				require.Equal(t, l, bound(o, time.Duration((n-1)*w)+1))
 				for x := int64(2); x < 40; x++ {
-					require.Equal(t, saturated(l, (2+(x-2)/w+n)/(n+1), 0), movingwindow.Bound(strict, time.Duration(x)))
+					require.Equal(t, saturated(l, (2+(x-2)/w+n)/(n+1), 0), bound(strict, time.Duration(x)))
 					u, e := (x-2)/w-(n-1), (x-2)%w
 					want := l
 					switch {
@@ -86,7 +86,7 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 					case u >= 0:
 						want = saturated(l, 2+u/n, 0)
 					}
-					require.Equal(t, want, movingwindow.Bound(o, time.Duration(x)), "%+v over %d", o, x)
+					require.Equal(t, want, bound(o, time.Duration(x)), "%+v over %d", o, x)
 				}
 			}
 		}
@@ -103,9 +103,11 @@ func saturated(a, b, c int64) int64 {
 
 func TestBoundOfOneSlotIsThatOfGCRA1nsEarlier(t *testing.T) {
 	for _, limit := range []algo.Limit{algo.Per(1, 7), algo.Per(10, time.Second), algo.Per(1000, 24*time.Hour)} {
+		steady, err := gcra.New(gcra.Options{Limit: limit})
+		require.NoError(t, err)
 		for x := time.Duration(2); x < 5*limit.Period; x += max(1, limit.Period/101) {
-			want := gcra.Bound(gcra.Options{Limit: limit}, x-1)
-			require.Equal(t, want, movingwindow.Bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
+			want := steady.Bound(x - 1)
+			require.Equal(t, want, bound(movingwindow.Options{Limit: limit}, x), "%v over %v", limit, x)
 		}
 	}
 }

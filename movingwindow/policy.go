@@ -6,6 +6,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
+	"github.com/sluice-go/sluice/internal/u128"
 )
 
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
@@ -78,8 +79,32 @@ func (p Policy) decide(dst, state []byte, now time.Time, cost int64, r *algo.Res
 	return append(dst, state...), nil
 }
 
-// Bound implements [algo.Policy]; see [Bound].
-func (p Policy) Bound(interval time.Duration) int64 { return Bound(p.Options(), interval) }
+// Bound implements [algo.Policy]. The package documentation has the formula. Bound returns 0 if
+// interval is below 1ns.
+func (p Policy) Bound(interval time.Duration) int64 {
+	o := p.Options()
+	switch {
+	case interval < 1 || p.of == nil:
+		return 0
+	case interval == 1:
+		return o.Limit.Count
+	}
+	// The worst case takes all units in the last instant of a slot.
+	limit, n, width := o.Limit.Count, int64(o.slots()), o.width()
+	between, into := (int64(interval)-2)/width, (int64(interval)-2)%width
+	if o.Trailing == Whole {
+		return u128.Mul(limit, between/(n+1)+(between%(n+1)+2+n)/(n+1)).Int64()
+	}
+	between -= n - 1
+	switch {
+	case between < 0:
+		return limit
+	case between%n != 0:
+		return u128.Mul(limit, 2+between/n).Int64()
+	}
+	part, _ := u128.Mul(limit, into).DivMod(width)
+	return u128.Mul(limit, 1+between/n).Add(u128.From(part)).Int64()
+}
 
 // Limit implements [algo.Policy].
 func (p Policy) Limit() algo.Limit { return p.Options().Limit }

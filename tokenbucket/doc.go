@@ -5,7 +5,7 @@
 //
 // # Promise
 //
-// In any x consecutive nanoseconds it admits at most ([Bound])
+// In any x consecutive nanoseconds it admits at most ([Policy.Bound])
 //
 //	Burst + floor(Count * (x-1) / Period)               continuous refill
 //	Burst + min(Count, Burst) * ceil((x-1) / Period)    interval refill
@@ -17,10 +17,8 @@
 // # When not to use it
 //
 // With continuous refill the package decides like gcra as long as clocks agree. If they
-// disagree, gcra is stricter.
-//
-// With interval refill two batches can be spent back to back: one at the end of
-// an interval, the other at the start of the next.
+// disagree, gcra is stricter. With interval refill two batches can be spent back to back: one at
+// the end of an interval, the other at the start of the next.
 //
 // If no interval of one Period may ever see more than Count units, use movingwindow with
 // whole trailing slots, or continuous refill with a burst of 1. Use fixedwindow for quotas
@@ -45,18 +43,8 @@
 //	cost 2    2ms: ok, 1 left, next refill in 14.666667ms
 //	cost 2    3ms: denied, retry in 13.666667ms
 //
-// Intervals start at the payment that found the bucket full.
-//
-// # Edge cases
-//
-// Token buckets that are computed from a state and a time often get these cases wrong.
-// This package does the following:
-//
-//   - It denies a request above the burst even if the bucket is new.
-//   - A denial does not change the state, so frequent requests do not reduce the refill.
-//   - A full bucket gains no tokens. The next payment starts the first interval.
-//   - If the state was written by a clock that is ahead, the bucket gets no refill until
-//     that time, and only the tokens in it can be spent.
+// Intervals start at the payment that found the bucket full. If the state was written by a clock
+// that is ahead, the bucket gets no refill until that time.
 //
 // # Source
 //
@@ -70,27 +58,17 @@
 // the next refill that had accrued by the last paid step. All time since that
 // step counts at the new rate.
 //
-// With continuous refill, the accrued part is a fraction of a token, rounded down by less
-// than 1/Period. So the same rate written differently, such as 60/m for 1/s, has
-// the same waits.
+//   - With continuous refill, the accrued part is a fraction of a token, rounded down by less
+//     than 1/Period. So 60/m and 1/s have the same waits.
+//   - With interval refill, the accrued part is the time since the interval began, modulo the
+//     new Period. Whole intervals in it refill nothing. For example, if 60/m becomes 1/s
+//     after 30.5s, the next token comes in 500ms. If 1/s becomes 60/m after 0.5s, the next 60
+//     tokens come in 59.5s.
 //
-// With interval refill, the accrued part is the time since the interval began, modulo the
-// new Period: the whole intervals in it refill nothing. For example, if 60/m becomes 1/s
-// after 30.5s, the next token comes in 500ms. If 1/s becomes 60/m after 0.5s, the next 60
-// tokens come in 59.5s. If Refill changes, the new kind of refill interprets the accrued
-// part.
+// If Refill changes, the new kind of refill interprets the accrued part.
 //
 // # State encoding
 //
-// Version 1 takes 20 to 26 bytes for limits per second, minute, hour or day (10/s, 100/m,
-// 1000/h, 100000/h, 1000/d):
-//
-//	't' 1
-//	1 byte: u<<4 | p, the widths of Used and of Period in bytes, as small as possible
-//	8 bytes: At, the time of the last paid step, in ns since the Unix epoch, at most 2^62-1
-//	u bytes: Used, the tokens missing after that step, from 1 to 2^62
-//	p bytes: Part, the numerator of the fraction Part/Period of the next refill, below Period
-//	p bytes: Period of the limit at that step, in ns, at least 1
-//
-// All numbers are big endian. A key that is new or full is empty bytes.
+// Version 1 is the encoding of package gcra with the tag 't'. Used is the tokens missing, from 1.
+// Part/Period is the fraction of the next refill. A key that is new or full is empty bytes.
 package tokenbucket

@@ -59,11 +59,11 @@ func ExampleCharge() {
 	// false retry after 50ms
 }
 
-func ExampleBound() {
-	o := tokenbucket.Options{Limit: algo.Per(100, time.Minute)}
-	fmt.Println("continuous:", tokenbucket.Bound(o, time.Minute))
-	o.Refill = tokenbucket.Interval
-	fmt.Println("interval:", tokenbucket.Bound(o, time.Minute))
+func ExamplePolicy_Bound() {
+	for _, refill := range []tokenbucket.Refill{tokenbucket.Continuous, tokenbucket.Interval} {
+		p, _ := tokenbucket.New(tokenbucket.Options{Limit: algo.Per(100, time.Minute), Refill: refill})
+		fmt.Printf("%v: %d\n", refill, p.Bound(time.Minute))
+	}
 	// Output:
 	// continuous: 199
 	// interval: 200

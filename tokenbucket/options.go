@@ -2,7 +2,6 @@ package tokenbucket
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/internal/algorithm"
@@ -89,43 +88,13 @@ func (o *Options) batch() int64 {
 }
 
 // tokens returns how many tokens that many refills add.
-func (o *Options) tokens(refills int64) int64 {
-	if o.Refill == Continuous {
-		return refills
-	}
-	return u128.Mul(refills, o.Limit.Count).Int64()
-}
+func (o *Options) tokens(refills int64) int64 { return u128.Mul(refills, o.batch()).Int64() }
 
 // refills returns how many refills it takes to add at least that many tokens, which must be
 // at least 1.
 func (o *Options) refills(tokens int64) int64 {
-	if o.Refill == Continuous {
+	if o.Refill == Continuous { // needs no division
 		return tokens
 	}
 	return (tokens-1)/o.Limit.Count + 1
-}
-
-// Bound returns the most tokens that can be taken in any interval of that length, or 0 if
-// interval is below 1ns or o is not valid. With continuous refill it is
-//
-//	Burst + floor(Count*(interval-1)/Period)
-//
-// With interval refill, one refill adds at most the burst, so it is
-//
-//	Burst + min(Count, Burst)*ceil((interval-1)/Period)
-//
-// It returns math.MaxInt64 if the bound is larger than that.
-func Bound(o Options, interval time.Duration) int64 {
-	if interval < 1 || o.Validate() != nil {
-		return 0
-	}
-	burst, period := o.burst(), int64(o.Limit.Period)
-	var flow int64
-	if o.Refill == Continuous {
-		flow, _ = u128.Mul(o.Limit.Count, int64(interval)-1).DivMod(period)
-	} else {
-		refills := u128.From(int64(interval) - 1).CeilDiv(period)
-		flow = u128.Mul(min(o.Limit.Count, burst), refills).Int64()
-	}
-	return u128.From(burst).Add(u128.From(flow)).Int64()
 }

@@ -45,7 +45,6 @@ type Kit[S, O any, P policy[O]] struct {
 	Peek                 func(S, time.Time, O) algo.Result
 	WithCost             func(O, int64) O
 	New                  func(O) (P, error)
-	Bound                func(O, time.Duration) int64
 	AppendState          func([]byte, S) []byte
 	ParseState           func([]byte) (S, error)
 }
@@ -140,7 +139,6 @@ func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O)
 		require.ErrorContains(t, err, text)
 		require.Zero(t, p)
 		require.Equal(t, strings.Contains(text, "Cost is -1"), errors.Is(err, algo.ErrCost))
-		require.Zero(t, k.Bound(o, time.Hour), "%+v", o)
 		for _, s := range []S{fresh, used} {
 			for _, op := range Ops {
 				k.RequireDenies(t, s, op, time.Unix(0, 10), o)
@@ -167,7 +165,7 @@ func ZeroPolicyDenies(t *testing.T, zero algo.Policy) {
 	require.Zero(t, zero.Bound(time.Hour))
 }
 
-// Specs requires that policies have these specs, and the limits and bounds of their options.
+// Specs requires that policies have these specs, and the limits of their options.
 func (k Kit[S, O, P]) Specs(t *testing.T, limit func(O) algo.Limit, specs map[string]O) {
 	t.Helper()
 	for want, o := range specs {
@@ -176,7 +174,6 @@ func (k Kit[S, O, P]) Specs(t *testing.T, limit func(O) algo.Limit, specs map[st
 		require.Equal(t, want, p.String())
 		require.Equal(t, o, p.Options())
 		require.Equal(t, limit(o), p.Limit())
-		require.Equal(t, k.Bound(o, time.Hour), p.Bound(time.Hour))
 	}
 }
 
