@@ -150,5 +150,5 @@ func (s *search) replay(history []event, limit algo.Limit, now int64) *violation
 	if err != nil || now < 0 || now > algo.MaxInstant || !s.law.clockStepsBack && now < n.latest {
 		return nil
 	}
-	return s.check(s.law.check, n, limit, policy, now)
+	return s.check(n, limit, policy, now)
 }
