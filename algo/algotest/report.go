@@ -53,7 +53,7 @@ func (s *search) trace(history []event, last algo.Limit) string {
 			e.r.Remaining, formatWait(e.r.RetryAfter), formatWait(e.r.ResetAfter))
 	}
 	setLimit(last)
-	w.Flush()
+	_ = w.Flush() // a strings.Builder returns no error
 	return b.String()
 }
 
