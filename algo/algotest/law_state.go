@@ -79,12 +79,15 @@ func (p *point) requireOnlyOwnHeader() {
 	}
 }
 
-// requireRefused requires that every operation returns the error and leaves dst as it was.
 func (p *point) requireRefused(state []byte, want error, what string) {
+	p.requireError(state, 1, want, what)
+}
+
+// requireError requires that every operation returns the error and leaves dst as it was.
+func (p *point) requireError(state []byte, cost int64, want error, what string) {
 	for _, op := range allOps {
-		dst := []byte("dst")
-		next, _, err := p.tryCall(op, dst, state, instant(p.now), 1)
-		p.require(errors.Is(err, want), "%s, %x: %v must return the error %q, but returns %v", what, state, op, want, err)
+		next, _, err := p.tryCall(op, []byte("dst"), state, instant(p.now), cost)
+		p.require(errors.Is(err, want), "%s, state %x: %v of %d must return the error %q, but returns %v", what, state, op, cost, want, err)
 		p.require(string(next) == "dst", "%s: %v appends to dst, but returns an error", what, op)
 	}
 }

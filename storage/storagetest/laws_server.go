@@ -46,9 +46,12 @@ func allow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: c
 
 // tryRun runs batches. It retries after ErrContended.
 func (s *subject) tryRun(batches ...*driver.Batch) {
-	for len(batches) > 0 && s.ctx.Err() == nil {
+	for {
 		s.Store.(driver.Server).Run(s.ctx, batches...)
 		batches = slices.DeleteFunc(slices.Clone(batches), func(b *driver.Batch) bool { return !errors.Is(b.Err, storage.ErrContended) })
+		if len(batches) == 0 || s.ctx.Err() != nil {
+			return
+		}
 	}
 }
 
