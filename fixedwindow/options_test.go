@@ -135,9 +135,3 @@ func TestSpecs(t *testing.T) {
 	})
 	require.Equal(t, "Align(7)", fixedwindow.Align(7).String())
 }
-
-func TestStepIntoIsStep(t *testing.T) {
-	p, err := fixedwindow.New(fixedwindow.Options{Limit: algo.Per(5, time.Minute)})
-	require.NoError(t, err)
-	algorithmtest.StepIntoIsStep(t, p)
-}

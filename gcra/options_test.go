@@ -70,9 +70,3 @@ func TestBoundIsTheFormulaOfTheDoc(t *testing.T) {
 		require.Equal(t, int64(0), bound(o, time.Duration(1-x)))
 	}
 }
-
-func TestStepIntoIsStep(t *testing.T) {
-	p, err := gcra.New(gcra.Options{Limit: algo.Per(5, time.Minute), Burst: 300})
-	require.NoError(t, err)
-	algorithmtest.StepIntoIsStep(t, p)
-}

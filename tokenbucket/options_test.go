@@ -90,9 +90,3 @@ func TestSpecs(t *testing.T) {
 	})
 	require.Equal(t, "Refill(7)", tokenbucket.Refill(7).String())
 }
-
-func TestStepIntoIsStep(t *testing.T) {
-	p, err := tokenbucket.New(tokenbucket.Options{Limit: algo.Per(5, time.Minute), Burst: 300})
-	require.NoError(t, err)
-	algorithmtest.StepIntoIsStep(t, p)
-}

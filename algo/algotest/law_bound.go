@@ -59,7 +59,7 @@ func (s *search) spendAll() *violation {
 			r := s.peek(n, policy, now)
 			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: max(1, r.Available+r.Refilled)}, nil)
 			now = after(now, s.peek(n, policy, now).NextRefill)
-			if v := s.check(s.law.check, n, limit, policy, n.latest); v != nil {
+			if v := s.check(n, limit, policy, n.latest); v != nil {
 				return v
 			}
 		}

@@ -2,9 +2,7 @@ package algotest
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
-	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -36,6 +34,9 @@ func newKeyIsEmpty(p *point) {
 }
 
 func stateEncoding(p *point) {
+	for range 4 {
+		p.requireRefusedOrValid(p.random.damage(p.state))
+	}
 	if len(p.state) == 0 || !p.isNew(p.state, 0) {
 		return
 	}
@@ -58,41 +59,14 @@ func stateEncoding(p *point) {
 		p.requireRefused(append(newer, 0), algo.ErrStateVersion, "a newer and longer format")
 		p.requireRefused(newer[:2], algo.ErrStateVersion, "a newer and shorter format")
 	}
-}
-
-// requireRefused requires that every operation returns the error and leaves dst as it was.
-func (p *point) requireRefused(state []byte, want error, what string) {
-	for _, op := range allOps {
-		dst := []byte("dst")
-		next, _, err := p.tryCall(op, dst, state, instant(p.now), 1)
-		p.require(errors.Is(err, want), "%s, %x: %v must return the error %q, but returns %v", what, state, op, want, err)
-		p.require(string(next) == "dst", "%s: %v appends to dst, but returns an error", what, op)
+	if p.random.chance(2) { // rarely, because it makes 2,000 calls
+		p.requireOnlyOwnHeader()
 	}
 }
 
-func (s *search) otherBytes() *violation { return cmp.Or(s.otherHeaders(), s.damagedStates()) }
-
-// otherHeaders tries states with every other first byte, and with every other second byte.
-func (s *search) otherHeaders() *violation {
-	for range 4 {
-		limit := algo.Per(s.random.Int64N(20)+1, time.Duration(s.random.Int64N(100)+1))
-		policy := s.policy(limit)
-		if policy == nil {
-			continue
-		}
-		n := s.next(root(), policy, event{limit: limit, op: step, at: epoch.UnixNano(), cost: 1}, nil)
-		if len(n.state) < 2 {
-			continue
-		}
-		if v := s.check(onlyOwnHeader, n, limit, policy, n.latest); v != nil {
-			return v
-		}
-	}
-	return nil
-}
-
-// onlyOwnHeader allows versions from 1 to the current one: they may be older formats.
-func onlyOwnHeader(p *point) {
+// requireOnlyOwnHeader tries every other first byte, and every other second byte. It allows
+// versions from 1 to the current one: they may be older formats.
+func (p *point) requireOnlyOwnHeader() {
 	tag, version, rest := p.state[0], p.state[1], p.state[2:]
 	for b := range 256 {
 		if other := byte(b); other != tag {
@@ -105,46 +79,35 @@ func onlyOwnHeader(p *point) {
 	}
 }
 
-// damagedStates tries states with changed bytes, and random bytes.
-func (s *search) damagedStates() *violation {
-	for start := s.calls; s.calls-start < s.effort.random; s.calls++ {
-		limit := s.random.limit()
-		policy := s.policy(limit)
-		if policy == nil {
-			continue
-		}
-		n, now := root(), s.random.upTo(algo.MaxInstant+1)-1
-		for range 3 {
-			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: s.random.cost(s.peek(n, policy, now))}, nil)
-			now = s.random.next(now, s.peek(n, policy, now), limit, true)
-		}
-		for range 20 {
-			damaged := root().extend(event{limit: limit, at: now}, s.random.damage(n.state))
-			damaged.before = nil
-			if v := s.check(refusedOrValid, damaged, limit, policy, now); v != nil {
-				return v
-			}
-		}
-	}
-	return nil
+func (p *point) requireRefused(state []byte, want error, what string) {
+	p.requireError(state, 1, want, what)
 }
 
-// refusedOrValid requires that every operation refuses the bytes, or that all accept them as a
-// state.
-func refusedOrValid(p *point) {
-	_, err := p.policy.Peek(p.state, instant(p.now), 1)
+// requireError requires that every operation returns the error and leaves dst as it was.
+func (p *point) requireError(state []byte, cost int64, want error, what string) {
+	for _, op := range allOps {
+		next, _, err := p.tryCall(op, []byte("dst"), state, instant(p.now), cost)
+		p.require(errors.Is(err, want), "%s, state %x: %v of %d must return the error %q, but returns %v", what, state, op, cost, want, err)
+		p.require(string(next) == "dst", "%s: %v appends to dst, but returns an error", what, op)
+	}
+}
+
+// requireRefusedOrValid requires that every operation refuses the bytes, or that all accept them as
+// a state.
+func (p *point) requireRefusedOrValid(state []byte) {
+	_, err := p.policy.Peek(state, instant(p.now), 1)
 	for _, op := range []op{step, refund, charge} {
-		next, _, err2 := p.tryCall(op, []byte("dst"), p.state, instant(p.now), 1)
-		p.require((err == nil) == (err2 == nil), "bytes %x: the error of Peek is %v, but of %v it is %v", p.state, err, op, err2)
+		next, _, err2 := p.tryCall(op, []byte("dst"), state, instant(p.now), 1)
+		p.require((err == nil) == (err2 == nil), "bytes %x: the error of Peek is %v, but of %v it is %v", state, err, op, err2)
 		if err2 != nil {
-			p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", p.state, err2)
-			p.require(string(next) == "dst", "bytes %x: %v appends to dst, but returns an error", p.state, op)
+			p.require(errors.Is(err2, algo.ErrState) || errors.Is(err2, algo.ErrStateVersion), "bytes %x: %v", state, err2)
+			p.require(string(next) == "dst", "bytes %x: %v appends to dst, but returns an error", state, op)
 			continue
 		}
-		next, r := p.call(op, p.state, p.now, 1)
+		next, r := p.call(op, state, p.now, 1)
 		next, r2 := p.call(step, next, p.now, 1)
 		p.require(r.Available+r.Refilled-r.Paid == r.Remaining && r2.Available+r2.Refilled-r2.Paid == r2.Remaining,
-			"bytes %x: Available + Refilled - Paid is not Remaining: %+v, then %+v", p.state, r, r2)
+			"bytes %x: Available + Refilled - Paid is not Remaining: %+v, then %+v", state, r, r2)
 		p.call(step, next, algo.MaxInstant, 1)
 		p.call(step, next, 0, 1)
 	}

@@ -13,7 +13,7 @@ type law struct {
 	clockStepsBack bool // the clock of histories steps back
 	limitChanges   bool // the limit of histories changes
 	effort         effort
-	extra          []func(*search) *violation // more searches
+	more           []func(*search) *violation // searches
 
 	run func(testing.TB, *search) // instead of a search
 }
@@ -31,7 +31,6 @@ var laws = []law{
 	},
 	{
 		name: "StateEncoding", check: stateEncoding, ops: adjusting, clockStepsBack: true,
-		extra: []func(*search) *violation{(*search).otherBytes},
 		sentence: "a decoded and encoded state decides like the original; a newer format is refused with ErrStateVersion, " +
 			"any other bytes with ErrState; no bytes cause a panic or a reset",
 	},
@@ -53,7 +52,7 @@ var laws = []law{
 	},
 	{
 		name: "BoundHolds", check: boundHolds, ops: []op{refund},
-		extra:    []func(*search) *violation{(*search).spendAll, (*search).adversaries},
+		more:     []func(*search) *violation{(*search).spendAll, (*search).adversaries},
 		sentence: "the units admitted in any interval, net of refunds, are at most Bound",
 	},
 	{

@@ -70,6 +70,9 @@ func (p reference) Bound(x time.Duration) int64 {
 	if p.flaw == boundShortLater && refills >= 20 {
 		refills--
 	}
+	if p.flaw == boundShortOnce && p.limit == algo.Per(1, 8) && x == 18 {
+		return p.capacity() + n*refills - 2
+	}
 	switch p.flaw {
 	case boundOneShort:
 		return p.capacity() + n*refills - 1

@@ -53,7 +53,7 @@ func (s *search) trace(history []event, last algo.Limit) string {
 			e.r.Remaining, formatWait(e.r.RetryAfter), formatWait(e.r.ResetAfter))
 	}
 	setLimit(last)
-	w.Flush()
+	_ = w.Flush() // a strings.Builder returns no error
 	return b.String()
 }
 
@@ -150,5 +150,5 @@ func (s *search) replay(history []event, limit algo.Limit, now int64) *violation
 	if err != nil || now < 0 || now > algo.MaxInstant || !s.law.clockStepsBack && now < n.latest {
 		return nil
 	}
-	return s.check(s.law.check, n, limit, policy, now)
+	return s.check(n, limit, policy, now)
 }

@@ -62,7 +62,7 @@ func (l law) test(t testing.TB, subject Subject, number int) {
 	case s.effort == (effort{}):
 		s.effort = thorough
 	}
-	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.extra...) {
+	for _, run := range append([]func(*search) *violation{(*search).smallLimits, (*search).randomLimits}, l.more...) {
 		s.tried, s.refused = 0, 0
 		if v := run(s); v != nil {
 			t.Errorf("%s", s.report(s.shrink(v)))
@@ -101,13 +101,13 @@ func (s *search) policy(l algo.Limit) algo.Policy {
 	return p
 }
 
-// check makes a check, usually that of the law, at one point.
-func (s *search) check(check func(*point), past *node, limit algo.Limit, policy algo.Policy, now int64) *violation {
+// check checks the law at one point.
+func (s *search) check(past *node, limit algo.Limit, policy algo.Policy, now int64) *violation {
 	s.buffers.block = s.buffers.block[:0]
 	p := &s.buffers.point
 	*p = point{search: s, limit: limit, policy: policy, state: past.state, now: now, past: past, probes: p.probes[:0]}
 	v := s.catch(past, limit, now, func() *violation {
-		check(p)
+		s.law.check(p)
 		return nil
 	})
 	if v != nil {

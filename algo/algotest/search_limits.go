@@ -82,7 +82,7 @@ func (s *search) checkLayer(layer []*node, limit algo.Limit, policy algo.Policy,
 	}
 	s.random.Shuffle(len(checks), func(i, j int) { checks[i], checks[j] = checks[j], checks[i] })
 	for before := s.calls; len(checks) > 0 && s.calls-before < calls; checks = checks[1:] {
-		if v := s.check(s.law.check, checks[0].n, limit, policy, checks[0].now); v != nil {
+		if v := s.check(checks[0].n, limit, policy, checks[0].now); v != nil {
 			return v
 		}
 	}
@@ -149,7 +149,7 @@ func (s *search) randomHistory(limit algo.Limit, policy algo.Policy) *violation 
 
 		r := s.peek(n, policy, now)
 		for _, at := range s.interestingTimes(n, now, r, limit) {
-			if v := s.check(s.law.check, n, limit, policy, at); v != nil {
+			if v := s.check(n, limit, policy, at); v != nil {
 				return v
 			}
 		}

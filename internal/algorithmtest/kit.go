@@ -8,7 +8,6 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -51,15 +50,10 @@ type Kit[S, O any, P policy[O]] struct {
 
 // Call calls the function of an operation. Peek returns s.
 func (k Kit[S, O, P]) Call(s S, op Op, now time.Time, o O) (S, algo.Result) {
-	switch op {
-	case Step:
-		return k.Step(s, now, o)
-	case Refund:
-		return k.Refund(s, now, o)
-	case Charge:
-		return k.Charge(s, now, o)
+	if op == Peek {
+		return s, k.Peek(s, now, o)
 	}
-	return s, k.Peek(s, now, o)
+	return [...]func(S, time.Time, O) (S, algo.Result){Step: k.Step, Refund: k.Refund, Charge: k.Charge}[op](s, now, o)
 }
 
 // CallAt is Call at an instant, with a cost.
@@ -253,45 +247,6 @@ func (k Kit[S, O, P]) NormalizedStates(t *testing.T, o O, pairs [][2]S) {
 			}
 		}
 	}
-}
-
-// StepInto is a policy with the method that package compose uses for states in memory.
-type StepInto interface {
-	algo.Policy
-	StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error)
-}
-
-// StepIntoIsStep requires that StepInto returns what Step returns, even if dst is the memory of
-// the state.
-func StepIntoIsStep(t *testing.T, p StepInto) {
-	t.Helper()
-	random, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1e9, 0)
-	var state []byte
-	denied := 0
-	for range 3000 {
-		now = now.Add(time.Duration(random.Int64N(int64(time.Second))) - 100*time.Millisecond)
-		cost := random.Int64N(40)
-		want, wanted, err := p.Step(nil, state, now, cost)
-		require.NoError(t, err)
-		memory := slices.Clone(state)
-		var r algo.Result
-		next, err := p.StepInto(memory[:0], memory, algo.Instant(now), cost, &r)
-		require.NoError(t, err)
-		require.Equal(t, wanted, r)
-		require.Equal(t, string(want), string(next))
-		if !r.Allowed {
-			denied++
-		}
-		state = want
-	}
-	require.Positive(t, denied)
-
-	var r algo.Result
-	_, err := p.StepInto(nil, []byte("no state"), 1e18, 1, &r)
-	require.ErrorIs(t, err, algo.ErrState)
-	_, err = p.StepInto(nil, nil, 1e18, -1, &r)
-	require.ErrorIs(t, err, algo.ErrCost)
-	require.Zero(t, r)
 }
 
 // CheckDecode requires that ParseState refuses the bytes, or that they are the only encoding of a

@@ -60,7 +60,9 @@ var bytesLaws = []Law{
 		}),
 	law("versions are opaque",
 		"A version has 64 significant bits.", func(s *subject) {
-			for i, version := range []storage.Version{1, 255, math.MaxInt32, math.MaxUint32 + 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64} {
+			for i, version := range []storage.Version{
+				1, 255, math.MaxInt32, math.MaxUint32 + 1, 1 << 53, 1<<53 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64,
+			} {
 				k := key(fmt.Sprint("version ", i))
 				s.swap(storage.Swap{Key: k, New: storage.Record{Version: version, State: []byte("state")}})
 				s.holds(k, version, "state")
@@ -71,7 +73,8 @@ var bytesLaws = []Law{
 			}
 		}),
 	law("buffers are not shared",
-		"A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records share memory.", func(s *subject) {
+		"A store does not keep the memory of its arguments, does not return memory that it keeps, and no two returned records "+
+			"share memory.", func(s *subject) {
 			for _, long := range []int{5, 300, 70_000} {
 				s.copiesBuffers(driver.Key("law", "rule", fmt.Sprint("state of ", long)), strings.Repeat("s", long))
 			}

@@ -46,9 +46,12 @@ func allow(key int, cost int64) driver.Use { return driver.Use{Key: key, Cost: c
 
 // tryRun runs batches. It retries after ErrContended.
 func (s *subject) tryRun(batches ...*driver.Batch) {
-	for len(batches) > 0 && s.ctx.Err() == nil {
+	for {
 		s.Store.(driver.Server).Run(s.ctx, batches...)
 		batches = slices.DeleteFunc(slices.Clone(batches), func(b *driver.Batch) bool { return !errors.Is(b.Err, storage.ErrContended) })
+		if len(batches) == 0 || s.ctx.Err() != nil {
+			return
+		}
 	}
 }
 
@@ -118,7 +121,8 @@ var serverLaws = []Law{
 			s.spent(b, tenAnHour, 3, "a")
 		}),
 	law("a key that cannot be read fails alone",
-		"If the database cannot read a key, the requests on it fail and change nothing. The other requests of the batch are decided.", func(s *subject) {
+		"If the database cannot read a key, the requests on it fail and change nothing. The other requests of the batch are "+
+			"decided.", func(s *subject) {
 			if s.Spoil == nil {
 				return
 			}
@@ -308,7 +312,8 @@ var batchTimeLaws = []Law{
 			full := taking(threeAnHour, 3, "a", "b")
 			s.applies(full, 1, 1)
 			s.Advance(15 * time.Minute)
-			several := batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3)), request(allow(1, 3), allow(0, 1)), request(driver.Use{Op: driver.Peek, Key: 1}))
+			several := batchOf(threeAnHour, []string{"a", "b"}, request(allow(0, 3)), request(allow(1, 3), allow(0, 1)),
+				request(driver.Use{Op: driver.Peek, Key: 1}))
 			for _, b := range []*driver.Batch{taking(threeAnHour, 3, "a"), several} {
 				b.Margin = time.Hour
 				s.applies(b, make([]int, len(b.Requests))...)

@@ -111,7 +111,8 @@ var swapLaws = []Law{
 			}
 		}),
 	law("a conflict returns the stored records",
-		"A refused swap returns the stored record of each of its keys, in their order. A swap that applies returns no records.", func(s *subject) {
+		"A refused swap returns the stored record of each of its keys, in their order. A swap that applies returns no "+
+			"records.", func(s *subject) {
 			good, stale := s.put(key("good"), "good state", 0), s.put(key("a stale one"), "stale state", 0)
 			current, swapped := s.try(
 				writing(key("x"), storage.NewVersion(), "x", 0),
@@ -191,7 +192,8 @@ var swapLaws = []Law{
 			s.lacks("valid", long[1:], key("k"))
 		}),
 	law("a cancelled call writes nothing",
-		"If its context ended before the call, CompareAndSwap writes nothing. The error wraps the context's error and ErrNotApplied.", func(s *subject) {
+		"If its context ended before the call, CompareAndSwap writes nothing. The error wraps the context's error and "+
+			"ErrNotApplied.", func(s *subject) {
 			k := key("k")
 			_, swapped, err := s.Store.CompareAndSwap(s.ended(), writing(k, 0, "x", 0))
 			if swapped || !errors.Is(err, context.Canceled) || !errors.Is(err, storage.ErrNotApplied) {

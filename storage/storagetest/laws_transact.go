@@ -58,7 +58,8 @@ var transactLaws = []Law{
 			}
 		}),
 	law("an update fails alone",
-		"If an update of a transaction fails, its Err is the reason, and the other updates are stored. Transact clears an Err of an earlier transaction.", func(s *subject) {
+		"If an update of a transaction fails, its Err is the reason, and the other updates are stored. Transact clears an Err of "+
+			"an earlier transaction.", func(s *subject) {
 			cannot := errors.New("cannot decide")
 			bad := map[int]error{1: cannot, 3: storage.ErrSwap, 5: storage.ErrDuplicateKey}
 			updates := []*driver.Update{
@@ -82,7 +83,8 @@ var transactLaws = []Law{
 			}
 		}),
 	law("a transaction has one time",
-		"All updates of a transaction have the same Now. It is the result of the single call of clock, or the time of the store's own clock if clock is nil.", func(s *subject) {
+		"All updates of a transaction have the same Now. It is the result of the single call of clock, or the time of the "+
+			"store's own clock if clock is nil.", func(s *subject) {
 			readings := 0
 			clock := func() time.Time {
 				readings++
@@ -114,7 +116,8 @@ var transactLaws = []Law{
 			}
 		}),
 	law("the clock is read in the transaction",
-		"Transact calls clock when no other transaction can write any more. So of two transactions on one key, the later one has the later time.", func(s *subject) {
+		"Transact calls clock when no other transaction can write any more. So of two transactions on one key, the later one has "+
+			"the later time.", func(s *subject) {
 			const transactors, times = 8, 20
 			var seconds atomic.Int64
 			clock := func() time.Time { return time.Unix(seconds.Add(1), 0) }

@@ -43,8 +43,7 @@ func TestSaboteurBreaksItsLawAndNoOther(t *testing.T) {
 			t.Parallel()
 			for _, law := range storagetest.Laws() {
 				h, r := newHarness()
-				h.Timeout = 5 * time.Second
-				if law.Name == s.law {
+				if law.Name == s.law { // some saboteurs hang
 					h.Timeout = time.Second
 				}
 				h.Store = s.build(r, &h)
