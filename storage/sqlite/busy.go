@@ -53,11 +53,7 @@ const (
 	openTimeout  = 5 * time.Second      // the driver's default busy_timeout
 )
 
-// retryBusy calls do until the database is not locked, or until ctx or the user's busy_timeout ends.
-func (c *connection) retryBusy(ctx context.Context, do func() error) error {
-	return retryBusy(ctx, c.busyTimeout, do)
-}
-
+// retryBusy calls do until the database is not locked, or until ctx or timeout ends.
 func retryBusy(ctx context.Context, timeout time.Duration, do func() error) error {
 	start, backoff := time.Now(), firstBackoff
 	for {
@@ -83,17 +79,15 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 
 // sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
 // execRetryBusy executes a statement with retryBusy.
 func (c *connection) execRetryBusy(ctx context.Context, text string) error {
-	return c.retryBusy(ctx, func() error {
+	return retryBusy(ctx, c.busyTimeout, func() error {
 		_, err := c.exec(text)
 		return err
 	})
