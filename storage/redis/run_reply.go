@@ -11,15 +11,18 @@ import (
 )
 
 // readReply reads the reply of run.lua: the value of each key, which is empty if the key is absent;
-// then the time and the outcome of each request; then an error for each key that failed.
+// then the time in 8 bytes and the outcome of each request in 4; then an error for each key that failed.
 func (s *Store) readReply(b *driver.Batch, reply []string) error {
 	n := len(b.Keys)
-	if len(reply) <= n || len(reply[n]) < 8 || !readApplied(b.Requests, reply[n][8:]) {
+	if len(reply) <= n || len(reply[n]) != 8+4*len(b.Requests) {
 		return errReplyForm
 	}
-	b.At = b.Now
-	if b.Now.IsZero() {
-		b.At = time.Unix(0, int64(binary.BigEndian.Uint64([]byte(reply[n][:8]))))
+	head := []byte(reply[n])
+	if b.At = b.Now; b.Now.IsZero() {
+		b.At = time.Unix(0, int64(binary.BigEndian.Uint64(head)))
+	}
+	for i := range b.Requests {
+		b.Requests[i].Applied = int(int32(binary.BigEndian.Uint32(head[8+4*i:])))
 	}
 	b.KeyErr = nil
 	for _, failed := range reply[n+1:] {
@@ -53,27 +56,6 @@ func decodeAll(values []string, failed []error) ([]storage.Record, error) {
 		records[i] = record
 	}
 	return records, nil
-}
-
-// readApplied reads the outcome of each request. It is one byte, or five bytes for a large number.
-func readApplied(requests []driver.Request, text string) bool {
-	const large, negative = 252, 256
-	for i := range requests {
-		if len(text) == 0 {
-			return false
-		}
-		applied, size := int(text[0]), 1
-		switch {
-		case applied == large && len(text) < 5:
-			return false
-		case applied == large:
-			applied, size = int(binary.BigEndian.Uint32([]byte(text[1:5]))), 5
-		case applied > large:
-			applied -= negative
-		}
-		requests[i].Applied, text = applied, text[size:]
-	}
-	return len(text) == 0
 }
 
 // readKeyErr reads the number of a key and its error. If the write of the key failed, other keys of
