@@ -121,10 +121,10 @@ local LAST = 1073741823
 -- formats caches the formats of struct.unpack. The key is the third byte of a state: 16 * u + p.
 local formats = {}
 
--- tally decodes the state of gcra and tokenbucket: At, Used in u bytes, Part and Period in p bytes each.
+-- decode_usage decodes the state of gcra and tokenbucket: At, Used in u bytes, Part and Period in p bytes each.
 -- It returns nil and the numbers, or DAMAGED or DECLINED. Unpacking rounds numbers of 2^53 or more, but
 -- never below 2^53.
-local function tally(s, tag)
+local function decode_usage(s, tag)
   local n = #s
   if n < 13 then return DAMAGED end
   local widths = byte(s, 3)
@@ -143,8 +143,8 @@ local function tally(s, tag)
   return nil, hi, lo, used, part, period
 end
 
--- totally encodes a state that tally decodes.
-local function totally(tag, hi, lo, used, part, period)
+-- encode_usage encodes a state that decode_usage decodes.
+local function encode_usage(tag, hi, lo, used, part, period)
   local u, p, bound = 0, 0, 1
   while used >= bound do u, bound = u + 1, bound * 256 end
   if period < WORD then bound = 1 else p, bound = 4, WORD end

@@ -8,7 +8,7 @@ return function(op, state, hi, lo, cost, times, args)
   local at_hi, at_lo, used, part = hi, lo, 0, 0
   if state ~= '' then
     local status, was
-    status, at_hi, at_lo, used, part, was = tally(state, 103)
+    status, at_hi, at_lo, used, part, was = decode_usage(state, 103)
     if status then return status end
     if part > 0 and was ~= period * divisor or part % divisor ~= 0 then return DECLINED end
     part = part / divisor
@@ -59,5 +59,5 @@ return function(op, state, hi, lo, cost, times, args)
   owed = used * period + part
   if behind then owed = owed - drained end
   if owed >= HALF then return DECLINED end
-  return times, totally(103, at_hi, at_lo, used, part * divisor, period * divisor), math.ceil(owed / count)
+  return times, encode_usage(103, at_hi, at_lo, used, part * divisor, period * divisor), math.ceil(owed / count)
 end

@@ -8,7 +8,7 @@ return function(op, state, hi, lo, cost, times, args)
   local skew = 0
   if state ~= '' then
     local status, at_hi, at_lo, was
-    status, at_hi, at_lo, used, part, was = tally(state, 116)
+    status, at_hi, at_lo, used, part, was = decode_usage(state, 116)
     if status then return status end
     if used == 0 then return DAMAGED end
     if interval == 1 then
@@ -46,5 +46,5 @@ return function(op, state, hi, lo, cost, times, args)
   end
   local missing = ceildiv(used, batch) * period
   if used >= EXACT or missing >= EXACT then return DECLINED end
-  return times, totally(116, hi, lo, used, part * divisor, period * divisor), skew + ceildiv(missing - part, speed)
+  return times, encode_usage(116, hi, lo, used, part * divisor, period * divisor), skew + ceildiv(missing - part, speed)
 end

@@ -15,19 +15,16 @@
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
-// the right to create functions once for each version. Other calls only need the right to execute
-// them, which every role has by default. When no process runs the old version any more, you may
-// drop the functions that [Store.Schema] of the new version does not contain.
+// the right to create functions once for each version. Every role may execute them by default.
 //
 // With Options.NoFunctions, the store neither creates nor calls functions. Then the steps run in the
 // process, and a decision takes two round trips or more.
 //
 // # Swaps
 //
-// A swap is one statement for any number of keys. It locks the rows in the order of their keys,
-// compares the versions, and writes all records or none. A swap takes one round trip. It takes more
-// in two cases: if another process creates one of its keys at the same moment, and at the first use
-// of a connection, because the statement is prepared then.
+// A swap is one statement and one round trip for any number of keys. It takes more round trips if
+// another process creates one of its keys at the same moment, and at the first use of a connection,
+// because the statement is prepared then.
 //
 // # In the caller's transaction
 //
@@ -62,12 +59,10 @@
 // creates the key, the TTL already runs. A record lives longer than its TTL while its Until
 // ([storage.Swap]) is ahead of the server's clock.
 //
-// Purge finds records by an index on the column purge_at. The column is the earliest expiry of the
-// record since it was created, or since Purge last set the column. So a decision on an existing
-// record is normally a heap-only tuple (HOT) update, which writes no index. It is not one if the
-// new expiry is before purge_at or if the page is full. When purge_at has passed, Purge removes the
-// record if it has expired, and otherwise sets purge_at to the expiry. Purge locks 200 records at a
-// time for some milliseconds.
+// Purge finds records by an index on the column purge_at, the earliest expiry that the record has had.
+// So a decision on an existing record is normally a heap-only tuple (HOT) update, which writes no
+// index. It is not one if the new expiry is before purge_at or if the page is full. Purge locks 200
+// records at a time for some milliseconds.
 //
 // # Durability and limits
 //

@@ -14,11 +14,10 @@ var _ storage.Purger = (*Store)(nil)
 // purgeBatch is how many records a statement of Purge handles. It locks them for some milliseconds.
 const purgeBatch = 200
 
-// Purge removes up to max records that had expired when it began; see [storage.Purger]. It uses an
-// index to find the records whose purge_at has passed. If such a record has a later expiry, because
-// it was written again, Purge sets purge_at to that expiry. Each statement handles 200 records.
-// Purge skips locked records instead of waiting. In the caller's transaction, the records that it
-// handles stay locked.
+// Purge removes up to max records that had expired when it began; see [storage.Purger]. If a record
+// whose purge_at has passed was written again, Purge sets purge_at to the new expiry. Purge skips
+// locked records instead of waiting. In the caller's transaction, the records that it handles stay
+// locked.
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 	if max <= 0 {
 		return 0, ctx.Err()

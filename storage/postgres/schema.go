@@ -63,8 +63,8 @@ func indexName(table string) string {
 // it, and the index and the functions in the schema of the table. If nothing is missing, Migrate
 // changes nothing. Then it needs no right to create anything, and the session may be read-only.
 //
-// Migrate keeps the functions of other versions of this module, which have other names. You may
-// drop them when no process uses them. Writers wait while Migrate creates the index of a large
+// Migrate keeps the functions of other versions of this module, which [Store.Schema] does not contain.
+// You may drop them when no process uses them. Writers wait while Migrate creates the index of a large
 // table. To avoid that, call CREATE INDEX CONCURRENTLY before Migrate. Migrate returns an error for
 // a table with other columns. Several processes may call Migrate at the same time. A transaction of
 // the caller stays usable if Migrate fails in it. The errors are those of a [storage.Store].

@@ -34,17 +34,13 @@ SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unn
 	CROSS JOIN LATERAL (SELECT version, state FROM TABLE AS t WHERE t.key = k.key AND expires_at > clock OFFSET 0) AS found`
 
 // swapSQL locks the existing rows in the order of their keys and compares the versions. If all match,
-// it creates the missing rows in the order of their keys, and replaces the others. If there is a
-// conflict, it returns all keys and the stored records.
+// it creates the missing rows in that order, and replaces the others. If there is a conflict, it returns
+// all keys and the stored records.
 //
-// Another transaction may create a key after the statement began. Then the insertion of this key does
-// nothing. If it is the only key, nothing was written, and the statement reports it as
-// created_meanwhile. If there are several keys, others may be written already, so the statement
-// fails, which undoes it.
-//
-// So a transaction that creates rows does not wait for locks of existing rows. It only waits for
-// transactions that create a greater key. A cycle of such waits is impossible, so there are no
-// deadlocks.
+// If another transaction creates a key meanwhile, the insertion of this key does nothing. For a single
+// key, the statement reports that. With several keys, others may be written already, so the statement
+// fails, which undoes it. So a transaction that creates rows waits only for transactions that create a
+// greater key. A cycle of such waits is impossible, so there are no deadlocks.
 //
 // Keys are looked up one by one, so that a plan that was cached while the table was small does not
 // scan a large table. The arrays are columns of a subquery with OFFSET 0. If the planner could see
@@ -53,12 +49,8 @@ SELECT place, version, state, false, 0, 0, NULL FROM _sluice_time CROSS JOIN unn
 // The statement has a lock timeout. If the context ended during a wait for a lock, the outcome would
 // be unknown. The timeout of the session applies if it is shorter and not 0, which means no timeout.
 //
-// Microseconds are multiplied as a double, which is exact up to 2^53.
-//
-// Only the key and purge_at are indexed, and purge_at is never after the expiry. Usually each write
-// has a later expiry than the one before. Then purge_at does not change, and the update is HOT: it
-// writes no index.
-//
+// Usually each write has a later expiry than the one before. Then purge_at does not change, and the
+// update is HOT: it writes no index. Microseconds are multiplied as a double, which is exact up to 2^53.
 // The parts have the prefix _sluice_, because a part hides a table with the same name.
 //
 //go:embed swap.sql
@@ -100,18 +92,9 @@ func oneFunction(table string, f *program.Functions) program.Function {
 }
 
 // runSQL is the common text of the statements that decide a batch. A statement locks the existing
-// rows in the order of their keys, reads the clock once, decides, and writes the changed rows. Like
-// swapSQL, it creates rows in the order of their keys, so that no deadlock is possible, and looks
-// keys up one by one.
-//
-// It reads the clock after it has all locks. So no state is later than the decision, unless a clock
-// was set back.
-//
-// It returns for each key its place, the old record, whether another transaction created the key
-// before this statement could, the time, and the first result of Step, the count. If another
-// transaction created the key, the statement writes nothing for it.
-//
-// 100 years are 3155760000000000 microseconds. A record with a longer TTL never expires.
+// rows like swapSQL, reads the clock once, decides, and writes the changed rows like swapSQL. It reads
+// the clock after it has all locks. So no state is later than the decision, unless a clock was set back.
+// 3155760000000000 microseconds are 100 years. A record with a longer TTL never expires.
 //
 //go:embed run.sql
 var runSQL string

@@ -76,14 +76,6 @@ func (c *command) add(text []byte) {
 	c.text = text
 }
 
-// prepare makes the command ready to be sent.
-func (c *command) prepare(ctx context.Context) {
-	c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
-	if c.args[2] != 0 {
-		c.SetFirstKeyPos(firstKey)
-	}
-}
-
 // doer calls a function that uses the client, and returns when a context ends.
 type doer func(context.Context, func(redis.UniversalClient) error) error
 
@@ -91,7 +83,7 @@ type doer func(context.Context, func(redis.UniversalClient) error) error
 // full.
 func (s *Store) send(ctx context.Context, do doer, commands ...*command) {
 	for _, c := range commands {
-		c.prepare(ctx)
+		c.StringSliceCmd = redis.NewStringSliceCmd(ctx, c.args...)
 	}
 	ended := do(ctx, func(client redis.UniversalClient) error {
 		process(ctx, client, commands)

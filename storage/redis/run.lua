@@ -86,16 +86,7 @@ while at <= size do
   if allowed and outcome >= 0 then
     for i = 1, changes do states[keys[i]], ttls[keys[i]] = nexts[i], lefts[i] or 0 end
   end
-  if outcome == 1 then
-    outcome = '\1' -- the common case
-  elseif outcome < 0 then
-    outcome = char(256 + outcome)
-  elseif outcome < 252 then
-    outcome = char(outcome)
-  else
-    outcome = pack('>BI4', 252, outcome)
-  end
-  applied[#applied + 1] = outcome
+  applied[#applied + 1] = outcome == 1 and '\0\0\0\1' or pack('>i4', outcome) -- 1 is the common case
 end
 
 -- The first write may raise an error, because nothing is written yet. Later writes must not. Redis

@@ -19,7 +19,7 @@ if value then
     found_version, state = sub(value, 1, 8), sub(value, 9)
     if #found_version < 8 or found_version == '\0\0\0\0\0\0\0\0' then failed = 'NORECORD' end
   end
-  if failed then return { false, pack('>I4I4B', hi, lo, 0), pack('>I4', 1) .. failed } end
+  if failed then return { false, pack('>I4I4i4', hi, lo, 0), pack('>I4', 1) .. failed } end
 end
 
 local count, next, ttl = -3, nil, nil
@@ -46,6 +46,4 @@ if count > 0 and next ~= state then
     call('PSETEX', key, px, version .. next)
   end
 end
-if count > 251 then return { value, pack('>I4I4BI4', hi, lo, 252, count) } end
-if count < 0 then count = 256 + count end
-return { value, pack('>I4I4B', hi, lo, count) }
+return { value, pack('>I4I4i4', hi, lo, count) }

@@ -77,14 +77,14 @@ func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
 }
 
 func joinNames(leaves []*algo.Program) string {
-	if len(leaves) == 1 {
-		return leaves[0].Name
-	}
-	names := make([]string, len(leaves))
+	var names string
 	for i, p := range leaves {
-		names[i] = p.Name
+		if i > 0 {
+			names += "\x00"
+		}
+		names += p.Name // allocates nothing for a single name
 	}
-	return strings.Join(names, "\x00")
+	return names
 }
 
 func newRunScript(programs, leaves []*algo.Program, key scriptKey) (made *script, err error) {

@@ -3,11 +3,18 @@ package sqlite
 import (
 	"context"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/sluice-go/sluice/storage"
 )
 
 // The store waits for locks itself. SQLite ignores the context while it waits, and it sleeps for at
@@ -53,11 +60,7 @@ const (
 	openTimeout  = 5 * time.Second      // the driver's default busy_timeout
 )
 
-// retryBusy calls do until the database is not locked, or until ctx or the user's busy_timeout ends.
-func (c *connection) retryBusy(ctx context.Context, do func() error) error {
-	return retryBusy(ctx, c.busyTimeout, do)
-}
-
+// retryBusy calls do until the database is not locked, or until ctx or timeout ends.
 func retryBusy(ctx context.Context, timeout time.Duration, do func() error) error {
 	start, backoff := time.Now(), firstBackoff
 	for {
@@ -83,18 +86,44 @@ func retryBusy(ctx context.Context, timeout time.Duration, do func() error) erro
 
 // sleep returns after d, or when ctx ends.
 func sleep(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-timer.C:
+	case <-time.After(d):
 	}
 }
 
 // execRetryBusy executes a statement with retryBusy.
 func (c *connection) execRetryBusy(ctx context.Context, text string) error {
-	return c.retryBusy(ctx, func() error {
+	return retryBusy(ctx, c.busyTimeout, func() error {
 		_, err := c.exec(text)
 		return err
 	})
+}
+
+// wrap adds the error of package storage that shows whether a retry can help, or a remedy.
+func wrap(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e sqlite3.Error
+	switch {
+	case !errors.As(err, &e):
+		return fmt.Errorf("sqlite: %w", err)
+	case isBusy(err):
+		return fmt.Errorf("sqlite: %w: %w", storage.ErrContended, err)
+	case slices.Contains([]sqlite3.ErrNo{sqlite3.ErrFull, sqlite3.ErrIoErr, sqlite3.ErrCantOpen, sqlite3.ErrReadonly}, e.Code):
+		return fmt.Errorf("sqlite: %w: %w", storage.ErrUnavailable, err)
+	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such table: ") || strings.HasPrefix(e.Error(), "no such index: ")):
+		return fmt.Errorf("sqlite: %w; call Store.Migrate first", err)
+	case e.Code == sqlite3.ErrError && (strings.HasPrefix(e.Error(), "no such column: ") || strings.Contains(e.Error(), " has no column named ")):
+		return fmt.Errorf("sqlite: %w; set another table in Options.Table or use another database, or drop this table if it holds only limits; then call Store.Migrate", err)
+	}
+	return fmt.Errorf("sqlite: %w", err)
+}
+
+// isBusy reports whether the database was locked by another connection of any process. ErrProtocol
+// means that others took the lock first too often.
+func isBusy(err error) bool {
+	var e sqlite3.Error
+	return errors.As(err, &e) && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked || e.Code == sqlite3.ErrProtocol)
 }

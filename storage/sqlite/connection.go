@@ -17,12 +17,12 @@ import (
 // the state of an interrupted transaction would be unknown.
 type connection struct {
 	pooled      *sql.Conn
-	driver      sqldriver.Conn // of pooled; valid only inside of raw
-	isReady     bool           // the busy_timeout is disabled
-	busyTimeout time.Duration  // of the user
-	executed    []execution    // the statements of the store that were executed
-	mustClose   bool           // the state is unknown, so the pool must close it
-	keepUntil   time.Time      // the end of the time for which idle may keep it; zero if it was never kept
+	driver      sqldriver.Conn            // of pooled; valid only inside of raw
+	isReady     bool                      // the busy_timeout is disabled
+	busyTimeout time.Duration             // of the user
+	executed    map[string]sqldriver.Stmt // the statements of the store that were executed; nil if not prepared
+	mustClose   bool                      // the state is unknown, so the pool must close it
+	keepUntil   time.Time                 // the end of the time for which idle may keep it; zero if it was never kept
 }
 
 // withConnection calls use with a connection. use executes statements inside of raw. Then the store
@@ -57,7 +57,7 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	if c := s.idle.take(); c != nil {
 		return c, nil
 	}
-	c := new(connection)
+	c := &connection{executed: map[string]sqldriver.Stmt{}}
 	// SQLite does not wait if several connections switch a new file to WAL at the same time.
 	err := retryBusy(ctx, openTimeout, func() (err error) {
 		c.pooled, err = s.db.Conn(ctx)

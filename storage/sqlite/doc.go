@@ -20,10 +20,10 @@
 // Limits are correct with all settings except _journal_mode=OFF. With OFF, SQLite cannot roll back
 // a transaction. These settings make limits fast:
 //
-//   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's default, writes wait for the disk only at a checkpoint. With _synchronous=FULL
-//     each write waits for the disk once. With the rollback journal, SQLite's default, each write
-//     waits for the disk several times. On most disks, FULL and the rollback journal are slower
-//     by a factor of ten or more.
+//   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's
+//     default, writes wait for the disk only at a checkpoint. With _synchronous=FULL each write waits
+//     for the disk once, and with the rollback journal, SQLite's default, several times. On most
+//     disks, both are slower by a factor of ten or more.
 //   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. A single
 //     swap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
@@ -49,11 +49,9 @@
 // [Store.Purge] removes them. Call Purge about once a minute from one of the processes. The command
 // sluice serve calls it itself.
 //
-// Purge uses an index on the column purge_at. purge_at is the expiry of the record when it was
-// created, or an earlier expiry that a later write set. So a write to an existing record does not
-// change the index, unless the new expiry is before purge_at. When purge_at has passed, Purge removes
-// the record if it has expired. Otherwise Purge sets purge_at to the expiry. Purge handles at most 200
-// records while it holds the write lock.
+// Purge uses an index on the column purge_at, the earliest expiry that the record has had. So a write
+// to an existing record does not change the index, unless the new expiry is before purge_at. Purge
+// handles at most 200 records while it holds the write lock.
 //
 // # Known limits
 //

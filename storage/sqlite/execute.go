@@ -10,12 +10,6 @@ import (
 // The functions of this file call the driver as package database/sql does: the methods with a context
 // if the driver has them, else the methods that every driver has.
 
-// execution is a statement that was executed on a connection.
-type execution struct {
-	text     string
-	prepared sqldriver.Stmt // nil at first, because a single execution is cheaper without it
-}
-
 // exec executes a statement and returns the number of rows that it changed.
 func (c *connection) exec(text string, args ...sqldriver.Value) (rows int64, err error) {
 	ctx, values := context.Background(), named(args)
@@ -73,28 +67,20 @@ func named(args []sqldriver.Value) []sqldriver.NamedValue {
 // execute executes a statement directly the first time, because this is cheaper for a single
 // execution. Later, and if the driver returns ErrSkip, it executes a prepared statement.
 func execute[R any](c *connection, text string, directly func() (R, error), withStmt func(sqldriver.Stmt) (R, error)) (result R, err error) {
-	e, first := c.execution(text)
-	if first {
+	stmt, again := c.executed[text]
+	if !again {
+		c.executed[text] = nil
 		if result, err = directly(); !errors.Is(err, sqldriver.ErrSkip) {
 			return result, err
 		}
 	}
-	if e.prepared == nil {
-		if e.prepared, err = c.prepare(text); err != nil {
+	if stmt == nil {
+		if stmt, err = c.prepare(text); err != nil {
 			return result, err
 		}
+		c.executed[text] = stmt
 	}
-	return withStmt(e.prepared)
-}
-
-func (c *connection) execution(text string) (e *execution, first bool) {
-	for i := range c.executed {
-		if c.executed[i].text == text {
-			return &c.executed[i], false
-		}
-	}
-	c.executed = append(c.executed, execution{text: text})
-	return &c.executed[len(c.executed)-1], true
+	return withStmt(stmt)
 }
 
 func (c *connection) prepare(text string) (sqldriver.Stmt, error) {
@@ -106,10 +92,10 @@ func (c *connection) prepare(text string) (sqldriver.Stmt, error) {
 
 // finalize closes the prepared statements.
 func (c *connection) finalize() {
-	for _, e := range c.executed {
-		if e.prepared != nil {
-			e.prepared.Close()
+	for _, stmt := range c.executed {
+		if stmt != nil {
+			stmt.Close()
 		}
 	}
-	c.executed = nil
+	clear(c.executed)
 }

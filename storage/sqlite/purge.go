@@ -13,11 +13,9 @@ var _ storage.Purger = (*Store)(nil)
 // transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. It uses an
-// index to find the records whose purge_at has passed. If a later write has postponed the expiry of a record,
-// Purge sets its purge_at to the new expiry. Purge handles 200 records in a transaction. After each full
-// transaction it pauses, so that waiting writers get the lock. If it fails or ctx ends, it returns the
-// error and the number of records that it has removed.
+// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. If a later
+// write has postponed the expiry of a record, Purge sets its purge_at to the new expiry. After each full
+// transaction Purge pauses, so that waiting writers get the lock.
 func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, ctx.Err()

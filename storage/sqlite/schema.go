@@ -31,23 +31,19 @@ func indexOf(table string) string { return table + "_purge_at" }
 // reads the whole table while it holds the write lock. If the table lacks a column, Migrate returns an
 // error.
 func (s *Store) Migrate(ctx context.Context) error {
+	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
 	return s.withConnection(ctx, func(c *connection) error {
-		return c.raw(func() error { return wrap(s.migrate(ctx, c)) })
+		return c.raw(func() error {
+			for _, step := range []struct{ text, failed string }{
+				{s.tableSchema(), "creating table %s: %w"}, {columns, "table %s: %w"}, {s.indexSchema(), "creating the index of table %s: %w"},
+			} {
+				if err := c.execRetryBusy(ctx, step.text); err != nil {
+					return wrap(fmt.Errorf(step.failed, s.table, err))
+				}
+			}
+			return nil
+		})
 	})
-}
-
-func (s *Store) migrate(ctx context.Context, c *connection) error {
-	if err := c.execRetryBusy(ctx, s.tableSchema()); err != nil {
-		return fmt.Errorf("creating table %s: %w", s.table, err)
-	}
-	err := c.execRetryBusy(ctx, "SELECT key, version, state, expires_at, purge_at FROM "+quote(s.table)+" LIMIT 0")
-	if err != nil {
-		return fmt.Errorf("table %s: %w", s.table, err)
-	}
-	if err := c.execRetryBusy(ctx, s.indexSchema()); err != nil {
-		return fmt.Errorf("creating the index of table %s: %w", s.table, err)
-	}
-	return nil
 }
 
 func quote(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }

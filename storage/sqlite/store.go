@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -71,7 +72,7 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	var records []storage.Record
 	err := s.withConnection(ctx, func(c *connection) error {
 		return c.raw(func() error {
-			return wrap(c.retryBusy(ctx, func() (err error) { // without WAL, a reader waits for a commit
+			return wrap(retryBusy(ctx, c.busyTimeout, func() (err error) { // without WAL, a reader waits for a commit
 				records, err = s.load(c, keys, s.now())
 				return err
 			}))
@@ -81,24 +82,17 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 }
 
 func (s *Store) load(c *connection, keys []string, now int64) ([]storage.Record, error) {
-	records := make([]storage.Record, len(keys))
-	row := make([]sqldriver.Value, 2)
+	records, row := make([]storage.Record, len(keys)), make([]sqldriver.Value, 2)
 	for i, key := range keys {
-		var err error
-		if records[i], err = s.loadKey(c, row, key, now); err != nil {
+		found, err := c.query(row, s.sql.load, []byte(key), now)
+		if err == nil && found {
+			records[i], err = record(row)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
 	return records, nil
-}
-
-// loadKey loads one record. row is a buffer for two values.
-func (s *Store) loadKey(c *connection, row []sqldriver.Value, key string, now int64) (storage.Record, error) {
-	found, err := c.query(row, s.sql.load, []byte(key), now)
-	if err != nil || !found {
-		return storage.Record{}, err
-	}
-	return record(row)
 }
 
 // record returns the record of a row, in new memory.
@@ -113,20 +107,24 @@ func record(row []sqldriver.Value) (storage.Record, error) {
 
 // CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := driver.Check(swaps); err != nil {
-		return nil, false, err
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil || len(swaps) == 0 {
+		return nil, err == nil, err
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, false, storage.NotApplied(err)
-	}
-	if len(swaps) == 0 {
-		return nil, true, nil
-	}
-	err = s.transaction(ctx, func(c *connection) (err error) {
+	err = s.transaction(ctx, func(c *connection) error {
 		now := s.now() // outside of raw, because the clock may panic
 		return c.raw(func() error {
-			current, err = s.swapAll(c, swaps, now)
-			return err
+			stored, err := s.load(c, keys, now)
+			if err != nil {
+				return err
+			}
+			for i := range swaps {
+				if stored[i].Version != swaps[i].Old {
+					current = stored
+					return nil
+				}
+			}
+			return s.write(c, swaps, now)
 		})
 	})
 	if err != nil {
@@ -137,3 +135,45 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 
 // MaxRoundTrips implements [driver.MaxRoundTrips]. It returns 1, because SQLite has one writer at a time.
 func (s *Store) MaxRoundTrips() int { return 1 }
+
+// write applies swaps whose Old is the stored version.
+func (s *Store) write(c *connection, swaps []storage.Swap, now int64) error {
+	for i := range swaps {
+		w := &swaps[i]
+		if w.Old == 0 && w.New.Version == 0 {
+			continue
+		}
+		text, args := s.statement(w, now)
+		n, err := c.exec(text, args...)
+		if text == s.sql.replace && n == 0 && err == nil { // the record expires before its purge_at
+			n, err = c.exec(s.sql.replaceSooner, args...)
+		}
+		if err == nil && n != 1 {
+			err = fmt.Errorf("the record of key %.40q was not written; check whether table %s has a trigger that prevents it", w.Key, s.table)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// statement returns the statement that writes one row if Old is the stored version.
+func (s *Store) statement(w *storage.Swap, now int64) (text string, args []sqldriver.Value) {
+	key, old, version := []byte(w.Key), int64(w.Old), int64(w.New.Version)
+	state := w.New.State
+	if state == nil { // nil would be stored as NULL
+		state = []byte{}
+	}
+	if version == 0 {
+		return s.sql.remove, []sqldriver.Value{key, old, now}
+	}
+	var expiry any // never
+	if ttl := int64(w.Lifetime(time.Unix(0, now))); ttl > 0 && ttl <= math.MaxInt64-now {
+		expiry = now + ttl
+	}
+	if old == 0 {
+		return s.sql.create, []sqldriver.Value{key, version, state, expiry, now}
+	}
+	return s.sql.replace, []sqldriver.Value{version, state, expiry, key, old, now}
+}

@@ -1,8 +1,9 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
-	sqldriver "database/sql/driver"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
@@ -13,24 +14,15 @@ import (
 // if several updates use the key.
 func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ...*driver.Update) error {
 	u := collect(updates)
-	if err := ctx.Err(); err != nil {
-		return fail(updates, storage.NotApplied(err))
-	}
-	if len(u.valid) == 0 {
-		return nil
-	}
-	err := s.transaction(ctx, func(c *connection) error { return s.apply(c, clock, u) })
+	err := ctx.Err()
 	if err != nil {
-		return fail(updates, err)
+		err = storage.NotApplied(err)
+	} else if len(u.valid) > 0 {
+		err = s.transaction(ctx, func(c *connection) error { return s.apply(c, clock, u) })
 	}
-	return nil
-}
-
-// fail sets err for all updates that have no error of their own, and returns err.
-func fail(updates []*driver.Update, err error) error {
-	for _, u := range updates {
-		if u.Err == nil {
-			u.Err = err
+	if err != nil {
+		for _, each := range updates {
+			each.Err = cmp.Or(each.Err, err)
 		}
 	}
 	return err
@@ -44,51 +36,33 @@ func (s *Store) apply(c *connection, clock func() time.Time, u *updates) error {
 	if clock != nil {
 		at = clock()
 	}
-	if err := c.raw(func() error { return s.loadSwaps(c, u.swaps, now) }); err != nil {
+	err := c.raw(func() (err error) {
+		u.found, err = s.load(c, u.keys, now)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	u.decide(at)
-	return c.raw(func() error { return s.storeSwaps(c, u.swaps, now) })
-}
-
-// loadSwaps sets Old and New of each swap to the stored record.
-func (s *Store) loadSwaps(c *connection, swaps []storage.Swap, now int64) error {
-	row := make([]sqldriver.Value, 2)
-	for i := range swaps {
-		w := &swaps[i]
-		var err error
-		if w.New, err = s.loadKey(c, row, w.Key, now); err != nil {
-			return err
-		}
-		w.Old = w.New.Version
-	}
-	return nil
-}
-
-// storeSwaps writes the swaps that change a record.
-func (s *Store) storeSwaps(c *connection, swaps []storage.Swap, now int64) error {
-	for i := range swaps {
-		if w := &swaps[i]; w.New.Version != w.Old {
-			if err := s.write(c, w, now); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	changed := u.decide(at)
+	return c.raw(func() error { return s.write(c, changed, now) })
 }
 
 // updates holds the updates of one transaction, and the records that they use.
 type updates struct {
 	valid []*driver.Update
-	swaps []storage.Swap // one for each key, from the stored record to the record after the updates
-	index map[string]int // the index in swaps of each key
-	found [][]byte
-	next  []driver.Change
+	keys  []string
+	index map[string]int   // of each key in keys
+	found []storage.Record // before the updates
+	swaps []storage.Swap   // from the found record to the record after the updates
+
+	states  [][]byte // of the keys of an update
+	changes []driver.Change
 }
 
 // collect returns the updates with valid keys. It sets Err of the others.
 func collect(all []*driver.Update) *updates {
-	u := &updates{valid: make([]*driver.Update, 0, len(all)), swaps: make([]storage.Swap, 0, len(all)), index: make(map[string]int, len(all))}
+	n := len(all)
+	u := &updates{valid: make([]*driver.Update, 0, n), keys: make([]string, 0, n), index: make(map[string]int, n)}
 	for _, each := range all {
 		if each.Err = driver.CheckKeys(each.Keys); each.Err != nil {
 			continue
@@ -96,47 +70,48 @@ func collect(all []*driver.Update) *updates {
 		u.valid = append(u.valid, each)
 		for _, key := range each.Keys {
 			if _, ok := u.index[key]; !ok {
-				u.index[key] = len(u.swaps)
-				u.swaps = append(u.swaps, storage.Swap{Key: key})
+				u.index[key] = len(u.keys)
+				u.keys = append(u.keys, key)
 			}
 		}
 	}
 	return u
 }
 
-// decide runs the updates one after the other.
-func (u *updates) decide(at time.Time) {
+// decide runs the updates one after the other, and returns the swaps that change a record.
+func (u *updates) decide(at time.Time) []storage.Swap {
+	u.swaps = make([]storage.Swap, len(u.keys))
+	for i, r := range u.found {
+		u.swaps[i] = storage.Swap{Key: u.keys[i], Old: r.Version, New: r}
+	}
 	for _, each := range u.valid {
 		each.Now = at
 		each.Err = u.decideOne(each)
 	}
+	return slices.DeleteFunc(u.swaps, func(w storage.Swap) bool { return w.New.Version == w.Old })
 }
 
 func (u *updates) decideOne(each *driver.Update) error {
-	u.found, u.next = u.found[:0], u.next[:0]
+	u.states, u.changes = u.states[:0], u.changes[:0]
 	for _, key := range each.Keys {
-		u.found, u.next = append(u.found, u.swaps[u.index[key]].New.State), append(u.next, driver.Change{})
+		u.states, u.changes = append(u.states, u.swaps[u.index[key]].New.State), append(u.changes, driver.Change{})
 	}
-	if err := each.Decider.Decide(u.found, u.next); err != nil {
+	if err := each.Decider.Decide(u.states, u.changes); err != nil {
 		return err
 	}
-	if err := driver.CheckChanges(each.Keys, u.next); err != nil {
+	if err := driver.CheckChanges(each.Keys, u.changes); err != nil {
 		return err
 	}
 	version := storage.NewVersion()
 	for i, key := range each.Keys {
-		change(&u.swaps[u.index[key]], &u.next[i], version, each.Now)
+		w, c := &u.swaps[u.index[key]], &u.changes[i]
+		switch c.Verb {
+		case driver.Put:
+			w.New = storage.Record{Version: version, State: append([]byte{}, c.State...)}
+			w.TTL, w.Until = c.TTL, each.Now.Add(c.TTL)
+		case driver.Delete:
+			w.New = storage.Record{}
+		}
 	}
 	return nil
-}
-
-// change applies one change of an update to the swap of its key.
-func change(w *storage.Swap, c *driver.Change, version storage.Version, at time.Time) {
-	switch c.Verb {
-	case driver.Put:
-		w.New = storage.Record{Version: version, State: append([]byte{}, c.State...)}
-		w.TTL, w.Until = c.TTL, at.Add(c.TTL)
-	case driver.Delete:
-		w.New = storage.Record{}
-	}
 }
