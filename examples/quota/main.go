@@ -20,7 +20,7 @@ import (
 func main() {
 	address := flag.String("store", "", "memory:, sqlite:FILE, postgres://... or redis://...; the default is SLUICE_STORE, or else memory:")
 	key := flag.String("key", "ann", "the name of the customer")
-	calls := flag.Int("calls", 3, "how many calls to make")
+	calls := flag.Uint("calls", 3, "how many calls to make")
 	flag.Parse()
 	log.SetFlags(0)
 	log.SetPrefix("quota: ")
