@@ -103,3 +103,13 @@ func TestCostByContentLengthOnClients(t *testing.T) {
 	require.NoError(t, err)
 	require.Zero(t, httplimit.CostByContentLength(1000)(r))
 }
+
+func TestCostByMethod(t *testing.T) {
+	costs := map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0}
+	cost := httplimit.CostByMethod(costs, 20)
+	costs["GET"] = 7 // must not change the cost
+	for method, want := range map[string]int64{"GET": 1, "POST": 10, "OPTIONS": 0, "get": 20, "PURGE": 20} {
+		require.Equal(t, want, cost(httptest.NewRequest(method, "/", nil)), method)
+	}
+	require.EqualValues(t, 1, cost(&http.Request{}), "an empty method is a GET")
+}

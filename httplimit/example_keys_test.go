@@ -65,6 +65,27 @@ func ExampleKeyByHost() {
 	// GET b.example/ 200
 }
 
+// The cost of a request depends on its method: a GET costs 1 unit, other methods cost 5.
+func ExampleCostByMethod() {
+	limiter, err := sluice.For(nil, sluice.Rule[*http.Request]{
+		Name: "client",
+		Spec: "fixedwindow 7/hour",
+		Cost: httplimit.CostByMethod(map[string]int64{"GET": 1}, 5),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	h := httplimit.Handler(limiter, hello, httplimit.Options{})
+	for _, method := range []string{"PUT", "DELETE", "GET"} {
+		status(h, httptest.NewRequest(method, "/", nil))
+	}
+	// Output:
+	// PUT example.com/ 200
+	// DELETE example.com/ 429
+	// GET example.com/ 200
+}
+
 // The cost of a request depends on its route: a search costs 5 units, other routes cost 1.
 // The limiter stands behind the mux, because the mux sets Request.Pattern.
 func ExampleMiddleware_costByRoute() {

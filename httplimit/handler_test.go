@@ -60,6 +60,8 @@ func TestMisusePanicsBeforeTheFirstRequest(t *testing.T) {
 		httplimit.Handler(limiter, hello, httplimit.Options{Bytes: []string{"own", "b"}})
 	})
 	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -7", func() { httplimit.CostByContentLength(-7) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -1", func() { httplimit.CostByMethod(nil, -1) })
+	require.PanicsWithValue(t, "httplimit: a cost must not be negative, got -2", func() { httplimit.CostByMethod(map[string]int64{"GET": -2}, 1) })
 }
 
 func TestDenialIsAProblemDocument(t *testing.T) {

@@ -3,6 +3,7 @@ package httplimit
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -69,9 +70,7 @@ func JoinKeys(keys ...func(*http.Request) string) func(*http.Request) string {
 // bytes that the handler reads, and enforce it by http.MaxBytesReader. On a client, use the
 // most bytes that are sent. CostByContentLength panics if unknown is negative.
 func CostByContentLength(unknown int64) func(*http.Request) int64 {
-	if unknown < 0 {
-		panic(fmt.Sprintf("httplimit: a cost must not be negative, got %d", unknown))
-	}
+	requireCost(unknown)
 	return func(r *http.Request) int64 {
 		// If the length is not known, it is -1 on a server, and 0 on a client.
 		onClient := r.RequestURI == ""
@@ -79,6 +78,30 @@ func CostByContentLength(unknown int64) func(*http.Request) int64 {
 			return unknown
 		}
 		return r.ContentLength
+	}
+}
+
+// CostByMethod returns a rule's Cost that depends on the request's method. Methods are
+// case-sensitive, as in "POST". other is the cost of all methods that are not in costs. Make
+// it high, because clients can invent methods. A cost of 0 means that the rule does not apply. On a client, a
+// request without a method is a GET. CostByMethod panics if a cost is negative.
+func CostByMethod(costs map[string]int64, other int64) func(*http.Request) int64 {
+	requireCost(other)
+	for _, cost := range costs {
+		requireCost(cost)
+	}
+	costs = maps.Clone(costs)
+	return func(r *http.Request) int64 {
+		if cost, ok := costs[cmp.Or(r.Method, http.MethodGet)]; ok {
+			return cost
+		}
+		return other
+	}
+}
+
+func requireCost(cost int64) {
+	if cost < 0 {
+		panic(fmt.Sprintf("httplimit: a cost must not be negative, got %d", cost))
 	}
 }
 
