@@ -167,7 +167,7 @@ func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) er
 }
 
 // checkAndRecord stores the fingerprints of all rules or of none, so that refused rules leave
-// nothing in the store. It tries again with the rules that have none, until all have one.
+// nothing in the store. It tries again with the rules that have none, until all have one or ctx ends.
 func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
 	var swaps []storage.Swap
 	for _, r := range rules {
@@ -187,8 +187,5 @@ func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error 
 			fresh = append(fresh, r)
 		}
 	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	return s.checkAndRecord(ctx, fresh)
+	return s.checkAndRecord(ctx, fresh) // without rules, nothing is sent
 }
