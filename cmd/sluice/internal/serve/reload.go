@@ -166,34 +166,26 @@ func (s *Server) recordFingerprints(ctx context.Context, rules []config.Rule) er
 	return err
 }
 
-// checkAndRecord checks all rules before it writes any fingerprint, so that refused rules leave
-// nothing in the store.
+// checkAndRecord stores the fingerprints of all rules or of none, so that refused rules leave
+// nothing in the store. It tries again with the rules that have none, until all have one or ctx ends.
 func (s *Server) checkAndRecord(ctx context.Context, rules []config.Rule) error {
-	var keys []string
+	var swaps []storage.Swap
 	for _, r := range rules {
-		keys = append(keys, driver.Key("", s.options.Namespace, "", "shape", r.Name)) // the key of no rule
+		key := driver.Key("", s.options.Namespace, "", "shape", r.Name) // the key of no rule
+		swaps = append(swaps, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}})
 	}
-	found, err := s.store.Load(ctx, keys...)
-	if err != nil {
+	found, swapped, err := s.store.CompareAndSwap(ctx, swaps...)
+	if err != nil || swapped {
 		return err
 	}
+	var fresh []config.Rule
 	for i, r := range rules {
 		if err := checkFingerprint(r, string(found[i].State)); err != nil {
 			return err
 		}
-	}
-	for i, r := range rules {
-		if found[i].Version != 0 {
-			continue
-		}
-		record := storage.Record{Version: storage.NewVersion(), State: []byte(fingerprint(r.Policy))}
-		now, swapped, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: keys[i], New: record})
-		if err == nil && !swapped { // another process has written it first
-			err = checkFingerprint(r, string(now[0].State))
-		}
-		if err != nil {
-			return err
+		if found[i].Version == 0 {
+			fresh = append(fresh, r)
 		}
 	}
-	return nil
+	return s.checkAndRecord(ctx, fresh) // without rules, nothing is sent
 }

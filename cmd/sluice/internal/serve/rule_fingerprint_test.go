@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"context"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/servers"
 	"github.com/sluice-go/sluice/storage"
@@ -42,28 +42,26 @@ func TestRefusedRulesLeaveNoFingerprint(t *testing.T) {
 	startTestServer(t, "rules: [{name: new, policy: fixedwindow 1/h}]", on(store))
 }
 
-func TestOneOfTwoProcessesRecordsTheFingerprint(t *testing.T) {
-	s := &Server{store: &opened{Store: unseen{new(memory.Store)}}}
-	rules := apiRules(t, oneByIP)
-	require.NoError(t, s.checkAndRecord(t.Context(), rules))
-	require.NoError(t, s.checkAndRecord(t.Context(), rules))
-	require.ErrorContains(t, s.checkAndRecord(t.Context(), apiRules(t, strings.ReplaceAll(oneByIP, "gcra", "fixedwindow"))), "was gcra and is now fixedwindow")
-}
-
-// unseen is a store in which nothing is there yet when it is looked at.
-type unseen struct{ storage.Store }
-
-func (unseen) Load(_ context.Context, keys ...string) ([]storage.Record, error) {
-	return make([]storage.Record, len(keys)), nil
+// TestFingerprintsAreRecordedTogether: of two processes, one records the fingerprints. Rules that
+// come later are recorded too, unless another rule is refused.
+func TestFingerprintsAreRecordedTogether(t *testing.T) {
+	s := &Server{store: &opened{Store: new(memory.Store)}}
+	both := func(policy string) []config.Rule {
+		return apiRules(t, "rules: [{name: client, policy: "+policy+"}, {name: new, policy: gcra 1/h}]")
+	}
+	for range 2 {
+		require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, oneByIP)))
+	}
+	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("fixedwindow 1/h")), "was gcra and is now fixedwindow")
+	require.NoError(t, s.checkAndRecord(t.Context(), apiRules(t, "rules: [{name: new, policy: fixedwindow 1/h}]")), "it was not recorded")
+	require.ErrorContains(t, s.checkAndRecord(t.Context(), both("gcra 1/h")), `rule "new" was fixedwindow and is now gcra`)
 }
 
 func TestUnreadableFingerprintsDoNotPreventTheStart(t *testing.T) {
-	for _, store := range []failingStore{{load: errSecret}, {swap: errSecret}} {
-		var logged lines
-		s := &Server{store: &opened{Store: store}, log: slog.New(slog.NewTextHandler(&logged, nil))}
-		require.NoError(t, s.recordFingerprints(t.Context(), apiRules(t, oneByIP)))
-		require.Contains(t, logged.String(), "the algorithms of the stored rules could not be read")
-	}
+	var logged lines
+	s := &Server{store: &opened{Store: failingStore{swap: errSecret}}, log: slog.New(slog.NewTextHandler(&logged, nil))}
+	require.NoError(t, s.recordFingerprints(t.Context(), apiRules(t, oneByIP)))
+	require.Contains(t, logged.String(), "the algorithms of the stored rules could not be read")
 }
 
 // TestLogNamesTheRuleWithUnreadableStates: the log also has the remedy. The states are older
