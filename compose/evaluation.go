@@ -236,7 +236,7 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) error {
 // writeDecision writes the decision to d, which is zero but for d.Results. The results go to the
 // memory of d.Results if they fit. That memory stays on the caller's stack, because the compiler
 // sees that d.Results is assigned a slice of itself.
-func (e *evaluation) writeDecision(d *Decision, how engine.How) {
+func (e *evaluation) writeDecision(d *Decision, stats engine.Stats) {
 	if n := len(e.demands); n <= len(d.Results) {
 		d.Results = d.Results[:n]
 	} else {
@@ -245,7 +245,7 @@ func (e *evaluation) writeDecision(d *Decision, how engine.How) {
 	for i := range d.Results {
 		d.Results[i] = e.demands[i].RuleResult
 	}
-	d.Allowed, d.Cached, d.Attempts = e.allowed, how.Cached, how.Attempts
+	d.Allowed, d.Cached, d.Attempts = e.allowed, stats.Cached, stats.Attempts
 	d.summarize()
 	if len(d.Results) == 0 {
 		d.Results = nil

@@ -268,12 +268,12 @@ func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, policy FailurePo
 // evaluation. The results go to d.Results if they fit.
 func (l *Limiter[T]) decideInto(ctx context.Context, e *evaluation, policy FailurePolicy, d *Decision) error {
 	defer e.release()
-	how, err := l.engine.Decide(ctx, e.prepare(l.server))
+	stats, err := l.engine.Decide(ctx, e.prepare(l.server))
 	if err != nil {
-		*d, err = l.onFailure(ctx, e, how, err, policy)
+		*d, err = l.onFailure(ctx, e, stats, err, policy)
 		return err
 	}
-	e.writeDecision(d, how)
+	e.writeDecision(d, stats)
 	l.checkSkew(d)
 	return nil
 }
@@ -288,19 +288,19 @@ func (l *Limiter[T]) checkSkew(d *Decision) {
 func skewError(skew time.Duration) error { return fmt.Errorf("%w by %v", ErrSkew, skew) }
 
 // onFailure applies the failure policy to an error of the engine.
-func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, how engine.How, cause error, policy FailurePolicy) (Decision, error) {
+func (l *Limiter[T]) onFailure(ctx context.Context, e *evaluation, stats engine.Stats, cause error, policy FailurePolicy) (Decision, error) {
 	if policy == FailClosed || ctx.Err() != nil || !isFailure(cause) {
-		return Decision{Attempts: how.Attempts}, cause
+		return Decision{Attempts: stats.Attempts}, cause
 	}
-	d := Decision{Allowed: true, Attempts: how.Attempts}
+	d := Decision{Allowed: true, Attempts: stats.Attempts}
 	if policy == FailLocal {
 		e = e.derive(e.op, func(i int) (int64, bool) { return e.demands[i].Cost, true })
 		defer e.release()
 		local, err := l.local.Decide(ctx, e.prepare(false))
 		if err != nil {
-			return Decision{Attempts: how.Attempts}, errors.Join(cause, err)
+			return Decision{Attempts: stats.Attempts}, errors.Join(cause, err)
 		}
-		local.Attempts += how.Attempts
+		local.Attempts += stats.Attempts
 		e.writeDecision(&d, local)
 	}
 	d.Degraded, d.Err = true, cause

@@ -48,9 +48,9 @@ var (
 	// have been stored.
 	ErrProgram = errors.New("storage: the program on the server differs from the policy")
 
-	// ErrTorn is returned by a store if the database applied only a part of a swap or of a request
-	// with several keys. The limiter then returns ErrOutcomeUnknown at once.
-	ErrTorn = errors.New("storage: a write was applied in part")
+	// ErrPartialWrite is returned by a store if the database applied only a part of a swap or of a
+	// request with several keys. The limiter then returns ErrOutcomeUnknown at once.
+	ErrPartialWrite = errors.New("storage: a write was applied in part")
 
 	// ErrKey is returned by stores for a key of more than MaxKey bytes, and for keys that the
 	// database cannot change together.

@@ -159,7 +159,7 @@ func TestCachedDenialsAreReturnedDuringAnOutage(t *testing.T) {
 		b.denied(b.decide(newCall(counter(1), "denied")))
 		b.store.before = func([]string) error { return storage.NotApplied(errRefused) }
 		require.Error(b, b.decide(newCall(counter(1), "other")).err)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "denied"))).how.Cached)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "denied"))).stats.Cached)
 	})
 }
 

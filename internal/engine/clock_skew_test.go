@@ -33,10 +33,10 @@ func TestResultsDoNotDependOnTheLocalClock(t *testing.T) {
 					c := b.decide(newCall(spacing(100*time.Millisecond), "k"))
 					require.NoError(b, c.err)
 					at := time.Duration(0)
-					if !c.how.Cached {
+					if !c.stats.Cached {
 						at = c.times[len(c.times)-1].Sub(began)
 					}
-					got = append(got, result{c.allowed, c.how.Cached, at, c.retry})
+					got = append(got, result{c.allowed, c.stats.Cached, at, c.retry})
 					time.Sleep(time.Duration(i%7) * 9 * time.Millisecond)
 				}
 			})

@@ -48,13 +48,13 @@ func TestDecisionIsOneRoundTripAndARepeatedDenialIsNone(t *testing.T) {
 	forEachWay(t, append(batchWays, callerWays[:2]...), engine.Options{}, func(b *fixture) {
 		for range 3 {
 			c := b.allowed(b.decide(newCall(counter(3), "k")))
-			require.Equal(b, engine.How{Attempts: 1}, c.how)
+			require.Equal(b, engine.Stats{Attempts: 1}, c.stats)
 		}
 		require.Len(b, b.store.trips, 3)
 		c := b.denied(b.decide(newCall(counter(3), "k")))
-		require.Equal(b, engine.How{Attempts: 1}, c.how)
+		require.Equal(b, engine.Stats{Attempts: 1}, c.stats)
 		c = b.denied(b.decide(newCall(counter(3), "k")))
-		require.Equal(b, engine.How{Attempts: 1, Cached: true}, c.how)
+		require.Equal(b, engine.Stats{Attempts: 1, Cached: true}, c.stats)
 		require.Len(b, b.store.trips, 4)
 	})
 }
@@ -64,7 +64,7 @@ func TestDecisionBySwapsIsALoadAndASwapAndARepeatedDenialIsNone(t *testing.T) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
 		b.denied(b.decide(newCall(counter(1), "k")))
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 		require.Equal(b, []string{"load k", "swap k", "load k"}, b.store.trips)
 	})
 }
@@ -82,7 +82,7 @@ func TestConflictIsDecidedAgainOnTheStoredState(t *testing.T) {
 			loads = -1 // the server's batch comes first
 		}
 		c := b.allowed(b.decide(newCall(counter(3), "k")))
-		require.Equal(b, 2, c.how.Attempts)
+		require.Equal(b, 2, c.stats.Attempts)
 		require.Equal(b, "xxx", b.store.state("k"))
 	})
 }
@@ -154,10 +154,10 @@ func TestOtherOperationsAreNotAnsweredFromTheCache(t *testing.T) {
 		peek := newCallOf(driver.Peek, nil, "k")
 		require.NoError(b, b.decide(peek).err)
 		require.Equal(b, []string{"xx"}, peek.states)
-		require.False(b, peek.how.Cached)
+		require.False(b, peek.stats.Cached)
 		refund := newCallOf(driver.Refund, counter(2), "k")
 		require.NoError(b, b.decide(refund).err)
-		require.False(b, refund.how.Cached)
+		require.False(b, refund.stats.Cached)
 		b.allowed(b.decide(newCall(counter(2), "k")))
 		charge := newCallOf(driver.Charge, counter(2), "k")
 		require.NoError(b, b.decide(charge).err)

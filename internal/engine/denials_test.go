@@ -21,10 +21,10 @@ func TestCachedDenialIsUsedForItsTTLOnly(t *testing.T) {
 		b.store.remove("k")
 		for range 9 {
 			time.Sleep(100 * time.Millisecond)
-			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
+			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 		}
 		time.Sleep(100*time.Millisecond - 1)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 		time.Sleep(time.Nanosecond)
 		b.allowed(b.decide(newCall(counter(1), "k")))
 	})
@@ -34,7 +34,7 @@ func TestNegativeTTLDisablesTheCache(t *testing.T) {
 	forEachWay(t, cachingWays, engine.Options{DenialCacheTTL: -1}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "k")))
 		for range 3 {
-			require.False(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
+			require.False(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 		}
 	})
 }
@@ -49,7 +49,7 @@ func TestOnlyDenialsComeFromTheCache(t *testing.T) {
 		b.store.put("k", "xxxx") // by another process
 		b.denied(b.decide(newCall(counter(4), "k")))
 		require.Equal(b, "xxxx", b.store.state("k"))
-		require.False(b, b.allowed(b.decide(newCall(counter(5), "k"))).how.Cached)
+		require.False(b, b.allowed(b.decide(newCall(counter(5), "k"))).stats.Cached)
 	})
 }
 
@@ -58,7 +58,7 @@ func TestRefundOrResetDropsTheCachedDenial(t *testing.T) {
 		forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 			b.allowed(b.decide(newCall(counter(1), "k")))
 			b.denied(b.decide(newCall(counter(1), "k")))
-			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).how.Cached)
+			require.True(b, b.denied(b.decide(newCall(counter(1), "k"))).stats.Cached)
 			require.NoError(b, b.decide(newCallOf(op, counter(1), "k")).err)
 			b.allowed(b.decide(newCall(counter(1), "k")))
 		})
@@ -109,9 +109,9 @@ func TestCacheNeedsTheStatesOfAllKeys(t *testing.T) {
 	forEachWay(t, cachingWays, engine.Options{}, func(b *fixture) {
 		b.allowed(b.decide(newCall(counter(1), "a")))
 		b.denied(b.decide(newCall(counter(1), "a")))
-		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).how.Cached, "b is not cached")
-		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).how.Cached)
-		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).how.Cached)
+		require.False(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached, "b is not cached")
+		require.True(b, b.denied(b.decide(newCall(counter(1), "a", "b"))).stats.Cached)
+		require.True(b, b.denied(b.decide(newCall(counter(1), "b", "a"))).stats.Cached)
 	})
 }
 
@@ -123,7 +123,7 @@ func TestCacheHasALimitedSize(t *testing.T) {
 			}
 			require.LessOrEqual(b, b.engine.CachedDenials(), size+511, "one more block")
 			require.GreaterOrEqual(b, b.engine.CachedDenials(), size*9/10)
-			require.True(b, b.denied(b.decide(newCall(counter(0), "19999"))).how.Cached, "the last one")
+			require.True(b, b.denied(b.decide(newCall(counter(0), "19999"))).stats.Cached, "the last one")
 		})
 	}
 }
@@ -140,11 +140,11 @@ func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 			b.store.before = func([]string) error { time.Sleep(there); return nil }
 			b.store.after = func([]string) error { time.Sleep(back); return nil }
 			first := b.denied(b.decide(newCall(spacing(pause), "k")))
-			require.False(b, first.how.Cached)
+			require.False(b, first.stats.Cached)
 
 			for range 4 { // RetryAfter is never too short
 				cached := b.denied(b.decide(newCall(spacing(pause), "k")))
-				require.True(b, cached.how.Cached)
+				require.True(b, cached.stats.Cached)
 				require.Zero(b, cached.took)
 				left := time.Until(taken.Add(pause))
 				require.GreaterOrEqual(b, cached.retry, left)
@@ -153,10 +153,10 @@ func TestCachedDenialIsCertainDespiteTheRoundTrip(t *testing.T) {
 			}
 			// The latest time that the server can have is ahead of its time by at most the round trip.
 			time.Sleep(time.Until(taken.Add(pause - there - back - 1)))
-			require.True(b, b.denied(b.decide(newCall(spacing(pause), "k"))).how.Cached)
+			require.True(b, b.denied(b.decide(newCall(spacing(pause), "k"))).stats.Cached)
 			time.Sleep(time.Until(taken.Add(pause)))
 			c := b.allowed(b.decide(newCall(spacing(pause), "k")))
-			require.False(b, c.how.Cached)
+			require.False(b, c.stats.Cached)
 		})
 	}
 }
@@ -169,7 +169,7 @@ func TestCachedDenialIsExactWithTheCallersClock(t *testing.T) {
 		b.denied(b.decide(newCall(spacing(pause), "k")))
 		now = now.Add(pause - 1)
 		cached := b.denied(b.decide(newCall(spacing(pause), "k")))
-		require.True(b, cached.how.Cached)
+		require.True(b, cached.stats.Cached)
 		require.EqualValues(b, 1, cached.retry)
 		now = now.Add(1)
 		b.allowed(b.decide(newCall(spacing(pause), "k")))
@@ -188,6 +188,6 @@ func TestErrorOnACachedStateCausesARoundTrip(t *testing.T) {
 			}
 			return nil
 		}
-		require.False(b, b.denied(b.decide(c)).how.Cached)
+		require.False(b, b.denied(b.decide(c)).stats.Cached)
 	})
 }

@@ -183,14 +183,14 @@ func TestFailingSlotDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-func TestPeekOfATornKeyIsNotErrOutcomeUnknown(t *testing.T) {
-	torn := fmt.Errorf("%w: disk", storage.ErrTorn)
+func TestPeekOfAKeyWithAPartialWriteIsNotErrOutcomeUnknown(t *testing.T) {
+	partial := fmt.Errorf("%w: disk", storage.ErrPartialWrite)
 	w := way{name: "server", open: func(f *fakeStore) storage.Store {
 		return server{fakeStore: f, lie: func(b *driver.Batch) {
 			b.KeyErr = make([]error, len(b.Keys))
 			for i, key := range b.Keys {
 				if key == "bad" {
-					b.KeyErr[i] = torn
+					b.KeyErr[i] = partial
 				}
 			}
 		}}

@@ -74,8 +74,8 @@ type Engine struct {
 	shards map[string]*queue // otherwise, by shard
 }
 
-// How describes how a decision was made.
-type How struct {
+// Stats describe how a decision was made.
+type Stats struct {
 	Attempts int  // how often the request was evaluated
 	Cached   bool // a denial from the cache
 }
@@ -120,7 +120,7 @@ func New(store storage.Store, o Options) *Engine {
 //   - [storage.ErrOutcomeUnknown]: the request may have been stored
 //   - [storage.ErrProgram]: the server decided otherwise than Go
 //   - the error of the context, or a permanent error of the store
-func (e *Engine) Decide(ctx context.Context, r *Request) (how How, err error) {
+func (e *Engine) Decide(ctx context.Context, r *Request) (stats Stats, err error) {
 	n := len(r.Keys)
 	r.states, r.changes = slices.Grow(r.states[:0], n)[:n], slices.Grow(r.changes[:0], n)[:n]
 	switch {
@@ -132,13 +132,13 @@ func (e *Engine) Decide(ctx context.Context, r *Request) (how How, err error) {
 		r.update.Now = e.options.Clock()
 		err = e.inPlace.Update(ctx, r.update.Now, r.Keys, r)
 	default:
-		how.Cached, err = e.decide(ctx, r)
+		stats.Cached, err = e.decide(ctx, r)
 	}
-	how.Attempts = int(r.attempts.Load())
+	stats.Attempts = int(r.attempts.Load())
 	if r.state != abandoned && r.panicked != nil {
 		panic(r.panicked)
 	}
-	return how, err
+	return stats, err
 }
 
 // decide decides on a store that needs a round trip.

@@ -22,8 +22,8 @@ func TestContentionEndsWithTheTimeout(t *testing.T) {
 		require.ErrorIs(b, c.err, storage.ErrNotApplied)
 		require.NotErrorIs(b, c.err, storage.ErrUnavailable)
 		require.Equal(b, 2*time.Second, c.took)
-		require.Greater(b, c.how.Attempts, 40)
-		require.Less(b, c.how.Attempts, 20_000)
+		require.Greater(b, c.stats.Attempts, 40)
+		require.Less(b, c.stats.Attempts, 20_000)
 	})
 }
 

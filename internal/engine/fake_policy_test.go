@@ -68,7 +68,7 @@ type call struct {
 	times     []time.Time   // of all evaluations
 	before    func() error  // is called before each evaluation
 
-	how      engine.How
+	stats    engine.Stats
 	err      error
 	panicked any
 	took     time.Duration

@@ -271,7 +271,7 @@ func (f server) decide(b *driver.Batch, r *driver.Request, states map[int]string
 			return driver.Declined
 		}
 		if b.Found[u.Key].Version == b.Version {
-			return driver.Stored
+			return driver.AlreadyStored
 		}
 	}
 	for range r.Times {

@@ -109,7 +109,7 @@ func (b *fixture) decideFor(ctx context.Context, c *call) *call {
 func (b *fixture) run(ctx context.Context, c *call) {
 	began := time.Now()
 	defer func() { c.panicked, c.returned, c.took = recover(), true, time.Since(began) }()
-	c.how, c.err = b.engine.Decide(ctx, &c.Request)
+	c.stats, c.err = b.engine.Decide(ctx, &c.Request)
 }
 
 // start starts a call in a goroutine. It returns when the call has returned or waits.

@@ -247,24 +247,24 @@ func TestErrOutcomeUnknownIsNeverErrNotApplied(t *testing.T) {
 	})
 }
 
-func TestTornWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
+func TestPartialWriteIsErrOutcomeUnknownAtOnce(t *testing.T) {
 	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 		n := 0
 		b.store.after = func([]string) error {
 			if n++; n >= b.write() {
-				return errors.Join(storage.ErrTorn, errLost)
+				return errors.Join(storage.ErrPartialWrite, errLost)
 			}
 			return nil
 		}
 		c := b.decide(newCall(counter(9), "a", "b"))
 		require.ErrorIs(b, c.err, storage.ErrOutcomeUnknown)
-		require.ErrorIs(b, c.err, storage.ErrTorn)
+		require.ErrorIs(b, c.err, storage.ErrPartialWrite)
 		require.Zero(b, c.took)
 	})
 }
 
-// The second attempt, which checks the outcome of the first, is torn.
-func TestTornRetryIsErrOutcomeUnknown(t *testing.T) {
+// The second attempt, which checks the outcome of the first, is applied in part.
+func TestPartlyAppliedRetryIsErrOutcomeUnknown(t *testing.T) {
 	forEachWay(t, waysWithProof, engine.Options{}, func(b *fixture) {
 		n := 0
 		b.store.before = func([]string) error {
@@ -272,8 +272,8 @@ func TestTornRetryIsErrOutcomeUnknown(t *testing.T) {
 			case b.write():
 				return errLost
 			case b.write() + 1:
-				b.store.put("a", "torn")
-				return storage.ErrTorn
+				b.store.put("a", "partial")
+				return storage.ErrPartialWrite
 			}
 			return nil
 		}

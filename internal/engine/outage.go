@@ -18,18 +18,17 @@ func isOutage(err error) bool {
 // record gives the outcome of a round trip to the circuit breaker. began is when the round trip began.
 func (q *queue) record(began time.Time, err error) {
 	late := errors.Is(err, context.DeadlineExceeded) && isOutage(err)
-	if errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout {
+	switch {
+	case errors.Is(err, context.Canceled) || late && time.Since(began) < q.engine.options.Timeout:
 		q.breaker.CutShort(began)
-		return
-	}
-	if isOutage(err) {
+	case isOutage(err):
 		q.breaker.Failed(began, err)
-		return
+	default:
+		q.breaker.Succeeded()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		q.answered = time.Now()
 	}
-	q.breaker.Succeeded()
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.answered = time.Now()
 }
 
 // recordTimeout records a failure if a request ends because the store did not answer within the

@@ -130,7 +130,7 @@ func (r *Request) finish(err error) { r.settled, r.err = true, err }
 // fail records that an attempt has failed. It settles the request unless another attempt can help.
 func (r *Request) fail(err error) {
 	lost := !errors.Is(err, storage.ErrNotApplied)
-	if r.err = err; !isTemporary(err) && (!lost || errors.Is(err, storage.ErrTorn)) {
+	if r.err = err; !isTemporary(err) && (!lost || errors.Is(err, storage.ErrPartialWrite)) {
 		r.finish(r.outcome(err, lost))
 	}
 }

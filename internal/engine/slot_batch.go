@@ -200,20 +200,20 @@ func (s *slotBatch) replay(e *Engine, clock clockReading) {
 		switch {
 		case differs != nil:
 			finish(members, differs)
-		case s.isLost() && first.givesBack() && (err != nil || request.Applied != driver.Stored):
+		case s.isLost() && first.givesBack() && (err != nil || request.Applied != driver.AlreadyStored):
 			finish(members, unknown(first.lastErr)) // it may have been stored, and must not be repeated
 		case errors.Is(err, storage.ErrNotApplied):
 			for _, r := range members {
 				r.fail(err)
 			}
 		case err != nil:
-			if errors.Is(err, storage.ErrTorn) && request.Applied >= 0 { // other keys of it may have been written
+			if errors.Is(err, storage.ErrPartialWrite) && request.Applied >= 0 { // other keys of it may have been written
 				differs = s.evaluate(e, request, members, clock)
 			}
 			finish(members, unknown(err))
 		case request.Applied == driver.Declined:
 			finish(members, errDeclined)
-		case request.Applied == driver.Stored:
+		case request.Applied == driver.AlreadyStored:
 			s.stored(request, members)
 		default:
 			differs = s.evaluate(e, request, members, clock)

@@ -9,7 +9,6 @@ import (
 // Cell is one locked record. A limiter with one rule decides with a Cell, because a Cell allocates
 // nothing. A Cell must not be copied while it is locked.
 type Cell struct {
-	store   *Store
 	shard   *shard
 	entry   *entry // nil if the store has no record
 	number  uint32 // of entry
@@ -19,8 +18,8 @@ type Cell struct {
 }
 
 // Lock locks the record of n at the [Instant] at. The caller must call Unlock, even if it panics.
-func (s *Store) Lock(c *Cell, at int64, n Name) {
-	c.store, c.shard, c.at, c.name, c.created = s, n.shard(), at, n, false
+func (*Store) Lock(c *Cell, at int64, n Name) {
+	c.shard, c.at, c.name, c.created = n.shard(), at, n, false
 	c.shard.mu.Lock()
 	c.number, c.entry = c.shard.table.find(n.hash)
 }
@@ -61,6 +60,6 @@ func (c *Cell) Put(state []byte, ttl time.Duration, p storage.Priority) {
 func (c *Cell) Unlock() {
 	c.shard.unlock()
 	if c.created {
-		c.name.partition.evict(c.name.hash, c.store.maxKeys(), c.at)
+		c.name.partition.evict(c.name.hash, c.at)
 	}
 }

@@ -1,24 +1,31 @@
 package memstore
 
+// evict restores the bound after a write of names.
+func evict(names []Name, at int64) {
+	for _, n := range names {
+		n.partition.evict(n.hash, at)
+	}
+}
+
 // evict removes records until the partition is within its bound, but never the record of keep. The
 // caller must not hold the lock of a shard.
-func (p *partition) evict(keep hash, maxKeys, at int64) {
-	if p.counters.keys.Load() <= maxKeys {
+func (p *partition) evict(keep hash, at int64) {
+	if p.counters.keys.Load() <= p.maxKeys {
 		return
 	}
 	p.evicting.Lock()
 	defer p.evicting.Unlock()
-	for p.counters.keys.Load() > maxKeys && p.evictOne(keep, maxKeys, at) {
+	for p.counters.keys.Load() > p.maxKeys && p.evictOne(keep, at) {
 	}
 }
 
 // evictOne removes one record. The comment of package memory defines which one. At most 7/8 of the
 // records may be protected. Otherwise, if all were, each new key would evict the one before it.
-func (p *partition) evictOne(keep hash, maxKeys, at int64) bool {
+func (p *partition) evictOne(keep hash, at int64) bool {
 	if p.removeExpired(at, 1) > 0 {
 		return true
 	}
-	if p.counters.protected.Load() > maxKeys-max(1, maxKeys/8) {
+	if p.counters.protected.Load() > p.maxKeys-max(1, p.maxKeys/8) {
 		return p.evictProtected(keep, at) || p.evictUnprotected(keep, at)
 	}
 	return p.evictUnprotected(keep, at) || p.evictProtected(keep, at)

@@ -13,6 +13,7 @@ import (
 // partition holds the records of one rule. It has its own bound, so that keys of one rule never
 // evict records of another rule.
 type partition struct {
+	maxKeys     int64
 	shards      []shard
 	firstExpiry []atomic.Int64 // of each shard; see shard.firstExpiry
 	shift       int            // the upper 64-shift bits of a hash are the index of its shard
@@ -44,9 +45,13 @@ func (s *Store) partitionOf(rule string) *partition {
 }
 
 func (s *Store) newPartition() *partition {
-	shardBits := bits.Len64(uint64(min(max(s.maxKeys()/keysPerShard, 1), maxShards))) - 1
+	maxKeys := s.MaxKeys
+	if maxKeys <= 0 {
+		maxKeys = DefaultMaxKeys
+	}
+	shardBits := bits.Len(uint(min(max(maxKeys/keysPerShard, 1), maxShards))) - 1
 	count := 1 << shardBits
-	p := &partition{shards: make([]shard, count), firstExpiry: make([]atomic.Int64, count), shift: 64 - shardBits}
+	p := &partition{maxKeys: int64(maxKeys), shards: make([]shard, count), firstExpiry: make([]atomic.Int64, count), shift: 64 - shardBits}
 	lockOrder := s.shards.Add(maxShards)
 	for i := range p.shards {
 		sh := &p.shards[i]

@@ -34,13 +34,6 @@ var (
 	_ storage.Purger = (*Store)(nil)
 )
 
-func (s *Store) maxKeys() int64 {
-	if s.MaxKeys <= 0 {
-		return DefaultMaxKeys
-	}
-	return int64(s.MaxKeys)
-}
-
 // Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
 	if err := ctx.Err(); err != nil {
@@ -76,7 +69,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	for i := range swaps {
 		names[i] = s.Name(swaps[i].Key)
 	}
-	defer s.evict(names, at) // after the shards are unlocked
+	defer evict(names, at) // after the shards are unlocked
 	defer unlockShards(lockShards(nil, names))
 	swapped = true
 	for i, n := range names {
@@ -121,7 +114,7 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driv
 	for _, key := range keys {
 		names = append(names, s.Name(key))
 	}
-	defer s.evict(names, at) // after the shards are unlocked
+	defer evict(names, at) // after the shards are unlocked
 	var shards [8]*shard
 	locked := lockShards(shards[:0], names)
 	defer unlockShards(locked)
@@ -154,13 +147,6 @@ func (w *scratch) clear() {
 	clear(w.found)
 	clear(w.next)
 	w.found, w.next = w.found[:0], w.next[:0]
-}
-
-// evict restores the bound after a write of names.
-func (s *Store) evict(names []Name, at int64) {
-	for _, n := range names {
-		n.partition.evict(n.hash, s.maxKeys(), at)
-	}
 }
 
 // Purge calls Sweep with the time of Clock; see storage.Purger.

@@ -87,7 +87,7 @@ type Request struct {
 	Uses  []Use
 	Times int // the number of equal requests, decided one after the other; above 1 only with one use
 	// Applied is set by Run. It is the number of applied steps, added over all uses and all Times.
-	// If the request was not decided, it is [Damaged], [Declined] or [Stored]. If a use without
+	// If the request was not decided, it is [Damaged], [Declined] or [AlreadyStored]. If a use without
 	// Shadow denies the request, no step is applied. Otherwise each Allow that has enough units,
 	// each Refund and each Charge applies one step. Peek and Reset apply none.
 	Applied int
@@ -95,9 +95,9 @@ type Request struct {
 
 // The results of a request that was not decided. Such a request has changed nothing.
 const (
-	Damaged  = -1 // the program cannot read the state of an enforced use
-	Declined = -2 // a number is too large for the program: the step must run in Go
-	Stored   = -3 // a key has the version of the batch: an earlier attempt was stored
+	Damaged       = -1 // the program cannot read the state of an enforced use
+	Declined      = -2 // the program cannot compute it, for example because a number is too large: the step must run in Go
+	AlreadyStored = -3 // a key has the version of the batch: an earlier attempt was stored
 )
 
 // Use is the operation of a request on one key. The uses of a request have different keys.

@@ -2,7 +2,7 @@ package memory
 
 import (
 	"context"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/sluice-go/sluice/internal/memstore"
@@ -27,7 +27,8 @@ type Store struct {
 	// clock; see Now.
 	Clock func() time.Time
 
-	table atomic.Pointer[memstore.Store] // nil until the first use
+	once  sync.Once
+	table *memstore.Store // nil until the first use
 }
 
 var (
@@ -37,11 +38,8 @@ var (
 
 // Table is for package compose, which decides on the records in place. You do not need it.
 func (s *Store) Table() *memstore.Store {
-	if t := s.table.Load(); t != nil {
-		return t
-	}
-	s.table.CompareAndSwap(nil, &memstore.Store{MaxKeys: s.MaxKeys, Clock: s.Clock})
-	return s.table.Load()
+	s.once.Do(func() { s.table = &memstore.Store{MaxKeys: s.MaxKeys, Clock: s.Clock} })
+	return s.table
 }
 
 // Load returns the records at the time of Clock; see [storage.Store].

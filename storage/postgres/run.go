@@ -94,7 +94,7 @@ func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 		b.Requests[i].Applied = 0
 		for _, u := range b.Requests[i].Uses {
 			if found[u.Key].Version == b.Version {
-				b.Requests[i].Applied = driver.Stored
+				b.Requests[i].Applied = driver.AlreadyStored
 			}
 		}
 	}

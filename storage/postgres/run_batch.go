@@ -188,7 +188,7 @@ func (r *run) apply(rows []row) {
 func applied(b *driver.Batch, u *driver.Use, count int64) int {
 	switch {
 	case b.Found[u.Key].Version == b.Version:
-		return driver.Stored
+		return driver.AlreadyStored
 	case u.Op >= driver.Peek || u.Shadow && count == driver.Damaged:
 		return 0
 	}

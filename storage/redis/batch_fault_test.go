@@ -41,7 +41,7 @@ func TestRetriedBatchIsAppliedOnce(t *testing.T) {
 						proxy.Plan()
 						runUntilOK(t, s, b)
 						for _, r := range b.Requests {
-							require.Equal(t, kind.Applied(), r.Applied == driver.Stored, "batch %d", i)
+							require.Equal(t, kind.Applied(), r.Applied == driver.AlreadyStored, "batch %d", i)
 						}
 						for _, key := range b.Keys {
 							require.EqualValues(t, 2, usedOf(t, direct, policy, key))

@@ -28,7 +28,7 @@
 // If the user has no permission for one key of a batch, the limiter retries each request of the
 // batch separately. If the server refuses the first write of a batch, nothing is written and the
 // batch fails. If the server refuses a later write, the requests of that key fail with
-// storage.ErrTorn, because other keys of these requests may have been written.
+// storage.ErrPartialWrite, because other keys of these requests may have been written.
 //
 // # Keys
 //

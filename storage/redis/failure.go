@@ -19,8 +19,8 @@ func classify(err error) error {
 	switch {
 	case redis.HasErrorPrefix(err, "CROSSSLOT"):
 		return fmt.Errorf("%w: %w", ErrCrossSlot, err)
-	case redis.HasErrorPrefix(err, "TORN"):
-		return fmt.Errorf("redis: %w: %w", storage.ErrTorn, err)
+	case redis.HasErrorPrefix(err, "PARTIAL"):
+		return fmt.Errorf("redis: %w: %w", storage.ErrPartialWrite, err)
 	case errors.Is(err, redis.ErrClosed), isReply(err) && !isTransient(err):
 		return storage.NotApplied(fmt.Errorf("redis: %w", err))
 	case isReply(err), isNotSent(err):
@@ -58,11 +58,11 @@ func (s *Store) commandFailure(t *writeTracker, err error) error {
 // isOfServer reports whether only a server or a script reports this error, and never a proxy.
 func isOfServer(err error) bool {
 	return isTransient(err) || strings.Contains(err.Error(), "user_script") ||
-		hasPrefix(err, "NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "TORN")
+		hasPrefix(err, "NOSCRIPT", "WRONGTYPE", "NOPERM", "NOAUTH", "WRONGPASS", "CROSSSLOT", "PARTIAL")
 }
 
 // isReply reports whether err is an error reply. A script that ends with an error has applied
-// nothing, unless the error is TORN.
+// nothing, unless the error is PARTIAL.
 func isReply(err error) bool {
 	var reply redis.Error
 	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)

@@ -87,7 +87,7 @@ func TestErrorOfAProxyLeavesTheOutcomeUnknown(t *testing.T) {
 	run(t, s, b)
 	requireUnknown(t, b.Err)
 	runUntilOK(t, s, b)
-	require.Equal(t, driver.Stored, b.Requests[0].Applied)
+	require.Equal(t, driver.AlreadyStored, b.Requests[0].Applied)
 }
 
 func TestErrorOfAScriptIsCertain(t *testing.T) {

@@ -210,7 +210,7 @@ func (s *Store) readKeyErr(b *driver.Batch, text string) error {
 	case reason == "NORECORD":
 		b.KeyErr[i] = storage.NotApplied(fmt.Errorf("%w: key %.40q", errNoRecord, s.key(b.Keys[i])))
 	case writeFailed:
-		b.KeyErr[i] = fmt.Errorf("redis: %w: key %.40q: %s", storage.ErrTorn, s.key(b.Keys[i]), reason)
+		b.KeyErr[i] = fmt.Errorf("redis: %w: key %.40q: %s", storage.ErrPartialWrite, s.key(b.Keys[i]), reason)
 	default:
 		b.KeyErr[i] = storage.NotApplied(s.failure(replyError(reason)))
 	}

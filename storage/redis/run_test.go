@@ -279,7 +279,7 @@ func TestRefusedLaterWriteFailsItsKey(t *testing.T) {
 	run(t, s, b)
 	require.NoError(t, b.Err)
 	require.NoError(t, b.KeyErr[0])
-	require.ErrorIs(t, b.KeyErr[1], storage.ErrTorn)
+	require.ErrorIs(t, b.KeyErr[1], storage.ErrPartialWrite)
 	require.NotErrorIs(t, b.KeyErr[1], storage.ErrNotApplied)
 	require.NoError(t, b.KeyErr[2])
 	for _, key := range b.Keys {

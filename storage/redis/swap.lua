@@ -7,7 +7,7 @@
 --   SWAPPED
 --   CONFLICT  followed by the stored values
 --   NORECORD  followed by a key whose value is not a record
---   ERROR     followed by an error of the server. If it begins with TORN, some keys were written.
+--   ERROR     followed by an error of the server. If it begins with PARTIAL, some keys were written.
 
 -- The script calls TIME before any write, so a server that refuses TIME has written nothing. The clock
 -- is rounded down to ms, so that the time until Until is rounded up.
@@ -69,7 +69,7 @@ for i, key in ipairs(KEYS) do
 	if err then
 		return {'ERROR', begun .. err}
 	elseif old ~= '' or new ~= '' then
-		begun = 'TORN '
+		begun = 'PARTIAL '
 	end
 end
 return {'SWAPPED'}

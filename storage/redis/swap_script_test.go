@@ -72,10 +72,10 @@ func TestRefusedLaterWriteIsTorn(t *testing.T) {
 		}
 		_, swapped, err := s.CompareAndSwap(t.Context(), swaps...)
 		require.False(t, swapped)
-		torn := order == "put first"
-		require.Equal(t, torn, errors.Is(err, storage.ErrTorn), "%v", err)
-		require.Equal(t, !torn, errors.Is(err, storage.ErrNotApplied), "%v", err)
-		require.Equal(t, map[bool]string{true: "updated", false: "x"}[torn], stored(t, direct, put.Key))
+		partial := order == "put first"
+		require.Equal(t, partial, errors.Is(err, storage.ErrPartialWrite), "%v", err)
+		require.Equal(t, !partial, errors.Is(err, storage.ErrNotApplied), "%v", err)
+		require.Equal(t, map[bool]string{true: "updated", false: "x"}[partial], stored(t, direct, put.Key))
 		require.Equal(t, "x", stored(t, direct, del.Key))
 	}
 }
@@ -147,7 +147,7 @@ func TestKeyThatStaysAbsentIsNotWritten(t *testing.T) {
 	s = open(t, newClientOf(t, shared.Redis(t), "no-set", allBut("set")...), t.Name())
 	_, _, err = s.CompareAndSwap(t.Context(), storage.Swap{Key: "a"}, creating("b", "x"))
 	require.ErrorIs(t, err, storage.ErrNotApplied)
-	require.NotErrorIs(t, err, storage.ErrTorn)
+	require.NotErrorIs(t, err, storage.ErrPartialWrite)
 }
 
 func TestEachKeyHasItsOwnTTL(t *testing.T) {

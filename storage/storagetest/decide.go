@@ -44,7 +44,7 @@ func decideOnce(b *driver.Batch, uses []driver.Use, states [][]byte, policyOf fu
 	changes, applied, denied := map[int]driver.Change{}, 0, false
 	for _, use := range uses {
 		if b.Found[use.Key].Version == b.Version {
-			return nil, driver.Stored
+			return nil, driver.AlreadyStored
 		}
 	}
 	for _, use := range uses {

@@ -170,9 +170,9 @@ var serverSaboteurs = []saboteur{
 	}},
 	{"reports all requests as Stored if one is", "any batch is decided as in Go", running(func(r *reference, ctx context.Context, b *driver.Batch) {
 		r.Run(ctx, b)
-		if slices.ContainsFunc(b.Requests, func(q driver.Request) bool { return q.Applied == driver.Stored }) {
+		if slices.ContainsFunc(b.Requests, func(q driver.Request) bool { return q.Applied == driver.AlreadyStored }) {
 			for i := range b.Requests {
-				b.Requests[i].Applied = driver.Stored
+				b.Requests[i].Applied = driver.AlreadyStored
 			}
 		}
 	})},

@@ -14,7 +14,7 @@ import (
 type Decide func(now time.Time, states [][]byte, changes []driver.Change) error
 
 // Do decides on the states of keys. No server has a program for the decision.
-func Do(ctx context.Context, e *engine.Engine, keys []string, decide Decide) (engine.How, error) {
+func Do(ctx context.Context, e *engine.Engine, keys []string, decide Decide) (engine.Stats, error) {
 	return e.Decide(ctx, &engine.Request{Keys: keys, Uses: make([]engine.Use, len(keys)), Evaluator: &evaluator{decide: decide}})
 }
 
