@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,46 +19,53 @@ var (
 	constants = regexp.MustCompile(`(?m)^local ([A-Z]+(?:, [A-Z]+)*) = (-?\d+(?:, -?\d+)*)\s*(?:--.*)?\n`)
 )
 
-// prelude is algo.LuaPrelude: the numbers of its constants, and its other definitions as matches of
-// definition.
+// prelude is algo.LuaPrelude: the numbers of its constants, and its other definitions.
 type prelude struct {
 	numbers     map[string]string
-	definitions [][]string
+	definitions []preludeDefinition
 }
 
-var parsePrelude = sync.OnceValue(func() prelude {
-	text, numbers := algo.LuaPrelude(), map[string]string{}
+type preludeDefinition struct {
+	names, words []string // those that it defines, and all
+	text         string
+}
+
+var parsePrelude = sync.OnceValue(func() *prelude {
+	text, p := algo.LuaPrelude(), &prelude{numbers: map[string]string{}}
 	for _, found := range constants.FindAllStringSubmatch(text, -1) {
 		values := strings.Split(found[2], ", ")
 		for i, name := range strings.Split(found[1], ", ") {
-			numbers[name] = values[i]
+			p.numbers[name] = values[i]
 		}
 	}
-	return prelude{numbers, definition.FindAllStringSubmatch(constants.ReplaceAllString(text, ""), -1)}
+	for _, found := range definition.FindAllStringSubmatch(constants.ReplaceAllString(text, ""), -1) {
+		p.definitions = append(p.definitions, preludeDefinition{strings.Split(found[1], ", "), word.FindAllString(found[0], -1), p.inline(found[0])})
+	}
+	return p
 })
 
-// withPrelude puts the definitions of the prelude that a script uses before the script, and replaces
-// the names of constants with their numbers. Redis creates all functions of a script at each run, so
-// unused functions would cost time. It creates functions faster if they use no local variable of the
-// script.
+// inline replaces the names of constants with their numbers. Redis creates functions faster if they use
+// no local variable of the script.
+func (p *prelude) inline(text string) string {
+	return word.ReplaceAllStringFunc(text, func(name string) string { return cmp.Or(p.numbers[name], name) })
+}
+
+// withPrelude puts the definitions of the prelude that a script uses before the script. Redis creates
+// all functions of a script at each run, so unused functions would cost time.
 func withPrelude(script string) string {
 	p, used := parsePrelude(), map[string]bool{}
-	markUsed := func(text string) { // also marks names in comments, which does no harm
-		for _, name := range word.FindAllString(text, -1) {
+	markUsed := func(words []string) { // also marks words in comments, which does no harm
+		for _, name := range words {
 			used[name] = true
 		}
 	}
-	markUsed(script)
-	for _, found := range slices.Backward(p.definitions) { // a definition uses only those before it
-		if slices.ContainsFunc(strings.Split(found[1], ", "), func(name string) bool { return used[name] }) {
-			markUsed(found[0])
-			script = found[0] + script
+	markUsed(word.FindAllString(script, -1))
+	script = p.inline(script)
+	for _, d := range slices.Backward(p.definitions) { // a definition uses only those before it
+		if slices.ContainsFunc(d.names, func(name string) bool { return used[name] }) {
+			markUsed(d.words)
+			script = d.text + script
 		}
 	}
-	return word.ReplaceAllStringFunc(script, func(name string) string {
-		if number, ok := p.numbers[name]; ok {
-			return number
-		}
-		return name
-	})
+	return script
 }
