@@ -29,14 +29,14 @@ func loginRules() []sluice.Rule[login] {
 // signIn reports whether the attempt is allowed and its password is right. If the attempt is
 // not allowed, the password is not checked.
 func signIn(ctx context.Context, limiter *sluice.Limiter[login], l login, check func() bool) (bool, sluice.Decision, error) {
-	attempt, d, err := limiter.Reserve(ctx, l, 1) // pays before the check
+	attempt, d, err := limiter.Reserve(ctx, l, 1) // charges before the check
 	if err != nil || !d.Allowed || !check() {
-		return false, d, err // a failure stays paid
+		return false, d, err // a failure stays charged
 	}
-	// If one of these fails, attempts stay counted. The login is good all the same.
+	// If Settle or ResetRule fails, the attempts stay charged, but the login succeeds.
 	ctx = context.WithoutCancel(ctx)
-	_, _ = attempt.Settle(ctx, 0)                  // gives back what this attempt paid
-	_ = limiter.ResetRule(ctx, "login-account", l) // forgets the failures before it
+	_, _ = attempt.Settle(ctx, 0)                  // refunds this attempt
+	_ = limiter.ResetRule(ctx, "login-account", l) // clears earlier failures of the account
 	return true, d, nil
 }
 

@@ -33,7 +33,7 @@ func open(ctx context.Context, address string) (storage.Store, error) {
 	return nil, fmt.Errorf("-store must be memory:, sqlite:FILE, postgres://... or redis://..., got %q", address)
 }
 
-func openSQLite(ctx context.Context, file string) (storage.Store, error) {
+func openSQLite(ctx context.Context, file string) (*sqlite.Store, error) {
 	db, err := sql.Open("sqlite3", "file:"+url.PathEscape(file)+"?_journal_mode=WAL&_busy_timeout=5000&_stmt_cache_size=16")
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func openSQLite(ctx context.Context, file string) (storage.Store, error) {
 	return store, store.Migrate(ctx)
 }
 
-func openPostgres(ctx context.Context, address string) (storage.Store, error) {
+func openPostgres(ctx context.Context, address string) (*postgres.Store, error) {
 	pool, err := pgxpool.New(ctx, address)
 	if err != nil {
 		return nil, err

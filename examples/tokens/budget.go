@@ -40,9 +40,9 @@ func (e *overBudget) Error() string {
 	return fmt.Sprintf("over budget under %s, try again in %v", e.rule, e.retryAfter)
 }
 
-// complete pays the estimate of a prompt, calls the model, and corrects the payment to the
-// tokens that the model has used. The model returns their number also with an error. A prompt
-// that used more than its estimate leaves a debt, so later prompts must wait.
+// complete charges the estimate of a prompt and calls the model. It then replaces the estimate
+// by the number of tokens that the model has used. The model returns this number even if it
+// fails. A prompt that used more than its estimate leaves a debt, so later prompts must wait.
 func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, model func(context.Context) (used int64, err error)) error {
 	reservation, d, err := limiter.Reserve(ctx, p, 1)
 	if err != nil {
@@ -52,8 +52,7 @@ func complete(ctx context.Context, limiter *sluice.Limiter[prompt], p prompt, mo
 		return &overBudget{d.Rule, d.RetryAfter}
 	}
 	p.tokens, err = model(ctx)
-	// The context can have ended, and must not stop the correction. If the correction fails,
-	// the estimate stays paid.
+	// The correction must run even if ctx has ended. If it fails, the estimate stays charged.
 	_, _ = reservation.SettleFor(context.WithoutCancel(ctx), p)
 	return err
 }

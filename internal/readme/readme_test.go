@@ -41,7 +41,9 @@ func TestGoCodeIsTested(t *testing.T) {
 		blocks := regexp.MustCompile("(?s)```go\n(.*?)```").FindAllStringSubmatch(readFile(t, root, page), -1)
 		for _, b := range blocks {
 			found++
-			require.Contains(t, tested.String(), b[1])
+			if !strings.Contains(tested.String(), b[1]) {
+				t.Errorf("%s has a block that is in no test and no example:\n%s", page, b[1])
+			}
 		}
 	}
 	require.Greater(t, found, 10)
