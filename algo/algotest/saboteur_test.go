@@ -178,6 +178,9 @@ func subject(f flaw) Subject {
 
 // brokenLaws returns the errors of each law that the subject breaks.
 func brokenLaws(s Subject) map[string]string {
+	if raceEnabled && s.effort == (effort{}) {
+		s.effort = brief // the searches for races are too short for some flaws
+	}
 	broken := map[string]string{}
 	for _, law := range laws {
 		if r := testLaw(&recorder{}, law.name, s); len(r.errors) > 0 {
