@@ -69,7 +69,7 @@ func TestRecommendedPoliciesKeepAQuota(t *testing.T) {
 	kept := 0
 	for _, a := range found {
 		most := int64(0)
-		for range 30 {
+		for range 10 {
 			most = max(most, mostInAnHour(t, a.policy, random))
 		}
 		require.LessOrEqual(t, most, a.most[2], "%v", a.policy)

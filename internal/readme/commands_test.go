@@ -98,6 +98,7 @@ func TestGitIgnoresWhatTheCommandsLeave(t *testing.T) {
 }
 
 func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
+	t.Parallel()
 	needsCommand(t)
 	first, second := terminals(t)
 	for _, store := range []string{"sqlite", "postgres", "redis"} {
@@ -122,6 +123,7 @@ func TestTheQuotaHoldsAcrossTwoTerminals(t *testing.T) {
 }
 
 func TestLogsAreReplayedAsShown(t *testing.T) {
+	t.Parallel()
 	needsCommand(t)
 	dir := t.TempDir()
 	compressed, err := os.Open(filepath.Join(root, "cmd/sluice/internal/sample/access.log.gz"))

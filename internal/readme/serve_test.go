@@ -77,6 +77,7 @@ func upstream(t *testing.T) (url string) {
 }
 
 func TestServe(t *testing.T) {
+	t.Parallel()
 	program := built(t)
 	t.Run("in front of a program", func(t *testing.T) { refusesAsShown(t, program) })
 	t.Run("by a file", func(t *testing.T) { goesByTheFile(t, program) })

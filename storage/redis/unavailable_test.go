@@ -26,6 +26,7 @@ func TestServerThatCannotServeWritesNothing(t *testing.T) {
 		"busy with a script": {makeBusy, "BUSY"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := servers.Redis(t, "enable-debug-command yes")
 			s := open(t, newClient(t, server.Addr()), "")
 			loadScripts(t, s)

@@ -144,6 +144,7 @@ func within(t *testing.T, limit time.Duration, call func()) {
 func TestContextEndsTheWaitForTheLock(t *testing.T) {
 	for name, options := range map[string]string{"WAL": wal, "rollback journal": journal} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s, db, dsn := shared(t, options)
 			release := lockInOtherProcess(t, dsn)
 			deadline, cancel := context.WithTimeout(context.Background(), soon)

@@ -27,13 +27,13 @@ func policyOf(t *testing.T, spec string) algo.Policy {
 	return p
 }
 
-// TestTwoHundredThousandRequests sends the requests over 64 connections. Meanwhile
+// TestHundredThousandRequests sends the requests over 64 connections. Meanwhile
 // strangers, each with a new key, fill the store, so that it must evict.
-func TestTwoHundredThousandRequests(t *testing.T) {
+func TestHundredThousandRequests(t *testing.T) {
 	if testing.Short() {
 		t.Skip("-short leaves out what takes long")
 	}
-	const requests, maxKeys, spec = 200_000, 1000, "gcra 30000/m burst=2000"
+	const requests, maxKeys, spec = 100_000, 1000, "gcra 30000/m burst=2000"
 	u := newUpstream(t)
 	p := serve(t, "--limit", spec, "--by", "header:X-Client", "--upstream", u.url, "--max-keys", fmt.Sprint(maxKeys))
 	memory, strangers := p.watch(), p.strangers(2)
