@@ -10,14 +10,13 @@
 // [github.com/sluice-go/sluice/storage/driver]. It defines the optional interfaces of a store and
 // the encoding of keys.
 //
-// Some stores do not remove expired records themselves. They implement [Purger], and you schedule
-// the calls of Purge.
+// Some stores keep expired records. They implement [Purger], and you schedule the calls of Purge.
 //
 // # Versions
 //
 // Every write stores a random [Version]. If the reply to a write is lost, the writer recognises its
-// own write by the version. A counter would not be safe, because it starts again after a record
-// expires. A writer that was delayed until then could find its version on another record.
+// own write by the version. A counter would not be safe, because it starts again after the record
+// expires. Then a delayed writer could mistake a new record for an old one with the same number.
 //
 // # Time
 //

@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// The errors of stores and of the limiter. None of them is a denial: they mean that a decision
-// could not be made or stored. They are returned wrapped, so test for them with errors.Is.
+// The errors of stores and of the limiter. None of them is a denial: they mean that there is no
+// decision, or that it is not certain whether it was stored. They are returned wrapped, so test for
+// them with errors.Is.
 //
 // A store wraps one of them together with the error of its database client:
 //
@@ -16,21 +17,22 @@ var (
 	// ErrNotApplied is wrapped by every error that proves that the call stored nothing and never
 	// will. Examples are an invalid argument, a context that ended before anything was sent, a
 	// connection that could not be opened, and a refusal by the server. After any other error of a
-	// write, the write may have been applied or not. [NotApplied] adds it to an error.
-	// [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap] wrap it.
+	// write, the write may have been applied or not. [NotApplied] wraps an error together with
+	// ErrNotApplied. [ErrContended], [ErrOverloaded], [ErrKey], [ErrDuplicateKey] and [ErrSwap]
+	// wrap it.
 	ErrNotApplied = errors.New("storage: nothing was applied")
 
 	// ErrUnavailable is returned by stores if the database cannot be reached or cannot serve now,
 	// because it is starting, read-only, failing over or overloaded. The limiter returns it when
 	// the database stays away longer than the timeout of the limiter or the context of the caller.
-	// While the circuit breaker of the limiter is open, it returns it at once. ErrUnavailable alone
-	// does not prove that a write was not applied.
+	// While its circuit breaker is open, the limiter returns ErrUnavailable at once. ErrUnavailable
+	// alone does not prove that a write was not applied.
 	ErrUnavailable = errors.New("storage: the store is unavailable")
 
 	// ErrContended is returned by stores if the database aborted this attempt in favour of others:
 	// after a serialization failure, a deadlock or a lock timeout. The limiter returns it if its
-	// swaps conflicted until the caller's context ended. Nothing was applied. An ordinary conflict
-	// of a swap is not an error.
+	// swaps conflicted until its timeout or the caller's context ended. Nothing was applied. A
+	// single conflict is not an error.
 	ErrContended error = &sentinel{"storage: too much contention", notApplied}
 
 	// ErrOverloaded is returned by the limiter if more requests wait for the store than its options
@@ -43,13 +45,14 @@ var (
 	// ErrNotApplied.
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
-	// ErrProgram is returned by the limiter if the database ran the step of a policy and its result
-	// differs from the step in Go. One of the two has a bug: please report it. The decision may
-	// have been stored.
+	// ErrProgram is returned by the limiter if the database ran the program of a policy (its step
+	// in Lua or SQL), and the result differs from that of the step in Go. One of the two has a bug:
+	// please report it. The decision may have been stored.
 	ErrProgram = errors.New("storage: the program on the server differs from the policy")
 
-	// ErrPartialWrite is returned by a store if the database applied only a part of a swap or of a
-	// request with several keys. The limiter then returns ErrOutcomeUnknown at once.
+	// ErrPartialWrite is returned by a store if the database applied only a part of a
+	// CompareAndSwap or of a request with several keys. The limiter does not retry it. It returns
+	// an error that wraps both ErrOutcomeUnknown and ErrPartialWrite.
 	ErrPartialWrite = errors.New("storage: a write was applied in part")
 
 	// ErrKey is returned by stores for a key of more than MaxKey bytes, and for keys that the

@@ -12,7 +12,7 @@ import (
 type Version uint64
 
 // NewVersion returns a random version for a new write. It is never zero. Records written by one
-// swap may share a version, but two swaps must not.
+// CompareAndSwap may share a version, but those of two calls must not.
 //
 // Two writes get the same version with a probability of 2^-64. This does harm only if a swap
 // expects the record of one write and finds the record of the other under the same key.
@@ -45,9 +45,9 @@ type Swap struct {
 	Key string  // any bytes, at most MaxKey of them; see driver.AppendKey
 	Old Version // the version that must be stored; 0 requires an absent key
 	New Record  // the new record, with a version from NewVersion; the zero Record deletes
-	// TTL is how long the store must keep the record. The time starts with the write and is
-	// measured by the store's clock. 0 keeps the record for ever. A store may round the TTL up to
-	// its own precision but never down. It may keep records longer.
+	// TTL is how long the store must keep the record. The time starts during the call and is
+	// measured by the store's clock. 0 keeps the record for ever. A store may round the TTL up or
+	// add a margin, but it never shortens the TTL.
 	TTL time.Duration
 	// Until is the time until which the record is needed, by the clock of the writer. The store
 	// keeps the record until its TTL has passed and the store's clock has passed Until. So the
@@ -62,9 +62,9 @@ type Swap struct {
 	Priority Priority
 }
 
-// Lifetime returns how long a store whose clock reads now must keep the new record: TTL, or the
-// time from now to Until if that is longer. 0 means for ever: the TTL is 0. Stores that compute the
-// expiry in Go use it.
+// Lifetime is for stores that compute the expiry in Go. It returns how long the store must keep the
+// new record if the store's clock reads now: TTL, or the time from now to Until if that is longer.
+// 0 means for ever.
 func (s *Swap) Lifetime(now time.Time) time.Duration {
 	left := s.Until.Sub(now)
 	if s.TTL == 0 || left == math.MaxInt64 { // Sub saturates, so Until may be even later
@@ -76,10 +76,10 @@ func (s *Swap) Lifetime(now time.Time) time.Duration {
 // FarUntil is the result of [Swap.UntilUnix] for a time that is too late to be represented.
 const FarUntil = math.MaxInt64
 
-// UntilUnix returns Until as a number of units since 1970, rounded up. A second must be a whole
-// number of units. For an Until before 1970, such as the zero Until, it returns 0. Stores whose
-// server computes the expiry use it. Such a server may compute in doubles, so UntilUnix returns
-// FarUntil for a number above 2^53. The store then keeps the record for ever.
+// UntilUnix is for stores whose database server computes the expiry. It returns Until as a number
+// of units since 1970, rounded up. unit must divide a second. For an Until before 1970, such as the
+// zero Until, it returns 0. The server may compute in doubles, so UntilUnix returns FarUntil for a
+// number above 2^53. The store then keeps the record for ever.
 func (s *Swap) UntilUnix(unit time.Duration) int64 {
 	sec, perSecond := s.Until.Unix(), int64(time.Second/unit)
 	switch {
@@ -91,9 +91,9 @@ func (s *Swap) UntilUnix(unit time.Duration) int64 {
 	return sec*perSecond + (int64(s.Until.Nanosecond())+int64(unit)-1)/int64(unit)
 }
 
-// Priority states how much of its limit a key has used. A full store evicts a record with the
-// lowest priority. It must keep the record of a key that has used up its limit:
-// without the record, that key could spend the whole limit again.
+// Priority states how much of its limit a key has used. A full store evicts expired records first,
+// and then records with a low priority. If it evicts the record of a key that has used up its
+// limit, that key can spend the whole limit again.
 type Priority uint8
 
 // The priorities of a record.
@@ -105,7 +105,8 @@ const (
 )
 
 // Store loads records and swaps them. Any number of goroutines and processes may use it
-// concurrently. Each call takes effect at one instant between its start and its return.
+// concurrently. A CompareAndSwap without an error takes effect at one instant between its start and
+// its return.
 //
 // The caller owns the keys and states that it passes in. A store does not modify them, and does
 // not read them after the call returns: it stores copies. The caller also owns the records that
@@ -115,19 +116,21 @@ const (
 // A call may have any number of keys. If the database accepts fewer in one statement, the store
 // must split the call and still keep its promises.
 //
-// A store starts no goroutine, closes no client that it did not open, and needs no Close. Every
-// call returns soon after its context ends, even if the database client would wait longer.
+// A store needs no Close. It has no permanent goroutine, and it closes no client that it did not
+// open. Load and CompareAndSwap return soon after their context ends, even if the database client
+// would wait longer. A store documents any exception.
 //
 // # Errors
 //
 // A conflict is not an error, and an error never means a conflict. For invalid arguments a store
 // returns [ErrKey], [ErrDuplicateKey] or [ErrSwap]. Other errors show whether a retry can help.
-// After [ErrContended], retry after a short pause. After [ErrUnavailable], retry when the
-// database is back. An error that wraps neither needs a repair, such as a missing table.
+// After [ErrContended], retry after a short pause. After [ErrUnavailable], retry when the database
+// is back. If the error wraps neither and the context has not ended, a retry does not help: for
+// example, a table is missing.
 //
-// If CompareAndSwap fails, the error also shows whether the swap was applied. An error that wraps
-// [ErrNotApplied] proves that it was not applied and never will be. After any other error it may
-// have been applied, and it may even take effect after the call has returned.
+// If CompareAndSwap fails, the error also shows whether the swaps were applied. An error that wraps
+// [ErrNotApplied] proves that they were not applied and never will be. After any other error they
+// may have been applied, and they may even take effect after the call has returned.
 type Store interface {
 	// Load returns the records of keys, in the order of keys. A key may occur several times. The
 	// record of an absent or expired key is zero. Each record was in the store at some instant
@@ -138,21 +141,23 @@ type Store interface {
 	//
 	// If the stored version of any key is not its Old, there is a conflict. Then nothing changes,
 	// TTLs included. swapped is false, err is nil, and current holds the stored record of each
-	// swap's key, in the order of swaps. These records were read when the comparison failed or
-	// later. Use them for the next attempt. Another write may have come in between, so they can
-	// even match the Old versions again. If swapped is true or err is not nil, current is nil.
+	// swap's key, in the order of swaps. Use these records for the next attempt. They were read
+	// when the comparison failed, or later. If another call writes between the comparison and that
+	// read, the records can even match the Old versions. If swapped is true or err is not nil,
+	// current is nil.
 	//
 	// If the context has ended before the call, nothing is written. Without swaps, swapped is true
 	// and there is no round trip.
 	CompareAndSwap(ctx context.Context, swaps ...Swap) (current []Record, swapped bool, err error)
 }
 
-// Purger is a store that keeps expired records until Purge removes them. The user schedules the
+// Purger is a store that may keep expired records until Purge removes them. The user schedules the
 // calls.
 type Purger interface {
 	// Purge removes up to max expired records and returns how many it removed. It never removes a
-	// record that was written again after it expired. A result below max means that there were no
-	// more expired records when the call began. Several processes may call it concurrently.
+	// record that was written again after it expired. If err is nil and removed is below max, all
+	// records that had expired when the call began are removed, except those that other
+	// transactions have locked. Several processes may call it concurrently.
 	//
 	// If max is 0 or less, Purge removes nothing and returns no error. If the context has ended,
 	// Purge removes nothing and returns an error. If Purge fails later, it returns the error and

@@ -6,8 +6,9 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// BeginSwap does what a store on a server does first in CompareAndSwap. It returns the keys of the
-// swaps, or the error of [Check], or an error that the context has ended before anything was sent.
+// BeginSwap makes the first checks of CompareAndSwap for a store with a database. It returns the
+// keys of the swaps, or the error of [Check]. If ctx has ended, it returns the error of ctx wrapped
+// by [storage.NotApplied].
 func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err error) {
 	if err := Check(swaps); err != nil {
 		return nil, err
@@ -22,8 +23,8 @@ func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err er
 	return keys, nil
 }
 
-// BeginBatch does what a [Server] does first with a batch. It returns the error of [CheckKeys], or an
-// error that the context has ended before anything was sent.
+// BeginBatch makes the first checks of a batch for a [Server]. It returns the error of [CheckKeys].
+// If ctx has ended, it returns the error of ctx wrapped by [storage.NotApplied].
 func BeginBatch(ctx context.Context, b *Batch) error {
 	if err := ctx.Err(); err != nil {
 		return storage.NotApplied(err)

@@ -12,9 +12,9 @@ import (
 type InPlace interface {
 	storage.Store
 
-	// Update locks the records of keys, calls d, and stores all changes that d made.
-	// now is the time of the update, whatever the clocks read: a record whose TTL has ended at now is
-	// absent, and the TTL of a change starts at now. Every record that Update writes gets a new version, so
+	// Update locks the records of keys, calls d, and stores all changes that d made. now is the
+	// time of the update, whatever the clocks read: a record whose TTL has ended at now is absent,
+	// and the TTL of a change starts at now. Every record that Update writes gets a new version, so
 	// updates and swaps can be mixed.
 	//
 	// If Update returns an error, it has changed nothing. It returns an error of d unchanged,
@@ -30,11 +30,12 @@ type Transactor interface {
 
 	// Transact runs updates one after the other in one transaction and stores their changes. Each
 	// update reads the changes of the updates before it. Transact sets Now and Err of every update.
-	// If only one update fails, it changes nothing, and the others continue.
+	// An update that fails changes nothing, and the other updates continue.
 	//
 	// clock returns the time of the decisions. Transact calls it once, after the transaction has
-	// begun. If clock is nil, it uses the store's own clock. A record expires when its TTL has passed by
-	// the store's own clock, and that clock has passed the time of the decision plus the TTL.
+	// begun. If clock is nil, Transact uses the store's own clock. A record expires when its TTL
+	// has passed by the store's own clock, and that clock has passed the time of the decision plus
+	// the TTL.
 	//
 	// An error of Transact itself applies to all updates. It means the same as an error of
 	// CompareAndSwap: unless it wraps ErrNotApplied, the transaction may have been stored. If a
@@ -56,9 +57,9 @@ type Decider interface {
 	// lock, so it must be fast and must not call the store.
 	//
 	// found[i] is the state of keys[i]. It is nil if and only if the key is absent. Decide must not
-	// modify it, or read it after it returns. next has the same length. All its elements are zero.
-	// Decide sets only the elements of the keys that it changes. The store copies new states when
-	// Decide returns. A new state must not use the memory of found.
+	// modify found, and must not read it after it has returned. next has the same length, and all
+	// its elements are zero. Decide sets only the elements of the keys that it changes. The store
+	// copies new states when Decide returns. A new state must not use the memory of found.
 	//
 	// If Decide panics, the panic reaches the caller of the store. Nothing is changed, and the
 	// store stays usable.
@@ -68,10 +69,10 @@ type Decider interface {
 // Change is the change of one key in an update. The zero Change keeps the record and its TTL.
 type Change struct {
 	Verb  Verb
-	State []byte        // of Put
-	TTL   time.Duration // of Put; see storage.Swap.TTL. The Until is the time of the decision plus TTL
+	State []byte        // used only by Put
+	TTL   time.Duration // used only by Put; see storage.Swap. Until is the time of the decision plus TTL
 
-	Priority storage.Priority // of Put; see storage.Swap.Priority
+	Priority storage.Priority // used only by Put; see storage.Swap.Priority
 }
 
 // Verb is the kind of a [Change].

@@ -11,6 +11,9 @@
 //
 // # Optional interfaces
 //
+// A policy ([algo.Policy]) is an algorithm with its options. Its step is the function that decides
+// one request. A program ([algo.Program]) is this step in Lua or SQL.
+//
 // A limiter finds the optional interfaces of a store by type assertion and uses the fastest one.
 // Three interfaces make decisions:
 //
@@ -20,8 +23,8 @@
 //
 // Three interfaces describe a store:
 //
-//	Placer         reports which requests may share a round trip if there are several servers
-//	ServerTime     returns the time of the server
+//	Placer         reports which requests may share a round trip if there are several database servers
+//	ServerTime     returns the time of the database server
 //	MaxRoundTrips  limits the round trips that run at the same time
 //
 // # Keys

@@ -26,9 +26,10 @@ const maxRule = storage.MaxKey - 1 - (2 + maxGroup) - sha256.Size
 // be empty. The key contains the length of each part. So different groups or parts always make
 // different keys, and a user cannot forge a separator.
 //
-// If the key would be longer than [storage.MaxKey], AppendKey replaces the last part by a SHA-256
-// of the whole key. The first byte of the key shows that. The other parts stay readable, because
-// a bounded store separates the keys of different rules.
+// If the key would be longer than [storage.MaxKey], or the group is longer than 128 bytes,
+// AppendKey replaces the last part by a SHA-256 of the whole key. The first byte of the key shows
+// that. A group of more than 128 bytes, and very long parts before the last one, are also replaced
+// by their SHA-256. So [KeyGroup] and [CutKey] still find the group and the rule of a key.
 //
 // Some stores place records by group: Redis Cluster can change keys together only if they have the
 // same group. For other stores the group is an ordinary part. See [KeyGroup].
@@ -66,9 +67,9 @@ func appendPart(dst []byte, part string) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(part))), part...)
 }
 
-// KeyGroup returns the group of a key that [AppendKey] made. A group of more than 128 bytes is
-// returned as its SHA-256. KeyGroup returns "" if the key has no group. For a key that AppendKey
-// did not make, it returns "" or some part of the key.
+// KeyGroup returns the group of a key that [AppendKey] made. Instead of a group of more than 128
+// bytes, it returns the SHA-256 of the group. KeyGroup returns "" if the key has no group. For a
+// key that AppendKey did not make, it returns "" or some part of the key.
 func KeyGroup(key string) string {
 	group, _, _ := cutGroup(key)
 	return group
@@ -78,8 +79,8 @@ func KeyGroup(key string) string {
 // contain the encoded length. If AppendKey shortened the key, last is the hash. The keys of one rule
 // differ only in last, so a store that hashes keys can hash the prefix once.
 //
-// rule is the end of prefix after the group: the encoded parts that identify the rule. A bounded
-// store must not evict keys of one rule to make room for another.
+// rule is the rest of prefix after the group. It identifies the rule, for example by a namespace
+// and a name. A bounded store must not evict keys of one rule to make room for another.
 //
 // For a key that AppendKey did not make, CutKey returns an empty prefix and the whole key.
 // Different keys never have the same prefix and last.

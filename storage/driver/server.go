@@ -8,15 +8,15 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Server is a store whose database runs the steps of policies. A decision takes one round trip,
-// even if other processes write the same keys.
+// Server is a store whose database server runs the steps of policies. A decision normally takes one
+// round trip, even if other processes write the same keys.
 type Server interface {
 	storage.Store
 
-	// Run decides all batches in one round trip, and each batch at one instant. No two batches may
-	// have a key in common. Each batch succeeds or fails independently of the others. Run sets the
-	// result fields of each batch. Batch.Err means the same as an error of CompareAndSwap; see
-	// [storage.Store].
+	// Run decides all batches, if possible in one round trip. All decisions of a batch have the
+	// same time. No two batches may have a key in common. Each batch succeeds or fails
+	// independently of the others. Run sets the result fields of each batch. Batch.Err means the
+	// same as an error of CompareAndSwap; see [storage.Store].
 	//
 	// ctx has a deadline. ctx is cancelled before its deadline only if all batches come from one
 	// caller. So Run may be slow to return after a cancellation, but it must return by the
@@ -28,18 +28,19 @@ type Server interface {
 	Runs(p *algo.Program) bool
 }
 
-// Placer is a [Server] whose keys may lie on several servers.
+// Placer is a [Server] whose keys may lie on several database servers.
 type Placer interface {
 	Server
 
-	// Place returns the place of keys. Only requests with the same shard and slot may share a
-	// batch. shard identifies the server, as far as it is known. Place returns an error if the
-	// keys cannot be decided together.
+	// Place returns where keys are stored. shard identifies the database server, or is empty if
+	// that is unknown. Requests with the same shard may share a round trip. If they also have the
+	// same slot, they may share a batch. Place returns an error if the keys cannot be decided
+	// together.
 	Place(keys ...string) (shard, slot string, err error)
 }
 
-// ServerTime is a store that returns the time of its server. Processes whose clocks differ can
-// then decide by one clock.
+// ServerTime is a store that returns the time of its database server. Processes whose clocks differ
+// can then decide by one clock.
 type ServerTime interface {
 	// LoadNow is Load and also returns the server's time at some instant during the call.
 	LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error)
@@ -51,19 +52,21 @@ type ServerTime interface {
 // are not batched.
 type MaxRoundTrips interface{ MaxRoundTrips() int }
 
-// Batch is a list of requests that a [Server] decides in order, at one instant.
+// Batch is a list of requests that a [Server] decides in order. All its decisions have the same
+// time.
 //
-// The server reads every key once. Each request is decided on the states that the requests before
-// it left. Then the server writes each key whose state has changed, once, with the version of the
-// batch. The TTL of a record is the TTL that the program returned plus Margin. It starts at the
-// write or at Now: the later of the two by the server's clock counts; see [storage.Swap.Until].
+// The database server reads every key once. Each request is decided on the states that the requests
+// before it left. Then the server writes each key whose state has changed, once, with the version
+// of the batch. The TTL of a record is the TTL that the program returned plus Margin. A record
+// expires when its TTL has passed by the server's clock, and that clock has passed the time of the
+// decisions plus the TTL.
 type Batch struct {
 	// Version is random and differs for every batch. All records that the batch writes get it. If
 	// the reply is lost, the same batch runs again with the same version. Requests whose records
 	// already have this version are not decided again.
 	Version storage.Version
-	// Now is the time of the decisions. If it is zero, the server reads its own clock in the same
-	// round trip.
+	// Now is the time of the decisions. If it is zero, the database server reads its own clock in
+	// the same round trip.
 	Now      time.Time
 	Margin   time.Duration // added to the TTLs
 	Keys     []string      // without duplicates
@@ -76,9 +79,10 @@ type Batch struct {
 	// Found holds the records that were stored before the batch, one for each key, with their
 	// versions. The record of an absent key is zero.
 	Found []storage.Record
-	// KeyErr is nil or holds one error for each key: why the database could not read or write it,
-	// or nil. Nothing was written under a key with an error. Requests with such a key have failed.
-	// Their other keys may have been written, unless the error is ErrNotApplied.
+	// KeyErr is nil if all keys could be read and written. Otherwise it has an element for each
+	// key: the error, or nil. Nothing was written under a key with an error. Requests with such a
+	// key have failed. Their other keys may have been written, unless the error wraps
+	// ErrNotApplied.
 	KeyErr []error
 }
 
@@ -93,29 +97,29 @@ type Request struct {
 	Applied int
 }
 
-// The results of a request that was not decided. Such a request has changed nothing.
+// The results of a request that Run did not decide. Run has changed nothing for this request.
 const (
-	Damaged       = -1 // the program cannot read the state of an enforced use
-	Declined      = -2 // the program cannot compute it, for example because a number is too large: the step must run in Go
-	AlreadyStored = -3 // a key has the version of the batch: an earlier attempt was stored
+	Damaged       = -1 // the program cannot read the state of a Use without Shadow
+	Declined      = -2 // a number is too large for the program: the step must run in Go
+	AlreadyStored = -3 // a key has the version of the batch, because an earlier Run of the batch wrote it
 )
 
-// Use is the operation of a request on one key. The uses of a request have different keys.
+// Use is one operation of a request on one key. The uses of a request have different keys.
 type Use struct {
 	Key     int // index in Batch.Keys
-	Program int // index in Batch.Programs; of Allow, Refund and Charge
+	Program int // index in Batch.Programs; used only by Allow, Refund and Charge
 	Op      Op
 	Shadow  bool  // the use never denies; it is skipped if the program cannot read its state
-	Cost    int64 // at least 1 and below algo.MaxExact; of Allow, Refund and Charge
+	Cost    int64 // at least 1 and below algo.MaxExact; used only by Allow, Refund and Charge
 }
 
-// Op is the operation of a use on the state of its key.
+// Op is the kind of operation of a [Use].
 type Op uint8
 
 // The operations.
 const (
 	Allow  Op = iota // take the cost if it is available
-	Refund           // return the cost, at most until the limit is full
+	Refund           // return the cost, but not more than was taken
 	Charge           // take the cost, even if it is not available
 	Peek             // only read the state
 	Reset            // delete the record

@@ -10,14 +10,15 @@
 // record of the same rule:
 //
 //  1. An expired record, because it has the same meaning as no record.
-//  2. If none has expired: a record that has used less than half of its limit. Such records are
-//     evicted in turn. A record that was written again gets a second chance.
+//  2. If none has expired: a record that has used less than half of its limit. The store visits
+//     these records in turn (clock algorithm). It skips a record once if the record was written
+//     again since the last visit.
 //  3. If there is none of these either: the record with the lowest [storage.Priority]. Among equal
 //     priorities, the record that expires first.
 //
 // The records of step 3 have used at least half of their limit and are protected. If more than 7/8
-// of the records are protected, the store evicts one of them first, so that new keys always find
-// some space.
+// of MaxKeys records are protected, step 3 comes before step 2, so that new keys always find some
+// space.
 //
 // The store makes two promises for every policy:
 //
@@ -34,15 +35,15 @@
 // is too small, or someone invents keys.
 //
 // A record with a state of up to 25 bytes takes about 64 bytes, however long its key is. A longer
-// state takes up to 1.5 times its length more. The garbage collector does not scan records.
-// Each rule also takes up to 22 KB, as long as the store is in use. So the program must bound the
-// number of rules and namespaces.
+// state takes additional memory, up to 1.5 times its length. The garbage collector does not scan
+// records. Each rule also takes up to 22 KB, which the store never frees. So the program must bound
+// the number of rules and namespaces.
 //
 // # Keys
 //
-// The store does not keep keys. It keeps the rule and 104 bits of two hashes of a key. The seeds of the
-// hashes are random in each process, so nobody outside of the process can construct collisions. In
-// a store of a million records, a new key collides with another one with a probability of 2^-84.
+// The store does not keep keys. It keeps the rule and a hash of 104 bits of each key. The seeds of
+// the hash are random in each process, so nobody outside of the process can construct collisions.
+// In a store of a million records, a new key collides with another one with a probability of 2^-84.
 //
 // # Time
 //

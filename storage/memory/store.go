@@ -64,8 +64,8 @@ func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
 
 // Sweep removes up to max records that have expired at now, and returns how many it removed. A
 // store is correct and bounded without Sweep, because expired records are the first to be evicted.
-// If you call Sweep, decisions spend less time on evicting. Sweep also frees the memory of rules
-// that have no records any more.
+// If you call Sweep, decisions spend less time on evicting. If a rule has no records any more,
+// Sweep also frees the memory that the rule's records used.
 func (s *Store) Sweep(now time.Time, max int) (removed int) { return s.Table().Sweep(now, max) }
 
 // Now returns the time of Clock. If Clock is nil, Now returns the time of the monotonic clock.

@@ -22,47 +22,50 @@
 //
 // # Swaps
 //
-// A swap is one statement and one round trip for any number of keys. It takes more round trips if
-// another process creates one of its keys at the same moment, and at the first use of a connection,
-// because the statement is prepared then.
+// [Store.CompareAndSwap] is one statement and one round trip for any number of keys. It takes more
+// round trips if another process creates one of its keys at the same moment, and at the first use
+// of a connection, because the statement is prepared then.
 //
 // # In the caller's transaction
 //
-// A store on a pgx.Tx commits or rolls back with the caller's work, for instance an order and its
-// quota. Each transaction needs its own store and limiter. The rows that a decision read or wrote
-// stay locked until the transaction ends, so other requests for the same keys wait. Keep such
+// A store on a pgx.Tx decides in the caller's transaction, for instance to charge a quota together
+// with an order. The charge is committed or rolled back with the other work of the transaction.
+// Each transaction needs its own store and limiter. The rows that a decision read or wrote stay
+// locked until the transaction ends, so other requests for the same keys wait. Keep such
 // transactions short, use the isolation level READ COMMITTED, and make only one decision in each. A
-// request with several keys needs a savepoint and takes three round trips. A swap that creates one
-// of several keys does, too.
+// request with several keys takes three round trips, because it needs a savepoint. So does a
+// CompareAndSwap of several keys that creates at least one of them.
 //
-// After an error of the database, roll the transaction back. Without a savepoint, the error has
-// ended the transaction. The error wraps that of the server. It is neither storage.ErrContended nor
-// storage.ErrUnavailable, because only a retry of the whole transaction can succeed.
+// After an error of the database, roll the transaction back. To retry, repeat all of it. The
+// returned error wraps the error of the server, but neither storage.ErrContended nor
+// storage.ErrUnavailable, because a retry of the decision alone cannot succeed.
 //
 // # PgBouncer
 //
-// Behind PgBouncer in transaction mode, connect with default_query_exec_mode=exec or
-// cache_describe, because prepared statements do not work there. PgBouncer 1.21 or later supports
-// them if max_prepared_statements is set. In these modes the server plans the statement each time,
-// which takes longer than its execution. With simple_protocol, pgx sends the statements only if
+// PgBouncer in transaction mode supports prepared statements only since version 1.21, and only if
+// max_prepared_statements is above 0. Otherwise connect with default_query_exec_mode=exec or
+// cache_describe. With exec and cache_describe the server plans the statement each time, which
+// takes longer than its execution. With simple_protocol, pgx sends the statements only if
 // standard_conforming_strings is on and client_encoding is UTF8, as they are by default.
 //
-// An error of PgBouncer itself, such as query_timeout, leaves unknown whether the statement was
-// applied, like a lost connection. The server may still apply it.
+// After an error of PgBouncer itself, such as query_timeout, it is unknown whether the statement
+// was applied, as after a lost connection. The server may still apply it.
 //
 // # Expiry
 //
-// A record counts as absent as soon as it has expired by the server's clock_timestamp(). A deleted
-// record is written as expired. Both stay in the table until [Store.Purge] removes them. Call Purge
-// about once a minute from one of the processes; the command sluice serve does. A TTL begins when
-// the statement compares the versions. If the statement must then wait for another process that
-// creates the key, the TTL already runs. A record lives longer than its TTL while its Until
-// ([storage.Swap]) is ahead of the server's clock.
+// A record counts as absent as soon as it has expired by the server's clock_timestamp(). A deletion
+// marks the record as expired. Expired and deleted records stay in the table until their keys are
+// written again or [Store.Purge] removes them. Call Purge about once a minute from one of the
+// processes. The command sluice serve calls it itself.
 //
-// Purge finds records by an index on the column purge_at, the earliest expiry that the record has had.
-// So a decision on an existing record is normally a heap-only tuple (HOT) update, which writes no
-// index. It is not one if the new expiry is before purge_at or if the page is full. Purge locks 200
-// records at a time for some milliseconds.
+// A TTL starts when the statement has locked the existing rows. If the statement must then wait for
+// another process that creates a key, the TTL already runs. A record lives longer than its TTL
+// while its Until ([storage.Swap]) is ahead of the server's clock.
+//
+// Purge finds records by an index on the column purge_at, the time when Purge checks the record. It
+// is the expiry or earlier. A decision on an existing record usually keeps purge_at. Then it is a
+// heap-only tuple (HOT) update, which writes no index. It is not a HOT update if the new expiry is
+// before purge_at or if the page is full. Purge locks 200 records at a time for some milliseconds.
 //
 // # Durability and limits
 //

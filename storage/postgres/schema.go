@@ -59,9 +59,10 @@ func indexName(table string) string {
 	return strings.ToValidUTF8(table[:maxNameLen-len(distinct)-len(suffix)], "") + distinct + suffix
 }
 
-// Migrate creates the missing parts of [Store.Schema]: the table, unless a schema of search_path has
-// it, and the index and the functions in the schema of the table. If nothing is missing, Migrate
-// changes nothing. Then it needs no right to create anything, and the session may be read-only.
+// Migrate creates the missing parts of [Store.Schema]. If Options.Schema is empty, it first
+// searches search_path for the table. It creates the index and the functions in the schema of the
+// table. If nothing is missing, Migrate changes nothing. Then it needs no right to create anything,
+// and the session may be read-only.
 //
 // Migrate keeps the functions of other versions of this module, which [Store.Schema] does not contain.
 // You may drop them when no process uses them. Writers wait while Migrate creates the index of a large

@@ -137,9 +137,10 @@ func (s *Store) LoadNow(ctx context.Context, keys ...string) (records []storage.
 	return records, now, nil
 }
 
-// MaxRoundTrips implements [driver.MaxRoundTrips]. It is 0 for a connection or a transaction, because
-// only the caller's goroutine may use it. A pool gains by a second round trip, because concurrent
-// commits share a flush of the log.
+// MaxRoundTrips implements [driver.MaxRoundTrips]. It is 0 for a connection or a transaction,
+// because only the caller's goroutine may use it. For a pool it is 2, or 1 if the pool has only one
+// connection. Two round trips are faster than one, because concurrent commits share a flush of the
+// log.
 func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {
 		return min(maxRoundTrips, int(pool.Config().MaxConns))

@@ -9,12 +9,12 @@
 // atomically: no other command runs meanwhile. A script of 64 requests takes the server about 0.3 ms.
 //
 // The store sends a script by its hash. If the server does not know the script, for instance after
-// a restart, the store sends it again in full. The store lets go-redis retry no write, even if
-// MaxRetries of the client is set, because only the limiter can find out whether the first attempt
-// was applied.
+// a restart, the store sends it again in full. The store prevents go-redis from retrying a write,
+// even if MaxRetries of the client is set, because only the limiter can find out whether the first
+// attempt was applied.
 //
-// A policy without a Lua program takes two round trips: [Store.LoadNow] and
-// [Store.CompareAndSwap]. The swap is a script, too.
+// A policy without a Lua program takes two round trips: [Store.LoadNow] and [Store.CompareAndSwap].
+// CompareAndSwap is a script, too.
 //
 // # Permissions
 //
@@ -27,8 +27,9 @@
 //
 // If the user has no permission for one key of a batch, the limiter retries each request of the
 // batch separately. If the server refuses the first write of a batch, nothing is written and the
-// batch fails. If the server refuses a later write, the requests of that key fail with
-// storage.ErrPartialWrite, because other keys of these requests may have been written.
+// batch fails. If the server refuses a later write, the requests of that key fail with an error
+// that wraps storage.ErrOutcomeUnknown and storage.ErrPartialWrite, because other keys of these
+// requests may have been written.
 //
 // # Keys
 //
@@ -40,16 +41,16 @@
 // with [ErrCrossSlot]. Keys without a group spread over the cluster. They work for decisions with
 // one key.
 //
-// Without a cluster, requests share a script if their keys are on one server. In a cluster, they
-// share a script only if their keys are in one hash slot. If a proxy stands between the client and
-// several servers, set [Options.Proxy]. Then only requests with the same keys share a script. See
-// [Store.Place].
+// On a single server, all requests can share a script. In a cluster, requests share a script only
+// if their keys are in one hash slot. With a Ring, they share it only if they have the same group
+// or the same key. If a proxy stands between the client and several servers, set [Options.Proxy].
+// Then only requests with the same keys share a script. See [Store.Place].
 //
 // # Expiry
 //
-// The server deletes a record in the millisecond after its TTL. If the time of a batch or the
-// Until of a swap is ahead of the server's clock, the server deletes the record when its own clock
-// reaches the end of the TTL. There is nothing to purge.
+// The server deletes a record in the millisecond after its TTL. It deletes the record later if the
+// writer's clock is ahead: when the server's clock reaches Until of the swap, or the time of the
+// batch plus the TTL. There is nothing to purge.
 //
 // # Data loss
 //
@@ -64,19 +65,22 @@
 //
 // During a failover, decisions fail with storage.ErrUnavailable until the client knows the new
 // primary. A decision whose reply is lost fails with storage.ErrOutcomeUnknown, unless the limiter
-// can find out before its timeout whether the decision was stored. In a Redis Cluster, the same
-// applies to the keys of a lost node. If the node has no replica, it can apply to all keys. It also
-// applies to a slot that moves to another node, while the keys of a decision are on both nodes. The
-// limiter recovers without a restart.
+// can find out before its timeout whether the decision was stored. The limiter recovers without a
+// restart.
+//
+// In a Redis Cluster, decisions fail in these ways if their keys are on a lost node. If the node
+// has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
+// slot moves to another node, a decision fails if some of its keys are on the old node and some on
+// the new one.
 //
 // A client with ReadOnly, RouteByLatency or RouteRandomly reads from replicas, which may be behind.
 // Primaries still decide all batches and swaps.
 //
 // A call ends at the deadline of its context. But go-redis itself waits for a reply until its
-// ReadTimeout. Until then the connection stays in use, and in a cluster a goroutine waits. To avoid
-// that, set ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If the
-// goroutine of the caller makes the round trip itself, a cancelled call returns only when the reply
-// or the deadline comes; see compose.Limiter.
+// ReadTimeout. Until then the connection stays in use, and a goroutine may wait. To avoid that, set
+// ContextTimeoutEnabled. go-redis does not notice the cancellation of a context. If the goroutine
+// of the limiter's caller makes the round trip itself, a cancelled call returns only at the reply
+// or at the deadline; see compose.Limiter.
 //
 // If a server refuses connections, go-redis dials five times per call, which takes half a second. If
 // the decision's deadline passes meanwhile, the limiter does not know yet that nothing was sent, and

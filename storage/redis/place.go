@@ -35,12 +35,12 @@ func (s *Store) appendKey(dst []byte, key string) []byte {
 	return append(dst, key...)
 }
 
-// Place implements [driver.Placer]. In a Redis Cluster, requests may share a batch if their keys are
-// in one hash slot. Only requests with the same keys may share a batch if the client does not know
-// the servers ([Options.Proxy]), and for a minute after a server has refused a batch because of its
-// keys.
-func (s *Store) Place(keys ...string) (shard, where string, err error) {
-	where, err = s.placeOf(keys)
+// Place implements [driver.Placer]. In a Redis Cluster, requests may share a batch if their keys
+// are in one hash slot. In two cases, they must have the same keys: the client does not know the
+// servers (see [Options.Proxy]), or a server has refused a batch because of its keys within the
+// last minute.
+func (s *Store) Place(keys ...string) (shard, slot string, err error) {
+	slot, err = s.placeOf(keys)
 	if err != nil || len(keys) == 0 {
 		return "", "", err
 	}
@@ -50,9 +50,9 @@ func (s *Store) Place(keys ...string) (shard, where string, err error) {
 		}
 	}
 	if s.isSeparate() {
-		where = fmt.Sprintf("%s%q", where, keys)
+		slot = fmt.Sprintf("%s%q", slot, keys)
 	}
-	return shard, where, nil
+	return shard, slot, nil
 }
 
 // cachedOnly is a context that has ended, so that the client sends nothing.

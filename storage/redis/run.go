@@ -18,7 +18,8 @@ import (
 )
 
 // Run implements [driver.Server]. Each batch is one script, and Run sends all scripts in one
-// pipeline. It sends scripts that the server does not know again in full.
+// pipeline. If the server does not know some of them, Run sends these again in full in a second
+// round trip.
 func (s *Store) Run(ctx context.Context, batches ...*driver.Batch) {
 	var commands []*command
 	for _, b := range batches {

@@ -1,6 +1,6 @@
 // Package sqlite stores the states of limits in a table of an existing SQLite database. It takes a
 // *sql.DB of the driver github.com/mattn/go-sqlite3, and never closes it. A driver that wraps
-// go-sqlite3 also works if it wraps the errors.
+// go-sqlite3 also works if errors.As finds a sqlite3.Error in its errors.
 //
 //	db, err := sql.Open("sqlite3", "file:app.db?_journal_mode=WAL&_stmt_cache_size=16")
 //	store, err := sqlite.New(db, sqlite.Options{})
@@ -27,12 +27,16 @@
 //   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. A single
 //     swap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
-//     database is locked, and the limiter retries. This package waits for locks itself, because
-//     SQLite ignores the context while it waits. It polls the lock without sleeping for 200 µs, and
-//     then about every millisecond. It restores the setting of a connection before the connection
-//     goes back to the pool. Opening a connection can wait for the whole busy_timeout, even if the context ends before. So let the pool keep enough connections (SetMaxIdleConns).
-//   - SetMaxOpenConns: each call takes a connection of the pool. If transactions follow each other
-//     within 10 ms, the store keeps their connection for up to 10 ms, unless it is the last one. So for up to 10 ms after db.Close the file may be open, and a running transaction may still commit.
+//     database is locked, and the limiter retries. SQLite ignores the context while it waits for a
+//     lock. So this package sets busy_timeout to 0 while it uses a connection, and waits itself for
+//     as long as your busy_timeout. It polls the lock without sleeping for 200 µs, and then about
+//     every millisecond. Your setting is back when the connection goes back to the pool. Opening a
+//     connection can wait for the whole busy_timeout, even if the context ends before. So let the
+//     pool keep enough connections (SetMaxIdleConns).
+//   - SetMaxOpenConns: each call takes a connection of the pool. If calls follow each other within
+//     10 ms, the store keeps a connection for up to 10 ms, unless all connections of the pool are
+//     in use. So for up to 10 ms after db.Close the file may stay open, and a running transaction
+//     may still commit.
 //   - _txlock has no effect: this package begins its transactions with BEGIN IMMEDIATE.
 //
 // # Durability
@@ -49,9 +53,9 @@
 // [Store.Purge] removes them. Call Purge about once a minute from one of the processes. The command
 // sluice serve calls it itself.
 //
-// Purge uses an index on the column purge_at, the earliest expiry that the record has had. So a write
-// to an existing record does not change the index, unless the new expiry is before purge_at. Purge
-// handles at most 200 records while it holds the write lock.
+// Purge uses an index on the column purge_at, the time when Purge checks the record. It is the
+// expiry or earlier. A write to an existing record changes purge_at and the index only if the new
+// expiry is before purge_at. Purge handles at most 200 records while it holds the write lock.
 //
 // # Known limits
 //

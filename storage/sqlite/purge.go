@@ -13,9 +13,10 @@ var _ storage.Purger = (*Store)(nil)
 // transaction holds the write lock for a few milliseconds at most.
 const purgeBatch = 200
 
-// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. If a later
-// write has postponed the expiry of a record, Purge sets its purge_at to the new expiry. After each full
-// transaction Purge pauses, so that waiting writers get the lock.
+// Purge removes up to limit records that have expired when Purge begins; see [storage.Purger]. If a
+// later write has postponed the expiry of a record, Purge sets its purge_at to the new expiry. A
+// transaction of Purge handles at most 200 records. Purge pauses before the next one, so that
+// waiting writers get the lock.
 func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, ctx.Err()

@@ -9,9 +9,10 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// Decide decides a batch on the records found with the steps in Go. It is the reference for every
-// [driver.Server]. It sets Found, At and Applied, and returns the change of each key. now is the time of the
-// decisions if the batch has none. policyOf returns the policy of a program.
+// Decide decides a batch in Go, with the methods Step, Refund and Charge of the policies. It is the
+// reference for every [driver.Server]. found has the stored record of each key. Decide sets Found,
+// At and Applied, and returns the change of each key. now is the time of the decisions if the batch
+// has none. policyOf returns the policy of a program.
 func Decide(b *driver.Batch, found []storage.Record, now time.Time, policyOf func(*algo.Program) algo.Policy) []driver.Change {
 	if !b.Now.IsZero() {
 		now = b.Now

@@ -35,7 +35,7 @@ var concurrencyLaws = []Law{
 			s.incrementsAddUp(func(int) { s.increment(key("a"), key("b")) })
 		}),
 	law("swaps in opposite orders do not deadlock",
-		"Concurrent swaps with the same keys in opposite orders all end without an error.", func(s *subject) {
+		"Concurrent calls of CompareAndSwap with the same keys in opposite orders all end without an error.", func(s *subject) {
 			const swappers, times = 6, 20
 			names := []string{"a", "b", "c"}
 			for _, name := range names {

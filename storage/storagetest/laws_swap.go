@@ -111,8 +111,8 @@ var swapLaws = []Law{
 			}
 		}),
 	law("a conflict returns the stored records",
-		"A refused swap returns the stored record of each of its keys, in their order. A swap that applies returns no "+
-			"records.", func(s *subject) {
+		"A refused CompareAndSwap returns the stored record of each key, in the order of its swaps. One that applies returns "+
+			"no records.", func(s *subject) {
 			good, stale := s.put(key("good"), "good state", 0), s.put(key("a stale one"), "stale state", 0)
 			current, swapped := s.try(
 				writing(key("x"), storage.NewVersion(), "x", 0),

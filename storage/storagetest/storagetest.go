@@ -1,5 +1,5 @@
-// Package storagetest tests whether a store obeys the contract of package storage. The contract is a list
-// of laws:
+// Package storagetest tests whether a store obeys the contract of package storage. The contract is
+// a list of laws:
 //
 //	func TestLaws(t *testing.T) {
 //		storagetest.Run(t, func(t *testing.T) storagetest.Harness {
@@ -13,8 +13,8 @@
 //	}
 //
 // Each [Law] is an English sentence and a check. The tests of this package contain for each law a
-// store that breaks this law and no other, and they require that its check fails. The checks never sleep:
-// the harness advances the time.
+// store that breaks this law and usually no other. They require that its check fails. The checks
+// never sleep: the harness advances the time.
 //
 // The optional interfaces of package driver have laws of their own. The laws of updates in place
 // ([driver.InPlace]) are also laws of transactions ([driver.Transactor]).
@@ -49,8 +49,9 @@ type Harness struct {
 	// may pass in addition.
 	Advance func(d time.Duration)
 
-	// Spoil changes the stored value of a key so that the database cannot read it, and changes nothing
-	// else. If Spoil is nil, the law of [driver.Server] about such keys is skipped.
+	// Spoil gives a key a value that the database cannot read as a record, such as a list in Redis.
+	// The database must then report an error for this key. Spoil changes nothing else. If Spoil is
+	// nil, the law of [driver.Server] about such keys is skipped.
 	Spoil func(key string)
 
 	// Now returns the time of the store's own clock. It is only called before the first call of Advance.
