@@ -82,7 +82,7 @@ func run(ctx context.Context, args []string, s streams) int {
 func rootCommand(s streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:           "sluice",
-		Short:         "Rate limiting: serve limits, check them, and replay access logs through them",
+		Short:         "Serve rate limits, check rule files, and replay access logs through rate limits",
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

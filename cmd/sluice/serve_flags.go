@@ -48,7 +48,7 @@ func (f *serveFlags) define(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.UpstreamTimeout, "upstream-timeout", 0, "answer 504 if the upstream has not begun its response after this time; 0s is no limit")
 	flags.DurationVar(&f.ClientTimeout, "client-timeout", time.Minute, "close a connection if the client sends no byte of a request body for this time, or reads no byte of the response for 10 times as long; 1s to 24h, 0s is never")
 	flags.Int64Var(&f.MinBodyRate, "min-body-rate", serve.DefaultMinBodyRate, "answer 408 to clients that send a request body at less than `N` bytes a second; 0 is any rate")
-	flags.DurationVar(&f.BodyGrace, "body-grace", serve.DefaultBodyGrace, "how far a client may fall behind --min-body-rate, at the start or later, before it gets 408; 1s to 24h")
+	flags.DurationVar(&f.BodyGrace, "body-grace", serve.DefaultBodyGrace, "how late a request body may be, compared with --min-body-rate, before the client gets 408; 1s to 24h")
 	flags.Int64Var(&f.MaxBody, "max-body", 0, "refuse requests with a body of more than `N` bytes; 0 is no limit")
 	flags.BoolVar(&f.Legacy, "legacy-fields", false, "also send X-RateLimit-Limit, X-RateLimit-Remaining and X-RateLimit-Reset")
 
