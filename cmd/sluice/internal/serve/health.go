@@ -73,12 +73,13 @@ func (s *Server) checkStore(ctx context.Context) {
 	if ctx.Err() != nil {
 		return
 	}
-	switch before := s.health.Swap(&storeHealth{err, time.Now()}); {
+	switch {
 	case err != nil:
 		s.sampled.Warn("the store is unavailable", "error", err)
-	case before.err != nil:
+	case s.health.Load().err != nil:
 		s.log.Info("the store is available again")
 	}
+	s.health.Store(&storeHealth{err, time.Now()})
 }
 
 func (s *Server) probeStore(ctx context.Context) error {
