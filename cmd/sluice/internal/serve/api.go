@@ -26,8 +26,9 @@ const (
 // routes are the paths below apiRoot. Each is an operation of a limiter.
 var routes = [...]compose.Op{compose.OpAllow, compose.OpPeek, compose.OpRefund, compose.OpCharge, compose.OpReset}
 
-// api is the handler of the decision service, the routes below /v1/. A decision has the status 200, allowed or denied. Every other status means that there is no
-// decision; the body is then a problem document (RFC 9457).
+// api is the handler of the decision service, the routes below /v1/. A decision has the status
+// 200, allowed or denied. Every other status means that there is no decision. The body is then a
+// problem document (RFC 9457).
 type api struct {
 	current func() *Limits // the limits for the next request
 	log     *slog.Logger   // for failures, without keys
