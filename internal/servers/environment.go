@@ -37,8 +37,8 @@ func (p *Process) writeFile(name, text string) error {
 	return setOwner(path, p.owner)
 }
 
-// unprivileged returns another user if this one is root, because PostgreSQL and PgBouncer refuse to
-// run as root. Otherwise it returns nil.
+// unprivileged returns the user of all servers if this process runs as root, because PostgreSQL and
+// PgBouncer refuse to run as root. Otherwise it returns nil.
 func unprivileged() (*syscall.Credential, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
