@@ -101,13 +101,11 @@ func cpu() string {
 
 // ByWork sorts the figures by workload, in the order in which workloads first appear.
 func (r Result) ByWork() {
-	place := make(map[string]int)
+	var works []string
 	for _, f := range r.Figures {
-		if _, seen := place[f.Work]; !seen {
-			place[f.Work] = len(place)
-		}
+		works = append(works, f.Work)
 	}
-	slices.SortStableFunc(r.Figures, func(a, b Figure) int { return place[a.Work] - place[b.Work] })
+	slices.SortStableFunc(r.Figures, func(a, b Figure) int { return slices.Index(works, a.Work) - slices.Index(works, b.Work) })
 }
 
 // Write writes the result to a directory and replaces an earlier one.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"text/template"
 
 	"github.com/sluice-go/sluice/benchmarks/figure"
 )
@@ -27,10 +28,10 @@ var areas = []struct{ name, title string }{
 //go:embed head.md
 var head string
 
-// texts has the limits of the figures for each area, and for some areas an explanation of where the
-// time goes.
+// texts has the page of an area, the limits of the figures for each area, and for some areas an
+// explanation of where the time goes.
 //
-//go:embed limits/*.md why/*.md
+//go:embed area.tmpl limits/*.md why/*.md
 var texts embed.FS
 
 func main() {
@@ -41,6 +42,13 @@ func main() {
 }
 
 func render(results, page string) error {
+	section, err := template.New("area.tmpl").Funcs(template.FuncMap{
+		"number": number, "latency": latency,
+		"percent": func(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) },
+	}).ParseFS(texts, "area.tmpl")
+	if err != nil {
+		return err
+	}
 	var text strings.Builder
 	text.WriteString(head)
 	for _, a := range areas {
@@ -56,81 +64,20 @@ func render(results, page string) error {
 		if err := draw(r, picture); err != nil {
 			return err
 		}
-		fmt.Fprintf(&text, "\n## %s\n\n", a.title)
-		write(&text, r, picture)
-		if err := explain(&text, r.Area); err != nil {
+		limits, err := texts.ReadFile("limits/" + a.name + ".md")
+		if err != nil {
+			return fmt.Errorf("limits of the figures of %s: %w", a.name, err)
+		}
+		why, err := texts.ReadFile("why/" + a.name + ".md")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err := section.Execute(&text, struct {
+			figure.Result
+			Title, Picture, Limits, Why string
+		}{r, a.title, picture, string(limits), string(why)}); err != nil {
 			return err
 		}
 	}
 	return os.WriteFile(page, []byte(text.String()), 0o666)
-}
-
-// explain writes the limits of the figures, which every area must have, and where the time goes,
-// if there is such a text.
-func explain(text *strings.Builder, area string) error {
-	limits, err := texts.ReadFile("limits/" + area + ".md")
-	if err != nil {
-		return fmt.Errorf("limits of the figures of %s: %w", area, err)
-	}
-	fmt.Fprintf(text, "\n### Limits of these figures\n\n%s", limits)
-	why, err := texts.ReadFile("why/" + area + ".md")
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	fmt.Fprintf(text, "\n### Where the time goes\n\n%s", why)
-	return err
-}
-
-func write(text *strings.Builder, r figure.Result, picture string) {
-	fmt.Fprintf(text, "Measured on %s, commit %s, %s, %d × %s.", r.Date, r.Commit, r.Go, r.CPUs, r.CPU)
-	if r.Setup != "" {
-		text.WriteString(" " + r.Setup)
-	}
-	fmt.Fprintf(text, "\n\n![%s](%s)\n\n", r.Area, picture)
-	if len(r.Goals) > 0 {
-		text.WriteString("| measured | compared with | ratio | middle half of the rounds | goal | |\n|---|---|---|---|---|---|\n")
-		for _, g := range r.Goals {
-			fmt.Fprintf(text, "| %s, %s | %s | %.2f | %s | %s %.3g | %s |\n", g.Work, g.What, g.To, g.Ratio, middleHalf(g), sign(g), g.Goal, verdict(g))
-		}
-		text.WriteString("\n")
-	}
-	text.WriteString("| work | | | p50 | p99 |\n|---|---|---|---|---|\n")
-	last := ""
-	for _, f := range r.Figures {
-		work := f.Work
-		if work == last {
-			work = ""
-		}
-		last = f.Work
-		name := f.Name
-		if f.Ours {
-			name = "**" + name + "**"
-		}
-		if f.Failed > 0 {
-			name += fmt.Sprintf(" (%.0f%% of its calls failed)", 100*f.Failed)
-		}
-		fmt.Fprintf(text, "| %s | %s | %s %s | %s | %s |\n", work, name, number(f.Value), f.Unit, latency(f.P50), latency(f.P99))
-	}
-}
-
-// middleHalf returns the range of the ratios without the lowest and the highest quarter.
-func middleHalf(g figure.Goal) string {
-	if g.High == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%.2f to %.2f", g.Low, g.High)
-}
-
-func sign(g figure.Goal) string {
-	if g.Most {
-		return "≤"
-	}
-	return "≥"
-}
-
-func verdict(g figure.Goal) string {
-	if g.Met() {
-		return "met"
-	}
-	return "**missed**"
 }

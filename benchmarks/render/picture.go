@@ -1,8 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
+	"math"
+	"strconv"
+	"time"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -27,7 +31,6 @@ type picture struct {
 func draw(r figure.Result, path string) error {
 	p := picture{Plot: plot.New()}
 	p.HideAxes()
-	p.X.Min, p.X.Max = 0, 1.7
 	work := ""
 	for _, f := range r.Figures {
 		if f.Work != work {
@@ -71,14 +74,36 @@ func (p *picture) text(x float64, text string) error {
 	return nil
 }
 
-func largest(r figure.Result, work string) (most float64) {
+// largest returns the largest figure of a workload, or 1 if all are 0.
+func largest(r figure.Result, work string) float64 {
+	var most float64
 	for _, f := range r.Figures {
 		if f.Work == work {
 			most = max(most, f.Value)
 		}
 	}
-	if most == 0 {
-		return 1
+	return cmp.Or(most, 1)
+}
+
+// number formats x with three significant digits and commas.
+func number(x float64) string {
+	if x < 1000 {
+		return strconv.FormatFloat(x, 'g', 3, 64)
 	}
-	return most
+	unit := math.Pow(10, math.Floor(math.Log10(x))-2)
+	digits := strconv.FormatInt(int64(math.Round(x/unit)*unit), 10)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+func latency(d time.Duration) string {
+	switch {
+	case d == 0:
+		return ""
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Round(time.Microsecond).Microseconds())
+	}
+	return fmt.Sprintf("%.3g ms", float64(d)/1e6)
 }

@@ -2,10 +2,9 @@ package faultproxy
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
-	"slices"
-	"sync"
 )
 
 // framing splits the two streams of a connection into messages. Each method is called by one
@@ -25,35 +24,41 @@ type conn struct {
 	proxy          *Proxy
 	client, server net.Conn
 	framing        framing
-	closed         chan struct{} // closed with the connection
-	closing        sync.Once
+	ctx            context.Context // done when the connection is closed
+	cancel         func()
 	clientGone     chan struct{} // closed when the client sends no more requests
 
-	mu       sync.Mutex
-	waiting  []Fault       // of the forwarded requests without a reply, in order
-	answered chan struct{} // gets a value after each reply
+	sent chan *exchange // the forwarded requests without a reply, in order
+	last *exchange      // the last one of them
 }
 
+// exchange is a forwarded request and its reply.
+type exchange struct {
+	fault   Fault
+	replied chan struct{} // closed after the reply
+}
+
+// maxPipeline is how many requests without a reply the proxy forwards on a connection before it waits.
+const maxPipeline = 4096
+
 func newConn(p *Proxy, client, server net.Conn) *conn {
-	return &conn{
+	c := &conn{
 		proxy: p, client: client, server: server, framing: p.framing(),
-		closed: make(chan struct{}), clientGone: make(chan struct{}), answered: make(chan struct{}, 1),
+		clientGone: make(chan struct{}), sent: make(chan *exchange, maxPipeline),
 	}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
 }
 
 func (c *conn) close() {
-	c.closing.Do(func() {
-		close(c.closed)
-		c.client.Close()
-		c.server.Close()
-	})
+	c.cancel()
+	c.client.Close()
+	c.server.Close()
 }
 
 // reset closes the client's connection with a RST instead of a FIN.
 func (c *conn) reset() {
-	if tcp, ok := c.client.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // it only fails on a closed connection
-	}
+	_ = c.client.(*net.TCPConn).SetLinger(0) // it only fails on a closed connection
 	c.close()
 }
 
@@ -61,11 +66,12 @@ func (c *conn) reset() {
 func (c *conn) requests() {
 	defer c.close()
 	r := bufio.NewReader(c.client)
+	stalls := false
 	for {
 		message, counts, err := c.framing.request(r)
 		if err != nil {
 			close(c.clientGone)
-			if c.stalls() {
+			if stalls {
 				c.drain() // the server answers before the connection ends, as without the fault
 			}
 			return
@@ -81,8 +87,12 @@ func (c *conn) requests() {
 		if c.send(message, counts, fault) != nil {
 			return
 		}
-		if fault.Kind != None && fault.Kind != StallReply {
-			c.discard(r)
+		switch fault.Kind {
+		case None:
+		case StallReply:
+			stalls = true
+		default:
+			discard(r)
 			return
 		}
 	}
@@ -90,14 +100,28 @@ func (c *conn) requests() {
 
 func (c *conn) send(message []byte, counts bool, fault Fault) error {
 	if counts {
-		c.addWaiting(fault)
+		c.last = &exchange{fault, make(chan struct{})}
+		select {
+		case c.sent <- c.last:
+		case <-c.ctx.Done():
+		}
 	}
 	_, err := c.server.Write(message)
 	return err
 }
 
+// drain waits until all forwarded requests have their replies.
+func (c *conn) drain() {
+	if c.last != nil {
+		select {
+		case <-c.last.replied:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
 // discard reads until the connection is closed.
-func (c *conn) discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
+func discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
 
 func (c *conn) injectRequestFault(r io.Reader, message []byte, fault Fault) {
 	c.drain()
@@ -108,25 +132,19 @@ func (c *conn) injectRequestFault(r io.Reader, message []byte, fault Fault) {
 	case ResetRequest:
 		c.reset()
 	case StallRequest:
-		c.discard(r)
+		discard(r)
 	case LateRequest:
-		c.hold(r)
+		c.proxy.running.Go(func() {
+			discard(r)
+			close(c.clientGone)
+		})
+		select {
+		case <-c.clientGone:
+		case <-c.proxy.released():
+		}
 		if c.send(message, true, fault) == nil {
 			c.drain()
 		}
-	}
-}
-
-// hold waits for Release, or until the client closes the connection.
-func (c *conn) hold(r io.Reader) {
-	ended := make(chan struct{})
-	c.proxy.running.Go(func() {
-		defer close(ended)
-		c.discard(r)
-	})
-	select {
-	case <-ended:
-	case <-c.proxy.released():
 	}
 }
 
@@ -134,26 +152,30 @@ func (c *conn) hold(r io.Reader) {
 func (c *conn) replies() {
 	defer c.close()
 	r := bufio.NewReader(c.server)
-	var held []byte // the parts of a reply with a fault
+	var oldest *exchange // without a reply; nil if the server sends a message without a request, such as at its shutdown
+	var held []byte      // the parts of a reply with a fault
 	for {
 		message, ends, err := c.framing.reply(r)
 		if err != nil {
 			return
 		}
-		fault := c.oldest()
-		if fault.Kind != None {
-			held = append(held, message...)
-		} else if _, err := c.client.Write(message); err != nil {
+		if oldest == nil {
+			select {
+			case oldest = <-c.sent:
+			default:
+			}
+		}
+		if oldest == nil || oldest.fault.Kind == None {
+			if _, err := c.client.Write(message); err != nil {
+				return
+			}
+		} else if held = append(held, message...); ends && !c.injectReplyFault(held, oldest.fault) {
 			return
 		}
-		if !ends {
-			continue
+		if ends && oldest != nil {
+			close(oldest.replied)
+			oldest, held = nil, nil
 		}
-		if fault.Kind != None && !c.injectReplyFault(held, fault) {
-			return
-		}
-		held = nil
-		c.removeWaiting()
 	}
 }
 
@@ -169,7 +191,7 @@ func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
 		_, _ = c.client.Write(reply[:len(reply)/2])
 	case StallReply:
 		select {
-		case <-c.closed:
+		case <-c.ctx.Done():
 		case <-c.clientGone:
 		case <-c.proxy.released():
 			_, err := c.client.Write(reply)
@@ -177,57 +199,4 @@ func (c *conn) injectReplyFault(reply []byte, fault Fault) bool {
 		}
 	}
 	return false
-}
-
-func (c *conn) addWaiting(fault Fault) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, fault)
-}
-
-// oldest returns the fault of the oldest request without a reply. A server may also send messages
-// without a request, for instance at its shutdown.
-func (c *conn) oldest() Fault {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.waiting) == 0 {
-		return Fault{}
-	}
-	return c.waiting[0]
-}
-
-// stalls reports whether a reply will be held.
-func (c *conn) stalls() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.waiting, func(f Fault) bool { return f.Kind == StallReply })
-}
-
-func (c *conn) removeWaiting() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.waiting) > 0 {
-		c.waiting = c.waiting[1:]
-	}
-	select {
-	case c.answered <- struct{}{}:
-	default:
-	}
-}
-
-// drain waits until all forwarded requests have their replies.
-func (c *conn) drain() {
-	for c.isWaiting() {
-		select {
-		case <-c.answered:
-		case <-c.closed:
-			return
-		}
-	}
-}
-
-func (c *conn) isWaiting() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.waiting) > 0
 }

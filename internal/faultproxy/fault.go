@@ -17,6 +17,11 @@ const (
 	StallReply        // the reply is held until Release or until the client closes the connection
 )
 
+var names = [...]string{"none", "drop request", "reset request", "stall request", "late request",
+	"drop reply", "reset reply", "cut reply", "stall reply"}
+
+func (k Kind) String() string { return names[k] }
+
 // Kinds returns all faults.
 func Kinds() []Kind {
 	return []Kind{DropRequest, ResetRequest, StallRequest, LateRequest, DropReply, ResetReply, CutReply, StallReply}
@@ -29,15 +34,6 @@ func (k Kind) Applied() bool { return k == None || k >= LateRequest }
 func (k Kind) Hangs() bool { return k == StallRequest || k == LateRequest || k == StallReply }
 
 func (k Kind) onRequest() bool { return k > None && k < DropReply }
-
-func (k Kind) String() string {
-	names := [...]string{"none", "drop request", "reset request", "stall request", "late request",
-		"drop reply", "reset reply", "cut reply", "stall reply"}
-	if k < 0 || int(k) >= len(names) {
-		return "unknown fault"
-	}
-	return names[k]
-}
 
 // Fault is a fault in the exchange with the number At.
 type Fault struct {

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"strings"
 	"sync/atomic"
 )
 
@@ -27,78 +26,68 @@ func (p *postgres) request(r *bufio.Reader) ([]byte, bool, error) {
 	if !p.started {
 		return p.startup(r)
 	}
-	var read bytes.Buffer
+	var read []byte
 	for {
-		kind, err := readTyped(r, &read)
-		switch {
-		case err != nil:
+		message, err := readMessage(r, 1)
+		if err != nil {
 			return nil, false, err
-		case strings.IndexByte("QSF", kind) >= 0: // Query, Sync, FunctionCall
-			return read.Bytes(), true, nil
-		case strings.IndexByte("HXpdcf", kind) >= 0: // Flush, Terminate, password, CopyData, CopyDone, CopyFail
-			return read.Bytes(), false, nil
+		}
+		read = append(read, message...)
+		switch message[0] {
+		case 'Q', 'S', 'F': // Query, Sync, FunctionCall
+			return read, true, nil
+		case 'H', 'X', 'p', 'd', 'c', 'f': // Flush, Terminate, password, CopyData, CopyDone, CopyFail
+			return read, false, nil
 		}
 	}
 }
 
 func (p *postgres) startup(r *bufio.Reader) ([]byte, bool, error) {
-	var read bytes.Buffer
-	if err := readSized(r, &read); err != nil {
-		return nil, false, err
-	}
-	if read.Len() < 8 {
-		return nil, false, errLength
-	}
-	switch binary.BigEndian.Uint32(read.Bytes()[4:]) {
-	case cancelRequest:
-		return read.Bytes(), false, nil
-	case sslRequest, gssRequest:
-		p.encrypting.Store(true)
-		return read.Bytes(), false, nil
-	}
-	p.started = true
-	return read.Bytes(), true, nil
-}
-
-func (p *postgres) reply(r *bufio.Reader) ([]byte, bool, error) {
-	first, err := r.ReadByte()
+	message, err := readMessage(r, 0)
 	if err != nil {
 		return nil, false, err
 	}
-	if p.encrypting.CompareAndSwap(true, false) {
-		if first != 'N' {
-			return nil, false, errors.New("faultproxy: the server requires encryption; use sslmode=disable")
-		}
-		return []byte{first}, false, nil
+	if len(message) < 8 {
+		return nil, false, errLength
 	}
-	if err := r.UnreadByte(); err != nil {
+	switch binary.BigEndian.Uint32(message[4:]) {
+	case cancelRequest:
+		return message, false, nil
+	case sslRequest, gssRequest:
+		p.encrypting.Store(true)
+		return message, false, nil
+	}
+	p.started = true
+	return message, true, nil
+}
+
+func (p *postgres) reply(r *bufio.Reader) ([]byte, bool, error) {
+	if _, err := r.Peek(1); err != nil { // wait until the request for encryption has been read
 		return nil, false, err
 	}
-	var read bytes.Buffer
-	kind, err := readTyped(r, &read)
-	return read.Bytes(), kind == 'Z', err // ReadyForQuery
+	if p.encrypting.CompareAndSwap(true, false) {
+		answer, err := r.ReadByte()
+		if answer != 'N' {
+			return nil, false, errors.New("faultproxy: the server requires encryption; use sslmode=disable")
+		}
+		return []byte{answer}, false, err
+	}
+	message, err := readMessage(r, 1)
+	return message, err == nil && message[0] == 'Z', err // ReadyForQuery
 }
 
-// readTyped reads a message that begins with its type.
-func readTyped(r *bufio.Reader, read *bytes.Buffer) (kind byte, err error) {
-	if kind, err = r.ReadByte(); err != nil {
-		return 0, err
+// readMessage reads a message. It begins with its type, which has typeSize bytes, and its length,
+// which includes itself.
+func readMessage(r *bufio.Reader, typeSize int) ([]byte, error) {
+	header, err := r.Peek(typeSize + 4)
+	if err != nil {
+		return nil, err
 	}
-	read.WriteByte(kind)
-	return kind, readSized(r, read)
-}
-
-// readSized reads a length and the rest of the message. The length includes itself.
-func readSized(r *bufio.Reader, read *bytes.Buffer) error {
-	var length [4]byte
-	if _, err := io.ReadFull(r, length[:]); err != nil {
-		return err
-	}
-	read.Write(length[:])
-	size := int64(binary.BigEndian.Uint32(length[:]))
+	size := int64(binary.BigEndian.Uint32(header[typeSize:]))
 	if size < 4 || size > 1<<30 { // the limit of the server
-		return errLength
+		return nil, errLength
 	}
-	_, err := io.CopyN(read, r, size-4)
-	return err
+	var read bytes.Buffer
+	_, err = io.CopyN(&read, r, int64(typeSize)+size)
+	return read.Bytes(), err
 }

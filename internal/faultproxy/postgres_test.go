@@ -2,7 +2,10 @@ package faultproxy_test
 
 import (
 	"context"
+	"errors"
+	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,8 +24,8 @@ func TestFaultsOfPostgres(t *testing.T) {
 		for _, kind := range faultproxy.Kinds() {
 			t.Run(kind.String()+", "+mode.String(), func(t *testing.T) {
 				table := newTable(t, direct)
-				p := faultproxy.Postgres(t, server.Socket())
-				conn := connect(t, servers.PostgresDSN(p.Addr()), mode)
+				p := faultproxy.Postgres(t, server.Addr())
+				conn := connect(t, servers.PostgresDSN(p.Addr()), mode, dialOnce)
 				p.Plan(faultproxy.Fault{At: 2, Kind: kind})
 
 				require.NoError(t, insert(conn, table, longTimeout))
@@ -100,11 +103,26 @@ func TestCancellationIsForwarded(t *testing.T) {
 	}
 }
 
-func connect(t *testing.T, dsn string, mode pgx.QueryExecMode) *pgx.Conn {
+// dialOnce keeps pgx from cancelling a late statement, which it does on a second connection.
+func dialOnce(config *pgx.ConnConfig) {
+	var dialed atomic.Bool
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialed.Swap(true) {
+			return nil, errors.New("the test allows one connection")
+		}
+		return dial(ctx, network, addr)
+	}
+}
+
+func connect(t *testing.T, dsn string, mode pgx.QueryExecMode, configure ...func(*pgx.ConnConfig)) *pgx.Conn {
 	t.Helper()
 	config, err := pgx.ParseConfig(dsn)
 	require.NoError(t, err)
 	config.DefaultQueryExecMode = mode
+	for _, set := range configure {
+		set(config)
+	}
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	require.NoError(t, err)
 	t.Cleanup(func() { conn.Close(context.Background()) })

@@ -23,18 +23,11 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
+	"testing"
 	"time"
 )
-
-// T has the methods of testing.TB that the package needs. *testing.T, B and F implement it.
-type T interface {
-	Helper()
-	Fatal(args ...any)
-	Cleanup(func())
-}
 
 // Proxy forwards connections to one server. Its methods are safe for concurrent use.
 type Proxy struct {
@@ -53,24 +46,23 @@ type Proxy struct {
 	release   chan struct{} // closed by Release
 }
 
-// Redis starts a proxy for a Redis server. target is a host and port, or the path of a Unix socket.
-// The proxy ends with the test.
-func Redis(t T, target string) *Proxy {
+// Redis starts a proxy for the Redis server at a host and port. The proxy ends with the test.
+func Redis(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return start(t, target, func() framing { return resp{} })
 }
 
-// Postgres starts a proxy for PostgreSQL or PgBouncer. target is a host and port, or the path of a
-// Unix socket. The proxy ends with the test.
-func Postgres(t T, target string) *Proxy {
+// Postgres starts a proxy for the PostgreSQL server or PgBouncer at a host and port. The proxy ends
+// with the test.
+func Postgres(t testing.TB, target string) *Proxy {
 	t.Helper()
 	return start(t, target, func() framing { return &postgres{} })
 }
 
-func start(t T, target string, framing func() framing) *Proxy {
+func start(t testing.TB, target string, framing func() framing) *Proxy {
 	t.Helper()
 	p := &Proxy{target: target, framing: framing, conns: map[*conn]bool{}, release: make(chan struct{})}
-	if err := p.listen(); err != nil {
+	if err := p.Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -142,34 +134,21 @@ func (p *Proxy) Refuse() {
 // Accept ends an outage. The address stays the same.
 func (p *Proxy) Accept() error {
 	p.mu.Lock()
-	accepting := p.listener != nil
-	p.mu.Unlock()
-	if accepting {
-		return nil
-	}
-	return p.listen()
-}
-
-// listen uses the previous address, or else any free port. The ports are below the kernel's range for
-// client connections, so that no client takes the port during an outage.
-func (p *Proxy) listen() (err error) {
-	var listener net.Listener
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
+	defer p.mu.Unlock()
+	for deadline := time.Now().Add(10 * time.Second); p.listener == nil; {
 		addr := p.addr
-		if addr == "" {
+		if addr == "" { // a port below the kernel's range for client connections: no client takes it during an outage
 			addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
 		}
-		if listener, err = net.Listen("tcp", addr); !errors.Is(err, syscall.EADDRINUSE) {
-			break
+		listener, err := net.Listen("tcp", addr)
+		switch {
+		case err == nil:
+			p.addr, p.listener = addr, listener
+			p.running.Go(func() { p.serve(listener) })
+		case !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline):
+			return err
 		}
 	}
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.addr, p.listener = listener.Addr().String(), listener
-	p.running.Go(func() { p.serve(listener) })
 	return nil
 }
 
@@ -184,7 +163,7 @@ func (p *Proxy) serve(listener net.Listener) {
 }
 
 func (p *Proxy) forward(listener net.Listener, client net.Conn) {
-	server, err := net.Dial(network(p.target), p.target)
+	server, err := net.Dial("tcp", p.target)
 	if err != nil {
 		client.Close()
 		return
@@ -197,13 +176,6 @@ func (p *Proxy) forward(listener net.Listener, client net.Conn) {
 	defer p.remove(c)
 	p.running.Go(c.requests)
 	c.replies()
-}
-
-func network(addr string) string {
-	if strings.HasPrefix(addr, "/") {
-		return "unix"
-	}
-	return "tcp"
 }
 
 // add registers a connection. It returns false if an outage began after the connection was accepted.

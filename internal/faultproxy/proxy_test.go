@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"os"
-	"path/filepath"
 	"syscall"
 	"testing"
 
@@ -218,16 +217,10 @@ func TestOutageClosesAndRefusesConnections(t *testing.T) {
 }
 
 func TestServerThatIsDownClosesTheConnection(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "gone.sock")
-	p := start(t, path, func() framing { return lines{} })
+	e, p := setUp(t)
+	require.NoError(t, e.listener.Close())
 	_, err := dial(t, p).receive(longTimeout)
 	require.Error(t, err)
-}
-
-func TestUnknownKindHasAName(t *testing.T) {
-	require.Equal(t, "unknown fault", Kind(-1).String())
-	require.Equal(t, "unknown fault", Kind(len(Kinds())+1).String())
-	require.Equal(t, "none", None.String())
 }
 
 // requireHit waits until fault is the only hit.

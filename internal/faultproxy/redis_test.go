@@ -36,7 +36,7 @@ func TestFaultsOfRedis(t *testing.T) {
 		for _, kind := range faultproxy.Kinds() {
 			t.Run(kind.String()+" in RESP"+strconv.Itoa(protocol), func(t *testing.T) {
 				key := t.Name()
-				p := faultproxy.Redis(t, server.Socket())
+				p := faultproxy.Redis(t, server.Addr())
 				p.Only(isIncrement)
 				p.Plan(faultproxy.Fault{At: 2, Kind: kind})
 				client := newClient(t, p.Addr(), protocol)

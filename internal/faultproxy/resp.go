@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 )
 
 // resp is the protocol of Redis, versions 2 and 3.
@@ -32,35 +33,28 @@ func readValue(r *bufio.Reader) ([]byte, error) {
 			return nil, err
 		}
 		read.Write(line)
-		more, err := readContents(r, line, &read)
+		if strings.IndexByte("$=!*~>%|", line[0]) < 0 {
+			continue // the line is the value
+		}
+		size, err := parseLength(line)
 		if err != nil {
 			return nil, err
 		}
-		remaining += more
+		switch {
+		case size < 0: // null
+		case line[0] == '*', line[0] == '~', line[0] == '>': // array, set, push
+			remaining += size
+		case line[0] == '%': // map
+			remaining += 2 * size
+		case line[0] == '|': // attributes, followed by their value
+			remaining += 2*size + 1
+		default: // string, verbatim string, long error
+			if _, err := io.CopyN(&read, r, int64(size)+int64(len("\r\n"))); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return read.Bytes(), nil
-}
-
-// readContents reads the text of a string. For a collection it returns the number of elements to read.
-func readContents(r *bufio.Reader, line []byte, read *bytes.Buffer) (elements int, err error) {
-	switch line[0] {
-	case '$', '=', '!': // string, verbatim string, long error
-		size, err := parseLength(line)
-		if err == nil && size >= 0 {
-			_, err = io.CopyN(read, r, int64(size)+int64(len("\r\n")))
-		}
-		return 0, err
-	case '*', '~', '>': // array, set, push
-		size, err := parseLength(line)
-		return max(0, size), err
-	case '%': // map
-		size, err := parseLength(line)
-		return 2 * max(0, size), err
-	case '|': // attributes, followed by their value
-		size, err := parseLength(line)
-		return 2*max(0, size) + 1, err
-	}
-	return 0, nil
 }
 
 var errLength = errors.New("faultproxy: the length of a message is out of range")

@@ -19,7 +19,6 @@
 package faultsweep
 
 import (
-	"fmt"
 	"sync"
 	"testing"
 
@@ -46,12 +45,19 @@ func Run(t *testing.T, open func(t *testing.T) Subject, kinds ...faultproxy.Kind
 	for _, kind := range kinds {
 		t.Run(kind.String(), func(t *testing.T) {
 			t.Parallel()
-			runs := make([]*run, messages)
-			for i := range runs {
-				fault := faultproxy.Fault{At: i + 1, Kind: kind}
-				runs[i] = &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " ", i), fault: fault}
+			errs := make([]error, messages)
+			slots := make(chan struct{}, maxConcurrent)
+			var group sync.WaitGroup
+			for i := range errs {
+				r := newRun(t, i, open, faultproxy.Fault{At: i + 1, Kind: kind})
+				slots <- struct{}{}
+				group.Go(func() {
+					errs[i] = r.do()
+					<-slots
+				})
 			}
-			for i, err := range doAll(runs) {
+			group.Wait()
+			for i, err := range errs {
 				if err != nil {
 					t.Errorf("%v at message %d of %d:\n%v", kind, i+1, messages, err)
 				}
@@ -60,34 +66,19 @@ func Run(t *testing.T, open func(t *testing.T) Subject, kinds ...faultproxy.Kind
 	}
 }
 
+// maxConcurrent is the number of concurrent runs. Runs mostly wait.
+const maxConcurrent = 12
+
 // countMessages counts the messages of a run without a fault. The first run is not counted,
 // because it may load scripts into the server.
 func countMessages(t *testing.T, open func(t *testing.T) Subject) int {
 	t.Helper()
 	var last *run
 	for i := range 2 {
-		last = &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " without faults ", i)}
+		last = newRun(t, i, open, faultproxy.Fault{})
 		if err := last.do(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	return last.Proxy.Exchanges()
-}
-
-// maxConcurrent is the number of concurrent runs. Runs mostly wait.
-const maxConcurrent = 12
-
-func doAll(runs []*run) []error {
-	errs := make([]error, len(runs))
-	slots := make(chan struct{}, maxConcurrent)
-	var group sync.WaitGroup
-	for i, r := range runs {
-		slots <- struct{}{}
-		group.Go(func() {
-			errs[i] = r.do()
-			<-slots
-		})
-	}
-	group.Wait()
-	return errs
 }

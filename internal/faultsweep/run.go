@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -42,40 +43,21 @@ type run struct {
 	unknownByFault    int              // decisions with an unknown outcome that had the fault
 }
 
-// newLimiters returns n limiters with the same rules.
-func (r *run) newLimiters(n int, store storage.Store, denialCacheTTL, timeout time.Duration) ([]*compose.Limiter[string], error) {
-	perUser, err := gcra.New(gcra.Options{Limit: algo.Per(userLimit, time.Hour)})
-	if err != nil {
-		return nil, err
-	}
-	overall, err := gcra.New(gcra.Options{Limit: algo.Per(allLimit, time.Hour)})
-	if err != nil {
-		return nil, err
-	}
-	o := compose.Options[string]{Namespace: r.namespace, Clock: fixedClock, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
-	limiters := make([]*compose.Limiter[string], n)
-	for i := range limiters {
-		limiters[i], err = o.New(store,
-			compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Policy: perUser},
-			compose.Rule[string]{Name: "all", Policy: overall},
-		)
-		if err != nil {
-			return nil, err
-		}
-	}
-	return limiters, nil
+func newRun(t *testing.T, number int, open func(t *testing.T) Subject, fault faultproxy.Fault) *run {
+	return &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " ", number), fault: fault}
 }
 
-func fixedClock() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
-
-// usesContext reports whether the context limits the time of a call, instead of the timeout.
-func (r *run) usesContext() bool { return r.fault.At%2 == 0 }
-
-func (r *run) timeout() time.Duration {
-	if r.fault.Kind.Hangs() && !r.usesContext() {
-		return shortTimeout
+// timeouts returns the timeout of the limiters and that of the contexts. If the fault hangs, one of
+// them ends the call.
+func (r *run) timeouts() (limiter, context time.Duration) {
+	switch {
+	case !r.fault.Kind.Hangs():
+		return longTimeout, longTimeout
+	case r.fault.At%2 == 0:
+		return longTimeout, shortTimeout
+	default:
+		return shortTimeout, longTimeout
 	}
-	return longTimeout
 }
 
 // maxDuration returns the longest time that a call may take.
@@ -86,21 +68,35 @@ func (r *run) maxDuration() time.Duration {
 	return maxDuration
 }
 
-func (r *run) context() (context.Context, context.CancelFunc) {
-	if r.fault.Kind.Hangs() && r.usesContext() {
-		return context.WithTimeout(context.Background(), shortTimeout)
+func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Duration) (*compose.Limiter[string], error) {
+	perUser, err := gcra.New(gcra.Options{Limit: algo.Per(userLimit, time.Hour)})
+	if err != nil {
+		return nil, err
 	}
-	return context.Background(), func() {}
+	overall, err := gcra.New(gcra.Options{Limit: algo.Per(allLimit, time.Hour)})
+	if err != nil {
+		return nil, err
+	}
+	clock := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+	o := compose.Options[string]{Namespace: r.namespace, Clock: clock, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
+	return o.New(store,
+		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Policy: perUser},
+		compose.Rule[string]{Name: "all", Policy: overall},
+	)
 }
 
 // do makes the decisions and reports what is wrong with them.
 func (r *run) do() error {
-	// Cached denials last longer than a run, so the number of messages is the same in each run.
-	limiters, err := r.newLimiters(2, r.Store, time.Hour, r.timeout())
-	if err != nil {
-		return err
+	var limiters [2]*compose.Limiter[string]
+	timeout, _ := r.timeouts()
+	for i := range limiters {
+		var err error
+		// Cached denials last longer than a run, so the number of messages is the same in each run.
+		if limiters[i], err = r.newLimiter(r.Store, time.Hour, timeout); err != nil {
+			return err
+		}
 	}
-	direct, err := r.newLimiters(1, r.Direct, -1, longTimeout)
+	direct, err := r.newLimiter(r.Direct, -1, longTimeout)
 	if err != nil {
 		return err
 	}
@@ -109,26 +105,27 @@ func (r *run) do() error {
 	var wrong []error
 	for i := range requests {
 		user := users[i/len(limiters)%len(users)]
-		if err := r.request(limiters[i%len(limiters)], direct[0], user); err != nil {
+		if err := r.request(limiters[i%len(limiters)], direct, user); err != nil {
 			wrong = append(wrong, fmt.Errorf("request %d: %w", i+1, err))
 		}
 	}
-	return errors.Join(append(wrong, r.awaitFault(), r.checkStored(direct[0]))...)
+	return errors.Join(append(wrong, r.awaitFault(), r.checkStored(direct))...)
 }
 
 // request makes one decision and reports what is wrong with it.
 func (r *run) request(limiter, direct *compose.Limiter[string], user string) error {
-	ctx, cancel := r.context()
+	_, timeout := r.timeouts()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	hits, begun := len(r.Proxy.Hits()), time.Now()
 	d, err := limiter.Allow(ctx, user)
 	if took := time.Since(begun); took > r.maxDuration() {
 		return fmt.Errorf("the call took %v; the maximum is %v", took, r.maxDuration())
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return r.checkError(user, d, err, len(r.Proxy.Hits()) > hits)
-	case d.Allowed:
+	}
+	if d.Allowed {
 		r.admitted[user]++
 		r.admitted[allUsers]++
 		return nil
@@ -148,25 +145,23 @@ func (r *run) checkError(user string, d compose.Decision, err error, hit bool) e
 	if unknown {
 		r.unknown[user]++
 		r.unknown[allUsers]++
+		if hit {
+			r.unknownByFault++
+		}
 	}
-	if unknown && hit {
-		r.unknownByFault++
-	}
+	isErr := func(target error) bool { return errors.Is(err, target) }
+	causes := []error{storage.ErrUnavailable, storage.ErrContended, context.DeadlineExceeded}
 	switch {
 	case d.Allowed:
 		return fmt.Errorf("allowed, but returned an error: %w", err)
 	case !unknown && !errors.Is(err, storage.ErrNotApplied):
 		return fmt.Errorf("neither ErrOutcomeUnknown nor ErrNotApplied: %w", err)
-	case !unknown && !isAny(err, storage.ErrUnavailable, storage.ErrContended, context.DeadlineExceeded):
+	case !unknown && !slices.ContainsFunc(causes, isErr):
 		return fmt.Errorf("the error has no cause: %w", err)
 	case !r.fault.Kind.Hangs() && !(unknown && hit):
 		return fmt.Errorf("failed although there was time for a retry: %w", err)
 	}
 	return nil
-}
-
-func isAny(err error, targets ...error) bool {
-	return slices.ContainsFunc(targets, func(target error) bool { return errors.Is(err, target) })
 }
 
 // awaitFault waits until the fault has happened, including a delayed request. Then it closes the
@@ -191,32 +186,25 @@ func (r *run) checkStored(direct *compose.Limiter[string]) error {
 	if r.unknownByFault > 1 {
 		wrong = append(wrong, fmt.Errorf("one fault caused %d unknown outcomes", r.unknownByFault))
 	}
+	var all int64 // units of the overall limit that remain
 	for _, user := range users {
 		d, err := direct.Peek(context.Background(), user)
 		if err != nil {
 			return err
 		}
 		wrong = append(wrong, r.checkUsed(user, userLimit, d.Results[0].Remaining))
-		if user == users[0] {
-			wrong = append(wrong, r.checkUsed(allUsers, allLimit, d.Results[1].Remaining), r.checkExhausted(d.Results[1].Remaining))
-		}
+		all = d.Results[1].Remaining
 	}
-	return errors.Join(wrong...)
+	if r.failed <= 1 && all != 0 { // there are enough requests to use it up despite one failure
+		wrong = append(wrong, fmt.Errorf("requests were denied although %d units remain", all))
+	}
+	return errors.Join(append(wrong, r.checkUsed(allUsers, allLimit, all))...)
 }
 
 func (r *run) checkUsed(user string, limit, remaining int64) error {
 	used := limit - remaining
 	if used < r.admitted[user] || used > r.admitted[user]+r.unknown[user] || used > limit {
 		return fmt.Errorf("%s: used %d of %d, admitted %d, outcome unknown %d", user, used, limit, r.admitted[user], r.unknown[user])
-	}
-	return nil
-}
-
-// checkExhausted checks that the overall limit is used up. There are enough requests to use it up
-// despite one failure.
-func (r *run) checkExhausted(remaining int64) error {
-	if r.failed <= 1 && remaining != 0 {
-		return fmt.Errorf("requests were denied although %d units remain", remaining)
 	}
 	return nil
 }

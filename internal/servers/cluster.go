@@ -3,6 +3,7 @@ package servers
 import (
 	"fmt"
 	"strconv"
+	"testing"
 )
 
 const slots = 16384
@@ -14,9 +15,9 @@ type RedisCluster struct {
 }
 
 // Cluster starts a Redis Cluster. It returns when all nodes report that the cluster is ready.
-func Cluster(t T, settings ...string) *RedisCluster {
+func Cluster(t testing.TB, settings ...string) *RedisCluster {
 	t.Helper()
-	return start(t, RedisPrograms, func() (*RedisCluster, error) { return newCluster(settings) })
+	return start(t, RedisPrograms, new(RedisCluster), settings)
 }
 
 // Addrs returns the addresses of the nodes.
@@ -29,47 +30,35 @@ func (c *RedisCluster) Addrs() []string {
 }
 
 // Owner returns the node that got a slot at the start.
-func (c *RedisCluster) Owner(slot int) *RedisServer {
-	for i, node := range c.Nodes {
-		if _, end := c.slotRange(i); slot < end {
-			return node
-		}
+func (c *RedisCluster) Owner(slot int) *RedisServer { return c.Nodes[slot*len(c.Nodes)/slots] }
+
+func (c *RedisCluster) close() {
+	for _, node := range c.Nodes {
+		node.close()
 	}
-	return nil
 }
 
-// slotRange returns the slots of the i-th node. end is excluded.
-func (c *RedisCluster) slotRange(i int) (first, end int) {
-	return i * slots / len(c.Nodes), (i + 1) * slots / len(c.Nodes)
-}
-
-func (c *RedisCluster) close() { closeAll(c.Nodes[:]...) }
-
-func newCluster(settings []string) (c *RedisCluster, err error) {
-	c = &RedisCluster{}
-	defer func() {
-		if err != nil {
-			c.close()
-		}
-	}()
+func (c *RedisCluster) create(settings []string) error {
+	c.Nodes = [3]*RedisServer{{}, {}, {}}
 	settings = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, settings...)
-	for i := range c.Nodes {
-		if c.Nodes[i], err = newRedis(settings...); err != nil {
-			return c, err
+	for i, node := range c.Nodes {
+		if err := node.create(settings); err != nil {
+			return err
 		}
-		if err = c.join(i); err != nil {
-			return c, err
+		if err := c.join(i); err != nil {
+			return err
 		}
 	}
-	return c, waitUntil("the cluster is ready", c.isReady)
+	return waitUntil("the cluster is ready", c.isReady)
 }
 
 // join gives the i-th node its slots and connects it to the first node.
 func (c *RedisCluster) join(i int) error {
 	add := []string{"CLUSTER", "ADDSLOTS"}
-	first, end := c.slotRange(i)
-	for slot := first; slot < end; slot++ {
-		add = append(add, strconv.Itoa(slot))
+	for slot := range slots {
+		if c.Owner(slot) == c.Nodes[i] {
+			add = append(add, strconv.Itoa(slot))
+		}
 	}
 	// With different epochs the nodes need no election at the start.
 	epoch := []string{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)}
@@ -84,8 +73,7 @@ func (c *RedisCluster) join(i int) error {
 
 func (c *RedisCluster) isReady() bool {
 	for _, node := range c.Nodes {
-		known := fmt.Sprintf("cluster_known_nodes:%d", len(c.Nodes))
-		if text, err := node.Do("CLUSTER", "INFO"); err != nil || !hasLines(text, "cluster_state:ok", known) {
+		if !node.replies("CLUSTER INFO", "cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d\r", len(c.Nodes))) {
 			return false
 		}
 	}

@@ -3,10 +3,13 @@ package servers
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -20,58 +23,72 @@ const maxWait = 30 * time.Second
 // data, port and socket. The methods are safe for concurrent use. A method does nothing if it does not
 // apply, for instance Kill after the process has ended.
 type Process struct {
-	dir        string   // it is removed at the end
-	argv       []string // the full path of the program, and its arguments
-	owner      *syscall.Credential
-	ready      func(pid int) bool
-	stopSignal syscall.Signal // requests an orderly end
-	mu         sync.Mutex
-	instance   *instance // the last one, which may have ended; nil before the first start
-}
+	port  int
+	dir   string // it is removed at the end
+	owner *syscall.Credential
+	argv  []string // the full path of the program, and its arguments
+	ready string   // the log has this text when the server is ready
 
-// instance is one run of a process.
-type instance struct {
+	mu    sync.Mutex
 	pid   int
-	ended chan struct{} // closed after the process has ended
+	ended chan struct{} // closed after the process has ended; nil before the first start
 }
 
-func (i *instance) isRunning() bool {
-	if i == nil {
-		return false
+// create starts a program for the first time, in a directory of its own and on a free port. configure
+// sets the arguments and writes the files. The ports are below the kernel's range for client
+// connections, so that no client takes the port of a killed server.
+func (p *Process) create(program, ready string, configure func() error) error {
+	path, err := find(program)
+	if err != nil {
+		return err
 	}
-	select {
-	case <-i.ended:
-		return false
-	default:
-		return true
+	if p.owner, err = unprivileged(); err != nil {
+		return err
 	}
+	p.ready = ready
+	for range 10 { // the program itself finds out whether the port is free
+		p.port, p.argv = 10000+rand.IntN(10000), []string{path}
+		if err = p.createOnPort(configure); !isPortInUse(err) {
+			break
+		}
+	}
+	return err
 }
+
+func (p *Process) createOnPort(configure func() error) (err error) {
+	if p.dir, err = newDir(p.owner); err == nil {
+		err = configure()
+	}
+	if err == nil {
+		err = p.start()
+	}
+	if err != nil {
+		p.close()
+	}
+	return err
+}
+
+// Addr returns the host and port of the server.
+func (p *Process) Addr() string { return net.JoinHostPort(loopback, strconv.Itoa(p.port)) }
+
+// Port returns the port of the server.
+func (p *Process) Port() int { return p.port }
 
 // Start starts a server that was stopped or killed. It returns when the server is ready. An error
 // contains the end of the server's log.
 func (p *Process) Start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	deadline := time.Now().Add(maxWait)
-	for {
-		err := p.startOnce()
+	for deadline := time.Now().Add(maxWait); ; time.Sleep(50 * time.Millisecond) {
+		err := p.start()
 		if err == nil || !isTransient(err) || time.Now().After(deadline) {
 			return err
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 
-// firstStart starts the server for the first time. It fails at once if the port is in use, so that the
-// caller can try another one.
-func (p *Process) firstStart() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.startOnce()
-}
-
 // isTransient reports whether a start failed because the kernel has not released the port or the
-// memory of the previous instance yet.
+// memory of the previous process yet.
 func isTransient(err error) bool {
 	return isPortInUse(err) || strings.Contains(err.Error(), "shared memory block")
 }
@@ -80,31 +97,39 @@ func isPortInUse(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "ddress already in use")
 }
 
-func (p *Process) startOnce() error {
-	if p.instance.isRunning() {
+func (p *Process) start() error {
+	if p.isRunning() {
 		return nil
 	}
-	logStart := p.logSize()
-	instance, err := p.launch()
-	if err != nil {
+	if err := p.launch(); err != nil {
 		return err
 	}
-	p.instance = instance
 	if err := p.await(); err != nil {
 		p.kill()
-		return fmt.Errorf("%s %w; the end of its log:\n%s", filepath.Base(p.argv[0]), err, p.logFrom(logStart))
+		return fmt.Errorf("%s %w; the end of its log:\n%s", filepath.Base(p.argv[0]), err, p.Log())
 	}
 	return nil
 }
 
+func (p *Process) isRunning() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return p.ended != nil
+	}
+}
+
 // launch starts the program from a thread that ends after the program. For Pdeathsig, the kernel treats
 // the end of the thread that started the program as the end of its parent.
-func (p *Process) launch() (*instance, error) {
-	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+func (p *Process) launch() error {
+	log, err := os.OpenFile(p.logPath(), os.O_CREATE|os.O_TRUNC|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cmd := p.command(log)
+	cmd := p.command(p.argv...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = attributes(p.owner)
 	started, ended := make(chan error), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -118,49 +143,55 @@ func (p *Process) launch() (*instance, error) {
 		}
 	}()
 	if err := <-started; err != nil {
-		return nil, err
+		return err
 	}
-	return &instance{cmd.Process.Pid, ended}, nil
+	p.pid, p.ended = cmd.Process.Pid, ended
+	return nil
 }
 
-func (p *Process) command(log *os.File) *exec.Cmd {
-	cmd := exec.Command(p.argv[0], p.argv[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
-	cmd.Env = environment()
-	cmd.SysProcAttr = attributes(p.owner)
+// command returns a command in the directory of the server. Its environment omits variables that
+// configure servers, such as PGDATA and PGPORT.
+func (p *Process) command(argv ...string) *exec.Cmd {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir = p.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.owner}
 	return cmd
 }
 
-// environment omits variables that configure servers, such as PGDATA and PGPORT.
-func environment() []string {
-	return []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C", "TZ=UTC"}
-}
-
 func (p *Process) await() error {
-	instance := p.instance
-	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); {
-		if !instance.isRunning() {
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		if !p.isRunning() {
 			return errors.New("ended during its start")
 		}
-		if p.ready(instance.pid) {
+		if strings.Contains(p.Log(), p.ready) {
 			return nil
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 	return fmt.Errorf("was not ready within %v", maxWait)
+}
+
+// waitUntil waits until condition is true.
+func waitUntil(what string, condition func() bool) error {
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		if condition() {
+			return nil
+		}
+	}
+	return fmt.Errorf("servers: after %v, it is still not true that %s", maxWait, what)
 }
 
 // Stop ends the server in an orderly way, so that it saves its data.
 func (p *Process) Stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.instance.isRunning() {
+	if !p.isRunning() {
 		return
 	}
-	p.resume()
-	signal(p.instance.pid, p.stopSignal)
+	p.signalAll(syscall.SIGCONT)
+	signal(p.pid, syscall.SIGINT) // after SIGTERM, PostgreSQL would wait until all clients disconnect
 	select {
-	case <-p.instance.ended:
+	case <-p.ended:
 	case <-time.After(maxWait):
 		p.kill()
 	}
@@ -174,15 +205,11 @@ func (p *Process) Kill() {
 }
 
 func (p *Process) kill() {
-	if !p.instance.isRunning() {
-		return
+	if p.isRunning() {
+		p.pause()
+		p.signalAll(syscall.SIGKILL)
+		<-p.ended
 	}
-	children := p.pause()
-	signal(p.instance.pid, syscall.SIGKILL)
-	for _, pid := range children {
-		signal(pid, syscall.SIGKILL)
-	}
-	<-p.instance.ended
 }
 
 // Pause stops the server and all its children with SIGSTOP. Connections stay open, and the kernel
@@ -190,61 +217,47 @@ func (p *Process) kill() {
 func (p *Process) Pause() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.instance.isRunning() {
+	if p.isRunning() {
 		p.pause()
 	}
 }
 
 // pause stops the parent first, so that it starts no more children.
-func (p *Process) pause() []int {
-	signal(p.instance.pid, syscall.SIGSTOP)
-	children := descendants(p.instance.pid)
-	for _, pid := range children {
-		signal(pid, syscall.SIGSTOP)
-	}
-	return children
+func (p *Process) pause() {
+	signal(p.pid, syscall.SIGSTOP)
+	p.signalAll(syscall.SIGSTOP)
 }
 
 // Resume continues a paused server.
 func (p *Process) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.instance.isRunning() {
-		p.resume()
+	if p.isRunning() {
+		p.signalAll(syscall.SIGCONT)
 	}
 }
 
-func (p *Process) resume() {
-	for _, pid := range descendants(p.instance.pid) {
-		signal(pid, syscall.SIGCONT)
+// signalAll signals the children before their parent, because children of a dead parent are not found.
+func (p *Process) signalAll(sig syscall.Signal) {
+	for _, pid := range append(descendants(p.pid), p.pid) {
+		signal(pid, sig)
 	}
-	signal(p.instance.pid, syscall.SIGCONT)
 }
 
 // signal sends a signal to a process that this package started, or to a child of it. It ignores the
 // error for a process that has just ended.
 func signal(pid int, sig syscall.Signal) { _ = syscall.Kill(pid, sig) }
 
-// Log returns the end of the server's log, at most 8 KiB.
-func (p *Process) Log() string { return p.logFrom(0) }
-
 func (p *Process) logPath() string { return filepath.Join(p.dir, "log") }
 
-func (p *Process) logSize() int {
-	info, err := os.Stat(p.logPath())
-	if err != nil {
-		return 0
-	}
-	return int(info.Size())
-}
-
-func (p *Process) logFrom(start int) string {
+// Log returns the end of the server's log since the last start, at most 8 KiB.
+func (p *Process) Log() string {
 	text, err := os.ReadFile(p.logPath())
 	if err != nil {
 		return err.Error()
 	}
 	const limit = 8 << 10
-	return string(text[min(len(text), max(start, len(text)-limit)):])
+	return string(text[max(0, len(text)-limit):])
 }
 
 func (p *Process) close() {

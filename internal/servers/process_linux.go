@@ -20,32 +20,18 @@ func descendants(pid int) []int {
 	children := map[int][]int{}
 	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, stat := range stats {
-		if child, parent, ok := parseStat(stat); ok {
-			children[parent] = append(children[parent], child)
+		text, _ := os.ReadFile(stat) // "pid (name) state parent ..."; the name may contain any character
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		if len(fields) < 2 {
+			continue // the process has just ended
 		}
+		child, _ := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+		parent, _ := strconv.Atoi(string(fields[1]))
+		children[parent] = append(children[parent], child)
 	}
 	found := children[pid]
 	for i := 0; i < len(found); i++ {
 		found = append(found, children[found[i]]...)
 	}
 	return found
-}
-
-// parseStat reads "pid (name) state parent ...". The name may contain any character.
-func parseStat(stat string) (pid, parent int, ok bool) {
-	text, err := os.ReadFile(stat)
-	if err != nil {
-		return 0, 0, false // the process has just ended
-	}
-	end := bytes.LastIndexByte(text, ')')
-	fields := bytes.Fields(text[end+1:])
-	if end < 0 || len(fields) < 2 {
-		return 0, 0, false
-	}
-	pid, err = strconv.Atoi(filepath.Base(filepath.Dir(stat)))
-	if err != nil {
-		return 0, 0, false
-	}
-	parent, err = strconv.Atoi(string(fields[1]))
-	return pid, parent, err == nil
 }

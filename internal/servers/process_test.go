@@ -66,51 +66,38 @@ func TestPausedServerCanBeStoppedAndKilled(t *testing.T) {
 
 func TestFailedStartShowsTheLog(t *testing.T) {
 	need(t, RedisPrograms)
-	_, err := newRedis("no-such-setting 1")
+	err := new(RedisServer).create([]string{"no-such-setting 1"})
 	require.ErrorContains(t, err, "redis-server ended during its start")
 	require.ErrorContains(t, err, "no-such-setting")
 }
 
 func TestPortInUseIsDetected(t *testing.T) {
-	postgres, redis := shared.Postgres(t), shared.Redis(t)
+	redis, postgres := Redis(t), Postgres(t)
+	bouncer := PgBouncer(t, shared.Postgres(t))
+	for _, s := range []*Process{&redis.Process, &postgres.Process, &bouncer.Process} {
+		s.Stop()
+		listener, err := net.Listen("tcp", s.Addr())
+		require.NoError(t, err)
+		err = s.start()
+		require.True(t, isPortInUse(err), err)
 
-	_, err := newRedisOn(redis.port, "redis-server")
-	require.True(t, isPortInUse(err), err)
-
-	bouncer := PgBouncer(t, postgres)
-	bouncer.Stop()
-	listener, err := net.Listen("tcp", bouncer.Addr())
-	require.NoError(t, err)
-	err = bouncer.firstStart()
-	require.True(t, isPortInUse(err), err)
-	require.NoError(t, listener.Close())
-	require.NoError(t, bouncer.Start())
-
-	own := Postgres(t)
-	own.Stop()
-	listener, err = net.Listen("tcp", own.Addr())
-	require.NoError(t, err)
-	err = own.firstStart()
-	require.True(t, isPortInUse(err), err)
-
-	time.AfterFunc(100*time.Millisecond, func() { listener.Close() })
-	require.NoError(t, own.Start(), "Start waits for the port")
+		time.AfterFunc(100*time.Millisecond, func() { listener.Close() })
+		require.NoError(t, s.Start(), "Start waits for the port")
+	}
 }
 
 func TestAnotherPortIsTried(t *testing.T) {
-	var ports []int
-	s, err := onFreePort(func(port int) (*RedisServer, error) {
-		ports = append(ports, port)
-		if len(ports) < 3 {
-			return nil, errors.New("bind: Address already in use")
+	need(t, RedisPrograms)
+	var p Process
+	ports := map[int]bool{}
+	err := p.create("redis-server", "", func() error {
+		if ports[p.port] = true; len(ports) < 3 {
+			return errors.New("bind: Address already in use")
 		}
-		return &RedisServer{port: port}, nil
+		return errors.New("out of memory")
 	})
-	require.NoError(t, err)
-	require.Equal(t, ports[2], s.port)
-
-	_, err = onFreePort(func(int) (*RedisServer, error) { return nil, errors.New("out of memory") })
 	require.EqualError(t, err, "out of memory")
+	require.Len(t, ports, 3)
 }
 
 func TestServerIsRemovedAfterItsTest(t *testing.T) {
@@ -130,9 +117,9 @@ func TestServerIsRemovedAfterItsTest(t *testing.T) {
 func TestFailedStartRemovesItsDirectory(t *testing.T) {
 	need(t, PostgresPrograms)
 	before := dirs(t)
-	_, err := newRedis("no-such-setting 1")
+	err := new(RedisServer).create([]string{"no-such-setting 1"})
 	require.Error(t, err)
-	_, err = newPostgres([]string{"no_such_setting = 1"})
+	err = new(PostgresServer).create([]string{"no_such_setting = 1"})
 	require.ErrorContains(t, err, "no_such_setting")
 	require.Subset(t, before, dirs(t))
 }
@@ -141,8 +128,8 @@ const panicVariable = "SLUICE_START_SERVER_AND_PANIC"
 
 // startServerAndPanic simulates a test binary that panics outside of its tests.
 func startServerAndPanic() {
-	s, err := newRedis()
-	if err != nil {
+	var s RedisServer
+	if err := s.create(nil); err != nil {
 		panic(err)
 	}
 	fmt.Println(s.Addr(), s.dir)

@@ -19,53 +19,44 @@ const (
 	PgBouncerPrograms = "initdb postgres pgbouncer"
 )
 
-// T has the methods of testing.TB that the package needs. *testing.T, B and F implement it.
-type T interface {
-	Helper()
-	Skip(args ...any)
-	Fatal(args ...any)
-	Cleanup(func())
+// server is a server or a group of servers. close removes it, also if create has failed.
+type server interface {
+	create(settings []string) error
+	close()
 }
 
-// server is a server that can be removed.
-type server interface{ close() }
-
 // start starts a server and removes it after the test.
-func start[S server](t T, programs string, newServer func() (S, error)) S {
+func start[S server](t testing.TB, programs string, s S, settings []string) S {
 	t.Helper()
 	need(t, programs)
-	s, err := newServer()
-	if err != nil {
+	t.Cleanup(s.close)
+	if err := s.create(settings); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.close)
 	return s
 }
 
-func need(t T, programs string) {
+func need(t testing.TB, programs string) {
 	t.Helper()
 	switch err := checkPrograms(programs); {
 	case err == nil:
-	case isRequired() && !testing.Short():
+	case isRequired():
 		t.Fatal(err)
 	default:
 		t.Skip(err)
 	}
 }
 
-// checkPrograms returns an error if a test that needs the programs cannot run.
+// isRequired reports whether a test fails if it cannot start a server.
+func isRequired() bool { return os.Getenv("SLUICE_REQUIRE_SERVERS") != "" && !testing.Short() }
+
+// checkPrograms returns an error if a test that needs the programs cannot run. The error says how to
+// install the first missing program.
 func checkPrograms(programs string) error {
 	if testing.Short() {
 		return errors.New("tests with servers do not run with -short")
 	}
-	return checkInstalled(programs)
-}
-
-func isRequired() bool { return os.Getenv("SLUICE_REQUIRE_SERVERS") != "" }
-
-// checkInstalled returns an error that says how to install the first missing program.
-func checkInstalled(programs string) error {
-	for _, program := range strings.Fields(programs) {
+	for program := range strings.FieldsSeq(programs) {
 		if _, err := find(program); err != nil {
 			return fmt.Errorf("%s is missing; scripts/test.sh installs it, or on Debian: apt-get install %s", program, debianPackage(program))
 		}

@@ -9,7 +9,7 @@ import (
 
 // fakeT records a skip or a failure.
 type fakeT struct {
-	T
+	testing.TB
 	result string
 }
 

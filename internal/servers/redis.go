@@ -1,77 +1,80 @@
 package servers
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
-	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // RedisServer is a redis-server. By default it loses its data at a restart.
-type RedisServer struct {
-	*Process
-	port int
-}
+type RedisServer struct{ Process }
 
 // Redis starts a redis-server for one test. Settings are lines of redis.conf, such as
 // "appendonly yes".
-func Redis(t T, settings ...string) *RedisServer {
+func Redis(t testing.TB, settings ...string) *RedisServer {
 	t.Helper()
-	return start(t, RedisPrograms, func() (*RedisServer, error) { return newRedis(settings...) })
+	return start(t, RedisPrograms, new(RedisServer), settings)
 }
-
-// Addr returns the host and port of the server.
-func (s *RedisServer) Addr() string { return address(s.port) }
-
-// Port returns the port of the server.
-func (s *RedisServer) Port() int { return s.port }
 
 // Socket returns the path of the Unix socket of the server.
 func (s *RedisServer) Socket() string { return filepath.Join(s.dir, "redis.sock") }
 
+func (s *RedisServer) create(settings []string) error {
+	return s.createProgram("redis-server", "Ready to accept connections", settings)
+}
+
+func (s *RedisServer) createProgram(program, ready string, settings []string) error {
+	return s.Process.create(program, ready, func() error {
+		s.argv = append(s.argv, "redis.conf")
+		return s.writeFile("redis.conf", fmt.Sprintf("bind %s\nport %d\ndir %s\nunixsocket redis.sock\nsave \"\"\n%s\n",
+			loopback, s.port, s.dir, strings.Join(settings, "\n")))
+	})
+}
+
 // Do sends a command and returns its reply as text. A number is in decimal, and each element of an
 // array is on its own line. An error reply is returned as an error.
-func (s *RedisServer) Do(args ...string) (string, error) { return do(s.Socket(), args...) }
-
-func newRedis(settings ...string) (*RedisServer, error) {
-	return onFreePort(func(port int) (*RedisServer, error) { return newRedisOn(port, "redis-server", settings...) })
+func (s *RedisServer) Do(args ...string) (string, error) {
+	client := redis.NewClient(&redis.Options{
+		Network: "unix", Addr: s.Socket(), Protocol: 2, DisableIdentity: true, MaxRetries: -1, ReadTimeout: 5 * time.Second,
+	})
+	defer func() { _ = client.Close() }()
+	command := make([]any, len(args))
+	for i, arg := range args {
+		command[i] = arg
+	}
+	reply, err := client.Do(context.Background(), command...).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		return "", err
+	}
+	return replyText(reply), nil
 }
 
-func newRedisOn(port int, program string, settings ...string) (*RedisServer, error) {
-	path, err := find(program)
-	if err != nil {
-		return nil, err
+func replyText(reply any) string {
+	switch reply := reply.(type) {
+	case nil:
+		return ""
+	case []any:
+		elements := make([]string, len(reply))
+		for i, element := range reply {
+			elements[i] = replyText(element)
+		}
+		return strings.Join(elements, "\n")
+	default:
+		return fmt.Sprint(reply)
 	}
-	dir, err := newDir(nil)
-	if err != nil {
-		return nil, err
-	}
-	s := &RedisServer{port: port}
-	s.Process = &Process{dir: dir, argv: []string{path, "redis.conf"}, stopSignal: syscall.SIGTERM}
-	s.ready = func(int) bool { reply, err := s.Do("PING"); return err == nil && reply == "PONG" }
-	if _, err = writeFile(dir, "redis.conf", s.conf(settings), nil); err == nil {
-		err = s.firstStart()
-	}
-	if err != nil {
-		s.close()
-	}
-	return s, err
 }
 
-func (s *RedisServer) conf(settings []string) string {
-	return fmt.Sprintf("bind %s\nport %d\ndir %s\nunixsocket %s\nsave \"\"\n%s\n",
-		loopback, s.port, s.dir, s.Socket(), strings.Join(settings, "\n"))
-}
-
-// hasInfo reports whether a section of INFO has all these lines.
-func (s *RedisServer) hasInfo(section string, lines ...string) bool {
-	text, err := s.Do("INFO", section)
-	return err == nil && hasLines(text, lines...)
-}
-
-func hasLines(text string, lines ...string) bool {
-	for _, line := range lines {
-		if !strings.Contains("\r\n"+text, "\r\n"+line+"\r\n") {
+// replies reports whether the reply to a command contains all these texts.
+func (s *RedisServer) replies(command string, texts ...string) bool {
+	reply, err := s.Do(strings.Fields(command)...)
+	for _, text := range texts {
+		if err != nil || !strings.Contains(reply, text) {
 			return false
 		}
 	}

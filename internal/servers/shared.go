@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -19,35 +20,34 @@ type Shared struct {
 }
 
 // Redis returns the shared redis-server.
-func (s *Shared) Redis(t T) *RedisServer {
+func (s *Shared) Redis(t testing.TB) *RedisServer {
 	t.Helper()
-	return s.redis.get(t, RedisPrograms, func() (*RedisServer, error) { return newRedis() })
+	return s.redis.get(t, RedisPrograms, new(RedisServer))
 }
 
 // Sentinel returns the shared primary, replica and sentinel.
-func (s *Shared) Sentinel(t T) *RedisSentinel {
+func (s *Shared) Sentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
-	return s.sentinel.get(t, SentinelPrograms, func() (*RedisSentinel, error) { return newSentinel(nil) })
+	return s.sentinel.get(t, SentinelPrograms, new(RedisSentinel))
 }
 
 // Cluster returns the shared Redis Cluster.
-func (s *Shared) Cluster(t T) *RedisCluster {
+func (s *Shared) Cluster(t testing.TB) *RedisCluster {
 	t.Helper()
-	return s.cluster.get(t, RedisPrograms, func() (*RedisCluster, error) { return newCluster(nil) })
+	return s.cluster.get(t, RedisPrograms, new(RedisCluster))
 }
 
 // Postgres returns the shared PostgreSQL server.
-func (s *Shared) Postgres(t T) *PostgresServer {
+func (s *Shared) Postgres(t testing.TB) *PostgresServer {
 	t.Helper()
-	return s.postgres.get(t, PostgresPrograms, func() (*PostgresServer, error) { return newPostgres(nil) })
+	return s.postgres.get(t, PostgresPrograms, new(PostgresServer))
 }
 
 // PgBouncer returns the shared PgBouncer of the shared PostgreSQL server.
-func (s *Shared) PgBouncer(t T) *PgBouncerServer {
+func (s *Shared) PgBouncer(t testing.TB) *PgBouncerServer {
 	t.Helper()
 	need(t, PgBouncerPrograms)
-	backend := s.Postgres(t)
-	return s.pgBouncer.get(t, PgBouncerPrograms, func() (*PgBouncerServer, error) { return newPgBouncer(backend, nil) })
+	return s.pgBouncer.get(t, PgBouncerPrograms, &PgBouncerServer{backend: s.Postgres(t)})
 }
 
 // Close removes the servers.
@@ -65,7 +65,7 @@ func (s *Shared) Close() {
 func (s *Shared) Main(m *testing.M, programs string) int {
 	defer s.Close()
 	flag.Parse()
-	if err := checkPrograms(programs); err != nil && (testing.Short() || !isRequired()) {
+	if err := checkPrograms(programs); err != nil && !isRequired() {
 		fmt.Fprintf(os.Stderr, "examples are skipped: %v\n", err)
 		if err := flag.Set("test.skip", "^Example"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -75,8 +75,8 @@ func (s *Shared) Main(m *testing.M, programs string) int {
 	return m.Run()
 }
 
-// Example is the [T] of an Example function that uses a [Shared] server.
-type Example struct{}
+// Example is the testing.TB of an Example function that uses a [Shared] server.
+type Example struct{ testing.TB }
 
 // Helper does nothing.
 func (Example) Helper() {}
@@ -90,24 +90,23 @@ func (Example) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 // Cleanup panics, because nothing runs it after an example. An example must use a [Shared] server.
 func (Example) Cleanup(func()) { panic("servers: an example must use a Shared server") }
 
-// once starts a server at the first call of get. Each call returns the same server or fails with the
+// once creates a server at the first call of get. Each call returns the same server or fails with the
 // same error.
 type once[S server] struct {
-	mu        sync.Mutex
-	isStarted bool
-	server    S
-	err       error
+	once   sync.Once
+	server S
+	err    error
 }
 
-func (o *once[S]) get(t T, programs string, newServer func() (S, error)) S {
+func (o *once[S]) get(t testing.TB, programs string, s S) S {
 	t.Helper()
 	need(t, programs)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if !o.isStarted {
-		o.isStarted = true
-		o.server, o.err = newServer()
-	}
+	o.once.Do(func() {
+		if o.err = s.create(nil); o.err != nil {
+			s.close()
+		}
+		o.server = s
+	})
 	if o.err != nil {
 		t.Fatal(o.err)
 	}
@@ -115,9 +114,8 @@ func (o *once[S]) get(t T, programs string, newServer func() (S, error)) S {
 }
 
 func (o *once[S]) close() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.isStarted && o.err == nil {
+	o.once.Do(func() { o.err = errors.New("servers: the shared servers are closed") })
+	if o.err == nil {
 		o.server.close()
 	}
 }

@@ -22,15 +22,13 @@ func (t *Trace) Format(w io.Writer) error {
 	}
 	for _, l := range t.lines {
 		s := l.text
-		left, arrow, answers := t.split(&l)
-		switch {
-		case left == "":
-		case l.event == nil:
-			s = pad(left, form.arrow) + "   " + form.row(answers)
-		case arrow >= 0 || answers != nil:
-			s = pad(left, form.arrow) + "-> " + form.row(answers)
-		}
-		if left != "" {
+		if left, arrow, answers := t.split(&l); left != "" {
+			switch {
+			case l.event == nil:
+				s = pad(left, form.arrow) + "   " + form.row(answers)
+			case arrow >= 0 || answers != nil:
+				s = pad(left, form.arrow) + "-> " + form.row(answers)
+			}
 			s = strings.TrimRight(s, " ")
 		}
 		if l.event != nil && l.event.comment != "" {

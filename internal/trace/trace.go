@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -48,9 +49,6 @@ func peek(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, 
 	return append(dst, state...), r, err
 }
 
-// epoch returns the time of the offset 0.
-func epoch() time.Time { return time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) }
-
 // Under returns the trace with other policies in place of its policy lines, one column of
 // answers for each. Its events have no answers.
 func (t *Trace) Under(policies ...algo.Policy) *Trace {
@@ -79,6 +77,7 @@ func (l line) answered(answers [][]string) line {
 // Run runs the events. It returns the same trace with the decisions of the policies right of
 // every arrow.
 func (t *Trace) Run() (*Trace, error) {
+	epoch := time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC) // the time of the offset 0
 	ran := *t
 	ran.lines = slices.Clone(t.lines)
 	policies := make([]algo.Policy, t.policies)
@@ -92,7 +91,7 @@ func (t *Trace) Run() (*Trace, error) {
 		}
 		var answers [][]string
 		for c, policy := range policies {
-			next, r, err := l.event.op(policy, nil, states[c][l.event.key], epoch().Add(l.event.at), l.event.cost)
+			next, r, err := l.event.op(policy, nil, states[c][l.event.key], epoch.Add(l.event.at), l.event.cost)
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, policy, err, remedy(err))
 			}
@@ -100,7 +99,11 @@ func (t *Trace) Run() (*Trace, error) {
 				states[c] = map[string][]byte{}
 			}
 			states[c][l.event.key] = next
-			answers = append(answers, t.answer(&r))
+			answer := make([]string, len(t.shown))
+			for i, column := range t.shown {
+				answer[i] = column.text(&r)
+			}
+			answers = append(answers, answer)
 		}
 		ran.lines[i] = l.answered(answers)
 	}
@@ -112,13 +115,6 @@ func remedy(err error) string {
 		return "; a policy line after an event keeps the states, so it needs the same algorithm"
 	}
 	return ""
-}
-
-func (t *Trace) answer(r *algo.Result) (words []string) {
-	for _, c := range t.shown {
-		words = append(words, c.text(r))
-	}
-	return words
 }
 
 // Check runs the trace and describes every event whose decisions differ from its line: the event,
@@ -133,20 +129,13 @@ func (t *Trace) Check() (differences []string, err error) {
 		if l.event == nil || slices.EqualFunc(l.event.answers, ran.lines[i].event.answers, slices.Equal) {
 			continue
 		}
-		got, want := beside(ran.lines[i].event.answers, l.event.answers)
-		if want == "" {
-			want = "(nothing right of ->)"
-		}
+		var aligned layout
+		aligned.fit(ran.lines[i].event.answers)
+		aligned.fit(l.event.answers)
+		got := strings.TrimRight(aligned.row(ran.lines[i].event.answers), " ")
+		want := cmp.Or(strings.TrimRight(aligned.row(l.event.answers), " "), "(nothing right of ->)")
 		event := strings.Join(strings.Fields(l.text), " ")
 		differences = append(differences, fmt.Sprintf("%s:%d: %s\n\tgot  %s\n\twant %s", t.name, l.number, event, got, want))
 	}
 	return differences, nil
-}
-
-// beside formats two answers with aligned words.
-func beside(got, want [][]string) (string, string) {
-	var f layout
-	f.fit(got)
-	f.fit(want)
-	return strings.TrimRight(f.row(got), " "), strings.TrimRight(f.row(want), " ")
 }

@@ -39,7 +39,7 @@ func TestFailoverBySentinelUnderLoad(t *testing.T) {
 
 func testFailover(t *testing.T, group *servers.RedisSentinel, failover func(*servers.RedisSentinel) error) {
 	client := goredis.NewFailoverClient(&goredis.FailoverOptions{
-		MasterName: servers.SentinelName, SentinelAddrs: group.Addrs(),
+		MasterName: servers.SentinelName, SentinelAddrs: []string{group.Sentinel.Addr()},
 	})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, "")
@@ -141,7 +141,7 @@ func newHourly(t *testing.T, s storage.Store, count int64, timeout time.Duration
 func TestClientThatReadsFromReplicasWritesToThePrimary(t *testing.T) {
 	group := shared.Sentinel(t)
 	client := goredis.NewFailoverClusterClient(&goredis.FailoverOptions{
-		MasterName: servers.SentinelName, SentinelAddrs: group.Addrs(), RouteRandomly: true,
+		MasterName: servers.SentinelName, SentinelAddrs: []string{group.Sentinel.Addr()}, RouteRandomly: true,
 	})
 	t.Cleanup(func() { client.Close() })
 	s := open(t, client, "routed:")
