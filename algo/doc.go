@@ -6,21 +6,20 @@
 //
 //	state', result = Step(state, now, options)
 //
-// It reads no clock, keeps no state of its own and takes no lock. A limiter in
-// production, a table test with literal times and a replay of an access log
-// therefore run the same code.
+// The options include the limit and the cost of the request. The function reads no clock,
+// keeps no state of its own and takes no lock. A limiter in production, a table test with literal
+// times and a replay of an access log therefore run the same code.
 //
-// sluice has four algorithms, each in its own package: gcra (the default),
-// tokenbucket, fixedwindow and movingwindow. To add an algorithm, write a package of
-// the same shape and test it with package algotest. All functions that take a
-// [Policy] then accept it. But compose.ParsePolicy, and the files and commands that
-// read specs, know only the four.
+// sluice has four algorithms, each in its own package: gcra (choose it unless you need another),
+// tokenbucket, fixedwindow and movingwindow. To add an algorithm, write a package of the same
+// shape and test it with package algotest. All functions that take a [Policy] then accept it. But
+// compose.ParsePolicy, and the files and commands that read specs, know only the four.
 //
 // # Units and time
 //
-// A request costs a whole number of units. An instant is a whole number of nanoseconds
-// since the Unix epoch, from 0 (1970) to [MaxInstant] (2116). [Instant] rounds times
-// outside of this range to its nearest end. All arithmetic is exact: it uses integers,
-// with 128 bits if a product needs them. So nothing drifts, and [Result.RetryAfter]
-// is exact to the nanosecond.
+// A request costs a whole number of units. Packages sluice and compose name a request a call. An
+// instant is a whole number of nanoseconds since the Unix epoch, from 0 (1970) to [MaxInstant]
+// (2116). [Instant] rounds times outside of this range to its nearest end. All arithmetic is
+// exact: it uses integers, with 128 bits if a product needs them. So nothing drifts, and
+// [Result.RetryAfter] is exact to the nanosecond.
 package algo

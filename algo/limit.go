@@ -7,14 +7,16 @@ import (
 	"time"
 )
 
-// MaxCount is the largest number of units, and the longest time in nanoseconds, that the
-// algorithms compute with: 2^62.
+// MaxCount is 2^62: the largest count of a limit, the largest burst, and the most units that a
+// charge can leave in use. It is also the longest time, in nanoseconds, that gcra and tokenbucket
+// may need to refill a burst.
 const MaxCount = 1 << 62
 
-// Limit is a sustained rate: Count units every Period. The zero Limit is not valid.
+// Limit is a sustained rate: Count units every Period. The zero Limit is not valid. The field
+// Limit of a [Result] is not a rate, but a capacity.
 type Limit struct {
 	Count  int64         // units, from 1 to MaxCount
-	Period time.Duration // from 1ns
+	Period time.Duration // from 1ns to the longest time.Duration, which is 292 years
 }
 
 // Per returns the limit of count units every period. It does not validate it.

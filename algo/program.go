@@ -2,17 +2,18 @@ package algo
 
 import _ "embed"
 
-// Portable is a policy whose step can run on a database server. A limiter then decides in
-// one round trip, because the state need not travel to the step and back. The step in Go
-// is the definition: the tests of internal/program compare the programs with it.
+// Portable is a policy whose methods Step, Refund and Charge can run on a database server as a
+// program. A limiter then decides in one round trip, because the server itself reads the state
+// and stores the next one. The methods in Go are the definition: the tests of internal/program
+// compare the programs with them.
 type Portable interface {
 	Policy
-	// Program returns the step as a program. ok is false if the program cannot compute
-	// with the policy's options. The step then runs in Go.
+	// Program returns the program. ok is false if a program cannot compute with the policy's
+	// options. The policy then runs in Go.
 	Program() (p Program, ok bool)
 }
 
-// Program is the step of a policy in the languages of database servers.
+// Program is the methods Step, Refund and Charge of a policy in the languages of database servers.
 //
 // A program computes the next state from an encoded state, a time, a cost and its arguments.
 // The next state has the same bytes as that of the policy's Step, Refund or Charge. A
@@ -38,9 +39,10 @@ type Portable interface {
 // The results are:
 //
 //   - count is how many of the requests are allowed, from 0 to times. These are always the
-//     first requests.
-//     It is DAMAGED if the policy's Step returns an error for state. It is DECLINED if a
-//     number is too large for the program; then the step runs in Go.
+//     first requests. For a refund and a charge, count is 1.
+//     It is DAMAGED (-1) if the policy's Step returns an error for state. It is DECLINED (-2) if a
+//     number is too large for the program; the request is then decided in Go. LuaPrelude defines
+//     both names.
 //   - next is the state after all requests. It is state if nothing changed, and empty if
 //     the key is as good as new.
 //   - ttl is Result.ResetAfter of the last allowed request, in nanoseconds; nil means 0. A ttl
@@ -60,16 +62,16 @@ type Portable interface {
 //
 //	int8send(count) || int8send(ttl) || next
 //
-// If ttl is 0 and next is empty, the function may return int8send(count) alone. DAMAGED is
-// -1 and DECLINED is -2. The function must not fail: it declines before a number overflows.
+// If ttl is 0 and next is empty, the function may return int8send(count) alone. The function must
+// not fail: it returns DECLINED before a number overflows.
 type Program struct {
-	Name string  // identifies the texts: two programs with different texts have different names
-	Lua  string  // the step in Lua; empty if there are Parts
-	SQL  string  // the step in PL/pgSQL; empty if there are Parts, or if Postgres cannot run it
+	Name string  // identifies Lua and SQL: if two programs differ in these, their names must differ
+	Lua  string  // the code in Lua; empty if there are Parts
+	SQL  string  // the code in PL/pgSQL; empty if there are Parts, or if Postgres cannot run it
 	Args []int64 // the options; each is above -2^53 and below 2^53
 
-	// Parts are the programs of a stack, which allows a request if all parts allow it.
-	// compose.Stack documents the encoding of its state.
+	// Parts are the programs of the parts of a compose.Stack. It allows a request if all parts
+	// allow it. compose.Stack documents the encoding of its state.
 	Parts []Program
 }
 

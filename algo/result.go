@@ -6,7 +6,7 @@ import (
 )
 
 // Never is the RetryAfter of a request that will never be allowed: its cost exceeds the
-// capacity, the wait exceeds 2^63-1 ns, or the options are not valid.
+// capacity, the wait exceeds the longest time.Duration (2^63-1 ns), or the options are not valid.
 const Never time.Duration = math.MaxInt64
 
 // Result is the result of one decision. Every field has a meaning whether the request
@@ -19,16 +19,16 @@ const Never time.Duration = math.MaxInt64
 // behind the state.
 type Result struct {
 	Allowed    bool
-	Limit      int64         // capacity: the most units that one request can ever take
+	Limit      int64         // capacity (not the rate): the most units that one request can ever take
 	Cost       int64         // units requested
 	Available  int64         // units available when the state was last written; 0 for a new key
 	Refilled   int64         // units refilled since then; Limit for a new key
-	Paid       int64         // units taken: Cost, or 0 if denied; negative for a refund
+	Paid       int64         // units charged: Cost, or 0 if denied; negative for a refund
 	Remaining  int64         // units left after this decision
 	RetryAfter time.Duration // time until the same cost is allowed: 0 if it was allowed, Never if it never will be
 	NextRefill time.Duration // time until Remaining next grows; 0 if nothing is missing
 	ResetAfter time.Duration // time until the state is equivalent to no state
 	Fresh      bool          // the key was new, or its state had expired
 	Skew       time.Duration // how far the state's time is ahead of now, because clocks disagree; otherwise 0
-	Part       int           // in a composed policy, the index of the part that decided, from 0
+	Part       int           // in a compose.Stack, the index of the part that decided, from 0
 }
