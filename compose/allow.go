@@ -21,8 +21,8 @@ func (l *Limiter[T]) Allow(ctx context.Context, in T) (d Decision, err error) {
 	return d, err
 }
 
-// AllowN decides whether n calls are allowed now. They are allowed or denied together. If
-// they are allowed, they pay n times the Cost of each rule. n is at least 1.
+// AllowN decides whether n calls are allowed now. They are allowed or denied together. If they
+// are allowed, each rule charges n times its Cost. n is at least 1.
 func (l *Limiter[T]) AllowN(ctx context.Context, in T, n int64) (d Decision, err error) {
 	d.Results = new(inlineResults)[:]
 	err = l.allow(ctx, in, n, &d)
@@ -70,15 +70,16 @@ func (l *Limiter[T]) Wait(ctx context.Context, in T) (Decision, error) {
 // RetryAfter and tries again. n is at least 1. The sleep uses the clock of the machine, even
 // if Options.Clock is set.
 //
-// WaitN returns early, without having paid, in these cases:
+// WaitN returns early, and nothing was charged, in these cases:
 //
-//   - RetryAfter ends after the deadline of ctx. The error is [context.DeadlineExceeded], at
-//     once, and the decision is the denial.
-//   - No wait helps. The error is both [ErrExceedsCapacity] and context.DeadlineExceeded.
-//   - ctx is cancelled. The error is that of ctx.
+//   - RetryAfter ends after the deadline of ctx. WaitN returns an error at once that wraps
+//     [context.DeadlineExceeded], and the decision is the denial.
+//   - No wait helps. The error wraps both [ErrExceedsCapacity] and context.DeadlineExceeded.
+//   - ctx is cancelled while WaitN sleeps. The error wraps that of ctx.
 //
-// WaitN also returns early if AllowN returns an error, such as [storage.ErrUnavailable].
-// That error can be a context.DeadlineExceeded too, because Options.Timeout was over.
+// WaitN also returns every error of AllowN, such as [storage.ErrUnavailable]; see [Limiter] for
+// what was charged. Such an error can wrap context.DeadlineExceeded because Options.Timeout has
+// passed, even if ctx has no deadline.
 func (l *Limiter[T]) WaitN(ctx context.Context, in T, n int64) (Decision, error) {
 	for {
 		d, err := l.AllowN(ctx, in, n)

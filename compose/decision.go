@@ -19,18 +19,19 @@ type Decision struct {
 	// rule applied.
 	Rule string
 	// RetryAfter is the time until all enforced rules can allow the same call, if no other
-	// call spends units. It is 0 if the call is allowed, and algo.Never if waiting does not
+	// call is charged. It is 0 if the call is allowed, and algo.Never if waiting does not
 	// help. If the denial is Cached, RetryAfter ignores what other processes did since the
 	// denial was cached, which is at most Options.DenialCacheTTL ago.
 	RetryAfter time.Duration
 	// Remaining is the least that is left under an enforced rule; 0 if no enforced rule
 	// applied.
 	Remaining int64
-	// Results has the results of the rules that applied, in the order of the rules. No rule
-	// has paid if the call was denied, or if the operation was Peek.
+	// Results has the results of the rules that applied, in the order of the rules. No rule was
+	// charged if the call was denied, or if the operation was Peek.
 	Results []RuleResult
-	// Skew is the largest lead of a state over the clock that decided. It is above 0 if a process
-	// whose clock is ahead wrote them, or if the clock that decided is behind.
+	// Skew is how far a stored state is ahead of the clock that decided; of several states, the one
+	// that is furthest ahead. It is above 0 if a clock that is ahead wrote the state, or if the
+	// clock that decided is behind. Otherwise it is 0.
 	Skew time.Duration
 
 	// Cached reports that the denial came from the denial cache of this process, without a

@@ -16,7 +16,7 @@
 //	movingwindow 100/m slots=12 trailing=whole
 //	all(gcra 10/s; gcra 100/m)
 //
-// A policy counts units. A call takes one unit, unless its rule sets a cost. The last policy is
+// A policy counts units. A call costs one unit, unless its rule sets a cost. The last policy is
 // a [Stack] of two policies on one key. It allows a call if both policies allow it. [All] makes
 // a Stack from policies.
 //
@@ -24,7 +24,8 @@
 //
 // A [Limiter] has rules. A [Rule] has a name, a policy, and a function that finds the key in
 // the input of a call. Keys with the same bytes share a limit. A call is allowed if all rules
-// allow it, and then it pays under all of them. A denied call pays nothing.
+// allow it, and then it is charged under all of them. A denied call is not charged. A rule denies
+// nothing if it does not apply to the call ([Skip]) or is a shadow rule (Rule.Shadow).
 //
 //	limiter, err := compose.New(store,
 //		compose.Rule[*http.Request]{Name: "client", Key: clientIP, Spec: "gcra 100/m burst=20"},
@@ -44,18 +45,18 @@
 //
 // # Round trips
 //
-// The stores of this module make a decision where the data is, so other processes that use the
-// same keys add no round trips. A decision takes
+// The stores of this module make a decision under a lock, in a transaction or on the server. So no
+// decision is repeated because another process has written the same key. A decision takes
 //
 //	memory        none; a lock protects the record
-//	SQLite        one transaction, for all callers in the process that wait for it
+//	SQLite        one transaction, for all waiting callers of the limiter
 //	PostgreSQL    one round trip; a function runs on the server
 //	Redis         one round trip; a script runs on the server
 //	other stores  two round trips, Load and CompareAndSwap, and more after each conflict
 //
-// If enough round trips of a limiter are in flight (Options.MaxRoundTrips), further callers
-// wait, and the next round trip serves all of them as a batch. A repeated denial takes no
-// round trip; see the denial cache below.
+// If Options.MaxRoundTrips round trips of a limiter to one server are in flight, further callers
+// wait. The next round trip serves all of them as a batch. A repeated denial takes no round trip;
+// see the denial cache below.
 //
 // # Failures
 //
@@ -65,19 +66,29 @@
 // until Options.Timeout is over. After a time without success a circuit breaker opens, and calls
 // do not wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
 //
-// If a reply is lost, the limiter sends the batch again. Its calls can then be charged twice. Even
-// so, the store never admits more than the bound. A refund or a reset is not sent again. It returns
-// [storage.ErrOutcomeUnknown].
+// If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can
+// then charge a call twice. Even so, the store never admits more than the bound. A refund or a
+// reset is never applied twice. If the limiter cannot find out whether it was applied, it returns
+// [storage.ErrOutcomeUnknown]. So does a call that may have been charged when its timeout ends. On
+// SQLite, a transaction is not repeated if the reply to its commit was lost: its allowed calls
+// return ErrOutcomeUnknown.
 //
 // # Denial cache and clocks
 //
 // A repeated denial can come from a cache; see Options.DenialCacheTTL. A call is never allowed from
-// the cache. After RetryAfter the same call is allowed, if no other call has spent units.
+// the cache. After RetryAfter the same call is allowed, if no other call was charged.
 //
-// If Options.Clock is nil, the clock of the store decides: that of the server for PostgreSQL and
-// Redis, of sqlite.Options for SQLite, and memory.Store.Now for memory. For a store of your own it is
-// the clock of the process, unless the store is a driver.ServerTime. If Options.Clock is set, that
-// clock decides. States never move back in time, so the fastest clock wins if the clocks disagree.
+// If Options.Clock is set, that clock decides. If it is nil, the clock of the store decides:
+//
+//	memory        the method Now of the memory.Store
+//	SQLite        Clock of sqlite.Options; nil means the clock of the machine
+//	PostgreSQL    the clock of the server
+//	Redis         the clock of the server
+//	other stores  the clock of the process, unless the store returns a time (see package driver)
+//
+// The time in a state never moves back. So if clocks disagree, the clock that is ahead determines
+// the state, and calls by the other clocks can be denied. A clock that is more than 10 s behind can
+// admit too many calls, because the store may already have deleted the record.
 //
 // The page docs/operation.md of the module describes outages, the cache, and what clocks that
 // disagree can do.
@@ -85,17 +96,17 @@
 // # Policies that run in Go
 //
 // PostgreSQL and Redis run a policy as a program (see [algo.Portable]). A policy without a program
-// runs in Go, and a decision takes two round trips or more, as on other stores. The method Program
-// of each policy documents which of its options have none: very long periods and very large
-// numbers. A Stack has none if one of its parts has none, and your own policy has none if it does
-// not implement algo.Portable. On PostgreSQL its program must also be in postgres.Options.Programs.
-// A call with a cost of 2^53 or more also runs in Go, and so does a call on a state with such
-// large numbers.
+// runs in Go, and a decision takes two round trips or more, as on other stores. A policy has no
+// program if its period is very long or its numbers are very large. The documentation of its method
+// Program has the exact conditions. A Stack has none if one of its parts has none, and your own
+// policy has none if it does not implement algo.Portable. On PostgreSQL its program must also be in
+// postgres.Options.Programs. A call with a cost of 2^53 or more also runs in Go, and so does a call
+// on a state with such large numbers.
 //
-// The server returns the states that it found. The limiter evaluates the policies on these
-// states in Go and compares how many steps were applied. If the numbers differ, the program,
-// the policy or the server has a fault. The call then fails with [storage.ErrProgram] under
-// every Options.OnFailure. It may have paid.
+// The server returns the states that it found. The limiter decides again in Go on these states, and
+// compares how many charges and refunds the server and Go have made. If the numbers differ, the
+// program, the policy or the server has a fault. The call then fails with [storage.ErrProgram]
+// under every Options.OnFailure. It may have been charged.
 //
 // # In memory
 //

@@ -183,7 +183,7 @@ func (e *evaluation) apply(d *demand, now time.Time, state []byte, change *drive
 }
 
 // peekUnpaid replaces the results of the rules that allowed a call that another rule denied,
-// because these results count a payment.
+// because these results count a charge.
 func (e *evaluation) peekUnpaid(now time.Time, states [][]byte) (err error) {
 	for i := range e.demands {
 		if d := &e.demands[i]; d.Allowed {
@@ -212,7 +212,7 @@ func (e *evaluation) Denied() (retryAfter time.Duration, denied bool) {
 	return retryAfter, e.op == OpAllow && !e.allowed
 }
 
-// Confirm implements engine.Evaluator. The units that were refilled before the payment are not
+// Confirm implements engine.Evaluator. The units that were refilled before the charge are not
 // known, so Available includes them and Refilled does not.
 func (e *evaluation) Confirm(now time.Time, states [][]byte) error {
 	for i := range e.demands {
@@ -224,7 +224,7 @@ func (e *evaluation) Confirm(now time.Time, states [][]byte) error {
 			continue
 		}
 		d.Allowed, d.RetryAfter = true, 0
-		if e.operation(d.Cost) != driver.Refund && !d.Shadow { // a shadow rule that denied has not paid
+		if e.operation(d.Cost) != driver.Refund && !d.Shadow { // a shadow rule that denied has not charged
 			d.Paid = d.Cost
 			d.Available += d.Cost
 		}

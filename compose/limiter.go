@@ -17,33 +17,34 @@ import (
 // Limiter decides calls by its rules. Its states are in a [storage.Store], which it can share
 // with other limiters and processes. It is safe for concurrent use. There is nothing to close.
 //
-// A call is allowed if every enforced rule that applies to it allows it. It then pays under
-// each of these rules in one atomic write. If one rule denies the call, it pays nothing under
-// any rule. The order of the rules does not matter, and several rules can have the same key or
-// the same limit.
+// A call is allowed if every enforced rule that applies to it allows it. It is then charged under
+// each of these rules in one atomic write. If one of them denies the call, no rule charges it. The
+// order of the rules does not matter, and several rules can have the same key or the same limit.
 //
-// An error means that the limiter could not decide. It is never a denial. Options.OnFailure
-// can turn an error of the store into a Degraded decision. These are the errors:
+// An error means that the limiter could not decide. It is never a denial, except that Wait and
+// WaitN return an error if the wait would be too long. Options.OnFailure can turn an error of the
+// store into a Degraded decision. These are the errors:
 //
 //   - [storage.ErrUnavailable]: the store failed until the end of the timeout, or the circuit
-//     breaker is open. Nothing was paid.
+//     breaker is open. Nothing was charged.
 //   - [storage.ErrContended]: other writers caused conflicts until the end of the timeout.
-//     Nothing was paid.
-//   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was paid.
+//     Nothing was charged.
+//   - [storage.ErrOverloaded]: too many calls wait for the store. Nothing was charged.
 //   - [storage.ErrOutcomeUnknown]: the reply to the write was lost, or the context ended
-//     before the reply came. The call may have paid.
+//     before the reply came. The call may have been charged. Check for this error first, because
+//     it can also wrap ErrUnavailable or the error of the context.
 //   - [storage.ErrProgram]: the server decided differently from the policy in Go. The call
-//     may have paid.
+//     may have been charged.
 //   - [algo.ErrCost]: n is below 1.
-//   - [RuleError]: a cost is below 0, PolicyFor failed or returned no policy, or the stored
-//     state belongs to another algorithm or to another version of it ([algo.ErrState],
-//     [algo.ErrStateVersion]).
+//   - [RuleError]: a cost is below 0 ([algo.ErrCost]), PolicyFor failed or returned no policy, or
+//     the stored state belongs to another algorithm or to another version of it
+//     ([algo.ErrState], [algo.ErrStateVersion]).
 //   - The error of the context.
 //
-// A call returns soon after its context ends, with one exception. If the server has answered
-// within the last 10 ms, the goroutine of the caller can send the round trip itself, and
-// go-redis does not notice that a context is cancelled. Such a call returns when the server
-// replies, at the deadline of its context, or at the end of Options.Timeout.
+// A call returns soon after its context ends. The exception is Redis, because go-redis does not
+// return when a context is cancelled. If Redis has answered within the last 10 ms, the goroutine of
+// the caller may send the command itself. The call then returns when the server replies, at the
+// deadline of its context, or at the end of Options.Timeout.
 type Limiter[T any] struct {
 	options  Options[T]
 	rules    []Rule[T]
@@ -54,8 +55,8 @@ type Limiter[T any] struct {
 	server   bool           // the store can run programs
 }
 
-// New returns a limiter on store. A nil store means the memory of this limiter alone. A
-// limiter without rules allows every call.
+// New returns a limiter on store. A nil store means the memory of this limiter alone. A limiter
+// without rules allows every call; sluice.For refuses to make one.
 func New[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	return Options[T]{}.New(store, rules...)
 }
@@ -142,31 +143,31 @@ func (l *Limiter[T]) Peek(ctx context.Context, in T) (Decision, error) {
 	return l.PeekN(ctx, in, 1)
 }
 
-// PeekN returns the decision that AllowN would return, but pays nothing. The decision has no
+// PeekN returns the decision that AllowN would return, but charges nothing. The decision has no
 // results of rules whose Cost for in is 0. n is at least 1. To enforce a limit use AllowN,
-// because other calls can pay right after PeekN.
+// because other calls can be charged right after PeekN.
 func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpPeek, in, n)
 }
 
-// Refund gives back the cost of n calls under every rule that applies, up to the full limit.
-// n is at least 1.
+// Refund gives back the cost of n calls under every rule that applies, at most until all units are
+// available. n is at least 1.
 //
-// Refund does not know what was charged. It gives units back even if nothing was paid: under a
-// shadow rule that denied the call, or after a Degraded decision, which no store recorded. To
-// return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
+// Refund does not know what was charged. It gives units back even if nothing was charged: under a
+// shadow rule that denied the call, or after a Degraded decision, which the store usually has not
+// recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpRefund, in, n)
 }
 
-// Charge takes the cost of n calls under every rule that applies, even if less is left. The
-// missing units become a debt, which is refilled before new calls are allowed. n is at least 1.
+// Charge takes the cost of n calls under every rule that applies, even if less is left. The missing
+// units become a debt. New calls are denied until the debt is refilled. n is at least 1.
 func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpCharge, in, n)
 }
 
-// Reset deletes the states of in under all rules that apply to it, so that their limits are
-// full again. Other processes can deny calls from their caches for up to
+// Reset deletes the states of in under all rules that apply to it. All units of their keys are then
+// available again. Other processes can deny calls from their caches for up to
 // Options.DenialCacheTTL. If the store fails, Reset returns the error under every
 // Options.OnFailure, because nothing was reset.
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {

@@ -13,9 +13,11 @@ type Options[T any] struct {
 	// limits, even on one store. Limiters with the same namespace share the limits of rules
 	// with the same name, for example in the processes of a fleet.
 	Namespace string
-	// Group returns a name, such as a tenant, that places all keys of a decision on one server
-	// of a store with several servers. In Redis Cluster it is the hash tag. A nil Group places
-	// all keys in one group.
+	// Group returns the group of an input, such as its tenant. The group is part of every stored
+	// key, so different groups share no limits. Redis Cluster keeps all keys of a group on one
+	// server: the group is their hash tag. A nil Group means no groups: the keys are spread over
+	// the cluster, and decisions with several keys fail with redis.ErrCrossSlot. Other stores need
+	// no Group.
 	Group func(T) string
 	// Clock returns the time of a decision. All rules use one reading, and each attempt of a
 	// decision takes a new one. The time may step back, but must not be the zero Time.
@@ -23,9 +25,9 @@ type Options[T any] struct {
 	// A nil Clock means the clock of the store; see the package documentation. With PostgreSQL and
 	// Redis the clocks of the processes may then disagree.
 	//
-	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead
-	// can deny the calls of other processes, and a clock that is behind can admit too many calls. The
-	// page docs/operation.md has the details. Leave Clock nil to avoid both.
+	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead can
+	// deny the calls of other processes. A clock that is more than 10 s behind can admit too many
+	// calls. The page docs/operation.md has the details. Leave Clock nil to avoid both.
 	Clock func() time.Time
 	// MaxSkew is how far the states may be ahead of the clock before Decision.Err is ErrSkew.
 	// The decision is still valid. States are ahead if the clock of another process is or was
@@ -33,8 +35,9 @@ type Options[T any] struct {
 	// Decision.Skew is set in any case.
 	MaxSkew time.Duration
 	// Timeout is the longest time that one decision may take, unless the context of the caller
-	// ends sooner. 0 means [DefaultTimeout]. If the store fails, calls wait for Timeout before
-	// OnFailure applies, until the circuit breaker opens.
+	// ends sooner. 0 means [DefaultTimeout], one second. If the store fails, each call waits for
+	// the whole Timeout before OnFailure applies. Calls no longer wait when the circuit breaker
+	// is open.
 	Timeout time.Duration
 	// CircuitOpenAfter is how long the store must fail before the circuit breaker opens. While
 	// it is open, calls do not wait for the store: OnFailure applies at once, and one probe at a
@@ -47,7 +50,7 @@ type Options[T any] struct {
 	// process resets or refunds a key, or raises its limit, this process can keep denying the
 	// key for up to DenialCacheTTL. A limiter sees its own resets and refunds at once.
 	DenialCacheTTL time.Duration
-	// DenialCacheSize is about how many keys the cache holds. 0 means 65,536.
+	// DenialCacheSize is the approximate maximum number of keys in the cache. 0 means 65,536.
 	DenialCacheSize int
 	// MaxRoundTrips is how many round trips to one server may be in flight at once. Calls that
 	// arrive in the meantime share the next round trip. 0 means the number that the store
@@ -65,11 +68,11 @@ type Options[T any] struct {
 	Observer func(Event)
 }
 
-// DefaultTimeout is the longest time that one decision may take if Options.Timeout is 0.
+// DefaultTimeout is the longest time that one decision may take if Options.Timeout is 0: one second.
 const DefaultTimeout = engine.DefaultTimeout
 
 // FailurePolicy is what happens to a call if the store fails. A call with a fault, such as a
-// negative cost, fails with an error under every policy. So does a call whose context has
+// negative cost, fails with an error under every FailurePolicy. So does a call whose context has
 // ended.
 type FailurePolicy uint8
 

@@ -15,7 +15,7 @@ var ErrSettled = errors.New("compose: reservation is settled already")
 
 var errNothingReserved = errors.New("compose: there is no reservation to settle")
 
-// Reservation is an estimated cost that was paid. Settle corrects it when the actual cost is
+// Reservation is an estimated cost that was charged. Settle corrects it when the actual cost is
 // known. Use a Reservation in one goroutine at a time.
 type Reservation[T any] struct {
 	Decision Decision // of the estimate
@@ -27,15 +27,16 @@ type Reservation[T any] struct {
 	localRefunded bool // the local limiter of FailLocal has what was not used
 }
 
-// Reserve pays for n calls like AllowN. n is at least 1. If the call is denied, the
-// reservation is nil.
+// Reserve charges n calls like AllowN. n is at least 1. If they are denied, the reservation is
+// nil.
 //
 // n and the count that [Reservation.Settle] takes apply to all rules alike. If the rules count
 // different units, such as requests and tokens, let Rule.Cost return the estimate in its unit,
 // and settle with [Reservation.SettleFor].
 //
-// Rule.Cost can return 0, so an estimate can be 0 although n is at least 1. It pays nothing and is
-// never denied. Settle then charges nothing, but SettleFor charges the actual cost.
+// If Rule.Cost returns 0, the estimate under that rule is 0. Reserve then charges nothing under the
+// rule, and the rule does not deny. Settle charges nothing either, but SettleFor charges the actual
+// cost.
 func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T], Decision, error) {
 	if l.memory != nil && ctx.Err() == nil {
 		ctx = context.WithoutCancel(ctx) // like AllowN, which never waits in memory
@@ -64,18 +65,18 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // debt. It uses the policies, keys and costs that Reserve found, and calls no function of the
 // rules.
 //
-//   - Settle does not correct a shadow rule that denied the reservation, because that rule was
-//     not paid.
+//   - Settle does not correct a shadow rule that denied the reservation, because that rule charged
+//     nothing.
 //   - If the estimate under a rule is 0, any number of calls is free under that rule.
-//   - In a windowed policy the refund goes to the current window, even if an earlier window
-//     paid.
-//   - If ctx has ended, Settle fails and the estimate stays paid. After the end of a request
+//   - In a windowed policy the refund goes to the current window, even if the charge was in an
+//     earlier window.
+//   - If ctx has ended, Settle fails and the estimate stays charged. After the end of a request
 //     use [context.WithoutCancel].
 //
-// If Reserve ran degraded, Settle charges the full actual cost, because the store probably has no
-// payment. If Decision.Err is storage.ErrOutcomeUnknown, the payment of Reserve may have been
-// stored. Settle then charges twice. Under FailLocal, Settle also gives unused units back to the
-// local limiter.
+// If the Decision of Reserve is Degraded, the store usually has not recorded the charge. So Settle
+// charges the full actual cost. But if Decision.Err is storage.ErrOutcomeUnknown, the store may have
+// recorded it, and Settle may charge the calls a second time. Under FailLocal, Settle also gives
+// unused units back to the local limiter.
 //
 // Under FailOpen and FailLocal, Settle returns a Degraded decision if the store fails. The
 // correction is not made then. You can call Settle again after an error or a Degraded
@@ -157,8 +158,8 @@ func (r *Reservation[T]) correction(costs []int64) *evaluation {
 	return e
 }
 
-// covers reports whether the reservation has the estimate of the i-th demand: the rule was
-// paid, or the estimate was 0. A shadow rule that denied was not paid.
+// covers reports whether the reservation has the estimate of the i-th demand: the rule has charged
+// it, or it was 0. A shadow rule that denied has charged nothing.
 func (r *Reservation[T]) covers(i int) bool {
 	rule := r.one.demands[i].Rule
 	return r.one.demands[i].Cost == 0 || slices.ContainsFunc(r.Decision.Results, func(result RuleResult) bool {

@@ -33,20 +33,23 @@ type Rule[T any] struct {
 	// everything.
 	Policy algo.Policy
 	// PolicyFor returns the policy for an input, for example by plan, method or route. If the rule
-	// does not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and
-	// a nil error, the decision fails. So a plan that is missing from a map does not switch the
-	// limit off. If PolicyFor returns an error, the decision fails with a RuleError, under every
-	// Options.OnFailure and also if the rule is a Shadow. Policies of different algorithms cannot
-	// share a key, so include the plan in Key if their algorithms differ.
+	// does not apply to the input, return Skip as the error. If PolicyFor returns a nil policy and a
+	// nil error, the decision fails. So if PolicyFor looks policies up in a map, a missing entry is
+	// an error, and not a call without a limit. If PolicyFor returns an error, the decision fails
+	// with a RuleError, under every Options.OnFailure and also if the rule is a Shadow. Policies of
+	// different algorithms cannot share a key, so include the plan in Key if their algorithms
+	// differ.
 	PolicyFor func(T) (algo.Policy, error)
-	// Cost returns how many units one call takes of this rule. A nil Cost means 1. A cost of 0
-	// makes the call free under this rule. A cost below 0 is an error, algo.ErrCost. The cost
-	// in the options of a policy has no effect here. New refuses it in Policy, but cannot
-	// check the policies that PolicyFor returns.
+	// Cost returns how many units one call costs under this rule. A nil Cost means 1. A cost of 0
+	// makes the call free under this rule. (For the methods of algo.Policy, a cost of 0 is not free:
+	// it means the cost in the options of the policy. A limiter never uses that cost.) A cost below
+	// 0 is an error, algo.ErrCost. New refuses a Policy with a cost in its options, but cannot check
+	// the policies that PolicyFor returns.
 	Cost func(T) int64
-	// Shadow makes the rule deny nothing. It still decides, stores and reports. A shadow rule's
-	// denial may come from the denial cache. If a shadow rule cannot decide, because its policy
-	// cannot read the state, RuleResult.Err has the reason.
+	// Shadow makes the rule deny nothing. Its result is still in Decision.Results. If the call is
+	// allowed, a shadow rule charges it like other rules, unless the shadow rule itself would deny
+	// it. A shadow rule's denial may come from the denial cache. If a shadow rule cannot decide,
+	// because its policy cannot read the state, RuleResult.Err has the reason.
 	Shadow bool
 
 	program *algo.Program // of Policy; nil if the store cannot run it

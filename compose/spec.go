@@ -24,9 +24,15 @@ import (
 //	fixedwindow   align=first|clock  offset=DURATION  cost=N
 //	movingwindow  slots=N  trailing=weighted|whole  cost=N
 //
-// N is at least 1. Of several values the first is the default. The default burst is the
-// count of the limit, the default slots and cost are 1, and the default offset is 0.
-// offset= needs align=clock. White space separates words.
+// White space separates words. N is at least 1. Of several values the first is the default.
+//
+//	burst     the most units at once; the default is the count of the limit
+//	refill    how tokens come back: one by one, or the count of the limit at once, every period
+//	align     where windows start: at the first call, or at multiples of the period since 1970 UTC
+//	offset    moves the windows, and needs align=clock; the default is 0
+//	slots     how many slots the window is cut into; the default is 1
+//	trailing  how the oldest slot counts, which is partly in the window: in proportion, or whole
+//	cost      the units of a request; the default is 1
 //
 // cost= is for code that steps a policy itself, and for replays. A [Limiter] uses
 // Rule.Cost, and refuses a rule whose policy has a cost of its own.

@@ -15,24 +15,25 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Stack is a policy that applies several policies, its parts, to one key. It allows a cost
-// if all parts allow it, and then all parts pay. A denial costs nothing under any part.
-// Make a Stack with [All]. The zero Stack and a nil Stack deny everything.
+// Stack is a policy that applies several policies, its parts, to one key. It allows a cost if all
+// parts allow it, and then charges it to all parts. If it denies a cost, no part is charged. Make a
+// Stack with [All]. The zero Stack and a nil Stack deny everything.
 //
 // The states of the parts are one state under one key, so a store never has some parts
 // charged and others not. The result of a step combines the results of the parts:
 //
-//   - Limit, Available and Remaining are the minimum over the parts. Available is the minimum
-//     of what the last step that paid left. Refilled is what came back since that step.
+//   - Limit, Available and Remaining are the minimum over the parts. Available is as of the
+//     time when the state was last written, and Available + Refilled - Paid == Remaining.
 //   - RetryAfter and ResetAfter are the maximum over the parts.
-//   - NextRefill is the time until Remaining rises. Several parts can share the least
-//     Remaining. All of these must refill first. If one of them is full, NextRefill is 0.
+//   - NextRefill is the time until Remaining rises. If several parts have the least Remaining, it
+//     rises when all of them have refilled. If one of them is full, it cannot rise, and NextRefill
+//     is 0.
 //   - Part is the index of the part that decided. On a denial it is the part with the greatest
 //     RetryAfter, otherwise the part with the least Remaining. Of equal parts it is the first.
 //   - Fresh is true if all parts are fresh.
 //
 // A cost of 0 means the cost in the options of each part. If these costs differ, Cost is that
-// of the part that decided, and Paid and Remaining count units of the part with the least
+// of the part that decided, and Paid and Remaining are in units of the part with the least
 // Remaining.
 //
 // If you change the limits or options of the parts, stored states stay valid. If you change the
@@ -60,8 +61,8 @@ const (
 	stackTag = 'a'
 )
 
-// All returns a Stack of 1 to 64 policies. It refuses nil and zero policies. If one of the
-// policies is a Stack, its parts take its place and count.
+// All returns a Stack of 1 to 64 policies. It refuses nil and zero policies. If one of the policies
+// is a Stack, All takes the parts of it instead, and each counts towards the 64.
 func All(parts ...algo.Policy) (*Stack, error) {
 	if len(parts) == 0 {
 		return nil, errors.New("compose: All needs at least one policy")
@@ -96,18 +97,18 @@ func (s *Stack) Parts() []algo.Policy {
 	return s.parts
 }
 
-// Step implements [algo.Policy]. If all parts allow the cost, each part pays it.
+// Step implements [algo.Policy]. If all parts allow the cost, it charges each part.
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(algo.Policy.Step, dst, state, now, cost)
 }
 
-// Refund implements [algo.Policy]. It gives as many units as cost back to each part, at most until
-// the part is full. If Remaining rose by x units, Paid is -x.
+// Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is
+// full. If Remaining rises by x units, Paid is -x.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(algo.Policy.Refund, dst, state, now, cost)
 }
 
-// Charge implements [algo.Policy]. Each part pays the cost, even if that leaves a debt.
+// Charge implements [algo.Policy]. It charges the cost to each part, even if that leaves a debt.
 func (s *Stack) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	return s.apply(algo.Policy.Charge, dst, state, now, cost)
 }
@@ -156,7 +157,7 @@ func (s *Stack) apply(
 		next = putLength(next, length)
 	}
 	if !r.Allowed || len(s.Parts()) == 0 {
-		// Parts before the one that denied have counted the payment. Peek has not.
+		// Parts before the one that denied have counted the charge. Peek has not.
 		peeked, err := s.Peek(state, now, cost)
 		if err != nil {
 			return dst, peeked, err
@@ -177,8 +178,9 @@ func partError(part int, err error) error {
 	return fmt.Errorf("compose: part %d: %w", part, err)
 }
 
-// Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, in units of
-// the cost that Step takes. It returns math.MaxInt64 if all parts do.
+// Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, so math.MaxInt64 if
+// all parts do. If the parts have different costs in their options, the bound is for calls of Step
+// with a cost above 0, which is the same for all parts.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	if len(s.Parts()) == 0 {
 		return 0
@@ -251,7 +253,7 @@ func (s *Stack) priority(state []byte, now time.Time) storage.Priority {
 // stackResult combines the results of the parts of a Stack.
 type stackResult struct {
 	algo.Result
-	before     int64  // the least that a part had before it paid
+	before     int64  // the least that a part had before it charged
 	freshParts uint64 // one bit for each fresh part
 }
 
