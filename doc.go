@@ -13,9 +13,8 @@
 //		return fmt.Errorf("too many requests, try again in %v", decision.RetryAfter)
 //	}
 //
-// Each key, here "ann", has its own limit. A call that is allowed pays: it takes a unit from
-// the limit of its key. A denied call pays nothing. The state is in memory, because the store
-// is nil.
+// Each key, here "ann", has its own limit. An allowed call is charged: it takes one unit from the
+// limit of its key. A denied call is not charged. The state is in memory, because the store is nil.
 //
 // # Stores
 //
@@ -34,19 +33,20 @@
 //
 //	gcra 100/min burst=20                   a steady rate, with up to 20 calls at once (generic
 //	                                        cell rate algorithm)
-//	tokenbucket 10/s burst=50               the same, in words of tokens
+//	tokenbucket 10/s burst=50               decides like gcra 10/s burst=50; its units are tokens
 //	fixedwindow 5/hour                      5 in an hour, which starts with the first call
 //	movingwindow 100/min slots=12           about 100 in the last minute (a sliding window)
 //	all(gcra 10/s; gcra 1000/day)           several limits on one key
 //
-// The period is a unit of time (s, sec, m, min, h, hour, d, day), with a number if you like (15min). Without
-// burst=, gcra and tokenbucket allow the whole count at once. [compose.ParsePolicy] lists
-// all options.
+// The period is a unit of time (s, sec, m, min, h, hour, d, day), with a number if you like
+// (15min). Without burst=, gcra and tokenbucket allow the whole count at once.
+// [compose.ParsePolicy] lists all options. Of these, New, For and ParsePolicy refuse cost=; set
+// Rule.Cost instead.
 //
 // # Rules
 //
 // For applies several rules to one call. Each rule has a function that takes its key from the
-// input. A call is allowed only if all rules allow it. Otherwise it pays under no rule:
+// input. A call is allowed only if all rules allow it. Otherwise no rule charges it:
 //
 //	type Attempt struct{ Account, IP string }
 //
@@ -63,17 +63,19 @@
 // store and no sleep:
 //
 //	policy := sluice.MustPolicy("gcra 3/hour burst=2")
-//	state, result, err := policy.Step(nil, nil, noon, 1) // nil: a buffer to append to, and no state yet
+//	state, result, err := policy.Step(nil, nil, noon, 1) // the second nil is the state of a new key
 //	state, result, err = policy.Step(nil, state, noon.Add(20*time.Minute), 1)
 //
-// A test of a program with a limiter sets Options.Clock, or runs in testing/synctest.
+// The first argument is a buffer for the next state; nil allocates one. A test of a program with a
+// limiter sets Options.Clock. If the program calls Wait, run the test in testing/synctest, because
+// Wait sleeps by the clock of the machine.
 //
 // # Errors
 //
-// An error means that the limiter could not decide, because the store failed, a context
-// ended, or a function of a rule returned an error. Do not let the call through, but do not
-// report a denial either. Options.OnFailure sets what happens instead if the store fails. Wait also returns an
-// error if the call cannot be allowed before the deadline.
+// An error means that the limiter could not decide, because the store failed, a context ended, or a
+// function of a rule returned an error. Do not let the call through, but do not report a denial
+// either. Options.OnFailure sets what happens instead if the store fails. Only Wait and WaitN also
+// return an error for a denial: if the call cannot be allowed before the deadline.
 //
 // # Limits of this package
 //

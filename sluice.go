@@ -12,18 +12,18 @@ import (
 // makes one for inputs of any type. It is safe for concurrent use, and there is nothing to
 // close. It is the same type as [compose.Limiter]. Its methods are
 //
-//	Allow(ctx, in)            asks for one call, and pays for it if it is allowed
+//	Allow(ctx, in)            asks for one call, and charges it if it is allowed
 //	AllowN(ctx, in, n)        asks for n calls, all or none
 //	Wait(ctx, in)             waits until a call is allowed; fails at once if that is after the deadline of ctx
-//	Reserve(ctx, in, n)       pays for n calls; Settle of the Reservation corrects n later
-//	Peek(ctx, in)             answers what Allow would answer, and pays nothing
-//	Charge(ctx, in, n)        pays for n calls without asking; what is not left becomes a debt
+//	Reserve(ctx, in, n)       charges n calls like AllowN; Settle of the Reservation corrects n later
+//	Peek(ctx, in)             returns what Allow would return, and charges nothing
+//	Charge(ctx, in, n)        charges n calls even if too few units are left; the rest is a debt
 //	Refund(ctx, in, n)        gives back what n calls cost
-//	Reset(ctx, in)            makes the limits of an input full again, under all rules
-//	ResetRule(ctx, name, in)  makes the limit of an input full again, under one rule
+//	Reset(ctx, in)            makes all units of an input available again, under all rules
+//	ResetRule(ctx, name, in)  makes all units of an input available again, under one rule
 //
 // WaitN and PeekN are Wait and Peek for n calls. To enforce a limit use Allow, Wait or
-// Reserve. Peek is for display, because other calls can pay right after it.
+// Reserve. Peek is for display, because other calls can be charged right after it.
 type Limiter[T any] = compose.Limiter[T]
 
 // Decision is the answer of a [Limiter]. Its main fields are
@@ -31,7 +31,7 @@ type Limiter[T any] = compose.Limiter[T]
 //	Allowed     whether the call is allowed
 //	Remaining   the units that are left
 //	RetryAfter  after a denial, how long to wait; algo.Never if the call can never be allowed
-//	Rule        the rule that denied
+//	Rule        the rule that decided; after a denial, the one with the longest wait
 //	Results     the results of all rules
 type Decision = compose.Decision
 
@@ -41,7 +41,7 @@ type Decision = compose.Decision
 //	Key        nil for one limit that all calls share
 //	Cost       how many units a call takes, such as bytes or tokens; nil means 1
 //	PolicyFor  a function that picks the policy for an input, instead of Spec
-//	Shadow     true to decide and report but deny nothing
+//	Shadow     true to report denials without denying
 type Rule[T any] = compose.Rule[T]
 
 // Options are the settings of a [Limiter] that New and For leave at their defaults: among
@@ -63,8 +63,8 @@ type Policy = algo.Policy
 
 // Skip is the error that a PolicyFor function returns if the rule does not apply to the
 // input. The other rules decide. If PolicyFor returns neither a policy nor an error, the
-// decision fails with an error. So a plan that is missing from a map does not switch the
-// limit off.
+// decision fails with an error. So if PolicyFor looks policies up in a map, a missing entry is
+// an error, and not a call without a limit.
 var Skip = compose.Skip
 
 // New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
@@ -74,10 +74,11 @@ func New(store storage.Store, spec string) (*Limiter[string], error) {
 	return For(store, PerKey(spec))
 }
 
-// For returns a limiter that applies rules to inputs of type T. A call is allowed only if all
-// rules allow it. Otherwise it pays under no rule. A nil store keeps the state in the memory of this limiter. It is an error
-// if there are no rules. If a spec is not valid, the error names its rule and shows the word
-// at fault.
+// For returns a limiter that applies rules to inputs of type T. A call is allowed only if all rules
+// allow it. Otherwise no rule charges it. A rule denies nothing if it does not apply to the call
+// (see Skip) or if its Shadow is true. A nil store keeps the state in the memory of this limiter.
+// Unlike compose.New, For returns an error if there are no rules. If a spec is not valid, the error
+// names its rule and shows the word at fault.
 func For[T any](store storage.Store, rules ...Rule[T]) (*Limiter[T], error) {
 	if len(rules) == 0 {
 		return nil, errors.New("sluice: For needs at least one rule; a limiter without rules would allow every call")
@@ -95,11 +96,12 @@ func By[T any](name string, key func(T) string, spec string) Rule[T] {
 	return Rule[T]{Name: name, Key: key, Spec: spec}
 }
 
-// PerKey returns the rule of New: the input is the key. The rule is named for its policy.
-// So limiters with different policies can share a store, and limiters with the same policy
-// share the limits of equal keys. If you change the policy, each key starts with a full
-// limit. To keep the used units when the policy changes, use By with a
-// name of your own.
+// PerKey returns the rule of New: the input is the key. The name of the rule is the spec as
+// Policy.String writes it, such as "gcra 100/m" for "gcra 100/min". So limiters with different
+// policies can share a store, and limiters with the same policy share the limits of equal keys. If
+// you change the policy, all units of each key are available again. To keep the used units when you
+// change the limit or an option, use By with a name of your own. A change of the algorithm always
+// needs a new name.
 func PerKey(spec string) Rule[string] {
 	name := spec
 	if policy, err := compose.ParseRulePolicy(spec); err == nil {
@@ -109,7 +111,8 @@ func PerKey(spec string) Rule[string] {
 }
 
 // ParsePolicy reads a policy from its spec, for a PolicyFor function or a unit test. It
-// refuses cost=, because in a limiter Rule.Cost says what a call costs.
+// refuses cost=, because in a limiter Rule.Cost says what a call costs. compose.ParsePolicy reads
+// it.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParseRulePolicy(spec) }
 
 // MustNew is New for package variables and tests. It panics where New returns an error.
