@@ -24,9 +24,10 @@ import (
 //	                                           |           not trusted: the client
 //	                                           never read
 //
-// The client is the first address from the right that is not trusted. If an element is no
-// address, or the field ends, the client is the last trusted address. Empty elements are
-// skipped. What a client writes to the left of its own address has no effect.
+// The client is the first address from the right that is not trusted. If an element is not an
+// address, the client is the trusted address to its right. If all elements are trusted, the client
+// is the leftmost. In both cases it is the peer if the field has no such address. Empty elements
+// are skipped. What a client writes to the left of its own address has no effect.
 type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each proxy must append the address of
 	// its peer to the field, or replace the field by this address.
@@ -40,8 +41,8 @@ type ClientIP struct {
 	// as the client sent it.
 	Forwarded bool
 	// IPv6Bits is the length of the IPv6 prefix that is the key, from 32 to 128. 0 means
-	// 64. Each customer has at least a /64, so with a longer prefix, a client can use
-	// another of its addresses, and gets a new limit.
+	// 64. Most providers assign a /64 or more to each customer. With a longer prefix, such a
+	// client could change to another of its addresses and get a new limit.
 	IPv6Bits int
 }
 
@@ -56,10 +57,10 @@ var (
 	ErrForwarding = errors.New("httplimit: a trusted peer sent X-Forwarded-For or Forwarded with an element that is no address")
 )
 
-// Check returns a function that reports why the key of a request may not be its client's:
-// [ErrUntrustedPeer], [ErrForwarding], or nil if there is no doubt. Any client can cause
-// ErrUntrustedPeer by sending the field, so do not log every occurrence. Check returns an
-// error if the options are not valid.
+// Check returns a function that detects requests whose key may be the address of a proxy instead
+// of the client's. For these, the function returns [ErrUntrustedPeer] or [ErrForwarding]. For all
+// others it returns nil. Any client can cause ErrUntrustedPeer by sending the field, so do not log
+// every occurrence. Check returns an error if the options are not valid.
 func (c ClientIP) Check() (func(*http.Request) error, error) {
 	valid, err := c.validated()
 	if err != nil {

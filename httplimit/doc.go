@@ -15,14 +15,14 @@
 //	RateLimit: "client";r=42;t=1
 //
 // q is the capacity: the most units that are available at once. w is the time in which q
-// units come back. r is how many units remain, and t is the time until there are more.
-// Times are in seconds, rounded up. net/http writes the names of the fields as
-// Ratelimit-Policy and Ratelimit, which means the same.
+// units come back. r is how many units remain, and t is the time until there are more. If the rule
+// denied the request, t is instead the time until the request's cost is available. Times are in
+// seconds, rounded up. net/http writes the names of the fields as Ratelimit-Policy and
+// Ratelimit, which means the same.
 //
-// A denied request gets the status 429, a problem document (RFC 9457) and Retry-After. Its t is
-// the wait until this request's cost is available. Retry-After is the longest t of the rules
-// that denied. A client that waits for Retry-After is let in, if nobody else spends the quota
-// meanwhile.
+// The response to a denied request is a problem document (RFC 9457). If waiting helps, the status
+// is 429, and Retry-After is the longest t of the rules that denied. A client that waits for
+// Retry-After is then allowed, if nobody else spends the quota meanwhile.
 //
 // A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in
 // RateLimit-Policy for each part, "client.1" and "client.2". RateLimit has only the item of
@@ -30,9 +30,12 @@
 //
 // # Statuses
 //
+// A request is refused if the limiter denies it or cannot decide. Options.OnDenied answers it
+// with one of these statuses:
+//
 //	429  denied for now; or the request lacks a key, see [OptionalKey].OrDeny
-//	413  the cost is a size above the capacity, so no wait helps
-//	422  the cost is above the capacity, so no wait helps
+//	413  denied: the cost is a size above the capacity, so no wait helps
+//	422  denied: the cost is above the capacity, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;
 //	     Retry-After is 5 seconds, because nobody knows when the store is back
 //	500  a rule failed, such as with a negative cost or an error of its PolicyFor
@@ -54,9 +57,10 @@
 // # In front of a reverse proxy
 //
 // If the backend sends an interim response such as 103, httputil.ReverseProxy clears the response
-// header. The limiter's fields are then lost. It also adds the backend's own X-RateLimit fields to
-// those of Options.Legacy. To prevent both, take the fields out of the header before the proxy
-// runs, and add them to its response. The reverse proxy example of [Handler] does this.
+// header, and the limiter's fields are lost. In every response, ReverseProxy adds the backend's own
+// X-RateLimit fields to those of Options.Legacy. To prevent both, take the limiter's fields out of
+// the header before the proxy runs, and add them to its response. The reverse proxy example of
+// [Handler] does this.
 //
 // # Bodies and response writers
 //

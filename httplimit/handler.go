@@ -31,9 +31,11 @@ type Options struct {
 	// client's key under this secret, so that a client with several keys can tell their
 	// limits apart. Empty means no pk.
 	PartitionSecret []byte
-	// OnDenied writes the response to a request that is not let through. The RateLimit
-	// fields, Retry-After and perhaps Connection: close are already set. OnDenied must not
-	// read the body, because reading fails after half a second. Nil means [Problem].
+	// OnDenied writes the response to a refused request. The request was denied, or the
+	// limiter could not decide: see [Refusal]. The RateLimit fields of a denial, Retry-After
+	// and Connection: close are already set where they apply. OnDenied must not read the body:
+	// over HTTP/1 the rest of the body has half a second to arrive, and then reads fail, so
+	// that slow clients cannot hold the connection. Nil means [Problem].
 	OnDenied func(http.ResponseWriter, *http.Request, Refusal)
 }
 
@@ -78,7 +80,7 @@ type guard struct {
 	Options
 }
 
-// allow reports whether the request is let through. If it is not, allow has answered it.
+// allow reports whether the request is allowed. If it is not, allow has answered it.
 // The decision must not escape from this function, so that its results stay on the stack.
 func (g *guard) allow(w http.ResponseWriter, r *http.Request) bool {
 	d, err := g.limiter.Allow(r.Context(), r)
@@ -96,7 +98,7 @@ func (g *guard) allow(w http.ResponseWriter, r *http.Request) bool {
 	return d.Allowed
 }
 
-// refuse answers a request that is not let through, without waiting for its body.
+// refuse answers a refused request without waiting for its body.
 func (g *guard) refuse(w http.ResponseWriter, r *http.Request, refusal Refusal) {
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", decimal(seconds(refusal.RetryAfter)))

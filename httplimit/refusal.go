@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Refusal is the reason why a request is not let through.
+// Refusal is the reason why a request is refused: the limiter denied it or could not decide.
 type Refusal struct {
 	Status   int      // the status that the package comment lists for the reason
 	Violated []string // the policies that denied, by their names in RateLimit-Policy

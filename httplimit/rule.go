@@ -121,7 +121,7 @@ type OptionalKey func(*http.Request) (key string, found bool)
 
 // KeyByHeader returns the OptionalKey that is the first value of a header field. An empty
 // value counts as missing. If clients can choose the value, each new value gets a new
-// limit. So use a field that is authenticated before, or that your own proxy sets.
+// limit. So use a field that your own proxy sets, or that is authenticated before the limiter runs.
 func KeyByHeader(name string) OptionalKey {
 	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) (string, bool) {
@@ -183,7 +183,7 @@ func (k OptionalKey) OrSkip(rule compose.Rule[*http.Request]) compose.Rule[*http
 }
 
 // OrDeny returns the rule, changed so that it denies requests without the key. If the rule
-// has no Key, its key is the optional key. A denied request pays under no rule. It is
+// has no Key, its key is the optional key. No rule of the limiter charges such a request. It is
 // answered with 429 without Retry-After. [Refusal].Missing is true, so that an
 // Options.OnDenied can ask for credentials.
 func (k OptionalKey) OrDeny(rule compose.Rule[*http.Request]) compose.Rule[*http.Request] {

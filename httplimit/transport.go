@@ -28,8 +28,8 @@ import (
 // The field RateLimit of a response reports r, the number of remaining requests, and t, the time
 // until there are more. Transport sends at most r more requests, and then one request after each t,
 // until a response reports more. Suppose that the limit counts requests and no other client shares
-// it. Then, after the server's first response, it denies no request that Transport sends. If some
-// routes of the server report no limits, it can deny a few requests.
+// it. Then, after its first response, the server denies no request that Transport sends. If some
+// routes of the server report no limits, the server can deny a few requests.
 //
 // If the responses stop reporting a limit, it stays in force for its window, and for at least a
 // minute. With more than 64 servers, Transport forgets those whose windows are over.
@@ -44,10 +44,10 @@ import (
 //
 // # Order
 //
-// Requests to a server are sent in the order in which they arrived. If the Limiter denies a
-// request, others pass it until its RetryAfter is over. Then it goes before all requests
-// that arrived later. If the Limiter denies it again, the Limiter next decides about a
-// request that it has not denied yet.
+// Requests to a server are sent in the order in which they arrived. The exception is a request
+// that the Limiter denies: others pass it until its RetryAfter is over. Then it goes before all
+// requests that arrived later. If the Limiter denies it a second time, the first waiting request
+// that was never denied goes next.
 //
 // A Transport must not be copied after first use. It is safe for concurrent use and
 // starts no goroutine. It has nothing to close except the connections of Base, which
@@ -60,8 +60,8 @@ type Transport struct {
 	// decides whether the request fails.
 	//
 	// The Limiter decides about a request only when the server's limit allows it, so a request
-	// that waits for the server has paid nothing. If a response starts a pause meanwhile,
-	// Transport refunds what the request paid. The refund takes at most the limiter's
+	// that waits for the server is not charged yet. If a response starts a pause while the
+	// Limiter decides, Transport refunds the charge. The refund takes at most the limiter's
 	// Timeout, even if the request's context has ended.
 	Limiter *compose.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's
@@ -146,7 +146,7 @@ func (t *Transport) sendOnce(r *http.Request) (response *http.Response, pause ti
 }
 
 // useSlot asks the limiter about a request that has a slot. If the server has paused
-// meanwhile, the payment is given back. Otherwise all requests that have paid would be sent
+// meanwhile, the charge is refunded. Otherwise all requests that were charged would be sent
 // in one burst after the pause, whatever the limit.
 func (t *Transport) useSlot(r *http.Request, p *pendingRequest) (sent bool, err error) {
 	if t.Limiter == nil {
@@ -212,9 +212,9 @@ func (t *Transport) deleteUnusedQueues() {
 	t.nextSweep = 2 * len(t.queues)
 }
 
-// WaitError is the error of a request that [Transport] did not send. Its context ended, or
-// was certain to end, before the limits allowed the request. A WaitError wraps the context's
-// error and cause. If the context has not ended, it wraps [context.DeadlineExceeded].
+// WaitError is the error of a request that [Transport] did not send. The request's context ended,
+// its deadline is before the end of the wait, or the Limiter will never allow the request. If the
+// context has ended, a WaitError wraps its error and cause, else [context.DeadlineExceeded].
 type WaitError struct {
 	// By is what delayed the request: "the server", or the Limiter's rule as in
 	// `the rule "own"`. It is empty if the context ended before there was a delay.
@@ -243,6 +243,6 @@ func (e *WaitError) Error() string {
 // Unwrap returns the context's error and cause.
 func (e *WaitError) Unwrap() []error { return []error{e.err, e.cause} }
 
-// Timeout reports whether the context's deadline is the reason. The method Timeout of
-// url.Error calls it.
+// Timeout reports whether the error wraps [context.DeadlineExceeded]. It is also true if Wait is
+// [algo.Never]. The method Timeout of url.Error calls it.
 func (e *WaitError) Timeout() bool { return errors.Is(e.err, context.DeadlineExceeded) }
