@@ -23,14 +23,16 @@ const shards = 8
 // Denied lists the keys that are denied most. Its memory is bounded, whatever the number of
 // keys. Make it with [NewDenied]. It is safe for concurrent use.
 //
-// It counts the denials of Allow and its variants by enforced rules. It does not count
-// denials of Peek or of shadow rules. It counts since it was made or last reset.
+// If a call of Allow, Wait or Reserve is denied, it counts one denial for each enforced rule that
+// denied. It does not count denials of Peek or of shadow rules. It counts since it was made or
+// last reset.
 //
 // After N denials, a Denied of size M lists every key with more than N/M denials, and usually the
 // M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].
 // The algorithm is Space-Saving, by Metwally, Agrawal and El Abbadi (2005). The keys are divided
-// into 8 groups, each with a lock and M counters. So a Denied holds up to 8*M keys, each with up
-// to MaxDeniedKey bytes and about 250 bytes more: at most 300 kB for a size of 100.
+// into 8 groups, each with a lock and M counters. So a Denied holds up to 8*M keys, of which it
+// lists M. Each takes up to MaxDeniedKey bytes and about 250 bytes more. That is about 300 kB for
+// a size of 100.
 //
 // Keys can be personal data or secrets: addresses, accounts, sessions, tokens. Serve the
 // list on a loopback listener or behind authentication, and never to the public.
@@ -63,7 +65,7 @@ type shard struct {
 	_ [64]byte // keeps the locks on different cache lines
 }
 
-// NewDenied returns a list of up to size keys. 0 or less means DefaultDenied.
+// NewDenied returns a Denied that lists up to size keys. 0 or less means DefaultDenied.
 func NewDenied(size int) *Denied {
 	if size <= 0 {
 		size = DefaultDenied

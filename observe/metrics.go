@@ -60,7 +60,7 @@ func newMetrics(registerer prometheus.Registerer) *Metrics {
 		shadows:   counter("sluice_shadow_denials_total", "Denials by shadow rules, which are not enforced, by the outcome of the decision.", "limiter", "op", "rule", "outcome"),
 		cached:    counter("sluice_cached_denials_total", "Denials from the denial cache, without a round trip to the store, by the rule that denied.", "limiter", "op", "rule"),
 		durations: histogram("sluice_decision_duration_seconds", "The time that decisions took.", durations, "limiter", "op"),
-		retries:   counter("sluice_retries_total", "Attempts at decisions after the first attempt.", "limiter", "op"),
+		retries:   counter("sluice_retries_total", "Retries within decisions, after conflicts and lost replies.", "limiter", "op"),
 		errors:    counter("sluice_errors_total", "Errors of decisions, including those that the failure policy decided.", "limiter", "op", "kind"),
 		skews:     histogram("sluice_skew_seconds", "How far stored states were ahead of the clock, for decisions where they were.", skews, "limiter"),
 	}
@@ -68,8 +68,8 @@ func newMetrics(registerer prometheus.Registerer) *Metrics {
 
 // NewMemoryCollector returns a collector of the number of records that a memory store holds,
 // has evicted and has deleted. name is the value of the label store. The collector reads
-// the store when Prometheus scrapes, so decisions do not become slower. It panics if the
-// store is nil.
+// the store when Prometheus scrapes, so decisions do not become slower. NewMemoryCollector panics
+// if the store is nil.
 func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	if store == nil {
 		panic("observe: NewMemoryCollector: the store must not be nil")
