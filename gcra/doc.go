@@ -28,12 +28,12 @@
 // 10/s with a burst of 3: the emission interval T is 100ms. TAT is the theoretical
 // arrival time. At that instant the key is equivalent to a new key.
 //
-//	        0ms           100ms          200ms          300ms
-//	        |--------------|--------------|--------------|
+//	        0ms           100ms          200ms          300ms          400ms
+//	        |--------------|--------------|--------------|--------------|
 //	cost 1  ok, TAT=100ms
-//	cost 2  ok, TAT=300ms                                 full again
+//	cost 2  ok, TAT=300ms
 //	cost 1  denied: 300+100-0 > 3*100, retry in 100ms
-//	cost 1                 ok, TAT=400ms
+//	cost 1                 ok, TAT=400ms                                full again
 //
 // # Source
 //
@@ -45,15 +45,16 @@
 //
 // # Range
 //
-// If the limit is fast and the clock is far behind State.At, more than 2^63-1 units can be in use.
+// A State holds at most 2^62 units. For a clock that is behind State.At, the units that drain until
+// State.At are in use too. If the limit is above one unit per nanosecond, the sum can exceed 2^63-1.
 // Remaining is then the burst less 2^63-1. The decision, the waits, and the units that a charge or
 // a refund moves are exact even then.
 //
 // # Changed limits
 //
-// If the limit of a key changes, the key keeps the units used as of its last paid step.
-// They drain at the new rate from then on. A fraction of a unit is rounded up by less
-// than 1/Period, and only if the period changes.
+// If the limit of a key changes, the key keeps the units that were in use after its last paid step:
+// an allowed request, a charge or a refund. They drain at the new rate from then on. If the period
+// changes to n nanoseconds, a fraction of a unit is rounded up, by less than 1/n of a unit.
 //
 // # State encoding
 //
@@ -67,5 +68,5 @@
 //	p bytes: Part, the numerator of the fraction Part/Period of one more unit, below Period
 //	p bytes: Period of the limit at that step, in ns, at least 1
 //
-// All numbers are big endian. A new key is empty bytes.
+// All numbers are big endian. The state of a new key is empty bytes.
 package gcra

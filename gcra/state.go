@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/internal/u128"
 )
 
-// State is the use of one key. The zero State is a new key.
+// State is the use of one key. The zero State is a new key. A paid step is an allowed request, a
+// charge or a refund.
 //
 // State holds units, not the theoretical arrival time, because units stay the same when
 // the limit changes. The theoretical arrival time is
