@@ -20,8 +20,8 @@
 // disagree, gcra is stricter. With interval refill two batches can be spent back to back: one at
 // the end of an interval, the other at the start of the next.
 //
-// If no interval of one Period may ever see more than Count units, use movingwindow with
-// whole trailing slots, or continuous refill with a burst of 1. Use fixedwindow for quotas
+// If no interval of one Period may ever have more than Count units, use movingwindow with
+// Trailing: Whole, or continuous refill with a burst of 1. Use fixedwindow for quotas
 // that follow the calendar.
 //
 // # Timeline
@@ -43,8 +43,8 @@
 //	cost 2    2ms: ok, 1 left, next refill in 14.666667ms
 //	cost 2    3ms: denied, retry in 13.666667ms
 //
-// Intervals start at the payment that found the bucket full. If the state was written by a clock
-// that is ahead, the bucket gets no refill until that time.
+// The first interval starts at the request that found the bucket full. If the state was written by
+// a clock that is ahead, the bucket gets no refill until that time.
 //
 // # Source
 //
@@ -54,21 +54,25 @@
 //
 // # Changed limits
 //
-// If the limit of a key changes, the key keeps the tokens used. It also keeps the part of
-// the next refill that had accrued by the last paid step. All time since that
-// step counts at the new rate.
+// If the limit of a key changes, the key keeps the tokens missing after its last paid step: an
+// allowed request, a charge or a refund. It also keeps the part of the next refill that had accrued
+// by that step. All time since then counts at the new rate.
 //
-//   - With continuous refill, the accrued part is a fraction of a token, rounded down by less
-//     than 1/Period. So 60/m and 1/s have the same waits.
-//   - With interval refill, the accrued part is the time since the interval began, modulo the
-//     new Period. Whole intervals in it refill nothing. For example, if 60/m becomes 1/s
-//     after 30.5s, the next token comes in 500ms. If 1/s becomes 60/m after 0.5s, the next 60
-//     tokens come in 59.5s.
+//   - With continuous refill, the accrued part is a fraction of a token. If the period changes to
+//     n nanoseconds, it is rounded down, by less than 1/n of a token. If 60/m becomes 1/s, which
+//     is the same rate, no wait changes.
+//   - With interval refill, the accrued part is the time from the start of the interval to that
+//     step, modulo the new Period. For example, let that step be 30.5s into an interval of 60/m.
+//     If the limit becomes 1/s, the next token comes 500ms after the step, and the 30 whole
+//     seconds refill nothing. Let it be 0.5s into an interval of 1/s. If the limit becomes 60/m,
+//     the next 60 tokens come 59.5s after the step.
 //
-// If Refill changes, the new kind of refill interprets the accrued part.
+// If only Refill changes, the accrued fraction of a token becomes the same fraction of an interval,
+// or the reverse.
 //
 // # State encoding
 //
 // Version 1 is the encoding of package gcra with the tag 't'. Used is the tokens missing, from 1.
-// Part/Period is the fraction of the next refill. A key that is new or full is empty bytes.
+// Part/Period is the fraction of the next refill. The state of a key that is new or full is empty
+// bytes.
 package tokenbucket

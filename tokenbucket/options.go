@@ -28,7 +28,7 @@ const (
 	// Continuous adds one token at a time, at equal intervals.
 	Continuous Refill = iota
 	// Interval adds Count tokens at once, at the end of each Period. The first Period
-	// starts at the payment that found the bucket full.
+	// starts at the request that found the bucket full.
 	Interval
 )
 

@@ -9,7 +9,7 @@ import (
 )
 
 // State is the use of one key. The zero State is a new key. Any State with Used 0 is
-// equivalent to it.
+// equivalent to it. A paid step is an allowed request, a charge or a refund.
 type State struct {
 	At     int64         // time of the last paid step, in ns since the Unix epoch
 	Used   int64         // tokens missing from the bucket after that step, at most 2^62

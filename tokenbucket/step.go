@@ -29,9 +29,9 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost tokens, even if fewer are left. The missing tokens become a debt. At
-// most 2^62 tokens can be missing, and no more than are refilled by 2^63-1 ns since the Unix
-// epoch; Charge takes fewer rather than exceed that.
+// Charge takes o.Cost tokens, even if fewer are left, and leaves a debt. It takes fewer if more than
+// 2^62 tokens would be missing, or if the bucket would not be full again by April 2262, which is
+// the latest time that fits into an int64 of nanoseconds.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideAt(s, now, &o, &r, algorithm.Charge)
 	return next, r
