@@ -5,24 +5,24 @@
 // # Promise
 //
 // A window admits at most Count units. A short interval can include the end of one window
-// and the start of the next, so an interval of 2ns can see 2*Count units. With AlignFirst
-// an interval of up to one Period sees one unit less, because the first request of the
-// old window paid at least one unit at its start. In any x consecutive nanoseconds the
-// package admits at most
+// and the start of the next, so an interval of 2ns can have 2*Count units. In any x
+// consecutive nanoseconds the package admits at most
 //
 //	Count * (1 + ceil((x-1) / Period))
 //
-// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute.
+// units ([Policy.Bound]). For example, a limit of 100/m admits at most 200 in any minute. With
+// AlignFirst it admits at most 199, because a minute that includes a part of the next window does
+// not include the first request of the old one. Bound returns 200 for both.
 //
 // # When not to use it
 //
-// If a double burst at the end of a window does harm, use gcra, or movingwindow with whole
-// trailing slots. With AlignClock, the windows of all keys end at the same time, and all
-// waiting callers retry then. To spread the retries, use gcra.
+// If a double burst at the end of a window does harm, use gcra, or movingwindow with Trailing:
+// Whole. With AlignClock, the windows of all keys end at the same time, and all waiting callers
+// retry then. To spread the retries, use gcra.
 //
 // # Timeline
 //
-// 3/m with AlignFirst, the default. The first request that pays opens the window, which
+// 3/m with AlignFirst, the default. The first allowed request opens the window, which
 // lasts one period:
 //
 //	        0s   10s  20s  30s  40s  50s  60s  70s  80s
@@ -40,8 +40,8 @@
 //	cost 1                           denied, retry in 10s
 //	cost 3                                ok, in [60s, 120s)
 //
-// A window is left only after its end. With a clock that steps back, the last window stays
-// open. The clock cannot open an earlier window again.
+// If a clock steps back to a time before the window, the window stays open. No earlier window is
+// opened again.
 //
 // # Time zones and calendars
 //
@@ -52,9 +52,8 @@
 //
 // # Changed limits
 //
-// The limit, the alignment and the offset of a key may change. The units used stay used.
-// The window ends where, under the new options, the window that contains its first
-// payment ends.
+// The limit, the alignment and the offset of a key may change. The units in use stay in use. The
+// open window gets the end that it would have if the new options had applied when it opened.
 //
 // # State encoding
 //
@@ -65,5 +64,5 @@
 //	8 bytes, big endian: Start, in ns since the Unix epoch, at most 2^62-1
 //	uvarint: Used, from 1 to 2^62
 //
-// A key that is new or has no units in use is empty bytes.
+// The state of a key that is new or has no units in use is empty bytes.
 package fixedwindow

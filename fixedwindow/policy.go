@@ -12,7 +12,7 @@ import (
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ options *Options } // a pointer, because an interface holds it without an allocation
+type Policy struct{ options *Options } // a pointer: converting it to an interface does not allocate
 
 var _ algo.Portable = Policy{}
 
@@ -42,7 +42,8 @@ func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte,
 }
 
 // StepInto is Step for a store that holds states in memory. at is the time, as
-// [algo.Instant] returns it. StepInto fills in r, which must be zero. dst may be state[:0].
+// [algo.Instant] returns it. StepInto writes the result to r, which must point to a zero Result.
+// dst may be state[:0].
 func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	return p.decide(dst, state, at, cost, r, algorithm.Step)
 }

@@ -10,7 +10,7 @@ import (
 // State is the use of one key. The zero State is a new key. Any State with Used 0 is
 // equivalent to it.
 type State struct {
-	Start int64 // time of the first payment in the window, in ns since the Unix epoch
+	Start int64 // time of the request or charge that opened the window, in ns since the Unix epoch
 	Used  int64 // units used in the window, at most 2^62
 }
 
