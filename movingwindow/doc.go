@@ -1,6 +1,6 @@
-// Package movingwindow counts the units of the last period in a window that moves with
-// time. The window is cut into slots. Unlike with fixedwindow, the count never drops to
-// zero at the end of a window.
+// Package movingwindow implements the sliding window counter. It counts the units of the last
+// period in a window that moves with time. The window is cut into slots. Unlike with fixedwindow,
+// the count never drops to zero at the end of a window.
 //
 // # Promise
 //
@@ -9,7 +9,7 @@
 // partly in the window. Trailing sets how the trailing slot counts, and so what is promised:
 //
 //   - Whole counts all of its units. No interval of Slots*w+1 ns, which is longer than
-//     one Period, ever has more than Count units. In sluice, only this setting promises this
+//     one Period, ever has more than Count units. No other algorithm of sluice promises this
 //     and also admits Count units at once.
 //   - Weighted, the default, counts its units in proportion to its overlap with the window,
 //     as if the units were spread evenly over the slot. Since they may not be, an interval
@@ -37,8 +37,9 @@
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// gcra gives 100% at any limit, and its bound differs from that of Weighted with one slot
-// by only 1ns. Choose movingwindow if spent units have to count for a whole period.
+// gcra gives 100% at any limit. It admits in x nanoseconds at most what Weighted with one slot
+// admits in x+1. Choose movingwindow with Trailing: Whole if spent units have to count for a
+// whole period.
 //
 // # Timeline
 //
@@ -46,25 +47,25 @@
 //
 //	        0s        20s       40s       60s       80s       100s      120s
 //	        |---------|---------|---------|---------|---------|---------|
-//	cost 6                 ok, 4 left
+//	cost 6                 ok at 30s: 4 left
 //	cost 4                                ok at 60s: all of the 6 trail, 0 left
-//	cost 1                                  denied: 4 + 6*56/60 + 1 > 10, retry in 6s
+//	cost 1                                  denied at 64s: 4 + 6*56/60 + 1 > 10, retry in 6s
 //	cost 3                                               ok at 90s: 4 + 6*30/60 + 3 = 10
 //
-// The estimate is not rounded: the decision uses exact integers.
+// Decisions are exact: fractions such as 6*56/60 are not rounded.
 //
 // # Source
 //
-// With one slot this is the estimate from two counters that HTTP edge servers use. With
-// more slots it is a ring of sub-intervals. Slots start at the multiples of w since the
+// With one slot this is the estimate from two counters that HTTP edge servers use. With more
+// slots it has a counter for each. Slots start at the multiples of w since the
 // Unix epoch, so all clients of a store use the same slots. If Slots does not
 // divide Period, the effective period is Slots*w.
 //
 // # Changed limits
 //
-// The limit, its period and the slots of a key may change. The units used stay used. The units of
-// an old slot count as used at the latest possible time in it. They move to the new slot that
-// contains this time.
+// The limit, its period and the slots of a key may change. The units in use stay in use. The units
+// of an old slot move to the new slot that contains the latest time of the old one, or the last
+// paid step if that was earlier.
 //
 // # State encoding
 //
@@ -79,5 +80,5 @@
 //	uvarints: the counts, from the slot of At to older slots
 //
 // The last count is not 0. No count exceeds 2^62, and the sum of the counts is below 2^63.
-// A key that is new or has no units in use is empty bytes.
+// The state of a key that is new or has no units in use is empty bytes.
 package movingwindow

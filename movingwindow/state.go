@@ -8,7 +8,8 @@ import (
 	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
-// State is the use of one key. The zero State is a new key.
+// State is the use of one key. The zero State is a new key. A paid step is an allowed request, a
+// charge or a refund.
 type State struct {
 	At    int64 // time of the last paid step, in ns since the Unix epoch
 	Width int64 // width of the slots, in ns
