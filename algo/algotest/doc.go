@@ -24,8 +24,8 @@
 //	 6 NextRefillIsExact   at NextRefill more units are left, and 1ns earlier not
 //	 7 ResetIsExact        at ResetAfter the key is like a new key, and 1ns earlier it is not
 //	 8 BoundHolds          in any interval at most Bound units are admitted
-//	 9 ClockMayStepBack    a clock that steps back admits no more than one that stops
-//	10 DenialStaysTrue     a denied cost stays denied, whatever steps came before
+//	 9 ClockMayStepBack    if the clock steps back, no more is admitted than if it stops
+//	10 DenialStaysTrue     a cost denied at an instant is still denied then after other steps
 //	11 CostsAddUp          two costs at one instant equal their sum
 //	12 LargerCostIsHarder  a larger cost is never easier to get
 //	13 AccountsAddUp       Available + Refilled - Paid == Remaining
@@ -33,16 +33,16 @@
 //	15 LimitIsReported     Limit returns the limit of the options
 //	16 TimeIsClamped       times before 1970 and after 2116 decide like the nearest instant
 //	17 Concurrent          concurrent calls return what one goroutine gets
-//	18 AdjustsAtStateTime  a refund by a clock that is behind gives back as much
+//	18 AdjustsAtStateTime  if the clock is behind the state, a refund or charge uses the state's time
 //	19 NoAllocations       a step does not allocate
 //
 // # The search
 //
-// A law is tested in two ways. The first uses small limits (counts up to 6, periods up to
+// Two searches test the laws. The first uses small limits (counts up to 6, periods up to
 // 12ns): it goes from state to state and tries every nanosecond. For the smallest limits it
 // tries most states, and for the others a sample. The second uses random limits and
-// histories from the whole valid range. For law 8 it also computes what the best possible
-// caller can get under the small limits.
+// histories from the whole valid range. For law 8 a third search computes the most units that
+// any caller can get under the small limits.
 //
 // If a law is broken, the failure shows the shortest history found, as a trace:
 //

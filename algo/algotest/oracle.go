@@ -155,8 +155,8 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 }
 
 // MovingWindow returns the oracle of the moving window with that many slots. The trailing slot
-// counts in proportion to its overlap with the window, or in full if wholeSlots is true.
-func MovingWindow(limit algo.Limit, slots int, wholeSlots bool) Oracle {
+// counts in proportion to its overlap with the window, or in full if whole is true.
+func MovingWindow(limit algo.Limit, slots int, whole bool) Oracle {
 	n, w := int64(slots), int64(limit.Period)/int64(slots)
 	if int64(limit.Period)%n != 0 {
 		w++
@@ -166,7 +166,7 @@ func MovingWindow(limit algo.Limit, slots int, wholeSlots bool) Oracle {
 		used := new(big.Rat)
 		for _, e := range log.Entries {
 			switch back := current - e.At.UnixNano()/w; {
-			case back < n || back == n && wholeSlots:
+			case back < n || back == n && whole:
 				used.Add(used, units(e.Units, 1, 1))
 			case back == n:
 				used.Add(used, units(e.Units, w-into, w))

@@ -33,21 +33,21 @@ type Subject struct {
 
 	// Windowed means that units come back when a window of one period ends. A changed
 	// period then changes the windows. So for keys with several events, LimitMayChange
-	// tests only changes of the count.
+	// tests only changes of the count. BoundHolds counts a refund as its cost, not as -Paid.
 	Windowed bool
 
 	// Composed means that the policy has parts. Its results describe one part at a time,
 	// so the laws are weaker. They do not check
 	//
 	//   - Available against the previous result
-	//   - the last instant before ResetAfter, if the results differ only in other fields
-	//     than those of the decision
+	//   - that 1ns before ResetAfter the decision differs from that for a new key; a
+	//     difference in any other field of the result is enough
 	//   - states after a refund by a clock that stepped back
 	//   - Paid of a refund by a clock that is behind
 	//   - the exact use after a change of the limit, unless the key was new
 	//   - Limit
 	//
-	// For BoundHolds, a refund gives back its cost.
+	// BoundHolds counts a refund as its cost, not as -Paid.
 	Composed bool
 
 	// Allocates turns NoAllocations off.
@@ -56,8 +56,8 @@ type Subject struct {
 	effort effort // zero: thorough, or brief if Brief
 }
 
-// Run tests every law, each in a subtest with the law's name. To run one law, use
-// go test -run 'TestLaws/.*/RetryIsExact'.
+// Run tests every law, each in a subtest of t with the law's name. To run one law, use
+// go test -run TestLaws/RetryIsExact, or TestLaws/.*/RetryIsExact if t is a subtest itself.
 func Run(t *testing.T, s Subject) {
 	t.Helper()
 	for i, law := range laws {
