@@ -31,7 +31,7 @@ func TestFigures(t *testing.T) {
 		result.Figures, result.Goals = replayArea(t)
 	default:
 		result.Figures, result.Goals = networkArea(t)
-		result.Setup = setup
+		result.Setup = setups[*area]
 	}
 	t.Log("\n" + table(result.Figures))
 	for _, g := range result.Goals {
@@ -50,10 +50,18 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// setup is a text for the page about workloads on servers.
-const setup = "4x16 means 4 processes with 16 callers each. Each call has a new context with a deadline, " +
-	"except in the row of denials, where a context is used for a second. Clients use the options that " +
-	"the README of sluice recommends. The processes of a row start together."
+// setups are texts for the page about workloads on servers.
+var setups = map[string]string{
+	"redis":    "4x16 means 4 processes with 16 callers each." + contextPerCall + contextOfDenials + clients,
+	"postgres": "4x16 means 4 processes with 16 callers each." + contextPerCall + clients,
+	"sqlite":   "4x4 means 4 processes with 4 callers each." + contextPerCall + clients,
+}
+
+const (
+	contextPerCall   = " Each call has a new context with a deadline."
+	contextOfDenials = ` In the row "denied", each caller makes a new context once a second.`
+	clients          = " Clients use the options that the README of sluice recommends. The processes of a row start together."
+)
 
 // selected reports whether -only selects a workload.
 func selected(area, name string) bool { return strings.Contains(area+" "+name, *only) }

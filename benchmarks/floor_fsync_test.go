@@ -10,7 +10,7 @@ import (
 
 // oneFsync writes and flushes one page for all waiting callers: the least work that durable
 // decisions need.
-var oneFsync = serverLimiter{name: "floor: one fsync together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
+var oneFsync = serverLimiter{name: "floor: one fsync, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	const size, pages = 4096, 1024
 	file, err := os.Create(filepath.Join(t.TempDir(), "pages"))
 	if err != nil {

@@ -191,7 +191,7 @@ func clockFigures(t testing.TB) (figures []figure.Figure) {
 func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 	for _, length := range []int{16, 200} {
 		keys := fmt.Sprintf("1,000,000 keys of %d bytes", length)
-		heap, collection := "heap, "+keys, "forced collection, "+keys
+		heap, collection := "heap, "+keys, "forced garbage collection, "+keys
 		if !selected("memory", heap) && !selected("memory", collection) {
 			continue
 		}
@@ -204,7 +204,7 @@ func heapFigures(t testing.TB) (figures []figure.Figure, goals []figure.Goal) {
 		}
 		figures = slices.Concat(figures, bytes, times)
 		goals = append(goals,
-			figure.Goal{Work: heap, To: "64 B a key", What: "heap", Ratio: bytes[0].Value / 64, Goal: 1, Most: true},
+			figure.Goal{Work: heap, To: "64 B a key", What: "size", Ratio: bytes[0].Value / 64, Goal: 1, Most: true},
 			figure.Goal{Work: collection, To: "2 ms", What: "time", Ratio: times[0].Value / 2, Goal: 1, Most: true})
 	}
 	return figures, goals
@@ -228,7 +228,7 @@ func allocationFigures(t testing.TB) (figures []figure.Figure, goals []figure.Go
 		allow := openSluiceRules(t, highLimit, highLimitPeriod, rules)
 		n := testing.AllocsPerRun(10_000, func() { allow("0123456789abcdef") })
 		figures = append(figures, figure.Figure{Work: work, Name: "sluice", Value: n, Unit: "a decision", Ours: true})
-		goals = append(goals, figure.Goal{Work: work, To: "none", What: "allocations", Ratio: n, Goal: 0, Most: true})
+		goals = append(goals, figure.Goal{Work: work, To: "none", What: "a decision", Ratio: n, Goal: 0, Most: true})
 	}
 	return figures, goals
 }

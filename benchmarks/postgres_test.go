@@ -99,7 +99,7 @@ var postgresIncrement = postgresFloor("floor: one increment each",
 
 // postgresUpserts writes the keys of all waiting callers in one statement. It writes equal keys
 // once.
-var postgresUpserts = serverLimiter{name: "floor: upserts together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
+var postgresUpserts = serverLimiter{name: "floor: upserts, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	pool := postgresPool(t, floorConnections)
 	if _, err := pool.Exec(context.Background(), `CREATE TABLE IF NOT EXISTS floor_upserts (key bytea PRIMARY KEY, version bigint NOT NULL, state bytea NOT NULL)`); err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func redisWorkloads() []work {
 			area: "redis", name: "4x16, one key", keys: 1, goroutines: 16, processes: 4,
 			limiters: redisPeers, goals: []ratio{{to: peer, goal: 3}, {to: peer, goal: 0.5, p99: true}},
 		}, {
-			area: "redis", name: "4x16, a key each and one for all", keys: 10_000, goroutines: 16, processes: 4,
+			area: "redis", name: "4x16, two rules: 10,000 keys and one", keys: 10_000, goroutines: 16, processes: 4,
 			limiters: []serverLimiter{sluiceOnRedisBoth, redisRate},
 			goals:    []ratio{{to: peer, goal: 1.8}, {to: peer, goal: 1, p99: true}},
 		}, {
@@ -79,7 +79,7 @@ var sluiceOnRedis = serverLimiter{name: "sluice", open: func(t testing.TB, count
 }}
 
 // sluiceOnRedisBoth has a limit for each key, and one that all keys share.
-var sluiceOnRedisBoth = serverLimiter{name: "sluice, both keys", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
+var sluiceOnRedisBoth = serverLimiter{name: "sluice, two rules", open: func(t testing.TB, count int64, period time.Duration) decideFunc {
 	p := policyOf(t, count, period)
 	return ours(t, redisStore(t, "both:"),
 		compose.Rule[string]{Name: "each", Key: identity, Policy: p},
@@ -131,7 +131,7 @@ var redisRoundTrip = serverLimiter{name: "floor: GET", open: func(t testing.TB, 
 
 // redisTogether runs a script that reads and writes the records of all waiting callers. It
 // ignores what it reads.
-var redisTogether = serverLimiter{name: "floor: records together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
+var redisTogether = serverLimiter{name: "floor: records, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	script := goredis.NewScript(`
 redis.call('MGET', unpack(KEYS))
@@ -151,7 +151,7 @@ return #KEYS`)
 
 // redisOneRecord writes one record for all waiting callers and ignores the old one. It has one
 // write in flight, because a limiter that reads the record before cannot have two.
-var redisOneRecord = serverLimiter{name: "floor: one record together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
+var redisOneRecord = serverLimiter{name: "floor: one record, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 	c := redisClient(t)
 	record := strings.Repeat("x", 28)
 	return batched(t, 1, count, func(ctx context.Context, _ []string) error {

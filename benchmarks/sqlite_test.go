@@ -80,7 +80,7 @@ func sqliteUpsert(synchronous string) serverLimiter {
 
 // sqliteUpserts commits the calls of all waiting callers together.
 func sqliteUpserts(synchronous string) serverLimiter {
-	return serverLimiter{name: "floor: upserts together", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
+	return serverLimiter{name: "floor: upserts, batched", open: func(t testing.TB, count int64, _ time.Duration) decideFunc {
 		upsert := sqliteFloor(t, synchronous)
 		return batched(t, 1, count, func(ctx context.Context, keys []string) error {
 			tx, err := upsert.db.Begin()
