@@ -61,8 +61,8 @@
 // # The labels
 //
 //	limiter  the argument of Metrics.Observer
-//	op       allow, peek, refund, charge, reset; a Wait counts one allow for each decision
-//	         until it is allowed
+//	op       allow, peek, refund, charge, reset; a Wait counts one allow for each of its
+//	         decisions
 //	rule     Rule.Name
 //	outcome  allowed, denied, failed, or degraded: the store failed, and the failure
 //	         policy decided
