@@ -145,12 +145,13 @@ func (b *batch) transact(ctx context.Context) {
 	err := e.transactor.Transact(ctx, e.options.Clock, updates...)
 	received := time.Now()
 	b.queue.record(began, err)
+	isWrite := func(c driver.Change) bool { return c.Verb != driver.Keep }
 	for _, r := range b.requests {
 		switch {
 		case err == nil:
 			r.finish(r.update.Err)
 			e.updateCache(r, clockReading{r.update.Now, began, received})
-		case errors.Is(err, storage.ErrNotApplied) || !slices.ContainsFunc(r.changes, func(c driver.Change) bool { return c.Verb != driver.Keep }):
+		case errors.Is(err, storage.ErrNotApplied) || !slices.ContainsFunc(r.changes, isWrite):
 			r.fail(storage.NotApplied(err))
 		default: // the records cannot show whether it was stored, because the requests have no common version
 			r.finish(unknown(err))
