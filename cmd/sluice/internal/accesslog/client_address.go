@@ -37,8 +37,8 @@ var space = []byte{' '}
 
 // isHost reports whether the first word is the server's name and the client follows. A name with a
 // port is the server's, because clients are logged without a port or as an address. Any other word
-// is the client's, unless an address or a name follows. Of two addresses without ports, the first
-// is the client's and the second is its proxy's.
+// is the client's, unless an address or a name follows. If two addresses without ports follow each
+// other, the first is the client's and the second is its proxy's.
 func isHost(first, rest []byte) bool {
 	host, port := splitPort(first)
 	if len(port) == 0 {

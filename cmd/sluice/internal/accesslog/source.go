@@ -65,8 +65,9 @@ func (s *source) next() (bool, error) {
 	return false, s.end()
 }
 
-// line returns the next line without its end, \n or \r\n. It holds until the next call. Of a long
-// line it is the beginning, and the next call skips the rest. The last line needs no end.
+// line returns the next line without its end, \n or \r\n. The result is valid until the next call.
+// If a line is too long, line returns its beginning, and the next call skips the rest. The last line
+// needs no end.
 func (s *source) line() (line []byte) {
 	for s.rest && s.err == nil {
 		_, s.rest, s.err = s.r.ReadLine()
