@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
@@ -38,7 +39,7 @@ func FuzzStep(f *testing.F) {
 }
 
 // requireModel compares a result with that of the model for the nearest state that a step returns.
-func requireModel(t *testing.T, s fixedwindow.State, op algorithmtest.Op, now int64, o fixedwindow.Options, r algo.Result) {
+func requireModel(t *testing.T, s fixedwindow.State, op algorithm.Op, now int64, o fixedwindow.Options, r algo.Result) {
 	t.Helper()
 	m := newModel(o)
 	if s.Used > 0 {
@@ -47,7 +48,7 @@ func requireModel(t *testing.T, s fixedwindow.State, op algorithmtest.Op, now in
 		m.paid = integer(min(s.Used, algo.MaxCount))
 	}
 	cost := max(o.Cost, 1)
-	if op == algorithmtest.Charge { // the model has no maximum
+	if op == algorithm.Charge { // the model has no maximum
 		used := m.paid.Int64()
 		if now >= m.end.Int64() && m.end.IsInt64() {
 			used = 0

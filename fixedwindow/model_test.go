@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
@@ -41,7 +42,7 @@ func (m model) endOf(t *big.Int) *big.Int {
 }
 
 // do makes one operation. If nothing is paid, nothing changes.
-func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Result) {
+func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	now := integer(at)
 	limit := integer(m.o.Limit.Count)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
@@ -57,11 +58,11 @@ func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Resul
 
 	there := new(big.Int).Sub(limit, next.paid)
 	fits := there.Cmp(integer(cost)) >= 0
-	r.Allowed = op == algorithmtest.Refund || op == algorithmtest.Charge || fits
+	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	switch {
-	case op == algorithmtest.Refund:
+	case op == algorithm.Refund:
 		r.Paid = -min(cost, next.paid.Int64())
-	case op == algorithmtest.Charge || op == algorithmtest.Step && fits:
+	case op == algorithm.Charge || op == algorithm.Step && fits:
 		r.Paid = cost
 	}
 	next.paid = new(big.Int).Add(next.paid, integer(r.Paid))
@@ -91,16 +92,16 @@ func wait(until *big.Int, from int64) time.Duration {
 }
 
 // run compares random operations with the model.
-func run(t *testing.T, random *rand.Rand, o fixedwindow.Options, answer func(op algorithmtest.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random *rand.Rand, o fixedwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	m := newModel(o)
 	now := algorithmtest.UpTo(random, algo.MaxInstant)
 	for range 12 {
-		_, look := m.do(algorithmtest.Peek, now, 1)
+		_, look := m.do(algorithm.Peek, now, 1)
 		left := look.Remaining
 		cost := algorithmtest.AnyCost(random, look)
-		op := algorithmtest.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithmtest.Charge && (cost > algo.MaxCount || look.Limit-left > algo.MaxCount-cost) {
-			op = algorithmtest.Step
+		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+		if op == algorithm.Charge && (cost > algo.MaxCount || look.Limit-left > algo.MaxCount-cost) {
+			op = algorithm.Step
 		}
 		next, want := m.do(op, now, cost)
 		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
@@ -115,7 +116,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
 		var s fixedwindow.State
-		run(t, random, o, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
+		run(t, random, o, func(op algorithm.Op, at, cost int64) (r algo.Result) {
 			s, r = kit.CallBoth(t, s, op, time.Unix(0, at), kit.WithCost(o, cost))
 			return r
 		})
@@ -127,7 +128,7 @@ func TestWindowEndsByTheNewOptions(t *testing.T) {
 	for range algorithmtest.Rounds(5000) {
 		first, then := anyOptions(random), anyOptions(random)
 		at := algorithmtest.UpTo(random, algo.MaxInstant)
-		s, _ := kit.CallAt(fixedwindow.State{}, algorithmtest.Charge, at, first, 5)
+		s, _ := kit.CallAt(fixedwindow.State{}, algorithm.Charge, at, first, 5)
 		end := newModel(then).endOf(integer(at))
 		r := fixedwindow.Peek(s, time.Unix(0, at), then)
 		require.Equal(t, then.Limit.Count-5, r.Remaining)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
@@ -80,7 +81,7 @@ func TestWindowBeyondMaxInt64DoesNotEnd(t *testing.T) {
 		{Limit: algo.Per(1, math.MaxInt64), Align: fixedwindow.AlignClock, Offset: -1},
 		{Limit: algo.Per(1, 1<<62), Align: fixedwindow.AlignClock, Offset: 1 << 61},
 	} {
-		s, r := kit.CallAt(fixedwindow.State{}, algorithmtest.Step, algo.MaxInstant, o, 1)
+		s, r := kit.CallAt(fixedwindow.State{}, algorithm.Step, algo.MaxInstant, o, 1)
 		require.True(t, r.Allowed)
 		require.Positive(t, r.ResetAfter)
 		_, r = fixedwindow.Step(s, time.Unix(math.MaxInt64, 0), o)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
@@ -52,7 +53,7 @@ func wait(ns *big.Rat) time.Duration {
 }
 
 // do makes one operation. Remaining is at least the burst less 2^63-1.
-func (m model) do(op algorithmtest.Op, now, cost int64, o gcra.Options) (next model, r algo.Result) {
+func (m model) do(op algorithm.Op, now, cost int64, o gcra.Options) (next model, r algo.Result) {
 	burst, interval := whole(o.Limit.Count), big.NewRat(int64(o.Limit.Period), o.Limit.Count)
 	if o.Burst > 0 {
 		burst = whole(o.Burst)
@@ -88,17 +89,17 @@ func (m model) do(op algorithmtest.Op, now, cost int64, o gcra.Options) (next mo
 	retry := minus(plus(minus(larger(tat, whole(now)), whole(now)), requested), times(burst, interval))
 	r.Allowed = retry.Sign() <= 0
 	switch {
-	case op == algorithmtest.Refund:
+	case op == algorithm.Refund:
 		r.Allowed = true
 		used = larger(minus(used, whole(cost)), new(big.Rat))
-	case op == algorithmtest.Charge:
+	case op == algorithm.Charge:
 		r.Allowed = true
 		room := minus(whole(algo.MaxCount), rational(ceil(used)))
 		if room = larger(room, new(big.Rat)); room.Cmp(whole(cost)) > 0 {
 			room = whole(cost)
 		}
 		used = plus(used, room)
-	case op == algorithmtest.Step && r.Allowed:
+	case op == algorithm.Step && r.Allowed:
 		used = plus(used, whole(cost))
 	case cost > r.Limit:
 		r.RetryAfter = algo.Never
@@ -144,7 +145,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 				o = anyOptions(random)
 			}
 			o.Cost = algorithmtest.AnyCost(random, gcra.Peek(s, time.Unix(0, now), o))
-			op := algorithmtest.Op(random.IntN(6) % 4) // more steps and peeks
+			op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
 			next, r := kit.CallBoth(t, s, op, time.Unix(0, now), o)
 			want, expected := m.do(op, now, o.Cost, o)
 			require.Equal(t, expected, r, "operation %v of %d at %d under %+v on %+v, %v", op, o.Cost, now, o, s, m)

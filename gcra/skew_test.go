@@ -10,6 +10,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
@@ -26,7 +27,7 @@ func smallOptions() (all []gcra.Options) {
 func stepsInAnyOrder(o gcra.Options, depth int, s gcra.State, visit func(before, after gcra.State)) {
 	for at := range int64(8) {
 		for cost := int64(1); cost <= o.Burst; cost++ {
-			for _, op := range []algorithmtest.Op{algorithmtest.Step, algorithmtest.Charge} {
+			for _, op := range []algorithm.Op{algorithm.Step, algorithm.Charge} {
 				next, _ := kit.CallAt(s, op, at, o, cost)
 				if next == s {
 					continue
@@ -72,14 +73,14 @@ func TestDenialStaysTrueForAnyLimitAndClock(t *testing.T) {
 		var denied []request
 		var s gcra.State
 		for range 20 {
-			op := algorithmtest.Step
+			op := algorithm.Step
 			if random.IntN(4) == 0 {
-				op = algorithmtest.Charge
+				op = algorithm.Charge
 			}
 			next, r := kit.CallAt(s, op, now, o, algorithmtest.AnyCost(random, gcra.Peek(s, time.Unix(0, now), o)))
 			s = next
 			for _, d := range denied {
-				_, r := kit.CallAt(s, algorithmtest.Peek, d.at, o, d.cost)
+				_, r := kit.CallAt(s, algorithm.Peek, d.at, o, d.cost)
 				require.False(t, r.Allowed, "%+v was denied, but is allowed with %+v", d, s)
 			}
 			if !r.Allowed {
@@ -102,7 +103,7 @@ func TestBoundHoldsInAnyOrderOfTimes(t *testing.T) {
 		var s gcra.State
 		for range 60 {
 			at := random.Int64N(24)
-			next, r := kit.CallAt(s, algorithmtest.Step, at, o, random.Int64N(o.Burst)+1)
+			next, r := kit.CallAt(s, algorithm.Step, at, o, random.Int64N(o.Burst)+1)
 			s = next
 			admitted[at] += r.Paid
 		}

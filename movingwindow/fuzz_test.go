@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -61,7 +62,7 @@ func stateOf(at, width int64, counts []byte) movingwindow.State {
 
 // requireModel compares a result with that of the model, if a step with these options can return
 // the state.
-func requireModel(t *testing.T, s movingwindow.State, op algorithmtest.Op, now int64, o movingwindow.Options, r algo.Result) {
+func requireModel(t *testing.T, s movingwindow.State, op algorithm.Op, now int64, o movingwindow.Options, r algo.Result) {
 	t.Helper()
 	m := newModel(o)
 	if s.Width != m.width().Int64() || s.At < 0 || s.At > algo.MaxInstant {
@@ -84,7 +85,7 @@ func requireModel(t *testing.T, s movingwindow.State, op algorithmtest.Op, now i
 		}
 	}
 	cost := max(o.Cost, 1)
-	if op == algorithmtest.Charge {
+	if op == algorithm.Charge {
 		room := new(big.Int).Sub(integer(algo.MaxCount), m.total(now))
 		if room.Cmp(integer(cost)) < 0 { // the model has no maximum
 			require.Equal(t, max(0, room.Int64()), r.Paid)
@@ -96,7 +97,7 @@ func requireModel(t *testing.T, s movingwindow.State, op algorithmtest.Op, now i
 }
 
 // requireMethod compares the function with the method on the encoded state.
-func requireMethod(t *testing.T, s movingwindow.State, op algorithmtest.Op, now time.Time, o movingwindow.Options, next movingwindow.State, r algo.Result) {
+func requireMethod(t *testing.T, s movingwindow.State, op algorithm.Op, now time.Time, o movingwindow.Options, next movingwindow.State, r algo.Result) {
 	t.Helper()
 	p, err := movingwindow.New(o)
 	require.NoError(t, err)

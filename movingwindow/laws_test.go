@@ -10,6 +10,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -71,7 +72,7 @@ func TestBoundHoldsForWideSlots(t *testing.T) {
 			if left < 1 {
 				continue
 			}
-			next, r := kit.CallAt(s, algorithmtest.Step, now, o, left)
+			next, r := kit.CallAt(s, algorithm.Step, now, o, left)
 			require.True(t, r.Allowed)
 			s = next
 			log.Add(time.Unix(0, now), left)
@@ -93,7 +94,7 @@ func TestBoundIsReached(t *testing.T) {
 			const width = 1000
 			o := movingwindow.Options{Limit: algo.Per(50, time.Duration(slots*width)), Slots: int(slots), Trailing: trailing}
 			first := int64(100*width - 1)
-			s, _ := kit.CallAt(movingwindow.State{}, algorithmtest.Step, first, o, 50)
+			s, _ := kit.CallAt(movingwindow.State{}, algorithm.Step, first, o, 50)
 			for now := first + 1; now <= first+slots*width+1; now++ {
 				want := bound(o, time.Duration(now-first+1)) - 50
 				require.Equal(t, want, peek(s, now, o).Remaining, "%+v, %d after the first burst", o, now-first)

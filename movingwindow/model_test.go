@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -86,7 +87,7 @@ func (m model) first(t, units *big.Int) *big.Int {
 }
 
 // do makes one operation. If no units are paid or given back, nothing changes.
-func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Result) {
+func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	now, limit, units := integer(at), integer(m.o.Limit.Count), integer(cost)
 	r.Limit, r.Cost = m.o.Limit.Count, cost
 	if now.Cmp(m.latest) < 0 && m.used(m.latest).Sign() > 0 {
@@ -101,12 +102,12 @@ func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Resul
 		r.Refilled = there.Int64() - r.Available
 	}
 	fits := there.Cmp(units) >= 0
-	r.Allowed = op == algorithmtest.Refund || op == algorithmtest.Charge || fits
+	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || fits
 	next = m
 	switch {
-	case op == algorithmtest.Refund && !r.Fresh:
+	case op == algorithm.Refund && !r.Fresh:
 		next = m.without(units, now)
-	case op == algorithmtest.Charge || op == algorithmtest.Step && fits:
+	case op == algorithm.Charge || op == algorithm.Step && fits:
 		next = m.with(units, now)
 	}
 	left := next.left(now)
@@ -177,7 +178,7 @@ func wait(until *big.Int, from int64) time.Duration {
 }
 
 // run compares random operations with the model.
-func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(op algorithmtest.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	t.Helper()
 	m := newModel(o)
 	now := algorithmtest.UpTo(random, algo.MaxInstant)
@@ -185,9 +186,9 @@ func run(t *testing.T, random *rand.Rand, o movingwindow.Options, answer func(op
 	for range 12 {
 		left := m.left(integer(now)).Int64()
 		cost := algorithmtest.AnyCost(random, algo.Result{Remaining: left, Limit: o.Limit.Count})
-		op := algorithmtest.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithmtest.Charge && new(big.Int).Add(m.total(now), integer(cost)).Cmp(integer(algo.MaxCount)) > 0 {
-			op = algorithmtest.Step
+		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+		if op == algorithm.Charge && new(big.Int).Add(m.total(now), integer(cost)).Cmp(integer(algo.MaxCount)) > 0 {
+			op = algorithm.Step
 		}
 		next, want := m.do(op, now, cost)
 		require.Equal(t, want, answer(op, now, cost), "%+v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
@@ -204,7 +205,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 	for range algorithmtest.Rounds(500) {
 		o := anyOptions(random)
 		var s movingwindow.State
-		run(t, random, o, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
+		run(t, random, o, func(op algorithm.Op, at, cost int64) (r algo.Result) {
 			before := movingwindow.AppendState(nil, s)
 			next, r := kit.CallBoth(t, s, op, time.Unix(0, at), kit.WithCost(o, cost))
 			require.Equal(t, before, movingwindow.AppendState(nil, s), "the argument was modified")

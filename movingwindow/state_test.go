@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/movingwindow"
 )
@@ -135,7 +136,7 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 		for _, after := range []time.Duration{29, 30, 50, 69, 70, 100} {
 			next, _ := kit.Call(s, op, y2k.Add(after*time.Second), o)
 			require.Equal(t, before, s.LongCounts)
-			if op != algorithmtest.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
+			if op != algorithm.Peek && len(next.LongCounts) > 0 && &next.LongCounts[0] == &s.LongCounts[0] {
 				require.Equal(t, s, next, "a changed state shares its counts")
 			}
 		}

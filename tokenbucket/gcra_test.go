@@ -7,6 +7,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 	"github.com/stretchr/testify/require"
@@ -20,7 +21,7 @@ func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 		o.Refill = tokenbucket.Continuous
 		var bucket tokenbucket.State
 		var cells gcra.State
-		run(t, random, o, true, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
+		run(t, random, o, true, func(op algorithm.Op, at, cost int64) (r algo.Result) {
 			var want algo.Result
 			cells, want = callGCRA(cells, op, at, o, cost)
 			bucket, r = kit.CallAt(bucket, op, at, o, cost)
@@ -30,14 +31,14 @@ func TestContinuousRefillDecidesLikeGCRA(t *testing.T) {
 	}
 }
 
-func callGCRA(s gcra.State, op algorithmtest.Op, at int64, o tokenbucket.Options, cost int64) (gcra.State, algo.Result) {
+func callGCRA(s gcra.State, op algorithm.Op, at int64, o tokenbucket.Options, cost int64) (gcra.State, algo.Result) {
 	now, g := time.Unix(0, at), gcra.Options{Limit: o.Limit, Burst: o.Burst, Cost: cost}
 	switch op {
-	case algorithmtest.Step:
+	case algorithm.Step:
 		return gcra.Step(s, now, g)
-	case algorithmtest.Refund:
+	case algorithm.Refund:
 		return gcra.Refund(s, now, g)
-	case algorithmtest.Charge:
+	case algorithm.Charge:
 		return gcra.Charge(s, now, g)
 	}
 	return s, gcra.Peek(s, now, g)

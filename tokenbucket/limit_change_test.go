@@ -9,6 +9,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -73,7 +74,7 @@ func TestAlternatingLimitsAddNoTokens(t *testing.T) {
 func TestChangedPeriodRoundsDown(t *testing.T) {
 	s := tokenbucket.State{Used: 3, At: 5, Part: 2, Period: 3}
 	for period, part := range map[time.Duration]int64{1: 0, 2: 1, 3: 2, 4: 2, 6: 4, 10: 6, 1 << 62: 1 << 63 / 3} {
-		next, r := kit.CallAt(s, algorithmtest.Charge, 5, tokenbucket.Options{Limit: algo.Per(1, period), Burst: 1}, 1)
+		next, r := kit.CallAt(s, algorithm.Charge, 5, tokenbucket.Options{Limit: algo.Per(1, period), Burst: 1}, 1)
 		if r.Paid == 1 {
 			require.Equal(t, tokenbucket.State{Used: 4, At: 5, Part: part, Period: period}, next)
 		}
@@ -90,7 +91,7 @@ func TestContinuousRefillDecidesLikeGCRAIfTheLimitChanges(t *testing.T) {
 		for range 12 {
 			o := anyOptions(random)
 			o.Refill = tokenbucket.Continuous
-			op := algorithmtest.Op(random.IntN(3)) // no charges, because their maximum differs
+			op := algorithm.Op(random.IntN(3)) // no charges, because their maximum differs
 			cost := algorithmtest.UpTo(random, tokenbucket.Peek(bucket, time.Unix(0, now), o).Limit)
 			var got, want algo.Result
 			bucket, got = kit.CallAt(bucket, op, now, o, cost)

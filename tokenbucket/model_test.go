@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -75,7 +76,7 @@ func (m model) until(tokens *big.Rat) *big.Int {
 }
 
 // do makes one operation. A charge takes all of its cost. If nothing is paid, nothing changes.
-func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Result) {
+func (m model) do(op algorithm.Op, at, cost int64) (next model, r algo.Result) {
 	next, now, burst := m, integer(at), m.burst()
 	if !m.full && now.Cmp(m.latest) < 0 {
 		now = m.latest
@@ -88,13 +89,13 @@ func (m model) do(op algorithmtest.Op, at, cost int64) (next model, r algo.Resul
 	r.Fresh, r.Limit, r.Cost = next.full, burst.Num().Int64(), cost
 	there := whole(next.level)
 	r.Available, r.Refilled = next.left.Int64(), new(big.Int).Sub(there, next.left).Int64()
-	r.Allowed = op == algorithmtest.Refund || op == algorithmtest.Charge || there.Cmp(integer(cost)) >= 0
+	r.Allowed = op == algorithm.Refund || op == algorithm.Charge || there.Cmp(integer(cost)) >= 0
 
 	pays := rational(cost)
 	switch {
-	case op == algorithmtest.Peek || !r.Allowed:
+	case op == algorithm.Peek || !r.Allowed:
 		pays.SetInt64(0)
-	case op == algorithmtest.Refund:
+	case op == algorithm.Refund:
 		if room := new(big.Rat).Sub(burst, new(big.Rat).SetInt(there)); pays.Cmp(room) > 0 {
 			pays = room
 		}
@@ -128,23 +129,23 @@ func wait(until *big.Int, from int64) time.Duration {
 
 // inRange reports whether the state after a charge is in range.
 func (m model) inRange(at, cost int64) bool {
-	next, r := m.do(algorithmtest.Charge, at, cost)
+	next, r := m.do(algorithm.Charge, at, cost)
 	last := integer(math.MaxInt64 - int64(m.o.Limit.Period))
 	return r.Limit-r.Remaining <= algo.MaxCount && cost <= algo.MaxCount && next.until(m.burst()).Cmp(last) < 0
 }
 
 // run compares random operations with the model. If steady is true, the clock does not step back.
-func run(t *testing.T, random *rand.Rand, o tokenbucket.Options, steady bool, answer func(op algorithmtest.Op, at, cost int64) algo.Result) {
+func run(t *testing.T, random *rand.Rand, o tokenbucket.Options, steady bool, answer func(op algorithm.Op, at, cost int64) algo.Result) {
 	m := newModel(o)
 	now := algorithmtest.UpTo(random, algo.MaxInstant)
 	for range 12 {
-		_, look := m.do(algorithmtest.Peek, now, 1)
+		_, look := m.do(algorithm.Peek, now, 1)
 		left := look.Available + look.Refilled
 		look.Remaining = left
 		cost := algorithmtest.AnyCost(random, look)
-		op := algorithmtest.Op(random.IntN(6) % 4) // more steps and peeks
-		if op == algorithmtest.Charge && !m.inRange(now, cost) {
-			op = algorithmtest.Step
+		op := algorithm.Op(random.IntN(6) % 4) // more steps and peeks
+		if op == algorithm.Charge && !m.inRange(now, cost) {
+			op = algorithm.Step
 		}
 		next, want := m.do(op, now, cost)
 		require.Equal(t, want, answer(op, now, cost), "%v on %+v: operation %d at %d, cost %d", o, m, op, now, cost)
@@ -161,7 +162,7 @@ func TestResultsEqualTheModel(t *testing.T) {
 	for range algorithmtest.Rounds(5000) {
 		o := anyOptions(random)
 		var s tokenbucket.State
-		run(t, random, o, false, func(op algorithmtest.Op, at, cost int64) (r algo.Result) {
+		run(t, random, o, false, func(op algorithm.Op, at, cost int64) (r algo.Result) {
 			s, r = kit.CallAt(s, op, at, o, cost)
 			return r
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -77,8 +78,8 @@ func TestStatesHaveTheSizesOfTheDoc(t *testing.T) {
 		for _, refill := range []tokenbucket.Refill{tokenbucket.Continuous, tokenbucket.Interval} {
 			for _, cost := range []int64{1, limit.Count} {
 				o := tokenbucket.Options{Limit: limit, Refill: refill}
-				s, _ := kit.CallAt(tokenbucket.State{}, algorithmtest.Step, y2k.UnixNano(), o, cost)
-				s, _ = kit.CallAt(s, algorithmtest.Charge, y2k.UnixNano()+333_333_333, o, 1)
+				s, _ := kit.CallAt(tokenbucket.State{}, algorithm.Step, y2k.UnixNano(), o, cost)
+				s, _ = kit.CallAt(s, algorithm.Charge, y2k.UnixNano()+333_333_333, o, 1)
 				sizes[len(tokenbucket.AppendState(nil, s))] = true
 			}
 		}

@@ -16,21 +16,11 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/algo/algotest"
-)
-
-// Op is an operation of an algorithm.
-type Op int
-
-// The operations.
-const (
-	Step Op = iota
-	Peek
-	Refund
-	Charge
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // Ops are all operations.
-var Ops = []Op{Step, Peek, Refund, Charge}
+var Ops = []algorithm.Op{algorithm.Step, algorithm.Peek, algorithm.Refund, algorithm.Charge}
 
 // policy is the Policy of an algorithm with options O.
 type policy[O any] interface {
@@ -49,28 +39,28 @@ type Kit[S, O any, P policy[O]] struct {
 }
 
 // Call calls the function of an operation. Peek returns s.
-func (k Kit[S, O, P]) Call(s S, op Op, now time.Time, o O) (S, algo.Result) {
-	if op == Peek {
+func (k Kit[S, O, P]) Call(s S, op algorithm.Op, now time.Time, o O) (S, algo.Result) {
+	if op == algorithm.Peek {
 		return s, k.Peek(s, now, o)
 	}
-	return [...]func(S, time.Time, O) (S, algo.Result){Step: k.Step, Refund: k.Refund, Charge: k.Charge}[op](s, now, o)
+	return [...]func(S, time.Time, O) (S, algo.Result){algorithm.Step: k.Step, algorithm.Refund: k.Refund, algorithm.Charge: k.Charge}[op](s, now, o)
 }
 
 // CallAt is Call at an instant, with a cost.
-func (k Kit[S, O, P]) CallAt(s S, op Op, at int64, o O, cost int64) (S, algo.Result) {
+func (k Kit[S, O, P]) CallAt(s S, op algorithm.Op, at int64, o O, cost int64) (S, algo.Result) {
 	return k.Call(s, op, time.Unix(0, at), k.WithCost(o, cost))
 }
 
 // CallPolicy calls the method of an operation. For Peek it returns the state.
-func CallPolicy(t testing.TB, p algo.Policy, op Op, state []byte, now time.Time, cost int64) (next []byte, r algo.Result) {
+func CallPolicy(t testing.TB, p algo.Policy, op algorithm.Op, state []byte, now time.Time, cost int64) (next []byte, r algo.Result) {
 	t.Helper()
 	var err error
 	switch op {
-	case Step:
+	case algorithm.Step:
 		next, r, err = p.Step([]byte{}, state, now, cost)
-	case Refund:
+	case algorithm.Refund:
 		next, r, err = p.Refund([]byte{}, state, now, cost)
-	case Charge:
+	case algorithm.Charge:
 		next, r, err = p.Charge([]byte{}, state, now, cost)
 	default:
 		next = append([]byte{}, state...)
@@ -81,7 +71,7 @@ func CallPolicy(t testing.TB, p algo.Policy, op Op, state []byte, now time.Time,
 }
 
 // CallBoth calls the function and the method, and requires that they agree.
-func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op Op, now time.Time, o O) (S, algo.Result) {
+func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time, o O) (S, algo.Result) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	p, err := k.New(o)
@@ -142,7 +132,7 @@ func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O)
 }
 
 // RequireDenies requires that an operation with invalid options denies for ever.
-func (k Kit[S, O, P]) RequireDenies(t testing.TB, s S, op Op, now time.Time, o O) {
+func (k Kit[S, O, P]) RequireDenies(t testing.TB, s S, op algorithm.Op, now time.Time, o O) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	require.Equal(t, s, next)
