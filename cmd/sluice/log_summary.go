@@ -1,16 +1,11 @@
 package main
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 )
 
@@ -104,56 +99,4 @@ func (l *logSummary) fieldWithArticle(f accesslog.Fields) string {
 		return "an ip"
 	}
 	return "a " + f.String()
-}
-
-// checkLog returns an error if the log is probably the wrong one or unsorted.
-func (p *plan) checkLog(l *logSummary) error {
-	switch {
-	case l.Entries == 0: // if all lines were invalid, the reader has returned an error
-		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", l.name)
-	case l.JSON == 0 && (p.timeField != "" || p.keyField != ""):
-		return fmt.Errorf("%s has no lines of JSON; leave %s out", l.name, "--"+strings.Join(given(p.flags, "time-field", "key-field"), " and --"))
-	case l.missing[accesslog.Key] == l.Entries:
-		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", l.name, p.keyField)
-	case l.most > l.Entries-l.most: // all of them would be replayed at one time
-		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
-			l.name, l.most, plural(l.Entries, "line"), algo.FormatDuration(p.reorder), l.ahead.file, l.ahead.line, l.ahead.at.UTC().Format(stamp))
-	case l.Late > l.Entries-l.Late:
-		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
-			l.name, l.Late, plural(l.Entries, "line"), algo.FormatDuration(p.reorder))
-	}
-	return nil
-}
-
-// withRemedy adds a remedy to the error of a log that could not be read.
-func (p *plan) withRemedy(err error) error {
-	var bad *accesslog.UnreadableError
-	if !errors.As(err, &bad) {
-		return err
-	}
-	first := bad.First
-	for _, z := range zips {
-		if first.Line == 1 && bytes.HasPrefix(first.Text, []byte(z.magic)) {
-			return fmt.Errorf("%s is compressed with %s; decompress it: %s FILE | sluice replay -", first.File, z.name, z.cat)
-		}
-	}
-	switch ext := filepath.Ext(first.File); {
-	case ext == ".yaml" || ext == ".yml":
-		return fmt.Errorf("%w; if %s is a rule file, use --config %[2]s", err, first.File)
-	case first.Reason == accesslog.NoRequest:
-		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
-	case !bytes.HasPrefix(first.Text, []byte("{")):
-		return err
-	case p.timeField != "":
-		return fmt.Errorf("%w; --time-field wants the name of the member that holds the time, with dots if it is nested, such as request.at", err)
-	}
-	return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
-}
-
-// zips has compression formats, other than gzip, of rotated logs.
-var zips = [...]struct{ name, magic, cat string }{
-	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
-	{"bzip2", "BZh", "bzcat"},
-	{"xz", "\xfd7zXZ\x00", "xzcat"},
-	{"zip", "PK\x03\x04", "unzip -p"},
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"path/filepath"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/spf13/cobra"
@@ -19,7 +18,6 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/internal/errtext"
 )
 
 // defaultPolicies limit the same rate by each of the four algorithms.
@@ -32,7 +30,7 @@ const replayExamples = `  sluice replay
   sluice replay --check burst_at_edge.trace`
 
 func replayCommand(s streams) *cobra.Command {
-	var p plan
+	var p replayRun
 	c := &cobra.Command{
 		Use:     "replay [FILE...]",
 		Short:   "Replay access logs through policies, side by side",
@@ -44,14 +42,13 @@ func replayCommand(s streams) *cobra.Command {
 	return c
 }
 
-// plan is the command line of sluice replay.
-type plan struct {
-	specs                                []string // of --policy
-	config, by, out, timeField, keyField string
-	json, check                          bool
-	top                                  int
-	reorder                              time.Duration
-	flags                                *pflag.FlagSet
+// replayRun is the command line of sluice replay.
+type replayRun struct {
+	logFlags
+	specs       []string // of --policy
+	config, out string
+	json, check bool
+	top         int
 
 	keyer    *accesslog.Keyer
 	policies []algo.Policy
@@ -59,23 +56,19 @@ type plan struct {
 	sources  []source
 }
 
-func (p *plan) define(flags *pflag.FlagSet) {
+func (p *replayRun) define(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.StringArrayVarP(&p.specs, "policy", "p", nil, "rate limiting `POLICY`; repeat the flag to compare several")
 	flags.StringVar(&p.config, "config", "", "use the rules of this `FILE`, a limits.yaml, instead of --policy")
-	flags.StringVar(&p.by, "by", "ip", "the key of a request, `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; everything: all requests share one limit")
 	flags.StringVar(&p.out, "out", "", "also draw a chart into this `FILE`, .svg or .png")
 	flags.BoolVar(&p.json, "json", false, "print JSON instead of tables")
 	flags.IntVar(&p.top, "top", 10, "how many of the most denied keys to report")
-	flags.DurationVar(&p.reorder, "reorder", time.Minute, "sort lines that are out of order by up to this duration")
-	flags.StringVar(&p.timeField, "time-field", "", "the `MEMBER` of JSON lines that holds the time, such as request.at")
-	flags.StringVar(&p.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key)")
 	flags.BoolVar(&p.check, "check", false, "run traces and compare the results with those written after ->")
-	p.flags = flags
+	p.logFlags.define(flags, "the key of a request")
 	checkValues(flags)
 }
 
-func (p *plan) run(ctx context.Context, args []string, s streams) error {
+func (p *replayRun) run(ctx context.Context, args []string, s streams) error {
 	err := p.parse(ctx)
 	if err != nil {
 		return err
@@ -106,7 +99,7 @@ func (p *plan) run(ctx context.Context, args []string, s streams) error {
 }
 
 // parse parses the flags before any log or trace is read.
-func (p *plan) parse(ctx context.Context) (err error) {
+func (p *replayRun) parse(ctx context.Context) (err error) {
 	if err := p.checkFlags(); err != nil {
 		return err
 	}
@@ -135,7 +128,7 @@ func (p *plan) parse(ctx context.Context) (err error) {
 }
 
 // checkFlags checks the flags as far as this is possible without the input.
-func (p *plan) checkFlags() error {
+func (p *replayRun) checkFlags() error {
 	if err := refuseEmpty(p.flags, "give it a value or leave it out", "config", "out", "time-field", "key-field"); err != nil {
 		return err
 	}
@@ -151,30 +144,6 @@ func (p *plan) checkFlags() error {
 	return nil
 }
 
-// parseKeyer parses --by. --key-field alone means --by key.
-func (p *plan) parseKeyer() (*accesslog.Keyer, error) {
-	if p.keyField != "" && !p.flags.Changed("by") {
-		p.by = "key"
-	}
-	for word := range strings.SplitSeq(p.by, "+") {
-		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
-			return nil, usagef("--by %s: replay does not look for a %s in logs; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(p.by), kind)
-		}
-	}
-	k, err := accesslog.ParseKeyer(p.by)
-	if err != nil {
-		return nil, usagef("--by: %s", withoutPackage(err))
-	}
-	byKey := k.Named()&accesslog.Key != 0
-	switch {
-	case byKey && p.keyField == "":
-		return nil, usagef("--by %s needs --key-field, the member of JSON lines that holds the key", p.by)
-	case !byKey && p.keyField != "":
-		return nil, usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", p.by)
-	}
-	return k, nil
-}
-
 // policyError marks the wrong word if the spec is short and printable.
 func policyError(err error) error {
 	var bad *compose.SpecError
@@ -185,7 +154,7 @@ func policyError(err error) error {
 }
 
 // runLogs makes all checks that are possible before it reads the logs.
-func (p *plan) runLogs(ctx context.Context, s streams) error {
+func (p *replayRun) runLogs(ctx context.Context, s streams) error {
 	if p.out != "" {
 		if err := checkPicture(p.out, p.sources); err != nil {
 			return err
@@ -210,48 +179,17 @@ func (p *plan) runLogs(ctx context.Context, s streams) error {
 	return cmp.Or(err, report.picture.draw(p.out)) // if one output fails, the other may succeed
 }
 
-func (p *plan) subject() (subject, error) {
+func (p *replayRun) subject() (subject, error) {
 	if p.file != nil {
 		return newRuleSubject(p.config, p.file, p.keyField)
 	}
 	return &policySubject{replay: replay.New(p.policies...), keyer: p.keyer}, nil
 }
 
-func (p *plan) replay(ctx context.Context, what subject, terminal io.Writer) (report, error) {
+func (p *replayRun) replay(ctx context.Context, what subject, terminal io.Writer) (report, error) {
 	read, named := what.fields()
-	name := p.sources[0].name
-	if more := len(p.sources) - 1; more > 0 {
-		name = fmt.Sprintf("%s and %d more", name, more)
-	}
-	var inputs []accesslog.Input
-	for _, s := range p.sources {
-		inputs = append(inputs, s.input)
-	}
-	log := accesslog.NewReader(ctx, inputs, accesslog.Options{
-		Reorder:   p.reorder,
-		TimeField: p.timeField,
-		KeyField:  p.keyField,
-		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
-	})
-	defer log.Close()
-	bar := newProgress(terminal, p.sources)
-	defer func() { _ = bar.Finish() }()
-	summary := &logSummary{name: name, keyField: p.keyField, named: named, missing: make(map[accesslog.Fields]int64)}
-	for n := 1; log.Next(); n++ {
-		e := log.Entry()
-		summary.add(e)
-		if err := what.add(ctx, e); err != nil {
-			return report{}, err
-		}
-		if n%4096 == 0 {
-			_ = bar.Set64(log.BytesRead())
-		}
-	}
-	if err := log.Err(); err != nil {
-		return report{}, p.withRemedy(err)
-	}
-	summary.Stats = log.Stats()
-	if err := p.checkLog(summary); err != nil {
+	summary, err := p.read(ctx, p.sources, read, named, terminal, func(e *accesslog.Entry) error { return what.add(ctx, e) })
+	if err != nil {
 		return report{}, err
 	}
 	return what.report(p.top, summary), nil

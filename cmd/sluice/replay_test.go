@@ -220,7 +220,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"binary log":                  {[]string{"replay", write(t, "noise", string([]byte{0, 1, 2, '\n', 255, 254, 0, '\n'}))}, 1, []string{"not log lines", "common", "JSON"}},
 		"one endless line":            {[]string{"replay", write(t, "long.log", strings.Repeat("x", 10<<20))}, 1, []string{"not log lines", "long.log:1"}},
 		"hardly any gzip":             {[]string{"replay", write(t, "cut.gz", gzipped(fourLines)[:5])}, 1, []string{"cut.gz", "EOF"}},
-		"zstd":                        {[]string{"replay", write(t, "a.zst", "\x28\xb5\x2f\xfd\x04\x00")}, 1, []string{"a.zst", "zstdcat FILE | sluice replay -"}},
+		"zstd":                        {[]string{"replay", write(t, "a.zst", "\x28\xb5\x2f\xfd\x04\x00")}, 1, []string{"a.zst", "decompress it with zstdcat"}},
 	})
 }
 

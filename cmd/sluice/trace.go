@@ -25,7 +25,7 @@ func isTrace(first []byte) bool {
 }
 
 // runTraces runs all sources. name is the name of the first one.
-func (p *plan) runTraces(ctx context.Context, name string, s streams) error {
+func (p *replayRun) runTraces(ctx context.Context, name string, s streams) error {
 	if flags := given(p.flags, "config", "by", "out", "json", "top", "reorder", "time-field", "key-field"); len(flags) > 0 {
 		return usagef("--%s is for access logs only, and %s is a trace; leave --%[1]s out", flags[0], name)
 	}
@@ -63,7 +63,7 @@ func (p *plan) runTraces(ctx context.Context, name string, s streams) error {
 	return reported
 }
 
-func (p *plan) parseTrace(src source) (*trace.Trace, error) {
+func (p *replayRun) parseTrace(src source) (*trace.Trace, error) {
 	f, err := src.input.Open()
 	if err != nil {
 		return nil, err

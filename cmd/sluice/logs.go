@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/internal/errtext"
+)
+
+// logFlags are the flags that say how to read access logs.
+type logFlags struct {
+	by, timeField, keyField string
+	reorder                 time.Duration
+	flags                   *pflag.FlagSet
+}
+
+// define defines the flags. by describes --by.
+func (l *logFlags) define(flags *pflag.FlagSet, by string) {
+	flags.StringVar(&l.by, "by", "ip", by+", `FIELDS`: ip, user, method, path, host, status, key, or several joined by +; everything: all requests have the same key")
+	flags.DurationVar(&l.reorder, "reorder", time.Minute, "sort lines that are out of order by up to this duration")
+	flags.StringVar(&l.timeField, "time-field", "", "the `MEMBER` of JSON lines that holds the time, such as request.at")
+	flags.StringVar(&l.keyField, "key-field", "", "the `MEMBER` of JSON lines that holds the key (sets --by key)")
+	l.flags = flags
+}
+
+// parseKeyer parses --by. --key-field alone means --by key.
+func (l *logFlags) parseKeyer() (*accesslog.Keyer, error) {
+	if l.keyField != "" && !l.flags.Changed("by") {
+		l.by = "key"
+	}
+	for word := range strings.SplitSeq(l.by, "+") {
+		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
+			return nil, usagef("--by %s: replay does not look for a %s in logs; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(l.by), kind)
+		}
+	}
+	k, err := accesslog.ParseKeyer(l.by)
+	if err != nil {
+		return nil, usagef("--by: %s", withoutPackage(err))
+	}
+	byKey := k.Named()&accesslog.Key != 0
+	switch {
+	case byKey && l.keyField == "":
+		return nil, usagef("--by %s needs --key-field, the member of JSON lines that holds the key", l.by)
+	case !byKey && l.keyField != "":
+		return nil, usagef("--key-field has no effect with --by %s; leave one out, or add key to --by, such as ip+key", l.by)
+	}
+	return k, nil
+}
+
+// read reads the logs to their end. It calls add for each entry, in the order of time. read has the
+// fields that add needs, and named those that keys and rules name.
+func (l *logFlags) read(ctx context.Context, sources []source, read, named accesslog.Fields, terminal io.Writer, add func(*accesslog.Entry) error) (*logSummary, error) {
+	name := sources[0].name
+	if more := len(sources) - 1; more > 0 {
+		name = fmt.Sprintf("%s and %d more", name, more)
+	}
+	var inputs []accesslog.Input
+	for _, s := range sources {
+		inputs = append(inputs, s.input)
+	}
+	log := accesslog.NewReader(ctx, inputs, accesslog.Options{
+		Reorder:   l.reorder,
+		TimeField: l.timeField,
+		KeyField:  l.keyField,
+		Fields:    cmp.Or(read, accesslog.Status), // for the reader, no fields means all fields
+	})
+	defer log.Close()
+	bar := newProgress(terminal, sources)
+	defer func() { _ = bar.Finish() }()
+	summary := &logSummary{name: name, keyField: l.keyField, named: named, missing: make(map[accesslog.Fields]int64)}
+	for n := 1; log.Next(); n++ {
+		e := log.Entry()
+		summary.add(e)
+		if err := add(e); err != nil {
+			return nil, err
+		}
+		if n%4096 == 0 {
+			_ = bar.Set64(log.BytesRead())
+		}
+	}
+	if err := log.Err(); err != nil {
+		return nil, l.withRemedy(err)
+	}
+	summary.Stats = log.Stats()
+	return summary, l.validate(summary)
+}
+
+// validate returns an error if the log is probably the wrong one or unsorted.
+func (l *logFlags) validate(s *logSummary) error {
+	switch {
+	case s.Entries == 0: // if all lines were invalid, the reader has returned an error
+		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", s.name)
+	case s.JSON == 0 && (l.timeField != "" || l.keyField != ""):
+		return fmt.Errorf("%s has no lines of JSON; leave %s out", s.name, "--"+strings.Join(given(l.flags, "time-field", "key-field"), " and --"))
+	case s.missing[accesslog.Key] == s.Entries:
+		return fmt.Errorf("%s: no line has the member %q; --key-field wants a member's name, with dots if it is nested, such as request.tenant", s.name, l.keyField)
+	case s.most > s.Entries-s.most: // all of them would be replayed at one time
+		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s because of the time of %s:%d, %s; remove that line, sort the log by time, or set a longer --reorder",
+			s.name, s.most, plural(s.Entries, "line"), algo.FormatDuration(l.reorder), s.ahead.file, s.ahead.line, s.ahead.at.UTC().Format(stamp))
+	case s.Late > s.Entries-s.Late:
+		return fmt.Errorf("%s: %d of %s are late by more than --reorder %s; sort the log by time, or set a longer --reorder",
+			s.name, s.Late, plural(s.Entries, "line"), algo.FormatDuration(l.reorder))
+	}
+	return nil
+}
+
+// withRemedy adds a remedy to the error of a log that could not be read.
+func (l *logFlags) withRemedy(err error) error {
+	var bad *accesslog.UnreadableError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	first := bad.First
+	for _, z := range zips {
+		if first.Line == 1 && bytes.HasPrefix(first.Text, []byte(z.magic)) {
+			return fmt.Errorf("%s is compressed with %s; decompress it with %s, and pass - to read the result from standard input", first.File, z.name, z.cat)
+		}
+	}
+	switch ext := filepath.Ext(first.File); {
+	case ext == ".yaml" || ext == ".yml":
+		return fmt.Errorf("%w; if %s is a rule file, use --config %[2]s", err, first.File)
+	case first.Reason == accesslog.NoRequest:
+		return fmt.Errorf("%w; keep only the lines that are requests, or name the member to limit by with --key-field", err)
+	case !bytes.HasPrefix(first.Text, []byte("{")):
+		return err
+	case l.timeField != "":
+		return fmt.Errorf("%w; --time-field wants the name of the member that holds the time, with dots if it is nested, such as request.at", err)
+	}
+	return fmt.Errorf("%w; name the member of JSON lines that holds the time with --time-field", err)
+}
+
+// zips has compression formats, other than gzip, of rotated logs.
+var zips = [...]struct{ name, magic, cat string }{
+	{"zstd", "\x28\xb5\x2f\xfd", "zstdcat"},
+	{"bzip2", "BZh", "bzcat"},
+	{"xz", "\xfd7zXZ\x00", "xzcat"},
+	{"zip", "PK\x03\x04", "unzip -p"},
+}
