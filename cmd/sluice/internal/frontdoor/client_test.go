@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/httplimit"
 )
 
@@ -118,7 +118,7 @@ func TestShellLoopOfTheClientPageWaits(t *testing.T) {
 	require.Contains(t, m.run(retry[1]), greeting)
 }
 
-func newClient(own *compose.Limiter[*http.Request]) *http.Client {
+func newClient(own *sluice.Limiter[*http.Request]) *http.Client {
 	return &http.Client{Transport: &httplimit.Transport{Limiter: own}}
 }
 

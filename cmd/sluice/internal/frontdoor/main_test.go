@@ -12,9 +12,9 @@ import (
 // testTimeout is for what is only waited for when something is broken.
 const testTimeout = 90 * time.Second
 
-// sluice is the program, built once. It is built without the race detector, which
+// binary is the path of the program, built once. It is built without the race detector, which
 // would make it another program: slower, and of another size.
-var sluice string
+var binary string
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
 
@@ -25,8 +25,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	sluice = filepath.Join(dir, "sluice")
-	build := exec.Command("go", "build", "-o", sluice, "../..")
+	binary = filepath.Join(dir, "sluice")
+	build := exec.Command("go", "build", "-o", binary, "../..")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
 		return 1

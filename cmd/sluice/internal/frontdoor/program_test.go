@@ -44,7 +44,7 @@ func launch(t *testing.T, args ...string) *program {
 			args = append(args, name, value)
 		}
 	}
-	p := &program{t: t, cmd: exec.Command(sluice, append([]string{"serve"}, args...)...), log: new(book), ended: make(chan struct{})}
+	p := &program{t: t, cmd: exec.Command(binary, append([]string{"serve"}, args...)...), log: new(book), ended: make(chan struct{})}
 	p.cmd.Stderr = p.log
 	require.NoError(t, p.cmd.Start())
 	go func() {
