@@ -67,7 +67,7 @@ for area in "${areas[@]}"; do
 done
 if [[ -z $only ]]; then
   go run ./render
-  (cd .. && go run ./cmd/sluice/internal/compare)
+  (cd .. && go test -count=1 -run TestCommittedPageIsCurrent ./cmd/sluice/internal/simulate -update)
 fi
 ((${#missed[@]} == 0)) || {
   echo "bench.sh: a goal was missed or a measurement failed in: ${missed[*]}" >&2

@@ -1,7 +1,6 @@
-package main
+package simulate
 
 import (
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,14 +21,10 @@ const (
 // results are the outcomes by pattern and name.
 type results map[string]map[string]outcome
 
-// once is enough for all tests: nothing differs from run to run.
-var once = sync.OnceValues(compare)
-
 func measured(t *testing.T) results {
-	sections, err := once()
-	require.NoError(t, err)
+	t.Helper()
 	all := make(results)
-	for _, s := range sections {
+	for _, s := range sections(t) {
 		all[s.name] = make(map[string]outcome)
 		for _, o := range s.outcomes {
 			all[s.name][o.name] = o
@@ -42,15 +37,15 @@ func measured(t *testing.T) results {
 func TestPromisesOfTheAlgorithmsHold(t *testing.T) {
 	for pattern, by := range measured(t) {
 		for name, o := range by {
-			require.LessOrEqual(t, o.worst, o.bound, "%s, %s", pattern, name)
-			require.Equal(t, o.requests, o.admitted+len(o.waits), "%s, %s", pattern, name)
+			require.LessOrEqual(t, o.Worst, o.bound, "%s, %s", pattern, name)
+			require.Equal(t, o.Calls, o.Admitted+int64(len(o.waits)), "%s, %s", pattern, name)
 			require.NotEmpty(t, o.waits, "%s, %s", pattern, name)
 		}
 		for _, name := range []string{"exact log", gcra1, whole} {
-			require.LessOrEqual(t, by[name].worst, limit.Count, "%s, %s", pattern, name)
+			require.LessOrEqual(t, by[name].Worst, limit.Count, "%s, %s", pattern, name)
 		}
 		for _, name := range []string{"exact log", gcra30, continuous, interval, batches, first, clock} {
-			require.Zero(t, by[name].needless, "%s, %s", pattern, name)
+			require.Zero(t, by[name].Unnecessary, "%s, %s", pattern, name)
 		}
 		require.Equal(t, by["exact log"].waits, by["exact log"].exactWaits, pattern)
 		requireAlike(t, by[gcra30], by[continuous])

@@ -1,0 +1,43 @@
+package simulate
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+)
+
+// MaxLogged is the largest number of requests that FromLog reads.
+const MaxLogged = 1_000_000
+
+// FromLog returns the requests of an access log, and the counts of its lines. The clients are the
+// keys that keyer makes.
+func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.Input) (Stream, accesslog.Stats, error) {
+	log := accesslog.NewReader(ctx, inputs, accesslog.Options{Reorder: accesslog.DefaultReorder, Fields: keyer.Fields()})
+	defer log.Close()
+	var s Stream
+	numbers := make(map[string]int32)
+	var key []byte
+	for log.Next() {
+		if len(s.Arrivals) == MaxLogged {
+			return Stream{}, log.Stats(), fmt.Errorf("the log has more than %d requests, which is the most that can be simulated here; use a shorter log, or sluice replay", MaxLogged)
+		}
+		e := log.Entry()
+		key = keyer.AppendKey(key[:0], e)
+		number, known := numbers[string(key)]
+		if !known {
+			number = int32(len(s.Clients))
+			numbers[string(key)] = number
+			s.Clients = append(s.Clients, string(key))
+		}
+		s.Arrivals = append(s.Arrivals, Arrival{algo.Instant(e.Time), number})
+	}
+	if err := log.Err(); err != nil {
+		return Stream{}, log.Stats(), err
+	}
+	if len(s.Arrivals) == 0 {
+		return Stream{}, log.Stats(), fmt.Errorf("the log is empty; choose another log")
+	}
+	return s, log.Stats(), nil
+}

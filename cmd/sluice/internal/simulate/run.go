@@ -1,0 +1,264 @@
+package simulate
+
+import (
+	"container/heap"
+	"fmt"
+	"iter"
+	"math/rand/v2"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Reaction is what a client does when a call is denied.
+type Reaction string
+
+// The reactions.
+const (
+	Ignore  Reaction = "ignore"  // give up
+	Retry   Reaction = "retry"   // call again every 100ms
+	Backoff Reaction = "backoff" // call again after 1s, then 2s, 4s and so on, each shortened by up to a half at random
+	Wait    Reaction = "wait"    // call again when RetryAfter has passed
+)
+
+// maxAttempts is how many calls a client makes for one request.
+var maxAttempts = map[Reaction]int{Ignore: 1, Retry: 20, Backoff: 8, Wait: 50}
+
+// Options configure a run. The zero Options are one process whose clock is exact, and clients that
+// give up.
+type Options struct {
+	Reaction  Reaction        // empty: Ignore
+	Shared    bool            // all clients share one key
+	Exact     algo.Limit      // the limit of the exact log; the zero Limit: that of the policy
+	Skews     []time.Duration // how far the clock of each process is ahead; empty: one process. Calls go to the processes in turn
+	OwnClocks bool            // each process decides by its own clock; otherwise the clock of the store, which is exact, decides
+	Seed      uint64          // of the random part of Backoff
+}
+
+// Call is one call of a client, and the decision.
+type Call struct {
+	Number  int   // from 0, in the order of time
+	At      int64 // nanoseconds since the Unix epoch
+	Now     int64 // the same by the clock that decided
+	Client  int32
+	Attempt int // 1 for the first call of a request
+	Process int
+	Result  algo.Result
+	// ExactWait is the wait by an exact log of the admissions; 0 if it admits the call. If
+	// Result denies the call although ExactWait is 0, the denial was unnecessary.
+	ExactWait time.Duration
+}
+
+// Unnecessary reports whether the exact log would have admitted the denied call.
+func (c *Call) Unnecessary() bool { return !c.Result.Allowed && c.ExactWait == 0 }
+
+// Outcome has the counts of a run.
+type Outcome struct {
+	Calls       int64
+	Admitted    int64         // calls
+	Denied      int64         // calls
+	Unnecessary int64         // denied calls that an exact log of the admissions would have admitted
+	Unserved    int64         // requests without an admitted call
+	Worst       int64         // the most units that one key was admitted in any period of the limit
+	WorstEnd    int64         // the last instant of that period, in nanoseconds since the Unix epoch
+	WorstClient int32         // who made the last call of that period
+	LongestWait time.Duration // the longest RetryAfter, without algo.Never
+	Never       int64         // denials that no wait ends
+	Admissions  []int64       // by process
+}
+
+// Run is a simulation. Only one goroutine may use it, and only once.
+type Run struct {
+	policy  algo.Policy
+	stream  Stream
+	options Options
+	keys    []key
+	queue   queue // calls after a denial
+	random  *rand.Rand
+	outcome Outcome
+	spare   []byte
+	call    Call
+	levels  []*Level
+}
+
+// key has the state of one key.
+type key struct {
+	state []byte
+	exact exactLog
+}
+
+// New returns a run. A nil policy is the exact log itself; Options.Exact is then required.
+func New(policy algo.Policy, stream Stream, o Options) (*Run, error) {
+	if o.Reaction == "" {
+		o.Reaction = Ignore
+	}
+	if maxAttempts[o.Reaction] == 0 {
+		return nil, fmt.Errorf("simulate: unknown reaction %q; want ignore, retry, backoff or wait", o.Reaction)
+	}
+	if o.Exact == (algo.Limit{}) {
+		o.Exact = policy.Limit()
+	}
+	if len(o.Skews) == 0 {
+		o.Skews = []time.Duration{0}
+	}
+	keys := max(1, len(stream.Clients))
+	if o.Shared {
+		keys = 1
+	}
+	return &Run{
+		policy: policy, stream: stream, options: o, keys: make([]key, keys),
+		random:  rand.New(rand.NewPCG(o.Seed, 6)),
+		outcome: Outcome{Admissions: make([]int64, len(o.Skews))},
+	}, nil
+}
+
+// Calls runs the simulation and yields each call. The pointer is the same every time. After an error
+// it ends.
+func (r *Run) Calls() iter.Seq2[*Call, error] {
+	return func(yield func(*Call, error) bool) {
+		next := 0
+		for {
+			c, ok := r.pop(&next)
+			if !ok {
+				break
+			}
+			r.call = c
+			err := r.decide(&r.call)
+			if !yield(&r.call, err) || err != nil {
+				return
+			}
+		}
+		for _, l := range r.levels {
+			l.upTo(r, algo.MaxInstant)
+		}
+	}
+}
+
+// pop returns the next call: an arrival, or a retry.
+func (r *Run) pop(next *int) (c Call, ok bool) {
+	arrivals := r.stream.Arrivals
+	switch {
+	case *next < len(arrivals) && (len(r.queue) == 0 || arrivals[*next].At <= r.queue[0].At):
+		a := arrivals[*next]
+		*next++
+		return Call{At: a.At, Client: a.Client, Attempt: 1}, true
+	case len(r.queue) > 0:
+		return heap.Pop(&r.queue).(Call), true
+	}
+	return Call{}, false
+}
+
+// decide decides a call and counts it.
+func (r *Run) decide(c *Call) error {
+	c.Number = int(r.outcome.Calls)
+	c.Process = c.Number % len(r.options.Skews)
+	c.Now = c.At
+	if r.options.OwnClocks {
+		c.Now += int64(r.options.Skews[c.Process])
+	}
+	for _, l := range r.levels {
+		l.upTo(r, c.At)
+	}
+	k := r.key(c.Client)
+	if err := r.step(k, c); err != nil {
+		return err
+	}
+	for _, l := range r.levels {
+		l.note(r, c)
+	}
+	r.count(k, c)
+	if !c.Result.Allowed {
+		r.react(c)
+	}
+	return nil
+}
+
+func (r *Run) key(client int32) *key {
+	if r.options.Shared {
+		client = 0
+	}
+	return &r.keys[client]
+}
+
+func (r *Run) step(k *key, c *Call) (err error) {
+	if r.policy == nil {
+		c.ExactWait = k.exact.wait(r.options.Exact, c.At, 1)
+		c.Result = algo.Result{Allowed: c.ExactWait == 0, Limit: r.options.Exact.Count, Cost: 1, RetryAfter: c.ExactWait}
+		if c.Result.Allowed {
+			c.Result.Paid = 1
+		}
+		return nil
+	}
+	var next []byte
+	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.Unix(0, c.Now), 0)
+	if err != nil {
+		return err
+	}
+	r.spare = next
+	if c.Result.Allowed {
+		k.state = append(k.state[:0], next...)
+	}
+	c.ExactWait = k.exact.wait(r.options.Exact, c.At, c.Result.Cost)
+	return nil
+}
+
+func (r *Run) count(k *key, c *Call) {
+	o := &r.outcome
+	o.Calls++
+	if c.Result.Allowed {
+		o.Admitted++
+		o.Admissions[c.Process]++
+		if sum := k.exact.add(r.options.Exact, c.At, c.Result.Paid); sum > o.Worst {
+			o.Worst, o.WorstEnd, o.WorstClient = sum, c.At, c.Client
+		}
+		return
+	}
+	o.Denied++
+	if c.Unnecessary() {
+		o.Unnecessary++
+	}
+	if c.Result.RetryAfter == algo.Never {
+		o.Never++
+	} else {
+		o.LongestWait = max(o.LongestWait, c.Result.RetryAfter)
+	}
+}
+
+// react queues the next call of a denied client, or gives up.
+func (r *Run) react(c *Call) {
+	var wait time.Duration
+	switch r.options.Reaction {
+	case Retry:
+		wait = 100 * time.Millisecond
+	case Backoff:
+		longest := time.Second << (c.Attempt - 1)
+		wait = longest - time.Duration(r.random.Int64N(int64(longest/2)))
+	case Wait:
+		wait = c.Result.RetryAfter
+	case Ignore:
+	}
+	if c.Attempt >= maxAttempts[r.options.Reaction] || wait == algo.Never || int64(wait) > algo.MaxInstant-c.At {
+		r.outcome.Unserved++
+		return
+	}
+	heap.Push(&r.queue, Call{At: c.At + int64(wait), Client: c.Client, Attempt: c.Attempt + 1})
+}
+
+// Outcome returns the counts so far.
+func (r *Run) Outcome() Outcome { return r.outcome }
+
+// queue is the calls of denied clients, as a heap by time.
+type queue []Call
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	return q[i].At < q[j].At || q[i].At == q[j].At && q[i].Client < q[j].Client
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(Call)) }
+
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}

@@ -1,0 +1,176 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Arrival is a request of a client.
+type Arrival struct {
+	At     int64 // nanoseconds since the Unix epoch
+	Client int32 // the index in Stream.Clients
+}
+
+// Stream is the requests of all clients, in the order of time.
+type Stream struct {
+	Clients  []string
+	Arrivals []Arrival
+}
+
+// Shape has the parameters of a generated stream.
+type Shape struct {
+	Pace    time.Duration // the mean time between two requests, at least 1ms
+	Length  time.Duration // of the stream
+	Clients int           // at least 1
+	Limit   algo.Limit    // that the clients of Edge and Crowd know
+	Seed    uint64        // of the random numbers
+}
+
+// Epoch is the time at which generated streams begin.
+var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// MaxArrivals is the largest number of requests of a generated stream.
+const MaxArrivals = 200_000
+
+// generator collects the requests of a stream.
+type generator struct {
+	Shape
+	Stream
+	random *rand.Rand
+}
+
+func (s Shape) generator(random uint64) *generator {
+	g := &generator{Shape: s, random: rand.New(rand.NewPCG(s.Seed, random))}
+	for i := range max(1, s.Clients) {
+		g.Stream.Clients = append(g.Stream.Clients, fmt.Sprintf("client %d", i+1))
+	}
+	return g
+}
+
+func (g *generator) add(at time.Duration, client int) {
+	if at < g.Length {
+		g.Arrivals = append(g.Arrivals, Arrival{Epoch.UnixNano() + int64(at), int32(client)})
+	}
+}
+
+// full reports whether the stream has ended.
+func (g *generator) full(at time.Duration) bool {
+	return at >= g.Length || len(g.Arrivals) >= MaxArrivals
+}
+
+// exponential returns a random time with an exponential distribution, in whole milliseconds so that
+// every machine gets the same times.
+func (g *generator) exponential(mean time.Duration) time.Duration {
+	return time.Duration(g.random.ExpFloat64() * float64(mean)).Truncate(time.Millisecond)
+}
+
+// sorted returns the stream with the requests in the order of time.
+func (g *generator) sorted() Stream {
+	slices.SortStableFunc(g.Arrivals, func(a, b Arrival) int { return cmp.Compare(a.At, b.At) })
+	return g.Stream
+}
+
+// Steady returns a request every Pace. The clients take turns.
+func Steady(s Shape) Stream {
+	g := s.generator(0)
+	for i, at := 0, g.Pace; !g.full(at); i, at = i+1, at+g.Pace {
+		g.add(at, i%len(g.Stream.Clients))
+	}
+	return g.Stream
+}
+
+// Poisson returns independent random requests.
+func Poisson(s Shape) Stream {
+	g := s.generator(1)
+	for at := g.exponential(g.Pace); !g.full(at); at += g.exponential(g.Pace) {
+		g.add(at, g.anyClient())
+	}
+	return g.Stream
+}
+
+// anyClient draws no random number if there is one client.
+func (g *generator) anyClient() int {
+	if len(g.Stream.Clients) == 1 {
+		return 0
+	}
+	return g.random.IntN(len(g.Stream.Clients))
+}
+
+// Bursts returns bursts of 1 to 59 requests of one client each, with random pauses between them.
+func Bursts(s Shape) Stream {
+	g := s.generator(2)
+	gap := min(20*time.Millisecond, g.Pace/2)
+	pause := 30 * (g.Pace - gap)
+	for at := g.exponential(pause); !g.full(at); at += g.exponential(pause) {
+		client := g.anyClient()
+		for range 1 + g.random.IntN(59) {
+			g.add(at, client)
+			at += gap
+		}
+	}
+	return g.Stream
+}
+
+// Edge returns the requests of clients that know the limit and the edges of its windows. In every
+// fifth period a client spends the limit in the last twentieth of the period, and again in the first
+// twentieth of the next period. It continues until that period ends. In every second round it also
+// sends a request a period earlier, which opens the window of a limiter whose windows begin with the
+// first request. Pace has no effect.
+func Edge(s Shape) Stream {
+	g := s.generator(3)
+	period := g.Limit.Period
+	burst := period / 20
+	gap := max(1, burst/time.Duration(g.Limit.Count))
+	for client := range g.Stream.Clients {
+		for i, at := 0, time.Duration(0); !g.full(at); i, at = i+1, at+5*period {
+			edge := at + period
+			if i%2 == 1 {
+				g.add(at, client)
+			}
+			for early := edge - burst; early < edge+burst && !g.full(early); early += gap {
+				g.add(early, client)
+			}
+			for late := edge + burst; late < edge+period && !g.full(late); late += 5 * gap {
+				g.add(late, client)
+			}
+		}
+	}
+	return g.sorted()
+}
+
+// Greedy returns random requests. The first client sends half of all requests, and the others share
+// the other half.
+func Greedy(s Shape) Stream {
+	s.Clients = max(2, s.Clients)
+	g := s.generator(4)
+	g.Stream.Clients[0] = "greedy client"
+	for at := g.exponential(g.Pace); !g.full(at); at += g.exponential(g.Pace) {
+		client := 0
+		if g.random.IntN(2) == 1 {
+			client = 1 + g.random.IntN(len(g.Stream.Clients)-1)
+		}
+		g.add(at, client)
+	}
+	return g.Stream
+}
+
+// Crowd returns the requests of clients that all come at once, four times: within a hundredth of the
+// period of the limit, as after an outage.
+func Crowd(s Shape) Stream {
+	g := s.generator(5)
+	const waves = 4
+	each := min(int(g.Length/max(1, g.Pace)), MaxArrivals) / waves
+	within := max(time.Duration(1), g.Limit.Period/100)
+	for wave := range waves {
+		begin := time.Duration(wave) * (g.Length / waves)
+		for i := range each {
+			g.add(begin+time.Duration(g.random.Int64N(int64(within))), i%len(g.Stream.Clients))
+		}
+	}
+	return g.sorted()
+}
