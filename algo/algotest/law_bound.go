@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/worstcase"
 )
 
 // boundHolds checks all intervals that end with the last event. An interval of x ns is x
@@ -50,16 +51,20 @@ func (s *Subject) admitted(op op, cost int64, r algo.Result) int64 {
 	return r.Paid
 }
 
-// spendAll searches the history of a caller that takes all units at the first instant, and
-// again after every refill.
-func (s *search) spendAll() *violation {
+// worstCases checks the calls that get the most units in one period and in longer intervals.
+func (s *search) worstCases() *violation {
 	for limit, policy := range s.small(7) {
-		n, now := root(), epoch.UnixNano()
-		for range 100 {
-			r := s.peek(n, policy, now)
-			n = s.next(n, policy, event{limit: limit, op: step, at: now, cost: max(1, r.Available+r.Refilled)}, nil)
-			now = after(now, s.peek(n, policy, now).NextRefill)
-			if v := s.check(n, limit, policy, n.latest); v != nil {
+		for _, interval := range []time.Duration{limit.Period, 30*limit.Period + 1} {
+			n := root()
+			if v := s.catch(n, limit, epoch.UnixNano(), func() *violation {
+				for _, c := range worstcase.Search(policy, interval, epoch, 100) {
+					n = s.next(n, policy, event{limit: limit, op: step, at: c.At, cost: c.Cost}, nil)
+					if v := s.check(n, limit, policy, n.latest); v != nil {
+						return v
+					}
+				}
+				return nil
+			}); v != nil {
 				return v
 			}
 		}

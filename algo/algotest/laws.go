@@ -52,7 +52,7 @@ var laws = []law{
 	},
 	{
 		name: "BoundHolds", check: boundHolds, ops: []op{refund},
-		more:     []func(*search) *violation{(*search).spendAll, (*search).adversaries},
+		more:     []func(*search) *violation{(*search).worstCases, (*search).adversaries},
 		sentence: "the units admitted in any interval, net of refunds, are at most Bound",
 	},
 	{

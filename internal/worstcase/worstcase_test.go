@@ -1,0 +1,67 @@
+package worstcase_test
+
+// These tests promise that the search finds calls that reach the stated bound of each algorithm, or
+// come close to it, and that the calls are real.
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/algo/algotest"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/worstcase"
+)
+
+var begin = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func policy(t *testing.T, spec string) algo.Policy {
+	t.Helper()
+	p, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	return p
+}
+
+func TestSearchFindsTheBoundOrOneUnitLess(t *testing.T) {
+	for _, spec := range []string{
+		"gcra 30/m",
+		"gcra 30/m burst=1",
+		"tokenbucket 10/s burst=50",
+		"tokenbucket 30/m refill=interval",
+		"tokenbucket 5/10s burst=30 refill=interval",
+		"fixedwindow 30/m",
+		"fixedwindow 30/m align=clock",
+		"fixedwindow 5/h align=clock offset=15m",
+		"movingwindow 30/m",
+		"movingwindow 30/m slots=12",
+		"movingwindow 30/m slots=12 trailing=whole",
+		"all(gcra 10/s; gcra 100/m burst=20)",
+	} {
+		p := policy(t, spec)
+		period := p.Limit().Period
+		for _, interval := range []time.Duration{period, period / 7} {
+			got, bound := worstcase.Most(worstcase.Search(p, interval, begin, 2000), interval), p.Bound(interval)
+			require.LessOrEqual(t, got, bound, "%s in %v", spec, interval)
+			require.GreaterOrEqual(t, got, bound-1, "%s in %v", spec, interval)
+		}
+	}
+}
+
+func TestCallsAreAllowedInTheirOrder(t *testing.T) {
+	p := policy(t, "movingwindow 7/m slots=3")
+	var state []byte
+	var log algotest.Log
+	calls := worstcase.Search(p, time.Minute, begin, 500)
+	require.NotEmpty(t, calls)
+	for _, c := range calls {
+		next, r, err := p.Step(nil, state, time.Unix(0, c.At), c.Cost)
+		require.NoError(t, err)
+		require.True(t, r.Allowed, "%+v", c)
+		state = next
+		log.Add(time.Unix(0, c.At), c.Cost)
+	}
+	require.Equal(t, log.Worst(time.Minute), worstcase.Most(calls, time.Minute))
+	require.Equal(t, calls, worstcase.Search(p, time.Minute, begin, 500), "the search is deterministic")
+}
