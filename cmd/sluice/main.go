@@ -37,6 +37,8 @@ func main() {
 var (
 	//go:embed help/replay.txt
 	replayHelp string
+	//go:embed help/compare.txt
+	compareHelp string
 	//go:embed help/check.txt
 	checkHelp string
 	//go:embed help/serve.txt
@@ -100,7 +102,7 @@ func rootCommand(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
-	root.AddCommand(replayCommand(s), checkCommand(s), serveCommand(s))
+	root.AddCommand(compareCommand(s), replayCommand(s), checkCommand(s), serveCommand(s))
 	root.SetHelpCommand(&cobra.Command{ // unlike cobra's, it returns an error for an unknown command
 		Use:   "help [COMMAND]",
 		Short: "Show help for a command",
@@ -143,7 +145,7 @@ func similarFlag(c *cobra.Command, err error) string {
 }
 
 func noCommand(name string) error {
-	return usagef("unknown command %q: want replay, check, serve or completion; see sluice --help", name)
+	return usagef("unknown command %q: want compare, replay, check, serve or completion; see sluice --help", name)
 }
 
 // errReported means that a check found errors, and has already printed them.

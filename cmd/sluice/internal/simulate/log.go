@@ -31,7 +31,7 @@ func FromLog(ctx context.Context, keyer *accesslog.Keyer, inputs ...accesslog.In
 			numbers[string(key)] = number
 			s.Clients = append(s.Clients, string(key))
 		}
-		s.Arrivals = append(s.Arrivals, Arrival{algo.Instant(e.Time), number})
+		s.Arrivals = append(s.Arrivals, Arrival{At: algo.Instant(e.Time), Client: number})
 	}
 	if err := log.Err(); err != nil {
 		return Stream{}, log.Stats(), err

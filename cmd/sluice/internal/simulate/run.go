@@ -41,7 +41,8 @@ type Call struct {
 	At      int64 // nanoseconds since the Unix epoch
 	Now     int64 // the same by the clock that decided
 	Client  int32
-	Attempt int // 1 for the first call of a request
+	Cost    int64 // units; 0: the cost of the policy
+	Attempt int   // 1 for the first call of a request
 	Process int
 	Result  algo.Result
 	// ExactWait is the wait by an exact log of the admissions; 0 if it admits the call. If
@@ -141,7 +142,7 @@ func (r *Run) pop(next *int) (c Call, ok bool) {
 	case *next < len(arrivals) && (len(r.queue) == 0 || arrivals[*next].At <= r.queue[0].At):
 		a := arrivals[*next]
 		*next++
-		return Call{At: a.At, Client: a.Client, Attempt: 1}, true
+		return Call{At: a.At, Client: a.Client, Cost: a.Cost, Attempt: 1}, true
 	case len(r.queue) > 0:
 		return heap.Pop(&r.queue).(Call), true
 	}
@@ -182,15 +183,16 @@ func (r *Run) key(client int32) *key {
 
 func (r *Run) step(k *key, c *Call) (err error) {
 	if r.policy == nil {
-		c.ExactWait = k.exact.wait(r.options.Exact, c.At, 1)
-		c.Result = algo.Result{Allowed: c.ExactWait == 0, Limit: r.options.Exact.Count, Cost: 1, RetryAfter: c.ExactWait}
+		cost := max(1, c.Cost)
+		c.ExactWait = k.exact.wait(r.options.Exact, c.At, cost)
+		c.Result = algo.Result{Allowed: c.ExactWait == 0, Limit: r.options.Exact.Count, Cost: cost, RetryAfter: c.ExactWait}
 		if c.Result.Allowed {
-			c.Result.Paid = 1
+			c.Result.Paid = cost
 		}
 		return nil
 	}
 	var next []byte
-	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.Unix(0, c.Now), 0)
+	next, c.Result, err = r.policy.Step(r.spare[:0], k.state, time.Unix(0, c.Now), c.Cost)
 	if err != nil {
 		return err
 	}
@@ -241,7 +243,7 @@ func (r *Run) react(c *Call) {
 		r.outcome.Unserved++
 		return
 	}
-	heap.Push(&r.queue, Call{At: c.At + int64(wait), Client: c.Client, Attempt: c.Attempt + 1})
+	heap.Push(&r.queue, Call{At: c.At + int64(wait), Client: c.Client, Cost: c.Cost, Attempt: c.Attempt + 1})
 }
 
 // Outcome returns the counts so far.

@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/worstcase"
 )
 
 // Arrival is a request of a client.
 type Arrival struct {
 	At     int64 // nanoseconds since the Unix epoch
 	Client int32 // the index in Stream.Clients
+	Cost   int64 // units; 0: the cost of the policy
 }
 
 // Stream is the requests of all clients, in the order of time.
@@ -31,8 +33,8 @@ type Shape struct {
 	Seed    uint64        // of the random numbers
 }
 
-// Epoch is the time at which generated streams begin.
-var Epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+// Epoch is the time at which generated streams begin: the offset 0 of a trace.
+var Epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // MaxArrivals is the largest number of requests of a generated stream.
 const MaxArrivals = 200_000
@@ -47,14 +49,14 @@ type generator struct {
 func (s Shape) generator(random uint64) *generator {
 	g := &generator{Shape: s, random: rand.New(rand.NewPCG(s.Seed, random))}
 	for i := range max(1, s.Clients) {
-		g.Stream.Clients = append(g.Stream.Clients, fmt.Sprintf("client %d", i+1))
+		g.Stream.Clients = append(g.Stream.Clients, fmt.Sprintf("client-%d", i+1))
 	}
 	return g
 }
 
 func (g *generator) add(at time.Duration, client int) {
 	if at < g.Length {
-		g.Arrivals = append(g.Arrivals, Arrival{Epoch.UnixNano() + int64(at), int32(client)})
+		g.Arrivals = append(g.Arrivals, Arrival{At: Epoch.UnixNano() + int64(at), Client: int32(client)})
 	}
 }
 
@@ -148,7 +150,7 @@ func Edge(s Shape) Stream {
 func Greedy(s Shape) Stream {
 	s.Clients = max(2, s.Clients)
 	g := s.generator(4)
-	g.Stream.Clients[0] = "greedy client"
+	g.Stream.Clients[0] = "greedy"
 	for at := g.exponential(g.Pace); !g.full(at); at += g.exponential(g.Pace) {
 		client := 0
 		if g.random.IntN(2) == 1 {
@@ -157,6 +159,30 @@ func Greedy(s Shape) Stream {
 		g.add(at, client)
 	}
 	return g.Stream
+}
+
+// WorstCase returns the calls of one client that get the most units from the policy in any period of
+// its limit, as far as worstcase.Search finds them.
+func WorstCase(p algo.Policy) Stream {
+	const most = 10_000 // calls of one unit; calls of more units take them at once
+	s := Stream{Clients: []string{"client-1"}}
+	calls := worstcase.Search(p, p.Limit().Period, Epoch, 2000)
+	var units int64
+	for _, c := range calls {
+		units += min(c.Cost, most)
+	}
+	for _, c := range calls {
+		a := Arrival{At: c.At, Cost: c.Cost}
+		if units > most {
+			s.Arrivals = append(s.Arrivals, a)
+			continue
+		}
+		a.Cost = 1
+		for range c.Cost {
+			s.Arrivals = append(s.Arrivals, a)
+		}
+	}
+	return s
 }
 
 // Crowd returns the requests of clients that all come at once, four times: within a hundredth of the

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
+	"github.com/sluice-go/sluice/compose"
+)
+
+const compareExamples = `  sluice compare
+  sluice compare -p "gcra 100/m burst=20" -p "fixedwindow 100/m"
+  sluice compare --listen 127.0.0.1:8090`
+
+func compareCommand(s streams) *cobra.Command {
+	var specs []string
+	var listen string
+	c := &cobra.Command{
+		Use:     "compare",
+		Short:   "Compare policies side by side on a page in the browser",
+		Long:    compareHelp,
+		Example: compareExamples,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("compare takes no argument %q; drop a log onto the page, or use sluice replay", args[0])
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, _ []string) error { return runCompare(c.Context(), specs, listen, s) },
+	}
+	c.Flags().SortFlags = false
+	c.Flags().StringArrayVarP(&specs, "policy", "p", nil, "rate limiting `POLICY` to begin with; repeat the flag for several")
+	c.Flags().StringVar(&listen, "listen", "127.0.0.1:0", "loopback `ADDRESS` of the page; port 0 is a free port")
+	checkValues(c.Flags())
+	return c
+}
+
+func runCompare(ctx context.Context, specs []string, address string, s streams) error {
+	for _, spec := range specs {
+		if _, err := compose.ParsePolicy(spec); err != nil {
+			return policyError(err)
+		}
+	}
+	if len(specs) > compare.MaxSpecs {
+		return usagef("%d policies; the page compares at most %d", len(specs), compare.MaxSpecs)
+	}
+	if err := checkLoopback(address); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--listen %s: %w; choose another port, or port 0 for a free one", address, err)
+	}
+	page := url.URL{Scheme: "http", Host: listener.Addr().String(), Path: "/"}
+	if len(specs) > 0 {
+		page.RawQuery = url.Values{"p": specs}.Encode()
+	}
+	fmt.Fprintf(s.out, "%s\nOpen this address in a browser. To end, press Ctrl-C.\n", &page)
+	server := &http.Server{Handler: compare.Handler(compare.NewService()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
+	stop := context.AfterFunc(ctx, func() { server.Close() })
+	defer stop()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// checkLoopback returns an error unless the address is HOST:PORT with a loopback address.
+func checkLoopback(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "" {
+		return usagef("--listen %q: want HOST:PORT with a loopback address, such as 127.0.0.1:8090", address)
+	}
+	ip, err := netip.ParseAddr(host)
+	if (err != nil || !ip.IsLoopback()) && !strings.EqualFold(host, "localhost") {
+		return usagef("--listen %s: the page has no password, so it answers this machine only; want a loopback address, such as 127.0.0.1:%s", address, port)
+	}
+	return nil
+}

@@ -1,0 +1,281 @@
+package compare
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Comparison is the result of a Query.
+type Comparison struct {
+	Start    string   `json:"start"` // the time 0, in RFC 3339; empty for a generated stream
+	From     float64  `json:"from"`  // the view
+	To       float64  `json:"to"`
+	End      float64  `json:"end"`   // of the whole time
+	Width    float64  `json:"width"` // of a bar
+	Requests int      `json:"requests"`
+	Clients  []Client `json:"clients"` // the clients with the most requests
+	Others   int      `json:"others"`  // clients that are not in the list
+	Client   string   `json:"client"`  // whose level is drawn
+	Policies []Policy `json:"policies"`
+}
+
+// Client is a client with its number of requests.
+type Client struct {
+	Name     string `json:"name"`
+	Requests int    `json:"requests"`
+}
+
+// Policy is the result of one policy. If Error is not empty, the other members but Spec are zero.
+type Policy struct {
+	Spec        string  `json:"spec"`
+	Error       string  `json:"error,omitempty"`
+	Capacity    int64   `json:"capacity"` // the most units available at once
+	Count       int64   `json:"count"`    // of the limit
+	Period      float64 `json:"period"`   // of the limit
+	PeriodText  string  `json:"period_text"`
+	Calls       int64   `json:"calls"`
+	Admitted    int64   `json:"admitted"`
+	Denied      int64   `json:"denied"`
+	Unnecessary int64   `json:"unnecessary"` // denied although an exact log of the admissions would admit
+	Unserved    int64   `json:"unserved"`    // requests of which no call was admitted
+	Worst       int64   `json:"worst"`       // the most units that a key was admitted in any period
+	WorstFrom   float64 `json:"worst_from"`
+	WorstTo     float64 `json:"worst_to"`
+	WorstClient string  `json:"worst_client"`
+	Bound       int64   `json:"bound"` // the most that the policy promises to admit in a period
+	LongestWait string  `json:"longest_wait"`
+	Never       int64   `json:"never"`      // denials that no wait ends
+	Admissions  []int64 `json:"admissions"` // by process
+	Bars        Bars    `json:"bars"`
+	Level       Level   `json:"level"`
+	Marks       *Marks  `json:"marks"` // nil if there are too many in the view
+}
+
+// Bars has the calls in the view, in bars of equal width.
+type Bars struct {
+	Admitted []int64 `json:"admitted"`
+	Denied   []int64 `json:"denied"`
+}
+
+// Level has the units left over time for one client.
+type Level struct {
+	At   []float64 `json:"at"`
+	Left []int64   `json:"left"`
+}
+
+// Marks has the single calls in the view.
+type Marks struct {
+	Number  []int     `json:"number"` // for Explanation.Number
+	At      []float64 `json:"at"`
+	Allowed []bool    `json:"allowed"`
+}
+
+const (
+	barCount     = 240
+	levelSamples = 480
+	maxMarks     = 2000
+	listed       = 50 // clients
+)
+
+// scene is a query with all that its policies share.
+type scene struct {
+	query    *Query
+	policies []algo.Policy
+	faults   []error
+	options  simulate.Options
+	stream   simulate.Stream
+	start    int64 // the time 0, in nanoseconds since the Unix epoch
+	client   int32
+}
+
+func (s *Service) scene(ctx context.Context, q *Query) (*scene, error) {
+	c := &scene{query: q}
+	var err error
+	if c.policies, c.faults, err = q.policies(); err != nil {
+		return nil, err
+	}
+	if c.options, err = q.options(); err != nil {
+		return nil, err
+	}
+	if c.stream, err = s.stream(ctx, q.Stream, c.policies); err != nil {
+		return nil, err
+	}
+	c.start = simulate.Epoch.UnixNano()
+	if q.Stream.Kind == "log" {
+		c.start = c.stream.Arrivals[0].At
+	}
+	c.client = -1
+	for i, name := range c.stream.Clients {
+		if name == q.View.Client {
+			c.client = int32(i)
+		}
+	}
+	return c, nil
+}
+
+// since returns an instant in seconds since the start.
+func (c *scene) since(at int64) float64 { return time.Duration(at - c.start).Seconds() }
+
+func (c *scene) instant(since float64) int64 { return c.start + int64(seconds(since)) }
+
+func (c *scene) run(policy algo.Policy) (*simulate.Run, error) {
+	return simulate.New(policy, c.stream, c.options)
+}
+
+func (s *Service) compare(ctx context.Context, q *Query, progress Progress) (*Comparison, error) {
+	c, err := s.scene(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	arrivals := c.stream.Arrivals
+	r := &Comparison{Requests: len(arrivals), Policies: make([]Policy, len(c.policies))}
+	if q.Stream.Kind == "log" {
+		r.Start = time.Unix(0, c.start).UTC().Format(time.RFC3339Nano)
+	}
+	c.listClients(r)
+	r.End = max(c.since(arrivals[len(arrivals)-1].At), q.Stream.lengthOf())
+	if r.From, r.To = q.View.From, q.View.To; !(r.To > r.From) {
+		r.From, r.To = 0, r.End+max(r.End/100, 0.001) // the last call is within the view
+	}
+	r.Width = (r.To - r.From) / barCount
+
+	var done atomic.Int64
+	total := int64(len(arrivals) * len(c.policies))
+	report := func(calls int64) error {
+		progress(min(1, float64(done.Add(calls))/float64(total)))
+		return ctx.Err()
+	}
+	faults := make([]error, len(c.policies))
+	var all sync.WaitGroup
+	for i := range c.policies {
+		all.Go(func() { faults[i] = c.decide(r, i, report) })
+	}
+	all.Wait()
+	return r, errors.Join(faults...)
+}
+
+// lengthOf returns the length of a generated stream; 0 for the others.
+func (s Stream) lengthOf() float64 {
+	if generated[s.Kind] == nil {
+		return 0
+	}
+	return s.Length
+}
+
+func (c *scene) listClients(r *Comparison) {
+	counts := make([]Client, len(c.stream.Clients))
+	for i, name := range c.stream.Clients {
+		counts[i].Name = name
+	}
+	most := int32(0)
+	for _, a := range c.stream.Arrivals {
+		counts[a.Client].Requests++
+		if counts[a.Client].Requests > counts[most].Requests {
+			most = a.Client
+		}
+	}
+	if c.client < 0 {
+		c.client = most
+	}
+	r.Client = c.stream.Clients[c.client]
+	slices.SortStableFunc(counts, func(a, b Client) int { return cmp.Compare(b.Requests, a.Requests) })
+	r.Clients = counts[:min(len(counts), listed)]
+	r.Others = len(counts) - len(r.Clients)
+	if !slices.ContainsFunc(r.Clients, func(l Client) bool { return l.Name == r.Client }) {
+		i := slices.IndexFunc(counts, func(l Client) bool { return l.Name == r.Client })
+		r.Clients = append(slices.Clone(r.Clients), counts[i])
+		r.Others--
+	}
+}
+
+// decide runs one policy and writes its result into r.
+func (c *scene) decide(r *Comparison, i int, report func(calls int64) error) error {
+	p, out := c.policies[i], &r.Policies[i]
+	out.Spec = c.query.Specs[i]
+	if p == nil {
+		out.Error = errorText(c.faults[i])
+		return nil
+	}
+	run, err := c.run(p)
+	if err != nil {
+		return err
+	}
+	from, to := c.instant(r.From), c.instant(r.To)
+	level := &simulate.Level{Client: c.client, From: from, To: to, Samples: levelSamples}
+	run.Watch(level)
+	out.Bars = Bars{make([]int64, barCount), make([]int64, barCount)}
+	marks, n := new(Marks), int64(0)
+	for call, err := range run.Calls() {
+		if err != nil {
+			return err
+		}
+		if n++; n%8192 == 0 {
+			if err := report(8192); err != nil {
+				return err
+			}
+		}
+		if call.At < from || call.At >= to {
+			continue
+		}
+		c.draw(r, out, marks, call)
+	}
+	if len(marks.At) <= maxMarks {
+		out.Marks = marks
+	}
+	out.fill(c, p, run.Outcome())
+	for j, at := range level.At {
+		out.Level.At = append(out.Level.At, c.since(at))
+		out.Level.Left = append(out.Level.Left, level.Left[j])
+	}
+	return nil
+}
+
+// draw adds a call to the bars and the marks.
+func (c *scene) draw(r *Comparison, out *Policy, marks *Marks, call *simulate.Call) {
+	at := c.since(call.At)
+	bar := min(barCount-1, max(0, int((at-r.From)/r.Width)))
+	if call.Result.Allowed {
+		out.Bars.Admitted[bar]++
+	} else {
+		out.Bars.Denied[bar]++
+	}
+	if len(marks.At) <= maxMarks {
+		marks.Number, marks.At = append(marks.Number, call.Number), append(marks.At, at)
+		marks.Allowed = append(marks.Allowed, call.Result.Allowed)
+	}
+}
+
+// fill writes the counts.
+func (p *Policy) fill(c *scene, policy algo.Policy, o simulate.Outcome) {
+	limit := policy.Limit()
+	p.Spec = policy.String()
+	p.Count, p.Period, p.PeriodText = limit.Count, limit.Period.Seconds(), algo.FormatDuration(limit.Period)
+	if r, err := policy.Peek(nil, simulate.Epoch, 1); err == nil {
+		p.Capacity = r.Limit
+	}
+	p.Calls, p.Admitted, p.Denied, p.Unnecessary, p.Unserved = o.Calls, o.Admitted, o.Denied, o.Unnecessary, o.Unserved
+	p.Worst, p.WorstTo = o.Worst, c.since(o.WorstEnd)
+	p.WorstFrom = p.WorstTo - limit.Period.Seconds()
+	p.WorstClient = c.stream.Clients[o.WorstClient]
+	p.Bound = policy.Bound(limit.Period)
+	p.LongestWait, p.Never = algo.FormatDuration(o.LongestWait), o.Never
+	p.Admissions = o.Admissions
+}
+
+// errorText returns the text of an error in a spec, with the wrong word marked.
+func errorText(err error) string {
+	var bad *compose.SpecError
+	if errors.As(err, &bad) {
+		return bad.Problem + "\n" + bad.Caret()
+	}
+	return err.Error()
+}

@@ -1,0 +1,221 @@
+package compare
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/internal/trace"
+)
+
+// Explanation asks for one call of a Query: the call with that number, or the call nearest to a time.
+type Explanation struct {
+	Query  Query    `json:"query"`
+	Policy int      `json:"policy"` // the index of the spec
+	Number int      `json:"number"` // from 0
+	Near   *float64 `json:"near"`   // if it is not null, Number has no effect
+}
+
+// Decision is one call with its whole Result. Durations are texts, exact to the nanosecond.
+type Decision struct {
+	Number      int     `json:"number"`
+	Calls       int     `json:"calls"` // of the whole run
+	At          float64 `json:"at"`
+	AtText      string  `json:"at_text"`
+	Now         string  `json:"now"` // by the clock that decided
+	Client      string  `json:"client"`
+	Attempt     int     `json:"attempt"`
+	Process     int     `json:"process"` // from 1
+	Allowed     bool    `json:"allowed"`
+	Limit       int64   `json:"limit"`
+	Cost        int64   `json:"cost"`
+	Available   int64   `json:"available"`
+	Refilled    int64   `json:"refilled"`
+	Paid        int64   `json:"paid"`
+	Remaining   int64   `json:"remaining"`
+	RetryAfter  string  `json:"retry_after"`
+	NextRefill  string  `json:"next_refill"`
+	ResetAfter  string  `json:"reset_after"`
+	Fresh       bool    `json:"fresh"`
+	Skew        string  `json:"skew"`
+	Part        int     `json:"part"`       // from 1; 0 if the policy has no parts
+	ExactWait   string  `json:"exact_wait"` // by an exact log of the admissions
+	Unnecessary bool    `json:"unnecessary"`
+}
+
+// policy returns the run of the policy that is asked for.
+func (s *Service) policy(ctx context.Context, e *Explanation) (*scene, algo.Policy, *simulate.Run, error) {
+	c, err := s.scene(ctx, &e.Query)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if e.Policy < 0 || e.Policy >= len(c.policies) || c.policies[e.Policy] == nil {
+		return nil, nil, nil, fmt.Errorf("no valid policy %d", e.Policy+1)
+	}
+	run, err := c.run(c.policies[e.Policy])
+	return c, c.policies[e.Policy], run, err
+}
+
+func (s *Service) explain(ctx context.Context, e *Explanation) (*Decision, error) {
+	c, policy, run, err := s.policy(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	var found *simulate.Call
+	for call, err := range run.Calls() {
+		if err != nil {
+			return nil, err
+		}
+		if call.Number%8192 == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if e.is(c, call, found) {
+			copied := *call
+			found = &copied
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("no call %d; want 1 to %d", e.Number+1, run.Outcome().Calls)
+	}
+	return c.decision(policy, found, int(run.Outcome().Calls)), nil
+}
+
+// is reports whether the call is better than the one that was found before.
+func (e *Explanation) is(c *scene, call, before *simulate.Call) bool {
+	if e.Near == nil {
+		return call.Number == e.Number
+	}
+	distance := func(call *simulate.Call) float64 { return math.Abs(c.since(call.At) - *e.Near) }
+	return before == nil || distance(call) < distance(before)
+}
+
+func (c *scene) decision(policy algo.Policy, call *simulate.Call, calls int) *Decision {
+	r := &call.Result
+	d := &Decision{
+		Number: call.Number, Calls: calls, At: c.since(call.At), AtText: c.timeText(call.At), Now: c.timeText(call.Now),
+		Client: c.stream.Clients[call.Client], Attempt: call.Attempt, Process: call.Process + 1,
+		Allowed: r.Allowed, Limit: r.Limit, Cost: r.Cost, Available: r.Available, Refilled: r.Refilled, Paid: r.Paid, Remaining: r.Remaining,
+		RetryAfter: waitText(r.RetryAfter), NextRefill: waitText(r.NextRefill), ResetAfter: waitText(r.ResetAfter),
+		Fresh: r.Fresh, Skew: algo.FormatDuration(r.Skew), ExactWait: waitText(call.ExactWait), Unnecessary: call.Unnecessary(),
+	}
+	if _, composed := policy.(interface{ Parts() []algo.Policy }); composed {
+		d.Part = r.Part + 1
+	}
+	return d
+}
+
+// timeText returns a time of a log, or the time since the start of a generated stream.
+func (c *scene) timeText(at int64) string {
+	if c.query.Stream.Kind == "log" {
+		return time.Unix(0, at).UTC().Format("2006-01-02 15:04:05.999999999") + " UTC"
+	}
+	return algo.FormatDuration(time.Duration(at - c.start))
+}
+
+func waitText(d time.Duration) string {
+	if d == algo.Never {
+		return "never"
+	}
+	return algo.FormatDuration(d)
+}
+
+// Text is a file that the page offers for download.
+type Text struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// maxTraced is the largest number of calls of an exported trace.
+const maxTraced = 50_000
+
+// trace returns the calls of one policy as a trace with its decisions.
+func (s *Service) trace(ctx context.Context, e *Explanation) (*Text, error) {
+	c, policy, run, err := s.policy(ctx, e)
+	if err != nil {
+		return nil, err
+	}
+	keys := traceKeys(c)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "# Check these decisions with: sluice replay --check FILE\npolicy %v\n\n#at key cost\n", policy)
+	for call, err := range run.Calls() {
+		if err != nil {
+			return nil, err
+		}
+		if call.Number == maxTraced {
+			return nil, fmt.Errorf("the stream has more than %d calls, too many for a trace; choose fewer requests", maxTraced)
+		}
+		fmt.Fprintf(&b, "@%v %s %d ->\n", time.Duration(call.Now-simulate.Epoch.UnixNano()), keys[call.Client], call.Cost)
+	}
+	parsed, err := trace.Parse(&b, "the trace")
+	if err != nil {
+		return nil, err
+	}
+	ran, err := parsed.Run()
+	if err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	if err := ran.Format(&out); err != nil {
+		return nil, err
+	}
+	return &Text{"sluice.trace", out.String()}, nil
+}
+
+// traceKeys returns a word for each client.
+func traceKeys(c *scene) []string {
+	keys := make([]string, len(c.stream.Clients))
+	for i, name := range c.stream.Clients {
+		switch {
+		case c.options.Shared:
+			keys[i] = "all"
+		case strings.ContainsAny(name, " #|"):
+			keys[i] = fmt.Sprintf("client-%d", i+1)
+		default:
+			keys[i] = name
+		}
+	}
+	return keys
+}
+
+// rules returns the policies as a rule file.
+func rules(q *Query) (*Text, error) {
+	policies, faults, err := q.policies()
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(faults, func(err error) bool { return err != nil }); i >= 0 {
+		return nil, fmt.Errorf("policy %d: %s", i+1, errorText(faults[i]))
+	}
+	var b strings.Builder
+	b.WriteString("# These rules decide together: a request is allowed if all of them allow it.\n# Keep the one that you want. See sluice check --help.\nrules:\n")
+	for i, p := range policies {
+		spec, cost := withoutCost(p)
+		fmt.Fprintf(&b, "  - name: policy-%d\n    policy: %s\n", i+1, spec)
+		if cost > 1 {
+			fmt.Fprintf(&b, "    cost: %d\n", cost)
+		}
+		if !q.Shared {
+			b.WriteString("    by: ip\n")
+		}
+	}
+	return &Text{"limits.yaml", b.String()}, nil
+}
+
+// withoutCost returns the spec without cost=, which a rule file has in a field of its own.
+func withoutCost(p algo.Policy) (spec string, cost int64) {
+	r, err := p.Peek(nil, simulate.Epoch, 0)
+	if err != nil {
+		return p.String(), 1
+	}
+	words := strings.Fields(p.String())
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return strings.HasPrefix(w, "cost=") }), " "), r.Cost
+}
+
+var errTooLarge = errors.New("the log is larger than 256 MB; use a part of it, or sluice replay, which has no limit")

@@ -1,0 +1,122 @@
+package compare
+
+import (
+	"embed"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+)
+
+// files has the static files of the page.
+//
+//go:embed page
+var files embed.FS
+
+const (
+	maxQuestion = 1 << 20   // bytes of JSON
+	maxLog      = 256 << 20 // bytes of a log
+)
+
+// policy of the page: it loads nothing from elsewhere. Chart libraries set sizes in style attributes
+// through the DOM, which needs no permission.
+const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// Handler serves the page and the service's methods at /api/METHOD. It refuses requests whose Host is
+// no loopback address, and requests from pages of other sites: otherwise a web site could read the
+// logs through the visitor's browser.
+func Handler(s *Service) http.Handler {
+	page, err := fs.Sub(files, "page")
+	if err != nil {
+		panic(err) // the directory is embedded
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /", http.FileServerFS(page))
+	mux.HandleFunc("POST /api/{method}", s.serveCall)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", contentPolicy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Cache-Control", "no-cache")
+		if !isLoopback(r.Host) || !fromHere(r) {
+			http.Error(w, "sluice compare answers its own page on this machine only", http.StatusForbidden)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// isLoopback reports whether a Host is this machine, by address or as localhost.
+func isLoopback(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = hostport
+	}
+	addr, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && addr.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// fromHere reports whether the request comes from the page, from the address bar or from a program.
+func fromHere(r *http.Request) bool {
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && (site != "none" || r.Method != http.MethodGet) {
+		return false
+	}
+	origin := r.Header.Get("Origin")
+	return origin == "" || origin == "http://"+r.Host
+}
+
+// serveCall answers with lines of JSON: {"progress":SHARE} while a long question is answered, then
+// {"result":...} or {"error":TEXT}.
+func (s *Service) serveCall(w http.ResponseWriter, r *http.Request) {
+	method := r.PathValue("method")
+	largest := int64(maxQuestion)
+	if method == "log" {
+		largest = maxLog
+	}
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	out := &lines{w: w, control: http.NewResponseController(w), begin: time.Now()}
+	result, err := s.Call(r.Context(), method, http.MaxBytesReader(w, r.Body, largest), out.progress)
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large) && method == "log":
+		err = errTooLarge
+	case err == nil:
+		out.write(map[string]any{"result": result})
+		return
+	}
+	out.write(map[string]string{"error": err.Error()})
+}
+
+// lines writes lines of JSON.
+type lines struct {
+	mu      sync.Mutex
+	w       http.ResponseWriter
+	control *http.ResponseController
+	begin   time.Time
+}
+
+// quietTime is how long a question may take before the page hears of its progress.
+const quietTime = 300 * time.Millisecond
+
+func (l *lines) progress(share float64) {
+	if time.Since(l.begin) > quietTime {
+		l.write(map[string]float64{"progress": share})
+	}
+}
+
+func (l *lines) write(v any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	line, err := encode(v)
+	if err != nil {
+		line = []byte(`{"error":"the answer cannot be encoded"}` + "\n")
+	}
+	_, _ = l.w.Write(line) // the page may have gone
+	_ = l.control.Flush()
+}

@@ -1,0 +1,155 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/sample"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/compose"
+)
+
+// Query is a comparison that the page asks for. It is also what the page keeps in its URL.
+type Query struct {
+	Specs     []string          `json:"specs"` // 1 to MaxSpecs
+	Stream    Stream            `json:"stream"`
+	Reaction  simulate.Reaction `json:"reaction"`   // empty: simulate.Ignore
+	Shared    bool              `json:"shared"`     // all clients share one key
+	Skews     []float64         `json:"skews"`      // how far the clock of each process is ahead; none: one process
+	OwnClocks bool              `json:"own_clocks"` // each process decides by its own clock
+	View      View              `json:"view"`
+}
+
+// Stream is the requests of a Query.
+type Stream struct {
+	Kind     string  `json:"kind"`     // steady, poisson, bursts, edge, greedy, crowd, worst or log
+	Requests int     `json:"requests"` // about how many; without effect on edge, worst and log
+	Length   float64 `json:"length"`   // seconds; without effect on worst and log
+	Clients  int     `json:"clients"`  // without effect on worst and log
+	Seed     uint64  `json:"seed"`
+	Target   int     `json:"target"` // for worst: the index of the policy
+	Log      string  `json:"log"`    // for log: the ID of a Log; empty: the bundled sample
+}
+
+// View is the part of the result that the page draws.
+type View struct {
+	From   float64 `json:"from"`
+	To     float64 `json:"to"`     // not above From: the whole time
+	Client string  `json:"client"` // whose level is drawn; empty: the client with the most requests
+}
+
+// Limits of a Query.
+const (
+	MaxSpecs     = 12
+	MaxProcesses = 16
+	maxClients   = 1000
+	maxLength    = 366 * 24 * time.Hour
+	maxSkew      = 366 * 24 * time.Hour
+)
+
+// generated has the streams that have a Shape.
+var generated = map[string]func(simulate.Shape) simulate.Stream{
+	"steady":  simulate.Steady,
+	"poisson": simulate.Poisson,
+	"bursts":  simulate.Bursts,
+	"edge":    simulate.Edge,
+	"greedy":  simulate.Greedy,
+	"crowd":   simulate.Crowd,
+}
+
+// policies parses the specs. A spec that does not parse gives a nil policy and its error.
+func (q *Query) policies() (policies []algo.Policy, faults []error, err error) {
+	if len(q.Specs) == 0 || len(q.Specs) > MaxSpecs {
+		return nil, nil, fmt.Errorf("%d policies; want 1 to %d", len(q.Specs), MaxSpecs)
+	}
+	for _, spec := range q.Specs {
+		p, err := compose.ParsePolicy(spec)
+		policies, faults = append(policies, p), append(faults, err)
+	}
+	return policies, faults, nil
+}
+
+// options validates the query, except its specs and its stream.
+func (q *Query) options() (simulate.Options, error) {
+	o := simulate.Options{Reaction: q.Reaction, Shared: q.Shared, OwnClocks: q.OwnClocks, Seed: q.Stream.Seed}
+	if len(q.Skews) > MaxProcesses {
+		return o, fmt.Errorf("%d processes; want at most %d", len(q.Skews), MaxProcesses)
+	}
+	for _, s := range q.Skews {
+		if !(math.Abs(s) <= maxSkew.Seconds()) {
+			return o, fmt.Errorf("a clock is %vs ahead; want at most a year", s)
+		}
+		o.Skews = append(o.Skews, seconds(s))
+	}
+	return o, nil
+}
+
+// stream returns the requests. limit is what the clients of some streams know.
+func (s *Service) stream(ctx context.Context, q Stream, policies []algo.Policy) (simulate.Stream, error) {
+	limit := algo.Per(30, time.Minute)
+	for _, p := range policies {
+		if p != nil {
+			limit = p.Limit()
+			break
+		}
+	}
+	switch generate, ok := generated[q.Kind]; {
+	case ok:
+		shape, err := q.shape(limit)
+		if err != nil {
+			return simulate.Stream{}, err
+		}
+		stream := generate(shape)
+		if len(stream.Arrivals) == 0 {
+			return stream, errors.New("the stream has no requests; choose more requests or a longer time")
+		}
+		return stream, nil
+	case q.Kind == "worst":
+		if q.Target < 0 || q.Target >= len(policies) || policies[q.Target] == nil {
+			return simulate.Stream{}, fmt.Errorf("no valid policy %d to break", q.Target+1)
+		}
+		stream := simulate.WorstCase(policies[q.Target])
+		if len(stream.Arrivals) == 0 {
+			return stream, fmt.Errorf("%v never allows a call", policies[q.Target])
+		}
+		return stream, nil
+	case q.Kind == "log":
+		return s.logged(ctx, q.Log)
+	}
+	return simulate.Stream{}, fmt.Errorf("unknown stream %q; want steady, poisson, bursts, edge, greedy, crowd, worst or log", q.Kind)
+}
+
+// shape returns the parameters of a generated stream.
+func (s Stream) shape(limit algo.Limit) (simulate.Shape, error) {
+	switch {
+	case s.Requests < 1 || s.Requests > simulate.MaxArrivals:
+		return simulate.Shape{}, fmt.Errorf("%d requests; want 1 to %d", s.Requests, simulate.MaxArrivals)
+	case !(s.Length >= 0.001) || s.Length > maxLength.Seconds():
+		return simulate.Shape{}, fmt.Errorf("a length of %vs; want 1ms to a year", s.Length)
+	case s.Clients < 1 || s.Clients > maxClients:
+		return simulate.Shape{}, fmt.Errorf("%d clients; want 1 to %d", s.Clients, maxClients)
+	}
+	length := seconds(s.Length)
+	return simulate.Shape{Pace: max(1, length/time.Duration(s.Requests)), Length: length, Clients: s.Clients, Limit: limit, Seed: s.Seed}, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }
+
+// bundled is the sample log by address.
+func bundled(ctx context.Context) (simulate.Stream, error) {
+	stream, _, err := fromLog(ctx, accesslog.FromReader(sample.Name, sample.Open()))
+	return stream, err
+}
+
+func fromLog(ctx context.Context, input accesslog.Input) (simulate.Stream, accesslog.Stats, error) {
+	keyer, err := accesslog.ParseKeyer("ip")
+	if err != nil {
+		return simulate.Stream{}, accesslog.Stats{}, err
+	}
+	return simulate.FromLog(ctx, keyer, input)
+}

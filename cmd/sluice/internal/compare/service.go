@@ -1,0 +1,130 @@
+package compare
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+)
+
+// Service answers the page. It keeps the last logs that were read. It is safe for concurrent use.
+type Service struct {
+	mu     sync.Mutex
+	logs   []namedStream // the newest last
+	sample func() (simulate.Stream, error)
+}
+
+type namedStream struct {
+	id     string
+	stream simulate.Stream
+}
+
+// maxLogs is how many logs a Service keeps.
+const maxLogs = 3
+
+// NewService returns a Service without logs.
+func NewService() *Service {
+	return &Service{sample: sync.OnceValues(func() (simulate.Stream, error) { return bundled(context.Background()) })}
+}
+
+// Progress is called with the finished share of the work, from 0 to 1.
+type Progress func(share float64)
+
+// Call runs a method. body is JSON, or the bytes of a log. The result is to be encoded as JSON.
+// Errors are for people.
+func (s *Service) Call(ctx context.Context, method string, body io.Reader, progress Progress) (any, error) {
+	switch method {
+	case "compare":
+		return decoded(body, func(q *Query) (*Comparison, error) { return s.compare(ctx, q, progress) })
+	case "explain":
+		return decoded(body, func(e *Explanation) (*Decision, error) { return s.explain(ctx, e) })
+	case "trace":
+		return decoded(body, func(e *Explanation) (*Text, error) { return s.trace(ctx, e) })
+	case "rules":
+		return decoded(body, func(q *Query) (*Text, error) { return rules(q) })
+	case "log":
+		return s.readLog(ctx, body)
+	}
+	return nil, fmt.Errorf("unknown method %q; want compare, explain, trace, rules or log", method)
+}
+
+// decoded decodes the body, which must be one JSON value without unknown members.
+func decoded[Q, R any](body io.Reader, answer func(*Q) (R, error)) (any, error) {
+	query := new(Q)
+	d := json.NewDecoder(body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(query); err != nil {
+		return nil, fmt.Errorf("the question is not valid JSON of this method: %w", err)
+	}
+	return answer(query)
+}
+
+// Log is an access log that the service has read.
+type Log struct {
+	ID       string `json:"id"`
+	Requests int    `json:"requests"`
+	Clients  int    `json:"clients"`
+	Skipped  int64  `json:"skipped"` // lines that are not requests
+	Late     int64  `json:"late"`    // lines that were more than a minute out of order
+}
+
+// readLog reads a log and keeps its requests, but not its text.
+func (s *Service) readLog(ctx context.Context, body io.Reader) (*Log, error) {
+	sum := sha256.New()
+	var tooLarge error
+	read := readerFunc(func(p []byte) (int, error) {
+		n, err := body.Read(p)
+		sum.Write(p[:n])
+		if err != nil && !errors.Is(err, io.EOF) {
+			tooLarge = err
+		}
+		return n, err
+	})
+	stream, stats, err := fromLog(ctx, accesslog.FromReader("the log", read))
+	if err = cmp.Or(tooLarge, err); err != nil {
+		return nil, err
+	}
+	id := hex.EncodeToString(sum.Sum(nil))[:16]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logs = slices.DeleteFunc(s.logs, func(l namedStream) bool { return l.id == id })
+	s.logs = append(s.logs, namedStream{id, stream})
+	s.logs = s.logs[max(0, len(s.logs)-maxLogs):]
+	return &Log{ID: id, Requests: len(stream.Arrivals), Clients: len(stream.Clients), Skipped: stats.Skipped, Late: stats.Late}, nil
+}
+
+// logged returns the requests of a log that was read before.
+func (s *Service) logged(ctx context.Context, id string) (simulate.Stream, error) {
+	if id == "" {
+		return s.sample()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.logs {
+		if l.id == id {
+			return l.stream, ctx.Err()
+		}
+	}
+	return simulate.Stream{}, errors.New("the log of this address is no longer in memory; drop the file onto the page again")
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+// encode writes a value as one line of JSON.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	err := json.NewEncoder(&b).Encode(v)
+	return b.Bytes(), err
+}
