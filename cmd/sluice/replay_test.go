@@ -154,7 +154,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 	folder := filepath.Join(dir, "folder.svg")
 	require.NoError(t, os.Mkdir(folder, 0o755))
 	requireFailures(t, map[string]failure{
-		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "want replay, check, serve or completion"}},
+		"unknown command":             {[]string{"reply"}, 2, []string{`"reply"`, "serve or completion; see sluice --help"}},
 		"unknown flag":                {[]string{"replay", "--polcy"}, 2, []string{"unknown flag: --polcy, did you mean --policy?; see sluice replay --help"}},
 		"unknown algorithm":           {[]string{"replay", "-p", "grca 10/m"}, 2, []string{"grca", "did you mean gcra", "\n  grca 10/m\n  ^^^^\n"}},
 		"limit alone":                 {[]string{"replay", "-p", "10/s"}, 2, []string{"the limit follows it, for instance gcra 10/s"}},
@@ -196,7 +196,7 @@ func TestInvalidCommandLinesOfReplay(t *testing.T) {
 		"file below a file":           {[]string{"replay", filepath.Join(log, "no.log")}, 2, []string{"no.log", "not a directory"}},
 		"directory":                   {[]string{"replay", dir}, 2, []string{dir, "directory"}},
 		"stdin twice":                 {[]string{"replay", "-", "-"}, 2, []string{"once"}},
-		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "want replay, check, serve or completion"}},
+		"help on nothing":             {[]string{"help", "bogus"}, 2, []string{`"bogus"`, "serve or completion; see sluice --help"}},
 		"help on more":                {[]string{"help", "replay", "extra"}, 2, []string{`"extra"`}},
 		"flag twice":                  {[]string{"replay", "--by", "ip", "--by", "user"}, 2, []string{"--by", "the flag is given twice; give it once"}},
 		"picture over the log":        {[]string{"replay", "--out", drawn, drawn}, 2, []string{"is the log itself", "name another file"}},
