@@ -11,9 +11,10 @@
 // times and a replay of an access log therefore run the same code.
 //
 // sluice has four algorithms, each in its own package: gcra (choose it unless you need another),
-// tokenbucket, fixedwindow and movingwindow. To add an algorithm, write a package of the same
-// shape and test it with package algotest. All functions that take a [Policy] then accept it. But
-// compose.ParsePolicy, and the files and commands that read specs, know only the four.
+// tokenbucket, fixedwindow and movingwindow. To add an algorithm, write a package of the same shape
+// and test it with package algotest. All functions that take a [Policy] then accept it. But a spec,
+// which is a policy as text such as "gcra 100/m burst=20", can name only the four. A compose.Stack
+// is a policy that applies several policies to one key.
 //
 // # Units and time
 //

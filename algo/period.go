@@ -18,9 +18,9 @@ var units = map[string]string{
 	"d": "d", "day": "d", "days": "d",
 }
 
-// FormatDuration formats d like [time.Duration.String], but without trailing zero units:
-// 15m instead of 15m0s, and 36h instead of 36h0m0s. Specs and traces use this form.
-// [time.ParseDuration] parses it.
+// FormatDuration formats d like [time.Duration.String], but without trailing zero units: 15m
+// instead of 15m0s, and 36h instead of 36h0m0s. Specs use this form. [time.ParseDuration] parses
+// it.
 func FormatDuration(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {

@@ -15,7 +15,7 @@ var (
 	// bytes, in a format that this version does not know.
 	ErrStateVersion = errors.New("algo: state has a newer format")
 	// ErrCost is returned if the cost is negative. To give units back, use Refund. A
-	// compose.Limiter also returns it if n is below 1.
+	// compose.Limiter also returns it if the number of calls is below 1.
 	ErrCost = errors.New("algo: cost must not be negative")
 )
 
@@ -45,10 +45,11 @@ type Policy interface {
 	// Peek decides like Step, but charges nothing. So Paid is 0, and Remaining is what is left
 	// without the charge.
 	Peek(state []byte, now time.Time, cost int64) (Result, error)
-	// Refund gives cost units back, at most until the key is full. Paid is minus the number of units
-	// that the key regained. Like Step, Refund first adds the units that were refilled until now. If
-	// now is before the time in the state, Refund refills nothing and keeps that time, unless the key
-	// is full then. If it stored now instead, the same units could be refilled twice.
+	// Refund gives cost units back, at most until the key is full. Paid is minus the number of
+	// units that the key regained. Like Step, Refund first adds the units that were refilled until
+	// now. If now is before the time in the state, Refund refills nothing. The next state keeps
+	// that time, because the same units could otherwise be refilled twice. If the refund fills the
+	// key, the next state has no time.
 	Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 	// Charge takes cost units, even if fewer are left. The missing units become a debt: Remaining
 	// is negative, and refills pay the debt first. The Result is always Allowed. If now is before
@@ -56,9 +57,9 @@ type Policy interface {
 	Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r Result, err error)
 
 	// Bound returns the most units that Step can allow for one key in any half-open interval of
-	// that length, less the units that were refunded in the interval. It holds while clocks do not
-	// step back. A bound above the largest int64 is returned as math.MaxInt64, which promises
-	// nothing.
+	// that length. Units that are refunded in the interval can be allowed in addition. The bound
+	// holds while clocks do not step back. A bound above the largest int64 is returned as
+	// math.MaxInt64, which promises nothing.
 	//
 	// A refund counts as the units that the key regained (-Paid). But it counts as its cost in
 	// movingwindow, where units can count in part, and in a compose.Stack, where a part can regain

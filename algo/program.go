@@ -43,8 +43,8 @@ type Portable interface {
 //     It is DAMAGED (-1) if the policy's Step returns an error for state. It is DECLINED (-2) if a
 //     number is too large for the program; the request is then decided in Go. LuaPrelude defines
 //     both names.
-//   - next is the state after all requests. It is state if nothing changed, and empty if
-//     the key is as good as new.
+//   - next is the state after all requests. It is state if nothing changed, and empty if the key is
+//     like a new key.
 //   - ttl is Result.ResetAfter of the last allowed request, in nanoseconds; nil means 0. A ttl
 //     below 2^53 is exact. For a longer one, the program may return any number of at least
 //     2^53. If count is 0, ttl has no meaning.
@@ -75,11 +75,12 @@ type Program struct {
 	Parts []Program
 }
 
-// MaxExact is 2^53. Programs in Lua compute exactly with numbers below it.
+// MaxExact is 2^53. The code of a [Program] in Lua computes exactly with numbers below it.
 const MaxExact = 1 << 53
 
 //go:embed prelude.lua
 var luaPrelude string
 
-// LuaPrelude returns the functions in Lua that all programs use. Put them before a program.
+// LuaPrelude returns the functions that the Lua code of every [Program] uses. Put them before that
+// code.
 func LuaPrelude() string { return luaPrelude }

@@ -21,8 +21,8 @@ type Result struct {
 	Allowed    bool
 	Limit      int64         // capacity (not the rate): the most units that one request can ever take
 	Cost       int64         // units requested
-	Available  int64         // units available when the state was last written; 0 for a new key
-	Refilled   int64         // units refilled since then; Limit for a new key
+	Available  int64         // units available when the state was last written; 0 for a new key: see Refilled
+	Refilled   int64         // units refilled since then; for a new key all units, which are Limit
 	Paid       int64         // units charged: Cost, or 0 if denied; negative for a refund
 	Remaining  int64         // units left after this decision
 	RetryAfter time.Duration // time until the same cost is allowed: 0 if it was allowed, Never if it never will be

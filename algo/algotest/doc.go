@@ -24,8 +24,8 @@
 //	 6 NextRefillIsExact   at NextRefill more units are left, and 1ns earlier not
 //	 7 ResetIsExact        at ResetAfter the key is like a new key, and 1ns earlier it is not
 //	 8 BoundHolds          in any interval at most Bound units are admitted
-//	 9 ClockMayStepBack    if the clock steps back, no more is admitted than if it stops
-//	10 DenialStaysTrue     a cost denied at an instant is still denied then after other steps
+//	 9 ClockMayStepBack    if the clock steps back, no more is admitted than if it had stopped instead
+//	10 DenialStaysTrue     a cost that is denied at t is still denied at t after other steps
 //	11 CostsAddUp          two costs at one instant equal their sum
 //	12 LargerCostIsHarder  a larger cost is never easier to get
 //	13 AccountsAddUp       Available + Refilled - Paid == Remaining
@@ -38,11 +38,11 @@
 //
 // # The search
 //
-// Two searches test the laws. The first uses small limits (counts up to 6, periods up to
-// 12ns): it goes from state to state and tries every nanosecond. For the smallest limits it
-// tries most states, and for the others a sample. The second uses random limits and
-// histories from the whole valid range. For law 8 a third search computes the most units that
-// any caller can get under the small limits.
+// Two searches test each law. The first uses small limits (counts up to 6, periods up to 12ns): it
+// goes from state to state and tries every nanosecond. For the smallest limits it tries most
+// states, and for the others a sample. The second uses random limits and histories from the whole
+// valid range. A third search is for law 8 only. It computes the most units that any caller can get
+// under the small limits.
 //
 // If a law is broken, the failure shows the shortest history found, as a trace:
 //

@@ -92,9 +92,9 @@ func Bucket(limit algo.Limit, burst int64) Oracle {
 	}
 }
 
-// IntervalBucket returns the oracle of the token bucket with interval refill: limit.Count
-// tokens come back at the end of each limit.Period. The first one starts at the event that
-// found the bucket full.
+// IntervalBucket returns the oracle of the token bucket with interval refill: limit.Count tokens
+// come back at the end of each limit.Period. The first period starts at the entry that found the
+// bucket full.
 func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var anchor time.Time
@@ -116,8 +116,8 @@ func IntervalBucket(limit algo.Limit, burst int64) Oracle {
 	}
 }
 
-// WindowFromFirst returns the oracle of the fixed window that opens at the first event that
-// takes units.
+// WindowFromFirst returns the oracle of the fixed window that opens at the first entry that takes
+// units.
 func WindowFromFirst(limit algo.Limit) Oracle {
 	return func(log Log, now time.Time) int64 {
 		var opened time.Time
@@ -154,8 +154,9 @@ func WindowByClock(limit algo.Limit, offset time.Duration) Oracle {
 	}
 }
 
-// MovingWindow returns the oracle of the moving window with that many slots. The trailing slot
-// counts in proportion to its overlap with the window, or in full if whole is true.
+// MovingWindow returns the oracle of the moving window with that many slots. The oldest slot, which
+// is partly in the window, counts in proportion to its overlap with the window, or in full if whole
+// is true.
 func MovingWindow(limit algo.Limit, slots int, whole bool) Oracle {
 	n, w := int64(slots), int64(limit.Period)/int64(slots)
 	if int64(limit.Period)%n != 0 {

@@ -27,25 +27,26 @@ type Subject struct {
 	//	s, err := gcra.ParseState(state)
 	//	return gcra.AppendState(nil, s), err
 	//
-	// For empty bytes it returns the encoding of State{}. If it is nil, NewKeyIsEmpty and
+	// For empty bytes it returns the encoding of the zero State. If it is nil, NewKeyIsEmpty and
 	// StateEncoding do not use it.
 	Recode func(state []byte) ([]byte, error)
 
-	// Windowed means that units come back when a window of one period ends. A changed
-	// period then changes the windows. So for keys with several events, LimitMayChange
-	// tests only changes of the count. BoundHolds counts a refund as its cost, not as -Paid.
+	// Windowed means that units come back when a window of one period ends. A changed period then
+	// changes the windows. So LimitMayChange checks a changed period only for keys that were new
+	// before their last operation. BoundHolds counts a refund as its cost, not as -Paid.
 	Windowed bool
 
 	// Composed means that the policy has parts. Its results describe one part at a time,
 	// so the laws are weaker. They do not check
 	//
-	//   - Available against the previous result
-	//   - that 1ns before ResetAfter the decision differs from that for a new key; a
-	//     difference in any other field of the result is enough
-	//   - states after a refund by a clock that stepped back
-	//   - Paid of a refund by a clock that is behind
-	//   - the exact use after a change of the limit, unless the key was new
-	//   - Limit
+	//   - that Available is what the previous operation left
+	//   - that 1ns before ResetAfter the decision differs from that for a new key, but only that
+	//     some field of the result does
+	//   - the next states if the clock steps back, once the key has had a refund
+	//   - Paid of a refund or a charge if the clock is behind the state
+	//   - how many units are in use after a change of the limit, unless the key was new before its
+	//     last operation
+	//   - the method Limit
 	//
 	// BoundHolds counts a refund as its cost, not as -Paid.
 	Composed bool
