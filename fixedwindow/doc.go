@@ -1,6 +1,7 @@
-// Package fixedwindow counts units in windows of one period, and starts again at zero when
-// a window ends. Choose it for quotas that people talk about: "5 per hour", "1000 a day,
-// from midnight".
+// Package fixedwindow counts units in windows of one period, and starts again at zero when a window
+// ends. A window starts at a request of its key ([AlignFirst]) or at a multiple of the period
+// ([AlignClock]). Choose it for quotas that people talk about: "5 per hour", "1000 a day, from
+// midnight".
 //
 // # Promise
 //
@@ -16,9 +17,9 @@
 //
 // # When not to use it
 //
-// If a double burst at the end of a window does harm, use gcra, or movingwindow with Trailing:
-// Whole. With AlignClock, the windows of all keys end at the same time, and all waiting callers
-// retry then. To spread the retries, use gcra.
+// If a double burst at the end of a window does harm, use package gcra, or package movingwindow
+// with Trailing: Whole. With AlignClock, the windows of all keys end at the same time, and all
+// waiting callers retry then. To spread the retries, use gcra.
 //
 // # Timeline
 //
@@ -47,7 +48,7 @@
 //
 // AlignClock is the quota that HTTP APIs describe as "resets on the hour". For days that begin at
 // midnight in UTC+2, use a period of 24h and an offset of -2h. The package does not know months,
-// nor days of 23 or 25 hours. For these, use different options for each, as in the example
+// nor days of 23 or 25 hours. For these, compute the options from the date, as in the example
 // Calendar of compose.Rule.
 //
 // # Changed limits

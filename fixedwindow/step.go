@@ -28,9 +28,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units become a debt, which
-// ends with the window. At most 2^62 units can be in use; Charge takes fewer rather than
-// exceed that.
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt, which ends
+// with the window. At most 2^62 units can be in use, so Charge may take fewer.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideAt(s, now, &o, &r, algorithm.Charge)
 	return next, r

@@ -19,9 +19,9 @@
 //
 // # When not to use it
 //
-// Use fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"). If no
-// interval of one Period may ever have more than Count units, use movingwindow with Trailing:
-// Whole, or gcra with Burst=1.
+// Use package fixedwindow for quotas that follow the calendar ("1000 per day, from midnight"). If
+// no interval of one Period may ever have more than Count units, use package movingwindow with
+// Trailing: Whole, or gcra with Burst=1.
 //
 // # Timeline
 //
@@ -46,9 +46,9 @@
 // # Range
 //
 // A State holds at most 2^62 units. For a clock that is behind State.At, the units that drain until
-// State.At are in use too. If the limit is above one unit per nanosecond, the sum can exceed 2^63-1.
-// Remaining is then the burst less 2^63-1. The decision, the waits, and the units that a charge or
-// a refund moves are exact even then.
+// State.At are in use too. If the limit is above one unit per nanosecond, the units in use can
+// exceed 2^63-1 in this case. Remaining is then Burst - (2^63-1). The decision, the waits, and the
+// units that a charge or a refund moves are exact even then.
 //
 // # Changed limits
 //

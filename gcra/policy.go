@@ -12,7 +12,7 @@ import (
 // Policy is the algorithm with its options. Its methods take and return encoded states. Make a
 // Policy with [New]; the zero Policy denies everything. Compare policies by String: == is true only
 // for copies of the same Policy.
-type Policy struct{ options *Options } // a pointer: converting it to an interface does not allocate
+type Policy struct{ options *Options } // one pointer, so converting a Policy to an interface does not allocate
 
 var _ algo.Portable = Policy{}
 

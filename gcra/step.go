@@ -30,9 +30,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	return next, r
 }
 
-// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. At
-// most 2^62 units fit into a State; Charge takes fewer rather than exceed that. If now is
-// before s.At, Charge uses s.At.
+// Charge takes o.Cost units, even if fewer are left. The missing units become a debt. At most 2^62
+// units fit into a State, so Charge may take fewer. If now is before s.At, Charge uses s.At.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideAt(s, now, &o, &r, algorithm.Charge)
 	return next, r

@@ -1,22 +1,23 @@
 // Package movingwindow implements the sliding window counter. It counts the units of the last
-// period in a window that moves with time. The window is cut into slots. Unlike with fixedwindow,
-// the count never drops to zero at the end of a window.
+// period in a window that moves with time. The window is cut into slots. Unlike in package
+// fixedwindow, the count never drops to zero at the end of a window.
 //
 // # Promise
 //
-// The period is cut into Slots slots of w = ceil(Period/Slots). The state has Slots+1 counts: the
-// current slot, the Slots-1 slots before it, and before these the trailing slot, which is only
-// partly in the window. Trailing sets how the trailing slot counts, and so what is promised:
+// The period is cut into n slots (Options.Slots) of w = ceil(Period/n) nanoseconds. The state has
+// n+1 counts: the current slot, the n-1 slots before it, and before these the trailing slot, which
+// is only partly in the window. Options.Trailing sets how the trailing slot counts, and so what is
+// promised:
 //
-//   - Whole counts all of its units. No interval of Slots*w+1 ns, which is longer than
-//     one Period, ever has more than Count units. No other algorithm of sluice promises this
-//     and also admits Count units at once.
-//   - Weighted, the default, counts its units in proportion to its overlap with the window,
-//     as if the units were spread evenly over the slot. Since they may not be, an interval
-//     of one Period can see up to 2*Count-1 units. More slots keep bursts apart:
-//     no interval of (Slots-1)*w+1 ns sees more than Count units.
+//   - Whole counts all of its units. No interval of n*w+1 ns, which is longer than one Period, ever
+//     has more than Count units. No other algorithm of sluice promises this and also admits Count
+//     units at once.
+//   - Weighted, the default, counts its units in proportion to its overlap with the window, as if
+//     the units were spread evenly over the slot. Since they may not be, an interval of one Period
+//     can see up to 2*Count-1 units. More slots keep bursts apart: no interval of (n-1)*w+1 ns sees
+//     more than Count units.
 //
-// Let n be Slots and L be Count. In any x consecutive nanoseconds, Whole admits at most
+// Let L be Count. In any x consecutive nanoseconds, Whole admits at most
 //
 //	L * ceil((2 + floor((x-2)/w)) / (n+1))  for x >= 2, else L
 //
@@ -37,9 +38,9 @@
 //	Weighted, n=8:  89% at L=1
 //	Whole:          n/(n+1) at every L
 //
-// gcra gives 100% at any limit. It admits in x nanoseconds at most what Weighted with one slot
-// admits in x+1. Choose movingwindow with Trailing: Whole if spent units have to count for a
-// whole period.
+// Package gcra gives 100% at any limit. With its default burst, its bound for x nanoseconds equals
+// that of Weighted with one slot for x+1. Choose movingwindow with Trailing: Whole if spent units
+// have to count for a whole period.
 //
 // # Timeline
 //
@@ -56,16 +57,16 @@
 //
 // # Source
 //
-// With one slot this is the estimate from two counters that HTTP edge servers use. With more
-// slots it has a counter for each. Slots start at the multiples of w since the
-// Unix epoch, so all clients of a store use the same slots. If Slots does not
-// divide Period, the effective period is Slots*w.
+// With one slot, the package estimates the count from two counters, as HTTP edge servers do. With
+// more slots it has a counter for each. Slots start at the multiples of w since the Unix epoch, so
+// all clients of a store use the same slots. If n does not divide Period, the effective period is
+// n*w.
 //
 // # Changed limits
 //
 // The limit, its period and the slots of a key may change. The units in use stay in use. The units
 // of an old slot move to the new slot that contains the latest time of the old one, or the last
-// paid step if that was earlier.
+// paid step if that was earlier. A paid step is an allowed request, a charge or a refund.
 //
 // # State encoding
 //

@@ -29,8 +29,8 @@ func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 }
 
 // Charge takes o.Cost units, even if fewer are left. The missing units are a debt, which ends when
-// the current slot has left the window. The counts together can be at most 2^62; Charge takes fewer
-// units rather than exceed that.
+// the current slot has left the window. Charge takes fewer units if the sum of the counts would
+// exceed 2^62.
 func Charge(s State, now time.Time, o Options) (next State, r algo.Result) {
 	decide(&s, now, &o, &r, algorithm.Charge)
 	return s, r

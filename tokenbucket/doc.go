@@ -1,7 +1,6 @@
-// Package tokenbucket implements the token bucket. The bucket holds a burst of tokens,
-// each unit takes one token, and the bucket is refilled at the limit's rate, either token
-// by token or in batches. Choose it if tokens have to come back in batches, or if you want
-// the numbers that are easiest to explain.
+// Package tokenbucket implements the token bucket. The bucket holds a burst of tokens, each unit
+// takes one token, and the bucket is refilled at the limit's rate, either token by token or in
+// batches. Choose it if tokens have to come back in batches.
 //
 // # Promise
 //
@@ -16,13 +15,13 @@
 //
 // # When not to use it
 //
-// With continuous refill the package decides like gcra as long as clocks agree. If they
+// With continuous refill the package decides like package gcra as long as clocks agree. If they
 // disagree, gcra is stricter. With interval refill two batches can be spent back to back: one at
 // the end of an interval, the other at the start of the next.
 //
-// If no interval of one Period may ever have more than Count units, use movingwindow with
-// Trailing: Whole, or continuous refill with a burst of 1. Use fixedwindow for quotas
-// that follow the calendar.
+// If no interval of one Period may ever have more than Count units, use package movingwindow with
+// Trailing: Whole, or continuous refill with a burst of 1. Use package fixedwindow for quotas that
+// follow the calendar.
 //
 // # Timeline
 //
@@ -44,7 +43,7 @@
 //	cost 2    3ms: denied, retry in 13.666667ms
 //
 // The first interval starts at the request that found the bucket full. If the state was written by
-// a clock that is ahead, the bucket gets no refill until that time.
+// a clock that is ahead, the bucket gets no refill before the time in the state.
 //
 // # Source
 //
