@@ -40,7 +40,7 @@
 //
 // The period is a unit of time (s, sec, m, min, h, hour, d, day), with a number if you like
 // (15min). Without burst=, gcra and tokenbucket allow the whole count at once.
-// [compose.ParsePolicy] lists all options. Of these, New, For and ParsePolicy refuse cost=; set
+// [compose.ParsePolicy] lists all options. New, For and ParsePolicy refuse the option cost=; set
 // Rule.Cost instead.
 //
 // # Rules
@@ -74,8 +74,8 @@
 //
 // An error means that the limiter could not decide, because the store failed, a context ended, or a
 // function of a rule returned an error. Do not let the call through, but do not report a denial
-// either. Options.OnFailure sets what happens instead if the store fails. Only Wait and WaitN also
-// return an error for a denial: if the call cannot be allowed before the deadline.
+// either. Options.OnFailure sets what happens instead if the store fails. Wait and WaitN also
+// return an error if they are denied and the call cannot be allowed before the deadline.
 //
 // # Limits of this package
 //

@@ -15,12 +15,12 @@ import (
 //	Allow(ctx, in)            asks for one call, and charges it if it is allowed
 //	AllowN(ctx, in, n)        asks for n calls, all or none
 //	Wait(ctx, in)             waits until a call is allowed; fails at once if that is after the deadline of ctx
-//	Reserve(ctx, in, n)       charges n calls like AllowN; Settle of the Reservation corrects n later
+//	Reserve(ctx, in, n)       charges n calls like AllowN, and returns a Reservation whose Settle corrects n
 //	Peek(ctx, in)             returns what Allow would return, and charges nothing
-//	Charge(ctx, in, n)        charges n calls even if too few units are left; the rest is a debt
+//	Charge(ctx, in, n)        charges n calls even if too few units are left; the missing units are a debt
 //	Refund(ctx, in, n)        gives back what n calls cost
-//	Reset(ctx, in)            makes all units of an input available again, under all rules
-//	ResetRule(ctx, name, in)  makes all units of an input available again, under one rule
+//	Reset(ctx, in)            makes all units of the input's keys available again, under all rules
+//	ResetRule(ctx, name, in)  makes all units of the input's key under one rule available again
 //
 // WaitN and PeekN are Wait and Peek for n calls. To enforce a limit use Allow, Wait or
 // Reserve. Peek is for display, because other calls can be charged right after it.
@@ -61,10 +61,10 @@ const (
 // Policy is an algorithm with its limit and options. See ParsePolicy.
 type Policy = algo.Policy
 
-// Skip is the error that a PolicyFor function returns if the rule does not apply to the
-// input. The other rules decide. If PolicyFor returns neither a policy nor an error, the
-// decision fails with an error. So if PolicyFor looks policies up in a map, a missing entry is
-// an error, and not a call without a limit.
+// Skip is the error that Rule.PolicyFor returns if the rule does not apply to the input. The other
+// rules decide. If PolicyFor returns neither a policy nor an error, the decision fails with an
+// error. So if PolicyFor looks policies up in a map, a missing entry is an error, and not a call
+// without a limit.
 var Skip = compose.Skip
 
 // New returns a limiter that gives each key its own limit, such as "gcra 100/min burst=20".
@@ -110,9 +110,8 @@ func PerKey(spec string) Rule[string] {
 	return By(name, func(key string) string { return key }, spec)
 }
 
-// ParsePolicy reads a policy from its spec, for a PolicyFor function or a unit test. It
-// refuses cost=, because in a limiter Rule.Cost says what a call costs. compose.ParsePolicy reads
-// it.
+// ParsePolicy reads a policy from its spec, for Rule.PolicyFor or a unit test. It refuses the
+// option cost=, because Rule.Cost sets the cost of a call. [compose.ParsePolicy] accepts cost=.
 func ParsePolicy(spec string) (Policy, error) { return compose.ParseRulePolicy(spec) }
 
 // MustNew is New for package variables and tests. It panics where New returns an error.

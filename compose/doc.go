@@ -1,5 +1,5 @@
 // Package compose combines policies into one policy, and applies policies to the calls of a
-// program.
+// program. A call is whatever the program limits, such as a request or an attempt to log in.
 //
 // Most programs use package [github.com/sluice-go/sluice] at the root of the module. It has
 // the same limiters with shorter names. Use this package if you build your own tools on
@@ -37,11 +37,11 @@
 //
 // # What a policy admits
 //
-// The Bound method of a policy returns the most units that it admits for one key in any
-// interval of a given length. The bound is often above the limit, because a burst is added
-// to the rate, or because the interval covers parts of two windows. For example, gcra 1000/h
-// admits up to 1999 units in an hour. The command sluice check prints these numbers for each
-// rule of a limits.yaml, and docs/client.md compares the algorithms.
+// The Bound method of a policy returns the most units that it admits for one key in any interval of
+// a given length. The bound is often above the limit, because a burst is added to the rate, or
+// because the interval covers parts of two windows. For example, gcra 1000/h admits up to 1999
+// units in an hour. The command sluice check prints these numbers for each rule of a configuration
+// file, and docs/client.md compares the algorithms.
 //
 // # Round trips
 //
@@ -62,16 +62,17 @@
 //
 // If the store fails, the limiter returns an error, or a decision with Degraded set. It never
 // reports a failure as a denial, and it never allows a call without reporting the failure.
-// Options.OnFailure chooses between these. A call waits for the store until its context ends, or
-// until Options.Timeout is over. After a time without success a circuit breaker opens, and calls
-// do not wait any more; see Options.CircuitOpenAfter. Each server of a store has its own breaker.
+// Options.OnFailure chooses between the error and the decision. A call waits for the store until
+// its context ends, or until Options.Timeout is over. After a time without success a circuit
+// breaker opens, and calls do not wait any more; see Options.CircuitOpenAfter. Each server of a
+// store has its own breaker.
 //
 // If a reply is lost, the limiter sends the batch again, until the timeout. Allow and Charge can
 // then charge a call twice. Even so, the store never admits more than the bound. A refund or a
 // reset is never applied twice. If the limiter cannot find out whether it was applied, it returns
 // [storage.ErrOutcomeUnknown]. So does a call that may have been charged when its timeout ends. On
-// SQLite, a transaction is not repeated if the reply to its commit was lost: its allowed calls
-// return ErrOutcomeUnknown.
+// SQLite, the limiter does not repeat a transaction whose COMMIT failed. The calls that it would
+// have charged or refunded return ErrOutcomeUnknown.
 //
 // # Denial cache and clocks
 //
@@ -114,8 +115,8 @@
 // three rules, Allow and AllowN do not allocate if you call them as methods of a *Limiter and the
 // decision does not escape to the heap. The results are then on the caller's stack.
 //
-// The default clock of a memory.Store does not jump when the wall clock is set. To keep
-// windows aligned with the wall clock after such a change, set Clock to time.Now.
+// The default clock of a memory.Store does not jump when the wall clock is set. To keep windows
+// aligned with the wall clock after such a change, set memory.Store.Clock to time.Now.
 //
 // # Limitations
 //

@@ -34,8 +34,8 @@ import (
 //	trailing  how the oldest slot counts, which is partly in the window: in proportion, or whole
 //	cost      the units of a request; the default is 1
 //
-// cost= is for code that steps a policy itself, and for replays. A [Limiter] uses
-// Rule.Cost, and refuses a rule whose policy has a cost of its own.
+// cost= is for code that calls the methods of a policy itself, and for replays of access logs. A
+// [Limiter] uses Rule.Cost, and refuses a rule whose policy has a cost of its own.
 //
 // The String method of a policy returns a spec that ParsePolicy reads back. It omits options
 // that have their default values.

@@ -178,9 +178,9 @@ func partError(part int, err error) error {
 	return fmt.Errorf("compose: part %d: %w", part, err)
 }
 
-// Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, so math.MaxInt64 if
-// all parts do. If the parts have different costs in their options, the bound is for calls of Step
-// with a cost above 0, which is the same for all parts.
+// Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, which is
+// math.MaxInt64 if all of them are. If the parts have different costs in their options, the bound
+// is for calls of Step with a cost above 0, which is the same for all parts.
 func (s *Stack) Bound(interval time.Duration) int64 {
 	if len(s.Parts()) == 0 {
 		return 0
