@@ -24,16 +24,16 @@
 // is 429, and Retry-After is the longest t of the rules that denied. A client that waits for
 // Retry-After is then allowed, if nobody else spends the quota meanwhile.
 //
-// A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in
-// RateLimit-Policy for each part, "client.1" and "client.2". RateLimit has only the item of
-// the part that decided. Shadow rules are never shown.
+// A policy with several parts, such as all(gcra 10/s; gcra 100/m), has an item in RateLimit-Policy
+// for each part, "client.1" and "client.2". RateLimit has only the item of the part that decided.
+// Rules with compose.Rule.Shadow are never shown.
 //
 // # Statuses
 //
 // A request is refused if the limiter denies it or cannot decide. Options.OnDenied answers it
 // with one of these statuses:
 //
-//	429  denied for now; or the request lacks a key, see [OptionalKey].OrDeny
+//	429  denied for now; or the request lacks a key, see OptionalKey.OrDeny
 //	413  denied: the cost is a size above the capacity, so no wait helps
 //	422  denied: the cost is above the capacity, so no wait helps
 //	503  the store failed, and the limiter's failure policy is compose.FailClosed;

@@ -31,8 +31,9 @@ import (
 // it. Then, after its first response, the server denies no request that Transport sends. If some
 // routes of the server report no limits, the server can deny a few requests.
 //
-// If the responses stop reporting a limit, it stays in force for its window, and for at least a
-// minute. With more than 64 servers, Transport forgets those whose windows are over.
+// If the responses stop reporting a limit, it stays in force until its whole quota is available
+// again, and for at least a minute. With more than 64 servers, Transport forgets those whose whole
+// quota is available again.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
 // response's Retry-After, or else the t of its RateLimit, but at most an hour. If the response has
@@ -59,18 +60,18 @@ type Transport struct {
 	// KeyByHost limits each host separately. If the store fails, the limiter's failure policy
 	// decides whether the request fails.
 	//
-	// The Limiter decides about a request only when the server's limit allows it, so a request
-	// that waits for the server is not charged yet. If a response starts a pause while the
-	// Limiter decides, Transport refunds the charge. The refund takes at most the limiter's
-	// Timeout, even if the request's context has ended.
+	// The Limiter decides about a request only when the server's limit allows it, so a request that
+	// waits for the server is not charged yet. If a 429 or 503 pauses the requests to the server
+	// while the Limiter decides, Transport refunds the charge. The refund takes at most the
+	// limiter's Timeout, even if the request's context has ended.
 	Limiter *compose.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's
 	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its
 	// routes.
 	Key func(*http.Request) string
-	// MaxRetries is how often a request is sent again after a 429. 0 or less means
-	// never: the caller gets the 429. A retry queues like a new request, so it waits until
-	// the pause is over, and the Limiter decides about it again.
+	// MaxRetries is how often a request is sent again after a 429. 0 or less means never: the
+	// caller gets the 429. A retry queues like a new request: it waits until the pause that the 429
+	// causes is over, and the Limiter decides about it again.
 	//
 	// A request is sent again only if its method is GET, HEAD, OPTIONS, TRACE, PUT or DELETE,
 	// or it has the field Idempotency-Key. If it has a body, it must have GetBody. If the
