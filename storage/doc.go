@@ -20,9 +20,9 @@
 //
 // # Time
 //
-// When the TTL of a record ends, its state has the same meaning as no state. So a store that removes
-// expired records late, or never, is still correct. If a store removes a record early, clients
-// can spend that quota again.
+// When the TTL of a record ends, its state has the same meaning as no state. So a store that
+// removes expired records late, or never, is still correct. If a store removes a record early, a
+// client can spend the quota of its key again.
 //
 // A store counts a TTL by its own clock. The clock of a decision may differ from it. So a swap also
 // states until when the record is needed by the clock of the decision ([Swap.Until]).

@@ -35,8 +35,8 @@ var (
 	// single conflict is not an error.
 	ErrContended error = &sentinel{"storage: too much contention", notApplied}
 
-	// ErrOverloaded is returned by the limiter if more requests wait for the store than its options
-	// allow. Nothing was applied. ErrOverloaded wraps ErrUnavailable.
+	// ErrOverloaded is returned by the limiter if more requests wait for the store than
+	// compose.Options.MaxQueue allows. Nothing was applied. ErrOverloaded wraps ErrUnavailable.
 	ErrOverloaded error = &sentinel{"storage: too many decisions wait for the store", []error{ErrNotApplied, ErrUnavailable}}
 
 	// ErrOutcomeUnknown is returned only by the limiter. The reply to a write was lost, or the
@@ -45,9 +45,9 @@ var (
 	// ErrNotApplied.
 	ErrOutcomeUnknown = errors.New("storage: the outcome of a write is unknown")
 
-	// ErrProgram is returned by the limiter if the database ran the program of a policy (its step
-	// in Lua or SQL), and the result differs from that of the step in Go. One of the two has a bug:
-	// please report it. The decision may have been stored.
+	// ErrProgram is returned by the limiter if the database ran a policy as a program in Lua or SQL
+	// (see algo.Program), and the result differs from that of the policy in Go. One of the two has
+	// a bug: please report it. The decision may have been stored.
 	ErrProgram = errors.New("storage: the program on the server differs from the policy")
 
 	// ErrPartialWrite is returned by a store if the database applied only a part of a
@@ -59,12 +59,12 @@ var (
 	// database cannot change together.
 	ErrKey error = &sentinel{"storage: invalid key", notApplied}
 
-	// ErrDuplicateKey is returned by stores if a key occurs twice in one CompareAndSwap, update or
-	// batch.
+	// ErrDuplicateKey is returned by stores if a key occurs twice in one CompareAndSwap, or in one
+	// update or batch of package driver.
 	ErrDuplicateKey error = &sentinel{"storage: key occurs twice", notApplied}
 
-	// ErrSwap is returned by stores for an invalid swap or change: a state without a version, a
-	// negative TTL, an unknown verb or an unknown priority.
+	// ErrSwap is returned by stores for an invalid swap, such as a state without a version, a
+	// negative TTL or an unknown priority. The same holds for an invalid driver.Change.
 	ErrSwap error = &sentinel{"storage: invalid swap", notApplied}
 )
 

@@ -90,14 +90,16 @@ type Batch struct {
 type Request struct {
 	Uses  []Use
 	Times int // the number of equal requests, decided one after the other; above 1 only with one use
-	// Applied is set by Run. It is the number of applied steps, added over all uses and all Times.
-	// If the request was not decided, it is [Damaged], [Declined] or [AlreadyStored]. If a use without
-	// Shadow denies the request, no step is applied. Otherwise each Allow that has enough units,
-	// each Refund and each Charge applies one step. Peek and Reset apply none.
+	// Applied is set by Run. It is the number of applied steps, summed over the uses and over the
+	// equal requests. If the request was not decided, it is [Damaged], [Declined] or
+	// [AlreadyStored]. If a use without Shadow denies the request, no step is applied. Otherwise
+	// each Allow that has enough units, each Refund and each Charge applies one step. Peek and
+	// Reset apply none.
 	Applied int
 }
 
-// The results of a request that Run did not decide. Run has changed nothing for this request.
+// The values of [Request].Applied for a request that Run of a [Server] did not decide. Run has
+// changed nothing for this request.
 const (
 	Damaged       = -1 // the program cannot read the state of a Use without Shadow
 	Declined      = -2 // a number is too large for the program: the step must run in Go

@@ -6,8 +6,8 @@
 //
 // # Bounded
 //
-// A store holds at most MaxKeys records of each rule. When a rule has more, the store evicts a
-// record of the same rule:
+// A store holds at most MaxKeys records of each rule of a limiter (compose.Rule). When a rule has
+// more, the store evicts a record of the same rule:
 //
 //  1. An expired record, because it has the same meaning as no record.
 //  2. If none has expired: a record that has used less than half of its limit. The store visits
@@ -20,7 +20,7 @@
 // of MaxKeys records are protected, step 3 comes before step 2, so that new keys always find some
 // space.
 //
-// The store makes two promises for every policy:
+// The store makes two promises:
 //
 //   - A key of one rule never evicts a key of another rule. A rule with a single key keeps its
 //     limit whatever happens to other rules.
@@ -50,6 +50,6 @@
 // A limiter without a Clock of its own takes its time from [Store.Now]. Its decisions compare
 // expiry with the time of the decision, so limits are exact with a fake clock too. Load,
 // CompareAndSwap and Purge compare expiry with [Store.Now]. An expired record is absent at once.
-// Its memory is used for new records, or [Store.Sweep] frees it. The store treats all times before
-// 1970 as equal, and all times after 2262.
+// Its memory is used for new records of the rule. [Store.Sweep] can free it. The store treats all
+// times before 1970 as equal, and all times after 2262.
 package memory

@@ -7,18 +7,17 @@
 //
 // # Decisions on the server
 //
-// [Store.Migrate] creates PL/pgSQL functions that run the steps of policies. So a batch of decisions
-// is one statement and one round trip, even if other processes use the same keys. The statement
-// locks the rows in the order of their keys, reads the clock, decides, and writes the changed rows.
-// If another process creates one of the keys at the same moment, the batch takes a second round
-// trip.
+// [Store.Migrate] creates PL/pgSQL functions that decide requests. So a batch of decisions is one
+// statement and one round trip, even if other processes use the same keys. The statement locks the
+// rows in the order of their keys, reads the clock, decides, and writes the changed rows. If
+// another process creates one of the keys at the same moment, the batch takes a second round trip.
 //
 // The functions are in the schema of the table. Their names begin with sluice_ and end in a hash of
 // their text, so processes with different versions of this module can share a table. Migrate needs
 // the right to create functions once for each version. Every role may execute them by default.
 //
-// With Options.NoFunctions, the store neither creates nor calls functions. Then the steps run in the
-// process, and a decision takes two round trips or more.
+// With Options.NoFunctions, the store neither creates nor calls functions. Then this process
+// decides, and a decision takes two round trips or more.
 //
 // # Swaps
 //

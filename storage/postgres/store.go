@@ -36,8 +36,8 @@ type Options struct {
 	// Unlogged makes Migrate create an unlogged table. It is faster, but a crash of the server
 	// empties it.
 	Unlogged bool
-	// NoFunctions is for databases where functions must not be created. Then the steps of policies
-	// run in this process, and a decision takes two round trips or more.
+	// NoFunctions is for databases where functions must not be created. Then this process decides,
+	// and a decision takes two round trips or more.
 	NoFunctions bool
 	// Programs are further programs that the database can run. It can always run those of this
 	// module's algorithms. Processes that share a table may have different Programs.
@@ -139,8 +139,8 @@ func (s *Store) LoadNow(ctx context.Context, keys ...string) (records []storage.
 
 // MaxRoundTrips implements [driver.MaxRoundTrips]. It is 0 for a connection or a transaction,
 // because only the caller's goroutine may use it. For a pool it is 2, or 1 if the pool has only one
-// connection. Two round trips are faster than one, because concurrent commits share a flush of the
-// log.
+// connection. Two round trips at the same time are faster than one, because concurrent commits
+// share a flush of the log.
 func (s *Store) MaxRoundTrips() int {
 	if pool, ok := s.db.(*pgxpool.Pool); ok {
 		return min(maxRoundTrips, int(pool.Config().MaxConns))

@@ -1,20 +1,20 @@
 // Package redis stores records in Redis 7 or later: in one server, in a primary with replicas
-// behind Sentinel, or in a Redis Cluster. It accepts any client of github.com/redis/go-redis/v9
-// and never closes it.
+// behind Sentinel, in a Redis Cluster, or in the servers of a redis.Ring. It accepts any client of
+// github.com/redis/go-redis/v9 and never closes it.
 //
 // # One round trip
 //
-// A batch of requests is one Lua script, which runs the steps of the policies in the server
-// ([Store.Run]). It uses the time of the batch, or else the server's clock. Redis runs a script
-// atomically: no other command runs meanwhile. A script of 64 requests takes the server about 0.3 ms.
+// A batch of requests is one Lua script, which decides them on the server ([Store.Run]). It uses
+// the time of the batch, or else the server's clock. Redis runs a script atomically: no other
+// command runs meanwhile. A script of 64 requests takes the server about 0.3 ms.
 //
 // The store sends a script by its hash. If the server does not know the script, for instance after
 // a restart, the store sends it again in full. The store prevents go-redis from retrying a write,
 // even if MaxRetries of the client is set, because only the limiter can find out whether the first
 // attempt was applied.
 //
-// A policy without a Lua program takes two round trips: [Store.LoadNow] and [Store.CompareAndSwap].
-// CompareAndSwap is a script, too.
+// A policy without a program in Lua (see algo.Portable) takes two round trips: [Store.LoadNow] and
+// [Store.CompareAndSwap]. CompareAndSwap is a script, too.
 //
 // # Permissions
 //
@@ -42,9 +42,9 @@
 // one key.
 //
 // On a single server, all requests can share a script. In a cluster, requests share a script only
-// if their keys are in one hash slot. With a Ring, they share it only if they have the same group
-// or the same key. If a proxy stands between the client and several servers, set [Options.Proxy].
-// Then only requests with the same keys share a script. See [Store.Place].
+// if their keys are in one hash slot. With a redis.Ring, they share it only if they have the same
+// group or the same key. If a proxy stands between the client and several servers, set
+// [Options.Proxy]. Then only requests with the same keys share a script. See [Store.Place].
 //
 // # Expiry
 //
@@ -68,7 +68,7 @@
 // can find out before its timeout whether the decision was stored. The limiter recovers without a
 // restart.
 //
-// In a Redis Cluster, decisions fail in these ways if their keys are on a lost node. If the node
+// In a Redis Cluster, decisions fail in the same ways if their keys are on a lost node. If the node
 // has no replica, the cluster refuses all keys, unless cluster-require-full-coverage is no. While a
 // slot moves to another node, a decision fails if some of its keys are on the old node and some on
 // the new one.

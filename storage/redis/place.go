@@ -12,8 +12,8 @@ import (
 
 // ErrCrossSlot is returned for a decision whose keys are in different slots of a Redis Cluster, or
 // on different shards of a Ring. To avoid it, give the keys a common group with
-// compose.Options.Group. errors.Is reports true for it and storage.ErrKey, and for it and
-// storage.ErrNotApplied.
+// compose.Options.Group. ErrCrossSlot is also a storage.ErrKey and a storage.ErrNotApplied, by
+// errors.Is.
 var ErrCrossSlot error = crossSlot{}
 
 type crossSlot struct{}

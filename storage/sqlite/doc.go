@@ -10,7 +10,7 @@
 // microseconds, with the settings below. A write waits for the lock as long as busy_timeout and the
 // context allow. If it does not get the lock, it returns storage.ErrContended, and the limiter retries.
 //
-// The policies run in Go, in a transaction ([Store.Transact]). One transaction serves all callers
+// Decisions are made in Go, in a transaction ([Store.Transact]). One transaction serves all callers
 // of a limiter that wait at that moment. It reads each key once, writes each changed key once, and
 // writes nothing if no key has changed. The write lock excludes all other writers, so there are no
 // conflicts.
@@ -25,7 +25,7 @@
 //     for the disk once, and with the rollback journal, SQLite's default, several times. On most
 //     disks, both are slower by a factor of ten or more.
 //   - _stmt_cache_size=16: the driver keeps compiled statements. By default it keeps none. A single
-//     swap takes about a quarter less time.
+//     CompareAndSwap takes about a quarter less time.
 //   - _busy_timeout: 5000, the driver's default, is enough. With 0, a write fails at once if the
 //     database is locked, and the limiter retries. SQLite ignores the context while it waits for a
 //     lock. So this package sets busy_timeout to 0 while it uses a connection, and waits itself for

@@ -13,8 +13,8 @@
 //	}
 //
 // Each [Law] is an English sentence and a check. The tests of this package contain for each law a
-// store that breaks this law and usually no other. They require that its check fails. The checks
-// never sleep: the harness advances the time.
+// store that breaks this law and usually no other. They require that the check of the law fails.
+// The checks never sleep: the harness advances the time.
 //
 // The optional interfaces of package driver have laws of their own. The laws of updates in place
 // ([driver.InPlace]) are also laws of transactions ([driver.Transactor]).
