@@ -38,25 +38,26 @@
 // remaining, for a denied decision the rule with the longest wait. The label is empty if the
 // decision failed or no rule applied.
 //
-// sluice_shadow_denials_total counts the denials of shadow rules by the outcome of the
-// decision. With the outcome allowed, the call would be denied if the rule were enforced.
-// With the outcome denied, another rule denied it anyway.
+// sluice_shadow_denials_total counts the denials of shadow rules (compose.Rule.Shadow) by the
+// outcome of the decision. With the outcome allowed, the call would be denied if the rule were
+// enforced. With the outcome denied, another rule denied it anyway.
 //
-// sluice_cached_denials_total counts denials from the denial cache, which take no round
-// trip to the store. sluice_decisions_total counts them too.
+// sluice_cached_denials_total counts denials from the denial cache
+// (compose.Options.DenialCacheTTL), which take no round trip to the store. sluice_decisions_total
+// counts them too.
 //
 // sluice_decision_duration_seconds is the time within the limiter, in buckets from 1 µs to 5 s.
 // sluice_retries_total counts the retries within decisions, after conflicts and lost replies.
 //
-// sluice_errors_total counts the errors of decisions that failed, of degraded decisions and of
-// shadow rules, and clock skew.
+// sluice_errors_total counts the errors of decisions that failed, of decisions with the outcome
+// degraded, and of shadow rules. It also counts clock skew.
 //
 // sluice_skew_seconds has one observation for each decision in which a stored state was ahead
 // of the clock, in buckets from 1 ms to an hour. It shows that the clock of some process is wrong.
 //
-// sluice_memory_store_evictions_total counts records that were evicted before they had
-// expired. The key of such a record has its full limit again. If the number keeps growing,
-// MaxKeys is too small. sluice_memory_store_expirations_total counts expired records that were deleted.
+// sluice_memory_store_evictions_total counts records that were evicted before they had expired. The
+// key of such a record has its full limit again. If the number keeps growing, memory.Store.MaxKeys
+// is too small. sluice_memory_store_expirations_total counts expired records that were deleted.
 //
 // # The labels
 //
