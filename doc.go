@@ -29,7 +29,7 @@
 //
 // # Specs
 //
-// A spec is one line: an algorithm, a limit, and options.
+// A spec is a policy as one line of text: an algorithm, a limit, and options.
 //
 //	gcra 100/min burst=20                   a steady rate, with up to 20 calls at once (generic
 //	                                        cell rate algorithm)
@@ -40,8 +40,8 @@
 //
 // The period is a unit of time (s, sec, m, min, h, hour, d, day), with a number if you like
 // (15min). Without burst=, gcra and tokenbucket allow the whole count at once.
-// [compose.ParsePolicy] lists all options. New, For and ParsePolicy refuse the option cost=; set
-// Rule.Cost instead.
+// [compose.ParsePolicy] lists all options. This package refuses the option cost=; set Rule.Cost
+// instead.
 //
 // # Rules
 //

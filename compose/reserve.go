@@ -28,7 +28,7 @@ type Reservation[T any] struct {
 }
 
 // Reserve charges n calls like AllowN, as an estimate that [Reservation.Settle] corrects. n is at
-// least 1. If they are denied, the reservation is nil.
+// least 1. If the calls are denied, the reservation is nil.
 //
 // n and the count that [Reservation.Settle] takes apply to all rules alike. If the rules count
 // different units, such as requests and tokens, let Rule.Cost return the estimate in its unit,

@@ -121,7 +121,7 @@ type Op uint8
 // The operations.
 const (
 	Allow  Op = iota // take the cost if it is available
-	Refund           // return the cost, but not more than was taken
+	Refund           // return the cost, at most until the key is full
 	Charge           // take the cost, even if it is not available
 	Peek             // only read the state
 	Reset            // delete the record

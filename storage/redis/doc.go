@@ -49,8 +49,8 @@
 // # Expiry
 //
 // The server deletes a record in the millisecond after its TTL. It deletes the record later if the
-// writer's clock is ahead: when the server's clock reaches Until of the swap, or the time of the
-// batch plus the TTL. There is nothing to purge.
+// writer's clock is ahead: when the server's clock reaches Until of the storage.Swap, or the time
+// of the batch plus the TTL. There is nothing to purge.
 //
 // # Data loss
 //
