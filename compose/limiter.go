@@ -154,8 +154,8 @@ func (l *Limiter[T]) PeekN(ctx context.Context, in T, n int64) (Decision, error)
 // available. n is at least 1.
 //
 // Refund does not know what was charged. It gives units back even if nothing was charged: under a
-// shadow rule that denied the call, or after a Degraded decision, which the store usually has not
-// recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
+// shadow rule whose result was a denial, or after a Degraded decision, which the store usually has
+// not recorded. To return only what was charged, use [Limiter.Reserve] and [Reservation.Settle].
 func (l *Limiter[T]) Refund(ctx context.Context, in T, n int64) (Decision, error) {
 	return l.do(ctx, OpRefund, in, n)
 }

@@ -23,7 +23,7 @@ type Options[T any] struct {
 	// decision takes a new one. The time may step back, but must not be the zero Time.
 	//
 	// A nil Clock means the clock of the store; see the package documentation. With PostgreSQL and
-	// Redis the clocks of the processes may then disagree.
+	// Redis it does not matter then whether the clocks of the processes agree.
 	//
 	// If processes share a store and set Clock, their clocks must agree. A clock that is ahead can
 	// deny the calls of other processes. A clock that is more than 10 s behind can admit too many

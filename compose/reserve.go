@@ -65,7 +65,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 // debt. It uses the policies, keys and costs that Reserve found, and calls no function of the
 // rules.
 //
-//   - Settle does not correct a shadow rule that denied the reservation, because that rule charged
+//   - Settle does not correct a shadow rule whose result was a denial, because that rule charged
 //     nothing.
 //   - If the estimate under a rule is 0, any number of calls is free under that rule.
 //   - In a windowed policy the refund goes to the current window, even if the charge was in an

@@ -46,10 +46,11 @@ type Rule[T any] struct {
 	// 0 is an error, algo.ErrCost. New refuses a Policy with a cost in its options, but cannot check
 	// the policies that PolicyFor returns.
 	Cost func(T) int64
-	// Shadow makes the rule deny nothing. Its result is still in Decision.Results. If the call is
-	// allowed, a shadow rule charges it like other rules, unless the shadow rule itself would deny
-	// it. A shadow rule's denial may come from the denial cache. If a shadow rule cannot decide,
-	// because its policy cannot read the state, RuleResult.Err has the reason.
+	// Shadow makes the rule report denials without denying calls. Its result is in
+	// Decision.Results. If the call is allowed, a shadow rule charges it like other rules, unless
+	// the shadow rule itself would deny it. A shadow rule's denial may come from the denial cache.
+	// If a shadow rule cannot decide, because its policy cannot read the state, RuleResult.Err has
+	// the reason.
 	Shadow bool
 
 	program *algo.Program // of Policy; nil if the store cannot run it
