@@ -21,8 +21,8 @@ func Peek(s State, now time.Time, o Options) (r algo.Result) {
 	return r
 }
 
-// Refund gives o.Cost units back to the window that is open at now, at most until it is
-// full. If no units are in use after that, the window is closed.
+// Refund gives o.Cost units back to the window that is open at now, at most until none of its units
+// are in use. In that case the window is closed.
 func Refund(s State, now time.Time, o Options) (next State, r algo.Result) {
 	next = decideAt(s, now, &o, &r, algorithm.Refund)
 	return next, r

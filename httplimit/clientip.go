@@ -26,8 +26,9 @@ import (
 //
 // The client is the first address from the right that is not trusted. If an element is not an
 // address, the client is the trusted address to its right. If all elements are trusted, the client
-// is the leftmost. If there is no such element, the client is the peer. Empty elements are skipped.
-// A client can write elements to the left of its own address, but they are never read.
+// is the leftmost. If the field gives no address in this way, the client is the peer. Empty
+// elements are skipped. A client can write elements to the left of its own address, but they are
+// never read.
 type ClientIP struct {
 	// Trusted are the addresses of your proxies. Each proxy must append the address of
 	// its peer to the field, or replace the field by this address.

@@ -32,8 +32,8 @@ import (
 // routes of the server report no limits, the server can deny a few requests.
 //
 // If the responses stop reporting a limit, it stays in force until its whole quota is available
-// again, and for at least a minute. With more than 64 servers, Transport forgets those whose whole
-// quota is available again.
+// again, and for at least a minute. With more than 64 servers, Transport forgets those that have
+// neither requests nor a pause, and whose whole quota is available again.
 //
 // A response with the status 429 or 503 pauses all requests that share the limit. The pause is the
 // response's Retry-After, or else the t of its RateLimit, but at most an hour. If the response has
@@ -61,9 +61,9 @@ type Transport struct {
 	// decides whether the request fails.
 	//
 	// The Limiter decides about a request only when the server's limit allows it, so a request that
-	// waits for the server is not charged yet. If a 429 or 503 pauses the requests to the server
-	// while the Limiter decides, Transport refunds the charge. The refund takes at most the
-	// limiter's Timeout, even if the request's context has ended.
+	// waits for the server is not charged yet. If a response that arrives while the Limiter decides
+	// delays the request again, or if the request's context ends, Transport refunds the charge. The
+	// refund takes at most the limiter's Timeout, even after the end of the context.
 	Limiter *compose.Limiter[*http.Request]
 	// Key returns a key for each request. Requests with the same key share a server's
 	// limit. Nil means KeyByHost. Set Key if a server has separate limits for some of its

@@ -23,9 +23,8 @@ const shards = 8
 // Denied lists the keys that are denied most. Its memory is bounded, whatever the number of
 // keys. Make it with [NewDenied]. It is safe for concurrent use.
 //
-// If a call of Allow, Wait or Reserve is denied, it counts one denial for each enforced rule that
-// denied. It does not count denials of Peek or of shadow rules. It counts since it was made or
-// last reset.
+// Denied counts one denial for each enforced rule that denied a call of Allow, Wait or Reserve. It
+// does not count denials of Peek or of shadow rules. It counts since it was made or last reset.
 //
 // After N denials, a Denied of size M lists every key with more than N/M denials, and usually the
 // M keys with the most denials. The counts are estimates with a known error: see [DeniedKey].

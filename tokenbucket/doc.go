@@ -72,6 +72,6 @@
 // # State encoding
 //
 // Version 1 is the encoding of package gcra with the tag 't'. Used is the tokens missing, from 1.
-// Part/Period is the fraction of the next refill. The state of a key that is new or full is empty
-// bytes.
+// Part/Period is the fraction of the next refill that has accrued. The state of a key that is new
+// or full is empty bytes.
 package tokenbucket

@@ -19,8 +19,8 @@ const DefaultMaxKeys = memstore.DefaultMaxKeys
 // It needs no Close.
 type Store struct {
 	// MaxKeys is the maximum number of records of one rule. During concurrent writes the number can
-	// be higher for a moment, by the records that each write adds. If it is 0 or less, the maximum
-	// is DefaultMaxKeys. For no maximum, set math.MaxInt. Two keys have the same rule if
+	// be higher for a moment, by the records that each write adds. If MaxKeys is 0 or less, the
+	// maximum is DefaultMaxKeys. For no maximum, set math.MaxInt. Two keys have the same rule if
 	// driver.CutKey returns the same rule for both.
 	MaxKeys int
 	// Clock returns the time for Load, CompareAndSwap and Purge. If it is nil, they use the monotonic

@@ -39,8 +39,8 @@ type Options struct {
 	// NoFunctions is for databases where functions must not be created. Then this process decides,
 	// and a decision takes two round trips or more.
 	NoFunctions bool
-	// Programs are further programs that the database can run. It can always run those of this
-	// module's algorithms. Processes that share a table may have different Programs.
+	// Programs are the programs that the database can run besides those of this module's
+	// algorithms. Processes that share a table may have different Programs.
 	Programs []algo.Program
 }
 

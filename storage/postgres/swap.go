@@ -10,7 +10,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-// CompareAndSwap implements [storage.Store]. It sends one statement.
+// CompareAndSwap implements [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
 	keys, err := driver.BeginSwap(ctx, swaps)
 	if err != nil || len(swaps) == 0 {

@@ -17,8 +17,8 @@
 //
 // # Settings
 //
-// Limits are correct with all settings except _journal_mode=OFF. With OFF, SQLite cannot roll back
-// a transaction. These settings make limits fast:
+// Limits are correct with all settings except _journal_mode=OFF; for crashes see Durability. With
+// OFF, SQLite cannot roll back a transaction. These settings make limits fast:
 //
 //   - _journal_mode=WAL: writes do not wait for readers. With _synchronous=NORMAL, the driver's
 //     default, writes wait for the disk only at a checkpoint. With _synchronous=FULL each write waits
