@@ -1,6 +1,6 @@
-// Package algotest tests rate limiting algorithms. It has laws that every algorithm must
-// obey, because the rest of sluice depends on them. It searches for histories that break a
-// law.
+// Package algotest tests rate limiting algorithms. It has laws that every algorithm must obey,
+// because the rest of sluice depends on them. It searches for histories that break a law. A history
+// is a list of operations (Step, Charge and Refund) with their times.
 //
 //	func TestLaws(t *testing.T) {
 //		algotest.Run(t, algotest.Subject{
