@@ -61,9 +61,10 @@ type search struct {
 // some 10ms. The search is deterministic. A caller makes at most a few hundred calls, so a policy that
 // gives many more units back one by one within the interval can admit more.
 func Search(p algo.Policy, interval time.Duration, begin time.Time, changes int) []Call {
-	s := &search{policy: p, interval: int64(interval)}
-	period := int64(p.Limit().Period)
 	t0 := algo.Instant(begin)
+	longest := (algo.MaxInstant - t0) / 8 // so that no time overflows
+	s := &search{policy: p, interval: min(int64(interval), longest)}
+	period := min(int64(p.Limit().Period), longest)
 	t0 += (period - t0%period) % period // windows that are aligned to the clock begin here
 	for _, start := range []int64{t0, t0 + period/2, t0 + period - 1, t0 + period - period/20} {
 		s.try(nil, start)

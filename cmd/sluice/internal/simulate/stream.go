@@ -125,7 +125,7 @@ func Bursts(s Shape) Stream {
 // first request. Pace has no effect.
 func Edge(s Shape) Stream {
 	g := s.generator(3)
-	period := g.Limit.Period
+	period := min(g.Limit.Period, g.Length/2) // a longer period has no edge in the stream
 	burst := period / 20
 	gap := max(1, burst/time.Duration(g.Limit.Count))
 	for client := range g.Stream.Clients {
@@ -169,7 +169,7 @@ func WorstCase(p algo.Policy) Stream {
 	calls := worstcase.Search(p, p.Limit().Period, Epoch, 2000)
 	var units int64
 	for _, c := range calls {
-		units += min(c.Cost, most)
+		units += min(c.Cost, most+1)
 	}
 	for _, c := range calls {
 		a := Arrival{At: c.At, Cost: c.Cost}
