@@ -66,7 +66,7 @@ func runCompare(ctx context.Context, specs []string, address string, s streams) 
 	}
 	fmt.Fprintf(s.out, "%s\nOpen this address in a browser. To end, press Ctrl-C.\n", &page)
 	server := &http.Server{Handler: compare.Handler(compare.NewService()), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}
-	stop := context.AfterFunc(ctx, func() { server.Close() })
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

@@ -197,7 +197,7 @@ func TestStreamsHaveTheirShape(t *testing.T) {
 		for _, a := range s.Arrivals {
 			seen[a.Client]++
 			require.GreaterOrEqual(t, a.At, simulate.Epoch.UnixNano(), name)
-			require.Less(t, a.At, simulate.Epoch.UnixNano()+int64(shape.Length), name)
+			require.LessOrEqual(t, a.At, simulate.Epoch.UnixNano()+int64(shape.Length), name)
 		}
 		require.Len(t, seen, 4, name)
 		require.Len(t, s.Clients, 4, name)

@@ -80,6 +80,7 @@ func (g *generator) sorted() Stream {
 // Steady returns a request every Pace. The clients take turns.
 func Steady(s Shape) Stream {
 	g := s.generator(0)
+	g.Length++ // the last request is at the end
 	for i, at := 0, g.Pace; !g.full(at); i, at = i+1, at+g.Pace {
 		g.add(at, i%len(g.Stream.Clients))
 	}

@@ -1,0 +1,119 @@
+package compare_test
+
+// These tests promise that only the page itself, on this machine, gets answers.
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
+)
+
+const question = `{"specs":["gcra 10/m"],"stream":{"kind":"steady","requests":10,"length":10,"clients":1}}`
+
+func request(method, path, body string, header ...string) *http.Request {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Host = "127.0.0.1:8090"
+	for i := 0; i < len(header); i += 2 {
+		if header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+		r.Header.Set(header[i], header[i+1])
+	}
+	return r
+}
+
+func serve(r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	compare.Handler(compare.NewService()).ServeHTTP(w, r)
+	return w
+}
+
+func TestThePageIsServedUnderAStrictContentPolicy(t *testing.T) {
+	w := serve(request("GET", "/", ""))
+	require.Equal(t, 200, w.Code)
+	require.Contains(t, w.Header().Get("Content-Type"), "text/html")
+	policy := w.Header().Get("Content-Security-Policy")
+	require.Contains(t, policy, "default-src 'none'")
+	require.NotContains(t, policy, "unsafe")
+	require.NotContains(t, policy, "http")
+	require.Equal(t, "nosniff", w.Header().Get("X-Content-Type-Options"))
+}
+
+func TestQuestionsAreAnsweredInLinesOfJSON(t *testing.T) {
+	w := serve(request("POST", "/api/compare", question, "Origin", "http://127.0.0.1:8090", "Sec-Fetch-Site", "same-origin"))
+	require.Equal(t, 200, w.Code)
+	var last struct{ Result *compare.Comparison }
+	for lines := bufio.NewScanner(w.Body); lines.Scan(); {
+		require.NoError(t, json.Unmarshal(lines.Bytes(), &last))
+	}
+	require.Equal(t, 10, last.Result.Requests)
+}
+
+func TestErrorsAreAnsweredInJSON(t *testing.T) {
+	w := serve(request("POST", "/api/compare", `{}`))
+	require.JSONEq(t, `{"error":"0 policies; want 1 to 12"}`, w.Body.String())
+}
+
+func TestOtherSitesAndOtherHostsAreRefused(t *testing.T) {
+	for name, r := range map[string]*http.Request{
+		"a name that resolves to this machine": request("POST", "/api/compare", question, "Host", "evil.example:8090"),
+		"an address of the network":            request("GET", "/", "", "Host", "192.0.2.1:8090"),
+		"a form of another site":               request("POST", "/api/compare", question, "Sec-Fetch-Site", "cross-site"),
+		"another port":                         request("POST", "/api/compare", question, "Sec-Fetch-Site", "same-site"),
+		"a script of another origin":           request("POST", "/api/compare", question, "Origin", "http://evil.example"),
+		"a sandboxed frame":                    request("POST", "/api/compare", question, "Origin", "null"),
+		"a link of another site":               request("GET", "/", "", "Sec-Fetch-Site", "cross-site"),
+	} {
+		w := serve(r)
+		require.Equal(t, http.StatusForbidden, w.Code, name)
+		require.NotContains(t, w.Body.String(), "policies", name)
+	}
+	for name, r := range map[string]*http.Request{
+		"the address bar": request("GET", "/", "", "Sec-Fetch-Site", "none"),
+		"localhost":       request("GET", "/", "", "Host", "localhost:8090"),
+		"IPv6":            request("GET", "/", "", "Host", "[::1]:8090"),
+		"curl":            request("POST", "/api/compare", question),
+	} {
+		require.Equal(t, 200, serve(r).Code, name)
+	}
+}
+
+func TestOtherMethodsAndPathsAreRefused(t *testing.T) {
+	require.Equal(t, http.StatusNotFound, serve(request("GET", "/api/compare", "")).Code)
+	require.Equal(t, http.StatusNotFound, serve(request("GET", "/handler.go", "")).Code)
+	require.Contains(t, serve(request("POST", "/api/delete", "")).Body.String(), "unknown method")
+}
+
+func TestTooLargeBodiesAreRefused(t *testing.T) {
+	w := serve(request("POST", "/api/compare", `{"specs":["`+strings.Repeat("x", 2<<20)))
+	require.Contains(t, w.Body.String(), "too large")
+
+	r := request("POST", "/api/log", "")
+	line := smallLog[:strings.Index(smallLog, "\n")+1]
+	r.Body = io.NopCloser(io.LimitReader(&endless{text: line}, 257<<20))
+	w = serve(r)
+	require.Regexp(t, "more than 1000000 requests|larger than 256 MB", w.Body.String())
+}
+
+// endless repeats a text.
+type endless struct {
+	text string
+	at   int
+}
+
+func (e *endless) Read(p []byte) (n int, err error) {
+	for n < len(p) {
+		c := copy(p[n:], e.text[e.at:])
+		n += c
+		e.at = (e.at + c) % len(e.text)
+	}
+	return n, nil
+}

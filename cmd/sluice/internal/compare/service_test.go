@@ -1,0 +1,353 @@
+package compare_test
+
+// These tests promise what the page can rely on: every answer follows from the same calls, every
+// export can be used as it is, and every invalid question gets an error that says what to do.
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/cmd/sluice/internal/compare"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/simulate"
+	"github.com/sluice-go/sluice/internal/trace"
+)
+
+func query(specs ...string) compare.Query {
+	return compare.Query{Specs: specs, Stream: compare.Stream{Kind: "poisson", Requests: 500, Length: 600, Clients: 3, Seed: 1}}
+}
+
+// ask calls a method with a question as JSON.
+func ask(s *compare.Service, method string, question any) (any, error) {
+	body, err := json.Marshal(question)
+	if err != nil {
+		return nil, err
+	}
+	return s.Call(context.Background(), method, bytes.NewReader(body), func(float64) {})
+}
+
+func answer[R any](t *testing.T, s *compare.Service, method string, question any) R {
+	t.Helper()
+	got, err := ask(s, method, question)
+	require.NoError(t, err)
+	return got.(R)
+}
+
+var all = []string{"gcra 10/m burst=3", "tokenbucket 10/m refill=interval", "fixedwindow 10/m align=clock", "movingwindow 10/m slots=4", "all(gcra 1/s; gcra 10/m)"}
+
+func TestAnswersAgreeWithEachOther(t *testing.T) {
+	s := compare.NewService()
+	for _, reaction := range []simulate.Reaction{simulate.Ignore, simulate.Retry, simulate.Backoff, simulate.Wait} {
+		q := query(all...)
+		q.Reaction, q.Skews, q.OwnClocks = reaction, []float64{0, 5, -3600}, reaction == simulate.Retry
+		c := answer[*compare.Comparison](t, s, "compare", q)
+		require.Len(t, c.Policies, len(all))
+		for i, p := range c.Policies {
+			var bars, calls, processes int64
+			for j := range p.Bars.Admitted {
+				bars += p.Bars.Admitted[j]
+				calls += p.Bars.Admitted[j] + p.Bars.Denied[j]
+			}
+			for _, n := range p.Admissions {
+				processes += n
+			}
+			require.Equal(t, p.Admitted, processes)
+			require.Equal(t, p.Admitted+p.Denied, p.Calls)
+			if reaction == simulate.Ignore { // otherwise calls can come after the end of the view
+				require.Equal(t, p.Admitted, bars)
+				require.Equal(t, p.Calls, calls)
+				require.Len(t, p.Marks.At, int(p.Calls))
+			}
+			for _, number := range []int{0, int(p.Calls) / 2, int(p.Calls) - 1} {
+				d := answer[*compare.Decision](t, s, "explain", compare.Explanation{Query: q, Policy: i, Number: number})
+				require.Equal(t, number, d.Number)
+				require.EqualValues(t, p.Calls, d.Calls)
+				require.Equal(t, d.Remaining, d.Available+d.Refilled-d.Paid)
+				if p.Marks != nil && number < len(p.Marks.At) {
+					require.Equal(t, p.Marks.Allowed[number], d.Allowed)
+					require.InDelta(t, p.Marks.At[number], d.At, 1e-9)
+				}
+			}
+		}
+	}
+}
+
+func TestExplainFindsTheCallNearestToATime(t *testing.T) {
+	q := query(all[0])
+	q.Stream = compare.Stream{Kind: "steady", Requests: 10, Length: 10, Clients: 1}
+	near := 3.4
+	d := answer[*compare.Decision](t, compare.NewService(), "explain", compare.Explanation{Query: q, Near: &near})
+	require.Equal(t, &compare.Decision{
+		Number: 2, Calls: 10, At: 3, AtText: "3s", Now: "3s", Client: "client-1", Attempt: 1, Process: 1,
+		Allowed: true, Limit: 3, Cost: 1, Available: 1, Refilled: 0, Paid: 1, Remaining: 0,
+		RetryAfter: "0s", NextRefill: "4s", ResetAfter: "16s", Skew: "0s", ExactWait: "0s",
+	}, d)
+}
+
+func TestAnInvalidSpecDoesNotHideTheOthers(t *testing.T) {
+	c := answer[*compare.Comparison](t, compare.NewService(), "compare", query("gcra 10/m", "gcra 10/fortnight", ""))
+	require.Empty(t, c.Policies[0].Error)
+	require.Contains(t, c.Policies[1].Error, "fortnight")
+	require.Contains(t, c.Policies[1].Error, "^", "the wrong word is marked")
+	require.NotEmpty(t, c.Policies[2].Error)
+	require.Equal(t, "gcra 10/fortnight", c.Policies[1].Spec)
+}
+
+func TestWorstCaseIsWithinTheBoundOfItsPolicy(t *testing.T) {
+	for i := range all {
+		q := query(all...)
+		q.Stream = compare.Stream{Kind: "worst", Target: i}
+		p := answer[*compare.Comparison](t, compare.NewService(), "compare", q).Policies[i]
+		require.LessOrEqual(t, p.Worst, p.Bound, all[i])
+		require.GreaterOrEqual(t, p.Worst, p.Bound-1, all[i])
+		require.Zero(t, p.Denied, all[i])
+	}
+}
+
+func TestTheViewSelectsBarsLevelAndMarks(t *testing.T) {
+	q := query(all[0])
+	q.View = compare.View{From: 100, To: 160, Client: "client-2"}
+	c := answer[*compare.Comparison](t, compare.NewService(), "compare", q)
+	require.Equal(t, "client-2", c.Client)
+	p := c.Policies[0]
+	for _, at := range append(p.Marks.At, p.Level.At...) {
+		require.True(t, at >= 100 && at <= 160, "%v", at)
+	}
+	require.Less(t, len(p.Marks.At), int(p.Calls))
+	require.Greater(t, len(p.Level.At), 100)
+}
+
+// TestExportedTracesPassTheirCheck: sluice replay --check runs the same.
+func TestExportedTracesPassTheirCheck(t *testing.T) {
+	s := compare.NewService()
+	for _, kind := range []string{"steady", "poisson", "bursts", "edge", "greedy", "crowd", "worst", "log"} {
+		for _, reaction := range []simulate.Reaction{simulate.Ignore, simulate.Wait} {
+			if kind == "log" && reaction == simulate.Wait {
+				continue // too many calls for a trace
+			}
+			for i := range all {
+				q := query(all...)
+				q.Stream.Kind, q.Reaction, q.Shared, q.Stream.Target = kind, reaction, i == 3, i
+				q.Skews, q.OwnClocks = []float64{0, 7}, i == 2
+				text := answer[*compare.Text](t, s, "trace", compare.Explanation{Query: q, Policy: i})
+				parsed, err := trace.Parse(strings.NewReader(text.Text), text.Name)
+				require.NoError(t, err)
+				differences, err := parsed.Check()
+				require.NoError(t, err)
+				require.Empty(t, differences)
+				require.Contains(t, text.Text, "-> ok")
+			}
+		}
+	}
+}
+
+func TestExportedRulesAreARuleFile(t *testing.T) {
+	q := query(append(all, "gcra 10/m cost=3 burst=9")...)
+	text := answer[*compare.Text](t, compare.NewService(), "rules", q)
+	file, err := config.Parse(text.Name, []byte(text.Text))
+	require.NoError(t, err)
+	require.Len(t, file.Rules, len(q.Specs))
+	for i := range all {
+		require.Equal(t, all[i], file.Rules[i].Policy.String())
+	}
+	require.EqualValues(t, 3, file.Rules[5].Cost.Units)
+	require.Equal(t, "ip", file.Rules[0].ByString())
+
+	q.Shared = true
+	text = answer[*compare.Text](t, compare.NewService(), "rules", q)
+	file, err = config.Parse(text.Name, []byte(text.Text))
+	require.NoError(t, err)
+	require.Equal(t, "everything", file.Rules[0].ByString())
+}
+
+const smallLog = `192.0.2.1 - - [17/May/2015:10:05:03 +0000] "GET / HTTP/1.1" 200 1
+192.0.2.2 - - [17/May/2015:10:05:04 +0000] "GET / HTTP/1.1" 200 1
+not a request
+192.0.2.1 - - [17/May/2015:10:05:05 +0000] "GET / HTTP/1.1" 200 1
+`
+
+func TestALogIsReadOnceAndReplayed(t *testing.T) {
+	s := compare.NewService()
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, err := io.WriteString(z, smallLog)
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	for _, text := range []string{smallLog, zipped.String()} {
+		got, err := s.Call(context.Background(), "log", strings.NewReader(text), func(float64) {})
+		require.NoError(t, err)
+		log := got.(*compare.Log)
+		require.Equal(t, compare.Log{ID: log.ID, Requests: 3, Clients: 2, Skipped: 1}, *log)
+		q := query("fixedwindow 1/m")
+		q.Stream = compare.Stream{Kind: "log", Log: log.ID}
+		c := answer[*compare.Comparison](t, s, "compare", q)
+		require.Equal(t, "2015-05-17T10:05:03Z", c.Start)
+		require.Equal(t, []compare.Client{{Name: "192.0.2.1", Requests: 2}, {Name: "192.0.2.2", Requests: 1}}, c.Clients)
+		require.EqualValues(t, 2, c.Policies[0].Admitted)
+		d := answer[*compare.Decision](t, s, "explain", compare.Explanation{Query: q, Number: 2})
+		require.Equal(t, "2015-05-17 10:05:05 UTC", d.AtText)
+		require.Equal(t, "58s", d.RetryAfter)
+	}
+}
+
+func TestAServiceKeepsTheLastLogs(t *testing.T) {
+	s := compare.NewService()
+	var ids []string
+	for i := range 4 {
+		got, err := s.Call(context.Background(), "log", strings.NewReader(strings.ReplaceAll(smallLog, "192.0.2.1", fmt.Sprintf("192.0.2.%d", 10+i))), func(float64) {})
+		require.NoError(t, err)
+		ids = append(ids, got.(*compare.Log).ID)
+	}
+	for i, id := range ids {
+		q := query("gcra 1/s")
+		q.Stream = compare.Stream{Kind: "log", Log: id}
+		_, err := ask(s, "compare", q)
+		if i == 0 {
+			require.ErrorContains(t, err, "drop the file onto the page again")
+		} else {
+			require.NoError(t, err)
+		}
+	}
+}
+
+func TestInvalidQuestionsSayWhatToDo(t *testing.T) {
+	type change func(*compare.Query)
+	for name, c := range map[string]struct {
+		change change
+		want   string
+	}{
+		"no policies":       {func(q *compare.Query) { q.Specs = nil }, "0 policies; want 1 to 12"},
+		"many policies":     {func(q *compare.Query) { q.Specs = make([]string, 13) }, "13 policies; want 1 to 12"},
+		"stream":            {func(q *compare.Query) { q.Stream.Kind = "flood" }, `unknown stream "flood"; want steady, poisson`},
+		"no requests":       {func(q *compare.Query) { q.Stream.Requests = 0 }, "0 requests; want 1 to 200000"},
+		"many requests":     {func(q *compare.Query) { q.Stream.Requests = 1 << 40 }, "want 1 to 200000"},
+		"no length":         {func(q *compare.Query) { q.Stream.Length = 0 }, "want 1ms to a year"},
+		"endless":           {func(q *compare.Query) { q.Stream.Length = 1e300 }, "want 1ms to a year"},
+		"many clients":      {func(q *compare.Query) { q.Stream.Clients = 1e6 }, "want 1 to 1000"},
+		"reaction":          {func(q *compare.Query) { q.Reaction = "sulk" }, "want ignore, retry, backoff or wait"},
+		"many processes":    {func(q *compare.Query) { q.Skews = make([]float64, 17) }, "17 processes; want at most 16"},
+		"skew":              {func(q *compare.Query) { q.Skews = []float64{1e300} }, "want at most a year"},
+		"nothing to break":  {func(q *compare.Query) { q.Stream.Kind, q.Stream.Target = "worst", 3 }, "no valid policy 4 to break"},
+		"log not in memory": {func(q *compare.Query) { q.Stream.Kind, q.Stream.Log = "log", "abc" }, "drop the file onto the page again"},
+		"nothing in stream": {func(q *compare.Query) { q.Stream.Kind, q.Stream.Length = "crowd", 0.001; q.Stream.Requests = 1 }, "choose more requests or a longer time"},
+		"explain no policy": {func(q *compare.Query) { q.Specs[0] = "gcra" }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := query("gcra 10/m")
+			c.change(&q)
+			_, err := ask(compare.NewService(), "compare", q)
+			if c.want != "" {
+				require.ErrorContains(t, err, c.want)
+				return
+			}
+			require.NoError(t, err)
+			for _, method := range []string{"explain", "trace"} {
+				_, err = ask(compare.NewService(), method, compare.Explanation{Query: q})
+				require.ErrorContains(t, err, "no valid policy 1")
+			}
+			_, err = ask(compare.NewService(), "rules", q)
+			require.ErrorContains(t, err, "policy 1:")
+		})
+	}
+	for body, want := range map[string]string{
+		``:                     "not valid JSON",
+		`[]`:                   "not valid JSON",
+		`{"spec":"gcra 1/s"}`:  `unknown field "spec"`,
+		`{"specs":["gcra`:      "not valid JSON",
+		`{"specs":"gcra 1/s"}`: "not valid JSON",
+	} {
+		_, err := compare.NewService().Call(context.Background(), "compare", strings.NewReader(body), func(float64) {})
+		require.ErrorContains(t, err, want, "%q", body)
+	}
+	_, err := ask(compare.NewService(), "drop-tables", nil)
+	require.ErrorContains(t, err, `unknown method "drop-tables"`)
+	q := query("gcra 10/m")
+	_, err = ask(compare.NewService(), "explain", compare.Explanation{Query: q, Number: 501})
+	require.ErrorContains(t, err, "no call 502; want 1 to")
+}
+
+func TestInvalidLogsSayWhatToDo(t *testing.T) {
+	for name, c := range map[string]struct {
+		log  io.Reader
+		want string
+	}{
+		"empty":      {strings.NewReader(""), "the log is empty"},
+		"no times":   {strings.NewReader("GET /\nGET /a\n"), "are not log lines"},
+		"picture":    {strings.NewReader("\x89PNG\r\n\x1a\n\x00\x00"), "are not log lines"},
+		"cut upload": {io.MultiReader(strings.NewReader(smallLog), iotest.ErrReader(io.ErrUnexpectedEOF)), "unexpected EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := compare.NewService().Call(context.Background(), "log", c.log, func(float64) {})
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+func TestACancelledQuestionEnds(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	q := query(all...)
+	q.Stream.Requests = simulate.MaxArrivals
+	body, err := json.Marshal(q)
+	require.NoError(t, err)
+	_, err = compare.NewService().Call(ctx, "compare", bytes.NewReader(body), func(float64) { cancel() })
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestProgressGrowsToTheEnd(t *testing.T) {
+	q := query(all[0])
+	q.Stream.Requests = 100_000
+	body, err := json.Marshal(q)
+	require.NoError(t, err)
+	var shares []float64
+	_, err = compare.NewService().Call(context.Background(), "compare", bytes.NewReader(body), func(share float64) { shares = append(shares, share) })
+	require.NoError(t, err)
+	require.Greater(t, len(shares), 5)
+	require.IsNonDecreasing(t, shares)
+	require.LessOrEqual(t, shares[len(shares)-1], 1.0)
+}
+
+// FuzzCall: no question makes the service panic, and every answer can be encoded.
+func FuzzCall(f *testing.F) {
+	small := query("gcra 10/m burst=3", "movingwindow 5/s slots=3")
+	small.Stream.Requests = 20
+	for _, kind := range []string{"steady", "edge", "crowd", "worst", "greedy"} {
+		small.Stream.Kind = kind
+		body, err := json.Marshal(small)
+		require.NoError(f, err)
+		f.Add("compare", body)
+	}
+	body, err := json.Marshal(compare.Explanation{Query: small, Number: 3})
+	require.NoError(f, err)
+	f.Add("explain", body)
+	f.Add("trace", body)
+	f.Add("log", []byte(smallLog))
+	service := compare.NewService()
+	f.Fuzz(func(t *testing.T, method string, body []byte) {
+		var size struct {
+			compare.Query
+			Inner compare.Query `json:"query"`
+		}
+		_ = json.Unmarshal(body, &size)
+		for _, q := range []compare.Query{size.Query, size.Inner} {
+			if q.Stream.Requests > 1000 || q.Stream.Kind == "log" || q.Stream.Kind == "edge" && len(q.Specs) > 2 {
+				t.Skip("slow")
+			}
+		}
+		got, err := service.Call(context.Background(), method, bytes.NewReader(body), func(float64) {})
+		if err != nil {
+			require.NotEmpty(t, err.Error())
+			return
+		}
+		_, err = json.Marshal(got)
+		require.NoError(t, err)
+	})
+}
