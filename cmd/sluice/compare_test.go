@@ -1,0 +1,62 @@
+package main
+
+// These tests promise that sluice compare prints the address of its page, answers there on this
+// machine only, and ends with its context.
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestComparePrintsTheAddressOfItsPage(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	read, written := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, []string{"compare", "-p", "gcra 10/m", "-p", "fixedwindow 10/m"}, streams{strings.NewReader(""), written, os.Stderr})
+	}()
+	lines := bufio.NewReader(read)
+	address, err := lines.ReadString('\n')
+	require.NoError(t, err)
+	require.Regexp(t, `^http://127\.0\.0\.1:\d+/.*p=gcra.*p=fixedwindow`, address)
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+
+	response, err := http.Get(strings.TrimSpace(address))
+	require.NoError(t, err)
+	body, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, 200, response.StatusCode)
+	require.Contains(t, string(body), "<!doctype html>")
+
+	cancel()
+	require.Zero(t, <-ended)
+}
+
+func TestInvalidCommandLinesOfCompare(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer taken.Close()
+	twelve := []string{"compare"}
+	for range 13 {
+		twelve = append(twelve, "-p", "gcra 1/s")
+	}
+	requireFailures(t, map[string]failure{
+		"policy":        {[]string{"compare", "-p", "gcra 10/fortnight"}, 2, []string{"fortnight", "^"}},
+		"argument":      {[]string{"compare", "access.log"}, 2, []string{`"access.log"`, "drop a log onto the page, or use sluice replay"}},
+		"public":        {[]string{"compare", "--listen", "0.0.0.0:8090"}, 2, []string{"0.0.0.0:8090", "no password", "such as 127.0.0.1:8090"}},
+		"all addresses": {[]string{"compare", "--listen", ":8090"}, 2, []string{"want a loopback address"}},
+		"name":          {[]string{"compare", "--listen", "example.com:8090"}, 2, []string{"want a loopback address"}},
+		"no port":       {[]string{"compare", "--listen", "127.0.0.1"}, 2, []string{`"127.0.0.1"`, "want HOST:PORT"}},
+		"taken":         {[]string{"compare", "--listen", taken.Addr().String()}, 1, []string{"address already in use", "choose another port"}},
+		"too many":      {twelve, 2, []string{"13 policies; the page compares at most 12"}},
+	})
+}
