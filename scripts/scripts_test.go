@@ -148,6 +148,10 @@ func TestFuzzFails(t *testing.T) {
 			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {\n\tf.Fuzz(func(t *testing.T, b []byte) {\n\t\tfor len(b) > 0 && b[0] == 'x' {\n\t\t}\n\t})\n}\n"},
 			"FUZZ_INPUTS=20000; fuzz .", "fuzzing process hung or terminated unexpectedly",
 		},
+		"a target that does not compile": {
+			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) { missing() }\n"},
+			"fuzz .", "cannot build the fuzz targets of ",
+		},
 		"a target that runs nothing": {
 			map[string]string{"a_test.go": "package sound\n\nimport \"testing\"\n\nfunc FuzzA(f *testing.F) {}\n"},
 			"fuzz .", "FuzzA failed in ",

@@ -156,16 +156,30 @@ fuzz() {
   local targets=$scratch/targets
   declared "$1" Fuzz >"$targets" || die "cannot list the fuzz targets of $1"
   say "fuzzing $(wc -l <"$targets") targets, $FUZZ_INPUTS inputs each ($1)"
-  local dir target
+  local dir target built=''
   while read -r dir target; do
+    [[ $dir == "$built" ]] || build_fuzz_binary "$dir"
+    built=$dir
     fuzz_one "$dir" "$target"
   done <"$targets"
 }
 
-# fuzz_one DIRECTORY TARGET
-fuzz_one() {
+# build_fuzz_binary DIRECTORY builds the fuzz targets of a package once, because go test -fuzz
+# would link them again for each target. -ldflags=-w leaves out debug information, as go test does.
+build_fuzz_binary() {
   local log=$scratch/fuzz.log
-  if (cd "$1" && go test -vet=off -run='^$' -fuzz="^$2\$" -fuzztime="${FUZZ_INPUTS}x" -fuzzminimizetime=1s .) >"$log" 2>&1 </dev/null &&
+  (cd "$1" && go test -c -vet=off -ldflags=-w -fuzz=. -o "$scratch/fuzz.test" .) >"$log" 2>&1 && return
+  cat "$log"
+  die "cannot build the fuzz targets of $1"
+}
+
+# fuzz_one DIRECTORY TARGET runs a fuzz target of the package that was built last, with the options
+# that go test -fuzz gives it.
+fuzz_one() {
+  local log=$scratch/fuzz.log cache
+  cache=$(go env GOCACHE)/fuzz/$(cd "$1" && go list .)
+  if (cd "$1" && "$scratch/fuzz.test" -test.paniconexit0 -test.timeout=10m -test.run='^$' -test.fuzz="^$2\$" \
+    -test.fuzzcachedir="$cache" -test.fuzztime="${FUZZ_INPUTS}x" -test.fuzzminimizetime=1s) >"$log" 2>&1 </dev/null &&
     grep -q '^fuzz: .* execs: ' "$log"; then
     printf 'ok  \t%s\t%s\n' "$1" "$2"
     return
