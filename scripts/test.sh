@@ -33,6 +33,9 @@ scripts=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 export SLUICE_REQUIRE_SERVERS=1 # a missing server is a failure, not a skip
 export CGO_ENABLED=1            # for the race detector and SQLite
 export GOWORK=off               # use the versions of each go.mod
+# A program under the race detector sleeps when it ends, by default for 1s, to find races in goroutines that
+# still run. That is 1s for each package and for each process that a test starts.
+export GORACE="atexit_sleep_ms=50 ${GORACE:-}"
 export GOFLAGS="${GOFLAGS:-} -buildvcs=false" # stamping fails in a clone that another user owns
 
 say() { printf '== %s\n' "$*"; }
