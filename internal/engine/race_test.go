@@ -1,0 +1,9 @@
+//go:build race
+
+package engine_test
+
+import "runtime"
+
+// With several threads, the race detector can crash in tests that use testing/synctest:
+// https://go.dev/issue/78156. It finds the same races with one.
+func init() { runtime.GOMAXPROCS(1) }
