@@ -34,7 +34,6 @@ type Server struct {
 
 	store   *opened
 	missing atomic.Bool // the store has been unavailable since the start
-	probe   *probe
 	health  atomic.Pointer[storeHealth]
 
 	reloading    sync.Mutex
@@ -79,7 +78,6 @@ func New(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context, file *config.File) (err error) {
-	s.probe = newProbe(s.store.Store, s.options.Namespace)
 	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
 		return err
 	}
