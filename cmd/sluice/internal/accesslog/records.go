@@ -3,7 +3,6 @@ package accesslog
 import (
 	"cmp"
 	"encoding/binary"
-	"slices"
 	"time"
 )
 
@@ -56,32 +55,11 @@ func (b *records) add(e *Entry, input int, fields Fields) (size int) {
 	return recordSize + len(b.texts) - start
 }
 
-// sort sorts by time. Records with equal times keep their order.
-func (b *records) sort() {
-	if slices.IsSortedFunc(b.list, byTime) {
-		return
-	}
-	slices.SortStableFunc(b.list, byTime)
-	texts := make([]byte, 0, len(b.texts))
-	for i := range b.list {
-		r := &b.list[i]
-		start := len(texts)
-		texts = append(texts, b.texts[r.start:r.start+r.size]...)
-		r.start = uint32(start)
-	}
-	b.texts = texts
-}
-
-// addAll adds consecutive records of from, which is sorted.
-func (b *records) addAll(list []record, from *records) {
-	first, last := list[0], list[len(list)-1]
-	offset := uint32(len(b.texts)) - first.start
-	b.texts = append(b.texts, from.texts[first.start:last.start+last.size]...)
-	n := len(b.list)
-	b.list = append(b.list, list...)
-	for i := range b.list[n:] {
-		b.list[n+i].start += offset
-	}
+// copy adds a record of from.
+func (b *records) copy(r record, from *records) {
+	texts := from.texts[r.start : r.start+r.size]
+	r.start = uint32(len(b.texts))
+	b.list, b.texts = append(b.list, r), append(b.texts, texts...)
 }
 
 // read sets the requested fields of e to those of record i. The texts of e share the memory of b.

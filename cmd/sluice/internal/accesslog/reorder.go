@@ -32,8 +32,7 @@ type window struct {
 
 // bucket has the records of one grain of time, in the order of arrival.
 type bucket struct {
-	start    int64 // in seconds since 1970
-	unsorted bool  // some records may be out of order
+	start int64 // in seconds since 1970
 	records
 }
 
@@ -69,7 +68,6 @@ func (w *window) add(e *Entry, input int) error {
 		w.stats.Reordered++
 	}
 	b := w.bucket(e.Time.Unix() &^ (w.grain - 1))
-	b.unsorted = b.unsorted || order < 0
 	w.held += b.add(e, input, w.fields)
 	if w.held <= w.most {
 		return nil
@@ -110,7 +108,7 @@ func (w *window) bucket(start int64) *bucket {
 	} else {
 		b = new(bucket)
 	}
-	b.start, b.unsorted = start, false
+	b.start = start
 	w.buckets = slices.Insert(w.buckets, i, b)
 	return b
 }
@@ -131,11 +129,11 @@ func (w *window) emitOldest() (err error) {
 	b := w.buckets[0]
 	w.buckets = w.buckets[1:]
 	w.held -= b.size()
-	if b.unsorted {
-		b.sort()
+	if !slices.IsSortedFunc(b.list, byTime) {
+		slices.SortStableFunc(b.list, byTime)
 	}
-	for some := range slices.Chunk(b.list, 100) {
-		w.batch.addAll(some, &b.records)
+	for _, r := range b.list {
+		w.batch.copy(r, &b.records)
 		if w.batch.size() < batchSize {
 			continue
 		}
