@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
@@ -84,14 +83,6 @@ func (f Field) String() string {
 type Cost struct {
 	Units int64 // from 1; 0 if Bytes
 	Bytes bool  // the size of the request body in bytes
-}
-
-// String returns the cost as in the file: a number, or bytes.
-func (c Cost) String() string {
-	if c.Bytes {
-		return "bytes"
-	}
-	return strconv.FormatInt(c.Units, 10)
 }
 
 // ByString returns the fields joined by +, or "everything" if there are none.

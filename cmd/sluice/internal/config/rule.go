@@ -111,8 +111,12 @@ func (r *reader) rule(n ast.Node, at string) Rule {
 }
 
 func (r *reader) name(n ast.Node) (string, error) {
-	if kind := otherThanText(n); kind != "" {
-		return "", fmt.Errorf("%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), kind, n.GetToken().Value)
+	switch n := n.(type) {
+	case *ast.IntegerNode, *ast.BoolNode:
+		if written := n.GetToken().Value; isName(written) {
+			kind := map[bool]string{true: "a number", false: "a boolean"}[n.Type() == ast.IntegerType]
+			return "", fmt.Errorf("%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), kind, written)
+		}
 	}
 	name, err := word(n, wantName)
 	switch {
@@ -125,21 +129,6 @@ func (r *reader) name(n ast.Node) (string, error) {
 	}
 	r.names[name] = lineOf(n)
 	return name, nil
-}
-
-// otherThanText returns the YAML type of a value that would be a valid name in quotes; empty
-// for text and for other values.
-func otherThanText(n ast.Node) string {
-	if n == nil || n.GetToken() == nil || !isName(n.GetToken().Value) {
-		return ""
-	}
-	switch n.(type) {
-	case *ast.IntegerNode:
-		return "a number"
-	case *ast.BoolNode:
-		return "a boolean"
-	}
-	return ""
 }
 
 // isName allows few characters, because names become part of stored keys, headers and
@@ -268,30 +257,18 @@ func badPattern(p string) string {
 // ParseTrusted parses the address or prefix of trusted proxies. It refuses a prefix that
 // covers all addresses.
 func ParseTrusted(s string) (netip.Prefix, error) {
-	p, err := parsePrefix(s)
-	if err != nil {
+	p, err := netip.ParsePrefix(s)
+	if addr, notAddr := netip.ParseAddr(s); notAddr == nil {
+		p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p = trustedproxy.Unmap(p) // an IPv4-mapped prefix of 96 bits covers all addresses too
+	switch {
+	case err != nil:
 		return p, fmt.Errorf("%s is not an address or prefix; want one such as 10.0.0.0/24 or 192.0.2.1", errtext.Quote(s))
-	}
-	if p != p.Masked() {
+	case p != p.Masked():
 		return p, fmt.Errorf("%s has bits after the prefix; want %v, or %v for one machine", errtext.Quote(s), p.Masked(), p.Addr())
-	}
-	if p.Bits() == 0 {
+	case p.Bits() == 0:
 		return p, fmt.Errorf("%s covers all addresses, so any client could forge its address; want the addresses of your proxies", errtext.Quote(s))
 	}
 	return p, nil
-}
-
-// parsePrefix converts IPv4-mapped IPv6 prefixes to IPv4, because such a prefix of 96 bits
-// covers all addresses too.
-func parsePrefix(s string) (netip.Prefix, error) {
-	if strings.Contains(s, "/") {
-		p, err := netip.ParsePrefix(s)
-		return trustedproxy.Unmap(p), err
-	}
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
-		return netip.Prefix{}, err
-	}
-	addr = addr.WithZone("").Unmap()
-	return netip.PrefixFrom(addr, addr.BitLen()), nil
 }
