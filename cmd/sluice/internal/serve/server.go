@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -40,6 +39,7 @@ type Server struct {
 	fingerprints map[string]string // of all rules since the start, by name
 
 	proxy, api *listener       // nil if there is none
+	listeners  []*listener     // the proxy before the decision service
 	background context.Context // of requests and background tasks; Close cancels it
 	stop       context.CancelFunc
 	closeOnce  sync.Once
@@ -147,6 +147,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
+	s.listeners = append(s.listeners, server)
 	return server
 }
 
@@ -181,7 +182,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		})
 	}
 	failed := make(chan error, 2)
-	for _, l := range s.listeners() {
+	for _, l := range s.listeners {
 		go func() { failed <- l.http.Serve(l.Listener) }()
 	}
 	select {
@@ -216,10 +217,6 @@ func every(ctx context.Context, d time.Duration, task func(context.Context)) {
 	}
 }
 
-func (s *Server) listeners() []*listener {
-	return slices.DeleteFunc([]*listener{s.proxy, s.api}, func(l *listener) bool { return l == nil })
-}
-
 // announceEnd makes /readyz fail, and waits so that load balancers notice.
 func (s *Server) announceEnd(atOnce bool) {
 	delay := s.options.ShutdownDelay
@@ -239,7 +236,7 @@ func (s *Server) announceEnd(atOnce bool) {
 func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
-	for _, l := range s.listeners() {
+	for _, l := range s.listeners {
 		_ = l.http.Shutdown(ctx) // Close finds out whether requests are left
 	}
 }
@@ -249,7 +246,7 @@ func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		s.cut = !s.waitIdle(cutGrace)
 		s.stop()
-		for _, l := range s.listeners() {
+		for _, l := range s.listeners {
 			_ = l.http.Close()
 			_ = l.Close()
 		}
@@ -276,12 +273,10 @@ const cutGrace = 100 * time.Millisecond
 // waitIdle waits until no connection has a request, for at most d. It reports whether there is
 // none.
 func (s *Server) waitIdle(d time.Duration) bool {
-	for end := time.Now().Add(d); s.isBusy(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
+	for end := time.Now().Add(d); s.isBusy() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
 	}
-	return true
+	return !s.isBusy()
 }
 
 func (s *Server) isBusy() (busy bool) {
