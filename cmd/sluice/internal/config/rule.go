@@ -28,7 +28,7 @@ const (
 func (r *reader) file(root ast.Node) *File {
 	f := new(File)
 	given := r.members(root, "", []member{
-		r.trusted(f),
+		list(r, "trusted", &f.Trusted, "", trusted),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
 		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
@@ -42,21 +42,12 @@ func (r *reader) file(root ast.Node) *File {
 	return f
 }
 
-func (r *reader) trusted(f *File) member {
-	m := list(r, "trusted", &f.Trusted, wantPrefixes, func(n ast.Node) (netip.Prefix, error) {
-		s, err := word(n, wantPrefixes)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		return ParseTrusted(s)
-	})
-	return member{m.name, func(n ast.Node, at string) {
-		if l, ok := n.(*ast.SequenceNode); ok && len(l.Values) == 0 {
-			f.Trusted = []netip.Prefix{} // the file says that there is no proxy
-			return
-		}
-		m.read(n, at)
-	}}
+func trusted(n ast.Node) (netip.Prefix, error) {
+	s, err := word(n, wantPrefixes)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return ParseTrusted(s)
 }
 
 func ipv6Bits(n ast.Node) (int, error) {

@@ -252,7 +252,7 @@ const DefaultMaxConnections = 10_000
 type maxConnections struct {
 	net.Listener
 	slots  chan struct{}   // one for each open connection, and one for the next
-	isFull func(full bool) // called with true when Accept begins to wait, and with false at the end of the wait
+	isFull func(full bool) // called with true when Accept begins to wait, and with false when it has a slot
 	closed context.Context
 	close  context.CancelFunc
 }
@@ -267,8 +267,16 @@ func limitConnections(l net.Listener, limit int, isFull func(full bool)) net.Lis
 
 // Accept implements net.Listener.
 func (l *maxConnections) Accept() (net.Conn, error) {
-	if !l.acquire() {
-		return nil, net.ErrClosed
+	select {
+	case l.slots <- struct{}{}:
+	default:
+		l.isFull(true)
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.closed.Done():
+			return nil, net.ErrClosed
+		}
+		l.isFull(false)
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -276,22 +284,6 @@ func (l *maxConnections) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return &countedConn{conn.(halfCloser), sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *maxConnections) acquire() bool {
-	select {
-	case l.slots <- struct{}{}:
-		return true
-	default:
-	}
-	l.isFull(true)
-	defer l.isFull(false)
-	select {
-	case l.slots <- struct{}{}:
-		return true
-	case <-l.closed.Done():
-		return false
-	}
 }
 
 // Close implements net.Listener.
