@@ -131,7 +131,7 @@ func (s *Server) routes(private bool) http.Handler {
 	}
 	mux.Handle(documentPath, s.admit(reading(http.HandlerFunc(serveDocument))))
 	mux.Handle("/", s.admit(&api{s.current.Load, s.sampled}))
-	if private && !isUnix(s.options.API) && s.options.Token == "" {
+	if private && !strings.HasPrefix(s.options.API, unixPrefix) && s.options.Token == "" {
 		return onlyLocal(mux)
 	}
 	return mux
