@@ -1,7 +1,6 @@
 package accesslog
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math/bits"
 	"slices"
@@ -150,25 +149,19 @@ func (w *window) emitOldest() (err error) {
 	return nil
 }
 
-// record is a waiting entry. It has no pointers, which the garbage collector would have to follow.
+// record is a waiting entry.
 type record struct {
-	sec         int64 // since 1970
+	at          time.Time
 	line        int64
-	nsec        int32
 	input       int32
 	start, size uint32 // of its texts
 	status      int16
 	late        bool
 }
 
-const recordSize = 40 // of a record, in bytes
+const recordSize = 48 // of a record, in bytes
 
-func byTime(r, s record) int {
-	if c := cmp.Compare(r.sec, s.sec); c != 0 {
-		return c
-	}
-	return cmp.Compare(r.nsec, s.nsec)
-}
+func byTime(r, s record) int { return r.at.Compare(s.at) }
 
 // records holds waiting entries.
 type records struct {
@@ -193,7 +186,7 @@ func (b *records) add(e *Entry, input int, fields Fields) (size int) {
 		status = e.Status
 	}
 	b.list = append(b.list, record{
-		sec: e.Time.Unix(), nsec: int32(e.Time.Nanosecond()), line: e.Line, input: int32(input),
+		at: e.Time, line: e.Line, input: int32(input),
 		start: uint32(start), size: uint32(len(b.texts) - start), status: int16(status), late: e.Late,
 	})
 	return recordSize + len(b.texts) - start
@@ -209,7 +202,7 @@ func (b *records) copy(r record, from *records) {
 // read sets the requested fields of e to those of record i. The texts of e share the memory of b.
 func (b *records) read(i int, e *Entry, fields Fields) {
 	r := &b.list[i]
-	e.Time, e.Line, e.Late, e.Status = time.Unix(r.sec, int64(r.nsec)).UTC(), r.line, r.late, int(r.status)
+	e.Time, e.Line, e.Late, e.Status = r.at, r.line, r.late, int(r.status)
 	texts := b.texts[r.start : r.start+r.size]
 	for f, text := range e.texts() {
 		if fields&(1<<f) != 0 {

@@ -70,7 +70,7 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
 		Transport:      u.transport,
-		BufferPool:     new(buffers),
+		BufferPool:     newBuffers(),
 		ModifyResponse: addLimitFields,
 		ErrorHandler:   u.fail,
 		ErrorLog:       errorLog(u.log, "a response failed"),
@@ -241,13 +241,12 @@ func isLimitField(name string) bool {
 // buffers implements httputil.BufferPool.
 type buffers struct{ pool sync.Pool }
 
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[32 << 10]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, 32<<10)
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }
