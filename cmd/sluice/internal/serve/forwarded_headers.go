@@ -37,15 +37,13 @@ func (f *forwarder) tell(r *httputil.ProxyRequest) {
 	peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
 	trusted := err == nil && trustedproxy.Contains(f.trusted, peer.Addr())
 	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
-	if !trusted {
-		r.SetXForwarded()
-		return
-	}
-	passed := []string{"X-Forwarded-Host", "X-Forwarded-Proto"} // httputil has removed them
-	if f.forwarded {
+	var passed []string // httputil has removed them
+	switch {
+	case trusted && f.forwarded:
 		passed = []string{"Forwarded"}
 		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
-	} else {
+	case trusted:
+		passed = []string{"X-Forwarded-Host", "X-Forwarded-Proto"}
 		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 	}
 	r.SetXForwarded()
