@@ -3,7 +3,6 @@ package observe
 import (
 	"encoding/json"
 	"fmt"
-	"mime"
 	"net/http"
 	"strconv"
 	"strings"
@@ -12,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// ServeHTTP answers GET with the list, as text or, if the client prefers application/json, as
-// JSON. Attackers can choose keys, so both forms are printable ASCII, without control
+// ServeHTTP answers GET with the list, as JSON if the client accepts application/json by name,
+// and else as text. Attackers can choose keys, so both forms are printable ASCII, without control
 // characters for terminals or markup for browsers. In the text, rules and keys are quoted
 // as in Go. In the JSON, a key that is not valid UTF-8 is also in "bytes", in base64.
 func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,7 +26,7 @@ func (d *Denied) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Vary", "Accept")
 	report := d.report()
-	if prefersJSON(r.Header.Values("Accept")) {
+	if namesJSON(r.Header.Values("Accept")) {
 		h.Set("Content-Type", "application/json")
 		w.Write(report.json()) // fails only if the client is gone
 		return
@@ -76,31 +75,7 @@ func (r *report) json() []byte {
 	return append(b, '\n')
 }
 
-// prefersJSON reports whether an Accept field (RFC 9110, section 12.5.1) prefers
-// application/json to text/plain. If it prefers neither, the answer is true only if it
-// names application/json.
-func prefersJSON(accept []string) bool {
-	qualities := make(map[string]float64)
-	for item := range strings.SplitSeq(strings.Join(accept, ","), ",") {
-		media, parameters, err := mime.ParseMediaType(item)
-		q, invalid := strconv.ParseFloat(parameters["q"], 64)
-		if invalid != nil || !(q >= 0 && q <= 1) {
-			q = 1
-		}
-		if _, repeated := qualities[media]; err == nil && !repeated {
-			qualities[media] = q
-		}
-	}
-	mostPrecise := func(ranges ...string) float64 {
-		for _, r := range ranges {
-			if q, found := qualities[r]; found {
-				return q
-			}
-		}
-		return 0
-	}
-	json := mostPrecise("application/json", "application/*", "*/*")
-	text := mostPrecise("text/plain", "text/*", "*/*")
-	_, named := qualities["application/json"]
-	return json > text || json == text && json > 0 && named
+// namesJSON reports whether an Accept field names application/json.
+func namesJSON(accept []string) bool {
+	return strings.Contains(strings.ToLower(strings.Join(accept, ",")), "application/json")
 }

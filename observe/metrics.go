@@ -76,22 +76,20 @@ func NewMemoryCollector(name string, store *memory.Store) prometheus.Collector {
 	}
 	registry := prometheus.NewRegistry() // is a collector too
 	metrics := promauto.With(prometheus.WrapRegistererWith(prometheus.Labels{"store": label(name)}, registry))
-	metrics.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_memory_store_keys",
-		Help: "Records in the store, including expired records that are not deleted yet.",
-	}, func() float64 { return float64(store.Stats().Keys) })
-	metrics.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "sluice_memory_store_keys_limit",
-		Help: "The maximum number of records per rule.",
-	}, func() float64 { return float64(cmp.Or(max(store.MaxKeys, 0), memory.DefaultMaxKeys)) })
-	metrics.NewCounterFunc(prometheus.CounterOpts{
-		Name: "sluice_memory_store_evictions_total",
-		Help: "Unexpired records that were evicted because the store was full. Their keys have a full limit again.",
-	}, func() float64 { return float64(store.Stats().Evicted) })
-	metrics.NewCounterFunc(prometheus.CounterOpts{
-		Name: "sluice_memory_store_expirations_total",
-		Help: "Expired records that were deleted.",
-	}, func() float64 { return float64(store.Stats().Expired) })
+	gauge := func(name, help string, value func() float64) {
+		metrics.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	counter := func(name, help string, value func() float64) {
+		metrics.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
+	}
+	gauge("sluice_memory_store_keys", "Records in the store, including expired records that are not deleted yet.",
+		func() float64 { return float64(store.Stats().Keys) })
+	gauge("sluice_memory_store_keys_limit", "The maximum number of records per rule.",
+		func() float64 { return float64(cmp.Or(max(store.MaxKeys, 0), memory.DefaultMaxKeys)) })
+	counter("sluice_memory_store_evictions_total", "Unexpired records that were evicted because the store was full. Their keys have a full limit again.",
+		func() float64 { return float64(store.Stats().Evicted) })
+	counter("sluice_memory_store_expirations_total", "Expired records that were deleted.",
+		func() float64 { return float64(store.Stats().Expired) })
 	return registry
 }
 

@@ -53,7 +53,7 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 		return err
 	}
 	defer serve.TakeStandardLog(o.Log)()
-	server, err := openServer(serving, func() (*serve.Server, error) { return serve.New(serving, o) })
+	server, err := await(serving, func() (*serve.Server, error) { return serve.New(serving, o) })
 	if err != nil {
 		return err
 	}
@@ -79,19 +79,6 @@ func runServe(ctx context.Context, f *serveFlags, s streams) error {
 	return err
 }
 
-// openServer returns when ctx ends, even if opening the store does not. A server that is opened
-// later is closed.
-func openServer(ctx context.Context, open func() (*serve.Server, error)) (*serve.Server, error) {
-	return await(ctx, func() (*serve.Server, error) {
-		server, err := open()
-		if err == nil && ctx.Err() != nil {
-			server.Close()
-			return nil, ctx.Err()
-		}
-		return server, err
-	})
-}
-
 // signalHandler maps signals to a reload, a shutdown, and an immediate end. A slow reload does not
 // delay the end.
 type signalHandler struct {
@@ -104,23 +91,21 @@ type signalHandler struct {
 // closed. Without a signal, all signals then have their default effect again. After a signal they
 // do not: a late signal must not turn the shutdown into a failure.
 func (h *signalHandler) handleEnds(over <-chan struct{}, stop context.CancelCauseFunc) {
-	select {
-	case <-over:
-		signal.Stop(h.ends)
-		signal.Stop(h.reloads)
-		return
-	case s := <-h.ends:
-		if s == os.Interrupt { // a person is waiting
-			stop(serve.ErrInterrupted)
-		}
-		stop(nil) // has no effect after the first call
-	}
-	for {
+	for first := true; ; first = false {
 		select {
 		case <-over:
+			if first {
+				signal.Stop(h.ends)
+				signal.Stop(h.reloads)
+			}
 			return
-		case <-h.ends:
-			if server := h.server.Load(); server != nil {
+		case s := <-h.ends:
+			switch server := h.server.Load(); {
+			case first && s == os.Interrupt: // a person is waiting
+				stop(serve.ErrInterrupted)
+			case first:
+				stop(nil)
+			case server != nil:
 				server.Close()
 			}
 		}

@@ -158,14 +158,8 @@ func (f *serveFlags) proxy() (err error) {
 	if strings.HasPrefix(f.Listen, "unix:") {
 		return usagef("--listen %s: a unix socket has no client address; want HOST:PORT or :PORT", f.Listen)
 	}
-	if err := serve.CheckListen(f.Listen); err != nil {
-		return usagef("--listen %v", err)
-	}
 	if f.Upstream, err = parseUpstream(f.upstream); err != nil {
 		return err
-	}
-	if err := serve.CheckUpstream(f.Upstream, f.Listen); err != nil {
-		return usagef("--upstream %v", err)
 	}
 	shortest, longest := algo.FormatDuration(serve.MinClientTimeout), algo.FormatDuration(serve.MaxClientTimeout)
 	if t := f.ClientTimeout; t != 0 && (t < serve.MinClientTimeout || t > serve.MaxClientTimeout) {
@@ -202,10 +196,7 @@ func parseUpstream(text string) (*url.URL, error) {
 }
 
 func (f *serveFlags) service() (err error) {
-	if f.API == "" {
-		if f.upstream != "" {
-			return nil
-		}
+	if f.API == "" && f.upstream == "" {
 		f.API = defaultAPI
 	}
 	if f.flags.Changed("token-file") {
@@ -213,13 +204,8 @@ func (f *serveFlags) service() (err error) {
 			return err
 		}
 	}
-	if err := serve.CheckAPI(f.API, f.Token); err != nil {
-		return usagef("--api %v", err)
-	}
-	if f.upstream != "" {
-		if err := serve.CheckApart(f.Listen, f.API); err != nil {
-			return usagef("--api %v", err)
-		}
+	if err := f.CheckAddresses(); err != nil {
+		return usagef("%v", err)
 	}
 	return nil
 }

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,9 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
-	"github.com/sluice-go/sluice/cmd/sluice/internal/serve"
 )
 
 // fifo is a pipe with a name.
@@ -72,38 +67,6 @@ func TestSignalEndsTheWaitForASilentStore(t *testing.T) {
 		s.signal(sig)
 		s.waitForLog("sluice: interrupted")
 		require.Equal(t, exitFailed, s.exitCode())
-	}
-}
-
-func TestStoreOpenedAfterTheEndIsClosed(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	opening, answer, opened := make(chan struct{}), make(chan struct{}), make(chan *serve.Server, 1)
-	go func() {
-		<-opening
-		cancel()
-	}()
-	server, err := openServer(ctx, func() (*serve.Server, error) {
-		close(opening)
-		<-answer
-		server, err := serve.New(context.Background(), serve.Options{
-			API: "127.0.0.1:0", Store: "memory:", Log: slog.New(slog.DiscardHandler),
-			Read: func(context.Context) (*config.File, error) { return config.Parse("limits.yaml", []byte(oneRule)) },
-		})
-		opened <- server
-		return server, err
-	})
-	require.ErrorIs(t, err, context.Canceled)
-	require.Nil(t, server)
-	close(answer)
-	late := <-opened
-	require.NotNil(t, late)
-	served := make(chan error, 1)
-	go func() { served <- late.Serve(context.Background()) }()
-	select {
-	case err := <-served: // which a server does that is closed
-		require.NoError(t, err)
-	case <-time.After(testTimeout):
-		require.Fail(t, "the server that came late is open")
 	}
 }
 

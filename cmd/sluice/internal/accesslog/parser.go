@@ -124,10 +124,8 @@ func request(b []byte) (method, path []byte) {
 
 // pathOf returns the target without its query string.
 func pathOf(target []byte) []byte {
-	if i := bytes.IndexByte(target, '?'); i >= 0 {
-		return target[:i]
-	}
-	return target
+	path, _, _ := bytes.Cut(target, []byte("?"))
+	return path
 }
 
 // printable reports whether b has no control characters. Binary data may have a valid [time].

@@ -27,7 +27,6 @@ type Reader struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	merger merger
-	fields Fields
 	count  atomic.Int64
 
 	full  chan *records // from the goroutine, which closes it at its end
@@ -48,14 +47,13 @@ const batches = 4
 // NewReader returns a Reader, which opens and closes the inputs itself. Their order matters only
 // for equal times. To stop the Reader before its end, close it or cancel ctx.
 func NewReader(ctx context.Context, inputs []Input, o Options) *Reader {
-	r := &Reader{
-		fields: o.Fields & allFields,
-		full:   make(chan *records, batches),
-		spent:  make(chan *records, batches),
-		batch:  new(records),
+	if o.Fields &= allFields; o.Fields == 0 {
+		o.Fields = allFields
 	}
-	if r.fields == 0 {
-		r.fields = allFields
+	r := &Reader{
+		full:  make(chan *records, batches),
+		spent: make(chan *records, batches),
+		batch: new(records),
 	}
 	for range batches - 2 {
 		r.spent <- new(records)
@@ -75,7 +73,7 @@ func (r *Reader) read() error {
 	if err := m.start(); err != nil {
 		return err
 	}
-	window := newWindow(m.o.Reorder, r.fields, m.stats, r.send)
+	window := newWindow(m.o.Reorder, m.o.Fields, m.stats, r.send)
 	if err := m.run(window.add); err != nil {
 		return err
 	}
@@ -103,7 +101,7 @@ func (r *Reader) Next() bool {
 			return false
 		}
 	}
-	r.batch.read(r.next, &r.entry, r.fields)
+	r.batch.read(r.next, &r.entry, r.merger.o.Fields)
 	r.entry.File = r.merger.inputs[r.batch.list[r.next].input].Name
 	r.next++
 	return true

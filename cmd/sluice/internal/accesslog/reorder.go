@@ -1,6 +1,7 @@
 package accesslog
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"slices"
 	"time"
@@ -32,8 +33,7 @@ type window struct {
 
 // bucket has the records of one grain of time, in the order of arrival.
 type bucket struct {
-	start    int64 // in seconds since 1970
-	unsorted bool  // some records may be out of order
+	start int64 // in seconds since 1970
 	records
 }
 
@@ -69,7 +69,6 @@ func (w *window) add(e *Entry, input int) error {
 		w.stats.Reordered++
 	}
 	b := w.bucket(e.Time.Unix() &^ (w.grain - 1))
-	b.unsorted = b.unsorted || order < 0
 	w.held += b.add(e, input, w.fields)
 	if w.held <= w.most {
 		return nil
@@ -110,7 +109,7 @@ func (w *window) bucket(start int64) *bucket {
 	} else {
 		b = new(bucket)
 	}
-	b.start, b.unsorted = start, false
+	b.start = start
 	w.buckets = slices.Insert(w.buckets, i, b)
 	return b
 }
@@ -131,11 +130,11 @@ func (w *window) emitOldest() (err error) {
 	b := w.buckets[0]
 	w.buckets = w.buckets[1:]
 	w.held -= b.size()
-	if b.unsorted {
-		b.sort()
+	if !slices.IsSortedFunc(b.list, byTime) {
+		slices.SortStableFunc(b.list, byTime)
 	}
-	for some := range slices.Chunk(b.list, 100) {
-		w.batch.addAll(some, &b.records)
+	for _, r := range b.list {
+		w.batch.copy(r, &b.records)
 		if w.batch.size() < batchSize {
 			continue
 		}
@@ -148,4 +147,68 @@ func (w *window) emitOldest() (err error) {
 		w.spare = append(w.spare, b)
 	}
 	return nil
+}
+
+// record is a waiting entry.
+type record struct {
+	at          time.Time
+	line        int64
+	input       int32
+	start, size uint32 // of its texts
+	status      int16
+	late        bool
+}
+
+const recordSize = 48 // of a record, in bytes
+
+func byTime(r, s record) int { return r.at.Compare(s.at) }
+
+// records holds waiting entries.
+type records struct {
+	list  []record
+	texts []byte // of each record the requested texts, each after its length
+}
+
+func (b *records) size() int { return len(b.list)*recordSize + len(b.texts) }
+
+func (b *records) reset() { b.list, b.texts = b.list[:0], b.texts[:0] }
+
+// add adds the requested fields of e. It returns their size.
+func (b *records) add(e *Entry, input int, fields Fields) (size int) {
+	start := len(b.texts)
+	for f, text := range e.texts() {
+		if fields&(1<<f) != 0 {
+			b.texts = append(binary.AppendUvarint(b.texts, uint64(len(*text))), *text...)
+		}
+	}
+	status := 0
+	if fields&Status != 0 {
+		status = e.Status
+	}
+	b.list = append(b.list, record{
+		at: e.Time, line: e.Line, input: int32(input),
+		start: uint32(start), size: uint32(len(b.texts) - start), status: int16(status), late: e.Late,
+	})
+	return recordSize + len(b.texts) - start
+}
+
+// copy adds a record of from.
+func (b *records) copy(r record, from *records) {
+	texts := from.texts[r.start : r.start+r.size]
+	r.start = uint32(len(b.texts))
+	b.list, b.texts = append(b.list, r), append(b.texts, texts...)
+}
+
+// read sets the requested fields of e to those of record i. The texts of e share the memory of b.
+func (b *records) read(i int, e *Entry, fields Fields) {
+	r := &b.list[i]
+	e.Time, e.Line, e.Late, e.Status = r.at, r.line, r.late, int(r.status)
+	texts := b.texts[r.start : r.start+r.size]
+	for f, text := range e.texts() {
+		if fields&(1<<f) != 0 {
+			n, width := binary.Uvarint(texts)
+			end := width + int(n)
+			*text, texts = texts[width:end:end], texts[end:]
+		}
+	}
 }

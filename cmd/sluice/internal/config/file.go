@@ -1,12 +1,13 @@
 package config
 
 import (
+	"net/http"
 	"net/netip"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/httplimit"
 )
 
 // File is the content of a limits.yaml without errors.
@@ -84,14 +85,6 @@ type Cost struct {
 	Bytes bool  // the size of the request body in bytes
 }
 
-// String returns the cost as in the file: a number, or bytes.
-func (c Cost) String() string {
-	if c.Bytes {
-		return "bytes"
-	}
-	return strconv.FormatInt(c.Units, 10)
-}
-
 // ByString returns the fields joined by +, or "everything" if there are none.
 func (r *Rule) ByString() string {
 	if len(r.By) == 0 {
@@ -102,4 +95,62 @@ func (r *Rule) ByString() string {
 		words = append(words, f.String())
 	}
 	return strings.Join(words, "+")
+}
+
+// Missing says what a rule does with a request that lacks the rule's header, cookie or user.
+// Its value is the word in the file.
+type Missing string
+
+// The values of Missing.
+const (
+	MissingIP    Missing = "ip"    // limit the request by the client's address
+	MissingShare Missing = "share" // let all such requests share one limit
+	MissingSkip  Missing = "skip"  // do not apply the rule
+	MissingDeny  Missing = "deny"  // deny the request
+)
+
+// String completes a sentence about requests without the field, such as "are denied".
+func (m Missing) String() string {
+	switch m {
+	case MissingShare:
+		return "share one limit"
+	case MissingSkip:
+		return "are not limited by this rule"
+	case MissingDeny:
+		return "are denied"
+	}
+	return "are limited by ip"
+}
+
+// caller returns the function that reads the field; nil if every request has the field.
+func (f Field) caller() httplimit.OptionalKey {
+	switch f.Kind {
+	case User:
+		return userOf
+	case Header:
+		return httplimit.KeyByHeader(f.Name)
+	case Cookie:
+		return httplimit.KeyByCookie(f.Name)
+	}
+	return nil
+}
+
+func userOf(r *http.Request) (string, bool) {
+	user, _, _ := r.BasicAuth()
+	return user, user != ""
+}
+
+// MayLack returns the fields of By that a request may lack.
+func (r *Rule) MayLack() (fields []Field) {
+	for _, f := range r.By {
+		if f.caller() != nil {
+			fields = append(fields, f)
+		}
+	}
+	return fields
+}
+
+// MissingByIP reports whether the rule limits requests without a field by their address.
+func (r *Rule) MissingByIP() bool {
+	return len(r.MayLack()) > 0 && (r.Missing == MissingIP || r.Missing == "")
 }

@@ -164,8 +164,6 @@ rules:
 	require.EqualValues(t, 5, rules[2].Cost(sized))
 	require.EqualValues(t, 77, rules[2].Cost(unsized))
 	require.Equal(t, config.Cost{Bytes: true}, f.Rules[2].Cost)
-	require.Equal(t, "bytes", f.Rules[2].Cost.String())
-	require.Equal(t, "3", f.Rules[1].Cost.String())
 }
 
 func TestARuleIsForSomeRequests(t *testing.T) {

@@ -31,7 +31,7 @@ func value[T any](r *reader, name string, to *T, read func(ast.Node) (T, error))
 }
 
 // list returns the member with a list, or with a single value without a list. read converts each
-// value.
+// value. Without want, the list may be empty.
 func list[T any](r *reader, name string, to *[]T, want string, read func(ast.Node) (T, error)) member {
 	one := func(n ast.Node, at string) {
 		v, err := read(n)
@@ -47,6 +47,8 @@ func list[T any](r *reader, name string, to *[]T, want string, read func(ast.Nod
 		case !ok:
 			one(n, at)
 			return
+		case len(l.Values) == 0 && want == "":
+			*to = []T{}
 		case len(l.Values) == 0:
 			r.faultf(n, at, "is an empty list; leave it out, or write %s", want)
 		}

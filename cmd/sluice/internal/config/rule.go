@@ -12,6 +12,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
 
 const (
@@ -27,7 +28,7 @@ const (
 func (r *reader) file(root ast.Node) *File {
 	f := new(File)
 	given := r.members(root, "", []member{
-		r.trusted(f),
+		list(r, "trusted", &f.Trusted, "", trusted),
 		value(r, "forwarded", &f.Forwarded, boolean),
 		value(r, "ipv6_bits", &f.IPv6Bits, ipv6Bits),
 		{"rules", func(n ast.Node, at string) { f.Rules = r.rules(n, at) }},
@@ -41,21 +42,12 @@ func (r *reader) file(root ast.Node) *File {
 	return f
 }
 
-func (r *reader) trusted(f *File) member {
-	m := list(r, "trusted", &f.Trusted, wantPrefixes, func(n ast.Node) (netip.Prefix, error) {
-		s, err := word(n, wantPrefixes)
-		if err != nil {
-			return netip.Prefix{}, err
-		}
-		return ParseTrusted(s)
-	})
-	return member{m.name, func(n ast.Node, at string) {
-		if l, ok := n.(*ast.SequenceNode); ok && len(l.Values) == 0 {
-			f.Trusted = []netip.Prefix{} // the file says that there is no proxy
-			return
-		}
-		m.read(n, at)
-	}}
+func trusted(n ast.Node) (netip.Prefix, error) {
+	s, err := word(n, wantPrefixes)
+	if err != nil {
+		return netip.Prefix{}, err
+	}
+	return ParseTrusted(s)
 }
 
 func ipv6Bits(n ast.Node) (int, error) {
@@ -110,8 +102,12 @@ func (r *reader) rule(n ast.Node, at string) Rule {
 }
 
 func (r *reader) name(n ast.Node) (string, error) {
-	if kind := otherThanText(n); kind != "" {
-		return "", fmt.Errorf("%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), kind, n.GetToken().Value)
+	switch n := n.(type) {
+	case *ast.IntegerNode, *ast.BoolNode:
+		if written := n.GetToken().Value; isName(written) {
+			kind := map[bool]string{true: "a number", false: "a boolean"}[n.Type() == ast.IntegerType]
+			return "", fmt.Errorf("%s, which is %s without quotes; want text in quotes: \"%s\"", isA(n), kind, written)
+		}
 	}
 	name, err := word(n, wantName)
 	switch {
@@ -124,21 +120,6 @@ func (r *reader) name(n ast.Node) (string, error) {
 	}
 	r.names[name] = lineOf(n)
 	return name, nil
-}
-
-// otherThanText returns the YAML type of a value that would be a valid name in quotes; empty
-// for text and for other values.
-func otherThanText(n ast.Node) string {
-	if n == nil || n.GetToken() == nil || !isName(n.GetToken().Value) {
-		return ""
-	}
-	switch n.(type) {
-	case *ast.IntegerNode:
-		return "a number"
-	case *ast.BoolNode:
-		return "a boolean"
-	}
-	return ""
 }
 
 // isName allows few characters, because names become part of stored keys, headers and
@@ -262,4 +243,23 @@ func badPattern(p string) string {
 		return "want the cleaned path " + cleanPath(tree)
 	}
 	return ""
+}
+
+// ParseTrusted parses the address or prefix of trusted proxies. It refuses a prefix that
+// covers all addresses.
+func ParseTrusted(s string) (netip.Prefix, error) {
+	p, err := netip.ParsePrefix(s)
+	if addr, notAddr := netip.ParseAddr(s); notAddr == nil {
+		p, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	p = trustedproxy.Unmap(p) // an IPv4-mapped prefix of 96 bits covers all addresses too
+	switch {
+	case err != nil:
+		return p, fmt.Errorf("%s is not an address or prefix; want one such as 10.0.0.0/24 or 192.0.2.1", errtext.Quote(s))
+	case p != p.Masked():
+		return p, fmt.Errorf("%s has bits after the prefix; want %v, or %v for one machine", errtext.Quote(s), p.Masked(), p.Addr())
+	case p.Bits() == 0:
+		return p, fmt.Errorf("%s covers all addresses, so any client could forge its address; want the addresses of your proxies", errtext.Quote(s))
+	}
+	return p, nil
 }

@@ -12,15 +12,12 @@ import (
 
 // decision is the response of allow and peek. openapi.yaml describes its members.
 type decision struct {
-	Allowed    bool             `json:"allowed"`
-	Limit      *string          `json:"limit"`
-	Remaining  *int64           `json:"remaining"`
+	Allowed bool `json:"allowed"`
+	*balance
 	RetryAfter *int64           `json:"retry_after_ns"`
-	NextRefill int64            `json:"next_refill_ns"`
-	ResetAfter int64            `json:"reset_after_ns"`
 	Degraded   bool             `json:"degraded"`
 	Cached     bool             `json:"cached"`
-	Limits     []limitsDecision `json:"limits"`
+	Limits     []limitsDecision `json:"limits"` // instead of those of the balance
 }
 
 // limitsDecision is the decision of one limit.
@@ -52,18 +49,12 @@ type limitsBalance struct {
 }
 
 func decisionOf(d *compose.Decision) *decision {
-	all := balanceOf(d)
-	answer := &decision{
-		Allowed: d.Allowed, Limit: all.Limit, Remaining: all.Remaining,
-		RetryAfter: waitOf(d.RetryAfter), NextRefill: all.NextRefill, ResetAfter: all.ResetAfter,
-		Degraded: d.Degraded, Cached: d.Cached,
-		Limits: make([]limitsDecision, len(d.Results)),
-	}
+	b, limits := balanceOf(d), make([]limitsDecision, len(d.Results))
 	for i := range d.Results {
 		r := &d.Results[i]
-		answer.Limits[i] = limitsDecision{all.Limits[i], r.Allowed, waitOf(r.RetryAfter)}
+		limits[i] = limitsDecision{b.Limits[i], r.Allowed, waitOf(r.RetryAfter)}
 	}
-	return answer
+	return &decision{d.Allowed, b, waitOf(d.RetryAfter), d.Degraded, d.Cached, limits}
 }
 
 func balanceOf(d *compose.Decision) *balance {

@@ -241,7 +241,7 @@ func jsonOf(t *testing.T, v any) string {
 // examples with the exchanges of that operation.
 func TestExamplesBelongToTheirOperations(t *testing.T) {
 	doc := document(t)
-	for _, op := range routes {
+	for op := range operations {
 		var shown, asked []string
 		if response := operation(t, doc, "/v1/"+string(op)).Operation.Responses.Status(http.StatusOK); response != nil {
 			for _, example := range response.Value.Content["application/json"].Examples {
@@ -261,7 +261,7 @@ func TestRequestExamplesWorkWithEveryOperation(t *testing.T) {
 	doc := document(t)
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for name, example := range doc.Components.RequestBodies["DecisionRequest"].Value.Content["application/json"].Examples {
-		for _, op := range routes {
+		for op := range operations {
 			route := operation(t, doc, "/v1/"+string(op))
 			question := jsonOf(t, example.Value.Value)
 			require.NoError(t, checkRequest(route, question), name)
@@ -277,7 +277,7 @@ func TestRequestExamplesWorkWithEveryOperation(t *testing.T) {
 // operation, and no other.
 func TestEveryDocumentedStatusOccurs(t *testing.T) {
 	doc := document(t)
-	for _, op := range routes {
+	for op := range operations {
 		t.Run(string(op), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				route := operation(t, doc, "/v1/"+string(op))
@@ -348,7 +348,7 @@ func TestOperationIsDocumented(t *testing.T) {
 func TestRoutesAreDocumented(t *testing.T) {
 	doc := document(t)
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
-	for _, op := range routes {
+	for op := range operations {
 		operation(t, doc, "/v1/"+string(op))
 	}
 	for path := range doc.Paths.Map() {

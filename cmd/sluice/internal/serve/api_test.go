@@ -61,7 +61,7 @@ func TestAllOrNothing(t *testing.T) {
 	h := apiOn(t, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	require.Contains(t, post(h, "/v1/allow", `{"key":"a","cost":19,"limit":"api"}`).Body.String(), `"allowed":true`)
 	denied := post(h, "/v1/allow", `{"key":"a","cost":2,"limit":["daily","api"]}`).Body.String()
-	require.Contains(t, denied, `{"allowed":false,"limit":"api","remaining":1,"retry_after_ns":600000000,`)
+	require.Contains(t, denied, `{"allowed":false,"limit":"api","remaining":1,"next_refill_ns":600000000,"reset_after_ns":11400000000,"retry_after_ns":600000000,`)
 	require.Contains(t, denied, `"limit":"daily","policy":"fixedwindow 1000/d","shadow":false,"capacity":1000,"cost":2,"paid":0,"remaining":1000,`)
 }
 
@@ -87,8 +87,8 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 `, storeAtFixedTime(), compose.Options[DecisionRequest]{})
 	for limit, want := range map[string]string{
 		"shared":  `{"allowed":true,"limit":"shared","remaining":4,`,
-		"skipped": `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,"next_refill_ns":0,"reset_after_ns":0,"degraded":false,"cached":false,"limits":[]}`,
-		"denied":  `{"allowed":false,"limit":"denied","remaining":0,"retry_after_ns":null,`,
+		"skipped": `{"allowed":true,"limit":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,"degraded":false,"cached":false,"limits":[]}`,
+		"denied":  `{"allowed":false,"limit":"denied","remaining":0,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":null,`,
 	} {
 		w := post(h, "/v1/allow", `{"key":"","limit":"`+limit+`"}`)
 		require.Equal(t, http.StatusOK, w.Code, limit)
@@ -97,7 +97,7 @@ func TestEmptyKeyCountsAsMissing(t *testing.T) {
 		require.Contains(t, w.Body.String(), `{"allowed":true,"limit":"`+limit+`","remaining":4,`)
 	}
 	for _, question := range []string{`{"key":"","limit":"plain"}`, `{"key_base64":"","limit":["shared","plain"]}`, `{"key":""}`} {
-		for _, op := range routes {
+		for op := range operations {
 			w := post(h, "/v1/"+string(op), question)
 			require.Equal(t, http.StatusBadRequest, w.Code)
 			require.Contains(t, w.Body.String(), `"detail":"the key is empty, and limit plain is by header:X-Key; send its value, or ip:ADDRESS for a client without it, such as ip:203.0.113.7","field":"key"`)
@@ -118,7 +118,7 @@ func TestShadowRuleDeniesNothing(t *testing.T) {
 	post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
 	w := post(h, "/v1/allow", `{"key":"","limit":"trial"}`)
 	require.Empty(t, w.Header().Get("Retry-After"))
-	require.Contains(t, w.Body.String(), `{"allowed":true,"limit":null,"remaining":null,"retry_after_ns":0,`)
+	require.Contains(t, w.Body.String(), `{"allowed":true,"limit":null,"remaining":null,"next_refill_ns":0,"reset_after_ns":0,"retry_after_ns":0,`)
 	require.Contains(t, w.Body.String(), `"shadow":true,"capacity":1,"cost":1,"paid":0,"remaining":0,`)
 	require.Contains(t, w.Body.String(), `"allowed":false,"retry_after_ns":60000000000}`)
 }
@@ -299,7 +299,7 @@ func TestFailurePolicies(t *testing.T) {
 		compose.FailOpen:   `{"allowed":true,"limit":null,`,
 		compose.FailLocal:  `{"allowed":true,"limit":"api",`,
 	} {
-		for _, op := range routes {
+		for op := range operations {
 			synctest.Test(t, func(t *testing.T) {
 				w := post(down(storage.ErrUnavailable, policy)(t), "/v1/"+string(op), askOne)
 				switch op {

@@ -2,14 +2,11 @@ package serve
 
 import (
 	"errors"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/netip"
 	"strings"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/httplimit"
@@ -37,15 +34,13 @@ func (f *forwarder) tell(r *httputil.ProxyRequest) {
 	peer, err := netip.ParseAddrPort(r.In.RemoteAddr)
 	trusted := err == nil && trustedproxy.Contains(f.trusted, peer.Addr())
 	dropForged(r.Out.Header, func(name string) bool { return !trusted || f.forwarded && forwardedKind(name) })
-	if !trusted {
-		r.SetXForwarded()
-		return
-	}
-	passed := []string{"X-Forwarded-Host", "X-Forwarded-Proto"} // httputil has removed them
-	if f.forwarded {
+	var passed []string // httputil has removed them
+	switch {
+	case trusted && f.forwarded:
 		passed = []string{"Forwarded"}
 		r.Out.Header.Set(forwardedFor, strings.TrimSuffix(f.client(r.In), "/128"))
-	} else {
+	case trusted:
+		passed = []string{"X-Forwarded-Host", "X-Forwarded-Proto"}
 		r.Out.Header[forwardedFor] = r.In.Header[forwardedFor]
 	}
 	r.SetXForwarded()
@@ -99,36 +94,30 @@ func tellsClient(name string) bool {
 
 func forwardedKind(name string) bool { return strings.HasPrefix(name, "x-forwarded-") }
 
-// forwardingMonitor counts and logs requests that may be limited under a wrong address, because
-// the list of trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers
-// need no more memory.
-type forwardingMonitor struct {
-	log    *slog.Logger           // samples
-	faults *prometheus.CounterVec // by reason
-}
-
-// watch checks each request, then calls next.
-func (m *forwardingMonitor) watch(file *config.File, next http.Handler) (http.Handler, error) {
+// watch counts and logs requests that may be limited under a wrong address, because the list of
+// trusted proxies or a proxy is wrong. It stores nothing about peers, so many peers need no more
+// memory.
+func (u *upstream) watch(file *config.File, next http.Handler) (http.Handler, error) {
 	check, err := httplimit.ClientIP{Trusted: file.Trusted, Forwarded: file.Forwarded}.Check()
 	if err != nil {
 		return nil, err
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := check(r); err != nil {
-			m.report(r, err)
+			u.reportForwarding(r, err)
 		}
 		next.ServeHTTP(w, r)
 	}), nil
 }
 
-func (m *forwardingMonitor) report(r *http.Request, fault error) {
+func (u *upstream) reportForwarding(r *http.Request, fault error) {
 	reason, message := noAddress, "X-Forwarded-For or Forwarded from a trusted proxy has no client address"
 	remedy := "configure each trusted proxy to append the address of its peer; until then such requests are limited by the proxy's address"
 	if errors.Is(fault, httplimit.ErrUntrustedPeer) {
 		reason, message = untrustedPeer, "ignored X-Forwarded-For or Forwarded from a peer that is not trusted"
 		remedy = "if the peer is your own proxy, add its address to trusted in the rules, or to --trust; until then all clients behind it share the limits by ip"
 	}
-	m.faults.WithLabelValues(reason).Inc()
+	u.metrics.forwarding.WithLabelValues(reason).Inc()
 	peer, _, _ := net.SplitHostPort(r.RemoteAddr)
-	m.log.Warn(message, "peer", peer, "remedy", remedy)
+	u.forwardingLog.Warn(message, "peer", peer, "remedy", remedy)
 }

@@ -19,38 +19,18 @@ const (
 	probeEvery = time.Second
 	probeTime  = 2 * time.Second // for the store to answer a probe
 	probeStale = 5 * time.Second // when the result of a probe says nothing any more
-	probeKept  = time.Minute     // the TTL of a probe's record
+	probeKept  = 5 * time.Second // the TTL of a probe's record
 )
 
-// probe finds out whether decisions can be stored, by storing a record: a replica that is
+// writeProbe finds out whether decisions can be stored, by storing a new record: a replica that is
 // read-only and a disk that is full can be read.
-type probe struct {
-	store storage.Store
-	key   string          // the key of no rule, and of no other process
-	found storage.Version // the last known version of the probe's record
-}
-
-func newProbe(store storage.Store, namespace string) *probe {
-	return &probe{store: store, key: driver.Key("", namespace, "", "probe", rand.Text())}
-}
-
-var errProbe = errors.New("too many write conflicts on the probe's record")
-
-// write replaces the record of the last probe.
-func (p *probe) write(ctx context.Context) error {
-	if _, ok := p.store.(*memory.Store); ok {
+func (s *Server) writeProbe(ctx context.Context) error {
+	if _, ok := s.store.Store.(*memory.Store); ok {
 		return nil // a memory store cannot fail
 	}
-	for range 3 { // the last record may have expired, or may have been stored although its reply was lost
-		version := storage.NewVersion()
-		now, swapped, err := p.store.CompareAndSwap(ctx, storage.Swap{Key: p.key, Old: p.found, New: storage.Record{Version: version}, TTL: probeKept})
-		if err != nil || swapped {
-			p.found = version
-			return err
-		}
-		p.found = now[0].Version
-	}
-	return errProbe
+	key := driver.Key("", s.options.Namespace, "", "probe", rand.Text()) // the key of no rule
+	_, _, err := s.store.CompareAndSwap(ctx, storage.Swap{Key: key, New: storage.Record{Version: storage.NewVersion()}, TTL: probeKept})
+	return err
 }
 
 // storeHealth is the result of a probe.
@@ -88,7 +68,7 @@ func (s *Server) probeStore(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
-	return s.probe.write(ctx)
+	return s.writeProbe(ctx)
 }
 
 // missingStore replaces a store that has been unavailable since the start. It fails at once, so
@@ -146,7 +126,7 @@ func (s *Server) prepareStore(ctx context.Context) error {
 		}
 		return errors.New(oneLine(err))
 	}
-	if err := s.probe.write(ctx); err != nil {
+	if err := s.writeProbe(ctx); err != nil {
 		return fmt.Errorf("the store can be read but not written: %s", oneLine(err))
 	}
 	return nil

@@ -39,9 +39,8 @@ func TestHealthOfEachStore(t *testing.T) {
 	for _, store := range []string{"memory:", "sqlite:" + filepath.Join(t.TempDir(), "limits.db"), "redis://" + servers.Redis(t).Addr(), servers.Postgres(t).DSN()} {
 		w := startTestServer(t, oneByIP, on(store))
 		require.Equal(t, http.StatusOK, fetch(t, w.apiURL("/readyz")).StatusCode, store)
-		p := newProbe(w.store.Store, "")
 		for range 3 {
-			require.NoError(t, p.write(t.Context()), store)
+			require.NoError(t, w.writeProbe(t.Context()), store)
 		}
 	}
 }
@@ -62,7 +61,7 @@ func (s *stuck) CompareAndSwap(context.Context, ...storage.Swap) ([]storage.Reco
 // watched is a server on a store, of which no more runs than its watch.
 func watched(t *testing.T, store storage.Store, policy compose.FailurePolicy) *Server {
 	log := slog.New(slog.DiscardHandler)
-	s := &Server{log: log, sampled: log, probe: newProbe(store, ""), options: Options{OnFailure: policy}}
+	s := &Server{log: log, sampled: log, store: &opened{Store: store}, options: Options{OnFailure: policy}}
 	s.health.Store(&storeHealth{at: time.Now()})
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -119,30 +118,4 @@ func TestHealthDoesNotWaitForTheStore(t *testing.T) {
 			require.Equal(t, "200 ok", text(s.readiness(t)))
 		})
 	}
-}
-
-// changing is a store in which somebody else has written first, some times.
-type changing struct {
-	storage.Store
-	times int
-	there storage.Version
-}
-
-func (c *changing) CompareAndSwap(_ context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if c.times > 0 {
-		c.times--
-		c.there = storage.NewVersion()
-	}
-	if swaps[0].Old != c.there {
-		return []storage.Record{{Version: c.there}}, false, nil
-	}
-	c.there = swaps[0].New.Version
-	return nil, true, nil
-}
-
-func TestProbeContinuesFromTheStoredRecord(t *testing.T) {
-	p := newProbe(&changing{times: 2}, "")
-	require.NoError(t, p.write(t.Context()))
-	require.NoError(t, p.write(t.Context()))
-	require.ErrorIs(t, newProbe(&changing{times: 3}, "").write(t.Context()), errProbe)
 }

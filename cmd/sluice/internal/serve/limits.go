@@ -23,7 +23,7 @@ type DecisionRequest struct {
 // Limits has the limiters of one version of the rules. It is immutable.
 type Limits struct {
 	Rules   []config.Rule
-	Service *compose.Limiter[DecisionRequest]
+	Service *limiter
 	Proxy   *compose.Limiter[*http.Request]
 
 	names     []string // of the rules

@@ -18,80 +18,61 @@ import (
 	"time"
 )
 
-// CheckListen validates the address of the proxy, HOST:PORT or :PORT, without listening.
-func CheckListen(address string) error {
-	_, err := resolve(address)
+// CheckAddresses validates Listen, Upstream, API and Token, without listening. The errors name the
+// flags of sluice serve.
+func (o *Options) CheckAddresses() error {
+	_, _, err := o.addresses()
 	return err
 }
 
-// CheckAPI validates the address of the decision service, HOST:PORT, :PORT or unix:PATH, without
-// listening. Without a token, the address must be a loopback address or a unix socket.
-func CheckAPI(address, token string) error {
-	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return clearSocket(path)
+// addresses returns the addresses to listen on: nil for the proxy if there is none, and nil for the
+// decision service if there is none or if it has a unix socket. Without a token, the decision
+// service must have a loopback address or a unix socket.
+func (o *Options) addresses() (proxy, api *net.TCPAddr, err error) {
+	if o.Upstream != nil {
+		if proxy, err = resolve(o.Listen); err != nil {
+			return nil, nil, fmt.Errorf("--listen %w", err)
+		}
+		if isProxy(o.Upstream, proxy) {
+			return nil, nil, fmt.Errorf("--upstream %s is the address of --listen %s, so each request would return to the proxy; want the program behind the proxy, or another --listen",
+				o.Upstream.Redacted(), o.Listen)
+		}
 	}
-	_, err := resolveAPI(address, token)
-	return err
-}
-
-// CheckApart returns an error if two listeners would use the same port.
-func CheckApart(listen, api string) error {
-	if isUnix(api) {
-		return nil
+	if path, ok := strings.CutPrefix(o.API, unixPrefix); ok {
+		err = clearSocket(path)
+	} else if o.API != "" {
+		api, err = resolveAPI(o.API, o.Token)
 	}
-	a, errListen := resolve(listen)
-	b, errAPI := resolve(api)
-	if err := cmp.Or(errListen, errAPI); err != nil {
-		return err
+	if err == nil && proxy != nil && api != nil && overlap(proxy, api) {
+		err = fmt.Errorf("%s: --listen %s uses that port; use another port", o.API, o.Listen)
 	}
-	everywhere := len(a.IP) == 0 || len(b.IP) == 0 || a.IP.IsUnspecified() || b.IP.IsUnspecified()
-	if a.Port == b.Port && a.Port != 0 && (everywhere || a.IP.Equal(b.IP)) {
-		return fmt.Errorf("%s: --listen %s uses that port; use another port", api, listen)
-	}
-	return nil
-}
-
-// CheckUpstream returns an error if the upstream is the proxy itself, which listens on HOST:PORT.
-// Each request would then loop until a limit or the system ends it. It knows the proxy by its
-// address, and by localhost; it looks up no other names.
-func CheckUpstream(upstream *url.URL, listen string) error {
-	resolved, err := resolve(listen)
 	if err != nil {
-		return err
+		return nil, nil, fmt.Errorf("--api %w", err)
 	}
-	defaultPort := map[string]string{"http": "80", "https": "443"}[upstream.Scheme]
+	return proxy, api, nil
+}
+
+// overlap reports whether two listeners would use the same port.
+func overlap(a, b *net.TCPAddr) bool {
+	everywhere := len(a.IP) == 0 || len(b.IP) == 0 || a.IP.IsUnspecified() || b.IP.IsUnspecified()
+	return a.Port == b.Port && a.Port != 0 && (everywhere || a.IP.Equal(b.IP))
+}
+
+// isProxy reports whether the upstream is the proxy itself. Each request would then loop until a
+// limit or the system ends it. It knows the proxy by its address, and by localhost; it looks up no
+// other names.
+func isProxy(upstream *url.URL, proxy *net.TCPAddr) bool {
+	port := cmp.Or(upstream.Port(), map[string]string{"http": "80", "https": "443"}[upstream.Scheme])
+	if proxy.Port == 0 || strconv.Itoa(proxy.Port) != port {
+		return false
+	}
 	host := strings.TrimSuffix(upstream.Hostname(), ".") // of a fully qualified name
 	addr, _ := netip.ParseAddr(host)
 	addr = addr.Unmap()
-	at := resolved.AddrPort().Addr().Unmap()
+	at := proxy.AddrPort().Addr().Unmap()
 	everywhere := !at.IsValid() || at.IsUnspecified()
 	local := addr.IsUnspecified() || strings.EqualFold(host, "localhost")
-	switch {
-	case resolved.Port == 0 || strconv.Itoa(resolved.Port) != cmp.Or(upstream.Port(), defaultPort):
-	case addr.IsValid() && addr == at, local && (everywhere || at.IsLoopback()), everywhere && addr.IsLoopback():
-		return fmt.Errorf("%s is the address of --listen %s, so each request would return to the proxy; want the program behind the proxy, or another --listen", upstream.Redacted(), listen)
-	}
-	return nil
-}
-
-func listen(address string) (net.Listener, error) {
-	resolved, err := resolve(address)
-	if err != nil {
-		return nil, err
-	}
-	return listenTCP(address, resolved)
-}
-
-// listenAPI never binds a public address without a token.
-func listenAPI(address, token string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
-		return listenUnix(path)
-	}
-	resolved, err := resolveAPI(address, token)
-	if err != nil {
-		return nil, err
-	}
-	return listenTCP(address, resolved)
+	return addr.IsValid() && addr == at || local && (everywhere || at.IsLoopback()) || everywhere && addr.IsLoopback()
 }
 
 // listenTCP returns an error with a remedy if another process uses the address.
@@ -117,8 +98,6 @@ func isPrivate(l net.Listener) bool {
 }
 
 const unixPrefix = "unix:"
-
-func isUnix(address string) bool { return strings.HasPrefix(address, unixPrefix) }
 
 // errForm is the end of the error for an address that is not HOST:PORT or :PORT.
 var errForm = errors.New("want HOST:PORT or :PORT")
@@ -161,9 +140,6 @@ type socket struct {
 }
 
 func listenUnix(path string) (net.Listener, error) {
-	if err := clearSocket(path); err != nil {
-		return nil, err
-	}
 	s := &socket{path: path}
 	if err := s.open(); err != nil {
 		return nil, fmt.Errorf("unix:%s: %w", path, err)
@@ -252,7 +228,7 @@ const DefaultMaxConnections = 10_000
 type maxConnections struct {
 	net.Listener
 	slots  chan struct{}   // one for each open connection, and one for the next
-	isFull func(full bool) // called with true when Accept begins to wait, and with false at the end of the wait
+	isFull func(full bool) // called with true when Accept begins to wait, and with false when it has a slot
 	closed context.Context
 	close  context.CancelFunc
 }
@@ -267,8 +243,16 @@ func limitConnections(l net.Listener, limit int, isFull func(full bool)) net.Lis
 
 // Accept implements net.Listener.
 func (l *maxConnections) Accept() (net.Conn, error) {
-	if !l.acquire() {
-		return nil, net.ErrClosed
+	select {
+	case l.slots <- struct{}{}:
+	default:
+		l.isFull(true)
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.closed.Done():
+			return nil, net.ErrClosed
+		}
+		l.isFull(false)
 	}
 	conn, err := l.Listener.Accept()
 	if err != nil {
@@ -276,22 +260,6 @@ func (l *maxConnections) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	return &countedConn{conn.(halfCloser), sync.OnceFunc(func() { <-l.slots })}, nil
-}
-
-func (l *maxConnections) acquire() bool {
-	select {
-	case l.slots <- struct{}{}:
-		return true
-	default:
-	}
-	l.isFull(true)
-	defer l.isFull(false)
-	select {
-	case l.slots <- struct{}{}:
-		return true
-	case <-l.closed.Done():
-		return false
-	}
 }
 
 // Close implements net.Listener.

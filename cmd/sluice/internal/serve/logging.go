@@ -84,7 +84,7 @@ func (h samplingHandler) WithGroup(name string) slog.Handler {
 // becomes a warning. Package log is one for the whole process; release restores it.
 func TakeStandardLog(log *slog.Logger) (release func()) {
 	writer, flags, prefix := stdlog.Writer(), stdlog.Flags(), stdlog.Prefix()
-	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library", unquoted})
+	stdlog.SetOutput(errorLines{sampleLog(log, failureSamples), "message from a library"})
 	stdlog.SetFlags(0)
 	stdlog.SetPrefix("")
 	return func() {
@@ -95,21 +95,20 @@ func TakeStandardLog(log *slog.Logger) (release func()) {
 }
 
 // errorLog is the ErrorLog for net/http. All lines have one message, so that sampling keeps
-// clients that break connections from filling the log. The addresses of connections are
-// removed, because they are keys.
+// clients that break connections from filling the log.
 func errorLog(log *slog.Logger, message string) *stdlog.Logger {
-	return stdlog.New(errorLines{log, message, func(line string) string { return withoutAddresses(unquoted(line)) }}, "", 0)
+	return stdlog.New(errorLines{log, message}, "", 0)
 }
 
+// errorLines logs lines without the addresses of connections, because they are keys.
 type errorLines struct {
 	log     *slog.Logger
 	message string
-	redact  func(line string) string
 }
 
 // Write implements io.Writer.
 func (l errorLines) Write(line []byte) (int, error) {
-	l.log.Warn(l.message, "error", l.redact(strings.TrimSpace(string(line))))
+	l.log.Warn(l.message, "error", withoutAddresses(unquoted(strings.TrimSpace(string(line)))))
 	return len(line), nil
 }
 

@@ -28,7 +28,7 @@ const (
 	succeeded = "ok" // a reload or a purge
 	failed    = "failed"
 
-	untrustedPeer = "untrusted_peer" // see forwardingMonitor
+	untrustedPeer = "untrusted_peer" // see upstream.watch
 	noAddress     = "no_address"
 )
 

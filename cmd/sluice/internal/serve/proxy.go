@@ -15,8 +15,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/earlyreply"
 )
@@ -24,10 +22,10 @@ import (
 // upstream is the program behind the proxy.
 type upstream struct {
 	*Options
-	transport  *http.Transport
-	log        *slog.Logger
-	failures   *prometheus.CounterVec
-	forwarding *forwardingMonitor
+	transport     *http.Transport
+	log           *slog.Logger
+	forwardingLog *slog.Logger // samples
+	metrics       *metrics
 }
 
 const dialTimeout = 10 * time.Second
@@ -37,8 +35,7 @@ func newUpstream(s *Server) *upstream {
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // if the upstream offers it over TLS
 	return &upstream{
-		Options: &s.options, log: s.sampled, failures: s.metrics.upstream,
-		forwarding: &forwardingMonitor{sampleLog(s.log, forwardingSamples), s.metrics.forwarding},
+		Options: &s.options, log: s.sampled, forwardingLog: sampleLog(s.log, forwardingSamples), metrics: s.metrics,
 		transport: &http.Transport{
 			// No Proxy: HTTP_PROXY is for requests to the outside, not to the upstream.
 			DialContext:           (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext,
@@ -70,13 +67,13 @@ func (u *upstream) front(l *Limits) (http.Handler, error) {
 			r.Out.Trailer = nil // it has only names, perhaps forged; the values would be lost
 		},
 		Transport:      u.transport,
-		BufferPool:     new(buffers),
+		BufferPool:     newBuffers(),
 		ModifyResponse: addLimitFields,
 		ErrorHandler:   u.fail,
 		ErrorLog:       errorLog(u.log, "a response failed"),
 	}
 	limited := httplimit.Handler(l.Proxy, holdLimitFields(onlyWebSockets(proxy)), httplimit.Options{Bytes: l.byteRules, Legacy: u.Legacy})
-	watched, err := u.forwarding.watch(l.file, u.fit(l, limited))
+	watched, err := u.watch(l.file, u.fit(l, limited))
 	return idleTimeout(u.ClientTimeout, bodyRate{u.MinBodyRate, u.BodyGrace}, watched), err
 }
 
@@ -163,7 +160,7 @@ func (u *upstream) failure(r *http.Request, err, broken error) *problem {
 	if errors.As(err, &timeout) && timeout.Timeout() {
 		status, inTime = http.StatusGatewayTimeout, " in time"
 	}
-	u.failures.WithLabelValues(strconv.Itoa(status)).Inc()
+	u.metrics.upstream.WithLabelValues(strconv.Itoa(status)).Inc()
 	return unanswered(status, inTime)
 }
 
@@ -241,13 +238,12 @@ func isLimitField(name string) bool {
 // buffers implements httputil.BufferPool.
 type buffers struct{ pool sync.Pool }
 
-// Get implements httputil.BufferPool.
-func (b *buffers) Get() []byte {
-	if buffer, ok := b.pool.Get().(*[32 << 10]byte); ok {
-		return buffer[:]
-	}
-	return make([]byte, 32<<10)
+func newBuffers() *buffers {
+	return &buffers{sync.Pool{New: func() any { return new([32 << 10]byte) }}}
 }
+
+// Get implements httputil.BufferPool.
+func (b *buffers) Get() []byte { return b.pool.Get().(*[32 << 10]byte)[:] }
 
 // Put implements httputil.BufferPool.
 func (b *buffers) Put(buffer []byte) { b.pool.Put((*[32 << 10]byte)(buffer)) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"strings"
 	"time"
 
@@ -69,9 +68,10 @@ func (s *Server) tellFaults(err error) {
 
 // adopt puts the rules of file into force. Only one goroutine may call it at a time.
 func (s *Server) adopt(ctx context.Context, file *config.File) error {
-	fingerprints, err := mergeFingerprints(file.Rules, s.fingerprints)
-	if err != nil {
-		return err
+	for _, r := range file.Rules {
+		if err := checkFingerprint(r, s.fingerprints[r.Name]); err != nil {
+			return err
+		}
 	}
 	l, err := s.newLimits(file)
 	if err != nil {
@@ -86,7 +86,9 @@ func (s *Server) adopt(ctx context.Context, file *config.File) error {
 		if err := s.recordFingerprints(ctx, file.Rules); err != nil {
 			return err
 		}
-		s.fingerprints = fingerprints // nothing is stored while the store is missing
+		for _, r := range file.Rules {
+			s.fingerprints[r.Name] = fingerprint(r.Policy) // nothing is stored while the store is missing
+		}
 	}
 	s.metrics.rules.Set(float64(len(file.Rules)))
 	s.metrics.read.SetToCurrentTime()
@@ -108,20 +110,8 @@ func (s *Server) logUntrusting(file *config.File) {
 // fingerprintTimeout limits reading and writing the fingerprints of all rules.
 const fingerprintTimeout = 5 * time.Second
 
-// mergeFingerprints adds the fingerprints of rules to the known ones. It returns an error if a
-// rule has another fingerprint than before, because the store still has its old states.
-func mergeFingerprints(rules []config.Rule, known map[string]string) (map[string]string, error) {
-	all := maps.Clone(known)
-	for _, r := range rules {
-		if err := checkFingerprint(r, all[r.Name]); err != nil {
-			return nil, err
-		}
-		all[r.Name] = fingerprint(r.Policy)
-	}
-	return all, nil
-}
-
-// checkFingerprint returns an error if the rule had another fingerprint before; empty: none.
+// checkFingerprint returns an error if the rule had another fingerprint before, because the store
+// still has its old states. before is empty if the rule is new.
 func checkFingerprint(r config.Rule, before string) error {
 	if now := fingerprint(r.Policy); before != "" && before != now {
 		return fmt.Errorf("rule %q was %s and is now %s, which %w; %s", r.Name, before, now, errRuleChanged, newName)

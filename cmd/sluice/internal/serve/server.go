@@ -8,7 +8,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"slices"
+	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -18,6 +19,57 @@ import (
 	"github.com/sluice-go/sluice/observe"
 	"github.com/sluice-go/sluice/storage"
 )
+
+// MaxDecisionTimeout is the largest decision timeout.
+const MaxDecisionTimeout = 10 * time.Minute
+
+// MinClientTimeout protects clients with a slow line. MaxClientTimeout keeps multiples of the
+// timeout within a duration.
+const (
+	MinClientTimeout = time.Second
+	MaxClientTimeout = 24 * time.Hour
+)
+
+// Options configure a Server.
+type Options struct {
+	// Read reads the rules, at the start and at each [Server.Reload]. It must return when ctx
+	// ends, even if the read blocks.
+	Read func(ctx context.Context) (*config.File, error)
+
+	Store     string // memory:, sqlite:FILE, postgres://... or redis://...
+	StoreFrom string // the flag or variable of Store, for errors
+	MaxKeys   int    // the most keys of each rule in the memory store; 0: memory.DefaultMaxKeys
+
+	NoFunctions bool // see postgres.Options
+
+	Upstream        *url.URL      // nil: no proxy
+	Listen          string        // HOST:PORT of the proxy
+	UpstreamHost    bool          // send the upstream's host name as Host, not the client's Host
+	UpstreamTimeout time.Duration // the longest time until the response begins; 0: no limit
+	ClientTimeout   time.Duration // see idleTimeout; 0: no limit; else from MinClientTimeout to MaxClientTimeout
+	MinBodyRate     int64         // the lowest rate of a request body in bytes a second, else 408; 0: any rate
+	BodyGrace       time.Duration // how long a client may be slower than MinBodyRate
+	MaxBody         int64         // bytes of a request body; 0: no limit
+	Legacy          bool          // see httplimit.Options
+
+	MaxConnections int // open at once, for the proxy and the decision service each; 0: no limit
+
+	API   string // HOST:PORT or unix:PATH of the decision service; empty: none
+	Token string // the bearer token of callers; required unless API is a loopback address or a unix socket
+
+	Namespace       string
+	DecisionTimeout time.Duration // 0: compose.DefaultTimeout; at most MaxDecisionTimeout
+	OnFailure       compose.FailurePolicy
+
+	CircuitOpenAfter time.Duration // as in compose.Options: 0 is the default, negative is off
+	DenialCacheTTL   time.Duration // as in compose.Options: 0 is the default, negative is off
+
+	ShutdownDelay time.Duration // how long the server keeps serving, not ready, before it closes the listeners
+	Drain         time.Duration // how long requests in flight may take after ShutdownDelay
+
+	Log     *slog.Logger
+	Version string
+}
 
 // Server runs the proxy, the decision service, or both.
 type Server struct {
@@ -34,13 +86,13 @@ type Server struct {
 
 	store   *opened
 	missing atomic.Bool // the store has been unavailable since the start
-	probe   *probe
 	health  atomic.Pointer[storeHealth]
 
 	reloading    sync.Mutex
 	fingerprints map[string]string // of all rules since the start, by name
 
 	proxy, api *listener       // nil if there is none
+	listeners  []*listener     // the proxy before the decision service
 	background context.Context // of requests and background tasks; Close cancels it
 	stop       context.CancelFunc
 	closeOnce  sync.Once
@@ -79,7 +131,6 @@ func New(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) open(ctx context.Context, file *config.File) (err error) {
-	s.probe = newProbe(s.store.Store, s.options.Namespace)
 	if s.metrics, err = newMetrics(s.options.Version, s.store.Store); err != nil {
 		return err
 	}
@@ -105,8 +156,12 @@ func limiterOptions[In any](s *Server, side string) compose.Options[In] {
 }
 
 func (s *Server) listen() error {
+	proxy, api, err := s.options.addresses()
+	if err != nil {
+		return err
+	}
 	if s.behind != nil {
-		l, err := listen(s.options.Listen)
+		l, err := listenTCP(s.options.Listen, proxy)
 		if err != nil {
 			return fmt.Errorf("--listen %w", err)
 		}
@@ -115,7 +170,12 @@ func (s *Server) listen() error {
 	if s.options.API == "" {
 		return nil
 	}
-	l, err := listenAPI(s.options.API, s.options.Token)
+	var l net.Listener
+	if api != nil {
+		l, err = listenTCP(s.options.API, api)
+	} else {
+		l, err = listenUnix(strings.TrimPrefix(s.options.API, unixPrefix))
+	}
 	if err != nil {
 		return fmt.Errorf("--api %w", err)
 	}
@@ -149,6 +209,7 @@ func (s *Server) server(l net.Listener, handler http.Handler) *listener {
 		ErrorLog:          errorLog(s.sampled, "a connection failed"),
 	}}
 	server.Listener = limitConnections(l, s.options.MaxConnections, func(full bool) { s.noteFull(server, full) })
+	s.listeners = append(s.listeners, server)
 	return server
 }
 
@@ -183,7 +244,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		})
 	}
 	failed := make(chan error, 2)
-	for _, l := range s.listeners() {
+	for _, l := range s.listeners {
 		go func() { failed <- l.http.Serve(l.Listener) }()
 	}
 	select {
@@ -218,10 +279,6 @@ func every(ctx context.Context, d time.Duration, task func(context.Context)) {
 	}
 }
 
-func (s *Server) listeners() []*listener {
-	return slices.DeleteFunc([]*listener{s.proxy, s.api}, func(l *listener) bool { return l == nil })
-}
-
 // announceEnd makes /readyz fail, and waits so that load balancers notice.
 func (s *Server) announceEnd(atOnce bool) {
 	delay := s.options.ShutdownDelay
@@ -241,7 +298,7 @@ func (s *Server) announceEnd(atOnce bool) {
 func (s *Server) drain() {
 	ctx, cancel := context.WithTimeout(s.background, s.options.Drain)
 	defer cancel()
-	for _, l := range s.listeners() {
+	for _, l := range s.listeners {
 		_ = l.http.Shutdown(ctx) // Close finds out whether requests are left
 	}
 }
@@ -251,7 +308,7 @@ func (s *Server) Close() {
 	s.closeOnce.Do(func() {
 		s.cut = !s.waitIdle(cutGrace)
 		s.stop()
-		for _, l := range s.listeners() {
+		for _, l := range s.listeners {
 			_ = l.http.Close()
 			_ = l.Close()
 		}
@@ -278,12 +335,10 @@ const cutGrace = 100 * time.Millisecond
 // waitIdle waits until no connection has a request, for at most d. It reports whether there is
 // none.
 func (s *Server) waitIdle(d time.Duration) bool {
-	for end := time.Now().Add(d); s.isBusy(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			return false
-		}
+	for end := time.Now().Add(d); s.isBusy() && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
 	}
-	return true
+	return !s.isBusy()
 }
 
 func (s *Server) isBusy() (busy bool) {

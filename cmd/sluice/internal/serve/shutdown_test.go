@@ -90,7 +90,6 @@ func TestShutdownDelayEnds(t *testing.T) {
 				options: Options{ShutdownDelay: 5 * time.Second, Drain: time.Minute}, log: log, sampled: log,
 				store: &opened{Store: new(memory.Store), close: func() {}}, purgeEvery: purgeEvery,
 			}
-			s.probe = newProbe(s.store.Store, "")
 			s.health.Store(new(storeHealth))
 			s.current.Store(new(Limits))
 			s.background, s.stop = context.WithCancel(context.Background())

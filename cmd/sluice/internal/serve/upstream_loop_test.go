@@ -39,11 +39,11 @@ func TestUpstreamMustNotBeTheProxyItself(t *testing.T) {
 	} {
 		upstream, err := url.Parse(c.upstream)
 		require.NoError(t, err)
-		err = CheckUpstream(upstream, c.listen)
+		err = (&Options{Upstream: upstream, Listen: c.listen}).CheckAddresses()
 		if !c.loops {
 			require.NoError(t, err, "%s before %s", c.listen, c.upstream)
 			continue
 		}
-		require.EqualError(t, err, c.upstream+" is the address of --listen "+c.listen+", so each request would return to the proxy; want the program behind the proxy, or another --listen")
+		require.EqualError(t, err, "--upstream "+c.upstream+" is the address of --listen "+c.listen+", so each request would return to the proxy; want the program behind the proxy, or another --listen")
 	}
 }
