@@ -108,13 +108,13 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	if len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	records, _, err := s.LoadNow(ctx, keys...)
+	records, _, err := s.loadNow(ctx, keys...)
 	return records, err
 }
 
-// LoadNow implements [driver.ServerTime]. It is [Store.Load] and also returns the server's
-// clock_timestamp(). The returned records have not expired at this time.
-func (s *Store) LoadNow(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
+// loadNow is Load and also returns the server's clock_timestamp(). The records have not expired at this
+// time.
+func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, time.Time{}, err
 	}

@@ -125,11 +125,6 @@ func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 	return nil, true, nil
 }
 
-func (r *reference) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	records, err := r.Load(ctx, keys...)
-	return records, r.clock.time(), err
-}
-
 func (r *reference) Purge(ctx context.Context, max int) (removed int, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
