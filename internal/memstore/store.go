@@ -59,15 +59,13 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 
 // CompareAndSwap applies swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, storage.NotApplied(err)
-	}
-	if err := driver.Check(swaps); err != nil {
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil {
 		return nil, false, err
 	}
-	names, at := make([]Name, len(swaps)), Instant(s.Now())
-	for i := range swaps {
-		names[i] = s.Name(swaps[i].Key)
+	names, at := make([]Name, len(keys)), Instant(s.Now())
+	for i, key := range keys {
+		names[i] = s.Name(key)
 	}
 	defer evict(names, at) // after the shards are unlocked
 	defer unlockShards(lockShards(nil, names))

@@ -3,7 +3,7 @@
 //
 // # Writing a store
 //
-// Implement [storage.Store], and call [Check] first in CompareAndSwap. Wrap errors as the
+// Implement [storage.Store], and call [BeginSwap] first in CompareAndSwap. Wrap errors as the
 // variables of package storage describe. Test the store with package storagetest, which also
 // tests the optional interfaces. If several processes share the database, also implement [Server]
 // or [Transactor]: swaps conflict whenever another process writes between Load and
