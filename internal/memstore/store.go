@@ -29,10 +29,7 @@ type Store struct {
 	shards     atomic.Uint64              // the number of shards so far; see shard.lockOrder
 }
 
-var (
-	_ driver.InPlace = (*Store)(nil)
-	_ storage.Purger = (*Store)(nil)
-)
+var _ driver.InPlace = (*Store)(nil)
 
 // Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
@@ -145,14 +142,6 @@ func (w *scratch) clear() {
 	clear(w.found)
 	clear(w.next)
 	w.found, w.next = w.found[:0], w.next[:0]
-}
-
-// Purge calls Sweep with the time of Clock; see storage.Purger.
-func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.Sweep(s.Now(), max), nil
 }
 
 // Sweep removes up to max records that have expired at now; see memory.Store.
