@@ -243,7 +243,7 @@ func (r *run) checkError(user string, d compose.Decision, err error, hit bool) e
 // awaitFault waits until the fault has happened, including a delayed request. Then it closes the
 // connections that hang.
 func (r *run) awaitFault() error {
-	defer r.Proxy.Refuse()
+	defer r.Proxy.Disconnect()
 	if r.fault.Kind == faultproxy.None {
 		return nil
 	}
