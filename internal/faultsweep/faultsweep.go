@@ -27,9 +27,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
-	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -145,19 +143,11 @@ func (r *run) maxDuration() time.Duration {
 }
 
 func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Duration) (*compose.Limiter[string], error) {
-	perUser, err := gcra.New(gcra.Options{Limit: algo.Per(userLimit, time.Hour)})
-	if err != nil {
-		return nil, err
-	}
-	overall, err := gcra.New(gcra.Options{Limit: algo.Per(allLimit, time.Hour)})
-	if err != nil {
-		return nil, err
-	}
 	clock := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
 	o := compose.Options[string]{Namespace: r.namespace, Clock: clock, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
 	return o.New(store,
-		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Policy: perUser},
-		compose.Rule[string]{Name: "all", Policy: overall},
+		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Spec: fmt.Sprintf("gcra %d/h", userLimit)},
+		compose.Rule[string]{Name: "all", Spec: fmt.Sprintf("gcra %d/h", allLimit)},
 	)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -71,14 +72,8 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 
 // hasOnlyPeeks reports whether a batch cannot change a record.
 func hasOnlyPeeks(b *driver.Batch) bool {
-	for i := range b.Requests {
-		for _, u := range b.Requests[i].Uses {
-			if u.Op != driver.Peek {
-				return false
-			}
-		}
-	}
-	return true
+	isWrite := func(u driver.Use) bool { return u.Op != driver.Peek }
+	return !slices.ContainsFunc(b.Requests, func(r driver.Request) bool { return slices.ContainsFunc(r.Uses, isWrite) })
 }
 
 // peek decides a batch of Peeks. It locks no row.
@@ -91,12 +86,11 @@ func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	if b.Now.IsZero() {
 		b.At = now
 	}
+	isStored := func(u driver.Use) bool { return found[u.Key].Version == b.Version }
 	for i := range b.Requests {
-		b.Requests[i].Applied = 0
-		for _, u := range b.Requests[i].Uses {
-			if found[u.Key].Version == b.Version {
-				b.Requests[i].Applied = driver.AlreadyStored
-			}
+		r := &b.Requests[i]
+		if r.Applied = 0; slices.ContainsFunc(r.Uses, isStored) {
+			r.Applied = driver.AlreadyStored
 		}
 	}
 	return nil
