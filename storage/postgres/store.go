@@ -82,7 +82,10 @@ func New(db DB, o Options) (*Store, error) {
 	s := &Store{db: db, options: o, batchLockTimeout: batchLockTimeout}
 	var one program.Function
 	if !o.NoFunctions {
-		f, err := o.functions()
+		f, err := standard()
+		if len(o.Programs) > 0 {
+			f, err = program.SQL(append(program.Standard(), o.Programs...)...)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("postgres: Programs: %w", err)
 		}
@@ -95,13 +98,6 @@ func New(db DB, o Options) (*Store, error) {
 
 // standard returns the functions for the algorithms of this module.
 var standard = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(program.Standard()...) })
-
-func (o Options) functions() (*program.Functions, error) {
-	if len(o.Programs) == 0 {
-		return standard()
-	}
-	return program.SQL(append(program.Standard(), o.Programs...)...)
-}
 
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
