@@ -11,21 +11,27 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/storage"
+	"github.com/sluice-go/sluice/storage/driver"
 	"github.com/sluice-go/sluice/storage/memory"
 	"github.com/sluice-go/sluice/storage/postgres"
 )
 
-// clockedStore is a store with a server clock.
+// clockedStore is a store with a server clock, and without programs.
 type clockedStore struct {
 	storage.Store
 	now func() time.Time
 }
 
-func (s *clockedStore) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	records, err := s.Load(ctx, keys...)
-	return records, s.now(), err
+func (*clockedStore) Runs(*algo.Program) bool { return false }
+
+func (s *clockedStore) Run(ctx context.Context, batches ...*driver.Batch) {
+	for _, b := range batches {
+		b.At = s.now()
+		b.Found, b.Err = s.Load(ctx, b.Keys...)
+	}
 }
 
 func TestClockOfTheServerDecidesByDefault(t *testing.T) {

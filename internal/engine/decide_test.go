@@ -265,7 +265,7 @@ func TestRequestWithoutAProgramIsDecidedBySwaps(t *testing.T) {
 				c.Uses[0].Op = driver.Refund // refunds all units
 			}
 			b.allowed(b.decide(c))
-			require.Equal(b, []string{"load k", "swap k"}, b.store.trips)
+			require.Equal(b, []string{"run k", "swap k"}, b.store.trips)
 		}
 	})
 }

@@ -160,14 +160,6 @@ func (f *fakeStore) tripsSoFar() []string {
 	return append([]string{}, f.trips...)
 }
 
-// withClock also implements driver.ServerTime.
-type withClock struct{ *fakeStore }
-
-func (f withClock) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	found, err := f.Load(ctx, keys...)
-	return found, f.clock(), err
-}
-
 // transactor also implements driver.Transactor.
 type transactor struct{ *fakeStore }
 
@@ -226,12 +218,14 @@ type server struct {
 
 func (f server) Runs(p *algo.Program) bool { return p.Name != "" }
 
-func (f server) Run(ctx context.Context, batches ...*driver.Batch) {
+func (f server) Run(ctx context.Context, batches ...*driver.Batch) { f.send(ctx, "run", batches) }
+
+func (f server) send(ctx context.Context, kind string, batches []*driver.Batch) {
 	var parts [][]string
 	for _, b := range batches {
 		parts = append(parts, b.Keys)
 	}
-	err := f.begin(ctx, "run", parts...)
+	err := f.begin(ctx, kind, parts...)
 	for _, b := range batches {
 		if b.Err = err; err == nil {
 			b.Err = f.apply(b.Keys, func() { f.run(b) })
@@ -309,6 +303,13 @@ func (f server) once(b *driver.Batch, uses []driver.Use, states map[int]string) 
 	maps.Copy(states, next)
 	return applied
 }
+
+// withClock is a server that runs no programs.
+type withClock struct{ server }
+
+func (withClock) Runs(*algo.Program) bool { return false }
+
+func (f withClock) Run(ctx context.Context, batches ...*driver.Batch) { f.send(ctx, "load", batches) }
 
 // sharded also implements driver.Placer. The first letter of a key is its server, the first two are
 // its slot.

@@ -26,7 +26,7 @@ var (
 	onServer      = way{"on a server", func(f *fakeStore) storage.Store { return server{fakeStore: f} }, true, false}
 	inTransaction = way{"in a transaction", func(f *fakeStore) storage.Store { return transactor{f} }, true, false}
 	bySwaps       = way{"by swaps", func(f *fakeStore) storage.Store { return f }, false, true}
-	bySwapsClock  = way{"by swaps and the server's clock", func(f *fakeStore) storage.Store { return withClock{f} }, false, true}
+	bySwapsClock  = way{"by swaps and the server's clock", func(f *fakeStore) storage.Store { return withClock{server{fakeStore: f}} }, false, true}
 	declined      = way{"declined by the server", func(f *fakeStore) storage.Store { return server{fakeStore: f, declines: 1} }, true, true}
 	inMemory      = way{"in place", func(*fakeStore) storage.Store { return new(memory.Store) }, false, false}
 

@@ -135,7 +135,8 @@ func (s *slotBatch) build(e *Engine) {
 	}
 }
 
-// addUses adds the uses of a request and their keys to the batch.
+// addUses adds the uses of a request and their keys to the batch. If a reply was lost and the request
+// gives units back, they become Peeks, which read the versions of the records.
 func (s *slotBatch) addUses(r *Request) []driver.Use {
 	b, start, onlyVersion := &s.batch, len(s.uses), s.isLost() && r.givesBack()
 	for i, key := range r.Keys {
@@ -147,20 +148,16 @@ func (s *slotBatch) addUses(r *Request) []driver.Use {
 				s.places[key] = at
 			}
 		}
-		s.uses = append(s.uses, s.use(&r.Uses[i], at, onlyVersion))
+		u := &r.Uses[i]
+		use := driver.Use{Key: at, Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}
+		if onlyVersion {
+			use.Op = driver.Peek
+		} else if u.Op != driver.Peek && u.Op != driver.Reset {
+			use.Program = s.program(u.Program)
+		}
+		s.uses = append(s.uses, use)
 	}
 	return s.uses[start:len(s.uses):len(s.uses)]
-}
-
-// use translates a use. If onlyVersion is true, it becomes a Peek that reads the version of the record.
-func (s *slotBatch) use(u *Use, key int, onlyVersion bool) driver.Use {
-	switch {
-	case onlyVersion:
-		return driver.Use{Key: key, Op: driver.Peek, Shadow: u.Shadow}
-	case u.Op == driver.Peek || u.Op == driver.Reset:
-		return driver.Use{Key: key, Op: u.Op, Shadow: u.Shadow}
-	}
-	return driver.Use{Key: key, Program: s.program(u.Program), Op: u.Op, Shadow: u.Shadow, Cost: u.Cost}
 }
 
 // program returns the index of a program in the batch.

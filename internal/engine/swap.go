@@ -77,8 +77,8 @@ func (q *queue) markSent(r *Request) bool {
 // load reads the records of keys and the time.
 func (b *batch) load(ctx context.Context, keys []string) (records []storage.Record, now time.Time, err error) {
 	e := b.queue.engine
-	if clock, ok := e.store.(driver.ServerTime); ok && e.options.Clock == nil {
-		records, now, err = clock.LoadNow(ctx, keys...)
+	if e.server != nil && e.options.Clock == nil {
+		records, now, err = e.peek(ctx, keys)
 	} else {
 		records, err = e.store.Load(ctx, keys...)
 		if now = time.Now(); e.options.Clock != nil {
@@ -89,6 +89,18 @@ func (b *batch) load(ctx context.Context, keys []string) (records []storage.Reco
 		err = fmt.Errorf("engine: the store answered with %d records to %d keys", len(records), len(keys))
 	}
 	return records, now, err
+}
+
+// peek reads the records of keys and the time of the server.
+func (e *Engine) peek(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
+	b := &driver.Batch{Version: storage.NewVersion(), Keys: keys, Requests: []driver.Request{{Times: 1}}}
+	for i := range keys {
+		b.Requests[0].Uses = append(b.Requests[0].Uses, driver.Use{Key: i, Op: driver.Peek})
+	}
+	if e.server.Run(ctx, b); b.Err != nil {
+		return nil, time.Time{}, b.Err
+	}
+	return b.Found, b.At, errors.Join(b.KeyErr...)
 }
 
 // stateOf returns the state of a record, nil if and only if the record is absent.

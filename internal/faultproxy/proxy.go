@@ -18,26 +18,21 @@
 package faultproxy
 
 import (
-	"errors"
-	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 )
 
 // Proxy forwards connections to one server. Its methods are safe for concurrent use.
 type Proxy struct {
-	target  string
-	framing func() framing
-	addr    string
-	running sync.WaitGroup // the goroutines of listeners and connections
+	target   string
+	framing  func() framing
+	listener net.Listener
+	running  sync.WaitGroup // the goroutines of the listener and of connections
 
 	mu        sync.Mutex
-	listener  net.Listener // nil while connections are refused
+	ended     bool // the test has ended
 	conns     map[*conn]bool
 	faults    map[int]Kind
 	only      func(request []byte) bool
@@ -61,19 +56,25 @@ func Postgres(t testing.TB, target string) *Proxy {
 
 func start(t testing.TB, target string, framing func() framing) *Proxy {
 	t.Helper()
-	p := &Proxy{target: target, framing: framing, conns: map[*conn]bool{}, release: make(chan struct{})}
-	if err := p.Accept(); err != nil {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
+	p := &Proxy{target: target, framing: framing, listener: listener, conns: map[*conn]bool{}, release: make(chan struct{})}
+	p.running.Go(p.serve)
 	t.Cleanup(func() {
-		p.Refuse()
+		listener.Close()
+		p.mu.Lock()
+		p.ended = true
+		p.mu.Unlock()
+		p.Disconnect()
 		p.running.Wait()
 	})
 	return p
 }
 
 // Addr returns the host and port of the proxy.
-func (p *Proxy) Addr() string { return p.addr }
+func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Plan replaces the planned faults. It clears the hits and starts the numbering again: the next
 // request has the number 1.
@@ -118,58 +119,33 @@ func (p *Proxy) Release() {
 	p.release = make(chan struct{})
 }
 
-// Refuse begins an outage. It closes all connections and refuses new ones until Accept.
-func (p *Proxy) Refuse() {
+// Disconnect closes all connections.
+func (p *Proxy) Disconnect() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != nil {
-		p.listener.Close()
-		p.listener = nil
-	}
 	for c := range p.conns {
 		c.close()
 	}
 }
 
-// Accept ends an outage. The address stays the same.
-func (p *Proxy) Accept() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for deadline := time.Now().Add(10 * time.Second); p.listener == nil; {
-		addr := p.addr
-		if addr == "" { // a port below the kernel's range for client connections: no client takes it during an outage
-			addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(20000+rand.IntN(12000)))
-		}
-		listener, err := net.Listen("tcp", addr)
-		switch {
-		case err == nil:
-			p.addr, p.listener = addr, listener
-			p.running.Go(func() { p.serve(listener) })
-		case !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline):
-			return err
-		}
-	}
-	return nil
-}
-
-func (p *Proxy) serve(listener net.Listener) {
+func (p *Proxy) serve() {
 	for {
-		client, err := listener.Accept()
+		client, err := p.listener.Accept()
 		if err != nil {
-			return // closed by Refuse
+			return // the test has ended
 		}
-		p.running.Go(func() { p.forward(listener, client) })
+		p.running.Go(func() { p.forward(client) })
 	}
 }
 
-func (p *Proxy) forward(listener net.Listener, client net.Conn) {
+func (p *Proxy) forward(client net.Conn) {
 	server, err := net.Dial("tcp", p.target)
 	if err != nil {
 		client.Close()
 		return
 	}
 	c := newConn(p, client, server)
-	if !p.add(listener, c) {
+	if !p.add(c) {
 		c.close()
 		return
 	}
@@ -178,15 +154,12 @@ func (p *Proxy) forward(listener net.Listener, client net.Conn) {
 	c.replies()
 }
 
-// add registers a connection. It returns false if an outage began after the connection was accepted.
-func (p *Proxy) add(listener net.Listener, c *conn) bool {
+// add registers a connection. It returns false if the test has ended.
+func (p *Proxy) add(c *conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.listener != listener {
-		return false
-	}
 	p.conns[c] = true
-	return true
+	return !p.ended
 }
 
 func (p *Proxy) remove(c *conn) {

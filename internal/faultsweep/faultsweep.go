@@ -19,9 +19,15 @@
 package faultsweep
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/internal/faultproxy"
 	"github.com/sluice-go/sluice/storage"
 )
@@ -81,4 +87,190 @@ func countMessages(t *testing.T, open func(t *testing.T) Subject) int {
 		}
 	}
 	return last.Proxy.Exchanges()
+}
+
+// A run requests more than both limits allow. The clock stands still, so nothing is refilled.
+const (
+	requests  = 24
+	userLimit = 3
+	allLimit  = 8
+	allUsers  = "all users"
+)
+
+var users = [...]string{"ann", "bob", "cat"}
+
+const (
+	longTimeout  = 20 * time.Second       // no call reaches it
+	shortTimeout = 500 * time.Millisecond // ends calls that hang, but no others on a busy machine
+	maxDuration  = 5 * time.Second        // of a call that does not hang
+	slack        = time.Second            // how late a call on a busy machine may end
+)
+
+// run is a sequence of requests with at most one fault.
+type run struct {
+	Subject
+	namespace string
+	fault     faultproxy.Fault
+
+	admitted, unknown map[string]int64 // by user
+	failed            int              // decisions that returned an error
+	unknownByFault    int              // decisions with an unknown outcome that had the fault
+}
+
+func newRun(t *testing.T, number int, open func(t *testing.T) Subject, fault faultproxy.Fault) *run {
+	return &run{Subject: open(t), namespace: fmt.Sprint(t.Name(), " ", number), fault: fault}
+}
+
+// timeouts returns the timeout of the limiters and that of the contexts. If the fault hangs, one of
+// them ends the call.
+func (r *run) timeouts() (limiter, context time.Duration) {
+	switch {
+	case !r.fault.Kind.Hangs():
+		return longTimeout, longTimeout
+	case r.fault.At%2 == 0:
+		return longTimeout, shortTimeout
+	default:
+		return shortTimeout, longTimeout
+	}
+}
+
+// maxDuration returns the longest time that a call may take.
+func (r *run) maxDuration() time.Duration {
+	if r.fault.Kind.Hangs() {
+		return shortTimeout + slack
+	}
+	return maxDuration
+}
+
+func (r *run) newLimiter(store storage.Store, denialCacheTTL, timeout time.Duration) (*compose.Limiter[string], error) {
+	clock := func() time.Time { return time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC) }
+	o := compose.Options[string]{Namespace: r.namespace, Clock: clock, Timeout: timeout, DenialCacheTTL: denialCacheTTL}
+	return o.New(store,
+		compose.Rule[string]{Name: "user", Key: func(user string) string { return user }, Spec: fmt.Sprintf("gcra %d/h", userLimit)},
+		compose.Rule[string]{Name: "all", Spec: fmt.Sprintf("gcra %d/h", allLimit)},
+	)
+}
+
+// do makes the decisions and reports what is wrong with them.
+func (r *run) do() error {
+	var limiters [2]*compose.Limiter[string]
+	timeout, _ := r.timeouts()
+	for i := range limiters {
+		var err error
+		// Cached denials last longer than a run, so the number of messages is the same in each run.
+		if limiters[i], err = r.newLimiter(r.Store, time.Hour, timeout); err != nil {
+			return err
+		}
+	}
+	direct, err := r.newLimiter(r.Direct, -1, longTimeout)
+	if err != nil {
+		return err
+	}
+	r.admitted, r.unknown = map[string]int64{}, map[string]int64{}
+	r.Proxy.Plan(r.fault)
+	var wrong []error
+	for i := range requests {
+		user := users[i/len(limiters)%len(users)]
+		if err := r.request(limiters[i%len(limiters)], direct, user); err != nil {
+			wrong = append(wrong, fmt.Errorf("request %d: %w", i+1, err))
+		}
+	}
+	return errors.Join(append(wrong, r.awaitFault(), r.checkStored(direct))...)
+}
+
+// request makes one decision and reports what is wrong with it.
+func (r *run) request(limiter, direct *compose.Limiter[string], user string) error {
+	_, timeout := r.timeouts()
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	hits, begun := len(r.Proxy.Hits()), time.Now()
+	d, err := limiter.Allow(ctx, user)
+	if took := time.Since(begun); took > r.maxDuration() {
+		return fmt.Errorf("the call took %v; the maximum is %v", took, r.maxDuration())
+	}
+	if err != nil {
+		return r.checkError(user, d, err, len(r.Proxy.Hits()) > hits)
+	}
+	if d.Allowed {
+		r.admitted[user]++
+		r.admitted[allUsers]++
+		return nil
+	}
+	now, err := direct.Peek(context.Background(), user)
+	if err == nil && now.Allowed {
+		err = errors.New("denied, but the limit is not used up")
+	}
+	return err
+}
+
+// checkError counts a decision that returned an error, and reports what is wrong with the error.
+// hit is whether the decision had the fault.
+func (r *run) checkError(user string, d compose.Decision, err error, hit bool) error {
+	r.failed++
+	unknown := errors.Is(err, storage.ErrOutcomeUnknown)
+	if unknown {
+		r.unknown[user]++
+		r.unknown[allUsers]++
+		if hit {
+			r.unknownByFault++
+		}
+	}
+	isErr := func(target error) bool { return errors.Is(err, target) }
+	causes := []error{storage.ErrUnavailable, storage.ErrContended, context.DeadlineExceeded}
+	switch {
+	case d.Allowed:
+		return fmt.Errorf("allowed, but returned an error: %w", err)
+	case !unknown && !errors.Is(err, storage.ErrNotApplied):
+		return fmt.Errorf("neither ErrOutcomeUnknown nor ErrNotApplied: %w", err)
+	case !unknown && !slices.ContainsFunc(causes, isErr):
+		return fmt.Errorf("the error has no cause: %w", err)
+	case !r.fault.Kind.Hangs() && !(unknown && hit):
+		return fmt.Errorf("failed although there was time for a retry: %w", err)
+	}
+	return nil
+}
+
+// awaitFault waits until the fault has happened, including a delayed request. Then it closes the
+// connections that hang.
+func (r *run) awaitFault() error {
+	defer r.Proxy.Disconnect()
+	if r.fault.Kind == faultproxy.None {
+		return nil
+	}
+	for deadline := time.Now().Add(longTimeout); len(r.Proxy.Hits()) == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("the fault did not happen in %d messages", r.Proxy.Exchanges())
+		}
+		r.Proxy.Release()
+	}
+	return nil
+}
+
+// checkStored compares the results of the calls with the stored states.
+func (r *run) checkStored(direct *compose.Limiter[string]) error {
+	var wrong []error
+	if r.unknownByFault > 1 {
+		wrong = append(wrong, fmt.Errorf("one fault caused %d unknown outcomes", r.unknownByFault))
+	}
+	var all int64 // units of the overall limit that remain
+	for _, user := range users {
+		d, err := direct.Peek(context.Background(), user)
+		if err != nil {
+			return err
+		}
+		wrong = append(wrong, r.checkUsed(user, userLimit, d.Results[0].Remaining))
+		all = d.Results[1].Remaining
+	}
+	if r.failed <= 1 && all != 0 { // there are enough requests to use it up despite one failure
+		wrong = append(wrong, fmt.Errorf("requests were denied although %d units remain", all))
+	}
+	return errors.Join(append(wrong, r.checkUsed(allUsers, allLimit, all))...)
+}
+
+func (r *run) checkUsed(user string, limit, remaining int64) error {
+	used := limit - remaining
+	if used < r.admitted[user] || used > r.admitted[user]+r.unknown[user] || used > limit {
+		return fmt.Errorf("%s: used %d of %d, admitted %d, outcome unknown %d", user, used, limit, r.admitted[user], r.unknown[user])
+	}
+	return nil
 }

@@ -29,10 +29,7 @@ type Store struct {
 	shards     atomic.Uint64              // the number of shards so far; see shard.lockOrder
 }
 
-var (
-	_ driver.InPlace = (*Store)(nil)
-	_ storage.Purger = (*Store)(nil)
-)
+var _ driver.InPlace = (*Store)(nil)
 
 // Load returns the records at the time of Clock; see [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
@@ -59,15 +56,13 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 
 // CompareAndSwap applies swaps at the time of Clock; see [storage.Store].
 func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (current []storage.Record, swapped bool, err error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, storage.NotApplied(err)
-	}
-	if err := driver.Check(swaps); err != nil {
+	keys, err := driver.BeginSwap(ctx, swaps)
+	if err != nil {
 		return nil, false, err
 	}
-	names, at := make([]Name, len(swaps)), Instant(s.Now())
-	for i := range swaps {
-		names[i] = s.Name(swaps[i].Key)
+	names, at := make([]Name, len(keys)), Instant(s.Now())
+	for i, key := range keys {
+		names[i] = s.Name(key)
 	}
 	defer evict(names, at) // after the shards are unlocked
 	defer unlockShards(lockShards(nil, names))
@@ -147,14 +142,6 @@ func (w *scratch) clear() {
 	clear(w.found)
 	clear(w.next)
 	w.found, w.next = w.found[:0], w.next[:0]
-}
-
-// Purge calls Sweep with the time of Clock; see storage.Purger.
-func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
-	if err := ctx.Err(); err != nil {
-		return 0, err
-	}
-	return s.Sweep(s.Now(), max), nil
 }
 
 // Sweep removes up to max records that have expired at now; see memory.Store.

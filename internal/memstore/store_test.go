@@ -62,7 +62,10 @@ type sweptFirst struct{ *memstore.Store }
 
 func (s sweptFirst) Purge(ctx context.Context, max int) (int, error) {
 	s.Sweep(epoch.Add(1), math.MaxInt)
-	return s.Store.Purge(ctx, max)
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Sweep(s.Now(), max), nil
 }
 
 func swapOf(key string, old storage.Version, state string, ttl time.Duration) storage.Swap {

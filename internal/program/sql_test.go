@@ -63,7 +63,7 @@ func readReply(row pgx.CollectableRow) (r programReply, err error) {
 }
 
 func connect(t testing.TB) *pgx.Conn {
-	conn, err := pgx.Connect(context.Background(), servers.Postgres(t).SocketDSN())
+	conn, err := pgx.Connect(context.Background(), servers.Postgres(t).DSN())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.Background()) })
 	return conn

@@ -1,5 +1,5 @@
 // Package servers starts Redis, PostgreSQL and PgBouncer servers for tests. Each server has a
-// temporary directory, a free loopback port and a Unix socket. The package never uses a server that
+// temporary directory and a free loopback port. The package never uses a server that
 // runs already. A test can start its own server:
 //
 //	redis := servers.Redis(t)

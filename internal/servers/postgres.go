@@ -2,7 +2,6 @@ package servers
 
 import (
 	"fmt"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,18 +18,8 @@ func Postgres(t testing.TB, settings ...string) *PostgresServer {
 	return start(t, PostgresPrograms, new(PostgresServer), settings)
 }
 
-// Socket returns the path of the Unix socket of the server.
-func (s *PostgresServer) Socket() string {
-	return filepath.Join(s.dir, ".s.PGSQL."+strconv.Itoa(s.port))
-}
-
-// DSN returns a connection string for TCP.
+// DSN returns a connection string.
 func (s *PostgresServer) DSN() string { return PostgresDSN(s.Addr()) }
-
-// SocketDSN returns a connection string for the Unix socket.
-func (s *PostgresServer) SocketDSN() string {
-	return fmt.Sprintf("postgres:///sluice?user=sluice&host=%s&port=%d", s.dir, s.port)
-}
 
 // PostgresDSN returns a connection string for a [PostgresServer] with another address, such as that of
 // a proxy.

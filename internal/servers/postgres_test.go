@@ -16,7 +16,7 @@ func TestPostgresKeepsCommits(t *testing.T) {
 		end()
 		require.NoError(t, s.Start())
 		var n int
-		require.NoError(t, connect(t, s.SocketDSN()).QueryRow(t.Context(), "SELECT n FROM kept").Scan(&n))
+		require.NoError(t, connect(t, s.DSN()).QueryRow(t.Context(), "SELECT n FROM kept").Scan(&n))
 		require.Equal(t, 1, n)
 	}
 }

@@ -1,12 +1,12 @@
 package servers
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 )
+
+const loopback = "127.0.0.1"
 
 // maxWait is how long a server may take to start or to stop. It is long, for busy machines.
 const maxWait = 30 * time.Second
@@ -48,22 +50,18 @@ func (p *Process) create(program, ready string, configure func() error) error {
 	p.ready = ready
 	for range 10 { // the program itself finds out whether the port is free
 		p.port, p.argv = 10000+rand.IntN(10000), []string{path}
-		if err = p.createOnPort(configure); !isPortInUse(err) {
+		if p.dir, err = newDir(p.owner); err == nil {
+			err = configure()
+		}
+		if err == nil {
+			err = p.start()
+		}
+		if err == nil {
+			return nil
+		}
+		if p.close(); !isPortInUse(err) {
 			break
 		}
-	}
-	return err
-}
-
-func (p *Process) createOnPort(configure func() error) (err error) {
-	if p.dir, err = newDir(p.owner); err == nil {
-		err = configure()
-	}
-	if err == nil {
-		err = p.start()
-	}
-	if err != nil {
-		p.close()
 	}
 	return err
 }
@@ -104,9 +102,19 @@ func (p *Process) start() error {
 	if err := p.launch(); err != nil {
 		return err
 	}
-	if err := p.await(); err != nil {
-		p.kill()
-		return fmt.Errorf("%s %w; the end of its log:\n%s", filepath.Base(p.argv[0]), err, p.Log())
+	ended := false
+	err := waitUntil(filepath.Base(p.argv[0])+" is ready", func() bool {
+		ended = !p.isRunning()
+		return ended || strings.Contains(p.Log(), p.ready)
+	})
+	if ended {
+		err = fmt.Errorf("servers: %s ended during its start", filepath.Base(p.argv[0]))
+	}
+	if err != nil {
+		if !ended {
+			p.kill()
+		}
+		return fmt.Errorf("%w; the end of its log:\n%s", err, p.Log())
 	}
 	return nil
 }
@@ -159,21 +167,9 @@ func (p *Process) command(argv ...string) *exec.Cmd {
 	return cmd
 }
 
-func (p *Process) await() error {
-	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
-		if !p.isRunning() {
-			return errors.New("ended during its start")
-		}
-		if strings.Contains(p.Log(), p.ready) {
-			return nil
-		}
-	}
-	return fmt.Errorf("was not ready within %v", maxWait)
-}
-
 // waitUntil waits until condition is true.
 func waitUntil(what string, condition func() bool) error {
-	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(maxWait); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
 		if condition() {
 			return nil
 		}
@@ -181,46 +177,40 @@ func waitUntil(what string, condition func() bool) error {
 	return fmt.Errorf("servers: after %v, it is still not true that %s", maxWait, what)
 }
 
-// Stop ends the server in an orderly way, so that it saves its data.
-func (p *Process) Stop() {
+// ifRunning calls do if the process is running.
+func (p *Process) ifRunning(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.isRunning() {
-		return
+	if p.isRunning() {
+		do()
 	}
-	p.signalAll(syscall.SIGCONT)
-	signal(p.pid, syscall.SIGINT) // after SIGTERM, PostgreSQL would wait until all clients disconnect
-	select {
-	case <-p.ended:
-	case <-time.After(maxWait):
-		p.kill()
-	}
+}
+
+// Stop ends the server in an orderly way, so that it saves its data.
+func (p *Process) Stop() {
+	p.ifRunning(func() {
+		p.signalAll(syscall.SIGCONT)
+		signal(p.pid, syscall.SIGINT) // after SIGTERM, PostgreSQL would wait until all clients disconnect
+		select {
+		case <-p.ended:
+		case <-time.After(maxWait):
+			p.kill()
+		}
+	})
 }
 
 // Kill ends the server and all its children at once, with SIGKILL.
-func (p *Process) Kill() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.kill()
-}
+func (p *Process) Kill() { p.ifRunning(p.kill) }
 
 func (p *Process) kill() {
-	if p.isRunning() {
-		p.pause()
-		p.signalAll(syscall.SIGKILL)
-		<-p.ended
-	}
+	p.pause()
+	p.signalAll(syscall.SIGKILL)
+	<-p.ended
 }
 
 // Pause stops the server and all its children with SIGSTOP. Connections stay open, and the kernel
 // accepts new ones, but the server does not answer.
-func (p *Process) Pause() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.isRunning() {
-		p.pause()
-	}
-}
+func (p *Process) Pause() { p.ifRunning(p.pause) }
 
 // pause stops the parent first, so that it starts no more children.
 func (p *Process) pause() {
@@ -229,13 +219,7 @@ func (p *Process) pause() {
 }
 
 // Resume continues a paused server.
-func (p *Process) Resume() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.isRunning() {
-		p.signalAll(syscall.SIGCONT)
-	}
-}
+func (p *Process) Resume() { p.ifRunning(func() { p.signalAll(syscall.SIGCONT) }) }
 
 // signalAll signals the children before their parent, because children of a dead parent are not found.
 func (p *Process) signalAll(sig syscall.Signal) {
@@ -263,4 +247,47 @@ func (p *Process) Log() string {
 func (p *Process) close() {
 	p.Kill()
 	_ = os.RemoveAll(p.dir)
+}
+
+// newDir creates the directory of a server, which only its owner may read. Its path is short, because
+// the path of a Unix socket has at most 107 bytes, and all users may enter its parent. The temporary
+// directory of the test guarantees neither.
+func newDir(owner *syscall.Credential) (string, error) {
+	dir, err := os.MkdirTemp("/tmp", fmt.Sprintf("sluice-%d-", os.Getpid()))
+	if err != nil {
+		return "", err
+	}
+	return dir, setOwner(dir, owner)
+}
+
+func setOwner(path string, owner *syscall.Credential) error {
+	if owner == nil {
+		return nil
+	}
+	return os.Chown(path, int(owner.Uid), int(owner.Gid))
+}
+
+// writeFile writes a file that only the server may read. name is relative to its directory.
+func (p *Process) writeFile(name, text string) error {
+	path := filepath.Join(p.dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return err
+	}
+	return setOwner(path, p.owner)
+}
+
+// unprivileged returns the user of all servers if this process runs as root, because PostgreSQL and
+// PgBouncer refuse to run as root. Otherwise it returns nil.
+func unprivileged() (*syscall.Credential, error) {
+	if os.Geteuid() != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		if found, err := user.Lookup(name); err == nil {
+			var c syscall.Credential
+			_, err := fmt.Sscan(found.Uid+" "+found.Gid, &c.Uid, &c.Gid)
+			return &c, err
+		}
+	}
+	return nil, fmt.Errorf("servers: PostgreSQL refuses to run as root, and there is no user postgres or nobody to run it as; create one")
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,6 +76,148 @@ func (s *RedisServer) replies(command string, texts ...string) bool {
 	reply, err := s.Do(strings.Fields(command)...)
 	for _, text := range texts {
 		if err != nil || !strings.Contains(reply, text) {
+			return false
+		}
+	}
+	return true
+}
+
+// RedisSentinel is a primary, its replica and one sentinel. The sentinel promotes the replica one or
+// two seconds after the primary has stopped responding.
+type RedisSentinel struct {
+	Primary, Replica, Sentinel *RedisServer
+}
+
+// SentinelName is the name of the primary of a [RedisSentinel].
+const SentinelName = "primary"
+
+// Sentinel starts a primary, a replica and a sentinel. It returns when the replica is synchronized and
+// the sentinel knows it. The settings are those of the primary and the replica.
+func Sentinel(t testing.TB, settings ...string) *RedisSentinel {
+	t.Helper()
+	return start(t, SentinelPrograms, new(RedisSentinel), settings)
+}
+
+// PrimaryAddr returns the address of the server that the sentinel currently regards as the primary.
+func (s *RedisSentinel) PrimaryAddr() (string, error) {
+	reply, err := s.Sentinel.Do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", SentinelName)
+	return strings.Replace(reply, "\n", ":", 1), err
+}
+
+func (s *RedisSentinel) close() {
+	s.Sentinel.close()
+	s.Replica.close()
+	s.Primary.close()
+}
+
+func (s *RedisSentinel) create(settings []string) error {
+	s.Primary, s.Replica, s.Sentinel = new(RedisServer), new(RedisServer), new(RedisServer)
+	// The first synchronization is fast: without a delay for more replicas, and without a file.
+	settings = append([]string{"repl-diskless-sync yes", "repl-diskless-sync-delay 0"}, settings...)
+	if err := s.Primary.create(settings); err != nil {
+		return err
+	}
+	primary := fmt.Sprintf("%s %d", loopback, s.Primary.port)
+	if err := s.Replica.create(append(settings, "replicaof "+primary)); err != nil {
+		return err
+	}
+	// A sentinel searches for replicas every 10 s, so it must find this one the first time.
+	if err := waitUntil("the replica is synchronized", func() bool {
+		return s.Replica.replies("INFO replication", "master_link_status:up") && s.Primary.replies("INFO replication", "connected_slaves:1")
+	}); err != nil {
+		return err
+	}
+	if err := s.Sentinel.createProgram("redis-sentinel", "+monitor master", []string{
+		"sentinel monitor " + SentinelName + " " + primary + " 1",
+		"sentinel down-after-milliseconds " + SentinelName + " 2000",
+		"sentinel failover-timeout " + SentinelName + " 3000",
+	}); err != nil {
+		return err
+	}
+	s.shortenPeriods()
+	return waitUntil("the sentinel knows the replica", func() bool {
+		return s.Sentinel.replies("SENTINEL REPLICAS "+SentinelName, "\nmaster-link-status\nok\n")
+	})
+}
+
+// shortenPeriods shortens the periods of a sentinel of Redis 7. An older sentinel pings each second, so
+// it needs two seconds to detect a dead server. The ping period must not be much shorter: a replica is
+// only promoted if it has answered within five ping periods, which can fail on a busy machine.
+func (s *RedisSentinel) shortenPeriods() {
+	const periods = "ping-period 500 info-period 500 publish-period 200 ask-period 200"
+	if _, err := s.Sentinel.Do(strings.Fields("SENTINEL DEBUG " + periods)...); err == nil {
+		_, _ = s.Sentinel.Do("SENTINEL", "SET", SentinelName, "down-after-milliseconds", "1000")
+	}
+}
+
+const slots = 16384
+
+// RedisCluster is a Redis Cluster of three primaries without replicas. Each primary owns a third of
+// the slots, in order.
+type RedisCluster struct {
+	Nodes [3]*RedisServer
+}
+
+// Cluster starts a Redis Cluster. It returns when all nodes report that the cluster is ready.
+func Cluster(t testing.TB, settings ...string) *RedisCluster {
+	t.Helper()
+	return start(t, RedisPrograms, new(RedisCluster), settings)
+}
+
+// Addrs returns the addresses of the nodes.
+func (c *RedisCluster) Addrs() []string {
+	var addrs []string
+	for _, node := range c.Nodes {
+		addrs = append(addrs, node.Addr())
+	}
+	return addrs
+}
+
+// Owner returns the node that got a slot at the start.
+func (c *RedisCluster) Owner(slot int) *RedisServer { return c.Nodes[slot*len(c.Nodes)/slots] }
+
+func (c *RedisCluster) close() {
+	for _, node := range c.Nodes {
+		node.close()
+	}
+}
+
+func (c *RedisCluster) create(settings []string) error {
+	c.Nodes = [3]*RedisServer{{}, {}, {}}
+	settings = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, settings...)
+	for i, node := range c.Nodes {
+		if err := node.create(settings); err != nil {
+			return err
+		}
+		if err := c.join(i); err != nil {
+			return err
+		}
+	}
+	return waitUntil("the cluster is ready", c.isReady)
+}
+
+// join gives the i-th node its slots and connects it to the first node.
+func (c *RedisCluster) join(i int) error {
+	add := []string{"CLUSTER", "ADDSLOTS"}
+	for slot := range slots {
+		if c.Owner(slot) == c.Nodes[i] {
+			add = append(add, strconv.Itoa(slot))
+		}
+	}
+	// With different epochs the nodes need no election at the start.
+	epoch := []string{"CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i + 1)}
+	meet := []string{"CLUSTER", "MEET", loopback, strconv.Itoa(c.Nodes[0].port)}
+	for _, command := range [][]string{add, epoch, meet} {
+		if _, err := c.Nodes[i].Do(command...); err != nil {
+			return fmt.Errorf("servers: CLUSTER %s: %w", command[1], err)
+		}
+	}
+	return nil
+}
+
+func (c *RedisCluster) isReady() bool {
+	for _, node := range c.Nodes {
+		if !node.replies("CLUSTER INFO", "cluster_state:ok", fmt.Sprintf("cluster_known_nodes:%d\r", len(c.Nodes))) {
 			return false
 		}
 	}

@@ -1,10 +1,10 @@
 package servers
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -12,51 +12,69 @@ import (
 // Shared holds servers that all tests of a package use. Each is started at its first use. The zero
 // value is valid. Tests that share a server must use different keys and tables, and must not stop it.
 type Shared struct {
-	redis     once[*RedisServer]
-	sentinel  once[*RedisSentinel]
-	cluster   once[*RedisCluster]
-	postgres  once[*PostgresServer]
-	pgBouncer once[*PgBouncerServer]
+	mu      sync.Mutex
+	servers []sharedServer
+}
+
+// sharedServer is a server that was started, or err if that has failed.
+type sharedServer struct {
+	server server
+	err    error
+}
+
+// get starts fresh, unless a server of its type was started before.
+func get[S server](t testing.TB, s *Shared, programs string, fresh S) S {
+	t.Helper()
+	need(t, programs)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.servers, func(each sharedServer) bool { _, ok := each.server.(S); return ok })
+	if i < 0 {
+		i = len(s.servers)
+		s.servers = append(s.servers, sharedServer{fresh, fresh.create(nil)})
+	}
+	if err := s.servers[i].err; err != nil {
+		t.Fatal(err)
+	}
+	return s.servers[i].server.(S)
 }
 
 // Redis returns the shared redis-server.
 func (s *Shared) Redis(t testing.TB) *RedisServer {
 	t.Helper()
-	return s.redis.get(t, RedisPrograms, new(RedisServer))
+	return get(t, s, RedisPrograms, new(RedisServer))
 }
 
 // Sentinel returns the shared primary, replica and sentinel.
 func (s *Shared) Sentinel(t testing.TB) *RedisSentinel {
 	t.Helper()
-	return s.sentinel.get(t, SentinelPrograms, new(RedisSentinel))
+	return get(t, s, SentinelPrograms, new(RedisSentinel))
 }
 
 // Cluster returns the shared Redis Cluster.
 func (s *Shared) Cluster(t testing.TB) *RedisCluster {
 	t.Helper()
-	return s.cluster.get(t, RedisPrograms, new(RedisCluster))
+	return get(t, s, RedisPrograms, new(RedisCluster))
 }
 
 // Postgres returns the shared PostgreSQL server.
 func (s *Shared) Postgres(t testing.TB) *PostgresServer {
 	t.Helper()
-	return s.postgres.get(t, PostgresPrograms, new(PostgresServer))
+	return get(t, s, PostgresPrograms, new(PostgresServer))
 }
 
 // PgBouncer returns the shared PgBouncer of the shared PostgreSQL server.
 func (s *Shared) PgBouncer(t testing.TB) *PgBouncerServer {
 	t.Helper()
 	need(t, PgBouncerPrograms)
-	return s.pgBouncer.get(t, PgBouncerPrograms, &PgBouncerServer{backend: s.Postgres(t)})
+	return get(t, s, PgBouncerPrograms, &PgBouncerServer{backend: s.Postgres(t)})
 }
 
 // Close removes the servers.
 func (s *Shared) Close() {
-	s.pgBouncer.close()
-	s.postgres.close()
-	s.cluster.close()
-	s.sentinel.close()
-	s.redis.close()
+	for _, each := range slices.Backward(s.servers) {
+		each.server.close()
+	}
 }
 
 // Main runs the tests of a package, removes the servers and returns the exit code. An example cannot
@@ -89,33 +107,3 @@ func (Example) Fatal(args ...any) { panic(fmt.Sprint(args...)) }
 
 // Cleanup panics, because nothing runs it after an example. An example must use a [Shared] server.
 func (Example) Cleanup(func()) { panic("servers: an example must use a Shared server") }
-
-// once creates a server at the first call of get. Each call returns the same server or fails with the
-// same error.
-type once[S server] struct {
-	once   sync.Once
-	server S
-	err    error
-}
-
-func (o *once[S]) get(t testing.TB, programs string, s S) S {
-	t.Helper()
-	need(t, programs)
-	o.once.Do(func() {
-		if o.err = s.create(nil); o.err != nil {
-			s.close()
-		}
-		o.server = s
-	})
-	if o.err != nil {
-		t.Fatal(o.err)
-	}
-	return o.server
-}
-
-func (o *once[S]) close() {
-	o.once.Do(func() { o.err = errors.New("servers: the shared servers are closed") })
-	if o.err == nil {
-		o.server.close()
-	}
-}

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -8,20 +9,31 @@ import (
 	"github.com/sluice-go/sluice/storage"
 )
 
-// Check returns an error if swaps are invalid for every store: [storage.ErrKey],
-// [storage.ErrDuplicateKey] or [storage.ErrSwap]. Every store calls it first in CompareAndSwap.
-func Check(swaps []storage.Swap) error {
-	var array [few]string
-	keys := array[:0]
+// BeginSwap checks the arguments of CompareAndSwap. Every store calls it first. It returns the keys of
+// the swaps. If swaps are invalid for every store, it returns [storage.ErrKey],
+// [storage.ErrDuplicateKey] or [storage.ErrSwap]. If ctx has ended, it returns the error of ctx
+// wrapped by [storage.NotApplied].
+func BeginSwap(ctx context.Context, swaps []storage.Swap) (keys []string, err error) {
+	keys = make([]string, len(swaps))
 	for i := range swaps {
 		s := &swaps[i]
 		if s.New.Version == 0 && len(s.New.State) > 0 {
-			return fmt.Errorf("%w: key %.40q has a new state of %d bytes without a version; use storage.NewVersion", storage.ErrSwap, s.Key, len(s.New.State))
+			return nil, fmt.Errorf("%w: key %.40q has a new state of %d bytes without a version; use storage.NewVersion", storage.ErrSwap, s.Key, len(s.New.State))
 		}
 		if err := checkWrite(s.Key, s.TTL, s.Priority); err != nil {
-			return err
+			return nil, err
 		}
-		keys = append(keys, s.Key)
+		keys[i] = s.Key
+	}
+	return keys, begin(ctx, keys)
+}
+
+// BeginBatch checks the context and the keys of a batch for a [Server], with the errors of [BeginSwap].
+func BeginBatch(ctx context.Context, b *Batch) error { return begin(ctx, b.Keys) }
+
+func begin(ctx context.Context, keys []string) error {
+	if err := ctx.Err(); err != nil {
+		return storage.NotApplied(err)
 	}
 	return CheckKeys(keys)
 }

@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -25,9 +26,9 @@ func swaps(n int) []storage.Swap {
 	return all
 }
 
-func ExampleCheck() {
+func ExampleBeginSwap() {
 	alice := storage.Swap{Key: "alice", New: storage.Record{Version: storage.NewVersion()}}
-	err := driver.Check([]storage.Swap{alice, alice})
+	_, err := driver.BeginSwap(context.Background(), []storage.Swap{alice, alice})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, storage.ErrDuplicateKey), errors.Is(err, storage.ErrNotApplied))
 	// Output:
@@ -35,7 +36,7 @@ func ExampleCheck() {
 	// true true
 }
 
-func TestCheck(t *testing.T) {
+func TestBeginSwap(t *testing.T) {
 	long := strings.Repeat("x", storage.MaxKey+1)
 	for _, c := range []struct {
 		name  string
@@ -59,7 +60,7 @@ func TestCheck(t *testing.T) {
 		{"many with one duplicate", append(swaps(1000), swap("999")), storage.ErrDuplicateKey},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := driver.Check(c.swaps)
+			_, err := driver.BeginSwap(t.Context(), c.swaps)
 			require.ErrorIs(t, err, c.want)
 			require.Equal(t, c.want != nil, errors.Is(err, storage.ErrNotApplied))
 		})
@@ -75,6 +76,7 @@ func TestCheckKeys(t *testing.T) {
 }
 
 func TestCheckOfFewKeysDoesNotAllocate(t *testing.T) {
-	few := swaps(16)
-	require.Zero(t, testing.AllocsPerRun(100, func() { _ = driver.Check(few) }))
+	few, err := driver.BeginSwap(t.Context(), swaps(16))
+	require.NoError(t, err)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _ = driver.CheckKeys(few) }))
 }

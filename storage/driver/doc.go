@@ -3,7 +3,7 @@
 //
 // # Writing a store
 //
-// Implement [storage.Store], and call [Check] first in CompareAndSwap. Wrap errors as the
+// Implement [storage.Store], and call [BeginSwap] first in CompareAndSwap. Wrap errors as the
 // variables of package storage describe. Test the store with package storagetest, which also
 // tests the optional interfaces. If several processes share the database, also implement [Server]
 // or [Transactor]: swaps conflict whenever another process writes between Load and
@@ -21,10 +21,9 @@
 //	Transactor  decides in Go, inside a transaction that excludes other writers
 //	Server      decides on the database server, many requests in one round trip
 //
-// Three interfaces describe a store:
+// Two interfaces describe a store:
 //
 //	Placer         reports which requests may share a round trip if there are several database servers
-//	ServerTime     returns the time of the database server
 //	MaxRoundTrips  limits the round trips that run at the same time
 //
 // # Keys

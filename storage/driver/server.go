@@ -24,7 +24,8 @@ type Server interface {
 	Run(ctx context.Context, batches ...*Batch)
 
 	// Runs reports whether the database can run a program. A batch may contain only programs that
-	// the database can run.
+	// the database can run. Every server runs batches of Peeks. If a request must be decided by
+	// swaps, the limiter reads its records and the time of the server with such a batch.
 	Runs(p *algo.Program) bool
 }
 
@@ -37,13 +38,6 @@ type Placer interface {
 	// same slot, they may share a batch. Place returns an error if the keys cannot be decided
 	// together.
 	Place(keys ...string) (shard, slot string, err error)
-}
-
-// ServerTime is a store that returns the time of its database server. Processes whose clocks differ
-// can then decide by one clock.
-type ServerTime interface {
-	// LoadNow is Load and also returns the server's time at some instant during the call.
-	LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error)
 }
 
 // MaxRoundTrips is a store that limits the round trips that run at the same time. More of them
@@ -102,7 +96,7 @@ type Request struct {
 // changed nothing for this request.
 const (
 	Damaged       = -1 // the program cannot read the state of a Use without Shadow
-	Declined      = -2 // a number is too large for the program: the step must run in Go
+	Declined      = -2 // the server cannot decide it, for instance because a number is too large: it must be decided by swaps
 	AlreadyStored = -3 // a key has the version of the batch, because an earlier Run of the batch wrote it
 )
 

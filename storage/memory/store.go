@@ -59,7 +59,10 @@ func (s *Store) Update(ctx context.Context, now time.Time, keys []string, d driv
 
 // Purge calls Sweep with the time of Clock; see [storage.Purger].
 func (s *Store) Purge(ctx context.Context, max int) (removed int, err error) {
-	return s.Table().Purge(ctx, max)
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	return s.Sweep(s.Now(), max), nil
 }
 
 // Sweep removes up to max records that have expired at now, and returns how many it removed. A

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -11,10 +12,7 @@ import (
 	"github.com/sluice-go/sluice/storage/driver"
 )
 
-var (
-	_ driver.Server     = (*Store)(nil)
-	_ driver.ServerTime = (*Store)(nil)
-)
+var _ driver.Server = (*Store)(nil)
 
 // Runs implements [driver.Server]. The database can run the programs of this module's
 // algorithms and those in Options.Programs, unless Options.NoFunctions is set.
@@ -42,11 +40,15 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 		}
 	}
 	b.At, b.Found, b.KeyErr = b.Now, make([]storage.Record, len(b.Keys)), nil
-	switch {
-	case hasOnlyPeeks(b):
+	if hasOnlyPeeks(b) {
 		return s.peek(ctx, b)
-	case s.functions == nil:
-		return s.resetBySwap(ctx, b)
+	}
+	if s.functions == nil { // the Resets of the batch must be decided by swaps
+		err := s.peek(ctx, b)
+		for i := range b.Requests {
+			b.Requests[i].Applied = driver.Declined
+		}
+		return err
 	}
 	r := newRun(b)
 	if len(b.Requests) < 2 || s.inTransaction() {
@@ -70,19 +72,13 @@ func (s *Store) runBatch(ctx context.Context, b *driver.Batch) error {
 
 // hasOnlyPeeks reports whether a batch cannot change a record.
 func hasOnlyPeeks(b *driver.Batch) bool {
-	for i := range b.Requests {
-		for _, u := range b.Requests[i].Uses {
-			if u.Op != driver.Peek {
-				return false
-			}
-		}
-	}
-	return true
+	isWrite := func(u driver.Use) bool { return u.Op != driver.Peek }
+	return !slices.ContainsFunc(b.Requests, func(r driver.Request) bool { return slices.ContainsFunc(r.Uses, isWrite) })
 }
 
 // peek decides a batch of Peeks. It locks no row.
 func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
-	found, now, err := s.LoadNow(ctx, b.Keys...)
+	found, now, err := s.loadNow(ctx, b.Keys...)
 	if err != nil {
 		return storage.NotApplied(err)
 	}
@@ -90,44 +86,14 @@ func (s *Store) peek(ctx context.Context, b *driver.Batch) error {
 	if b.Now.IsZero() {
 		b.At = now
 	}
+	isStored := func(u driver.Use) bool { return found[u.Key].Version == b.Version }
 	for i := range b.Requests {
-		b.Requests[i].Applied = 0
-		for _, u := range b.Requests[i].Uses {
-			if found[u.Key].Version == b.Version {
-				b.Requests[i].Applied = driver.AlreadyStored
-			}
+		r := &b.Requests[i]
+		if r.Applied = 0; slices.ContainsFunc(r.Uses, isStored) {
+			r.Applied = driver.AlreadyStored
 		}
 	}
 	return nil
-}
-
-// resetBySwap decides a batch of Peeks and Resets without functions.
-func (s *Store) resetBySwap(ctx context.Context, b *driver.Batch) error {
-	for range runAttempts {
-		if err := s.peek(ctx, b); err != nil {
-			return err
-		}
-		_, swapped, err := s.CompareAndSwap(ctx, deletions(b)...)
-		if err != nil || swapped {
-			return err
-		}
-	}
-	return fmt.Errorf("postgres: %w: the keys of a reset changed in each of %d attempts", storage.ErrContended, runAttempts)
-}
-
-// deletions returns the swaps that delete the records of the Resets of a batch.
-func deletions(b *driver.Batch) (swaps []storage.Swap) {
-	added := map[int]bool{}
-	for _, r := range b.Requests {
-		for _, u := range r.Uses {
-			old := b.Found[u.Key].Version
-			if u.Op == driver.Reset && r.Applied == 0 && old != 0 && !added[u.Key] {
-				added[u.Key] = true
-				swaps = append(swaps, storage.Swap{Key: b.Keys[u.Key], Old: old})
-			}
-		}
-	}
-	return swaps
 }
 
 // runAttempts is the maximum number of attempts for a batch if other transactions create its keys. A

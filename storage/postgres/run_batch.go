@@ -21,22 +21,13 @@ type run struct {
 }
 
 func newRun(b *driver.Batch) *run {
-	r := &run{batch: b, keys: order(b.Keys), requests: make([]int, len(b.Requests))}
-	requestOf := make([]int, len(b.Keys)) // for each key, or -1
-	for k := range requestOf {
-		requestOf[k] = -1
-	}
-	r.several = len(b.Keys) != len(b.Requests)
+	r := &run{batch: b, keys: order(b.Keys), requests: make([]int, len(b.Requests)), several: len(b.Keys) != len(b.Requests)}
+	requestOf := slices.Repeat([]int{-1}, len(b.Keys))
 	for i := range b.Requests {
 		request := &b.Requests[i]
-		r.requests[i] = i
-		if len(request.Uses) != 1 {
-			r.several = true
-			continue
-		}
 		u := &request.Uses[0]
-		r.several = r.several || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow
-		requestOf[u.Key] = i
+		r.several = r.several || len(request.Uses) > 1 || requestOf[u.Key] >= 0 || request.Times > 1 && u.Op != driver.Allow
+		r.requests[i], requestOf[u.Key] = i, i
 	}
 	if !r.several {
 		for i, k := range r.keys {

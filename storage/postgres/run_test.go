@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/sluice-go/sluice"
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/storage"
@@ -240,8 +241,7 @@ func TestRunReadsTheClockWhenAllKeysAreLocked(t *testing.T) {
 		storeIn(t, other, table).Run(ctx, requestEach(t, "a"))
 		done := runLater(s, batch(t, "a", "b"))
 		waitForLocks(t, p, "_sluice_locked", 1) // the server shows only the beginning of a statement
-		_, before, err := s.LoadNow(ctx)
-		require.NoError(t, err)
+		before := serverTime(t, s)
 		require.NoError(t, other.Commit(ctx))
 		b := <-done
 		require.NoError(t, b.Err)
@@ -375,6 +375,21 @@ func TestConcurrentRunsAllowExactlyTheLimit(t *testing.T) {
 	}
 }
 
+// requireLimits requires that a limiter on s denies, and allows again after a reset.
+func requireLimits(t *testing.T, s *postgres.Store) {
+	limiter, err := sluice.New(s, "gcra 1/h")
+	require.NoError(t, err)
+	for _, allowed := range []bool{true, false} {
+		d, err := limiter.Allow(t.Context(), "ann")
+		require.NoError(t, err)
+		require.Equal(t, allowed, d.Allowed)
+	}
+	require.NoError(t, limiter.Reset(t.Context(), "ann"))
+	d, err := limiter.Allow(t.Context(), "ann")
+	require.NoError(t, err)
+	require.True(t, d.Allowed)
+}
+
 func TestStoreWithoutFunctions(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	none := postgres.Options{Schema: newSchema(t, p), Table: "limits", NoFunctions: true}
@@ -387,19 +402,16 @@ func TestStoreWithoutFunctions(t *testing.T) {
 	_, swapped, err := without.CompareAndSwap(ctx, creating("b")...)
 	require.NoError(t, err)
 	require.True(t, swapped)
-	for _, op := range []driver.Op{driver.Peek, driver.Reset, driver.Reset} { // these need no program
-		first := op == driver.Peek
+	stored, err := without.Load(ctx, "b")
+	require.NoError(t, err)
+	for op, applied := range map[driver.Op]int{driver.Peek: 0, driver.Reset: driver.Declined} {
 		batch := &driver.Batch{Version: storage.NewVersion(), Keys: []string{"b"}, Requests: []driver.Request{{Uses: []driver.Use{{Op: op}}}}}
-		before, err := without.Load(ctx, "b")
-		require.NoError(t, err)
 		without.Run(ctx, batch)
 		require.NoError(t, batch.Err)
-		require.Equal(t, before, batch.Found)
-		require.Equal(t, []int{0}, appliedOf(batch))
-		after, err := without.Load(ctx, "b")
-		require.NoError(t, err)
-		require.Equal(t, first, after[0].Version != 0)
+		require.Equal(t, stored, batch.Found)
+		require.Equal(t, []int{applied}, appliedOf(batch))
 	}
+	requireLimits(t, without)
 
 	s, err := postgres.New(p, postgres.Options{Schema: none.Schema, Table: "limits"})
 	require.NoError(t, err)
@@ -459,21 +471,27 @@ func TestFailingProgramOfAUserIsReported(t *testing.T) {
 	}
 }
 
-func TestLoadNowReturnsRecordsAndTheTime(t *testing.T) {
+// serverTime returns the time of a batch that decides nothing.
+func serverTime(t *testing.T, s *postgres.Store) time.Time {
+	b := &driver.Batch{Version: storage.NewVersion()}
+	s.Run(t.Context(), b)
+	require.NoError(t, b.Err)
+	return b.At
+}
+
+func TestPeeksReturnRecordsAndTheTime(t *testing.T) {
 	ctx, p := t.Context(), newPool(t, shared.Postgres(t).DSN())
 	s, _ := newStore(t, p)
 	swaps := creating("a", "b")
 	_, _, err := s.CompareAndSwap(ctx, swaps...)
 	require.NoError(t, err)
-	_, before, err := s.LoadNow(ctx)
-	require.NoError(t, err)
-	records, now, err := s.LoadNow(ctx, "b", "none", "a", "b")
-	require.NoError(t, err)
-	require.Equal(t, []storage.Record{swaps[1].New, {}, swaps[0].New, swaps[1].New}, records)
-	_, after, err := s.LoadNow(ctx)
-	require.NoError(t, err)
-	require.False(t, now.Before(before) || now.After(after))
-	_, now, err = s.LoadNow(ctx)
-	require.NoError(t, err)
-	require.False(t, now.Before(after))
+	before := serverTime(t, s)
+	b := requestEach(t, "b", "none", "a")
+	for i := range b.Requests {
+		b.Requests[i].Uses[0].Op = driver.Peek
+	}
+	s.Run(ctx, b)
+	require.NoError(t, b.Err)
+	require.Equal(t, []storage.Record{swaps[1].New, {}, swaps[0].New}, b.Found)
+	require.False(t, b.At.Before(before) || b.At.After(serverTime(t, s)))
 }

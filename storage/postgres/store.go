@@ -82,7 +82,10 @@ func New(db DB, o Options) (*Store, error) {
 	s := &Store{db: db, options: o, batchLockTimeout: batchLockTimeout}
 	var one program.Function
 	if !o.NoFunctions {
-		f, err := o.functions()
+		f, err := standard()
+		if len(o.Programs) > 0 {
+			f, err = program.SQL(append(program.Standard(), o.Programs...)...)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("postgres: Programs: %w", err)
 		}
@@ -96,25 +99,18 @@ func New(db DB, o Options) (*Store, error) {
 // standard returns the functions for the algorithms of this module.
 var standard = sync.OnceValues(func() (*program.Functions, error) { return program.SQL(program.Standard()...) })
 
-func (o Options) functions() (*program.Functions, error) {
-	if len(o.Programs) == 0 {
-		return standard()
-	}
-	return program.SQL(append(program.Standard(), o.Programs...)...)
-}
-
 // Load implements [storage.Store].
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
 	if len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	records, _, err := s.LoadNow(ctx, keys...)
+	records, _, err := s.loadNow(ctx, keys...)
 	return records, err
 }
 
-// LoadNow implements [driver.ServerTime]. It is [Store.Load] and also returns the server's
-// clock_timestamp(). The returned records have not expired at this time.
-func (s *Store) LoadNow(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
+// loadNow is Load and also returns the server's clock_timestamp(). The records have not expired at this
+// time.
+func (s *Store) loadNow(ctx context.Context, keys ...string) (records []storage.Record, now time.Time, err error) {
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, time.Time{}, err
 	}

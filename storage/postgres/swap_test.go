@@ -25,7 +25,7 @@ func TestSwapWithAFaultIsAllOrNothing(t *testing.T) {
 			through, proxy := newCountedPool(t, "")
 			s, err := postgres.New(through, postgres.Options{Table: table})
 			require.NoError(t, err)
-			t.Cleanup(proxy.Refuse)
+			t.Cleanup(proxy.Disconnect)
 			proxy.Only(func(request []byte) bool {
 				return bytes.Contains(request, []byte(table)) || bytes.Contains(request, []byte("stmtcache"))
 			})

@@ -132,16 +132,14 @@ func TestClockAdvancesInATransaction(t *testing.T) {
 	_, table := newStore(t, p)
 	tx := begin(t, p)
 	s := storeIn(t, tx, table)
-	_, before, err := s.LoadNow(ctx)
-	require.NoError(t, err)
+	before := serverTime(t, s)
 	for _, key := range []string{"a", "b"} {
 		swap := creating(key)
 		swap[0].TTL = time.Hour
-		_, _, err = s.CompareAndSwap(ctx, swap...)
+		_, _, err := s.CompareAndSwap(ctx, swap...)
 		require.NoError(t, err)
 	}
-	_, after, err := s.LoadNow(ctx)
-	require.NoError(t, err)
+	after := serverTime(t, s)
 	require.Less(t, before, after)
 	rows, err := tx.Query(ctx, "SELECT expires_at FROM "+table+" ORDER BY key")
 	require.NoError(t, err)

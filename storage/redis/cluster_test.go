@@ -177,7 +177,7 @@ func TestUserOfAClusterNeedsOnlyTheDocumentedCommands(t *testing.T) {
 		group := strconv.Itoa(i)
 		runOK(t, s, oneRequest(p, driver.Key(group, "a")), requestEach(p, driver.Key(group, "b"), driver.Key(group, "c")))
 		swap(t, s, creating(driver.Key(group, "d"), "x"))
-		_, _, err := s.LoadNow(t.Context(), driver.Key(group, "d"))
+		_, err := s.Load(t.Context(), driver.Key(group, "d"))
 		require.NoError(t, err)
 	}
 }

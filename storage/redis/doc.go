@@ -13,8 +13,8 @@
 // even if MaxRetries of the client is set, because only the limiter can find out whether the first
 // attempt was applied.
 //
-// A policy without a program in Lua (see algo.Portable) takes two round trips: [Store.LoadNow] and
-// [Store.CompareAndSwap]. CompareAndSwap is a script, too.
+// A policy without a program in Lua (see algo.Portable) takes two round trips: one reads the records
+// and the time, and the other is [Store.CompareAndSwap]. Both are scripts, too.
 //
 // # Permissions
 //

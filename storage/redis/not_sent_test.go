@@ -63,8 +63,7 @@ func TestFailedHandshakeSendsNoCommand(t *testing.T) {
 
 					waitFor(t, func() bool { proxy.Release(); return len(proxy.Hits()) > 0 })
 					if kind == faultproxy.StallRequest { // it stalls for ever
-						proxy.Refuse()
-						require.NoError(t, proxy.Accept())
+						proxy.Disconnect()
 					}
 					proxy.Plan()
 					waitFor(t, func() bool {

@@ -79,14 +79,6 @@ func (s *Store) placeOf(keys []string) (string, error) {
 	return where, nil
 }
 
-func (s *Store) checkSamePlace(keys []string) error {
-	if len(keys) < 2 {
-		return nil
-	}
-	_, err := s.placeOf(keys)
-	return err
-}
-
 // separateTime is how long requests with different keys use different scripts after a server has
 // refused a batch. It ends because the user's permissions or the place of a slot may change.
 const separateTime = time.Minute

@@ -48,7 +48,7 @@ func (s *Store) runCommand(ctx context.Context, b *driver.Batch) (*command, erro
 	if err := driver.BeginBatch(ctx, b); err != nil {
 		return nil, err
 	}
-	if err := s.checkSamePlace(b.Keys); err != nil {
+	if _, err := s.placeOf(b.Keys); err != nil {
 		return nil, err
 	}
 	one := isOne(b)

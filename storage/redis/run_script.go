@@ -41,8 +41,11 @@ type scriptKey struct {
 // an error if one name has two programs.
 func (s *scripts) get(programs []*algo.Program, one bool) (*script, error) {
 	var buffer [8]*algo.Program
-	leaves := sortedLeaves(buffer[:0], programs)
-	key := scriptKey{names: joinNames(leaves), one: one, stacks: slices.ContainsFunc(programs, program.IsStack)}
+	leaves, names := sortedLeaves(buffer[:0], programs), make([]string, 0, len(buffer))
+	for _, p := range leaves {
+		names = append(names, p.Name)
+	}
+	key := scriptKey{names: strings.Join(names, "\x00"), one: one, stacks: slices.ContainsFunc(programs, program.IsStack)}
 	if one {
 		key.args = len(leaves[0].Args)
 	}
@@ -74,17 +77,6 @@ func sortedLeaves(dst, programs []*algo.Program) []*algo.Program {
 	dst = program.AppendLeaves(dst, programs...)
 	slices.SortFunc(dst, func(a, b *algo.Program) int { return strings.Compare(a.Name, b.Name) })
 	return slices.CompactFunc(dst, func(a, b *algo.Program) bool { return a.Name == b.Name && a.Lua == b.Lua })
-}
-
-func joinNames(leaves []*algo.Program) string {
-	var names string
-	for i, p := range leaves {
-		if i > 0 {
-			names += "\x00"
-		}
-		names += p.Name // allocates nothing for a single name
-	}
-	return names
 }
 
 func newRunScript(programs, leaves []*algo.Program, key scriptKey) (made *script, err error) {

@@ -252,7 +252,7 @@ func TestUserNeedsOnlyTheDocumentedCommands(t *testing.T) {
 	runOK(t, s, far)
 	require.Equal(t, "-1", do(t, server, "PTTL", s.NameOf("far")))
 	swap(t, s, creating("x", "state"), creating("y", "state"))
-	_, _, err := s.LoadNow(t.Context(), "x", "y")
+	_, err := s.Load(t.Context(), "x", "y")
 	require.NoError(t, err)
 }
 
@@ -361,24 +361,6 @@ func TestPlaceOnOneServer(t *testing.T) {
 	require.ErrorIs(t, err, redis.ErrCrossSlot)
 	_, p := programOf(t, algo.Per(2, time.Hour))
 	runOK(t, r, requestEach(p, driver.Key("tenant", "a"), driver.Key("tenant", "b")), oneRequest(p, driver.Key("other", "b")))
-}
-
-func TestLoadNowReturnsTheServersTime(t *testing.T) {
-	s := open(t, newClient(t, shared.Redis(t).Addr()), t.Name())
-	swap(t, s, creating("a", "x"))
-	records, now, err := s.LoadNow(t.Context(), "a", "absent", "a")
-	require.NoError(t, err)
-	require.Len(t, records, 3)
-	require.Equal(t, "x", string(records[0].State))
-	require.Equal(t, storage.Record{}, records[1])
-	require.WithinDuration(t, time.Now(), now, time.Second)
-	_, now, err = s.LoadNow(t.Context())
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), now, time.Second)
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, err = s.LoadNow(ended, "a")
-	require.ErrorIs(t, err, context.Canceled)
 }
 
 // The server runs on this machine, so it has the same clock.

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -47,10 +46,7 @@ type Store struct {
 	timeoutClient atomic.Pointer[timeoutClient]
 }
 
-var (
-	_ driver.Placer     = (*Store)(nil)
-	_ driver.ServerTime = (*Store)(nil)
-)
+var _ driver.Placer = (*Store)(nil)
 
 // New returns a store that uses client. It neither pings nor closes the client.
 func New(client redis.UniversalClient, o Options) (*Store, error) {
@@ -78,30 +74,11 @@ func New(client redis.UniversalClient, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Load implements [storage.Store].
+// Load implements [storage.Store]. It reads the records in one pipeline.
 func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, error) {
 	if len(keys) == 0 {
 		return nil, ctx.Err()
 	}
-	return s.load(ctx, keys, nil)
-}
-
-// LoadNow implements [driver.ServerTime]. It is Load and also returns the server's time, which the
-// same round trip reads before the records. In a cluster it is the time of one of the servers.
-func (s *Store) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	var now *redis.TimeCmd
-	records, err := s.load(ctx, keys, func(pipe redis.Pipeliner) { now = pipe.Time(ctx) })
-	if err == nil {
-		err = now.Err()
-	}
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	return records, now.Val(), nil
-}
-
-// load reads records in one pipeline, which begins with the commands that first adds.
-func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeliner)) ([]storage.Record, error) {
 	if err := driver.CheckLoad(keys); err != nil {
 		return nil, err
 	}
@@ -111,9 +88,6 @@ func (s *Store) load(ctx context.Context, keys []string, first func(redis.Pipeli
 	}
 	err := s.doUntilDone(ctx, func(client redis.UniversalClient) error {
 		pipe := client.Pipeline()
-		if first != nil {
-			first(pipe)
-		}
 		for i, name := range names {
 			gets[i] = pipe.Get(ctx, name)
 		}

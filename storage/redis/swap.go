@@ -24,7 +24,7 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 	if err != nil || len(swaps) == 0 {
 		return nil, err == nil, err
 	}
-	if err := s.checkSamePlace(keys); err != nil {
+	if _, err := s.placeOf(keys); err != nil {
 		return nil, false, err
 	}
 	c := &command{script: swapScript}

@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/mattn/go-sqlite3"
@@ -17,7 +19,7 @@ import (
 // the state of an interrupted transaction would be unknown.
 type connection struct {
 	pooled      *sql.Conn
-	driver      sqldriver.Conn            // of pooled; valid only inside of raw
+	driver      sqldriver.Conn            // of pooled; valid only inside of withConnection
 	isReady     bool                      // the busy_timeout is disabled
 	busyTimeout time.Duration             // of the user
 	executed    map[string]sqldriver.Stmt // the statements of the store that were executed; nil if not prepared
@@ -25,28 +27,39 @@ type connection struct {
 	keepUntil   time.Time                 // the end of the time for which idle may keep it; zero if it was never kept
 }
 
-// withConnection calls use with a connection. use executes statements inside of raw. Then the store
-// keeps the connection, or restores it and returns it to the pool.
+// withConnection calls use with a connection, whose statements use may execute. Then the store keeps the
+// connection, or restores it and returns it to the pool.
 func (s *Store) withConnection(ctx context.Context, use func(*connection) error) error {
 	c, err := s.take(ctx)
 	if err != nil {
 		return wrap(err)
 	}
 	isKept := false
-	defer func() { // also if use panics
+	defer func() {
 		if !isKept {
 			c.release()
 		}
 	}()
-	if !c.isReady {
-		c.isReady = true
-		if err := c.raw(c.disableBusyTimeout); err != nil {
-			return wrap(err)
+	var panicked any // raised outside of Raw, because package database/sql closes the connection if it sees the panic
+	rawErr := c.pooled.Raw(func(inner any) error {
+		defer func() { panicked = recover() }()
+		c.driver = inner.(sqldriver.Conn)
+		if !c.isReady {
+			c.isReady = true
+			err = c.disableBusyTimeout()
 		}
+		if err == nil {
+			err = use(c)
+		}
+		return nil
+	})
+	if panicked != nil {
+		panic(panicked)
 	}
-	err = use(c)
+	err = cmp.Or(err, rawErr)
+	c.mustClose = c.mustClose || errors.Is(err, sqldriver.ErrBadConn)
 	isKept = err == nil && s.idle.keep(c)
-	return err
+	return wrap(err)
 }
 
 // take returns the kept connection, or else a connection of the pool.
@@ -66,28 +79,6 @@ func (s *Store) take(ctx context.Context) (*connection, error) {
 	return c, err
 }
 
-// raw calls do, which may use c.driver. If do panics, package database/sql closes the connection. The
-// statements must be closed before, because SQLite keeps the lock while a statement is open.
-func (c *connection) raw(do func() error) (err error) {
-	rawErr := c.pooled.Raw(func(inner any) error {
-		c.driver = inner.(sqldriver.Conn)
-		returned := false
-		defer func() {
-			if !returned {
-				c.finalize()
-			}
-		}()
-		err = do()
-		returned = true
-		return nil
-	})
-	if rawErr != nil {
-		return rawErr
-	}
-	c.mustClose = c.mustClose || errors.Is(err, sqldriver.ErrBadConn)
-	return err
-}
-
 // release restores the connection and returns it to the pool, which closes it if mustClose is set.
 func (c *connection) release() {
 	defer c.pooled.Close()
@@ -103,28 +94,27 @@ func (c *connection) release() {
 	})
 }
 
-// transaction calls do in a transaction that holds the write lock. do executes statements inside of
-// raw. If do panics, the transaction is rolled back, and the connection stays usable. All errors prove
-// that nothing was stored, except an error of COMMIT.
+// transaction calls do in a transaction that holds the write lock. If do panics, the transaction is
+// rolled back, and the connection stays usable. All errors prove that nothing was stored, except an
+// error of COMMIT.
 func (s *Store) transaction(ctx context.Context, do func(*connection) error) error {
 	var commit error
 	err := s.withConnection(ctx, func(c *connection) error {
-		if err := c.raw(func() error { return c.begin(ctx) }); err != nil {
-			return wrap(err)
+		if err := c.begin(ctx); err != nil {
+			return err
 		}
 		committed := false
 		defer func() {
 			if !committed {
-				_ = c.raw(c.rollback)
+				c.rollback()
 			}
 		}()
 		if err := do(c); err != nil {
-			return wrap(err)
+			return err
 		}
-		// Without WAL, the commit waits for readers.
-		commit = c.raw(func() error { return c.execRetryBusy(ctx, "COMMIT") })
+		commit = c.execRetryBusy(ctx, "COMMIT") // without WAL, it waits for readers
 		committed = commit == nil
-		return wrap(commit)
+		return commit
 	})
 	if err != nil && commit == nil {
 		return storage.NotApplied(err)
@@ -143,12 +133,78 @@ func (c *connection) begin(ctx context.Context) error {
 // rollback ends a failed transaction. Some errors have ended it already, and then ROLLBACK fails.
 // SQLite reports whether a transaction is still open. A driver that wraps go-sqlite3 does not report
 // it, so then any error means that a transaction may be open.
-func (c *connection) rollback() error {
+func (c *connection) rollback() {
 	_, err := c.exec("ROLLBACK")
 	mayBeOpen := err != nil
 	if raw, ok := c.driver.(*sqlite3.SQLiteConn); ok {
 		mayBeOpen = !raw.AutoCommit()
 	}
 	c.mustClose = c.mustClose || mayBeOpen
-	return err
+}
+
+// keepFor is the maximum time for which the store keeps a connection. A call under load takes some tens
+// of microseconds, so hundreds of calls share a connection.
+const keepFor = 10 * time.Millisecond
+
+// idle keeps the connection of a call for the next call, if calls follow each other within keepFor.
+// Without it, a quarter of the time of a transaction would be spent on preparing and restoring the
+// connection. idle never keeps the last connection of the pool. A timer returns the connection to the
+// pool after the last call.
+type idle struct {
+	db *sql.DB
+
+	mu        sync.Mutex
+	conn      *connection // nil if none is kept
+	underLoad bool        // the last call began within keepFor after the end of another one
+	lastEnd   time.Time   // the time when a call ended last
+}
+
+// take returns the kept connection, or nil.
+func (i *idle) take() *connection {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.underLoad = time.Since(i.lastEnd) < keepFor
+	c := i.conn
+	i.conn = nil
+	return c
+}
+
+// keep keeps c and returns true, or returns false.
+func (i *idle) keep(c *connection) bool {
+	full := isFull(i.db)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := time.Now()
+	i.lastEnd = now
+	if full || !i.underLoad || i.conn != nil {
+		return false
+	}
+	if c.keepUntil.IsZero() {
+		c.keepUntil = now.Add(keepFor)
+		time.AfterFunc(keepFor, func() { i.release(c) })
+	}
+	if !now.Before(c.keepUntil) {
+		return false
+	}
+	i.conn = c
+	return true
+}
+
+// release releases c if no call uses it. Otherwise that call releases it, because keepFor is over.
+func (i *idle) release(c *connection) {
+	i.mu.Lock()
+	isKept := i.conn == c
+	if isKept {
+		i.conn = nil
+	}
+	i.mu.Unlock()
+	if isKept {
+		c.release()
+	}
+}
+
+// isFull reports whether all connections of the pool are in use.
+func isFull(db *sql.DB) bool {
+	pool := db.Stats()
+	return pool.MaxOpenConnections > 0 && pool.InUse >= pool.MaxOpenConnections
 }

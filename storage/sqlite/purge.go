@@ -38,16 +38,14 @@ func (s *Store) Purge(ctx context.Context, limit int) (removed int, err error) {
 // Then all records whose purge_at has passed have expired.
 func (s *Store) purge(ctx context.Context, now int64, limit int) (removed, postponed int, err error) {
 	err = s.transaction(ctx, func(c *connection) error {
-		return c.raw(func() error {
-			n, err := c.exec(s.sql.postpone, now, int64(purgeBatch))
-			if err != nil {
-				return err
-			}
-			postponed = int(n)
-			n, err = c.exec(s.sql.purge, now, int64(min(purgeBatch-postponed, limit)))
-			removed = int(n)
+		n, err := c.exec(s.sql.postpone, now, int64(purgeBatch))
+		if err != nil {
 			return err
-		})
+		}
+		postponed = int(n)
+		n, err = c.exec(s.sql.purge, now, int64(min(purgeBatch-postponed, limit)))
+		removed = int(n)
+		return err
 	})
 	if err != nil {
 		return 0, 0, err

@@ -33,16 +33,14 @@ func indexOf(table string) string { return table + "_purge_at" }
 func (s *Store) Migrate(ctx context.Context) error {
 	columns := "SELECT key, version, state, expires_at, purge_at FROM " + quote(s.table) + " LIMIT 0"
 	return s.withConnection(ctx, func(c *connection) error {
-		return c.raw(func() error {
-			for _, step := range []struct{ text, failed string }{
-				{s.tableSchema(), "creating table %s: %w"}, {columns, "table %s: %w"}, {s.indexSchema(), "creating the index of table %s: %w"},
-			} {
-				if err := c.execRetryBusy(ctx, step.text); err != nil {
-					return wrap(fmt.Errorf(step.failed, s.table, err))
-				}
+		for _, step := range []struct{ text, failed string }{
+			{s.tableSchema(), "creating table %s: %w"}, {columns, "table %s: %w"}, {s.indexSchema(), "creating the index of table %s: %w"},
+		} {
+			if err := c.execRetryBusy(ctx, step.text); err != nil {
+				return fmt.Errorf(step.failed, s.table, err)
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 }
 

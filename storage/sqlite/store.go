@@ -71,11 +71,9 @@ func (s *Store) Load(ctx context.Context, keys ...string) ([]storage.Record, err
 	}
 	var records []storage.Record
 	err := s.withConnection(ctx, func(c *connection) error {
-		return c.raw(func() error {
-			return wrap(retryBusy(ctx, c.busyTimeout, func() (err error) { // without WAL, a reader waits for a commit
-				records, err = s.load(c, keys, s.now())
-				return err
-			}))
+		return retryBusy(ctx, c.busyTimeout, func() (err error) { // without WAL, a reader waits for a commit
+			records, err = s.load(c, keys, s.now())
+			return err
 		})
 	})
 	return records, err
@@ -112,20 +110,18 @@ func (s *Store) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (curr
 		return nil, err == nil, err
 	}
 	err = s.transaction(ctx, func(c *connection) error {
-		now := s.now() // outside of raw, because the clock may panic
-		return c.raw(func() error {
-			stored, err := s.load(c, keys, now)
-			if err != nil {
-				return err
+		now := s.now()
+		stored, err := s.load(c, keys, now)
+		if err != nil {
+			return err
+		}
+		for i := range swaps {
+			if stored[i].Version != swaps[i].Old {
+				current = stored
+				return nil
 			}
-			for i := range swaps {
-				if stored[i].Version != swaps[i].Old {
-					current = stored
-					return nil
-				}
-			}
-			return s.write(c, swaps, now)
-		})
+		}
+		return s.write(c, swaps, now)
 	})
 	if err != nil {
 		return nil, false, err

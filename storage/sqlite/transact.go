@@ -28,23 +28,17 @@ func (s *Store) Transact(ctx context.Context, clock func() time.Time, updates ..
 	return err
 }
 
-// apply reads the keys, runs the updates and writes the changes. It calls the clocks and the updates
-// outside of raw, because they may panic.
-func (s *Store) apply(c *connection, clock func() time.Time, u *updates) error {
+// apply reads the keys, runs the updates and writes the changes.
+func (s *Store) apply(c *connection, clock func() time.Time, u *updates) (err error) {
 	own := s.clock()
 	at, now := own, own.UnixNano()
 	if clock != nil {
 		at = clock()
 	}
-	err := c.raw(func() (err error) {
-		u.found, err = s.load(c, u.keys, now)
-		return err
-	})
-	if err != nil {
+	if u.found, err = s.load(c, u.keys, now); err != nil {
 		return err
 	}
-	changed := u.decide(at)
-	return c.raw(func() error { return s.write(c, changed, now) })
+	return s.write(c, u.decide(at), now)
 }
 
 // updates holds the updates of one transaction, and the records that they use.

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/sluice-go/sluice/storage"
-	"github.com/sluice-go/sluice/storage/driver"
 )
 
 const year = 365 * 24 * time.Hour
@@ -206,35 +203,6 @@ var purgeLaws = []Law{
 				if n, err := purger.Purge(s.ctx, max); n != 0 || err != nil {
 					s.fail("Purge(%d) removed %d records, error %v", max, n, err)
 				}
-			}
-		}),
-}
-
-var serverTimeLaws = []Law{
-	law("LoadNow returns the server's time",
-		"LoadNow returns the records that Load returns, and the time of the server during the call.", func(s *subject) {
-			clock := s.Store.(driver.ServerTime)
-			tolerance := s.Slack + time.Millisecond
-			s.put(key("a"), "a", 0)
-			s.put(key("empty"), "", time.Hour)
-			for _, keys := range [][]string{{key("a")}, {key("empty"), key("absent"), key("a"), key("empty")}, {key("absent")}, {}} {
-				want := s.load(keys...)
-				earliest := s.Now().Add(-tolerance)
-				got, at, err := clock.LoadNow(s.ctx, keys...)
-				latest := s.Now().Add(tolerance)
-				same := func(a, b storage.Record) bool { return equal(a, b) && (a.State == nil) == (b.State == nil) }
-				if err != nil || !slices.EqualFunc(got, want, same) {
-					s.fail("LoadNow of %q returned %v and the error %v, want %v", keys, got, err, want)
-				}
-				if at.Before(earliest) || at.After(latest) {
-					s.fail("LoadNow returned the time %v, want a time between %v and %v", at, earliest, latest)
-				}
-			}
-			if _, _, err := clock.LoadNow(s.ended(), key("a")); !errors.Is(err, context.Canceled) {
-				s.fail("LoadNow with an ended context returned the error %v", err)
-			}
-			if _, _, err := clock.LoadNow(s.ctx, strings.Repeat("x", storage.MaxKey+1)); !errors.Is(err, storage.ErrKey) {
-				s.fail("LoadNow of a key that is too long returned the error %v", err)
 			}
 		}),
 }

@@ -265,10 +265,13 @@ var batchTimeLaws = []Law{
 			const tolerance = time.Second
 			for _, names := range [][]string{{"a", "b"}, {"alone"}} {
 				b := taking(threeAnHour, 1, names...)
-				before := s.Now()
-				s.run(b)
-				if b.At.Before(before.Add(-tolerance)) || b.At.After(s.Now().Add(tolerance)) {
-					s.fail("at the server's time %v, a batch was decided at %v", before, b.At)
+				peek := batchOf(threeAnHour, names, request(driver.Use{Op: driver.Peek}))
+				for _, each := range []*driver.Batch{b, peek} {
+					before := s.Now()
+					s.run(each)
+					if each.At.Before(before.Add(-tolerance)) || each.At.After(s.Now().Add(tolerance)) {
+						s.fail("at the server's time %v, the requests %s were decided at %v", before, showRequests(each), each.At)
+					}
 				}
 				s.spent(b, threeAnHour, 1, names...)
 			}

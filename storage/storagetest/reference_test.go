@@ -103,10 +103,7 @@ func (r *reference) Load(ctx context.Context, keys ...string) ([]storage.Record,
 }
 
 func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) ([]storage.Record, bool, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, false, storage.NotApplied(err)
-	}
-	if err := driver.Check(swaps); err != nil {
+	if _, err := driver.BeginSwap(ctx, swaps); err != nil {
 		return nil, false, err
 	}
 	r.mu.Lock()
@@ -123,11 +120,6 @@ func (r *reference) CompareAndSwap(ctx context.Context, swaps ...storage.Swap) (
 		r.put(now, swap)
 	}
 	return nil, true, nil
-}
-
-func (r *reference) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	records, err := r.Load(ctx, keys...)
-	return records, r.clock.time(), err
 }
 
 func (r *reference) Purge(ctx context.Context, max int) (removed int, err error) {

@@ -13,7 +13,7 @@ import (
 	"github.com/sluice-go/sluice/storage/storagetest"
 )
 
-// purgeAndTimeSaboteurs have a faulty Purge, LoadNow or clock.
+// purgeAndTimeSaboteurs have a faulty Purge or clock.
 var purgeAndTimeSaboteurs = []saboteur{
 	{"purges all records with a TTL", "a purge removes only expired records", purging(func(r *reference, ctx context.Context, max int) (removed int) {
 		r.mu.Lock()
@@ -63,23 +63,6 @@ var purgeAndTimeSaboteurs = []saboteur{
 			now = own
 		}
 		return r.Update(ctx, now, keys, d)
-	})},
-	{"returns a time that is ahead", "LoadNow returns the server's time", timing(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := r.LoadNow(ctx, keys...)
-		return records, now.Add(time.Second), err
-	})},
-	{"returns no time if all keys are absent", "LoadNow returns the server's time", timing(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		records, now, err := r.LoadNow(ctx, keys...)
-		if !slices.ContainsFunc(records, func(r storage.Record) bool { return r.Version != 0 }) {
-			now = time.Time{}
-		}
-		return records, now, err
-	})},
-	{"sorts the keys of LoadNow", "LoadNow returns the server's time", timing(func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		return r.LoadNow(ctx, slices.Sorted(slices.Values(keys))...)
-	})},
-	{"loads the time with an ended context", "LoadNow returns the server's time", timing(func(r *reference, _ context.Context, keys []string) ([]storage.Record, time.Time, error) {
-		return r.LoadNow(context.Background(), keys...)
 	})},
 	// In transactions the clock advances, so their laws do not detect this fault.
 	{"keeps the TTL of an update in seconds", "an update sets the TTL", updating(func(d driver.Decider, found [][]byte, next []driver.Change) error {
@@ -197,24 +180,6 @@ var updateSaboteurs = []saboteur{
 			return err
 		}))
 	})},
-}
-
-// faultyTime has another LoadNow.
-type faultyTime struct {
-	*reference
-	loadNow func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error)
-}
-
-func (t faultyTime) LoadNow(ctx context.Context, keys ...string) ([]storage.Record, time.Time, error) {
-	return t.loadNow(ctx, keys)
-}
-
-func timing(loadNow func(r *reference, ctx context.Context, keys []string) ([]storage.Record, time.Time, error)) builder {
-	return func(r *reference, _ *storagetest.Harness) storage.Store {
-		return faultyTime{r, func(ctx context.Context, keys []string) ([]storage.Record, time.Time, error) {
-			return loadNow(r, ctx, keys)
-		}}
-	}
 }
 
 // purging returns a builder of stores that use purge.

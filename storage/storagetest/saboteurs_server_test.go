@@ -146,6 +146,12 @@ var serverSaboteurs = []saboteur{
 			b.Now = r.clock.time().Add(time.Hour)
 		}
 	})},
+	{"returns no time for a batch that decides nothing", "a batch without a time uses the server's clock", running(func(r *reference, ctx context.Context, b *driver.Batch) {
+		r.Run(ctx, b)
+		if !slices.ContainsFunc(b.Requests, func(r driver.Request) bool { return r.Uses[0].Op != driver.Peek }) {
+			b.At = b.Now
+		}
+	})},
 	{"keeps records for ever", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL = 0 })},
 	{"keeps records for half of their TTL", "a batch sets TTLs", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.TTL, s.Until = s.TTL/2, time.Time{} })},
 	{"counts the TTL of a batch only by its own clock", "a batch with a later time keeps its records longer", changingWrites(func(_ *driver.Batch, s *storage.Swap) { s.Until = time.Time{} })},

@@ -74,7 +74,7 @@ func changingRecords(change func(r storage.Record) storage.Record) builder {
 func changingSwaps(change func(r *reference, s *storage.Swap)) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if driver.Check(swaps) == nil {
+			if _, err := driver.BeginSwap(ctx, swaps); err == nil {
 				swaps = slices.Clone(swaps)
 				for i := range swaps {
 					change(r, &swaps[i])
@@ -104,7 +104,7 @@ func changingKeys(change func(key string) string) builder {
 func swapping(swap swapFunc) builder {
 	return func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if driver.Check(swaps) != nil || ctx.Err() != nil {
+			if _, err := driver.BeginSwap(ctx, swaps); err != nil {
 				return r.CompareAndSwap(ctx, swaps...)
 			}
 			return swap(r, ctx, swaps)
@@ -264,7 +264,7 @@ var swapSaboteurs = []saboteur{
 	})},
 	{"applies the first of two swaps of a key", "duplicate keys are refused", func(r *reference, _ *storagetest.Harness) storage.Store {
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if errors.Is(driver.Check(swaps), storage.ErrDuplicateKey) {
+			if _, err := driver.BeginSwap(ctx, swaps); errors.Is(err, storage.ErrDuplicateKey) {
 				swaps = slices.Clone(swaps)
 				for i := 0; i < len(swaps); i++ {
 					swaps = append(swaps[:i+1], slices.DeleteFunc(slices.Clone(swaps[i+1:]), func(s storage.Swap) bool { return s.Key == swaps[i].Key })...)
@@ -330,7 +330,7 @@ var swapSaboteurs = []saboteur{
 	{"locks keys in the order of the call", "swaps in opposite orders do not deadlock", func(r *reference, _ *storagetest.Harness) storage.Store {
 		var locks sync.Map
 		return plain{Store: r, swap: func(ctx context.Context, swaps []storage.Swap) ([]storage.Record, bool, error) {
-			if driver.Check(swaps) != nil || ctx.Err() != nil {
+			if _, err := driver.BeginSwap(ctx, swaps); err != nil {
 				return r.CompareAndSwap(ctx, swaps...)
 			}
 			for _, s := range swaps {

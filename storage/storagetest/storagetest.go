@@ -102,7 +102,7 @@ func (l Law) Check(h Harness) error {
 // Laws returns all laws. The laws of the optional interfaces come last.
 func Laws() []Law {
 	return slices.Concat(swapLaws, bytesLaws, expiryLaws, concurrencyLaws,
-		lawsOf[storage.Purger](purgeLaws), lawsOf[driver.ServerTime](serverTimeLaws),
+		lawsOf[storage.Purger](purgeLaws),
 		lawsOf[driver.InPlace](inPlaceLaws, updateTimeLaws),
 		lawsOf[driver.Transactor](inTransactions(inPlaceLaws), transactLaws),
 		lawsOf[driver.Server](serverLaws, batchTimeLaws, []Law{randomBatches}))
