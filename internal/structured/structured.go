@@ -3,6 +3,7 @@
 package structured
 
 import (
+	"regexp"
 	"strconv"
 	"strings"
 )
@@ -23,160 +24,68 @@ func (i Item) Integer(key string) (int64, bool) {
 	return n, ok
 }
 
+// The grammar of RFC 9651. The Bare Items are, in this order: String, Display String, Decimal, Date
+// or Integer, Byte Sequence, Boolean, Token.
+const (
+	text      = `"(?:[ !#-\[\]-~]|\\["\\])*"`
+	bareItem  = `%?` + text + `|-?\d{1,12}\.\d{1,3}|@?-?\d{1,15}|:[A-Za-z\d+/=]*:|\?[01]|[A-Za-z*][\w!#$%&'*+.^|~:/\x60-]*`
+	param     = `; *([a-z*][a-z\d_.*-]*)(?:=(` + bareItem + `))?`
+	item      = `(?:` + bareItem + `)(?:` + param + `)*`
+	innerList = `\( *(?:` + item + `(?: +` + item + `)*)? *\)`
+)
+
+var (
+	params = regexp.MustCompile(param)
+	// Inner Lists have their own pattern, because a long pattern makes all matches slow.
+	plainMember, innerListMember = member(bareItem), member(innerList)
+)
+
+// member returns the pattern of a member of a List, with the comma after it. Its groups are the
+// value, the parameters and the end. The pattern of a parameter has two groups too.
+func member(value string) *regexp.Regexp {
+	return regexp.MustCompile(`^(` + value + `)((?:` + param + `)*)[ \t]*(,[ \t]*|$)`)
+}
+
 // ReadItems reads the lines of one field as a List. It returns the Strings and leaves out
 // all other Items. It returns false if any part of the field is malformed, because RFC 9651
 // requires that the whole field is ignored then.
 func ReadItems(lines []string) (items []Item, ok bool) {
-	r := reader{rest: strings.Trim(strings.Join(lines, ","), " ")}
-	for r.rest != "" {
-		value := r.member()
-		params := r.params()
-		if name, isString := value.(string); isString {
-			items = append(items, Item{name, params})
+	for rest := strings.Trim(strings.Join(lines, ","), " "); rest != ""; {
+		m := plainMember.FindStringSubmatch(rest)
+		if m == nil {
+			m = innerListMember.FindStringSubmatch(rest)
 		}
-		r.span(" \t")
-		if r.rest != "" {
-			r.require(r.skip(","))
-			r.span(" \t")
-			r.require(r.rest != "")
+		if m == nil || m[0] == rest && m[len(m)-1] != "" { // malformed, or a comma at the end
+			return nil, false
 		}
-	}
-	if r.malformed {
-		return nil, false
+		rest = rest[len(m[0]):]
+		if name, isString := valueOf(m[1]).(string); isString {
+			items = append(items, Item{name, paramsOf(m[2])})
+		}
 	}
 	return items, true
 }
 
-const (
-	lower       = "abcdefghijklmnopqrstuvwxyz"
-	letters     = lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	digits      = "0123456789"
-	keyBytes    = lower + digits + "_-.*"
-	base64Bytes = letters + digits + "+/="
-	tokenBytes  = letters + digits + "!#$%&'*+-.^_`|~:/"
-)
-
-// reader cuts a field off from the left. When the field turns out to be malformed, its rest
-// becomes empty.
-type reader struct {
-	rest      string
-	malformed bool
-}
-
-func (r *reader) require(ok bool) {
-	if !ok {
-		r.rest, r.malformed = "", true
-	}
-}
-
-// skip cuts off the prefix, and reports whether the rest had it.
-func (r *reader) skip(prefix string) (found bool) {
-	r.rest, found = strings.CutPrefix(r.rest, prefix)
-	return found
-}
-
-func (r *reader) startsWith(set string) bool {
-	return r.rest != "" && strings.IndexByte(set, r.rest[0]) >= 0
-}
-
-// span cuts off all bytes up to the first that is not in the set.
-func (r *reader) span(set string) string {
-	before := r.rest
-	r.rest = strings.TrimLeft(before, set)
-	return before[:len(before)-len(r.rest)]
-}
-
-// member reads a member of a list without its parameters. The value of an Inner List is true.
-func (r *reader) member() any {
-	if !r.skip("(") {
-		return r.bareItem()
-	}
-	for r.span(" "); !r.skip(")") && !r.malformed; {
-		r.bareItem()
-		r.params()
-		spaces := r.span(" ")
-		r.require(spaces != "" || strings.HasPrefix(r.rest, ")"))
-	}
-	return true
-}
-
-// params reads the parameters of a member. The map is nil if there are none.
-func (r *reader) params() (params map[string]any) {
-	for r.skip(";") {
-		r.span(" ")
-		r.require(r.startsWith("*" + lower))
-		key := r.span(keyBytes)
-		var value any = true
-		if r.skip("=") {
-			value = r.bareItem()
+// paramsOf returns nil if there are no parameters.
+func paramsOf(all string) (values map[string]any) {
+	for _, m := range params.FindAllStringSubmatch(all, -1) {
+		if values == nil {
+			values = make(map[string]any)
 		}
-		if params == nil {
-			params = make(map[string]any)
-		}
-		params[key] = value
+		values[m[1]] = valueOf(m[2])
 	}
-	return params
+	return values
 }
 
-// bareItem reads a Bare Item. Its value is true unless it is a String or an Integer.
-func (r *reader) bareItem() any {
-	switch {
-	case r.skip(`"`):
-		return r.text()
-	case r.skip(`%"`):
-		r.text()
-	case r.skip("@"):
-		_, isInteger := r.number().(int64)
-		r.require(isInteger)
-	case r.skip(":"):
-		r.span(base64Bytes)
-		r.require(r.skip(":"))
-	case r.skip("?"):
-		r.require(r.skip("0") || r.skip("1"))
-	case r.startsWith("-" + digits):
-		return r.number()
-	default:
-		r.require(r.startsWith("*" + letters))
-		r.span(tokenBytes)
-	}
-	return true
-}
+var unescape = strings.NewReplacer(`\\`, `\`, `\"`, `"`)
 
-// number reads an Integer or a Decimal. The value of a Decimal is true.
-func (r *reader) number() any {
-	sign := ""
-	if r.skip("-") {
-		sign = "-"
+// valueOf returns the value of a Bare Item as Item.Params has it.
+func valueOf(item string) any {
+	if strings.HasPrefix(item, `"`) {
+		return unescape.Replace(item[1 : len(item)-1])
 	}
-	whole := r.span(digits)
-	n, err := strconv.ParseInt(sign+whole, 10, 64)
-	r.require(err == nil && len(whole) <= 15)
-	if !r.skip(".") {
+	if n, err := strconv.ParseInt(item, 10, 64); err == nil {
 		return n
 	}
-	fraction := r.span(digits)
-	r.require(len(whole) <= 12 && len(fraction) >= 1 && len(fraction) <= 3)
 	return true
-}
-
-// text reads a String without its opening quote.
-func (r *reader) text() any {
-	var plain []byte
-	for i := 0; i < len(r.rest); i++ {
-		c := r.rest[i]
-		switch {
-		case c == '"':
-			r.rest = r.rest[i+1:]
-			return string(plain)
-		case c == '\\' && i+1 < len(r.rest) && (r.rest[i+1] == '"' || r.rest[i+1] == '\\'):
-			i++
-			c = r.rest[i]
-		case c < ' ' || c > '~' || c == '\\':
-			r.require(false)
-			return nil
-		}
-		plain = append(plain, c)
-	}
-	r.require(false)
-	return nil
 }
