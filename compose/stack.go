@@ -99,64 +99,57 @@ func (s *Stack) Parts() []algo.Policy {
 
 // Step implements [algo.Policy]. If all parts allow the cost, it charges each part.
 func (s *Stack) Step(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return s.apply(algo.Policy.Step, dst, state, now, cost)
+	return s.apply(algorithm.Step, dst, state, now, cost)
 }
 
 // Refund implements [algo.Policy]. It gives cost units back to each part, at most until the part is
 // full. If Remaining rises by x units, Paid is -x.
 func (s *Stack) Refund(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return s.apply(algo.Policy.Refund, dst, state, now, cost)
+	return s.apply(algorithm.Refund, dst, state, now, cost)
 }
 
 // Charge implements [algo.Policy]. It charges the cost to each part, even if that leaves a debt.
 func (s *Stack) Charge(dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	return s.apply(algo.Policy.Charge, dst, state, now, cost)
+	return s.apply(algorithm.Charge, dst, state, now, cost)
 }
 
 // Peek implements [algo.Policy].
 func (s *Stack) Peek(state []byte, now time.Time, cost int64) (algo.Result, error) {
-	states, err := decodeStates(state)
-	if err != nil {
-		return algo.Result{}, err
-	}
-	r := newStackResult()
-	for i, part := range s.Parts() {
-		own, err := part.Peek(states.next(), now, cost)
-		if err != nil {
-			return algo.Result{}, partError(i, err)
-		}
-		r.add(i, &own)
-	}
-	if err := states.close(); err != nil {
-		return algo.Result{}, err
-	}
-	return s.finish(&r, state, cost)
+	_, r, err := s.apply(algorithm.Peek, nil, state, now, cost)
+	return r, err
 }
 
-// apply applies an operation to all parts. If one denies it, the state does not change.
-func (s *Stack) apply(
-	operation func(algo.Policy, []byte, []byte, time.Time, int64) ([]byte, algo.Result, error),
-	dst, state []byte, now time.Time, cost int64,
-) ([]byte, algo.Result, error) {
+// apply applies an operation to all parts. If one denies it, the state does not change. For a Peek,
+// apply does not append the state.
+func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	states, err := decodeStates(state)
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
-	next := append(dst, stackTag, algorithm.Version)
-	r := newStackResult()
+	next, r := dst, newStackResult()
+	if op != algorithm.Peek {
+		next = append(dst, stackTag, algorithm.Version)
+	}
 	for i, part := range s.Parts() {
 		var own algo.Result
 		length := len(next)
-		next, own, err = operation(part, append(next, 0), states.next(), now, cost)
+		if op == algorithm.Peek {
+			own, err = part.Peek(states.next(), now, cost)
+		} else {
+			next, own, err = op.Apply(part, append(next, 0), states.next(), now, cost)
+		}
 		if err != nil {
-			return dst, algo.Result{}, partError(i, err)
+			return dst, algo.Result{}, fmt.Errorf("compose: part %d: %w", i, err)
 		}
-		if r.add(i, &own); !own.Allowed {
-			break
+		r.add(i, &own)
+		if op != algorithm.Peek {
+			if !own.Allowed {
+				break
+			}
+			next = putLength(next, length)
 		}
-		next = putLength(next, length)
 	}
-	if !r.Allowed || len(s.Parts()) == 0 {
+	if op != algorithm.Peek && (!r.Allowed || len(s.Parts()) == 0) {
 		// Parts before the one that denied have counted the charge. Peek has not.
 		peeked, err := s.Peek(state, now, cost)
 		if err != nil {
@@ -172,10 +165,6 @@ func (s *Stack) apply(
 		next = next[:len(dst)]
 	}
 	return next, result, err
-}
-
-func partError(part int, err error) error {
-	return fmt.Errorf("compose: part %d: %w", part, err)
 }
 
 // Bound implements [algo.Policy]. It returns the minimum of the parts' bounds, which is

@@ -21,7 +21,7 @@ func FuzzStep(f *testing.F) {
 		}
 		s := fixedwindow.State{Start: start, Used: used}
 		now := time.Unix(sec, nsec)
-		for _, op := range algorithmtest.Ops {
+		for _, op := range algorithm.Ops {
 			if o.Validate() != nil {
 				kit.RequireDenies(t, s, op, now, o)
 				continue

@@ -8,6 +8,7 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 )
 
@@ -19,7 +20,7 @@ func FuzzStep(f *testing.F) {
 		nearest, err := gcra.ParseState(gcra.AppendState(nil, s))
 		require.NoError(t, err)
 		now := time.Unix(sec, nsec)
-		for _, op := range algorithmtest.Ops {
+		for _, op := range algorithm.Ops {
 			if o.Validate() != nil {
 				kit.RequireDenies(t, s, op, now, o)
 				continue

@@ -132,7 +132,7 @@ func TestLongCountsAreCopiedBeforeAChange(t *testing.T) {
 	}
 	require.Len(t, s.LongCounts, 30)
 	before := append([]int64{}, s.LongCounts...)
-	for _, op := range algorithmtest.Ops {
+	for _, op := range algorithm.Ops {
 		for _, after := range []time.Duration{29, 30, 50, 69, 70, 100} {
 			next, _ := kit.Call(s, op, y2k.Add(after*time.Second), o)
 			require.Equal(t, before, s.LongCounts)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/algorithmtest"
 	"github.com/sluice-go/sluice/tokenbucket"
 )
@@ -17,7 +18,7 @@ func FuzzStep(f *testing.F) {
 		o := tokenbucket.Options{Limit: algo.Per(count, time.Duration(period)), Burst: burst, Refill: tokenbucket.Refill(refill), Cost: cost}
 		s := tokenbucket.State{Used: used, At: at, Part: part, Period: time.Duration(under)}
 		now := time.Unix(sec, nsec)
-		for _, op := range algorithmtest.Ops {
+		for _, op := range algorithm.Ops {
 			if o.Validate() != nil {
 				kit.RequireDenies(t, s, op, now, o)
 				continue

@@ -6,38 +6,19 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
-// An op is an operation of a policy.
-type op int
+type op = algorithm.Op
+
+var allOps = algorithm.Ops
 
 const (
-	step op = iota
-	peek
-	refund
-	charge
+	step   = algorithm.Step
+	peek   = algorithm.Peek
+	refund = algorithm.Refund
+	charge = algorithm.Charge
 )
-
-var allOps = []op{step, peek, refund, charge}
-
-func (o op) String() string { return [...]string{"step", "peek", "refund", "charge"}[o] }
-
-// apply calls one operation of the policy. A peek appends state to dst.
-func apply(policy algo.Policy, op op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	switch op {
-	case step:
-		return policy.Step(dst, state, now, cost)
-	case refund:
-		return policy.Refund(dst, state, now, cost)
-	case charge:
-		return policy.Charge(dst, state, now, cost)
-	}
-	r, err := policy.Peek(state, now, cost)
-	if err == nil {
-		dst = append(dst, state...)
-	}
-	return dst, r, err
-}
 
 // An event is a call of a policy and its result.
 type event struct {

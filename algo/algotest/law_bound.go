@@ -139,7 +139,7 @@ func (a *adversary) moves(state []byte, now int64) []move {
 		if a.budget--; a.budget < 0 || at == a.end {
 			return
 		}
-		next, r, err := apply(a.policy, op, nil, state, instant(at), cost)
+		next, r, err := op.Apply(a.policy, nil, state, instant(at), cost)
 		if err == nil && r.Allowed && !bytes.Equal(next, state) {
 			moves = append(moves, move{op, at, a.subject.admitted(op, cost, r), next})
 		}

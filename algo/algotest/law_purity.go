@@ -30,7 +30,7 @@ func deterministic(p *point) {
 // requireSame requires that the policy returns the same again.
 func (p *point) requireSame(first made, what string, policy algo.Policy, now time.Time) {
 	p.calls++
-	next, r, err := apply(policy, first.op, nil, p.state, now, first.cost)
+	next, r, err := first.op.Apply(policy, nil, p.state, now, first.cost)
 	if !(err == nil && r == first.r && bytes.Equal(next, first.next)) {
 		p.fail("a %v returns\n    %+v %x, but %s\n    %+v %x", first.op, first.r, first.next, what, r, next)
 	}
@@ -96,7 +96,7 @@ func (p *point) repeat(calls []made, from int) (failure string) {
 	state, dst := slices.Clip(p.state), make([]byte, 0, 256) // clipped, because goroutines share the spare capacity
 	for i := range rounds * len(calls) {
 		c := calls[(from+i)%len(calls)]
-		next, r, err := apply(p.policy, c.op, dst, state, instant(p.now), c.cost)
+		next, r, err := c.op.Apply(p.policy, dst, state, instant(p.now), c.cost)
 		if err != nil || r != c.r || !bytes.Equal(next, c.next) {
 			return fmt.Sprintf("with one goroutine a %v of %d returns\n    %+v %x, but with %d\n    %+v %x (error %v)",
 				c.op, c.cost, c.r, c.next, goroutines, r, next, err)

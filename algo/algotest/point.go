@@ -88,7 +88,7 @@ func (p *point) record(op op, state []byte, now, cost int64, r algo.Result, err 
 // tryCall is call for any time, and with the error.
 func (p *point) tryCall(op op, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
 	p.calls++
-	return apply(p.policy, op, dst, state, now, cost)
+	return op.Apply(p.policy, dst, state, now, cost)
 }
 
 // smallCapacity is the capacity up to which every cost is tried.

@@ -141,7 +141,7 @@ func (s *search) next(n *node, policy algo.Policy, e event, v visited) (to *node
 		}
 	}()
 	s.calls++
-	next, r, err := apply(policy, e.op, s.buffers.dst(0), n.state, instant(e.at), e.cost)
+	next, r, err := e.op.Apply(policy, s.buffers.dst(0), n.state, instant(e.at), e.cost)
 	if err != nil || bytes.Equal(next, n.state) || !isExact(r) || e.op == step && !r.Allowed {
 		return n
 	}

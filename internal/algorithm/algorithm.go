@@ -4,6 +4,7 @@ package algorithm
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/sluice-go/sluice/algo"
 )
@@ -18,6 +19,28 @@ const (
 	Refund
 	Charge
 )
+
+// Ops are all operations.
+var Ops = []Op{Step, Peek, Refund, Charge}
+
+// String returns the name of the operation in lower case.
+func (o Op) String() string { return Word("Op", int(o), "step", "peek", "refund", "charge") }
+
+// Apply calls the method of a policy for the operation. A Peek appends state to dst.
+func (o Op) Apply(p algo.Policy, dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
+	switch o {
+	case Refund:
+		return p.Refund(dst, state, now, cost)
+	case Charge:
+		return p.Charge(dst, state, now, cost)
+	case Peek:
+		if r, err = p.Peek(state, now, cost); err == nil {
+			dst = append(dst, state...)
+		}
+		return dst, r, err
+	}
+	return p.Step(dst, state, now, cost)
+}
 
 // Or returns value, or otherwise if value is 0. It is faster than cmp.Or.
 func Or(value, otherwise int64) int64 {

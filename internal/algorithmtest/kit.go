@@ -19,9 +19,6 @@ import (
 	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
-// Ops are all operations.
-var Ops = []algorithm.Op{algorithm.Step, algorithm.Peek, algorithm.Refund, algorithm.Charge}
-
 // policy is the Policy of an algorithm with options O.
 type policy[O any] interface {
 	algo.Policy
@@ -51,32 +48,14 @@ func (k Kit[S, O, P]) CallAt(s S, op algorithm.Op, at int64, o O, cost int64) (S
 	return k.Call(s, op, time.Unix(0, at), k.WithCost(o, cost))
 }
 
-// CallPolicy calls the method of an operation. For Peek it returns the state.
-func CallPolicy(t testing.TB, p algo.Policy, op algorithm.Op, state []byte, now time.Time, cost int64) (next []byte, r algo.Result) {
-	t.Helper()
-	var err error
-	switch op {
-	case algorithm.Step:
-		next, r, err = p.Step([]byte{}, state, now, cost)
-	case algorithm.Refund:
-		next, r, err = p.Refund([]byte{}, state, now, cost)
-	case algorithm.Charge:
-		next, r, err = p.Charge([]byte{}, state, now, cost)
-	default:
-		next = append([]byte{}, state...)
-		r, err = p.Peek(state, now, cost)
-	}
-	require.NoError(t, err)
-	return next, r
-}
-
 // CallBoth calls the function and the method, and requires that they agree.
 func (k Kit[S, O, P]) CallBoth(t testing.TB, s S, op algorithm.Op, now time.Time, o O) (S, algo.Result) {
 	t.Helper()
 	next, r := k.Call(s, op, now, o)
 	p, err := k.New(o)
 	require.NoError(t, err)
-	bytes, same := CallPolicy(t, p, op, k.AppendState(nil, s), now, 0)
+	bytes, same, err := op.Apply(p, []byte{}, k.AppendState(nil, s), now, 0)
+	require.NoError(t, err)
 	require.Equal(t, r, same)
 	require.Equal(t, k.AppendState([]byte{}, next), bytes)
 	return next, r
@@ -124,7 +103,7 @@ func (k Kit[S, O, P]) InvalidOptions(t *testing.T, used S, invalid map[string]O)
 		require.Zero(t, p)
 		require.Equal(t, strings.Contains(text, "Cost is -1"), errors.Is(err, algo.ErrCost))
 		for _, s := range []S{fresh, used} {
-			for _, op := range Ops {
+			for _, op := range algorithm.Ops {
 				k.RequireDenies(t, s, op, time.Unix(0, 10), o)
 			}
 		}
@@ -225,7 +204,7 @@ func (k Kit[S, O, P]) NormalizedStates(t *testing.T, o O, pairs [][2]S) {
 	for _, pair := range pairs {
 		state, nearest := pair[0], pair[1]
 		require.Equal(t, k.AppendState(nil, nearest), k.AppendState(nil, state), "%+v", state)
-		for _, op := range Ops {
+		for _, op := range algorithm.Ops {
 			for _, at := range []int64{0, 5, 8, 1000} {
 				next, r := k.CallAt(state, op, at, o, 1)
 				want, wantResult := k.CallAt(nearest, op, at, o, 1)
@@ -253,7 +232,7 @@ func (k Kit[S, O, P]) CheckDecode(t *testing.T, b []byte, last func(S) int64, op
 	at := time.Unix(0, last(s))
 	for _, o := range options {
 		for _, now := range []time.Time{{}, at, at.Add(time.Minute), time.Unix(math.MaxInt64, 0)} {
-			for _, op := range Ops {
+			for _, op := range algorithm.Ops {
 				_, r := k.CallBoth(t, s, op, now, o)
 				RequireSums(t, r)
 			}

@@ -181,8 +181,9 @@ func (p *parser) left(e *event, words []string) error {
 	}
 	e.key = words[1]
 	colon := strings.Index(words[2], ":") + 1
-	e.op = operations[words[2][:colon]]
-	if e.cost, err = strconv.ParseInt(words[2][colon:], 10, 64); err != nil || e.cost < 0 || e.op == nil {
+	op, known := operations[words[2][:colon]]
+	e.op = op
+	if e.cost, err = strconv.ParseInt(words[2][colon:], 10, 64); err != nil || e.cost < 0 || !known {
 		return p.fail("cost %s: want a whole number of at least 0, alone or after peek:, refund: or charge:", errtext.Quote(words[2]))
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
 // Trace is a parsed trace. It is immutable. See [Parse].
@@ -32,22 +33,15 @@ type line struct {
 type event struct {
 	at      time.Duration
 	key     string
-	op      operation
+	op      algorithm.Op
 	cost    int64
 	arrow   int        // the position of the arrow, in characters; -1: there is none
 	answers [][]string // by policy, then by column, in canonical text; nil: none given
 	comment string     // at the end of the line
 }
 
-type operation func(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error)
-
 // operations has the operation of each prefix of COST.
-var operations = map[string]operation{"": algo.Policy.Step, "peek:": peek, "refund:": algo.Policy.Refund, "charge:": algo.Policy.Charge}
-
-func peek(p algo.Policy, dst, state []byte, now time.Time, cost int64) ([]byte, algo.Result, error) {
-	r, err := p.Peek(state, now, cost)
-	return append(dst, state...), r, err
-}
+var operations = map[string]algorithm.Op{"": algorithm.Step, "peek:": algorithm.Peek, "refund:": algorithm.Refund, "charge:": algorithm.Charge}
 
 // Under returns the trace with other policies in place of its policy lines, one column of
 // answers for each. Its events have no answers.
@@ -91,7 +85,7 @@ func (t *Trace) Run() (*Trace, error) {
 		}
 		var answers [][]string
 		for c, policy := range policies {
-			next, r, err := l.event.op(policy, nil, states[c][l.event.key], epoch.Add(l.event.at), l.event.cost)
+			next, r, err := l.event.op.Apply(policy, nil, states[c][l.event.key], epoch.Add(l.event.at), l.event.cost)
 			if err != nil {
 				return nil, fmt.Errorf("%s:%d: policy %s: %w%s", t.name, l.number, policy, err, remedy(err))
 			}
