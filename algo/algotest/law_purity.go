@@ -39,15 +39,14 @@ func (p *point) requireSame(first made, what string, policy algo.Policy, now tim
 // requireArgumentsKept requires that the policy modifies neither state nor its spare capacity,
 // appends to dst, and returns memory that it does not share with state.
 func (p *point) requireArgumentsKept(op op, cost int64, want []byte) {
-	now, buffers := instant(p.now), &p.buffers
+	now := instant(p.now)
 	state, spare := p.state, []byte(nil)
 	if len(state) > 0 {
-		spare = buffers.retain(append(append(buffers.dst(len(state)), state...), make([]byte, 8)...))
+		spare = append(bytes.Clone(state), make([]byte, 8)...)
 		state = spare[:len(state)]
 	}
-	dst := append(buffers.dst(len(want)), "dst"...)
+	dst := append(make([]byte, 0, 3+len(want)), "dst"...)
 	next, _, err := p.tryCall(op, dst, state, now, cost)
-	buffers.retain(next)
 	p.require(err == nil, "%v returns an error if dst has room: %v", op, err)
 	p.require(len(next) >= 3 && string(next[:3]) == "dst" && bytes.Equal(next[3:], want), "%v must append %x to dst=%x, but returns %x", op, want, "dst", next)
 	alone, _, _ := p.tryCall(op, nil, state, now, cost)

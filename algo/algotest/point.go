@@ -49,8 +49,7 @@ func (p *point) peek(state []byte, now, cost int64) algo.Result {
 }
 
 func (p *point) call(op op, state []byte, now, cost int64) ([]byte, algo.Result) {
-	next, r, err := p.tryCall(op, p.buffers.dst(0), state, instant(now), cost)
-	next = p.buffers.retain(next)
+	next, r, err := p.tryCall(op, nil, state, instant(now), cost)
 	p.record(op, state, now, cost, r, err)
 	return next, r
 }

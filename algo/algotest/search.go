@@ -27,7 +27,7 @@ type search struct {
 	missing error   // New returned neither a policy nor an error
 	calls   int     // calls of the policy so far
 	checked visited // states that need not be checked again, under this limit
-	buffers buffers
+	point   point   // all points use its memory, one after the other
 }
 
 // A violation is a point at which the law is broken.
@@ -105,8 +105,7 @@ func (s *search) policy(l algo.Limit) algo.Policy {
 
 // check checks the law at one point.
 func (s *search) check(past *node, limit algo.Limit, policy algo.Policy, now int64) *violation {
-	s.buffers.block = s.buffers.block[:0]
-	p := &s.buffers.point
+	p := &s.point
 	*p = point{search: s, limit: limit, policy: policy, state: past.state, now: now, past: past, probes: p.probes[:0]}
 	v := s.catch(past, limit, now, func() *violation {
 		s.law.check(p)
@@ -141,7 +140,7 @@ func (s *search) next(n *node, policy algo.Policy, e event, v visited) (to *node
 		}
 	}()
 	s.calls++
-	next, r, err := e.op.Apply(policy, s.buffers.dst(0), n.state, instant(e.at), e.cost)
+	next, r, err := e.op.Apply(policy, nil, n.state, instant(e.at), e.cost)
 	if err != nil || bytes.Equal(next, n.state) || !isExact(r) || e.op == step && !r.Allowed {
 		return n
 	}
@@ -149,7 +148,7 @@ func (s *search) next(n *node, policy algo.Policy, e event, v visited) (to *node
 		return n
 	}
 	e.r = r
-	to = n.extend(e, append([]byte(nil), next...)) // nil if empty
+	to = n.extend(e, next)
 	if r, err := policy.Peek(to.state, instant(to.time), 1); e.op == refund && err == nil && r.Remaining >= r.Limit {
 		to.time = -1
 	}
@@ -207,32 +206,4 @@ func (e effort) forLimit(l algo.Limit) effort {
 		e.layer, e.tries, e.checks = 1_000, math.MaxInt, 30_000
 	}
 	return e
-}
-
-// buffers is memory that all points use, one after the other. An allocation for every call
-// would take most of the time of a search.
-type buffers struct {
-	point point
-	block []byte
-}
-
-// dst returns an empty slice with a capacity of at least 192+more. The next call of dst
-// returns the same memory, unless retain is called first.
-func (b *buffers) dst(more int) []byte {
-	size := 192 + more
-	if cap(b.block)-len(b.block) < size {
-		b.block = make([]byte, 0, 64*size)
-	}
-	n := len(b.block)
-	return b.block[n : n : n+size]
-}
-
-// retain protects the bytes that were appended to dst until the next point, and returns
-// them without spare capacity. It returns nil for empty bytes.
-func (b *buffers) retain(state []byte) []byte {
-	if len(state) == 0 {
-		return nil
-	}
-	b.block = b.block[:min(len(b.block)+len(state), cap(b.block))]
-	return slices.Clip(state)
 }
