@@ -49,7 +49,7 @@ func (l *Limiter[T]) allowInto(ctx context.Context, in T, n int64, d *Decision) 
 	if l.memory != nil && n >= 1 && ctx.Err() == nil {
 		return l.decideInMemory(in, n, d)
 	}
-	e, err := l.newEvaluation(OpAllow, in, n)
+	e, err := l.newEvaluation(OpAllow, in, n, l.rules)
 	if err != nil {
 		*d = Decision{}
 		return err

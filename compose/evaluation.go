@@ -42,7 +42,7 @@ func pooledEvaluation(op Op) *evaluation {
 // reservation, and below 0 only in a settlement that gives back.
 type demand struct {
 	RuleResult
-	rule    int           // the index of the rule
+	rule    int           // the index of the rule; not used by a reset
 	program *algo.Program // of Rule.Policy; nil if there is none
 }
 

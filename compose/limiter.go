@@ -171,7 +171,7 @@ func (l *Limiter[T]) Charge(ctx context.Context, in T, n int64) (Decision, error
 // Options.DenialCacheTTL. If the store fails, Reset returns the error under every
 // Options.OnFailure, because nothing was reset.
 func (l *Limiter[T]) Reset(ctx context.Context, in T) error {
-	return l.reset(ctx, func() (*evaluation, error) { return l.newEvaluation(OpReset, in, 1) })
+	return l.reset(ctx, in, l.rules)
 }
 
 // ResetRule is Reset for one rule. The states under the other rules stay as they are, and
@@ -183,14 +183,11 @@ func (l *Limiter[T]) ResetRule(ctx context.Context, name string, in T) error {
 	if index < 0 {
 		return fmt.Errorf("compose: ResetRule: no rule has the name %q; the rules are %q", name, l.Rules())
 	}
-	return l.reset(ctx, func() (*evaluation, error) {
-		e := pooledEvaluation(OpReset)
-		return e, l.addRule(e, index, in, 1, l.group(in))
-	})
+	return l.reset(ctx, in, l.rules[index:index+1])
 }
 
-func (l *Limiter[T]) reset(ctx context.Context, prepare func() (*evaluation, error)) error {
-	d, err := l.operate(ctx, OpReset, prepare)
+func (l *Limiter[T]) reset(ctx context.Context, in T, rules []Rule[T]) error {
+	d, err := l.operate(ctx, OpReset, func() (*evaluation, error) { return l.newEvaluation(OpReset, in, 1, rules) })
 	if err == nil && d.Degraded {
 		return d.Err
 	}
@@ -198,7 +195,7 @@ func (l *Limiter[T]) reset(ctx context.Context, prepare func() (*evaluation, err
 }
 
 func (l *Limiter[T]) do(ctx context.Context, op Op, in T, n int64) (Decision, error) {
-	return l.operate(ctx, op, func() (*evaluation, error) { return l.newEvaluation(op, in, n) })
+	return l.operate(ctx, op, func() (*evaluation, error) { return l.newEvaluation(op, in, n, l.rules) })
 }
 
 // operate decides the evaluation that prepare returns, and calls the observer.
@@ -227,37 +224,26 @@ func (l *Limiter[T]) observed(op Op, decide func() (Decision, error)) (Decision,
 	return d, err
 }
 
-// newEvaluation calls the functions of all rules for an operation on n calls.
-func (l *Limiter[T]) newEvaluation(op Op, in T, n int64) (*evaluation, error) {
+// newEvaluation calls the functions of the rules for an operation on n calls.
+func (l *Limiter[T]) newEvaluation(op Op, in T, n int64, rules []Rule[T]) (*evaluation, error) {
 	if n < 1 {
 		return nil, countError(n)
 	}
-	e, group := pooledEvaluation(op), l.group(in)
-	for i := range l.rules {
-		if err := l.addRule(e, i, in, n, group); err != nil {
+	e, group := pooledEvaluation(op), ""
+	if l.options.Group != nil {
+		group = l.options.Group(in)
+	}
+	for i := range rules {
+		d, err := rules[i].demand(op, in, n)
+		if err != nil {
 			return nil, err
+		}
+		if d.Policy != nil {
+			d.rule = i
+			e.add(d, e.key(l.inMemory, group, l.options.Namespace, d.Rule, d.Key))
 		}
 	}
 	return e, nil
-}
-
-// addRule calls the functions of one rule and adds its demand to e, if the rule applies.
-func (l *Limiter[T]) addRule(e *evaluation, index int, in T, n int64, group string) error {
-	rule := &l.rules[index]
-	d, err := rule.demand(e.op, in, n)
-	if err != nil || d.Policy == nil {
-		return err
-	}
-	d.rule = index
-	e.add(d, e.key(l.inMemory, group, l.options.Namespace, rule.Name, d.Key))
-	return nil
-}
-
-func (l *Limiter[T]) group(in T) string {
-	if l.options.Group == nil {
-		return ""
-	}
-	return l.options.Group(in)
 }
 
 func (l *Limiter[T]) decide(ctx context.Context, e *evaluation, policy FailurePolicy) (d Decision, err error) {

@@ -46,7 +46,7 @@ func (l *Limiter[T]) Reserve(ctx context.Context, in T, n int64) (*Reservation[T
 		if n < 1 {
 			return nil, countError(n)
 		}
-		if one, err = l.newEvaluation(opReserve, in, 1); err != nil {
+		if one, err = l.newEvaluation(opReserve, in, 1, l.rules); err != nil {
 			return nil, err
 		}
 		return one.derive(OpAllow, func(i int) (int64, bool) {

@@ -2,12 +2,21 @@ package compose
 
 import (
 	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/fixedwindow"
+	"github.com/sluice-go/sluice/gcra"
 	"github.com/sluice-go/sluice/internal/errtext"
+	"github.com/sluice-go/sluice/movingwindow"
+	"github.com/sluice-go/sluice/tokenbucket"
 )
 
 // ParsePolicy returns the policy that a spec describes. A spec is one line in one of two
@@ -94,4 +103,340 @@ func (e *SpecError) Caret() string {
 	}
 	carets := max(1, utf8.RuneCountInString(e.Word))
 	return e.Spec + "\n" + strings.Map(blank, e.Spec[:e.Offset]) + strings.Repeat("^", carets)
+}
+
+// settings are the limit and options in a spec. A zero field means the default.
+type settings struct {
+	limit       algo.Limit
+	burst, cost int64
+	refill      tokenbucket.Refill
+	align       fixedwindow.Align
+	offset      time.Duration
+	slots       int64
+	trailing    movingwindow.Trailing
+}
+
+// normalize sets fields that have their default value to zero, so that equal policies have
+// equal options.
+func (s *settings) normalize() {
+	if s.burst == s.limit.Count {
+		s.burst = 0
+	}
+	if s.cost == 1 {
+		s.cost = 0
+	}
+	if s.slots == 1 {
+		s.slots = 0
+	}
+}
+
+type algorithmSpec struct {
+	name    string
+	options []string // besides cost
+	build   func(settings) (algo.Policy, error)
+}
+
+var algorithms = [...]algorithmSpec{
+	{"gcra", []string{"burst"}, func(s settings) (algo.Policy, error) {
+		return gcra.New(gcra.Options{Limit: s.limit, Burst: s.burst, Cost: s.cost})
+	}},
+	{"tokenbucket", []string{"burst", "refill"}, func(s settings) (algo.Policy, error) {
+		return tokenbucket.New(tokenbucket.Options{Limit: s.limit, Burst: s.burst, Refill: s.refill, Cost: s.cost})
+	}},
+	{"fixedwindow", []string{"align", "offset"}, func(s settings) (algo.Policy, error) {
+		return fixedwindow.New(fixedwindow.Options{Limit: s.limit, Align: s.align, Offset: s.offset, Cost: s.cost})
+	}},
+	{"movingwindow", []string{"slots", "trailing"}, func(s settings) (algo.Policy, error) {
+		return movingwindow.New(movingwindow.Options{Limit: s.limit, Slots: int(s.slots), Trailing: s.trailing, Cost: s.cost})
+	}},
+}
+
+// algorithmNames returns the names of the algorithms that have an option, or of all if it is "".
+func algorithmNames(option string) (names []string) {
+	for _, a := range algorithms {
+		if option == "" || slices.Contains(a.options, option) {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+const costOption = "cost"
+
+type option struct {
+	name   string
+	values string                               // its valid values, for messages
+	set    func(s *settings, value string) bool // reports whether the value is valid
+}
+
+var options = [...]option{
+	{"burst", "a whole number of units from 1 to 2^62", func(s *settings, v string) bool { return count(&s.burst, v, algo.MaxCount) }},
+	{"refill", "continuous or interval", func(s *settings, v string) bool {
+		return oneOf(&s.refill, v, tokenbucket.Continuous, tokenbucket.Interval)
+	}},
+	{"align", "first or clock", func(s *settings, v string) bool {
+		return oneOf(&s.align, v, fixedwindow.AlignFirst, fixedwindow.AlignClock)
+	}},
+	{"offset", "a duration such as 15m or -1h30m", func(s *settings, v string) bool {
+		var err error
+		s.offset, err = time.ParseDuration(v)
+		return err == nil
+	}},
+	{"slots", fmt.Sprintf("a whole number of slots from 1 to %d", movingwindow.MaxSlots), func(s *settings, v string) bool {
+		return count(&s.slots, v, movingwindow.MaxSlots)
+	}},
+	{"trailing", "weighted or whole", func(s *settings, v string) bool {
+		return oneOf(&s.trailing, v, movingwindow.Weighted, movingwindow.Whole)
+	}},
+	{costOption, "a whole number of units from 1", func(s *settings, v string) bool { return count(&s.cost, v, math.MaxInt64) }},
+}
+
+func count(n *int64, value string, most int64) bool {
+	var err error
+	*n, err = strconv.ParseInt(value, 10, 64)
+	return err == nil && *n >= 1 && *n <= most
+}
+
+// oneOf sets to to the value whose String is written.
+func oneOf[T fmt.Stringer](to *T, written string, values ...T) bool {
+	i := slices.IndexFunc(values, func(v T) bool { return v.String() == written })
+	if i >= 0 {
+		*to = values[i]
+	}
+	return i >= 0
+}
+
+// maxSpec is the longest spec that ParsePolicy reads, in bytes. A stack of 64 parts with all
+// options is shorter.
+const maxSpec = 16 << 10
+
+// A word is one of ( ) ; or a run of other characters up to one of these or white space.
+var specWords = regexp.MustCompile(`[();]|[^();\s\v\x{85}\p{Z}]+`)
+
+type specWord struct {
+	text   string // empty at the end of the spec
+	offset int
+}
+
+// endsPolicy reports whether the words of the current policy end before w.
+func (w specWord) endsPolicy() bool { return w.text == "" || strings.Contains("();", w.text) }
+
+type specParser struct {
+	spec   string
+	words  []specWord // those not read yet, and the end
+	ofRule bool       // refuse cost=
+}
+
+func parseSpec(spec string, ofRule bool) (algo.Policy, error) {
+	p := &specParser{spec: spec, ofRule: ofRule}
+	if len(spec) > maxSpec {
+		return nil, p.fail(specWord{}, "a spec is at most %d bytes long, this has %d", maxSpec, len(spec))
+	}
+	for _, at := range specWords.FindAllStringIndex(spec, -1) {
+		p.words = append(p.words, specWord{spec[at[0]:at[1]], at[0]})
+	}
+	p.words = append(p.words, specWord{"", len(spec)})
+	policy, err := p.policy()
+	if err != nil {
+		return nil, err
+	}
+	if w := p.next(); w.text != "" {
+		return nil, p.fail(w, "unexpected %s after the end of the policy", errtext.Quote(w.text))
+	}
+	return policy, nil
+}
+
+// next reads a word. The end can be read any number of times.
+func (p *specParser) next() specWord {
+	w := p.words[0]
+	if len(p.words) > 1 {
+		p.words = p.words[1:]
+	}
+	return w
+}
+
+func (p *specParser) policy() (algo.Policy, error) {
+	name := p.next()
+	known := "known are " + strings.Join(algorithmNames(""), ", ") + " and all(SPEC; SPEC ...)"
+	if name.text == "all" {
+		return p.stack(name)
+	}
+	if name.endsPolicy() {
+		return nil, p.missing(name, "a policy, an algorithm and its limit such as gcra 100/m; "+known)
+	}
+	i := slices.IndexFunc(algorithms[:], func(a algorithmSpec) bool { return a.name == name.text })
+	switch {
+	case i >= 0:
+		return p.algorithm(&algorithms[i])
+	case strings.ContainsAny(name.text[:1], "+-.0123456789/"): // a limit, even if it is wrong
+		example := "gcra " + name.text
+		if _, err := ParsePolicy(example); err != nil {
+			example = "gcra 100/m"
+		}
+		return nil, p.missing(name, "an algorithm; the limit follows it, for instance "+example+"; "+known)
+	}
+	return nil, p.fail(name, "unknown algorithm %s; %s%s", errtext.Quote(name.text), known, didYouMean(name.text, append(algorithmNames(""), "all"), ""))
+}
+
+// stack reads the rest of all(SPEC; SPEC ...).
+func (p *specParser) stack(all specWord) (algo.Policy, error) {
+	if w := p.next(); w.text != "(" {
+		return nil, p.missing(w, `"(" and the policies of all(SPEC; SPEC ...)`)
+	}
+	var parts []algo.Policy
+	for {
+		part, err := p.policy()
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+		switch w := p.next(); w.text {
+		case ";":
+		case ")":
+			stack, err := All(parts...)
+			if err != nil {
+				return nil, p.refused(all, err, fmt.Sprintf("all(SPEC; SPEC ...) takes at most %d policies, those of an inner all counted too", maxParts))
+			}
+			return stack, nil
+		default:
+			return nil, p.missing(w, `";" and another policy, or ")"`)
+		}
+	}
+}
+
+// algorithm reads the limit and the options of a.
+func (p *specParser) algorithm(a *algorithmSpec) (algo.Policy, error) {
+	limit := p.next()
+	if limit.endsPolicy() || strings.Contains(limit.text, "=") && !strings.Contains(limit.text, "/") {
+		return nil, p.missing(limit, "the limit of "+a.name+", COUNT/PERIOD, for instance "+a.name+" 100/m")
+	}
+	var s settings
+	var err error
+	if s.limit, err = algo.ParseLimit(limit.text); err != nil {
+		return nil, p.badLimit(limit, err)
+	}
+	given, err := p.options(a, &s)
+	if err != nil {
+		return nil, err
+	}
+	s.normalize()
+	policy, err := a.build(s)
+	if err == nil {
+		return policy, nil
+	}
+	// The options are valid, but not together.
+	if w, ok := given["offset"]; ok {
+		return nil, p.refused(w, err, "offset= needs align=clock; without it each window begins with a request, and an offset has no meaning")
+	}
+	fault, ok := given["burst"]
+	if !ok {
+		fault = limit
+	}
+	return nil, p.refused(fault, err, strings.TrimPrefix(err.Error(), a.name+": "))
+}
+
+// options reads the option=value words into s. It returns the words by the names of their
+// options.
+func (p *specParser) options(a *algorithmSpec, s *settings) (given map[string]specWord, err error) {
+	given = make(map[string]specWord)
+	for !p.words[0].endsPolicy() {
+		w := p.next()
+		name, value, ok := strings.Cut(w.text, "=")
+		if !ok {
+			return nil, p.fail(w, "%s is not an option=value, written without spaces; %s", errtext.Quote(w.text), p.optionList(a))
+		}
+		o, err := p.option(a, w, name)
+		if err != nil {
+			return nil, err
+		}
+		if first, ok := given[name]; ok {
+			return nil, p.fail(w, "%s= is given twice, first as %s", name, errtext.Quote(first.text))
+		}
+		given[name] = w
+		if !o.set(s, value) {
+			return nil, p.fail(w, "%s= takes %s, not %s", name, o.values, errtext.Quote(value))
+		}
+	}
+	return given, nil
+}
+
+// option returns the option with a name, or an error if a does not take it.
+func (p *specParser) option(a *algorithmSpec, w specWord, name string) (*option, error) {
+	i := slices.IndexFunc(options[:], func(o option) bool { return o.name == name })
+	switch {
+	case i < 0:
+		return nil, p.fail(w, "unknown option %s; %s%s", errtext.Quote(name), p.optionList(a), didYouMean(name, p.optionNames(a), "="))
+	case p.ofRule && name == costOption:
+		return nil, p.fail(w, "cost= is not an option of a rule's policy; give the rule the cost: the field cost beside policy in limits.yaml, Rule.Cost in Go")
+	case !slices.Contains(p.optionNames(a), name):
+		return nil, p.fail(w, "%s= is an option of %s; %s", name, strings.Join(algorithmNames(name), " and "), p.optionList(a))
+	}
+	return &options[i], nil
+}
+
+// optionNames returns the options that the policy can have.
+func (p *specParser) optionNames(a *algorithmSpec) []string {
+	if p.ofRule {
+		return a.options
+	}
+	return append(slices.Clip(a.options), costOption)
+}
+
+func (p *specParser) optionList(a *algorithmSpec) string {
+	var words []string
+	for _, name := range p.optionNames(a) {
+		words = append(words, name+"="+condition(name))
+	}
+	return a.name + " takes " + strings.Join(words, ", ")
+}
+
+// condition returns the other option that an option needs, for lists of options.
+func condition(option string) string {
+	if option == "offset" {
+		return " (with align=clock)"
+	}
+	return ""
+}
+
+func (p *specParser) fail(w specWord, format string, args ...any) *SpecError {
+	problem := fmt.Sprintf(format, args...)
+	if strings.HasSuffix(w.text, ",") {
+		problem += `; separate words by spaces, and the policies of all( ) by ";", without ","`
+	}
+	return &SpecError{Spec: p.spec, Offset: w.offset, Word: w.text, Problem: problem}
+}
+
+func (p *specParser) missing(w specWord, what string) error {
+	if w.text == "" {
+		return p.fail(w, "the spec ends where there should be %s", what)
+	}
+	return p.fail(w, "found %s where there should be %s", errtext.Quote(w.text), what)
+}
+
+// refused returns the error for words that Go code refused with err. The problem is in terms of
+// specs.
+func (p *specParser) refused(w specWord, err error, problem string) error {
+	e := p.fail(w, "%s", problem)
+	e.Err = err
+	return e
+}
+
+func (p *specParser) badLimit(limit specWord, err error) error {
+	if len(limit.text) > errtext.MaxQuoted {
+		return p.fail(limit, "a limit is COUNT/PERIOD, for instance 100/m; this word has %d bytes", len(limit.text))
+	}
+	return p.refused(limit, err, strings.TrimPrefix(err.Error(), "algo: "))
+}
+
+// didYouMean returns a question for the end of a message, or "" if no known word is near.
+func didYouMean(typed string, known []string, suffix string) string {
+	nearest := errtext.Nearest(typed, known)
+	if nearest == "" {
+		return ""
+	}
+	question := "; did you mean " + nearest + suffix + condition(nearest) + "?"
+	if strings.EqualFold(typed, nearest) {
+		question += " All words are in lower case"
+	}
+	return question
 }
