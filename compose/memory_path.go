@@ -7,6 +7,7 @@ import (
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/fixedwindow"
 	"github.com/sluice-go/sluice/gcra"
+	"github.com/sluice-go/sluice/internal/algorithm"
 	"github.com/sluice-go/sluice/internal/memstore"
 	"github.com/sluice-go/sluice/storage"
 	"github.com/sluice-go/sluice/storage/driver"
@@ -110,17 +111,17 @@ func (l *Limiter[T]) decideInMemory(in T, n int64, d *Decision) error {
 // maxStateLen is the length of the longest state of the policies in stepInto, in bytes.
 const maxStateLen = 35
 
-// stepInto calls StepInto of the policies that have it. ok is false for other policies. A
+// stepInto calls Apply of the policies that have it. ok is false for other policies. A
 // type switch is needed because arguments of a call through an interface escape to the heap.
 // These policies never panic, so the caller need not defer the unlocking.
 func stepInto(policy algo.Policy, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, ok bool, err error) {
 	switch p := policy.(type) {
 	case gcra.Policy:
-		next, err = p.StepInto(dst, state, at, cost, r)
+		next, err = p.Apply(algorithm.Step, dst, state, at, cost, r)
 	case tokenbucket.Policy:
-		next, err = p.StepInto(dst, state, at, cost, r)
+		next, err = p.Apply(algorithm.Step, dst, state, at, cost, r)
 	case fixedwindow.Policy:
-		next, err = p.StepInto(dst, state, at, cost, r)
+		next, err = p.Apply(algorithm.Step, dst, state, at, cost, r)
 	default:
 		return nil, false, nil
 	}

@@ -37,37 +37,32 @@ func (p Policy) opts() *Options {
 
 // Step implements [algo.Policy].
 func (p Policy) Step(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Step)
+	next, err = p.Apply(algorithm.Step, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
-}
-
-// StepInto is Step for a store that holds states in memory. at is the time, as
-// [algo.Instant] returns it. StepInto writes the result to r, which must point to a zero Result.
-// dst may be state[:0].
-func (p Policy) StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
-	return p.decide(dst, state, at, cost, r, algorithm.Step)
 }
 
 // Peek implements [algo.Policy].
 func (p Policy) Peek(state []byte, now time.Time, cost int64) (r algo.Result, err error) {
-	_, err = p.decide(nil, state, algo.Instant(now), cost, &r, algorithm.Peek)
+	_, err = p.Apply(algorithm.Peek, nil, state, algo.Instant(now), cost, &r)
 	return r, err
 }
 
 // Refund implements [algo.Policy].
 func (p Policy) Refund(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Refund)
+	next, err = p.Apply(algorithm.Refund, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
 // Charge implements [algo.Policy].
 func (p Policy) Charge(dst, state []byte, now time.Time, cost int64) (next []byte, r algo.Result, err error) {
-	next, err = p.decide(dst, state, algo.Instant(now), cost, &r, algorithm.Charge)
+	next, err = p.Apply(algorithm.Charge, dst, state, algo.Instant(now), cost, &r)
 	return next, r, err
 }
 
-// decide appends the next state to dst. For a Peek it appends nothing.
-func (p Policy) decide(dst, state []byte, at, cost int64, r *algo.Result, op algorithm.Op) (next []byte, err error) {
+// Apply applies an operation, for a limiter that holds states in memory. at is the time, as
+// [algo.Instant] returns it. Apply writes the result to r, which must point to a zero Result. dst
+// may be state[:0]. For a Peek, Apply appends nothing to dst.
+func (p Policy) Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error) {
 	if cost < 0 {
 		return dst, algo.ErrCost
 	}

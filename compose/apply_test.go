@@ -10,17 +10,18 @@ import (
 
 	"github.com/sluice-go/sluice/algo"
 	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/algorithm"
 )
 
-// A limiter calls StepInto for states in memory. It returns what Step returns, even if dst is the
+// A limiter calls Apply for states in memory. It returns what Step returns, even if dst is the
 // memory of the state.
-func TestStepIntoIsStep(t *testing.T) {
+func TestApplyIsStep(t *testing.T) {
 	for _, spec := range []string{"gcra 5/m burst=300", "tokenbucket 5/m burst=300", "fixedwindow 5/m"} {
 		policy, err := compose.ParsePolicy(spec)
 		require.NoError(t, err)
 		p := policy.(interface {
 			algo.Policy
-			StepInto(dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error)
+			Apply(op algorithm.Op, dst, state []byte, at, cost int64, r *algo.Result) (next []byte, err error)
 		})
 		random, now := rand.New(rand.NewPCG(1, 1)), time.Unix(1e9, 0)
 		var state []byte
@@ -32,7 +33,7 @@ func TestStepIntoIsStep(t *testing.T) {
 			require.NoError(t, err)
 			memory := slices.Clone(state)
 			var r algo.Result
-			next, err := p.StepInto(memory[:0], memory, algo.Instant(now), cost, &r)
+			next, err := p.Apply(algorithm.Step, memory[:0], memory, algo.Instant(now), cost, &r)
 			require.NoError(t, err)
 			require.Equal(t, wanted, r)
 			require.Equal(t, string(want), string(next))
@@ -44,9 +45,9 @@ func TestStepIntoIsStep(t *testing.T) {
 		require.Positive(t, denied)
 
 		var r algo.Result
-		_, err = p.StepInto(nil, []byte("no state"), 1e18, 1, &r)
+		_, err = p.Apply(algorithm.Step, nil, []byte("no state"), 1e18, 1, &r)
 		require.ErrorIs(t, err, algo.ErrState)
-		_, err = p.StepInto(nil, nil, 1e18, -1, &r)
+		_, err = p.Apply(algorithm.Step, nil, nil, 1e18, -1, &r)
 		require.ErrorIs(t, err, algo.ErrCost)
 		require.Zero(t, r)
 	}
