@@ -126,7 +126,9 @@ func (s *Stack) apply(op algorithm.Op, dst, state []byte, now time.Time, cost in
 	if err != nil {
 		return dst, algo.Result{}, err
 	}
-	next, r := dst, newStackResult()
+	const most = math.MaxInt64
+	r := stackResult{before: most, Result: algo.Result{Allowed: true, Limit: most, Available: most, Remaining: most, Fresh: true}}
+	next := dst
 	if op != algorithm.Peek {
 		next = append(dst, stackTag, algorithm.Version)
 	}
@@ -244,16 +246,6 @@ type stackResult struct {
 	algo.Result
 	before     int64  // the least that a part had before it charged
 	freshParts uint64 // one bit for each fresh part
-}
-
-func newStackResult() stackResult {
-	return stackResult{before: math.MaxInt64, Result: algo.Result{
-		Allowed:   true,
-		Limit:     math.MaxInt64,
-		Available: math.MaxInt64,
-		Remaining: math.MaxInt64,
-		Fresh:     true,
-	}}
 }
 
 func (t *stackResult) add(part int, r *algo.Result) {

@@ -63,11 +63,6 @@ func (s State) withPeriod(period time.Duration) State {
 	return s
 }
 
-// weight returns the units in use, times Period; see decide.
-func (s *State) weight() u128.Uint {
-	return u128.Mul(s.Used, int64(s.Period)).Add(u128.From(s.Part))
-}
-
 func (s *State) usedRoundedUp() int64 {
 	if s.Part > 0 {
 		return s.Used + 1
@@ -76,7 +71,7 @@ func (s *State) usedRoundedUp() int64 {
 }
 
 // adjust refunds or charges r.Cost units and sets r.Paid. It returns the weight of the units in
-// use after that, given the weight before. That weight is above s.weight() for a clock that is
+// use after that, given the weight before. That weight is above that of s for a clock that is
 // behind s.At. A refund that empties s empties it for every clock.
 func (s *State) adjust(op algorithm.Op, r *algo.Result, inUse u128.Uint) u128.Uint {
 	units, period := s.usedRoundedUp(), int64(s.Period)

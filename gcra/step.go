@@ -67,7 +67,7 @@ func decide(s State, now int64, o *Options, r *algo.Result, op algorithm.Op) Sta
 	if !algorithm.Usage(next).IsNormal(o.Limit.Period) {
 		next = next.withPeriod(o.Limit.Period)
 	}
-	before, inUse := next.usedRoundedUp(), next.weight()
+	before, inUse := next.usedRoundedUp(), u128.Mul(next.Used, period).Add(u128.From(next.Part))
 	behind := now < next.At
 	if behind {
 		inUse = inUse.Add(u128.Mul(next.At-now, count))
@@ -110,8 +110,8 @@ func decide(s State, now int64, o *Options, r *algo.Result, op algorithm.Op) Sta
 		}
 		r.NextRefill = time.Duration((uint64(untilNext)-1)/uint64(count) + 1)
 		r.ResetAfter = time.Duration(inUse.CeilDiv(count))
-		if used == math.MaxInt64 {
-			r.NextRefill = o.untilRemainingGrows(inUse)
+		if used == math.MaxInt64 { // Remaining is at its minimum
+			r.NextRefill = time.Duration(inUse.Sub(u128.Mul(math.MaxInt64-1, period)).CeilDiv(count))
 		}
 	}
 	if r.Paid == 0 {
@@ -135,10 +135,4 @@ func (o *Options) retry(inUse u128.Uint, cost int64) time.Duration {
 	}
 	level := inUse.Add(u128.Mul(cost, int64(o.Limit.Period)))
 	return time.Duration(level.Sub(o.capacity()).CeilDiv(o.Limit.Count))
-}
-
-// untilRemainingGrows returns the time until Remaining, which is at its minimum, grows by one.
-func (o *Options) untilRemainingGrows(inUse u128.Uint) time.Duration {
-	target := u128.Mul(math.MaxInt64-1, int64(o.Limit.Period))
-	return time.Duration(inUse.Sub(target).CeilDiv(o.Limit.Count))
 }

@@ -12,18 +12,13 @@ func lastUnquotedComma(list string) int {
 	quoted := false
 	for i := len(list) - 1; i >= 0; i-- {
 		switch c := list[i]; {
-		case c == '"' && !escaped(list[:i]):
+		case c == '"' && (i-len(strings.TrimRight(list[:i], `\`)))%2 == 0: // no backslash escapes it
 			quoted = !quoted
 		case c == ',' && !quoted:
 			return i
 		}
 	}
 	return -1
-}
-
-// escaped reports whether a backslash at the end of text escapes the next byte.
-func escaped(text string) bool {
-	return (len(text)-len(strings.TrimRight(text, `\`)))%2 == 1
 }
 
 // parseForwarded reads the address in the parameter "for" of an element. It returns false if

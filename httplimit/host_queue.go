@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -50,10 +49,6 @@ type pendingRequest struct {
 type denial struct {
 	rule, key string
 	cost      int64
-}
-
-func newHostQueue() *hostQueue {
-	return &hostQueue{quota: serverQuota{leastSeen: math.MaxInt64}}
 }
 
 // unused reports whether the queue can be deleted: it has no requests, and a new queue

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 	"sync"
 	"time"
@@ -198,7 +199,7 @@ func (t *Transport) enqueue(r *http.Request) *pendingRequest {
 		if t.queues == nil {
 			t.queues = make(map[string]*hostQueue)
 		}
-		q = newHostQueue()
+		q = &hostQueue{quota: serverQuota{leastSeen: math.MaxInt64}}
 		t.queues[key] = q
 	}
 	return q.add()

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -200,10 +199,3 @@ func Brief() bool { return raceEnabled || testing.Short() }
 // exhaustive is the largest product of count and period for which a thorough search tries
 // every event. Larger products have too many states for a test that runs on every commit.
 const exhaustive = 3
-
-func (e effort) forLimit(l algo.Limit) effort {
-	if e.limits == 1 && l.Count*int64(l.Period) <= exhaustive {
-		e.layer, e.tries, e.checks = 1_000, math.MaxInt, 30_000
-	}
-	return e
-}

@@ -2,6 +2,7 @@ package algotest
 
 import (
 	"iter"
+	"math"
 	"time"
 
 	"github.com/sluice-go/sluice/algo"
@@ -39,7 +40,10 @@ func (s *search) smallLimits() *violation {
 // searchFrom checks the states after at most effort.depth events, in the order of their
 // depth. If a depth has too many states, it checks a sample.
 func (s *search) searchFrom(limit algo.Limit, policy algo.Policy, start int64) *violation {
-	effort := s.effort.forLimit(limit)
+	effort := s.effort
+	if effort.limits == 1 && limit.Count*int64(limit.Period) <= exhaustive {
+		effort.layer, effort.tries, effort.checks = 1_000, math.MaxInt, 30_000
+	}
 	s.checked = visited{}
 
 	layer, reached := []*node{root()}, visited{}

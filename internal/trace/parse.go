@@ -67,7 +67,8 @@ func (p *parser) fail(format string, args ...any) error {
 
 func (p *parser) line(text string) error {
 	for word := range strings.FieldsSeq(text) {
-		if !shows(word) { // a terminal would interpret control characters
+		// A terminal would interpret control characters.
+		if !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 			return p.fail("the word %s has characters that are not printable; want UTF-8 text", errtext.Quote(word))
 		}
 	}
@@ -90,11 +91,6 @@ func (p *parser) line(text string) error {
 	}
 	p.trace.lines = append(p.trace.lines, l)
 	return err
-}
-
-// shows reports whether a word is printable.
-func shows(word string) bool {
-	return utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsGraphic(r) })
 }
 
 // White space, as in unicode.IsSpace, is before a comment and around an arrow.
