@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,4 +72,29 @@ func refuseEmpty(flags *pflag.FlagSet, remedy string, names ...string) error {
 // given returns those of the flags that are on the command line.
 func given(flags *pflag.FlagSet, names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !flags.Changed(name) })
+}
+
+// reportFlags are the flags that choose policies and the form of a report.
+type reportFlags struct {
+	specs       []string // of --policy
+	config, out string
+	json        bool
+	top         int
+}
+
+// validate checks the flags as far as this is possible without the input.
+func (r *reportFlags) validate(flags *pflag.FlagSet) error {
+	if err := refuseEmpty(flags, "give it a value or leave it out", "config", "out", "time-field", "key-field"); err != nil {
+		return err
+	}
+	ext := strings.ToLower(filepath.Ext(r.out))
+	switch {
+	case r.out != "" && ext != ".svg" && ext != ".png":
+		return usagef("--out %q: want a name that ends in .svg or .png", r.out)
+	case r.config != "" && len(r.specs) > 0:
+		return usagef("-p and --config exclude each other; leave one out, or write the policy into a rule of %s", r.config)
+	case r.config != "" && flags.Changed("by"):
+		return usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", r.config)
+	}
+	return nil
 }

@@ -41,7 +41,7 @@ func (l *logFlags) parseKeyer() (*accesslog.Keyer, error) {
 	}
 	for word := range strings.SplitSeq(l.by, "+") {
 		if kind, _, named := strings.Cut(strings.TrimSpace(word), ":"); named && (kind == "header" || kind == "cookie") {
-			return nil, usagef("--by %s: replay does not look for a %s in logs; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(l.by), kind)
+			return nil, usagef("--by %s: access logs have no field for a %s; name the member of JSON lines that holds it with --key-field, and write key in --by", errtext.Quote(l.by), kind)
 		}
 	}
 	k, err := accesslog.ParseKeyer(l.by)
@@ -100,7 +100,7 @@ func (l *logFlags) read(ctx context.Context, sources []source, read, named acces
 func (l *logFlags) validate(s *logSummary) error {
 	switch {
 	case s.Entries == 0: // if all lines were invalid, the reader has returned an error
-		return fmt.Errorf("%s: the log is empty, so there is nothing to replay; name another log", s.name)
+		return fmt.Errorf("%s: the log is empty; name another log", s.name)
 	case s.JSON == 0 && (l.timeField != "" || l.keyField != ""):
 		return fmt.Errorf("%s has no lines of JSON; leave %s out", s.name, "--"+strings.Join(given(l.flags, "time-field", "key-field"), " and --"))
 	case s.missing[accesslog.Key] == s.Entries:

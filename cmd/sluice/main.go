@@ -1,9 +1,10 @@
-// Command sluice serves rate limits over HTTP, checks rule files, and replays access logs
-// through rate limits.
+// Command sluice serves rate limits over HTTP, checks rule files, replays access logs through rate
+// limits, and suggests limits for them.
 //
 //	sluice replay -p "gcra 10/m burst=5" -p "fixedwindow 10/m" --by ip access.log
 //	sluice check limits.yaml
 //	sluice replay --config limits.yaml access.log
+//	sluice suggest --untouched 99.9% access.log
 //	sluice serve --config limits.yaml --upstream http://localhost:3000
 //
 // See "sluice --help".
@@ -43,6 +44,8 @@ var (
 	checkHelp string
 	//go:embed help/serve.txt
 	serveHelp string
+	//go:embed help/suggest.txt
+	suggestHelp string
 )
 
 // streams has the standard streams of a command.
@@ -102,7 +105,7 @@ func rootCommand(s streams) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usagef("%v%s; see %s --help", err, similarFlag(c, err), c.CommandPath())
 	})
-	root.AddCommand(compareCommand(s), replayCommand(s), checkCommand(s), serveCommand(s))
+	root.AddCommand(compareCommand(s), replayCommand(s), suggestCommand(s), checkCommand(s), serveCommand(s))
 	root.SetHelpCommand(&cobra.Command{ // unlike cobra's, it returns an error for an unknown command
 		Use:   "help [COMMAND]",
 		Short: "Show help for a command",
@@ -145,7 +148,7 @@ func similarFlag(c *cobra.Command, err error) string {
 }
 
 func noCommand(name string) error {
-	return usagef("unknown command %q: want compare, replay, check, serve or completion; see sluice --help", name)
+	return usagef("unknown command %q: want compare, replay, suggest, check, serve or completion; see sluice --help", name)
 }
 
 // errReported means that a check found errors, and has already printed them.

@@ -65,6 +65,17 @@ func (p *picture) addPanel(name string, allowed, denied int64) {
 func (p *picture) draw(path string) error {
 	plots, lines := p.plots()
 	height := headHeight + vg.Length(len(plots))*(panelHeight+vg.Length(lines-1)*lineHeight) + margin
+	return drawFile(path, height, func(dc draw.Canvas) {
+		p.drawHead(draw.Crop(dc, margin, -margin, height-headHeight, 0))
+		body := draw.Crop(dc, margin, -margin, margin, -headHeight)
+		for i, c := range plot.Align(plots, draw.Tiles{Rows: len(plots), Cols: 1, PadY: vg.Points(8)}, body) {
+			plots[i][0].Draw(c[0])
+		}
+	})
+}
+
+// drawFile writes a picture into the file. paint paints it on a white canvas of the height.
+func drawFile(path string, height vg.Length, paint func(draw.Canvas)) error {
 	var canvas vg.CanvasWriterTo = vgsvg.New(pictureWidth, height)
 	png := strings.EqualFold(filepath.Ext(path), ".png")
 	if png {
@@ -73,12 +84,7 @@ func (p *picture) draw(path string) error {
 	dc := draw.New(canvas)
 	dc.SetColor(color.White)
 	dc.Fill(dc.Rectangle.Path())
-
-	p.drawHead(draw.Crop(dc, margin, -margin, height-headHeight, 0))
-	body := draw.Crop(dc, margin, -margin, margin, -headHeight)
-	for i, c := range plot.Align(plots, draw.Tiles{Rows: len(plots), Cols: 1, PadY: vg.Points(8)}, body) {
-		plots[i][0].Draw(c[0])
-	}
+	paint(dc)
 	var out bytes.Buffer
 	if _, err := canvas.WriteTo(&out); err != nil {
 		return err

@@ -68,14 +68,22 @@ func missingInKey(f accesslog.Fields) string {
 	return "their key has - instead"
 }
 
-// policyNames returns the names of the policies in tables: their specs, or numbers if specs
-// would make the tables too wide. It prints the legend of the numbers.
-func policyNames(w io.Writer, policies []replay.Outcome) (names []any) {
+// policyNames returns the names of the policies in tables.
+func policyNames(w io.Writer, policies []replay.Outcome) []any {
+	var specs []string
+	for i := range policies {
+		specs = append(specs, policies[i].Policy.String())
+	}
+	return columnNames(w, specs)
+}
+
+// columnNames returns the names of columns: the specs, or numbers if specs would make the tables
+// too wide. It prints the legend of the numbers.
+func columnNames(w io.Writer, specs []string) (names []any) {
 	const widest = 100
 	var legend [][2]string
 	width := 0
-	for i := range policies {
-		spec := policies[i].Policy.String()
+	for i, spec := range specs {
 		names = append(names, spec)
 		legend = append(legend, [2]string{fmt.Sprintf("#%d", i+1), spec})
 		width += len(spec)

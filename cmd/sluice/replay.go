@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 	"unicode"
 
@@ -45,10 +44,8 @@ func replayCommand(s streams) *cobra.Command {
 // replayRun is the command line of sluice replay.
 type replayRun struct {
 	logFlags
-	specs       []string // of --policy
-	config, out string
-	json, check bool
-	top         int
+	reportFlags
+	check bool
 
 	keyer    *accesslog.Keyer
 	policies []algo.Policy
@@ -100,7 +97,7 @@ func (p *replayRun) run(ctx context.Context, args []string, s streams) error {
 
 // parse parses the flags before any log or trace is read.
 func (p *replayRun) parse(ctx context.Context) (err error) {
-	if err := p.checkFlags(); err != nil {
+	if err := p.reportFlags.validate(p.flags); err != nil {
 		return err
 	}
 	if p.config != "" {
@@ -123,23 +120,6 @@ func (p *replayRun) parse(ctx context.Context) (err error) {
 			return policyError(err)
 		}
 		p.policies = append(p.policies, policy)
-	}
-	return nil
-}
-
-// checkFlags checks the flags as far as this is possible without the input.
-func (p *replayRun) checkFlags() error {
-	if err := refuseEmpty(p.flags, "give it a value or leave it out", "config", "out", "time-field", "key-field"); err != nil {
-		return err
-	}
-	ext := strings.ToLower(filepath.Ext(p.out))
-	switch {
-	case p.out != "" && ext != ".svg" && ext != ".png":
-		return usagef("--out %q: want a name that ends in .svg or .png", p.out)
-	case p.config != "" && len(p.specs) > 0:
-		return usagef("-p and --config exclude each other; leave one out, or write the policy into a rule of %s", p.config)
-	case p.config != "" && p.flags.Changed("by"):
-		return usagef("--by and --config exclude each other; leave --by out, or set by in the rules of %s", p.config)
 	}
 	return nil
 }

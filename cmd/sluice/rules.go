@@ -16,6 +16,7 @@ import (
 	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
 	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/compose"
 	"github.com/sluice-go/sluice/httplimit"
 	"github.com/sluice-go/sluice/internal/trustedproxy"
 )
@@ -24,6 +25,7 @@ import (
 type ruleSubject struct {
 	name    string // of the file
 	file    *config.File
+	rules   []compose.Rule[*http.Request] // of the file
 	replay  *replay.Rules[*http.Request]
 	keyed   config.Field // the header or cookie of --key-field; the zero Field: none
 	request http.Request
@@ -38,8 +40,8 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 	}
 	logged := *file
 	logged.Forwarded = false // logs have addresses in the form of X-Forwarded-For
-	rules, err := logged.HTTPRules(0)
-	if err != nil {
+	var err error
+	if s.rules, err = logged.HTTPRules(0); err != nil {
 		return nil, err
 	}
 	var policies []algo.Policy
@@ -49,7 +51,7 @@ func newRuleSubject(name string, file *config.File, keyField string) (*ruleSubje
 	if s.client, err = (httplimit.ClientIP{Trusted: file.Trusted, IPv6Bits: 128}).Key(); err != nil {
 		return nil, err
 	}
-	s.replay, err = replay.NewRules(rules, policies)
+	s.replay, err = replay.NewRules(s.rules, policies)
 	return s, err
 }
 
@@ -127,13 +129,10 @@ func (s *ruleSubject) instead(f accesslog.Fields) string {
 
 func (s *ruleSubject) add(ctx context.Context, e *accesslog.Entry) error {
 	s.fill(e)
-	if len(s.file.Trusted) > 0 && s.fromProxy(s.request.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(&s.request), "/128")) {
-		s.proxied++
-	}
 	return s.replay.Add(ctx, e.Time, &s.request)
 }
 
-// fill sets the request to that of the entry.
+// fill sets the request to that of the entry, and counts it if it comes from a trusted proxy.
 func (s *ruleSubject) fill(e *accesslog.Entry) {
 	target := &url.URL{Path: string(e.Path)}
 	if len(e.Path) > 0 { // otherwise no rule needs it
@@ -161,6 +160,9 @@ func (s *ruleSubject) fill(e *accesslog.Entry) {
 	default:
 		s.request.Header.Set("Cookie", s.keyed.Name+"="+string(e.Key))
 	}
+	if len(s.file.Trusted) > 0 && s.fromProxy(s.request.RemoteAddr) && s.fromProxy(strings.TrimSuffix(s.client(&s.request), "/128")) {
+		s.proxied++
+	}
 }
 
 func (s *ruleSubject) fromProxy(remote string) bool {
@@ -172,7 +174,7 @@ const together = "all together" // the name of the table's last row
 
 func (s *ruleSubject) report(top int, log *logSummary) report {
 	r := s.replay.Report(top)
-	j := jsonRulesReport{Proxied: s.proxied, Together: jsonTogether{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never}}
+	j := jsonRulesReport{Proxied: s.proxied, Together: jsonTogetherOf(&r)}
 	j.jsonLog, j.jsonProblems = log.json()
 	p := &picture{
 		title:    "Allowed and denied requests under each rule",
@@ -194,9 +196,7 @@ func (s *ruleSubject) report(top int, log *logSummary) report {
 func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
 	w := new(strings.Builder)
 	log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.Rules)), "rule"), s.name), s.instead)
-	if s.proxied > 0 {
-		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(s.proxied, "request"))
-	}
+	s.printProxied(w)
 	fmt.Fprintln(w)
 	var legend [][2]string
 	rows := [][]any{{"rule", "requests", "allowed", "denied", "share denied", "only by it", "keys", "keys denied",
@@ -217,6 +217,12 @@ func (s *ruleSubject) tables(r *replay.RulesReport, log *logSummary) string {
 	printTable(w, rows)
 	s.printTopDenied(w, r)
 	return w.String()
+}
+
+func (s *ruleSubject) printProxied(w io.Writer) {
+	if s.proxied > 0 {
+		fmt.Fprintf(w, "%s logged with the address of a trusted proxy instead of the client's; configure the server to log the address from X-Forwarded-For\n", plural(s.proxied, "request"))
+	}
 }
 
 func (s *ruleSubject) printTopDenied(w io.Writer, r *replay.RulesReport) {

@@ -123,16 +123,19 @@ func newProgress(w io.Writer, sources []source) *progressbar.ProgressBar {
 		}
 		size += s.size
 	}
-	f, ok := w.(*os.File)
-	terminal := ok && term.IsTerminal(int(f.Fd()))
 	return progressbar.NewOptions64(size,
-		progressbar.OptionSetVisibility(terminal && (size < 0 || size >= longInput)),
+		progressbar.OptionSetVisibility(isTerminal(w) && (size < 0 || size >= longInput)),
 		progressbar.OptionSetWriter(w),
-		progressbar.OptionSetDescription("replaying"),
+		progressbar.OptionSetDescription("reading"),
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // await returns the result of f, or the error of ctx if that ends first: f may wait for a

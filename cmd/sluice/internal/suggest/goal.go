@@ -1,0 +1,102 @@
+package suggest
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"strings"
+
+	"github.com/sluice-go/sluice/internal/errtext"
+)
+
+// Goal says how much of a log a policy must leave untouched.
+type Goal struct {
+	Share Share
+	Of    Unit
+}
+
+// Unit is what a share is a share of.
+type Unit int
+
+const (
+	// OfRequests counts requests that are not denied.
+	OfRequests Unit = iota
+	// OfClients counts keys of which no request is denied.
+	OfClients
+)
+
+// unitNames has the names of the units.
+var unitNames = [...]string{OfRequests: "requests", OfClients: "clients"}
+
+// String returns "requests" or "clients".
+func (u Unit) String() string { return unitNames[u] }
+
+// ParseUnit parses "requests" or "clients".
+func ParseUnit(s string) (Unit, error) {
+	for u, name := range unitNames {
+		if s == name {
+			return Unit(u), nil
+		}
+	}
+	return 0, fmt.Errorf("%s is not known; want requests or clients", errtext.Quote(s))
+}
+
+// Count returns the count that the goal limits.
+func (g Goal) Count(c *Counts) int64 {
+	if g.Of == OfClients {
+		return c.ClientsDenied
+	}
+	return c.Denied
+}
+
+// Share is an exact percentage, above 0% and at most 100%. The zero Share is 0%.
+type Share struct {
+	text  string
+	share *big.Rat // from 0 to 1
+}
+
+var percentage = regexp.MustCompile(`^\d{1,3}(\.\d{1,12})?%$`)
+
+// ParseShare parses a percentage such as 99.9%.
+func ParseShare(s string) (Share, error) {
+	const want = "want a percentage above 0% and at most 100%, such as 99.9%"
+	if !percentage.MatchString(s) {
+		hint := ""
+		if percentage.MatchString(s + "%") {
+			hint = "; did you mean " + s + "%?"
+		}
+		return Share{}, fmt.Errorf("%s: %s%s", errtext.Quote(s), want, hint)
+	}
+	share, ok := new(big.Rat).SetString(strings.TrimSuffix(s, "%"))
+	if !ok {
+		return Share{}, fmt.Errorf("%s: %s", errtext.Quote(s), want)
+	}
+	share.Quo(share, big.NewRat(100, 1))
+	if share.Sign() <= 0 || share.Cmp(big.NewRat(1, 1)) > 0 {
+		return Share{}, fmt.Errorf("%s: %s", errtext.Quote(s), want)
+	}
+	return Share{s, share}, nil
+}
+
+// String returns the percentage as it was parsed.
+func (s Share) String() string { return s.text }
+
+// Percent returns the percentage, rounded.
+func (s Share) Percent() float64 {
+	if s.share == nil {
+		return 0
+	}
+	percent, _ := new(big.Rat).Mul(s.share, big.NewRat(100, 1)).Float64()
+	return percent
+}
+
+// Rest returns the most of total that can be denied, so that at least the share is left. It
+// rounds down.
+func (s Share) Rest(total int64) int64 {
+	if s.share == nil {
+		return total
+	}
+	rest := new(big.Rat).Sub(big.NewRat(1, 1), s.share)
+	rest.Mul(rest, new(big.Rat).SetInt64(total))
+	return new(big.Int).Quo(rest.Num(), rest.Denom()).Int64()
+}

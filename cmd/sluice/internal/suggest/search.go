@@ -1,0 +1,389 @@
+package suggest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/sluice-go/sluice/algo"
+)
+
+// Search describes what to find: the smallest number in a template whose policy meets a goal.
+type Search struct {
+	Requests *Requests
+	Template Template
+	Cost     int64 // of a request in units; 0: as in the options of the policy
+	Goal     Goal
+}
+
+// Suggestion is the result of a Search.
+type Suggestion struct {
+	Search
+	Allowed int64 // the most requests or clients that may be denied
+	// Found reports whether a number meets the goal. If not, Best is the largest number that can
+	// make a difference, and Tighter is nil.
+	Found bool
+	Best  Candidate
+	// Tighter is the number below Best, which does not meet the goal. It is nil if that number is 0
+	// or gives no valid policy.
+	Tighter *Candidate
+	// Irregular is a larger number than Best that does not meet the goal, although Best does; nil
+	// if the search met none.
+	Irregular *Candidate
+	Peak      Candidate   // the smallest number that denies no more than a larger one
+	Curve     []Candidate // from 1 to Peak, in rising order
+	Denied    []Denials   // the keys that Best denies, the most denied first
+}
+
+// Total returns the number of requests, or of clients if the goal is a share of clients.
+func (s *Search) Total() int64 {
+	if s.Goal.Of == OfClients {
+		return s.Requests.Clients()
+	}
+	return s.Requests.Len()
+}
+
+// Candidate is a policy with a number in place of the ?, and what it denies.
+type Candidate struct {
+	Number int64
+	Policy algo.Policy
+	Counts
+}
+
+// window is how many numbers below the found one the search tries. More of them would only matter
+// if a smaller number denied far less than larger ones.
+const window = 16
+
+// Run runs searches, several at a time. It calls progress before each replay, on one goroutine at a
+// time; nil means no calls.
+func Run(ctx context.Context, progress func(), searches ...Search) ([]Suggestion, error) {
+	suggestions, errs := make([]Suggestion, len(searches)), make([]error, len(searches))
+	free := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	for i, s := range searches {
+		wg.Go(func() {
+			free <- struct{}{}
+			defer func() { <-free }()
+			run := search{Search: s, ctx: ctx, known: make(map[int64]bool), counts: make(map[int64]Candidate)}
+			run.most = s.Goal.Share.Rest(s.Total())
+			run.progress = func() {
+				mu.Lock()
+				defer mu.Unlock()
+				if progress != nil {
+					progress()
+				}
+			}
+			suggestions[i], errs[i] = run.run()
+		})
+	}
+	wg.Wait()
+	return suggestions, errors.Join(errs...)
+}
+
+// search is a Search that runs.
+type search struct {
+	Search
+	ctx      context.Context
+	progress func()
+	most     int64          // the most that may be denied
+	known    map[int64]bool // whether a number meets the goal
+	counts   map[int64]Candidate
+}
+
+func (s *search) run() (result Suggestion, err error) {
+	result = Suggestion{Search: s.Search, Allowed: s.most}
+	largest, err := s.largest()
+	if err != nil {
+		return result, err
+	}
+	best, err := s.tightest(largest)
+	if err != nil {
+		return result, err
+	}
+	if result.Peak, err = s.peak(cmp.Or(best, largest), largest); err != nil {
+		return result, err
+	}
+	for {
+		if result.Curve, err = s.curve(cmp.Or(best, result.Peak.Number), result.Peak.Number); err != nil {
+			return result, err
+		}
+		less := s.smaller(best)
+		if less == 0 {
+			break
+		}
+		if best, err = s.tightest(less); err != nil { // a number of the curve meets the goal
+			return result, err
+		}
+	}
+	result.Found = best > 0
+	return result, s.prove(&result, cmp.Or(best, result.Peak.Number))
+}
+
+// largest returns the largest number that can make a difference: with it no key exceeds the
+// capacity of the policy. If another number, such as burst=1, limits the capacity, it returns the
+// largest number of all.
+func (s *search) largest() (int64, error) {
+	p, err := s.Template.Policy(1)
+	if err != nil {
+		p, err = s.Template.Policy(algo.MaxCount)
+	}
+	if err != nil {
+		return 0, err
+	}
+	costs := int64(1)
+	for _, part := range Parts(p) {
+		fresh, err := part.Peek(nil, epoch, s.Cost)
+		if err != nil {
+			return 0, err
+		}
+		costs = max(costs, fresh.Cost)
+	}
+	most := max(1, s.Requests.most())
+	if costs > algo.MaxCount/most {
+		return algo.MaxCount, nil
+	}
+	enough := costs * most
+	if ok, err := s.meets(enough); ok || err != nil {
+		return enough, err
+	}
+	if p, err := s.Template.Policy(enough); err == nil && undeniable(p, s.Cost) >= most {
+		return enough, nil
+	}
+	for n := int64(algo.MaxCount); n > enough; n /= 2 {
+		if _, err := s.Template.Policy(n); err == nil {
+			return n, nil
+		}
+	}
+	return enough, nil
+}
+
+// meets reports whether a number meets the goal. A number that gives no valid policy does not.
+func (s *search) meets(n int64) (bool, error) {
+	if ok, seen := s.known[n]; seen {
+		return ok, nil
+	}
+	ok, err := s.within(n, s.Goal, s.most)
+	s.known[n] = ok
+	return ok, err
+}
+
+// within reports whether the policy with the number denies at most that many requests or clients.
+func (s *search) within(n int64, goal Goal, most int64) (bool, error) {
+	p, err := s.Template.Policy(n)
+	if err != nil {
+		return false, nil
+	}
+	s.progress()
+	r := replay{requests: s.Requests, policy: p, cost: s.Cost, goal: &goal, most: most, sure: true}
+	counts, err := r.run(s.ctx)
+	return goal.Count(&counts) <= most, err
+}
+
+// tightest returns a number up to most that meets the goal, so that the number below it does not. It
+// returns 0 if it finds none.
+func (s *search) tightest(most int64) (int64, error) {
+	low, high := int64(0), int64(1)
+	for {
+		ok, err := s.meets(high)
+		switch {
+		case err != nil:
+			return 0, err
+		case !ok && high == most:
+			return 0, nil
+		}
+		if ok {
+			break
+		}
+		low, high = high, min(2*high, most) // most is at most 2^62, so nothing overflows
+	}
+	high, err := bisect(low, high, s.meets)
+	if err != nil {
+		return 0, err
+	}
+	for n := high - 1; n >= 1 && n >= high-window; n-- {
+		ok, err := s.meets(n)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			high = n
+		}
+	}
+	return high, nil
+}
+
+// bisect returns a number in (low, high] that meets, so that the number below it does not. high
+// must meet, and low must not.
+func bisect(low, high int64, meets func(int64) (bool, error)) (int64, error) {
+	for high-low > 1 {
+		middle := low + (high-low)/2
+		ok, err := meets(middle)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok:
+			high = middle
+		default:
+			low = middle
+		}
+	}
+	return high, nil
+}
+
+// smaller returns the smallest number below n, or of all if n is 0, that is known to meet the goal. It
+// returns 0 if there is none.
+func (s *search) smaller(n int64) (smallest int64) {
+	for m, ok := range s.known {
+		if ok && (m < n || n == 0) && (smallest == 0 || m < smallest) {
+			smallest = m
+		}
+	}
+	return smallest
+}
+
+// peak returns the smallest number that denies no more requests than the largest one.
+func (s *search) peak(from, largest int64) (Candidate, error) {
+	top, err := s.count(largest)
+	if err != nil {
+		return top, err
+	}
+	all := Goal{Of: OfRequests}
+	meets := func(n int64) (bool, error) { return s.within(n, all, top.Denied) }
+	low, high := int64(0), largest
+	for n := from; n < largest; n *= 2 { // n stays below 2^62
+		ok, err := meets(n)
+		if err != nil {
+			return top, err
+		}
+		if ok {
+			high = n
+			break
+		}
+		low = n
+	}
+	n, err := bisect(low, high, meets)
+	if err != nil {
+		return top, err
+	}
+	return s.count(n)
+}
+
+// curve returns the counts of numbers from 1 to the peak.
+func (s *search) curve(best, peak int64) (curve []Candidate, err error) {
+	for _, n := range curveNumbers(best, peak) {
+		c, err := s.count(n)
+		if err != nil {
+			return nil, err
+		}
+		if c.Policy != nil {
+			curve = append(curve, c)
+		}
+	}
+	return curve, nil
+}
+
+// curveNumbers returns rising round numbers from 1 to peak, with best, the number below best, and
+// peak.
+func curveNumbers(best, peak int64) (numbers []int64) {
+	add := func(n int64) {
+		if n >= 1 && (len(numbers) == 0 || n > numbers[len(numbers)-1]) {
+			numbers = append(numbers, n)
+		}
+	}
+	extra := []int64{best - 1, best, max(best, peak)}
+	for ten := int64(1); ; ten *= 10 {
+		for _, digit := range [...]int64{10, 15, 20, 30, 50, 70} {
+			n := ten * digit / 10
+			for len(extra) > 0 && extra[0] <= n {
+				add(extra[0])
+				extra = extra[1:]
+			}
+			if len(extra) == 0 {
+				return numbers
+			}
+			add(n)
+		}
+		if ten > algo.MaxCount/100 {
+			break
+		}
+	}
+	for _, n := range extra {
+		add(n)
+	}
+	return numbers
+}
+
+// count counts what the policy with a number denies, of all requests. If the number gives no valid
+// policy, the Policy of the result is nil.
+func (s *search) count(n int64) (Candidate, error) {
+	if c, seen := s.counts[n]; seen {
+		return c, nil
+	}
+	p, err := s.Template.Policy(n)
+	if err != nil {
+		return Candidate{Number: n}, nil
+	}
+	s.progress()
+	r := replay{requests: s.Requests, policy: p, cost: s.Cost, sure: true}
+	counts, err := r.run(s.ctx)
+	s.known[n] = s.Goal.Count(&counts) <= s.most
+	s.counts[n] = Candidate{n, p, counts}
+	return s.counts[n], err
+}
+
+// prove replays all requests of all keys through the policy with the number, and through the policy
+// with the number below it.
+func (s *search) prove(result *Suggestion, best int64) error {
+	full := func(n int64, byKey []int64) (c Candidate, err error) {
+		if c.Policy, err = s.Template.Policy(n); err != nil {
+			return Candidate{}, nil
+		}
+		s.progress()
+		c.Number = n
+		r := replay{requests: s.Requests, policy: c.Policy, cost: s.Cost, byKey: byKey}
+		c.Counts, err = r.run(s.ctx)
+		return c, err
+	}
+	byKey := make([]int64, s.Requests.Clients())
+	var err error
+	if result.Best, err = full(best, byKey); err != nil {
+		return err
+	}
+	result.Denied = s.Requests.denials(byKey)
+	if !result.Found {
+		return nil
+	}
+	tighter, err := full(best-1, nil)
+	if err != nil {
+		return err
+	}
+	if tighter.Policy != nil {
+		result.Tighter = &tighter
+	}
+	if s.Goal.Count(&result.Best.Counts) > s.most || tighter.Policy != nil && s.Goal.Count(&tighter.Counts) <= s.most {
+		return fmt.Errorf("suggest: the replay of %v does not confirm the search; please report this with the policy", result.Best.Policy)
+	}
+	return s.irregular(result)
+}
+
+// irregular finds the smallest number above Best that does not meet the goal.
+func (s *search) irregular(result *Suggestion) error {
+	smallest := int64(0)
+	for n, ok := range s.known {
+		if !ok && n > result.Best.Number && (smallest == 0 || n < smallest) {
+			smallest = n
+		}
+	}
+	if smallest == 0 {
+		return nil
+	}
+	c, err := s.count(smallest)
+	if c.Policy != nil {
+		result.Irregular = &c
+	}
+	return err
+}

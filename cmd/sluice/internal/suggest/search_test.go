@@ -1,0 +1,258 @@
+package suggest_test
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
+	"github.com/sluice-go/sluice/compose"
+)
+
+// request is one request of a test log.
+type request struct {
+	at  time.Time
+	key string
+}
+
+var start = time.Unix(1_000_000_020, 0) // the start of a minute
+
+// after returns the request of a key some time after the start.
+func after(d time.Duration, key string) request { return request{start.Add(d), key} }
+
+func group(t testing.TB, log []request) *suggest.Requests {
+	t.Helper()
+	l := suggest.NewLog(suggest.NewMemory(1 << 30))
+	for _, r := range log {
+		_, err := l.Add(r.at, []byte(r.key))
+		require.NoError(t, err)
+	}
+	requests, _ := l.Group()
+	return requests
+}
+
+func find(t testing.TB, log []request, spec, share string, of suggest.Unit) suggest.Suggestion {
+	t.Helper()
+	template, err := suggest.ParseTemplate(spec)
+	require.NoError(t, err)
+	s, err := suggest.ParseShare(share)
+	require.NoError(t, err)
+	found, err := suggest.Run(t.Context(), nil, suggest.Search{
+		Requests: group(t, log), Template: template, Goal: suggest.Goal{Share: s, Of: of},
+	})
+	require.NoError(t, err)
+	return found[0]
+}
+
+// minutes returns requests of a key, that many in each minute, evenly spread over its first half.
+func minutes(key string, counts ...int) (log []request) {
+	for minute, n := range counts {
+		for i := range n {
+			log = append(log, after(time.Duration(minute)*time.Minute+time.Duration(i)*30*time.Second/time.Duration(n), key))
+		}
+	}
+	return log
+}
+
+func sorted(logs ...[]request) []request {
+	all := slices.Concat(logs...)
+	slices.SortStableFunc(all, func(a, b request) int { return a.at.Compare(b.at) })
+	return all
+}
+
+// TestPeakOfTheBusiestMinute: a client sends 7 requests in its busiest minute, and nothing in the
+// minutes beside it. So 7 is the tightest count that denies none of them.
+func TestPeakOfTheBusiestMinute(t *testing.T) {
+	log := sorted(minutes("a", 7, 0, 3, 0, 5), minutes("b", 2, 2, 2))
+	for _, spec := range []string{"fixedwindow ?/m", "fixedwindow ?/m align=clock", "movingwindow ?/m trailing=whole", "movingwindow ?/m"} {
+		s := find(t, log, spec, "100%", suggest.OfRequests)
+		require.True(t, s.Found, spec)
+		require.EqualValues(t, 7, s.Best.Number, spec)
+		require.Zero(t, s.Best.Denied)
+		require.EqualValues(t, 1, s.Tighter.Denied, spec)
+		require.EqualValues(t, 1, s.Tighter.ClientsDenied)
+		require.EqualValues(t, 7, s.Peak.Number)
+	}
+}
+
+// TestBucketOfSimultaneousRequests: 5 requests at one instant need a burst of 5, whatever the rate.
+func TestBucketOfSimultaneousRequests(t *testing.T) {
+	var log []request
+	for range 5 {
+		log = append(log, after(0, "a"))
+	}
+	for _, spec := range []string{"gcra ?/m", "tokenbucket ?/m", "tokenbucket ?/m refill=interval", "gcra 1/d burst=?", "tokenbucket 1/d burst=?"} {
+		require.EqualValues(t, 5, find(t, log, spec, "100%", suggest.OfRequests).Best.Number, spec)
+		require.EqualValues(t, 4, find(t, log, spec, "80%", suggest.OfRequests).Best.Number, spec)
+		require.EqualValues(t, 1, find(t, log, spec, "20%", suggest.OfRequests).Best.Number, spec)
+		require.EqualValues(t, 5, find(t, log, spec, "20%", suggest.OfClients).Best.Number, spec)
+	}
+}
+
+// TestCostMultipliesTheNumber: a request that costs 3 units needs three times the count.
+func TestCostMultipliesTheNumber(t *testing.T) {
+	log := minutes("a", 7)
+	require.EqualValues(t, 21, find(t, log, "fixedwindow ?/m cost=3", "100%", suggest.OfRequests).Best.Number)
+	template, err := suggest.ParseTemplate("fixedwindow ?/m")
+	require.NoError(t, err)
+	share, err := suggest.ParseShare("100%")
+	require.NoError(t, err)
+	found, err := suggest.Run(t.Context(), nil, suggest.Search{Requests: group(t, log), Template: template, Cost: 3, Goal: suggest.Goal{Share: share}})
+	require.NoError(t, err)
+	require.EqualValues(t, 21, found[0].Best.Number)
+}
+
+// TestShareIsExact: with 1000 requests, 99.9% allows one denial, and 99.91% none.
+func TestShareIsExact(t *testing.T) {
+	log := sorted(minutes("a", 10), minutes("b", 990))
+	require.EqualValues(t, 989, find(t, log, "fixedwindow ?/m", "99.9%", suggest.OfRequests).Best.Number)
+	require.EqualValues(t, 990, find(t, log, "fixedwindow ?/m", "99.900000000001%", suggest.OfRequests).Best.Number)
+	require.EqualValues(t, 10, find(t, log, "fixedwindow ?/m", "50%", suggest.OfClients).Best.Number)
+	require.EqualValues(t, 990, find(t, log, "fixedwindow ?/m", "50.000000000001%", suggest.OfClients).Best.Number)
+}
+
+// TestOneRequest: a log with one request needs a count of 1, and there is no smaller one.
+func TestOneRequest(t *testing.T) {
+	for _, spec := range []string{"gcra ?/m", "tokenbucket ?/m", "fixedwindow ?/m", "movingwindow ?/m", "gcra 5/m burst=?"} {
+		s := find(t, minutes("a", 1), spec, "100%", suggest.OfRequests)
+		require.True(t, s.Found)
+		require.EqualValues(t, 1, s.Best.Number)
+		require.Nil(t, s.Tighter)
+		require.EqualValues(t, 1, s.Peak.Number)
+	}
+}
+
+// TestNoNumberMeetsTheGoal: a burst of 1 denies all but one of simultaneous requests at any rate,
+// and another part of a stack denies what it denies.
+func TestNoNumberMeetsTheGoal(t *testing.T) {
+	log := []request{after(0, "a"), after(0, "a"), after(0, "a"), after(time.Second, "a"), after(time.Second, "b")}
+	s := find(t, log, "gcra ?/m burst=1", "99%", suggest.OfRequests)
+	require.False(t, s.Found)
+	require.Nil(t, s.Tighter)
+	require.EqualValues(t, 2, s.Best.Denied)
+	require.EqualValues(t, 60, s.Best.Number, "60/m is one a second, and a faster rate denies as much")
+	require.Equal(t, []suggest.Denials{{Key: "a", Denied: 2}}, s.Denied)
+
+	s = find(t, log, "all(gcra ?/m; fixedwindow 1/d)", "90%", suggest.OfRequests)
+	require.False(t, s.Found)
+	require.EqualValues(t, 3, s.Best.Denied)
+	require.EqualValues(t, 1, s.Best.Number)
+}
+
+// TestRateWithAFixedBurst: requests each second with a burst of 1 need one unit a second.
+func TestRateWithAFixedBurst(t *testing.T) {
+	var log []request
+	for i := range 100 {
+		log = append(log, after(time.Duration(i)*time.Second, "a"))
+	}
+	s := find(t, log, "gcra ?/m burst=1", "100%", suggest.OfRequests)
+	require.EqualValues(t, 60, s.Best.Number)
+
+	s = find(t, log, "gcra ?/100000d burst=2", "2%", suggest.OfRequests)
+	require.EqualValues(t, 4, s.Best.Number, "with less, the burst takes longer than 146 years to refill")
+	require.Nil(t, s.Tighter)
+}
+
+// replayed replays the requests in the order of the log, with all keys together, as sluice replay
+// does. It shares no code with the search but Policy.Step.
+func replayed(t testing.TB, log []request, spec string) replay.Outcome {
+	t.Helper()
+	r := replay.New(policy(t, spec))
+	for _, q := range log {
+		require.NoError(t, r.Add(q.at, []byte(q.key)))
+	}
+	return r.Report(1 << 20).Policies[0]
+}
+
+// randomLog returns a log of several shapes: steady clients, bursts, simultaneous requests.
+func randomLog(random *rand.Rand) (log []request) {
+	for client := range 1 + random.IntN(12) {
+		at := time.Duration(random.IntN(120)) * time.Second
+		resolution := []time.Duration{time.Second, time.Millisecond, 1}[random.IntN(3)]
+		gap := 1 + random.IntN(20_000)
+		for range 1 + random.IntN(80) {
+			log = append(log, after(at.Truncate(resolution), strconv.Itoa(client)))
+			if random.IntN(3) > 0 {
+				at += time.Duration(random.IntN(gap)) * time.Millisecond
+			}
+		}
+	}
+	return sorted(log)
+}
+
+var specs = []string{
+	"gcra ?/m", "gcra ?/m burst=7", "gcra 20/m burst=?", "gcra ?/7s cost=3",
+	"tokenbucket ?/m", "tokenbucket ?/20s burst=6 refill=interval", "tokenbucket ?/20s refill=interval", "tokenbucket 9/20s burst=? refill=interval cost=2",
+	"fixedwindow ?/m", "fixedwindow ?/m align=clock offset=13s", "fixedwindow ?/30s cost=4",
+	"movingwindow ?/m", "movingwindow ?/m slots=7", "movingwindow ?/m slots=4 trailing=whole", "movingwindow ?/30s cost=3",
+	"all(gcra ?/m; fixedwindow 50/h)", "all(gcra 5/s cost=2; movingwindow ?/m cost=3)",
+}
+
+// TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot compares random logs, policies and goals with a
+// replay that is independent of the search. All counts of the suggestion are those of the replay.
+func TestTheNumberFoundMeetsTheGoalAndOneLessDoesNot(t *testing.T) {
+	shares := []string{"100%", "99.9%", "99%", "97.5%", "90%", "50%", "12.5%", "0.1%"}
+	found, irregular := 0, 0
+	for seed := range uint64(40) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		log := randomLog(random)
+		for _, spec := range specs {
+			share, of := shares[random.IntN(len(shares))], suggest.Unit(random.IntN(2))
+			s := find(t, log, spec, share, of)
+			name := fmt.Sprintf("seed %d: %s %s of %v", seed, spec, share, of)
+			total := s.Total()
+			meets := func(c *suggest.Candidate) bool {
+				o := replayed(t, log, c.Policy.String())
+				require.Equal(t, [2]int64{o.Denied, o.KeysDenied}, [2]int64{c.Denied, c.ClientsDenied}, name)
+				require.Equal(t, o.LongestWait, c.LongestWait, name)
+				require.Equal(t, o.Never, c.Never, name)
+				left := total - s.Goal.Count(&c.Counts)
+				percent, ok := new(big.Rat).SetString(share[:len(share)-1])
+				require.True(t, ok)
+				return big.NewRat(100*left, total).Cmp(percent) >= 0
+			}
+			require.Equal(t, s.Found, meets(&s.Best), name)
+			if s.Found {
+				found++
+				require.Equal(t, s.Best.Number > 1, s.Tighter != nil, name)
+			}
+			if s.Tighter != nil {
+				require.Equal(t, s.Best.Number-1, s.Tighter.Number, name)
+				require.False(t, meets(s.Tighter), name)
+			}
+			if s.Irregular != nil {
+				irregular++
+				require.Greater(t, s.Irregular.Number, s.Best.Number, name)
+				require.False(t, meets(s.Irregular), name)
+			}
+			var denied int64
+			for _, d := range s.Denied {
+				denied += d.Denied
+			}
+			require.Equal(t, s.Best.Denied, denied, name)
+			for i := range s.Curve {
+				meets(&s.Curve[i])
+				if s.Found && s.Curve[i].Number < s.Best.Number {
+					require.False(t, meets(&s.Curve[i]), name)
+				}
+			}
+		}
+	}
+	require.Greater(t, found, 400, "most goals can be met")
+	t.Log(found, "found,", irregular, "irregular")
+}
+
+func policy(t testing.TB, spec string) algo.Policy {
+	t.Helper()
+	p, err := compose.ParsePolicy(spec)
+	require.NoError(t, err)
+	return p
+}

@@ -1,0 +1,91 @@
+package suggest
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/errtext"
+)
+
+// Template is a policy with one unknown number: the count of a limit, or a burst. The zero
+// Template is not valid.
+type Template struct {
+	before, after string // the text around the number
+}
+
+const wantMark = "write one ? in place of the number to find: the count, such as gcra ?/m, or the burst, such as gcra 100/m burst=?"
+
+// ParseTemplate parses a policy spec with one ? in place of the count of a limit or of a burst.
+// If the ? is missing or misplaced, or if the rest is not a valid policy, the error is a
+// [compose.SpecError].
+func ParseTemplate(spec string) (Template, error) {
+	fail := func(offset int, word, problem string) (Template, error) {
+		return Template{}, &compose.SpecError{Spec: spec, Offset: offset, Word: word, Problem: problem}
+	}
+	at := strings.IndexByte(spec, '?')
+	if at < 0 {
+		if _, err := compose.ParsePolicy(spec); err != nil {
+			return Template{}, err
+		}
+		return fail(0, spec, "the policy has no ?; "+wantMark)
+	}
+	begin := strings.LastIndexFunc(spec[:at], endsWord) + 1
+	word := spec[begin:]
+	if end := strings.IndexFunc(word, endsWord); end >= 0 {
+		word = word[:end]
+	}
+	t := Template{spec[:at], spec[at+1:]}
+	switch {
+	case strings.Contains(t.after, "?"):
+		second := at + 1 + strings.IndexByte(t.after, '?')
+		return fail(second, "?", "the policy has a second ?; "+wantMark)
+	case !strings.HasPrefix(word, "?/") && word != "burst=?":
+		return fail(begin, word, fmt.Sprintf("%s: ? cannot stand here; %s", errtext.Quote(word), wantMark))
+	}
+	_, err := t.Policy(1)
+	if err == nil {
+		return t, nil
+	}
+	if _, larger := t.Policy(1 << 20); larger == nil { // only small numbers are not valid
+		return t, nil
+	}
+	return Template{}, t.showMark(err)
+}
+
+// showMark puts the ? into an error about the policy with the number 1.
+func (t Template) showMark(err error) error {
+	var bad *compose.SpecError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	shown := *bad
+	shown.Spec = t.String()
+	if end := bad.Offset + len(bad.Word); bad.Offset <= len(t.before) && len(t.before) < end {
+		shown.Word = shown.Spec[bad.Offset:end]
+		shown.Problem = strings.ReplaceAll(bad.Problem, bad.Word, shown.Word)
+	}
+	return &shown
+}
+
+func endsWord(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune("();", r) }
+
+// CountOf returns the template of a policy with the count of its limit as the unknown number. p is
+// a policy of one of the four algorithms, not a stack.
+func CountOf(p algo.Policy) Template {
+	name, rest, _ := strings.Cut(p.String(), " ")
+	_, after, _ := strings.Cut(rest, "/")
+	return Template{name + " ", "/" + after}
+}
+
+// Policy returns the policy with the number n.
+func (t Template) Policy(n int64) (algo.Policy, error) {
+	return compose.ParsePolicy(t.before + strconv.FormatInt(n, 10) + t.after)
+}
+
+// String returns the spec with the ?.
+func (t Template) String() string { return t.before + "?" + t.after }

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/sluice-go/sluice/algo"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/accesslog"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/config"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/replay"
+	"github.com/sluice-go/sluice/cmd/sluice/internal/suggest"
+	"github.com/sluice-go/sluice/compose"
+	"github.com/sluice-go/sluice/internal/denyall"
+)
+
+// suggestRules collects requests for the rules of a file.
+type suggestRules struct {
+	*ruleSubject
+	memory  *suggest.Memory
+	columns []ruleColumn
+	rows    [][]ruleRow // in chunks of equal size
+	parts   []rulePart  // of the searches
+}
+
+// ruleColumn has the requests of one rule.
+type ruleColumn struct {
+	log      *suggest.Log // of the requests that the rule's policy decides
+	requests *suggest.Requests
+	index    []uint32 // by the number of a key in log, its index in requests
+	refused  int64    // requests that the rule denies because they lack its field
+}
+
+// ruleRow is one request.
+type ruleRow struct {
+	at   time.Time
+	keys []uint32 // by rule, the number of its key in the rule's log, or one of these
+}
+
+const (
+	notApplied = math.MaxUint32
+	refused    = math.MaxUint32 - 1
+)
+
+// rulePart is what one search is about: a rule, or a part of its stack.
+type rulePart struct {
+	rule, part, parts int
+}
+
+func newSuggestRules(name string, file *config.File, keyField string, memory *suggest.Memory) (*suggestRules, error) {
+	subject, err := newRuleSubject(name, file, keyField)
+	if err != nil {
+		return nil, err
+	}
+	s := &suggestRules{ruleSubject: subject, memory: memory}
+	for range file.Rules {
+		s.columns = append(s.columns, ruleColumn{log: suggest.NewLog(memory)})
+	}
+	return s, nil
+}
+
+func (s *suggestRules) add(e *accesslog.Entry) error {
+	s.fill(e)
+	const chunk = 4096
+	rules := len(s.columns)
+	if err := s.memory.Take(int64(56 + 4*rules)); err != nil {
+		return err
+	}
+	last := len(s.rows) - 1
+	if last < 0 || len(s.rows[last]) == chunk {
+		s.rows = append(s.rows, make([]ruleRow, 0, chunk))
+		last++
+	}
+	row := ruleRow{e.Time, make([]uint32, rules)}
+	for i := range s.columns {
+		var err error
+		if row.keys[i], err = s.addTo(i, e.Time); err != nil {
+			return err
+		}
+	}
+	s.rows[last] = append(s.rows[last], row)
+	return nil
+}
+
+// addTo adds the request to a rule, and returns the number of its key there.
+func (s *suggestRules) addTo(i int, at time.Time) (uint32, error) {
+	rule, column := &s.rules[i], &s.columns[i]
+	if rule.PolicyFor != nil {
+		p, err := rule.PolicyFor(&s.request)
+		if errors.Is(err, compose.Skip) {
+			return notApplied, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if _, denied := p.(denyall.Policy); denied {
+			column.refused++
+			return refused, nil
+		}
+	}
+	var key string
+	if rule.Key != nil {
+		key = rule.Key(&s.request)
+	}
+	return column.log.Add(at, []byte(key))
+}
+
+func (s *suggestRules) searches(goal suggest.Goal) (searches []suggest.Search) {
+	for i := range s.columns {
+		c, rule := &s.columns[i], &s.file.Rules[i]
+		c.requests, c.index = c.log.Group()
+		if c.requests.Len() == 0 {
+			continue
+		}
+		parts := suggest.Parts(rule.Policy)
+		for j, part := range parts {
+			s.parts = append(s.parts, rulePart{i, j, len(parts)})
+			searches = append(searches, suggest.Search{Requests: c.requests, Template: suggest.CountOf(part), Cost: rule.Cost.Units, Goal: goal})
+		}
+	}
+	return searches
+}
+
+func (s *suggestRules) report(ctx context.Context, common suggestReport) (reporter, error) {
+	r := &suggestRulesReport{suggestReport: common, suggestRules: s}
+	var now []algo.Policy
+	for i := range s.file.Rules {
+		now = append(now, s.file.Rules[i].Policy)
+	}
+	var err error
+	if r.policies, err = r.suggested(); err != nil {
+		return nil, err
+	}
+	if r.now, err = s.together(ctx, now); err != nil {
+		return nil, err
+	}
+	r.together, err = s.together(ctx, r.policies)
+	return r, err
+}
+
+// together replays the requests through all rules, with these policies in place of their own.
+func (s *suggestRules) together(ctx context.Context, policies []algo.Policy) (*replay.RulesReport, error) {
+	var rules []compose.Rule[*ruleRow]
+	for i, p := range policies {
+		c, rule := &s.columns[i], &s.file.Rules[i]
+		rules = append(rules, compose.Rule[*ruleRow]{
+			Name:   rule.Name,
+			Shadow: rule.Shadow,
+			Key: func(r *ruleRow) string {
+				if r.keys[i] >= refused {
+					return ""
+				}
+				return c.requests.Name(c.index[r.keys[i]])
+			},
+			PolicyFor: func(r *ruleRow) (algo.Policy, error) {
+				switch r.keys[i] {
+				case notApplied:
+					return nil, compose.Skip
+				case refused:
+					return denyall.Policy{Policy: p}, nil
+				}
+				return p, nil
+			},
+			Cost: func(*ruleRow) int64 { return rule.Cost.Units },
+		})
+	}
+	all, err := replay.NewRules(rules, policies)
+	if err != nil {
+		return nil, err
+	}
+	for _, rows := range s.rows {
+		for i := range rows {
+			if err := all.Add(ctx, rows[i].at, &rows[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	r := all.Report(0)
+	return &r, nil
+}
+
+// suggestRulesReport is the report for the rules of a file.
+type suggestRulesReport struct {
+	suggestReport
+	*suggestRules
+	policies      []algo.Policy // by rule: the suggestions, or the rule's own where nothing was found
+	now, together *replay.RulesReport
+}
+
+// suggested returns the policies with the suggestions in place.
+func (r *suggestRulesReport) suggested() (policies []algo.Policy, err error) {
+	parts := make([][]algo.Policy, len(r.file.Rules))
+	for i := range r.file.Rules {
+		parts[i] = append(parts[i], suggest.Parts(r.file.Rules[i].Policy)...)
+	}
+	for i, at := range r.parts {
+		if r.found[i].Found {
+			parts[at.rule][at.part] = r.found[i].Best.Policy
+		}
+	}
+	for i := range parts {
+		p := parts[i][0]
+		if _, stacked := r.file.Rules[i].Policy.(*compose.Stack); stacked {
+			if p, err = compose.All(parts[i]...); err != nil {
+				return nil, err
+			}
+		}
+		policies = append(policies, p)
+	}
+	return policies, nil
+}
+
+// names returns the names of the searches.
+func (r *suggestRulesReport) names() (names []string) {
+	for _, at := range r.parts {
+		name := ruleName(&r.file.Rules[at.rule])
+		if at.parts > 1 {
+			name += fmt.Sprintf(", part %d of %d", at.part+1, at.parts)
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func (r *suggestRulesReport) tables() string {
+	w := new(strings.Builder)
+	r.log.head(w, fmt.Sprintf("%s of %s", plural(int64(len(r.file.Rules)), "rule"), r.name), r.instead)
+	r.printProxied(w)
+	fmt.Fprintf(w, "the goal: at least %v of the %v of each rule untouched\n\n", r.goal.Share, r.goal.Of)
+	var now, suggested [][2]string
+	for i := range r.file.Rules {
+		rule := &r.file.Rules[i]
+		now = append(now, [2]string{ruleName(rule), ruleText(rule)})
+		suggested = append(suggested, [2]string{ruleName(rule), r.policies[i].String()})
+	}
+	printLegend(w, now)
+	names := r.names()
+	r.printFound(w, names)
+	r.printNotes(w, names)
+	r.printUnsearched(w)
+	r.printTogether(w)
+	fmt.Fprintf(w, "\npolicies for a copy of %s:\n", filepath.Base(r.name))
+	printLegend(w, suggested)
+	r.printTopDenied(w, names)
+	r.printCurve(w, names)
+	r.printLimits(w)
+	return w.String()
+}
+
+// printUnsearched explains what the searches leave out.
+func (r *suggestRulesReport) printUnsearched(w io.Writer) {
+	for i := range r.columns {
+		c, name := &r.columns[i], ruleName(&r.file.Rules[i])
+		if c.requests.Len() == 0 {
+			fmt.Fprintf(w, "\n%s: no request to find a count with, so its policy stays as it is\n", name)
+		}
+		if c.refused > 0 {
+			fmt.Fprintf(w, "\n%s: %s lack a field of the rule and are denied whatever the count; the goal leaves them out\n", name, plural(c.refused, "request"))
+		}
+	}
+}
+
+func (r *suggestRulesReport) printTogether(w io.Writer) {
+	rows := [][]any{{"all rules together", "requests", "allowed", "denied", "share denied", "longest wait"}}
+	for _, row := range [...]struct {
+		name string
+		*replay.RulesReport
+	}{{"with the policies found", r.together}, {"with the policies of the file", r.now}} {
+		rows = append(rows, []any{row.name, row.Requests, row.Allowed, row.Denied, share(row.Denied, row.Requests), formatWait(row.LongestWait, row.Never)})
+	}
+	printTable(w, rows)
+	fmt.Fprint(w, "\nEach rule was searched alone. Together, rules can deny more than each does alone.\n")
+}
+
+func (r *suggestRulesReport) printTopDenied(w io.Writer, names []string) {
+	for i, at := range r.parts {
+		rule, denied := &r.file.Rules[at.rule], r.found[i].Denied
+		if len(rule.By) == 0 || len(denied) == 0 || r.top == 0 {
+			continue
+		}
+		rows := [][]any{{fmt.Sprintf("denied most by %s, %s", names[i], rule.ByString()), "denied"}}
+		for _, d := range denied[:min(len(denied), r.top)] {
+			rows = append(rows, []any{shorten(printable(d.Key, len(rule.By))), d.Denied})
+		}
+		printTable(w, rows)
+	}
+}
+
+// jsonSuggestRules is the output of --json with --config. The help documents it.
+type jsonSuggestRules struct {
+	jsonSuggestHead
+	Proxied  int64             `json:"proxied"`
+	Together jsonTogether      `json:"together"`
+	Now      jsonTogether      `json:"now"`
+	Rules    []jsonSuggestRule `json:"rules"`
+	jsonProblems
+}
+
+type jsonSuggestRule struct {
+	Rule        string           `json:"rule"`
+	By          []string         `json:"by"`
+	Cost        int64            `json:"cost"`
+	Shadow      bool             `json:"shadow"`
+	Refused     int64            `json:"refused"`
+	Policy      string           `json:"policy"`
+	Suggestions []jsonSuggestion `json:"suggestions"`
+}
+
+func (r *suggestRulesReport) json() any {
+	j := jsonSuggestRules{Proxied: r.proxied, Together: jsonTogetherOf(r.together), Now: jsonTogetherOf(r.now)}
+	j.jsonSuggestHead, j.jsonProblems = r.jsonHead()
+	for i := range r.file.Rules {
+		rule := &r.file.Rules[i]
+		j.Rules = append(j.Rules, jsonSuggestRule{
+			Rule: rule.Name, By: texts(rule.By), Cost: rule.Cost.Units, Shadow: rule.Shadow,
+			Refused: r.columns[i].refused, Policy: r.policies[i].String(), Suggestions: []jsonSuggestion{},
+		})
+	}
+	for i, at := range r.parts {
+		to := &j.Rules[at.rule].Suggestions
+		*to = append(*to, r.suggestReport.jsonOf(&r.found[i]))
+	}
+	return j
+}
+
+func jsonTogetherOf(r *replay.RulesReport) jsonTogether {
+	return jsonTogether{r.Requests, r.Allowed, r.Denied, r.LongestWait.String(), r.Never}
+}
+
+func (r *suggestRulesReport) chart() *curveChart {
+	c := r.newChart("rules of " + shorten(filepath.Base(r.name)))
+	for i, name := range r.names() {
+		c.add(name, &r.found[i])
+	}
+	return c
+}
