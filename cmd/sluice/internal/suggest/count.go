@@ -53,7 +53,8 @@ type replay struct {
 	stopped atomic.Bool
 }
 
-// run returns the counts. If they exceed the goal they may be incomplete.
+// run returns the counts. If they exceed the goal they may be incomplete. It returns the error of ctx
+// if that has ended.
 func (r *replay) run(ctx context.Context) (Counts, error) {
 	var total Counts
 	keys := len(r.requests.keys)
@@ -75,7 +76,7 @@ func (r *replay) run(ctx context.Context) (Counts, error) {
 		})
 	}
 	wg.Wait()
-	return total, failed
+	return total, cmp.Or(failed, ctx.Err())
 }
 
 var epoch = time.Unix(0, 0)
@@ -130,8 +131,8 @@ func (w *worker) run(ctx context.Context, next *atomic.Int64, keys int) error {
 				return nil
 			}
 		}
-		if err := ctx.Err(); err != nil {
-			return err
+		if ctx.Err() != nil {
+			return nil
 		}
 	}
 }
